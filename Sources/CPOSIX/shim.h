@@ -1,0 +1,186 @@
+#ifndef CREDMGR_CPOSIX_H
+#define CREDMGR_CPOSIX_H
+
+// Only what Swift cannot import: variadic functions, macros, and the storage of a signal handler.
+
+// Without _GNU_SOURCE: the C library's structures must look as they do in Swift's own module of it.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static inline int credmgr_open(const char *path, int flags, unsigned mode) {
+  int descriptor;
+  do {
+    descriptor = open(path, flags | O_CLOEXEC | O_NOCTTY, mode);
+  } while (descriptor < 0 && errno == EINTR);
+  return descriptor;
+}
+
+/// The columns of a terminal, or 0.
+static inline int credmgr_columns(int descriptor) {
+  struct winsize size;
+  return ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static inline int credmgr_set_nonblocking(int descriptor) {
+  int flags = fcntl(descriptor, F_GETFL);
+  return flags < 0 ? -1 : fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
+}
+
+static inline int credmgr_set_undumpable(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
+
+extern char **environ;
+
+static inline char *const *credmgr_environment(void) { return environ; }
+
+/// A file in memory without a name (memfd_create(2)).
+static inline int credmgr_memory_file(void) {
+  return (int)syscall(SYS_memfd_create, "", 1U /* MFD_CLOEXEC */);
+}
+
+static inline int credmgr_wait_exit_status(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static inline int credmgr_get_core_limit(uint64_t *soft) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_CORE, &limit) != 0) return -1;
+  *soft = limit.rlim_cur;
+  return 0;
+}
+
+static inline int credmgr_set_core_limit(uint64_t soft) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_CORE, &limit) != 0) return -1;
+  limit.rlim_cur = soft;
+  return setrlimit(RLIMIT_CORE, &limit);
+}
+
+// Signals. A handler may do nothing but set a flag of this type (C11, 7.14.1.1). The flag is static: one Swift file
+// alone may use these functions, or each would have its own flag.
+
+static volatile sig_atomic_t credmgr_caught_signal = 0;
+
+static inline void credmgr_catch_signal(int number) { credmgr_caught_signal = number; }
+
+static inline int credmgr_last_signal(void) { return credmgr_caught_signal; }
+
+static inline void credmgr_forget_signal(void) { credmgr_caught_signal = 0; }
+
+/// Catches the signal once; the second one has its default effect. One that is ignored (nohup) stays ignored. Calls are
+/// not restarted, so that a wait ends.
+static inline void credmgr_catch_once(int number) {
+  struct sigaction action, old;
+  if (sigaction(number, NULL, &old) != 0 || old.sa_handler == SIG_IGN) return;
+  action.sa_handler = credmgr_catch_signal;
+  action.sa_flags = SA_RESETHAND;
+  sigemptyset(&action.sa_mask);
+  sigaction(number, &action, NULL);
+}
+
+static inline void credmgr_ignore_broken_pipe(void) { signal(SIGPIPE, SIG_IGN); }
+
+static inline void credmgr_default_broken_pipe(void) { signal(SIGPIPE, SIG_DFL); }
+
+static inline sigset_t credmgr_ending_signals(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGHUP);
+  sigaddset(&set, SIGQUIT);
+  sigaddset(&set, SIGTSTP);
+  return set;
+}
+
+/// Whether one of the ending signals waits, blocked.
+static inline int credmgr_ending_signal_waits(void) {
+  sigset_t set;
+  if (sigpending(&set) != 0) return 0;
+  return sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1 || sigismember(&set, SIGHUP) == 1;
+}
+
+/// Spawns with all signals at their defaults and none blocked; -1 for a stream is /dev/null, other numbers are kept or
+/// duplicated. Returns an errno.
+static inline int credmgr_spawn(
+  pid_t *child, const char *path, char *const *arguments, char *const *environment, int input, int output, int error,
+  int own_session
+) {
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_t actions;
+  sigset_t all, none;
+  int streams[3] = {input, output, error};
+  int code = posix_spawnattr_init(&attributes);
+  if (code != 0) return code;
+  code = posix_spawn_file_actions_init(&actions);
+  if (code != 0) {
+    posix_spawnattr_destroy(&attributes);
+    return code;
+  }
+  sigemptyset(&none);
+  sigemptyset(&all);
+  sigaddset(&all, SIGINT);
+  sigaddset(&all, SIGTERM);
+  sigaddset(&all, SIGHUP);
+  sigaddset(&all, SIGQUIT);
+  sigaddset(&all, SIGPIPE);
+  sigaddset(&all, SIGTSTP);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(
+    &attributes,
+    POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (own_session ? 0x80 /* POSIX_SPAWN_SETSID */ : 0));
+  for (int stream = 0; code == 0 && stream < 3; stream++) {
+    if (streams[stream] < 0)
+      code = posix_spawn_file_actions_addopen(
+        &actions, stream, "/dev/null", stream == 0 ? O_RDONLY : O_WRONLY, 0);
+    else
+      code = posix_spawn_file_actions_adddup2(&actions, streams[stream], stream);
+  }
+  if (code == 0) code = posix_spawn(child, path, &actions, &attributes, arguments, environment);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return code;
+}
+
+// The kernel keyring (keyrings(7)), without libkeyutils: glibc has no functions for these calls.
+
+static inline int32_t credmgr_key_add(const char *name, const void *bytes, size_t count) {
+  return (int32_t)syscall(SYS_add_key, "user", name, bytes, count, -4 /* KEY_SPEC_USER_KEYRING */);
+}
+
+static inline int32_t credmgr_key_find(const char *name) {
+  return (int32_t)syscall(SYS_keyctl, 10 /* KEYCTL_SEARCH */, -4L, "user", name, 0L);
+}
+
+static inline long credmgr_key_read(int32_t key, void *bytes, size_t count) {
+  return syscall(SYS_keyctl, 11 /* KEYCTL_READ */, (long)key, bytes, count, 0L);
+}
+
+static inline int credmgr_key_set_timeout(int32_t key, unsigned seconds) {
+  return (int)syscall(SYS_keyctl, 15 /* KEYCTL_SET_TIMEOUT */, (long)key, (long)seconds, 0L, 0L);
+}
+
+/// All rights for the possessor and for the user, none for others: a process outside the session reads the key, too.
+static inline int credmgr_key_set_permissions(int32_t key) {
+  return (int)syscall(SYS_keyctl, 5 /* KEYCTL_SETPERM */, (long)key, 0x3f3f0000L, 0L, 0L);
+}
+
+static inline int credmgr_key_invalidate(int32_t key) {
+  return (int)syscall(SYS_keyctl, 21 /* KEYCTL_INVALIDATE */, (long)key, 0L, 0L, 0L);
+}
+
+#endif

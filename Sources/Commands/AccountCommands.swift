@@ -1,0 +1,256 @@
+import CredentialManager
+import Cryptography
+import JSON
+import Messages
+import OAuth
+import POSIX
+import Providers
+
+extension Command {
+  static let login = Command(
+    name: "login", operands: "ID", operandCount: 1...1, summary: "Obtain a credential from a provider",
+    options: [
+      Option("--account", value: "NAME", "the account's name; otherwise as the provider names it"),
+      Option("--grant", value: "GRANT", "one of the grants that the provider offers"),
+      Option("--scope", value: "SCOPE", repeats: true, "a scope to ask for, instead of the descriptor's"),
+      Option("--set", value: "NAME=VALUE", repeats: true, "the value of a variable, for this account alone"),
+      Option("--no-browser", "print the address, and open no browser"),
+      Option("--paste", "read the address where the browser ends up, or the code it shows, from standard input"),
+      Option("--with-token", "read an existing token from standard input"),
+      Option("--timeout", value: "DURATION", "how long to wait; otherwise 5m"),
+    ], needsNetwork: true
+  ) { invocation, context throws(CommandError) in
+    let provider = try context.provider(invocation.operands[0])
+    var wish = LoginWish()
+    wish.account = invocation.value("--account")
+    if let text = invocation.value("--grant") {
+      guard let grant = Grant(rawValue: text) else {
+        throw .usage(
+          "there is no grant \"\(text)\"", hint: "grants are \(Grant.allCases.map(\.rawValue).joined(separator: ", "))")
+      }
+      wish.grant = grant
+    }
+    wish.scope = invocation.all("--scope")
+    wish.variables = try context.variables(invocation)
+    wish.opensBrowser = !invocation.has("--no-browser")
+    wish.pastes = invocation.has("--paste")
+    wish.timeout = try context.duration("--timeout", invocation) ?? wish.timeout
+    let account: Account
+    if invocation.has("--with-token") {
+      let token = try context.secret("-")
+      account = try manager { () throws(CredentialError) in
+        try context.source.login(provider, wish, token: token)
+      }
+    } else {
+      let user = TerminalUser(provider: provider)
+      account = try manager { () throws(CredentialError) in
+        try context.source.login(provider, wish, user: user)
+      }
+    }
+    context.tell("logged in to \"\(provider)\" as \"\(account.name)\"" + validity(account.credential, context))
+    let withheld = account.credential.withheldScope
+    if !withheld.isEmpty { context.tell("the provider did not grant the scope \(withheld.joined(separator: ", "))") }
+    if let type = account.credential.tokenType, !["bearer", "token", "oauth"].contains(type.lowercased()) {
+      context.tell("the provider says that the token's type is \"\(type)\"")
+    }
+    return .done
+  }
+
+  private static func validity(_ credential: Credential, _ context: Context) -> String {
+    guard let expiresAt = credential.expiresAt else { return "" }
+    return "; the token is valid for \(duration(max(expiresAt - context.clock.now(), 0)))"
+  }
+
+  static let status = Command(
+    name: "status", operands: "[ID]", operandCount: 0...1,
+    summary: "Show accounts, scopes, expiry, and what happens next", options: [json]
+  ) { invocation, context throws(CommandError) in
+    let provider: String? = if let text = invocation.operands.first { try context.provider(text) } else { nil }
+    let (accounts, selected) = try manager { () throws(CredentialError) -> ([Account], [String: String]) in
+      guard let vault = try context.source.accountsIfAny() else { return ([], [:]) }
+      let accounts = try vault.accounts(of: provider)
+      var selected: [String: String] = [:]
+      for provider in Set(accounts.map(\.provider)) { selected[provider] = try vault.selected(for: provider) }
+      return (accounts, selected)
+    }
+    let interrupted = try manager { () throws(CredentialError) in try context.source.interruptedExchanges() }
+    let now = context.clock.now()
+    if invocation.has("--json") {
+      try context.output(
+        .array(accounts.map { account in json(account, isDefault: selected[account.provider] == account.name, now) }))
+      return .done
+    }
+    if accounts.isEmpty {
+      context.tell(provider.map { "nobody is logged in to \"\($0)\"" } ?? "nobody is logged in anywhere")
+    }
+    for account in accounts {
+      let isDefault = selected[account.provider] == account.name
+      try context.output(
+        "\(account.provider)  \(account.name)\(isDefault ? "  (default)" : "")\n"
+          + table(details(account.credential, now)))
+    }
+    for exchange in interrupted where provider == nil || provider == exchange.provider {
+      context.tell(
+        "an exchange for \"\(exchange.account)\" at \"\(exchange.provider)\" was interrupted; if its token does not work, run \"credmgr login \(exchange.provider)\"")
+    }
+    return .done
+  }
+
+  private static func details(_ credential: Credential, _ now: Int64) -> [(left: String, right: String)] {
+    var rows: [(left: String, right: String)] = [("grant", credential.grant.rawValue)]
+    if let identity = credential.identity { rows.append(("identity", identity)) }
+    let scope = credential.grantedScope ?? credential.requestedScope
+    if !scope.isEmpty { rows.append(("scope", scope.joined(separator: " "))) }
+    if !credential.withheldScope.isEmpty {
+      rows.append(("not granted", credential.withheldScope.joined(separator: " ")))
+    }
+    rows.append(("token", expiry(credential.expiresAt, now)))
+    if credential.refreshToken != nil {
+      rows.append(("refresh token", expiry(credential.refreshTokenExpiresAt, now)))
+    }
+    rows.append(("next", next(credential, now).sentence))
+    return rows
+  }
+
+  private static func expiry(_ moment: Int64?, _ now: Int64) -> String {
+    guard let moment else { return "no expiry known" }
+    return moment > now ? "expires in \(duration(moment - now))" : "expired \(duration(now - moment)) ago"
+  }
+
+  private enum Next: String {
+    case handOut = "valid"
+    case refresh
+    case login
+
+    var sentence: String {
+      switch self {
+      case .handOut: "the token is handed out as it is"
+      case .refresh: "the token is refreshed when it is asked for"
+      case .login: "a login is needed"
+      }
+    }
+  }
+
+  private static func next(_ credential: Credential, _ now: Int64) -> Next {
+    if credential.isUsable(at: now) { return .handOut }
+    return credential.isRefreshable(at: now) ? .refresh : .login
+  }
+
+  private static func json(_ account: Account, isDefault: Bool, _ now: Int64) -> JSONValue {
+    let credential = account.credential
+    return [
+      "provider": .string(account.provider), "account": .string(account.name), "default": .boolean(isDefault),
+      "identity": .optional(credential.identity), "grant": .string(credential.grant.rawValue),
+      "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
+      "withheld_scope": .array(credential.withheldScope.map(JSONValue.string)),
+      "obtained_at": .string(Moment.format(credential.obtainedAt)),
+      "expires_at": .optional(credential.expiresAt.map(Moment.format)),
+      "refresh_token": .boolean(credential.refreshToken != nil),
+      "refresh_token_expires_at": .optional(credential.refreshTokenExpiresAt.map(Moment.format)),
+      "next": .string(next(credential, now).rawValue),
+    ]
+  }
+
+  static let use = Command(
+    name: "use", operands: "ID ACCOUNT", operandCount: 2...2, summary: "Set the default account of a provider",
+    options: []
+  ) { invocation, context throws(CommandError) in
+    let provider = try context.provider(invocation.operands[0])
+    try manager { () throws(CredentialError) in
+      guard try context.source.accountsIfAny() != nil else {
+        throw .loginNeeded(provider: provider, account: invocation.operands[1], .noCredential)
+      }
+      try context.source.accounts(.readWrite).select(invocation.operands[1], provider: provider)
+    }
+    context.tell("\"\(invocation.operands[1])\" is the default account of \"\(provider)\"")
+    return .done
+  }
+
+  static let refresh = Command(
+    name: "refresh", operands: "ID|--all", operandCount: 0...1, summary: "Refresh tokens now",
+    options: [account, Option("--all", "all accounts of all providers that can be refreshed")], needsNetwork: true
+  ) { invocation, context throws(CommandError) in
+    guard invocation.has("--all") != (invocation.operands.count == 1) else {
+      throw .usage("name a provider, or \"--all\"", hint: "usage: credmgr refresh ID|--all")
+    }
+    if let text = invocation.operands.first {
+      let provider = try context.provider(text)
+      let name = try context.account(invocation)
+      let renewed = try manager { () throws(CredentialError) in
+        try context.source.freshAccount(
+          name, of: provider, Freshen(always: true), waiting: context.waiting(for: provider, name))
+      }
+      context.tell("refreshed \"\(renewed.name)\" at \"\(provider)\"" + validity(renewed.credential, context))
+      return .done
+    }
+    return try refreshAll(context)
+  }
+
+  /// One account that cannot be refreshed does not keep the others from it; the worst exit status is the result.
+  private static func refreshAll(_ context: Context) throws(CommandError) -> ExitStatus {
+    let accounts = try manager { () throws(CredentialError) in
+      try context.source.accountsIfAny()?.accounts(of: nil) ?? []
+    }
+    var worst = ExitStatus.done
+    for account in accounts where account.credential.isRefreshable(at: context.clock.now()) {
+      do throws(CredentialError) {
+        let renewed = try context.source.freshAccount(account.name, of: account.provider, Freshen(always: true))
+        context.tell("refreshed \"\(account.name)\" at \"\(account.provider)\"" + validity(renewed.credential, context))
+      } catch {
+        if error == .interrupted { throw CommandError(error) }
+        Terminal.writeError(error.message.lines)
+        worst = worst == .done ? error.message.status : worst
+      }
+    }
+    return worst
+  }
+
+  static let validate = Command(
+    name: "validate", operands: "ID", operandCount: 1...1,
+    summary: "Ask the provider whether the token is good", options: [account, json],
+    notes: ["Exit status 0 when it is, 3 when it is not."], needsNetwork: true
+  ) { invocation, context throws(CommandError) in
+    let provider = try context.provider(invocation.operands[0])
+    let name = try context.account(invocation)
+    let result = try manager { () throws(CredentialError) in try context.source.validate(name, of: provider) }
+    let isActive = result.validity == .active
+    if invocation.has("--json") {
+      try context.output([
+        "provider": .string(provider), "account": .string(result.account.name), "active": .boolean(isActive),
+      ])
+    } else {
+      try context.output(isActive ? "active\n" : "inactive\n")
+    }
+    if !isActive {
+      let command = result.account.credential.isRefreshable(at: context.clock.now()) ? "refresh" : "login"
+      Terminal.writeError("credmgr: hint: run \"credmgr \(command) \(provider)\"\n")
+    }
+    return isActive ? .done : .loginNeeded
+  }
+
+  static let logout = Command(
+    name: "logout", operands: "ID", operandCount: 1...1,
+    summary: "Revoke the tokens at the provider, and forget them",
+    options: [
+      account, Option("--all", "all accounts of the provider"),
+      Option("--keep-remote", "only forget them here; the provider is not asked"),
+    ], needsNetwork: true
+  ) { invocation, context throws(CommandError) in
+    let provider = try context.provider(invocation.operands[0])
+    var names: [String?] = [try context.account(invocation)]
+    if invocation.has("--all") {
+      if names[0] != nil, invocation.has("--account") { throw .usage("\"--all\" and \"--account\" exclude each other") }
+      names = try manager { () throws(CredentialError) in
+        try context.source.accountsIfAny()?.accounts(of: provider).map(\.name) ?? []
+      }
+    }
+    for name in names {
+      let result = try manager { () throws(CredentialError) in
+        try context.source.logout(name, of: provider, keepsRemote: invocation.has("--keep-remote"))
+      }
+      let remote = result.isRevoked ? "revoked at the provider and forgotten" : "forgotten"
+      context.tell("\"\(result.account)\" at \"\(provider)\": \(remote)")
+    }
+    return .done
+  }
+}

@@ -1,0 +1,10 @@
+extension Command {
+  /// All commands, in the order of the help.
+  static let all: [Command] = [
+    .addProvider, .providers, .check, .simulate, .login, .token, .header, .request, .status, .use, .refresh, .validate,
+    .logout, .gitCredential, .gitSetup, .vault,
+  ]
+
+  static let account = Option("--account", value: "NAME", "the account; otherwise the default one")
+  static let json = Option("--json", "print JSON, whose fields stay as they are")
+}

@@ -1,0 +1,167 @@
+import CredentialManager
+import Cryptography
+import HTTP
+import Messages
+import POSIX
+import Providers
+
+/// The program: from arguments to an exit status.
+public enum Program {
+  /// The version, for `--version` and for providers' logs.
+  public static let version = "0.1.0"
+
+  /// Makes the network of a program that has one.
+  ///
+  /// - Parameters:
+  ///   - userAgent: what requests are sent with that name none themselves.
+  ///   - isCancelled: asked while an exchange goes on.
+  public typealias Network = (_ userAgent: String, _ isCancelled: @escaping () -> Bool) throws(HTTPError)
+    -> any HTTPExchange
+
+  /// Runs a command.
+  ///
+  /// - Parameters:
+  ///   - arguments: with the program's name first.
+  ///   - network: `nil` for a program that hands everything that needs one to `credmgr-online`.
+  /// - Returns: the exit status of the process.
+  public static func run(_ arguments: [String], network: Network?) -> Int32 {
+    let coreLimit = ProcessProtection.apply()
+    Signals.ignoreBrokenPipe()
+    var arguments = arguments
+    // git finds a helper by this name.
+    if let name = arguments.first, Path.lastComponent(of: name) == "git-credential-credmgr" {
+      arguments.insert("git-credential", at: 1)
+    }
+    do throws(CommandError) {
+      return try run(Array(arguments.dropFirst()), all: arguments, network, coreLimit).rawValue
+    } catch {
+      return report(error)
+    }
+  }
+
+  private static func report(_ error: CommandError) -> Int32 {
+    switch error {
+    case .failed(let message):
+      Terminal.writeError(message.lines)
+      return message.status.rawValue
+    case .invalidDescriptor(let findings):
+      for finding in findings { Terminal.writeError(finding.report) }
+      let message = ProviderError.invalid(findings).message
+      Terminal.writeError(message.lines)
+      return message.status.rawValue
+    case .handOver:
+      let message = CredentialError.networkNeeded.message
+      Terminal.writeError(message.lines)
+      return message.status.rawValue
+    case .brokenPipe:
+      return ExitStatus.unexpected.rawValue
+    }
+  }
+
+  private static func run(
+    _ arguments: [String], all: [String], _ network: Network?, _ coreLimit: UInt64?
+  ) throws(CommandError) -> ExitStatus {
+    guard let name = arguments.first else {
+      Terminal.writeError(Help.overview)
+      return .usage
+    }
+    if let status = try help(name, arguments.dropFirst()) { return status }
+    guard let command = Command.all.first(where: { $0.name == name }) else {
+      let near = nearMiss(name, among: Command.all.map(\.name)).map { " (did you mean \"\($0)\"?)" } ?? ""
+      throw .usage("unknown command \"\(name)\"\(near)", hint: "run \"credmgr help\"")
+    }
+    let invocation = try Invocation(command, arguments.dropFirst())
+    if invocation.asksForHelp {
+      try system { () throws(POSIXError) in try Terminal.writeOutput(command.help) }
+      return .done
+    }
+    let executable = try system { () throws(POSIXError) in try Path.executable() }
+    let handOver = { (input: [UInt8]?) throws(CommandError) in
+      try replace(executable, all, input, coreLimit)
+    }
+    if command.needsNetwork, network == nil { try handOver(nil) }
+    do throws(CommandError) {
+      return try command.run(invocation, try context(executable, network, traces: invocation.has("--trace")))
+    } catch .handOver(let input) where network == nil {
+      try handOver(input)
+    }
+  }
+
+  private static func context(
+    _ executable: String, _ network: Network?, traces: Bool
+  ) throws(CommandError) -> Context {
+    let home = try manager { () throws(CredentialError) in
+      try Home(environment: Environment.value, executable: executable)
+    }
+    var http: (any HTTPExchange)?
+    if let network {
+      Signals.installInterruptFlag()
+      do throws(HTTPError) {
+        http = try network("credmgr/\(version)") { Signals.isInterrupted }
+      } catch {
+        throw .failed(error.message())
+      }
+      if traces, let exchange = http { http = TracedExchange(exchange) { Terminal.writeError($0) } }
+    }
+    let clock = SystemClock()
+    let source = CredentialSource(home: home, http: http, clock: clock, random: SystemRandomSource())
+    return Context(source: source, clock: clock, executable: executable, environment: Environment.value)
+  }
+
+  private static func help(_ name: String, _ rest: ArraySlice<String>) throws(CommandError) -> ExitStatus? {
+    let text: String
+    switch name {
+    case "help", "--help", "-h":
+      guard let topic = rest.first else {
+        text = Help.overview
+        break
+      }
+      guard let command = Command.all.first(where: { $0.name == topic }) else {
+        let near = nearMiss(topic, among: Command.all.map(\.name)).map { " (did you mean \"\($0)\"?)" } ?? ""
+        throw .usage("unknown command \"\(topic)\"\(near)", hint: "run \"credmgr help\"")
+      }
+      text = command.help
+    case "--version", "version":
+      text = "credmgr \(version)\n"
+    default:
+      return nil
+    }
+    try system { () throws(POSIXError) in try Terminal.writeOutput(text) }
+    return .done
+  }
+
+  /// Puts the program with a network in the place of this one: same arguments, same streams, no state in between but the
+  /// standard input that was read already.
+  private static func replace(
+    _ executable: String, _ arguments: [String], _ input: [UInt8]?, _ coreLimit: UInt64?
+  ) throws(CommandError) -> Never {
+    let folder = Path.directory(of: executable) ?? "/"
+    let candidates = [
+      folder + "/credmgr-online", (Path.directory(of: folder) ?? "") + "/libexec/credmgr/credmgr-online",
+    ]
+    guard let online = candidates.first(where: { File.isExecutable($0) }) else { throw .handOver(input: nil) }
+    if let coreLimit { ProcessProtection.lift(coreLimit: coreLimit) }
+    do throws(POSIXError) {
+      if let input { try Launcher.replaceStandardInput(with: input) }
+      try Launcher.replaceProcess(online, arguments)
+    } catch {
+      throw CommandError(error)
+    }
+  }
+}
+
+/// What `credmgr help` prints.
+enum Help {
+  static var overview: String {
+    """
+    usage: credmgr COMMAND [ARGUMENT]…
+
+    Keeps the credentials of many providers and accounts, and hands fresh ones to programs.
+
+    \(table(Command.all.map { ($0.name, $0.summary) }))
+    Begin with "credmgr providers", "credmgr add-provider ID --client-id ID" and "credmgr login ID".
+    "credmgr help COMMAND" says more.
+
+    """
+  }
+}

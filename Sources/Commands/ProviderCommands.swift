@@ -1,0 +1,197 @@
+import CredentialManager
+import Cryptography
+import JSON
+import Messages
+import OAuth
+import POSIX
+import Providers
+
+extension Command {
+  static let addProvider = Command(
+    name: "add-provider", operands: "SOURCE", operandCount: 1...1,
+    summary: "Install a provider: a shipped descriptor, a file, or \"-\"",
+    options: [
+      Option("--as", value: "ID", "install it under another identifier"),
+      Option("--client-id", value: "ID", "the client identifier, or consumer key, that the provider gave you"),
+      Option("--client-secret-file", value: "FILE", "a file with the client secret; \"-\" is standard input"),
+      Option("--set", value: "NAME=VALUE", repeats: true, "the value of a variable of the descriptor"),
+      Option("--replace", "replace one that was added before; what is not given stays as it was"),
+    ],
+    notes: [
+      "SOURCE is an identifier that \"credmgr providers\" lists, or a path with a \"/\" or \".yaml\" in it.",
+      "The client identifier, secret and variables are kept in the vault.",
+    ]
+  ) { invocation, context throws(CommandError) in
+    let source = invocation.operands[0]
+    let secretFile = invocation.value("--client-secret-file")
+    if source == "-", secretFile == "-" {
+      throw .usage("the descriptor and the secret cannot both be on standard input")
+    }
+    if source.hasPrefix("https://") {
+      throw .usage("the discovery of an issuer's endpoints is not built in yet", hint: "write a descriptor: docs/descriptors.md")
+    }
+    let addition: ProviderAddition
+    if source == "-" || source.contains("/") || source.hasSuffix(".yaml") {
+      let bytes = try context.file(source)
+      let name = source == "-" ? "<standard input>" : source
+      addition = try manager { () throws(CredentialError) in
+        try context.source.addition(bytes, named: name, as: invocation.value("--as"))
+      }
+    } else {
+      let identifier = try context.provider(source)
+      addition = try manager { () throws(CredentialError) in
+        try context.source.addition(shipped: identifier, as: invocation.value("--as"))
+      }
+    }
+    for warning in addition.warnings { Terminal.writeError(warning.report) }
+    let secret: Secret? = if let secretFile { try context.secret(secretFile) } else { nil }
+    let variables = try context.variables(invocation)
+    try manager { () throws(CredentialError) in
+      try context.source.add(
+        addition, clientIdentifier: invocation.value("--client-id"), clientSecret: secret, variables: variables,
+        replaces: invocation.has("--replace"),
+        confirms: { accounts, hosts in confirmed(addition.identifier, accounts, hosts) })
+    }
+    context.tell("added \"\(addition.identifier)\"; run \"credmgr login \(addition.identifier)\"")
+    return .done
+  }
+
+  private static func confirmed(_ provider: String, _ accounts: [String], _ hosts: [String]) -> Bool {
+    guard Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }
+    Terminal.writeError(
+      Message.visible(
+        "The new descriptor of \"\(provider)\" sends the tokens of \(accounts.joined(separator: ", ")) to "
+          + hosts.joined(separator: ", ")) + "\nIs that what you want? [y/N] ")
+    let answer = (try? Terminal.readLine(0)) ?? ""
+    return ["y", "yes"].contains(answer.lowercased())
+  }
+
+  static let providers = Command(
+    name: "providers", operands: "[ID]", operandCount: 0...1, summary: "List the providers, or show one",
+    options: [json]
+  ) { invocation, context throws(CommandError) in
+    if let identifier = invocation.operands.first {
+      return try show(context.provider(identifier), invocation, context)
+    }
+    let added = try manager { () throws(CredentialError) in
+      try Set(context.source.accountsIfAny()?.addedProviders() ?? [])
+    }
+    let library = context.home.library
+    var rows: [JSONValue] = []
+    var lines: [(left: String, right: String)] = []
+    for identifier in context.source.knownProviders() {
+      let loaded = try? library.load(identifier)
+      let title = loaded?.descriptor.title ?? "(has errors: run \"credmgr check\")"
+      rows.append([
+        "provider": .string(identifier), "title": .string(title), "added": .boolean(added.contains(identifier)),
+        "grants": .array(loaded?.descriptor.grants.map { .string($0.rawValue) } ?? []),
+        "file": .optional(library.path(of: identifier)),
+      ])
+      lines.append((identifier + (added.contains(identifier) ? " *" : ""), title))
+    }
+    if invocation.has("--json") {
+      try context.output(.array(rows))
+    } else {
+      try context.output(table(lines))
+      if !added.isEmpty { Terminal.writeError("  * added\n") }
+    }
+    return .done
+  }
+
+  private static func show(
+    _ identifier: String, _ invocation: Invocation, _ context: Context
+  ) throws(CommandError) -> ExitStatus {
+    let loaded: DescriptorLibrary.Loaded
+    do throws(ProviderError) {
+      loaded = try context.home.library.load(identifier)
+    } catch .unknown {
+      let near = nearMiss(identifier, among: context.source.knownProviders())
+      throw CommandError(CredentialError.provider(.unknown(identifier: identifier, suggestion: near)))
+    } catch {
+      throw CommandError(CredentialError.provider(error))
+    }
+    let descriptor = loaded.descriptor
+    let registration = try manager { () throws(CredentialError) in
+      try context.source.accountsIfAny()?.registration(of: identifier)
+    }
+    let values = registration?.variables ?? [:]
+    let client = try? Client(descriptor: descriptor, identifier: "", secret: nil, variables: values)
+    let redirect: String? =
+      switch try? client?.redirect() {
+      case .loopback(let uri)?, .elsewhere(let uri)?: uri.text
+      case .outOfBand(let text)?: text
+      case nil: nil
+      }
+    let endpoints = descriptor.endpoints.sorted { $0.key.rawValue < $1.key.rawValue }
+    if invocation.has("--json") {
+      let variables = descriptor.variables.map { variable -> JSONValue in
+        [
+          "name": .string(variable.name), "help": .optional(variable.help),
+          "default": .optional(variable.defaultValue), "value": .optional(values[variable.name]),
+          "optional": .boolean(variable.isOptional),
+        ]
+      }
+      try context.output([
+        "provider": .string(identifier), "title": .string(descriptor.title), "file": .string(loaded.path),
+        "added": .boolean(registration != nil), "client_id": .optional(registration?.clientIdentifier),
+        "grants": .array(descriptor.grants.map { .string($0.rawValue) }), "redirect_uri": .optional(redirect),
+        "register": .optional(descriptor.client.register), "variables": .array(variables),
+        "endpoints": .object(endpoints.map { .init($0.key.rawValue, .string($0.value.url.text)) }),
+        "hosts": .array(descriptor.hosts.map { .string($0.text) }),
+        "scope": .array(descriptor.scope.requested.map(JSONValue.string)),
+      ])
+      return .done
+    }
+    var lines: [(left: String, right: String)] = [
+      ("provider", identifier), ("title", descriptor.title), ("file", loaded.path),
+      ("added", registration == nil ? "no" : "yes, client \"\(registration?.clientIdentifier ?? "")\""),
+      ("grants", descriptor.grants.map(\.rawValue).joined(separator: ", ")),
+      ("redirect URI", redirect ?? "depends on the variables"),
+      ("scopes", descriptor.scope.requested.joined(separator: " ")),
+      ("hosts", descriptor.hosts.map(\.text).joined(separator: ", ")),
+    ]
+    if let register = descriptor.client.register { lines.append(("register at", register)) }
+    for variable in descriptor.variables {
+      let value = values[variable.name] ?? variable.defaultValue.map { $0 + " (default)" }
+      let state = value ?? (variable.isOptional ? "(none)" : "(needs a value)")
+      lines.append(("variable " + variable.name, state + (variable.help.map { " – " + $0 } ?? "")))
+    }
+    for (leg, endpoint) in endpoints { lines.append(("endpoint " + leg.rawValue, endpoint.url.text)) }
+    try context.output(table(lines.filter { !$0.right.isEmpty }))
+    return .done
+  }
+
+  static let check = Command(
+    name: "check", operands: "FILE…", operandCount: 1...10_000,
+    summary: "Report every mistake in descriptors",
+    options: [],
+    notes: ["Findings go to standard output, as FILE:LINE:COLUMN: error: SENTENCE, with the line and a caret."]
+  ) { invocation, context throws(CommandError) in
+    var hasErrors = false
+    for path in invocation.operands {
+      let bytes = try context.file(path)
+      let name = path == "-" ? "<standard input>" : path
+      let findings = context.home.library.check(bytes, name: name).findings
+      for finding in findings { try context.output(finding.report) }
+      hasErrors = hasErrors || findings.contains { $0.severity == .error }
+      if findings.isEmpty { context.tell("\(name): no findings") }
+    }
+    return hasErrors ? .usage : .done
+  }
+
+  static let simulate = Command(
+    name: "simulate", operands: "ID|FILE [--port N] [--fault NAME]…", operandCount: 0...1000,
+    summary: "Play a provider on this machine, as its descriptor says it behaves", options: [], passesOptions: true
+  ) { invocation, context throws(CommandError) in
+    guard let program = context.sibling("credmgr-simulator") else {
+      throw .failed(Message("there is no program \"credmgr-simulator\" beside this one", status: .unexpected))
+    }
+    var arguments = ["credmgr-simulator"] + invocation.operands
+    for folder in context.home.library.directories { arguments += ["--descriptors", folder] }
+    do throws(POSIXError) {
+      try Launcher.replaceProcess(program, arguments)
+    } catch {
+      throw CommandError(error)
+    }
+  }
+}

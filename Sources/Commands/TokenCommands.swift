@@ -1,0 +1,142 @@
+import CredentialManager
+import HTTP
+import JSON
+import Messages
+import OAuth
+import POSIX
+import Providers
+
+extension Command {
+  static let token = Command(
+    name: "token", operands: "ID", operandCount: 1...1,
+    summary: "Print a valid access token, refreshed first if it must be",
+    options: [
+      account, Option("--min-validity", value: "DURATION", "how long the token has to live; otherwise as the descriptor says"),
+      Option("--refresh", "refresh it in any case"),
+      Option("--timeout", value: "DURATION", "how long to wait for another process that refreshes it; otherwise 1m"), json,
+    ]
+  ) { invocation, context throws(CommandError) in
+    let provider = try context.provider(invocation.operands[0])
+    let name = try context.account(invocation)
+    let wish = Freshen(
+      validity: try context.duration("--min-validity", invocation), always: invocation.has("--refresh"),
+      timeout: try context.duration("--timeout", invocation) ?? 60)
+    let account = try manager { () throws(CredentialError) in
+      try context.source.freshAccount(name, of: provider, wish, waiting: context.waiting(for: provider, name))
+    }
+    let credential = account.credential
+    if invocation.has("--json") {
+      try context.output([
+        "provider": .string(provider), "account": .string(account.name),
+        "access_token": .string(credential.accessToken.reveal()), "token_type": .optional(credential.tokenType),
+        "expires_at": .optional(credential.expiresAt.map(Moment.format)),
+        "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
+      ])
+    } else {
+      try context.output(credential.accessToken.reveal() + "\n")
+    }
+    return .done
+  }
+
+  static let header = Command(
+    name: "header", operands: "ID", operandCount: 1...1, summary: "Print the header lines for a request",
+    options: [
+      account, Option("--url", value: "URL", "the request's URL; needed where requests are signed"),
+      Option("--method", short: "-X", value: "METHOD", "the request's method; otherwise GET"),
+      Option("--data-file", value: "FILE", "the request's form body, which is signed too; \"-\" is standard input"), json,
+    ],
+    notes: ["With curl: curl -H @<(credmgr header ID) URL"]
+  ) { invocation, context throws(CommandError) in
+    let provider = try context.provider(invocation.operands[0])
+    let name = try context.account(invocation)
+    var request: HTTPRequest?
+    if let url = invocation.value("--url") {
+      request = HTTPRequest(method: invocation.value("--method") ?? "GET", uri: try uri(url))
+    } else if invocation.has("--method") || invocation.has("--data-file") {
+      throw .usage("\"--method\" and \"--data-file\" need \"--url\"")
+    }
+    // Before the body is read: what needs a network is handed over with standard input as it was.
+    _ = try manager { () throws(CredentialError) in try context.source.freshAccount(name, of: provider) }
+    if let file = invocation.value("--data-file") {
+      request?.fields.set("Content-Type", "application/x-www-form-urlencoded")
+      request?.body = try context.file(file, limit: 64 << 20)
+    }
+    let given = Set(request?.fields.map { $0.name.lowercased() } ?? [])
+    let fields = try manager { () throws(CredentialError) in
+      try context.source.headerFields(name, of: provider, for: request)
+    }.filter { !given.contains($0.name.lowercased()) }
+    if invocation.has("--json") {
+      try context.output(.object(fields.map { .init($0.name, .string($0.value)) }))
+    } else {
+      try context.output(fields.map { "\($0.name): \($0.value)\n" }.joined())
+    }
+    return .done
+  }
+
+  static func uri(_ text: String) throws(CommandError) -> URI {
+    do { return try URI(parsing: text) } catch { throw .failed(error.message()) }
+  }
+
+  static let request = Command(
+    name: "request", operands: "ID URL", operandCount: 2...2, summary: "Make an authenticated request",
+    options: [
+      account, Option("--method", short: "-X", value: "METHOD", "the method; otherwise GET, or POST with a body"),
+      Option("--header", short: "-H", value: "HEADER", repeats: true, "a header, as \"Name: value\""),
+      Option("--data", short: "-d", value: "DATA", "the body; \"@FILE\" reads it from a file, \"@-\" from standard input"),
+      Option("--include", short: "-i", "print status and headers of the answer too"),
+    ],
+    notes: [
+      "Refreshes the token and repeats the request once when the provider answers 401.",
+      "Exit status 4 when the answer's status is 400 or above; the body is printed all the same.",
+    ], needsNetwork: true
+  ) { invocation, context throws(CommandError) in
+    let provider = try context.provider(invocation.operands[0])
+    var request = HTTPRequest(method: "GET", uri: try uri(invocation.operands[1]).with(fragment: nil))
+    for header in invocation.all("--header") {
+      guard let colon = header.firstIndex(of: ":") else {
+        throw .usage("\"\(header.prefix(40))\" is no header", hint: "headers are written \"Name: value\"")
+      }
+      let value = header[header.index(after: colon)...].drop { $0 == " " }
+      request.fields.append(String(header[..<colon]), String(value))
+    }
+    if let data = invocation.value("--data") {
+      request.method = "POST"
+      request.body =
+        data.hasPrefix("@") ? try context.file(String(data.dropFirst()), limit: 1 << 30) : Array(data.utf8)
+      if request.fields["Content-Type"] == nil {
+        request.fields.set("Content-Type", "application/x-www-form-urlencoded")
+      }
+    }
+    if let method = invocation.value("--method") { request.method = method.uppercased() }
+    let name = try context.account(invocation)
+    var failure: CommandError?
+    let head = try manager { () throws(CredentialError) in
+      try context.source.send(request, account: name, of: provider, limits: .unlimited) { part in
+        do throws(CommandError) {
+          try print(part, includesHead: invocation.has("--include"), context)
+          return true
+        } catch {
+          failure = error
+          return false
+        }
+      }
+    }
+    if let failure { throw failure }
+    guard head.status < 400 else {
+      throw .failed(
+        Message("\"\(provider)\" answered with the status \(head.status)", status: head.status >= 500 ? .unreachable : .refused))
+    }
+    return .done
+  }
+
+  private static func print(_ part: HTTPPart, includesHead: Bool, _ context: Context) throws(CommandError) {
+    switch part {
+    case .head(let head):
+      guard includesHead else { return }
+      let fields = head.fields.map { "\($0.name): \($0.value)\n" }.joined()
+      try context.output("HTTP \(head.status)\n\(fields)\n")
+    case .body(let bytes):
+      try system { () throws(POSIXError) in try Terminal.writeAll(1, bytes) }
+    }
+  }
+}

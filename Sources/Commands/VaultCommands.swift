@@ -1,0 +1,74 @@
+import CredentialManager
+import JSON
+import Messages
+import OAuth
+import Vault
+
+extension Command {
+  static let vault = Command(
+    name: "vault", operands: "status|verify", operandCount: 1...1, summary: "Show the vault, or check every byte of it",
+    options: [json]
+  ) { invocation, context throws(CommandError) in
+    let accounts = try manager { () throws(CredentialError) in try context.source.accounts() }
+    switch invocation.operands[0] {
+    case "status": 
+      let vault = try manager { () throws(CredentialError) in try accounts.vaultStatus() }
+      return try status(vault, invocation, context)
+    case "verify": return try verify(accounts, invocation, context)
+    default:
+      throw .usage("there is no \"vault \(invocation.operands[0])\"", hint: "run \"credmgr help vault\"")
+    }
+  }
+
+  private static func status(
+    _ status: VaultStatus, _ invocation: Invocation, _ context: Context
+  ) throws(CommandError) -> ExitStatus {
+    if invocation.has("--json") {
+      let slots = status.slots.map { slot -> JSONValue in
+        ["kind": .optional(slot.kind?.words), "created_at": .string(Moment.format(slot.created))]
+      }
+      try context.output([
+        "file": .string(status.path), "format": .integer(status.formatVersion), "slots": .array(slots),
+        "records": .integer(status.recordCount),
+      ])
+      return .done
+    }
+    var rows = [("file", status.path), ("format", "\(status.formatVersion)"), ("records", "\(status.recordCount)")]
+    for slot in status.slots {
+      rows.append(("slot", "\(slot.kind?.words ?? "of a newer credmgr"), since \(Moment.format(slot.created))"))
+    }
+    try context.output(table(rows.map { ($0.0, $0.1) }))
+    if status.slots.allSatisfy({ $0.kind == .keyFile }) {
+      context.tell("a key file protects a copied vault, and nothing against programs that run as you")
+    }
+    return .done
+  }
+
+  private static func verify(
+    _ accounts: Accounts, _ invocation: Invocation, _ context: Context
+  ) throws(CommandError) -> ExitStatus {
+    let findings = try manager { () throws(CredentialError) in try accounts.verify() }
+    if invocation.has("--json") {
+      try context.output(["findings": .array(findings.map { .string($0.sentence) })])
+    } else {
+      try context.output(findings.map { Message.visible($0.sentence) + "\n" }.joined())
+    }
+    guard findings.isEmpty else {
+      let count = findings.count == 1 ? "one thing" : "\(findings.count) things"
+      throw .failed(
+        Message("the vault has \(count) that nobody wrote", hint: "put it back from a backup", status: .vault))
+    }
+    if !invocation.has("--json") { context.tell("the vault is as it was written") }
+    return .done
+  }
+}
+
+extension SlotKind {
+  var words: String {
+    switch self {
+    case .keyFile: "key file"
+    case .passphrase: "passphrase"
+    case .secretService: "Secret Service"
+    }
+  }
+}

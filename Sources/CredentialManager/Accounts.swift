@@ -1,0 +1,150 @@
+import Cryptography
+import OAuth
+import Vault
+
+/// An account and what is kept for it.
+public struct Account: Sendable {
+  /// The provider's identifier.
+  public let provider: String
+  /// The account's name.
+  public let name: String
+  /// What is kept for it.
+  public var credential: Credential
+  /// The record's revision, which every change makes greater.
+  public let revision: Int64
+}
+
+/// The accounts in a vault.
+public struct Accounts {
+  let vault: Vault
+
+  /// The accounts of an open vault.
+  public init(_ vault: Vault) { self.vault = vault }
+
+  static func identifier(_ provider: String, _ account: String) -> RecordIdentifier {
+    RecordIdentifier(kind: .credential, provider: provider, account: account)
+  }
+
+  static func selection(_ provider: String) -> RecordIdentifier {
+    RecordIdentifier(kind: .selection, provider: provider, account: "")
+  }
+
+  static func registration(_ provider: String) -> RecordIdentifier {
+    RecordIdentifier(kind: .registration, provider: provider, account: "")
+  }
+
+  static func pending(_ provider: String, _ account: String) -> RecordIdentifier {
+    RecordIdentifier(kind: .pending, provider: provider, account: account)
+  }
+
+  /// What is kept for an account; `nil` when there is no such account.
+  ///
+  /// - Throws: `CredentialError.vault`, or `.oauth` when the record is not one that we wrote.
+  public func account(_ name: String, of provider: String) throws(CredentialError) -> Account? {
+    guard let record = try reading({ () throws(VaultError) in try vault.record(Self.identifier(provider, name)) })
+    else { return nil }
+    return try account(record)
+  }
+
+  /// All accounts of a provider, or of all providers, in the order of their names.
+  ///
+  /// - Throws: as `account(_:of:)`.
+  public func accounts(of provider: String?) throws(CredentialError) -> [Account] {
+    let records = try reading { () throws(VaultError) in try vault.records(.credential, provider: provider) }
+    var accounts: [Account] = []
+    for record in records { accounts.append(try account(record)) }
+    return accounts.sorted { ($0.provider, $0.name) < ($1.provider, $1.name) }
+  }
+
+  /// The default account of a provider, where one was set.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func selected(for provider: String) throws(CredentialError) -> String? {
+    try reading { () throws(VaultError) in try vault.record(Self.selection(provider)) }?.payload.reveal()
+  }
+
+  /// The account that is meant: the one that is named, else the default one, else the only one.
+  ///
+  /// - Throws: `CredentialError.loginNeeded`, `.unknownAccount`, `.ambiguousAccount`, `.vault`.
+  public func resolve(_ name: String?, provider: String) throws(CredentialError) -> Account {
+    if let name {
+      if let account = try account(name, of: provider) { return account }
+      let known = try accounts(of: provider).map(\.name)
+      if known.isEmpty { throw .loginNeeded(provider: provider, account: name, .noCredential) }
+      throw .unknownAccount(name, provider: provider, known: known)
+    }
+    if let selected = try selected(for: provider), let account = try account(selected, of: provider) {
+      return account
+    }
+    let accounts = try accounts(of: provider)
+    guard let first = accounts.first else { throw .loginNeeded(provider: provider, account: nil, .noCredential) }
+    if accounts.count > 1 { throw .ambiguousAccount(provider: provider, known: accounts.map(\.name)) }
+    return first
+  }
+
+  /// Sets the default account of a provider.
+  ///
+  /// - Throws: `CredentialError.unknownAccount`, `.vault`.
+  public func select(_ name: String, provider: String) throws(CredentialError) {
+    guard try account(name, of: provider) != nil else {
+      throw .unknownAccount(name, provider: provider, known: try accounts(of: provider).map(\.name))
+    }
+    try reading { () throws(VaultError) in _ = try vault.store(Secret(name), as: Self.selection(provider)) }
+  }
+
+  /// What the person registered at a provider; `nil` when the provider was not added.
+  ///
+  /// - Throws: `CredentialError.vault`, `.malformedRegistration`.
+  public func registration(of provider: String) throws(CredentialError) -> Registration? {
+    guard let record = try reading({ () throws(VaultError) in try vault.record(Self.registration(provider)) })
+    else { return nil }
+    guard let registration = Registration(decoding: record.payload) else {
+      throw .malformedRegistration(provider: provider)
+    }
+    return registration
+  }
+
+  /// The identifiers of the providers that were added, in order.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func addedProviders() throws(CredentialError) -> [String] {
+    try reading { () throws(VaultError) in try vault.records(.registration, provider: nil) }
+      .map(\.identifier.provider).sorted()
+  }
+
+  private func account(_ record: Record) throws(CredentialError) -> Account {
+    do {
+      return Account(
+        provider: record.identifier.provider, name: record.identifier.account,
+        credential: try Credential(decoding: record.payload), revision: record.revision)
+    } catch {
+      throw .oauth(error, provider: record.identifier.provider)
+    }
+  }
+
+  func reading<Result>(_ body: () throws(VaultError) -> Result) throws(CredentialError) -> Result {
+    do { return try body() } catch { throw .vault(error) }
+  }
+
+  /// Whether a text can be an account's name.
+  public static func isName(_ text: String) -> Bool {
+    !text.isEmpty && text.utf8.count <= 255
+      && text.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
+  }
+}
+
+extension Accounts {
+  /// What the vault is made of.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func vaultStatus() throws(CredentialError) -> VaultStatus {
+    try reading { () throws(VaultError) in try vault.status }
+  }
+
+  /// Everything in the vault that is not as it was written.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func verify() throws(CredentialError) -> [VaultFinding] {
+    try reading { () throws(VaultError) in try vault.verify() }
+  }
+}

@@ -1,0 +1,180 @@
+import Cryptography
+import OAuth
+import POSIX
+import Providers
+import Vault
+import YAML
+
+/// A provider that is about to be added.
+public struct ProviderAddition: Sendable {
+  /// The descriptor.
+  public let descriptor: Descriptor
+  /// Findings that are no errors.
+  public let warnings: [Finding]
+  /// The file to install; `nil` when the descriptor lies along the path already.
+  let file: [UInt8]?
+
+  /// Under another identifier than the descriptor's own.
+  public let identifier: String
+}
+
+extension CredentialSource {
+  /// Reads a descriptor that is to be added from the path of descriptors.
+  ///
+  /// - Throws: `CredentialError.provider` when there is none, or it has errors.
+  public func addition(shipped identifier: String, as name: String?) throws(CredentialError) -> ProviderAddition {
+    let loaded: DescriptorLibrary.Loaded
+    do {
+      loaded = try home.library.load(identifier)
+    } catch .unknown {
+      throw .provider(.unknown(identifier: identifier, suggestion: nearMiss(identifier, among: knownProviders())))
+    } catch {
+      throw .provider(error)
+    }
+    guard let name, name != identifier else {
+      return ProviderAddition(
+        descriptor: loaded.descriptor, warnings: loaded.warnings, file: nil, identifier: identifier)
+    }
+    guard DescriptorLibrary.isIdentifier(name) else { throw .provider(.malformedIdentifier(name)) }
+    var descriptor = loaded.descriptor
+    descriptor.identifier = name
+    return ProviderAddition(
+      descriptor: descriptor, warnings: loaded.warnings, file: Array("provider: \(name)\nextends: \(identifier)\n".utf8),
+      identifier: name)
+  }
+
+  /// Reads a descriptor that is to be added from a file's bytes.
+  ///
+  /// - Throws: `CredentialError.provider` when it has errors.
+  public func addition(
+    _ bytes: [UInt8], named file: String, as name: String?
+  ) throws(CredentialError) -> ProviderAddition {
+    do {
+      let loaded = try home.library.load(bytes, name: file)
+      guard let name, name != loaded.descriptor.identifier else {
+        return ProviderAddition(
+          descriptor: loaded.descriptor, warnings: loaded.warnings, file: bytes,
+          identifier: loaded.descriptor.identifier)
+      }
+      guard DescriptorLibrary.isIdentifier(name) else { throw ProviderError.malformedIdentifier(name) }
+      let renamed = try Self.renamed(bytes, file, to: name)
+      return ProviderAddition(
+        descriptor: try home.library.load(renamed, name: file).descriptor, warnings: loaded.warnings, file: renamed,
+        identifier: name)
+    } catch let error as ProviderError {
+      throw .provider(error)
+    } catch {
+      throw .provider(.malformedIdentifier(name ?? ""))
+    }
+  }
+
+  /// The text with another identifier: the value of `provider` is exchanged where it stands.
+  private static func renamed(_ bytes: [UInt8], _ file: String, to name: String) throws(ProviderError) -> [UInt8] {
+    guard let root = try? Node.parse(bytes: bytes, name: file), let value = root["provider"], let old = value.text else {
+      throw .malformedIdentifier(name)
+    }
+    var lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+      .map(String.init)
+    let index = value.place.line - 1
+    guard lines.indices.contains(index), let range = lines[index].firstRange(of: old) else {
+      throw .malformedIdentifier(name)
+    }
+    lines[index].replaceSubrange(range, with: name)
+    return Array(lines.joined(separator: "\n").utf8)
+  }
+
+  /// Installs a descriptor with the client's registration, and brings the index of git hosts up to date.
+  ///
+  /// - Parameters:
+  ///   - replaces: whether a provider that was added before is replaced; what is not given stays as it was.
+  ///   - confirms: asked, with the new hosts, when tokens of existing accounts would go elsewhere.
+  /// - Throws: `CredentialError.alreadyAdded`, `.clientIdentifierMissing`, `.destinationChange`, `.provider` for variables,
+  ///   `.vault`, `.system`. Nothing is changed then.
+  public func add(
+    _ addition: ProviderAddition, clientIdentifier: String?, clientSecret: Secret?, variables: [String: String],
+    replaces: Bool, confirms: (_ accounts: [String], _ hosts: [String]) -> Bool
+  ) throws(CredentialError) {
+    let identifier = addition.identifier
+    let existing = try accountsIfAny()
+    let previous = try existing?.registration(of: identifier)
+    if previous != nil, !replaces { throw .alreadyAdded(provider: identifier) }
+    guard
+      let clientIdentifier = clientIdentifier ?? previous?.clientIdentifier ?? addition.descriptor.client.identifier
+    else {
+      throw .clientIdentifierMissing(provider: identifier, register: addition.descriptor.client.register)
+    }
+    // Values of variables that the new descriptor does not have any more are let go.
+    var values = previous?.variables.filter { addition.descriptor.variable($0.key) != nil } ?? [:]
+    values.merge(variables) { _, new in new }
+    let registration = Registration(
+      clientIdentifier: clientIdentifier, clientSecret: clientSecret ?? previous?.clientSecret, variables: values)
+    let client = try client(addition.descriptor, registration)
+    if previous != nil, let existing {
+      try checkDestinations(client, existing.accounts(of: identifier), confirms)
+    }
+    // The registration first: a descriptor without one asks for `add-provider`, one with the registration of another would
+    // send a secret to the wrong place, were it not for the question above.
+    let accounts = try accounts(.readWrite)
+    try install(addition)
+    try accounts.reading { () throws(VaultError) in
+      _ = try accounts.vault.store(registration.encoded, as: Accounts.registration(identifier))
+    }
+    try writeGitHosts(accounts)
+  }
+
+  private func install(_ addition: ProviderAddition) throws(CredentialError) {
+    guard let file = addition.file else { return }
+    do {
+      try File.createDirectory(home.userProviders)
+      try File.replace(home.userProviders + "/" + addition.identifier + ".yaml", file)
+    } catch {
+      throw .system(error)
+    }
+  }
+
+  /// A descriptor is a file that strangers send each other: one that takes the place of another must not carry existing
+  /// tokens to new hosts unasked.
+  private func checkDestinations(
+    _ client: Client, _ accounts: [Account], _ confirms: ([String], [String]) -> Bool
+  ) throws(CredentialError) {
+    guard !accounts.isEmpty, let old = try? self.client(client.descriptor.identifier) else { return }
+    var added: Set<String> = []
+    for account in accounts {
+      added.formUnion(
+        Set(client.destinations(for: account.credential)).subtracting(old.destinations(for: account.credential)))
+    }
+    guard !added.isEmpty else { return }
+    let names = accounts.map(\.name)
+    if !confirms(names, added.sorted()) {
+      throw .destinationChange(provider: client.descriptor.identifier, accounts: names, hosts: added.sorted())
+    }
+  }
+
+  // MARK: Git hosts
+
+  /// The provider and user name for a git host; `nil` when no provider claims it.
+  ///
+  /// The index is one small file, so that this does not grow with the number of descriptors.
+  public func gitProvider(for host: String) -> (provider: String, username: String)? {
+    guard let bytes = try? File.read(home.gitHosts, limit: 1 << 20) else { return nil }
+    for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+      let fields = line.split(separator: "\t").map(String.init)
+      if fields.count == 3, fields[0] == host.lowercased() { return (fields[1], fields[2]) }
+    }
+    return nil
+  }
+
+  private func writeGitHosts(_ accounts: Accounts) throws(CredentialError) {
+    var lines: [String] = []
+    for provider in try accounts.addedProviders() {
+      guard let client = try? client(provider), let git = client.gitHosts else { continue }
+      lines += git.hosts.map { $0.lowercased() + "\t" + provider + "\t" + git.username + "\n" }
+    }
+    do {
+      try File.createDirectory(home.configuration)
+      try File.replace(home.gitHosts, Array(lines.joined().utf8))
+    } catch {
+      throw .system(error)
+    }
+  }
+}

@@ -1,0 +1,135 @@
+import Cryptography
+import HTTP
+import OAuth
+import POSIX
+import Providers
+import Vault
+
+extension CredentialSource {
+  /// The header lines that present an account's credential, its token refreshed first if it must be.
+  ///
+  /// - Parameter request: what the headers are for; needed where requests are signed.
+  /// - Throws: as `freshAccount`, and `CredentialError.oauth` when the credential is not presented like that.
+  public func headerFields(
+    _ name: String?, of provider: String, for request: HTTPRequest?, _ wish: Freshen = Freshen()
+  ) throws(CredentialError) -> HTTPFields {
+    let account = try freshAccount(name, of: provider, wish)
+    let client = try client(provider, variables: account.credential.variables)
+    return try core(provider) { () throws(OAuthError) in
+      try client.headerFields(presenting: account.credential, on: request, freshness: freshness)
+    }
+  }
+
+  /// Makes a request with an account's credential on it. Refreshes and repeats once when the provider answers 401.
+  ///
+  /// - Parameter receive: takes the answer as it comes; the 401 that is repeated is not among it.
+  /// - Returns: the head of the answer.
+  /// - Throws: as `freshAccount`; `CredentialError.oauth` with `.foreignHost` before anything is sent to a host that the
+  ///   descriptor does not name; `.http`.
+  public func send(
+    _ request: HTTPRequest, account name: String?, of provider: String, limits: HTTPLimits,
+    receive: (HTTPPart) -> Bool
+  ) throws(CredentialError) -> HTTPResponse {
+    let network = try network()
+    var account = try freshAccount(name, of: provider)
+    var isRepetition = false
+    while true {
+      let client = try client(provider, variables: account.credential.variables)
+      let presented = try core(provider) { () throws(OAuthError) in
+        try client.presenting(account.credential, on: request, freshness: freshness)
+      }
+      let canRepeat = !isRepetition && account.credential.isRefreshable(at: clock.now())
+      var isRefused = false
+      let head: HTTPResponse
+      do {
+        head = try network.stream(presented, limits: limits) { part in
+          if case .head(let response) = part, response.status == 401, canRepeat {
+            isRefused = true
+            return false
+          }
+          return receive(part)
+        }
+      } catch {
+        throw error == .interrupted ? .interrupted : .http(error, provider: provider)
+      }
+      if !isRefused {
+        if head.status == 401 { try reject(account.credential.accessToken, account: account.name, of: provider) }
+        return head
+      }
+      isRepetition = true
+      account = try refreshed(account, Freshen(always: true), waiting: { _ in })
+    }
+  }
+
+  /// Asks the provider whether an account's token is good, as it is, without a refresh.
+  ///
+  /// - Throws: `CredentialError.notValidatable` when the descriptor has no endpoint for it.
+  public func validate(
+    _ name: String?, of provider: String
+  ) throws(CredentialError) -> (account: Account, validity: Validity) {
+    _ = try network()
+    guard let accounts = try accountsIfAny() else {
+      throw .loginNeeded(provider: provider, account: name, .noCredential)
+    }
+    let account = try accounts.resolve(name, provider: provider)
+    let client = try client(provider, variables: account.credential.variables)
+    let question: (leg: Leg, request: HTTPRequest)
+    do throws(OAuthError) {
+      question = try client.validationRequest(account.credential, freshness: freshness)
+    } catch .noEndpoint {
+      throw .notValidatable(provider: provider)
+    } catch {
+      throw .oauth(error, provider: provider)
+    }
+    let response = try send(question.request, provider: provider)
+    let validity = try core(provider) { () throws(OAuthError) in
+      try client.validity(response, question.leg)
+    }
+    return (account, validity)
+  }
+
+  /// Revokes an account's tokens at the provider where that is possible, then forgets them.
+  ///
+  /// - Parameter keepsRemote: whether the provider is not asked.
+  /// - Returns: whether the provider was told.
+  /// - Throws: `CredentialError` when the provider could not be told; the account is kept then.
+  public func logout(_ name: String?, of provider: String, keepsRemote: Bool) throws(CredentialError) -> (
+    account: String, isRevoked: Bool
+  ) {
+    if !keepsRemote { _ = try network() }
+    guard let existing = try accountsIfAny() else {
+      throw .loginNeeded(provider: provider, account: name, .noCredential)
+    }
+    let account = try existing.resolve(name, provider: provider)
+    let accounts = try accounts(.readWrite)
+    // The lock of a refresh: a token that is being exchanged for another would be revoked, and the other one stay.
+    return try exclusively(
+      provider, account.name, seconds: 60, waiting: { _ in }, isDone: { () throws(CredentialError) in nil }
+    ) { () throws(CredentialError) in
+      guard let current = try accounts.account(account.name, of: provider) else { return (account.name, false) }
+      var isRevoked = false
+      if !keepsRemote { isRevoked = try revoke(current) }
+      var changes: [Change] = [
+        .remove(Accounts.identifier(provider, account.name), if: .any),
+        .remove(Accounts.pending(provider, account.name), if: .any),
+      ]
+      if try accounts.selected(for: provider) == account.name {
+        changes.append(.remove(Accounts.selection(provider), if: .any))
+      }
+      try accounts.reading { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
+      return (account.name, isRevoked)
+    }
+  }
+
+  private func revoke(_ account: Account) throws(CredentialError) -> Bool {
+    let client = try client(account.provider, variables: account.credential.variables)
+    let requests = try core(account.provider) { () throws(OAuthError) in
+      try client.revocationRequests(account.credential, freshness: freshness)
+    }
+    for request in requests {
+      let response = try send(request, provider: account.provider)
+      try core(account.provider) { () throws(OAuthError) in try client.checkRevocation(response) }
+    }
+    return !requests.isEmpty
+  }
+}

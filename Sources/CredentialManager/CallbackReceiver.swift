@@ -1,0 +1,138 @@
+import HTTP
+import OAuth
+import POSIX
+
+/// Where the provider's answer comes in: a port of this machine, or a line that the person pastes.
+struct CallbackReceiver: ~Copyable {
+  private var loopback: LoopbackReceiver?
+  private let redirect: Redirect
+  private let provider: String
+  /// The redirect URI to send.
+  let redirectURI: String
+
+  init(_ redirect: Redirect, inFragment: Bool, pastes: Bool, provider: String) throws(CredentialError) {
+    self.redirect = redirect
+    self.provider = provider
+    switch redirect {
+    case .loopback(let uri) where !pastes:
+      do {
+        let interface: LoopbackReceiver.Interface =
+          uri.host == "localhost" ? .localhost : uri.host == "[::1]" ? .ipv6 : .ipv4
+        let path = uri.path.isEmpty ? "/" : uri.path
+        let receiver = try LoopbackReceiver(interface: interface, port: uri.port, path: path, fragment: inFragment)
+        redirectURI = uri.replacing(port: receiver.port).text
+        loopback = consume receiver
+      } catch {
+        throw .http(error, provider: provider)
+      }
+    case .loopback(let uri):
+      // Nothing listens: the browser ends on an error page, whose address the person pastes.
+      redirectURI = uri.port == nil ? uri.replacing(port: 49152).text : uri.text
+      loopback = nil
+    case .elsewhere(let uri):
+      redirectURI = uri.text
+      loopback = nil
+    case .outOfBand(let text):
+      redirectURI = text
+      loopback = nil
+    }
+  }
+
+  /// Sends the person to a page, and waits for the answer that fits.
+  ///
+  /// - Parameters:
+  ///   - read: makes the answer from a redirect's parameters; what it refuses as not ours changes nothing.
+  ///   - fromCode: makes the answer from a code that a page showed.
+  mutating func answer<Answer>(
+    to url: String, _ session: LoginSession, read: (FormParameters) throws(OAuthError) -> Answer,
+    fromCode: (String) throws(OAuthError) -> Answer
+  ) throws(CredentialError) -> Answer {
+    let user = session.user
+    if !session.wish.opensBrowser {
+      user.tell(.visit(url: url))
+    } else {
+      user.tell(.open(url: url))
+      if !user.open(url) { user.tell(.visit(url: url)) }
+    }
+    guard loopback != nil else { return try pasted(session, read, fromCode) }
+    var answer: Result<Answer, OAuthError>?
+    let deadline = session.remaining
+    while true {
+      let received: LoopbackReceiver.Received?
+      do {
+        received = try loopback?.receive(
+          seconds: deadline, alsoReading: user.pasteDescriptor, isCancelled: { user.isCancelled },
+          judge: { parameters in
+            do throws(OAuthError) {
+              answer = .success(try read(parameters))
+              return .accept(page: .loggedIn)
+            } catch {
+              guard Self.isOurs(error) else { return .reject(page: .stray) }
+              answer = .failure(error)
+              return .accept(page: .refused(error))
+            }
+          })
+      } catch {
+        switch error {
+        case .receiverTimedOut: throw .timedOut(seconds: session.wish.timeout)
+        case .interrupted: throw .interrupted
+        default: throw .http(error, provider: provider)
+        }
+      }
+      switch (received, answer) {
+      case (.line(let line)?, _):
+        return try session.source.core(provider) { () throws(OAuthError) in
+          try read(session.client.redirectParameters(pasted: line))
+        }
+      case (_, .success(let answer)?): return answer
+      case (_, .failure(let error)?): throw .oauth(error, provider: provider)
+      case (_, nil): throw .interrupted
+      }
+    }
+  }
+
+  /// Whether a redirect was the answer to this login, however it came out.
+  private static func isOurs(_ error: OAuthError) -> Bool {
+    switch error {
+    case .stateMissing, .stateMismatch, .tokenMismatch: false
+    default: true
+    }
+  }
+
+  private func pasted<Answer>(
+    _ session: LoginSession, _ read: (FormParameters) throws(OAuthError) -> Answer,
+    _ fromCode: (String) throws(OAuthError) -> Answer
+  ) throws(CredentialError) -> Answer {
+    session.user.tell(.paste(redirect: redirectURI))
+    guard let line = session.user.pastedLine() else {
+      if session.user.isCancelled { throw .interrupted }
+      throw .pasteNeeded(provider: provider)
+    }
+    return try session.source.core(provider) { () throws(OAuthError) in
+      if case .outOfBand = redirect, !line.contains("=") {
+        guard !line.isEmpty else { throw .notARedirect }
+        return try fromCode(line)
+      }
+      return try read(session.client.redirectParameters(pasted: line))
+    }
+  }
+}
+
+extension Page {
+  static var loggedIn: Page {
+    Page(title: "Logged in", text: "You can close this window and go back to the terminal.")
+  }
+
+  static var stray: Page {
+    Page(
+      title: "Not the answer that is waited for",
+      text: "This address does not belong to the login that is under way. Nothing was changed.")
+  }
+
+  static func refused(_ error: OAuthError) -> Page {
+    guard case .refused(_, let response) = error else {
+      return Page(title: "The login did not work", text: "The terminal says what is wrong.")
+    }
+    return Page(title: "The provider refused the login", text: response.words ?? response.code)
+  }
+}

@@ -1,0 +1,71 @@
+import HTTP
+import OAuth
+import POSIX
+import Providers
+import Vault
+
+/// Why there is no credential, or why it could not be used.
+public enum CredentialError: Error, Sendable, Equatable {
+  /// Why a person has to log in.
+  public enum LoginReason: Sendable, Equatable {
+    /// Nobody is logged in.
+    case noCredential
+    /// The token has expired, and there is nothing to refresh it with.
+    case expired
+    /// The provider does not take the refresh token any more; its words.
+    case refreshRefused(String?)
+    /// The provider refused the token, and there is nothing to refresh it with.
+    case rejected
+  }
+
+  /// Neither `CREDMGR_HOME` nor `HOME` says where to keep anything.
+  case noHome
+  /// `CREDMGR_HOME` is not an absolute path.
+  case relativeHome(String)
+  /// The descriptor.
+  case provider(ProviderError)
+  /// The protocol, with this provider.
+  case oauth(OAuthError, provider: String)
+  /// The network, with this provider.
+  case http(HTTPError, provider: String)
+  /// The vault.
+  case vault(VaultError)
+  /// The system.
+  case system(POSIXError)
+  /// The provider is known, but was not added.
+  case notAdded(provider: String)
+  /// The provider was added before.
+  case alreadyAdded(provider: String)
+  /// The client identifier is missing.
+  case clientIdentifierMissing(provider: String, register: String?)
+  /// A person has to log in.
+  case loginNeeded(provider: String, account: String?, LoginReason)
+  /// There is no such account; those that there are.
+  case unknownAccount(String, provider: String, known: [String])
+  /// There are several accounts, and none is the default.
+  case ambiguousAccount(provider: String, known: [String])
+  /// A name that cannot be an account's: empty, over 255 bytes, or with control characters.
+  case malformedAccount(String)
+  /// The login was for somebody else than the account is.
+  case identityMismatch(account: String, expected: String, found: String)
+  /// The provider does not offer this grant; what it offers.
+  case grantNotOffered(Grant, offered: [Grant])
+  /// The person has to paste the redirect, and there is nobody to ask.
+  case pasteNeeded(provider: String)
+  /// Nobody answered in time.
+  case timedOut(seconds: Int64)
+  /// Another process did not finish in time with this account.
+  case lockTimedOut(provider: String, account: String?)
+  /// The person stopped it.
+  case interrupted
+  /// This needs the network, which the program that was asked does not have.
+  case networkNeeded
+  /// The descriptor would send tokens of existing accounts to other places; which.
+  case destinationChange(provider: String, accounts: [String], hosts: [String])
+  /// A kept registration cannot be read.
+  case malformedRegistration(provider: String)
+  /// What is given is not a token: empty, or with spaces or control characters in it.
+  case malformedToken
+  /// The provider has no way to say whether a token is good.
+  case notValidatable(provider: String)
+}

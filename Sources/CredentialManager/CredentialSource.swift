@@ -1,0 +1,161 @@
+import Cryptography
+import HTTP
+import OAuth
+import POSIX
+import Providers
+import Vault
+
+/// Gets credentials: the one way from a provider's name to a token that is good.
+///
+/// HTTP, the clock and randomness are given to it, so that a test decides what they are. Not thread-safe.
+public final class CredentialSource {
+  /// Where everything lies.
+  public let home: Home
+  let http: (any HTTPExchange)?
+  let clock: any WallClock
+  let random: any RandomSource
+  private var openVault: (vault: Vault, access: VaultAccess)?
+
+  /// - Parameters:
+  ///   - http: `nil` for a program without a network; what needs one throws `CredentialError.networkNeeded` before
+  ///     anything is changed.
+  public init(home: Home, http: (any HTTPExchange)?, clock: any WallClock, random: any RandomSource) {
+    self.home = home
+    self.http = http
+    self.clock = clock
+    self.random = random
+  }
+
+  // MARK: The vault
+
+  /// The vault's accounts; the vault is opened at the first use.
+  ///
+  /// - Throws: `CredentialError.vault`; `.absent` in it when there is none yet and nothing is to be written.
+  public func accounts(_ access: VaultAccess = .readOnly) throws(CredentialError) -> Accounts {
+    if let open = openVault, open.access == .readWrite || access == .readOnly { return Accounts(open.vault) }
+    do {
+      let vault = try Vault.open(home.vaultLocation, access, random: random, now: clock.now())
+      openVault = (vault, access)
+      return Accounts(vault)
+    } catch {
+      throw .vault(error)
+    }
+  }
+
+  /// As `accounts`, or `nil` when there is no vault yet.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func accountsIfAny() throws(CredentialError) -> Accounts? {
+    do {
+      return try accounts()
+    } catch .vault(.absent) {
+      return nil
+    }
+  }
+
+  // MARK: Clients
+
+  /// The client of a provider that was added.
+  ///
+  /// - Parameter variables: values for this time alone, which go before the registered ones.
+  /// - Throws: `CredentialError.notAdded`, `.provider`, `.vault`.
+  public func client(_ provider: String, variables: [String: String] = [:]) throws(CredentialError) -> Client {
+    let loaded: DescriptorLibrary.Loaded
+    do {
+      loaded = try home.library.load(provider)
+    } catch .unknown(let identifier, _) {
+      throw .provider(.unknown(identifier: identifier, suggestion: nearMiss(identifier, among: knownProviders())))
+    } catch {
+      throw .provider(error)
+    }
+    guard let registration = try accountsIfAny()?.registration(of: provider) else {
+      throw .notAdded(provider: provider)
+    }
+    return try client(loaded.descriptor, registration, variables: variables)
+  }
+
+  func client(
+    _ descriptor: Descriptor, _ registration: Registration, variables: [String: String] = [:]
+  ) throws(CredentialError) -> Client {
+    do {
+      return try Client(
+        descriptor: descriptor, identifier: registration.clientIdentifier, secret: registration.clientSecret,
+        variables: registration.variables.merging(variables) { _, new in new })
+    } catch {
+      throw .provider(error)
+    }
+  }
+
+  /// The identifiers of all descriptors along the path.
+  public func knownProviders() -> [String] {
+    var identifiers: Set<String> = []
+    for folder in home.library.directories {
+      for name in (try? File.names(in: folder)) ?? [] where name.hasSuffix(".yaml") {
+        identifiers.insert(String(name.dropLast(".yaml".count)))
+      }
+    }
+    return identifiers.sorted()
+  }
+
+  // MARK: The network
+
+  var freshness: Freshness { Freshness(now: clock.now(), random: random) }
+
+  func network() throws(CredentialError) -> any HTTPExchange {
+    guard let http else { throw .networkNeeded }
+    return http
+  }
+
+  func send(_ request: HTTPRequest, provider: String) throws(CredentialError) -> HTTPResponse {
+    do {
+      return try network().send(request, limits: .tokenEndpoint)
+    } catch let error as HTTPError {
+      throw error == .interrupted ? .interrupted : .http(error, provider: provider)
+    } catch let error as CredentialError {
+      throw error
+    } catch {
+      throw .networkNeeded
+    }
+  }
+
+  /// Runs a step of the protocol core, whose errors it gives the provider's name.
+  func core<Result>(_ provider: String, _ step: () throws(OAuthError) -> Result) throws(CredentialError) -> Result {
+    do { return try step() } catch { throw .oauth(error, provider: provider) }
+  }
+
+  // MARK: Locks
+
+  /// Runs `body` while no other process does so for this account.
+  ///
+  /// - Parameters:
+  ///   - seconds: how long another process is waited for.
+  ///   - waiting: called with the seconds waited so far.
+  ///   - isDone: looked at while waiting; when it returns something, that is the result and `body` is not run.
+  /// - Throws: `CredentialError.lockTimedOut`, `.interrupted`, `.system`, and what the closures throw.
+  func exclusively<Result>(
+    _ provider: String, _ account: String?, seconds: Int64, waiting: (Double) -> Void,
+    isDone: () throws(CredentialError) -> Result?, body: () throws(CredentialError) -> Result
+  ) throws(CredentialError) -> Result {
+    let name = try accounts().vault.lockName(provider: provider, account: account ?? "")
+    var result: Result?
+    var failure: CredentialError?
+    let lock: FileLock?
+    do throws(POSIXError) {
+      try PrivateFile.createDirectory(home.runtime)
+      lock = try FileLock.acquire(home.lock(name), seconds: Double(seconds), clock: clock) { waited in
+        waiting(waited)
+        do throws(CredentialError) { result = try isDone() } catch { failure = error }
+        return result != nil || failure != nil ? .giveUp : .goOn
+      }
+    } catch {
+      switch error {
+      case .timedOut: throw .lockTimedOut(provider: provider, account: account)
+      case .interrupted: throw .interrupted
+      default: throw .system(error)
+      }
+    }
+    if let failure { throw failure }
+    if let result { return result }
+    return try withExtendedLifetime(lock) { () throws(CredentialError) -> Result in try body() }
+  }
+}

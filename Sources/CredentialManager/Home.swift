@@ -1,0 +1,72 @@
+import POSIX
+import Providers
+import Vault
+
+/// Where everything lies: one folder with `CREDMGR_HOME`, else the folders of the XDG base directory specification.
+public struct Home: Sendable, Equatable {
+  /// Descriptors that the person installed, and the index of git hosts.
+  public let configuration: String
+  /// The vault.
+  public let vault: String
+  /// Locks; gone after a restart of the machine, where the system has such a folder.
+  public let runtime: String
+  /// Folders with descriptors besides the person's own, in order.
+  public let systemProviders: [String]
+
+  /// The folders for an environment.
+  ///
+  /// - Parameters:
+  ///   - environment: looks a variable up.
+  ///   - executable: the path of the program, beside which the shipped descriptors are looked for.
+  /// - Throws: `CredentialError.noHome` when neither `CREDMGR_HOME` nor `HOME` is an absolute path.
+  public init(environment: (String) -> String?, executable: String) throws(CredentialError) {
+    func absolute(_ name: String) -> String? {
+      guard let path = environment(name), path.hasPrefix("/") else { return nil }
+      return path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    }
+    if let home = environment("CREDMGR_HOME"), !home.isEmpty {
+      guard let home = absolute("CREDMGR_HOME") else { throw .relativeHome(home) }
+      configuration = home + "/config"
+      vault = home + "/vault"
+      runtime = home + "/run"
+    } else {
+      let home = absolute("HOME")
+      guard let home = home ?? absolute("XDG_CONFIG_HOME") else { throw .noHome }
+      configuration = (absolute("XDG_CONFIG_HOME") ?? home + "/.config") + "/credmgr"
+      vault = (absolute("XDG_DATA_HOME") ?? home + "/.local/share") + "/credmgr"
+      runtime = absolute("XDG_RUNTIME_DIR").map { $0 + "/credmgr" } ?? vault + "/run"
+    }
+    systemProviders = ["/etc/credmgr/providers"] + Self.shippedProviders(executable)
+  }
+
+  /// The folders of shipped descriptors for a program that lies in `PREFIX/bin` or `PREFIX/libexec/credmgr`, or that was
+  /// just built, in a `.build` folder beside `providers`.
+  private static func shippedProviders(_ executable: String) -> [String] {
+    if let build = executable.firstRange(of: "/.build/") {
+      return [executable[..<build.lowerBound] + "/providers"]
+    }
+    var components = executable.split(separator: "/").dropLast()
+    if components.last == "credmgr" { components = components.dropLast() }
+    let prefix = components.dropLast().map { "/" + $0 }.joined()
+    return [prefix + "/share/credmgr/providers"]
+  }
+
+  /// The person's own descriptors.
+  public var userProviders: String { configuration + "/providers" }
+
+  /// The index from git hosts to providers.
+  public var gitHosts: String { configuration + "/git-hosts" }
+
+  /// The file whose lock stands for one account.
+  func lock(_ name: String) -> String { runtime + "/" + name + ".lock" }
+
+  /// The descriptors along the path: the person's, the system's, the shipped ones.
+  public var library: DescriptorLibrary {
+    DescriptorLibrary(directories: [userProviders] + systemProviders) { path in
+      try? File.read(path, limit: 1 << 20)
+    }
+  }
+
+  /// The vault's place.
+  public var vaultLocation: VaultLocation { VaultLocation(directory: vault) }
+}

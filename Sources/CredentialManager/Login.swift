@@ -1,0 +1,283 @@
+import Cryptography
+import HTTP
+import OAuth
+import POSIX
+import Providers
+import Vault
+
+extension CredentialSource {
+  /// Logs in, and keeps what comes back.
+  ///
+  /// One process at a time does so for a provider and account name; who waited gets what the first one got, and opens no
+  /// browser of its own.
+  ///
+  /// - Returns: the account, whose credential is in the vault already.
+  /// - Throws: `CredentialError`; nothing that was there before is changed then.
+  public func login(_ provider: String, _ wish: LoginWish, user: any User) throws(CredentialError) -> Account {
+    if let name = wish.account, !Accounts.isName(name) { throw .malformedAccount(name) }
+    _ = try network()
+    let client = try client(provider, variables: wish.variables)
+    let grant = try grant(wish, client)
+    // Before anything is asked of the provider: a token that cannot be kept is lost.
+    let vault = try accounts(.readWrite)
+    let probed = [Accounts.identifier(provider, wish.account ?? ""), Accounts.pending(provider, wish.account ?? "")]
+    try vault.reading { () throws(VaultError) in try vault.vault.check(probed) }
+    let before = try vault.accounts(of: provider)
+    let started = clock.now()
+    func done() throws(CredentialError) -> Account? {
+      try vault.accounts(of: provider).first { account in
+        (wish.account == nil || wish.account == account.name)
+          && !before.contains { $0.name == account.name && $0.revision == account.revision }
+          && account.credential.isUsable(at: clock.now(), for: nil)
+      }
+    }
+    return try exclusively(
+      provider, wish.account, seconds: wish.timeout, waiting: { user.tell(.waiting(seconds: $0)) }, isDone: done
+    ) { () throws(CredentialError) in
+      // The lock may have become free because the other one was done.
+      if let done = try done() { return done }
+      if !before.isEmpty { user.tell(.alreadyLoggedIn(accounts: before.map(\.name))) }
+      let remaining = wish.timeout - (clock.now() - started)
+      var session = LoginSession(source: self, client: client, wish: wish, user: user, seconds: max(remaining, 1))
+      let credential = try session.credential(grant)
+      return try keep(credential, client, wish, vault)
+    }
+  }
+
+  /// Keeps a token that the person has already, such as a personal access token.
+  ///
+  /// - Throws: `CredentialError.malformedToken`, and as `login`.
+  public func login(
+    _ provider: String, _ wish: LoginWish, token: Secret
+  ) throws(CredentialError) -> Account {
+    if let name = wish.account, !Accounts.isName(name) { throw .malformedAccount(name) }
+    let text = token.reveal()
+    guard !text.isEmpty, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { throw .malformedToken }
+    _ = try network()
+    let client = try client(provider, variables: wish.variables)
+    let vault = try accounts(.readWrite)
+    var credential = Credential(
+      grant: client.descriptor.grants.first { $0 != .clientCredentials } ?? .authorizationCode, accessToken: token,
+      obtainedAt: clock.now(), margin: client.descriptor.expiry.margin)
+    credential.variables = wish.variables
+    return try keep(credential, client, wish, vault)
+  }
+
+  /// The grant that the person named, else the first that is possible here: without a browser to be opened and without
+  /// pasting, that is one that needs none.
+  private func grant(_ wish: LoginWish, _ client: Client) throws(CredentialError) -> Grant {
+    let offered = client.descriptor.grants
+    if let grant = wish.grant {
+      guard offered.contains(grant) else { throw .grantNotOffered(grant, offered: offered) }
+      return grant
+    }
+    if !wish.opensBrowser, !wish.pastes, let device = offered.first(where: { $0 == .deviceCode }) { return device }
+    return offered.first ?? .authorizationCode
+  }
+
+  /// Commits a new credential, then asks who it is for, and puts it under that name.
+  ///
+  /// The token is in the vault before anything else is asked of anybody: under the name that is known so far.
+  private func keep(
+    _ credential: Credential, _ client: Client, _ wish: LoginWish, _ accounts: Accounts
+  ) throws(CredentialError) -> Account {
+    let provider = client.descriptor.identifier
+    var credential = credential
+    credential.variables = wish.variables
+    let waiting = Accounts.pending(provider, wish.account ?? "")
+    try accounts.reading { () throws(VaultError) in
+      _ = try accounts.vault.store(credential.encoded, as: waiting)
+    }
+    let found: String?
+    let name: String
+    do throws(CredentialError) {
+      found = try identity(credential, client, accounts, wish)
+      name = wish.account ?? found ?? Self.standardAccount
+      let expected = try accounts.account(name, of: provider)?.credential.identity
+      if let found, let expected, expected != found {
+        throw .identityMismatch(account: name, expected: expected, found: found)
+      }
+    } catch {
+      try accounts.reading { () throws(VaultError) in _ = try accounts.vault.remove(waiting) }
+      throw error
+    }
+    credential.identity = found
+    let isFirst = try accounts.accounts(of: provider).isEmpty
+    var changes: [Change] = [
+      .store(credential.encoded, as: Accounts.identifier(provider, name), if: .any), .remove(waiting, if: .any),
+    ]
+    if isFirst { changes.append(.store(Secret(name), as: Accounts.selection(provider), if: .any)) }
+    let revision = try accounts.reading { () throws(VaultError) in try accounts.vault.apply(changes) }
+    return Account(provider: provider, name: name, credential: credential, revision: revision)
+  }
+
+  /// The name of an account whose provider names none.
+  static let standardAccount = "default"
+
+  /// Who is logged in, where the descriptor says how to find out.
+  ///
+  /// A provider that does not say it now is no reason to lose a token, unless the account that it would be put under is
+  /// somebody's already.
+  private func identity(
+    _ credential: Credential, _ client: Client, _ accounts: Accounts, _ wish: LoginWish
+  ) throws(CredentialError) -> String? {
+    let provider = client.descriptor.identifier
+    guard client.descriptor.endpoints[.identity] != nil, client.descriptor.account != nil,
+      credential.grant != .clientCredentials
+    else { return client.accountName(in: credential).flatMap { Accounts.isName($0) ? $0 : nil } }
+    do throws(CredentialError) {
+      let request = try core(provider) { () throws(OAuthError) in
+        try client.identityRequest(credential, freshness: freshness)
+      }
+      let response = try send(request, provider: provider)
+      let name = try core(provider) { () throws(OAuthError) in try client.accountName(response) }
+      return name.flatMap { Accounts.isName($0) ? $0 : nil }
+    } catch {
+      let existing = try accounts.account(wish.account ?? Self.standardAccount, of: provider)
+      if existing != nil { throw error }
+      return nil
+    }
+  }
+}
+
+/// One login, from the first request to the credential.
+struct LoginSession {
+  let source: CredentialSource
+  let client: Client
+  let wish: LoginWish
+  let user: any User
+  let deadline: Double
+
+  init(source: CredentialSource, client: Client, wish: LoginWish, user: any User, seconds: Int64) {
+    self.source = source
+    self.client = client
+    self.wish = wish
+    self.user = user
+    deadline = source.clock.monotonic() + Double(seconds)
+  }
+
+  private var provider: String { client.descriptor.identifier }
+  private var scope: [String] { wish.scope.isEmpty ? client.descriptor.scope.requested : wish.scope }
+  private var secondsLeft: Double { max(deadline - source.clock.monotonic(), 0) }
+
+  mutating func credential(_ grant: Grant) throws(CredentialError) -> Credential {
+    switch grant {
+    case .authorizationCode, .implicit: try browserGrant(grant)
+    case .deviceCode: try deviceGrant()
+    case .clientCredentials: try clientCredentialsGrant()
+    case .oauth1: try oauth1Grant()
+    }
+  }
+
+  private func core<Result>(_ step: () throws(OAuthError) -> Result) throws(CredentialError) -> Result {
+    try source.core(provider, step)
+  }
+
+  private func send(_ request: HTTPRequest) throws(CredentialError) -> HTTPResponse {
+    try source.send(request, provider: provider)
+  }
+
+  // MARK: The grants
+
+  private func browserGrant(_ grant: Grant) throws(CredentialError) -> Credential {
+    let redirect = try core { () throws(OAuthError) in try client.redirect() }
+    let inFragment =
+      grant == .implicit || client.descriptor.endpoints[.authorization]?.response.format == .fragment
+    var receiver = try CallbackReceiver(redirect, inFragment: inFragment, pastes: wish.pastes, provider: provider)
+    let request = try core { () throws(OAuthError) in
+      try client.authorizationRequest(
+        grant, redirectURI: receiver.redirectURI, scope: scope, random: source.random)
+    }
+    let response = try receiver.answer(to: request.uri.text, self) { parameters throws(OAuthError) in
+      try client.authorizationResponse(parameters, to: request)
+    } fromCode: { code throws(OAuthError) in
+      // A code without a redirect has no `state` to compare: it was the person who brought it.
+      try client.authorizationResponse([("code", code), ("state", request.state)], to: request)
+    }
+    if grant == .implicit {
+      return try core { () throws(OAuthError) in
+        try client.credential(response, now: source.clock.now())
+      }
+    }
+    let tokenRequest = try core { () throws(OAuthError) in try client.tokenRequest(response) }
+    let tokenResponse = try send(tokenRequest)
+    return try core { () throws(OAuthError) in
+      try client.credential(tokenResponse, after: response, now: source.clock.now())
+    }
+  }
+
+  private func oauth1Grant() throws(CredentialError) -> Credential {
+    let redirect = try core { () throws(OAuthError) in try client.redirect() }
+    var receiver = try CallbackReceiver(redirect, inFragment: false, pastes: wish.pastes, provider: provider)
+    let request = try core { () throws(OAuthError) in
+      try client.temporaryCredentialsRequest(
+        callback: receiver.redirectURI, scope: scope, freshness: source.freshness)
+    }
+    let answer = try send(request)
+    let temporary = try core { () throws(OAuthError) in
+      try client.temporaryCredentials(answer, callback: receiver.redirectURI)
+    }
+    let page = try core { () throws(OAuthError) in try client.authorizationPage(temporary, scope: scope) }
+    let consent = try receiver.answer(to: page.text, self) { parameters throws(OAuthError) in
+      try client.resourceOwnerAuthorization(parameters, to: temporary)
+    } fromCode: { verifier throws(OAuthError) in
+      client.resourceOwnerAuthorization(verifier: verifier)
+    }
+    let tokenRequest = try core { () throws(OAuthError) in
+      try client.tokenRequest(temporary, consent, freshness: source.freshness)
+    }
+    let response = try send(tokenRequest)
+    return try core { () throws(OAuthError) in
+      try client.oauth1Credential(response, .token, after: consent, scope: scope, now: source.clock.now())
+    }
+  }
+
+  private func clientCredentialsGrant() throws(CredentialError) -> Credential {
+    let request = try core { () throws(OAuthError) in try client.clientCredentialsRequest(scope: scope) }
+    let response = try send(request)
+    return try core { () throws(OAuthError) in
+      try client.credential(
+        response, .clientCredentials, grant: .clientCredentials, scope: scope, now: source.clock.now())
+    }
+  }
+
+  private mutating func deviceGrant() throws(CredentialError) -> Credential {
+    let request = try core { () throws(OAuthError) in try client.deviceAuthorizationRequest(scope: scope) }
+    let answer = try send(request)
+    var device = try core { () throws(OAuthError) in
+      try client.deviceAuthorization(answer, scope: scope, now: source.clock.now())
+    }
+    user.tell(
+      .device(
+        userCode: device.userCode, url: device.verificationURI, completeURL: device.verificationURIComplete,
+        seconds: device.polling.secondsLeft(now: source.clock.now())))
+    if wish.opensBrowser { _ = user.open(device.verificationURIComplete ?? device.verificationURI) }
+    while true {
+      guard case .wait(let seconds) = device.polling.next(now: source.clock.now()) else {
+        throw .oauth(.deviceCodeExpired, provider: provider)
+      }
+      guard Double(seconds) < secondsLeft else { throw .timedOut(seconds: wish.timeout) }
+      do { try source.clock.sleep(seconds: Double(seconds)) } catch { throw .interrupted }
+      if user.isCancelled { throw .interrupted }
+      let pollRequest = try core { () throws(OAuthError) in try client.deviceTokenRequest(device) }
+      let response: HTTPResponse
+      do {
+        response = try send(pollRequest)
+      } catch .http(.unreachable(_, .timedOut), _) {
+        // RFC 8628, 3.5: after a time-out, ask less often.
+        device.polling.slowDown()
+        continue
+      }
+      let step = try core { () throws(OAuthError) in
+        try client.deviceAnswer(response, to: device, now: source.clock.now())
+      }
+      switch step {
+      case .credential(let credential): return credential
+      case .pending: continue
+      case .slowDown(let interval): device.polling.slowDown(to: interval)
+      }
+    }
+  }
+
+  var remaining: Double { secondsLeft }
+}

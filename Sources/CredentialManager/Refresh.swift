@@ -1,0 +1,173 @@
+import Cryptography
+import HTTP
+import OAuth
+import POSIX
+import Providers
+import Vault
+
+/// What a caller wants of a token.
+public struct Freshen: Sendable {
+  /// Seconds that the token has to live from now on; `nil`: as the provider's descriptor says.
+  public var validity: Int64?
+  /// Whether to refresh although the token is good.
+  public var always: Bool
+  /// Seconds that another process is waited for that refreshes the same account.
+  public var timeout: Int64
+
+  /// A token that is good for the descriptor's margin.
+  public init(validity: Int64? = nil, always: Bool = false, timeout: Int64 = 60) {
+    self.validity = validity
+    self.always = always
+    self.timeout = timeout
+  }
+}
+
+extension CredentialSource {
+  /// The account with a token that is good, refreshed first if it must be. Never asks a person.
+  ///
+  /// A token that is good is handed out without a lock, a descriptor or a network.
+  ///
+  /// - Throws: `CredentialError.loginNeeded` when only a person can help; `.networkNeeded` before anything was done, in a
+  ///   program without a network.
+  public func freshAccount(
+    _ name: String?, of provider: String, _ wish: Freshen = Freshen(), waiting: (Double) -> Void = { _ in }
+  ) throws(CredentialError) -> Account {
+    guard let accounts = try accountsIfAny() else {
+      throw .loginNeeded(provider: provider, account: name, .noCredential)
+    }
+    let account = try accounts.resolve(name, provider: provider)
+    if !wish.always, account.credential.isUsable(at: clock.now(), for: wish.validity) { return account }
+    return try refreshed(account, wish, waiting: waiting)
+  }
+
+  /// The account with a new token. One process at a time does so for an account; who comes late gets what the first one
+  /// got.
+  func refreshed(
+    _ account: Account, _ wish: Freshen, waiting: (Double) -> Void
+  ) throws(CredentialError) -> Account {
+    try requireRefreshable(account)
+    _ = try network()
+    let client = try client(account.provider, variables: account.credential.variables)
+    let vault = try accounts(.readWrite)
+    // What somebody else stored since we looked is new enough for who wanted it new.
+    func renewed() throws(CredentialError) -> Account? {
+      guard let now = try vault.account(account.name, of: account.provider) else {
+        throw .loginNeeded(provider: account.provider, account: account.name, .noCredential)
+      }
+      guard now.revision != account.revision, now.credential.isUsable(at: clock.now(), for: wish.validity) else {
+        return nil
+      }
+      return now
+    }
+    return try exclusively(
+      account.provider, account.name, seconds: wish.timeout, waiting: waiting, isDone: renewed
+    ) { () throws(CredentialError) in
+      if let renewed = try renewed() { return renewed }
+      guard let current = try vault.account(account.name, of: account.provider) else {
+        throw .loginNeeded(provider: account.provider, account: account.name, .noCredential)
+      }
+      return try refresh(current, client, vault)
+    }
+  }
+
+  private func requireRefreshable(_ account: Account) throws(CredentialError) {
+    guard !account.credential.isRefreshable(at: clock.now()) else { return }
+    let reason: CredentialError.LoginReason = account.credential.isRejected ? .rejected : .expired
+    throw .loginNeeded(provider: account.provider, account: account.name, reason)
+  }
+
+  /// The exchange itself, with the lock held.
+  private func refresh(
+    _ account: Account, _ client: Client, _ accounts: Accounts
+  ) throws(CredentialError) -> Account {
+    let provider = account.provider
+    try requireRefreshable(account)
+    let identifier = Accounts.identifier(provider, account.name)
+    let pending = Accounts.pending(provider, account.name)
+    let leg: Leg = account.credential.grant == .clientCredentials ? .clientCredentials : .refresh
+    let request = try core(provider) { () throws(OAuthError) in
+      account.credential.grant == .oauth1
+        ? try client.sessionRefreshRequest(account.credential, freshness: freshness)
+        : try client.refreshRequest(account.credential)
+    }
+    // A note that something is under way, which the answer's commit takes away again. It is also the proof, before the old
+    // refresh token is used up, that the vault can be written.
+    try accounts.reading { () throws(VaultError) in
+      _ = try accounts.vault.store(Secret(String(clock.now())), as: pending)
+    }
+    let outcome = Signals.deferring { () -> Result<Account, CredentialError> in
+      do throws(CredentialError) {
+        let response = try send(request, provider: provider)
+        let now = clock.now()
+        let credential = try core(provider) { () throws(OAuthError) in
+          account.credential.grant == .oauth1
+            ? try client.oauth1Credential(
+              response, .refresh, after: nil, scope: account.credential.requestedScope,
+              previous: account.credential, now: now)
+            : try client.credential(
+              response, leg, grant: account.credential.grant, scope: account.credential.requestedScope,
+              previous: account.credential, now: now)
+        }
+        let revision = try accounts.reading { () throws(VaultError) in
+          try accounts.vault.apply([
+            .store(credential.encoded, as: identifier, if: .revision(account.revision)), .remove(pending, if: .any),
+          ])
+        }
+        return .success(
+          Account(provider: provider, name: account.name, credential: credential, revision: revision))
+      } catch {
+        return .failure(error)
+      }
+    }
+    switch outcome {
+    case .success(let renewed): return renewed
+    case .failure(let error):
+      // There was an answer, or certainly none: nothing is under way any more.
+      try accounts.reading { () throws(VaultError) in _ = try accounts.vault.remove(pending) }
+      throw try meaning(of: error, for: account, accounts)
+    }
+  }
+
+  /// What a failed refresh means: a person is needed when the provider will never take this refresh token again.
+  private func meaning(
+    of error: CredentialError, for account: Account, _ accounts: Accounts
+  ) throws(CredentialError) -> CredentialError {
+    guard case .oauth(.refused(_, let refusal), _) = error else { return error }
+    let isGrantOver =
+      refusal.code == "invalid_grant" || refusal.code == "invalid_token"
+      || (account.credential.grant == .oauth1 && refusal.status == 401)
+      || refusal.code.hasPrefix("http_40")
+    guard isGrantOver, account.credential.grant != .clientCredentials else { return error }
+    return .loginNeeded(provider: account.provider, account: account.name, .refreshRefused(refusal.words))
+  }
+
+  /// Notes that somebody was refused with a token, so that it is refreshed before it is handed out again. Another token
+  /// than the one that is kept now is not touched: a newer one is not worse because an older one was refused.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func reject(_ token: Secret, account name: String?, of provider: String) throws(CredentialError) {
+    let accounts = try accounts(.readWrite)
+    for var account in try accounts.accounts(of: provider)
+    where (name == nil || name == account.name) && account.credential.accessToken == token {
+      account.credential.isRejected = true
+      let identifier = Accounts.identifier(provider, account.name)
+      do throws(VaultError) {
+        try accounts.vault.store(account.credential.encoded, as: identifier, if: .revision(account.revision))
+      } catch .conflict {
+        continue
+      } catch {
+        throw .vault(error)
+      }
+    }
+  }
+
+  /// Refreshes that were under way when their process ended, so that nobody knows whether the provider answered.
+  ///
+  /// - Returns: provider and account of each.
+  /// - Throws: `CredentialError.vault`.
+  public func interruptedExchanges() throws(CredentialError) -> [(provider: String, account: String)] {
+    guard let accounts = try accountsIfAny() else { return [] }
+    return try accounts.reading { () throws(VaultError) in try accounts.vault.records(.pending, provider: nil) }
+      .map { ($0.identifier.provider, $0.identifier.account) }
+  }
+}

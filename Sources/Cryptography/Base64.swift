@@ -1,0 +1,68 @@
+import CSodium
+
+/// Base64 of RFC 4648: the standard alphabet with padding (section 4), and the one for URLs without padding
+/// (section 5, as RFC 7515 and RFC 7636 use it).
+///
+/// No table is indexed by secret bits. Decoding takes the one encoding that encoding makes: no blanks, no
+/// line ends, no wrong padding, no stray bits.
+public enum Base64 {
+  /// Standard alphabet, with padding.
+  public static func encode(_ bytes: [UInt8]) -> String {
+    encode(bytes, sodium_base64_VARIANT_ORIGINAL)
+  }
+
+  /// Standard alphabet, with padding; `nil` for anything else.
+  public static func decode(_ text: String) -> [UInt8]? {
+    decode(text, sodium_base64_VARIANT_ORIGINAL)
+  }
+
+  /// URL alphabet, without padding.
+  public static func encodeURL(_ bytes: [UInt8]) -> String {
+    encode(bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
+  }
+
+  /// URL alphabet, without padding; `nil` for anything else.
+  public static func decodeURL(_ text: String) -> [UInt8]? {
+    decode(text, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
+  }
+
+  private static func encode(_ bytes: [UInt8], _ variant: Int32) -> String {
+    var characters = [CChar](repeating: 0, count: sodium_base64_encoded_len(bytes.count, variant))
+    unsafe sodium_bin2base64(&characters, characters.count, bytes, bytes.count, variant)
+    return text(characters)
+  }
+
+  private static func decode(_ text: String, _ variant: Int32) -> [UInt8]? {
+    let characters = text.utf8.map { CChar(bitPattern: $0) }
+    var bytes = [UInt8](repeating: 0, count: characters.count)
+    var count = 0
+    let status = unsafe sodium_base642bin(
+      &bytes, bytes.count, characters, characters.count, nil, &count, nil, variant)
+    return status == 0 ? Array(bytes.prefix(count)) : nil
+  }
+}
+
+/// Base16 of RFC 4648, section 8, in lower case.
+public enum Hexadecimal {
+  /// Two lower-case digits a byte.
+  public static func encode(_ bytes: [UInt8]) -> String {
+    var characters = [CChar](repeating: 0, count: bytes.count * 2 + 1)
+    unsafe sodium_bin2hex(&characters, characters.count, bytes, bytes.count)
+    return text(characters)
+  }
+
+  /// The bytes of an even number of digits in either case; `nil` for anything else.
+  public static func decode(_ text: String) -> [UInt8]? {
+    let characters = text.utf8.map { CChar(bitPattern: $0) }
+    guard characters.count.isMultiple(of: 2) else { return nil }
+    var bytes = [UInt8](repeating: 0, count: characters.count / 2)
+    let status = unsafe sodium_hex2bin(
+      &bytes, bytes.count, characters, characters.count, nil, nil, nil)
+    return status == 0 ? bytes : nil
+  }
+}
+
+/// The text before the terminating zero that libsodium writes.
+private func text(_ characters: [CChar]) -> String {
+  String(decoding: characters.dropLast().lazy.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}

@@ -1,0 +1,177 @@
+import CSodium
+import Synchronization
+
+/// A key of 32 bytes that seals, opens, hashes and derives other keys.
+///
+/// It lives in memory that is locked, left out of core dumps, fenced with guard pages, and erased when the
+/// last copy of the value goes away (libsodium, "Securing memory allocations").
+public struct SealingKey: Sendable {
+  /// The number of bytes of a key.
+  public static let byteCount = 32
+  /// The number of bytes of a nonce.
+  public static let nonceByteCount = 24
+  /// The number of bytes that sealing adds.
+  public static let tagByteCount = 16
+
+  private let memory: KeyMemory
+
+  /// The key with these bytes.
+  ///
+  /// - Throws: `.wrongLength` unless there are 32 of them, `.outOfMemory`.
+  public init(_ bytes: Secret) throws(CryptographyError) {
+    guard bytes.count == Self.byteCount
+    else { throw .wrongLength(expected: Self.byteCount, actual: bytes.count) }
+    memory = try KeyMemory()
+    unsafe memory.write { key in
+      bytes.withBytes { bytes in
+        for index in bytes.indices { unsafe key[index] = bytes[index] }
+      }
+    }
+  }
+
+  /// A new key.
+  ///
+  /// - Throws: `.outOfMemory`.
+  public init(random: some RandomSource) throws(CryptographyError) {
+    try self.init(Secret(bytes: random.bytes(Self.byteCount)))
+  }
+
+  /// The key that Argon2id (RFC 9106) makes of a passphrase.
+  ///
+  /// - Throws: `.wrongLength` for an empty passphrase or a salt that is not one of 16 bytes,
+  ///   `.costsOutOfRange` for costs that no vault of ours has, `.outOfMemory` when there is less than the
+  /// costs demand.
+  public init(passphrase: Secret, costs: PassphraseCosts, salt: [UInt8]) throws(CryptographyError) {
+    guard salt.count == PassphraseCosts.saltByteCount
+    else { throw .wrongLength(expected: PassphraseCosts.saltByteCount, actual: salt.count) }
+    guard !passphrase.isEmpty else { throw .wrongLength(expected: 1, actual: 0) }
+    guard costs.isAcceptable else { throw .costsOutOfRange }
+    memory = try KeyMemory()
+    let status = unsafe memory.write { key in
+      passphrase.withBytes { passphrase in
+        unsafe passphrase.withUnsafeBytes { passphrase in
+          guard let text = unsafe passphrase.assumingMemoryBound(to: CChar.self).baseAddress
+          else { return Int32(-1) }
+          return unsafe crypto_pwhash(
+            key, UInt64(Self.byteCount), text, UInt64(passphrase.count), salt, costs.operations,
+            Int(costs.memory), crypto_pwhash_ALG_ARGON2ID13)
+        }
+      }
+    }
+    guard status == 0 else { throw .outOfMemory }
+  }
+
+  private init(_ memory: KeyMemory) { self.memory = memory }
+
+  /// The key's own bytes: to be wrapped in a slot or handed to a keyring.
+  public func reveal() -> Secret {
+    unsafe memory.read { key in
+      Secret(capacity: Self.byteCount) { output in
+        for index in 0..<Self.byteCount { unsafe output.append(key[index]) }
+      }
+    }
+  }
+
+  /// A key for one purpose, derived with libsodium's `crypto_kdf` (BLAKE2b).
+  ///
+  /// - Parameters:
+  ///   - context: at most 8 bytes of UTF-8, padded with zeros.
+  ///   - id: the number of the key within the context.
+  /// - Throws: `.wrongLength`, `.outOfMemory`.
+  public func subkey(context: String, id: UInt64) throws(CryptographyError) -> SealingKey {
+    let length = Int(crypto_kdf_CONTEXTBYTES)
+    var name = context.utf8.map { CChar(bitPattern: $0) }
+    guard name.count <= length else { throw .wrongLength(expected: length, actual: name.count) }
+    name += Array(repeating: 0, count: length - name.count)
+    let derived = try KeyMemory()
+    unsafe derived.write { derived in
+      unsafe memory.read { key in
+        _ = unsafe crypto_kdf_derive_from_key(derived, Self.byteCount, id, name, key)
+      }
+    }
+    return SealingKey(derived)
+  }
+
+  /// Seals with XChaCha20-Poly1305-IETF. The answer has 16 bytes more than the plaintext.
+  ///
+  /// - Parameter nonce: 24 bytes that were never used with this key; random ones never repeat.
+  /// - Throws: `.wrongLength` for another nonce.
+  public func seal(
+    _ plaintext: Secret, associatedData: [UInt8], nonce: [UInt8]
+  ) throws(CryptographyError) -> [UInt8] {
+    try Self.check(nonce)
+    return unsafe memory.read { key in
+      plaintext.withBytes { plaintext in
+        unsafe plaintext.withUnsafeBufferPointer { plaintext in
+          var sealed = [UInt8](repeating: 0, count: plaintext.count + Self.tagByteCount)
+          unsafe crypto_aead_xchacha20poly1305_ietf_encrypt(
+            &sealed, nil, plaintext.baseAddress, UInt64(plaintext.count),
+            associatedData, UInt64(associatedData.count), nil, nonce, key)
+          return sealed
+        }
+      }
+    }
+  }
+
+  /// Opens what `seal` sealed.
+  ///
+  /// - Throws: `.notAuthentic` if any bit of the arguments is another than at the sealing, `.wrongLength` for
+  ///   a   nonce that is not one.
+  public func open(
+    _ sealed: [UInt8], associatedData: [UInt8], nonce: [UInt8]
+  ) throws(CryptographyError) -> Secret {
+    try Self.check(nonce)
+    guard sealed.count >= Self.tagByteCount else { throw .notAuthentic }
+    var status: Int32 = -1
+    let capacity = sealed.count - Self.tagByteCount
+    let plaintext = unsafe Secret(unsafeCapacity: capacity) { plaintext in
+      status = unsafe memory.read { key in
+        unsafe crypto_aead_xchacha20poly1305_ietf_decrypt(
+          plaintext.baseAddress, nil, nil, sealed, UInt64(sealed.count),
+          associatedData, UInt64(associatedData.count), nonce, key)
+      }
+      return status == 0 ? capacity : 0
+    }
+    guard status == 0 else { throw .notAuthentic }
+    return plaintext
+  }
+
+  /// BLAKE2b (RFC 7693) with this key, 32 bytes.
+  public func keyedHash(_ message: [UInt8]) -> [UInt8] {
+    unsafe memory.read { key in
+      var hash = [UInt8](repeating: 0, count: Self.byteCount)
+      unsafe crypto_generichash(
+        &hash, Self.byteCount, message, UInt64(message.count), key, Self.byteCount)
+      return hash
+    }
+  }
+
+  private static func check(_ nonce: [UInt8]) throws(CryptographyError) {
+    guard nonce.count == nonceByteCount
+    else { throw .wrongLength(expected: nonceByteCount, actual: nonce.count) }
+  }
+}
+
+/// The one owner of a key's memory.
+@safe private final class KeyMemory: Sendable {
+  private let key: Mutex<UnsafeMutablePointer<UInt8>>
+
+  init() throws(CryptographyError) {
+    // sodium_malloc(3) needs sodium_init(3) before; that one is idempotent, and safe from several threads.
+    guard sodium_init() >= 0, let memory = unsafe sodium_malloc(SealingKey.byteCount)
+    else { throw .outOfMemory }
+    unsafe key = unsafe Mutex(memory.assumingMemoryBound(to: UInt8.self))
+  }
+
+  /// sodium_free(3) erases the memory before it gives it back.
+  deinit { unsafe key.withLock { unsafe sodium_free($0) } }
+
+  @discardableResult
+  func write<Result: Sendable>(_ body: (UnsafeMutablePointer<UInt8>) -> Result) -> Result {
+    unsafe key.withLock { unsafe body($0) }
+  }
+
+  func read<Result: Sendable>(_ body: (UnsafePointer<UInt8>) -> Result) -> Result {
+    unsafe key.withLock { unsafe body(UnsafePointer($0)) }
+  }
+}

@@ -1,0 +1,32 @@
+import CCurl
+import HTTP
+
+extension HTTPError {
+  /// What a code of libcurl-errors(3) means to us.
+  static func unreachable(_ code: CURLcode, host: String, detail: String) -> HTTPError {
+    .unreachable(host: host, reason: reason(code, detail))
+  }
+
+  private static func reason(_ code: CURLcode, _ detail: String) -> Unreachable {
+    switch code {
+    case CURLE_COULDNT_RESOLVE_HOST: return .nameNotResolved
+    case CURLE_COULDNT_CONNECT: return .connectionRefused
+    case CURLE_OPERATION_TIMEDOUT: return .timedOut
+    case CURLE_COULDNT_RESOLVE_PROXY, CURLE_PROXY: return .proxy
+    case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
+      CURLE_USE_SSL_FAILED, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH,
+      CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT, CURLE_SSL_ENGINE_INITFAILED:
+      return .tls(detail: detail.isEmpty ? text(code) : detail)
+    case CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE, CURLE_WEIRD_SERVER_REPLY,
+      CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_BAD_CONTENT_ENCODING:
+      return .broken
+    default:
+      // The sentence of the code alone: the detail might repeat the URL.
+      return .other(code: Int32(bitPattern: code.rawValue), text: text(code))
+    }
+  }
+
+  private static func text(_ code: CURLcode) -> String {
+    unsafe curl_easy_strerror(code).map { unsafe String(cString: $0) } ?? ""
+  }
+}

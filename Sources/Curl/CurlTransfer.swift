@@ -1,0 +1,104 @@
+import CCurl
+import HTTP
+
+/// Takes one answer apart as libcurl delivers it.
+final class CurlTransfer {
+  /// The head of the final answer, once it is complete.
+  private(set) var head: HTTPResponse?
+  /// Why the transfer was ended from here.
+  private(set) var failure: HTTPError?
+  /// The receiver wanted no more.
+  private(set) var isEndedByReceiver = false
+
+  private var status = 0
+  private var fields = HTTPFields()
+  private var headBytes = 0
+  private var bodyBytes = 0
+  private let limit: Int
+  private let isCancelled: () -> Bool
+  private let receive: (HTTPPart) -> Bool
+
+  /// The head is kept in memory as long as it gets, so it has a limit of its own.
+  private static let headLimit = 256 * 1024
+
+  init(limit: Int, isCancelled: @escaping () -> Bool, receive: @escaping (HTTPPart) -> Bool) {
+    self.limit = limit
+    self.isCancelled = isCancelled
+    self.receive = receive
+  }
+
+  /// Makes libcurl call this object, which the caller keeps alive for the transfer.
+  @unsafe
+  func attach(to handle: UnsafeMutableRawPointer) -> CURLcode {
+    unsafe credmgr_curl_set_callbacks(
+      handle, Unmanaged.passUnretained(self).toOpaque(),
+      { bytes, size, count, context in
+        guard let context = unsafe context else { return 0 }
+        let line = unsafe UnsafeRawBufferPointer(start: bytes, count: size * count)
+        let transfer = unsafe Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
+        return transfer.take(line: unsafe [UInt8](line)) ? size * count : 0
+      },
+      { bytes, size, count, context in
+        guard let context = unsafe context else { return 0 }
+        let piece = unsafe UnsafeRawBufferPointer(start: bytes, count: size * count)
+        let transfer = unsafe Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
+        return transfer.take(body: unsafe [UInt8](piece)) ? size * count : 0
+      },
+      { context, _, _, _, _ in
+        guard let context = unsafe context else { return 1 }
+        return unsafe Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue().goesOn() ? 0 : 1
+      })
+  }
+
+  /// CURLOPT_HEADERFUNCTION(3): one complete line a call, the status line and the empty line too; trailers come after the body.
+  private func take(line: [UInt8]) -> Bool {
+    if head != nil { return true }
+    headBytes += line.count
+    if headBytes > Self.headLimit {
+      failure = .bodyTooLarge(limit: Self.headLimit)
+      return false
+    }
+    let end = line.lastIndex { $0 != UInt8(ascii: "\r") && $0 != UInt8(ascii: "\n") }
+    guard let end else { return finishHead() }
+    let text = line[...end]
+    if text.starts(with: "HTTP/".utf8) {
+      fields = HTTPFields()
+      let code = text.split(separator: UInt8(ascii: " "), maxSplits: 2).dropFirst().first
+      status = code.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
+    } else if let colon = text.firstIndex(of: UInt8(ascii: ":")) {
+      let value = text[(colon + 1)...].drop { $0 == 0x20 || $0 == 0x09 }
+      let last = value.lastIndex { $0 != 0x20 && $0 != 0x09 }
+      fields.append(
+        String(decoding: text[..<colon], as: UTF8.self),
+        String(decoding: last.map { value[...$0] } ?? [], as: UTF8.self))
+    }
+    return true
+  }
+
+  private func finishHead() -> Bool {
+    // An interim answer, after which the real one comes (RFC 9110, section 15.2).
+    if status < 200 { return true }
+    let head = HTTPResponse(status: status, fields: fields)
+    self.head = head
+    return offer(.head(head))
+  }
+
+  private func take(body: [UInt8]) -> Bool {
+    if body.count > limit - bodyBytes {
+      failure = .bodyTooLarge(limit: limit)
+      return false
+    }
+    bodyBytes += body.count
+    return offer(.body(body))
+  }
+
+  private func offer(_ part: HTTPPart) -> Bool {
+    isEndedByReceiver = !receive(part)
+    return !isEndedByReceiver
+  }
+
+  private func goesOn() -> Bool {
+    if isCancelled() { failure = .interrupted }
+    return failure == nil
+  }
+}

@@ -1,0 +1,94 @@
+/// One client of the loopback receiver: one request, one answer, and the end.
+struct LoopbackConnection {
+  enum State: Equatable {
+    case reading
+    case answering
+    /// All is sent. A socket that is closed with unread bytes takes the answer away from the client.
+    case ending
+  }
+
+  enum Step: Equatable {
+    case goOn
+    /// The whole request is there and wants an answer.
+    case request(LoopbackRequest)
+    /// Nothing more is to be done.
+    case closed
+  }
+
+  let socket: Int32
+  private(set) var state = State.reading
+  private var deadline: Double
+  private var input: [UInt8] = []
+  private var output: ArraySlice<UInt8> = []
+
+  /// For a request, from the connection to its last byte; a browser on the same machine needs milliseconds.
+  static let requestSeconds = 5.0
+  private static let answerSeconds = 2.0
+
+  init(socket: Int32, now: Double) {
+    self.socket = socket
+    deadline = now + Self.requestSeconds
+  }
+
+  /// Whether its time is over. A client that has sent a part of a request is told so.
+  mutating func isExpired(_ now: Double) -> Bool {
+    if now < deadline { return false }
+    guard state == .reading, !input.isEmpty else { return true }
+    answer(PageDocument.refusal(status: 408))
+    return false
+  }
+
+  /// Sends the answer from now on.
+  mutating func answer(_ bytes: [UInt8]) {
+    state = .answering
+    output = bytes[...]
+    input = []
+    deadline = LoopbackSocket.monotonic() + Self.answerSeconds
+  }
+
+  /// Does what can be done without waiting.
+  mutating func advance() -> Step {
+    switch state {
+    case .reading: return read()
+    case .answering:
+      guard let count = LoopbackSocket.write(socket, output) else { return .closed }
+      output = output.dropFirst(count)
+      if output.isEmpty {
+        LoopbackSocket.endOutput(socket)
+        state = .ending
+      }
+      return .goOn
+    case .ending: return LoopbackSocket.read(socket) == .end ? .closed : .goOn
+    }
+  }
+
+  private mutating func read() -> Step {
+    switch LoopbackSocket.read(socket) {
+    case .nothing: return .goOn
+    case .end: return .closed
+    case .bytes(let bytes):
+      input += bytes
+      switch LoopbackRequest.parse(input) {
+      case .incomplete: return .goOn
+      case .complete(let request): return .request(request)
+      case .refused(let status):
+        answer(PageDocument.refusal(status: status))
+        return .goOn
+      }
+    }
+  }
+
+  /// Sends the rest of the answer, within its time, and closes. The request must have been read to its end.
+  consuming func finish() {
+    while state == .answering {
+      let rest = deadline - LoopbackSocket.monotonic()
+      let watch = LoopbackSocket.Watch(descriptor: socket, forWriting: true)
+      if rest <= 0 || (try? LoopbackSocket.wait([watch], seconds: rest)) == nil || advance() == .closed {
+        break
+      }
+    }
+    close()
+  }
+
+  func close() { LoopbackSocket.close(socket) }
+}

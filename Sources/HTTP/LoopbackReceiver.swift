@@ -1,0 +1,201 @@
+/// Waits on a loopback address for the redirect that ends an authorization (RFC 8252, section 7.3).
+///
+/// Takes one request that fits and that the judge accepts. All else (another path, method, host, a favicon, a slow or a long
+/// request) gets a status of the 400s, and changes nothing.
+public struct LoopbackReceiver: ~Copyable {
+  /// Where it listens.
+  public enum Interface: Sendable, Equatable {
+    /// 127.0.0.1.
+    case ipv4
+    /// ::1.
+    case ipv6
+    /// The name `localhost`: both addresses, as far as the machine has them.
+    case localhost
+
+    /// As it stands in the redirect URI.
+    public var host: String {
+      switch self {
+      case .ipv4: "127.0.0.1"
+      case .ipv6: "[::1]"
+      case .localhost: "localhost"
+      }
+    }
+  }
+
+  /// What the judge says of the parameters of a request.
+  public enum Verdict: Sendable, Equatable {
+    /// They are the awaited ones: status 200, and the wait ends.
+    case accept(page: Page)
+    /// They are not: status 400, and the wait goes on.
+    case reject(page: Page)
+  }
+
+  /// How the wait ended.
+  public enum Received: Sendable, Equatable {
+    /// With a request: its parameters, without those of the redirect's own query.
+    case callback(FormParameters)
+    /// With a line on the other descriptor, without its end and the blanks around it; never empty.
+    case line(String)
+  }
+
+  /// The port that it listens on.
+  public let port: UInt16
+  private let endpoint: LoopbackEndpoint
+  private let relay: Page
+  private let listeners: [Int32]
+  private var connections: [LoopbackConnection] = []
+  private var line: [UInt8] = []
+
+  /// How many clients are served at once; the oldest goes when there is one more.
+  static let connectionLimit = 16
+
+  /// Listens at once: what comes before ``receive(seconds:alsoReading:isCancelled:judge:)`` waits.
+  ///
+  /// - Parameters:
+  ///   - port: nil for any free one.
+  ///   - path: that of the redirect URI as written, with its query if it has one; the parameters of that must come back.
+  ///   - fragment: the answer comes in the fragment. A request without parameters then gets a page that posts it to us.
+  ///   - relay: the words of that page.
+  /// - Throws: `portUnavailable`, or `system` if the machine has no such address.
+  public init(
+    interface: Interface, port: UInt16?, path: String, fragment: Bool = false, relay: Page = .relay
+  ) throws(HTTPError) {
+    (listeners, self.port) = try Self.listen(interface, port)
+    endpoint = LoopbackEndpoint(
+      host: interface.host, port: self.port, path: path, takesFragment: fragment)
+    self.relay = relay
+  }
+
+  deinit {
+    for connection in connections { LoopbackSocket.close(connection.socket) }
+    for listener in listeners { LoopbackSocket.close(listener) }
+  }
+
+  private static func listen(_ interface: Interface, _ port: UInt16?) throws(HTTPError) -> ([Int32], UInt16) {
+    let families: [LoopbackSocket.Family] =
+      switch interface {
+      case .ipv4: [.ipv4]
+      case .ipv6: [.ipv6]
+      case .localhost: [.ipv4, .ipv6]
+      }
+    var attempts = 16
+    while true {
+      attempts -= 1
+      var sockets: [Int32] = []
+      var chosen = port ?? 0
+      do throws(HTTPError) {
+        for family in families {
+          guard let (socket, port) = try LoopbackSocket.listen(family, port: chosen) else { continue }
+          sockets.append(socket)
+          chosen = port
+        }
+        if sockets.isEmpty { throw .portUnavailable(port: chosen) }
+        return (sockets, chosen)
+      } catch {
+        for socket in sockets { LoopbackSocket.close(socket) }
+        // The free port of one address is taken on the other: another program would get half of the requests there.
+        if port == nil, !sockets.isEmpty, attempts > 0 { continue }
+        throw error
+      }
+    }
+  }
+
+  /// Waits for the redirect. May be called again after a line, and goes on where it was.
+  ///
+  /// - Parameters:
+  ///   - seconds: how long.
+  ///   - descriptor: a terminal or a pipe where the person may paste the redirect URI instead. Its end is no reason to stop.
+  ///   - isCancelled: asked several times a second.
+  ///   - judge: looks at the parameters of a request that fits.
+  /// - Throws: `receiverTimedOut`, `interrupted`, `system`.
+  public mutating func receive(
+    seconds: Double, alsoReading descriptor: Int32? = nil, isCancelled: () -> Bool = { false },
+    judge: (FormParameters) -> Verdict
+  ) throws(HTTPError) -> Received {
+    let end = LoopbackSocket.monotonic() + seconds
+    var input = descriptor
+    while true {
+      if isCancelled() { throw .interrupted }
+      if let line = nextLine() { return .line(line) }
+      let now = LoopbackSocket.monotonic()
+      if now >= end { throw .receiverTimedOut }
+      expire(now)
+      let ready = try LoopbackSocket.wait(watches(input), seconds: min(end - now, 0.2))
+      for index in connections.indices.reversed() where ready[listeners.count + index] {
+        if let parameters = serve(index, judge) { return .callback(parameters) }
+      }
+      for (index, listener) in listeners.enumerated() where ready[index] { accept(listener) }
+      if let open = input, ready[ready.count - 1], !readLine(open) { input = nil }
+    }
+  }
+
+  /// The order in which ``receive(seconds:alsoReading:isCancelled:judge:)`` reads the answer: listeners, connections, input.
+  private func watches(_ input: Int32?) -> [LoopbackSocket.Watch] {
+    listeners.map { LoopbackSocket.Watch(descriptor: $0, forWriting: false) }
+      + connections.map { LoopbackSocket.Watch(descriptor: $0.socket, forWriting: $0.state == .answering) }
+      + (input.map { [LoopbackSocket.Watch(descriptor: $0, forWriting: false)] } ?? [])
+  }
+
+  private mutating func accept(_ listener: Int32) {
+    guard let socket = LoopbackSocket.accept(listener) else { return }
+    if connections.count == Self.connectionLimit { connections.removeFirst().close() }
+    connections.append(LoopbackConnection(socket: socket, now: LoopbackSocket.monotonic()))
+  }
+
+  private mutating func expire(_ now: Double) {
+    for index in connections.indices.reversed() where connections[index].isExpired(now) {
+      connections.remove(at: index).close()
+    }
+  }
+
+  /// Goes on with one connection.
+  ///
+  /// - Returns: the parameters that the judge accepted; the page is on its way then.
+  private mutating func serve(_ index: Int, _ judge: (FormParameters) -> Verdict) -> FormParameters? {
+    switch connections[index].advance() {
+    case .goOn: break
+    case .closed: connections.remove(at: index).close()
+    case .request(let request):
+      switch endpoint.answer(request) {
+      case .relay: connections[index].answer(PageDocument.response(status: 200, relay, isRelay: true))
+      case .refusal(let status): connections[index].answer(PageDocument.refusal(status: status))
+      case .parameters(let parameters):
+        switch judge(parameters) {
+        case .reject(let page): connections[index].answer(PageDocument.response(status: 400, page))
+        case .accept(let page):
+          connections[index].answer(PageDocument.response(status: 200, page))
+          connections.remove(at: index).finish()
+          return parameters
+        }
+      }
+    }
+    return nil
+  }
+
+  /// - Returns: false at the end of the input; what stands there without an end of line counts as a line.
+  private mutating func readLine(_ input: Int32) -> Bool {
+    switch LoopbackSocket.read(input) {
+    case .nothing: return true
+    case .bytes(let bytes):
+      line += bytes
+      // No URL is that long. It goes, and its end will be no URL either.
+      if line.count > LoopbackRequest.limit { line = [] }
+      return true
+    case .end:
+      line.append(UInt8(ascii: "\n"))
+      return false
+    }
+  }
+
+  private mutating func nextLine() -> String? {
+    let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }
+    while let end = line.firstIndex(of: UInt8(ascii: "\n")) {
+      let text = line[..<end].drop(while: isBlank)
+      line.removeSubrange(...end)
+      if let last = text.lastIndex(where: { !isBlank($0) }) {
+        return String(decoding: text[...last], as: UTF8.self)
+      }
+    }
+    return nil
+  }
+}

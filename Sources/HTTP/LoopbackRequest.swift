@@ -1,0 +1,148 @@
+/// What a client of the loopback receiver sent, taken apart strictly (RFC 9112): whoever is not a browser that was sent here
+/// need not be understood.
+struct LoopbackRequest: Equatable {
+  var method: String
+  var target: String
+  var fields: HTTPFields
+  var body: [UInt8]
+
+  /// The greatest length of head and body together.
+  static let limit = 64 * 1024
+
+  enum Progress: Equatable {
+    /// More is to come.
+    case incomplete
+    case complete(LoopbackRequest)
+    /// It will never be a request; the status to answer with.
+    case refused(Int)
+  }
+
+  static func parse(_ bytes: [UInt8]) -> Progress {
+    guard let end = headEnd(bytes) else { return bytes.count > limit ? .refused(431) : .incomplete }
+    if end > limit { return .refused(431) }
+    var lines = lines(of: bytes[..<end])
+    let words = lines.removeFirst().split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
+    guard words.count == 3, words[0].allSatisfy(Octet.isTokenCharacter), !words[0].isEmpty,
+      words[1].allSatisfy({ (0x21...0x7E).contains($0) }), !words[1].isEmpty,
+      words[2].elementsEqual("HTTP/1.1".utf8) || words[2].elementsEqual("HTTP/1.0".utf8)
+    else { return .refused(400) }
+    guard let fields = fields(lines) else { return .refused(400) }
+    if fields["Transfer-Encoding"] != nil { return .refused(411) }
+    guard let length = length(fields) else { return .refused(400) }
+    if length > limit - end { return .refused(413) }
+    let body = bytes[(end + 4)...]
+    if body.count < length { return .incomplete }
+    return .complete(
+      LoopbackRequest(
+        method: string(words[0]), target: string(words[1]), fields: fields, body: Array(body.prefix(length))))
+  }
+
+  /// The place of the empty line.
+  private static func headEnd(_ bytes: [UInt8]) -> Int? {
+    let mark: [UInt8] = [13, 10, 13, 10]
+    return bytes.indices.dropLast(3).first { bytes[$0] == 13 && bytes[$0..<($0 + 4)].elementsEqual(mark) }
+  }
+
+  /// Ends of line other than CR LF stay in the lines, and are refused there.
+  private static func lines(of head: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
+    var lines: [ArraySlice<UInt8>] = []
+    var start = head.startIndex
+    for index in head.indices where head[index] == 10 && index > start && head[index - 1] == 13 {
+      lines.append(head[start..<(index - 1)])
+      start = index + 1
+    }
+    return lines + [head[start...]]
+  }
+
+  private static func fields(_ lines: [ArraySlice<UInt8>]) -> HTTPFields? {
+    var fields = HTTPFields()
+    for line in lines {
+      guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+      let name = string(line[..<colon])
+      let value = line[(colon + 1)...].drop { $0 == 0x20 || $0 == 0x09 }
+      let last = value.lastIndex { $0 != 0x20 && $0 != 0x09 }
+      let text = last.map { string(value[...$0]) } ?? ""
+      guard HTTPFields.isValid(name: name), HTTPFields.isValid(value: text) else { return nil }
+      fields.append(name, text)
+    }
+    return fields
+  }
+
+  private static func length(_ fields: HTTPFields) -> Int? {
+    let values = fields.values("Content-Length")
+    guard let value = values.first else { return 0 }
+    guard values.count == 1, (1...9).contains(value.utf8.count), value.utf8.allSatisfy(Octet.isDigit) else {
+      return nil
+    }
+    return Int(value)
+  }
+
+  private static func string(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
+}
+
+/// Which requests the loopback receiver takes.
+struct LoopbackEndpoint {
+  /// `127.0.0.1:8080`: what the `Host` field must say, so that no page of another name reaches us (DNS rebinding). The first is
+  /// how a browser writes it.
+  let authorities: [String]
+  let path: String
+  /// The parameters of the redirect's own query.
+  let own: FormParameters
+  let takesFragment: Bool
+
+  init(host: String, port: UInt16, path: String, takesFragment: Bool) {
+    authorities = (port == 80 ? [host] : []) + ["\(host):\(port)"]
+    let parts = path.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    self.path = parts[0].isEmpty ? "/" : String(parts[0])
+    own = FormParameters(decoding: parts.count > 1 ? String(parts[1]) : "")
+    self.takesFragment = takesFragment
+  }
+
+  enum Answer: Equatable {
+    /// The page that hands the fragment over.
+    case relay
+    /// A status of the 400s.
+    case refusal(Int)
+    /// The parameters are for the judge.
+    case parameters(FormParameters)
+  }
+
+  func answer(_ request: LoopbackRequest) -> Answer {
+    let hosts = request.fields.values("Host").map(Octet.lowerCase)
+    guard hosts.count == 1, authorities.contains(hosts[0]) else { return .refusal(421) }
+    let parts = request.target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts[0] == path else { return .refusal(404) }
+    let query = FormParameters(decoding: parts.count > 1 ? String(parts[1]) : "")
+    switch request.method {
+    case "GET": return answer(query: query)
+    case "POST": return answer(posted: request, query)
+    default: return .refusal(405)
+    }
+  }
+
+  private func answer(query: FormParameters) -> Answer {
+    guard let rest = withoutOwn(query) else { return .refusal(404) }
+    if rest.isEmpty { return takesFragment ? .relay : .refusal(400) }
+    return .parameters(rest)
+  }
+
+  private func answer(posted request: LoopbackRequest, _ query: FormParameters) -> Answer {
+    let type = request.fields["Content-Type"].map(MediaType.essence)
+    guard type == "application/x-www-form-urlencoded" else { return .refusal(415) }
+    // Our own page posts the fragment; from elsewhere a post is the provider's `form_post`, which carries the provider's origin.
+    if takesFragment, request.fields.values("Origin") != ["http://\(authorities[0])"] { return .refusal(403) }
+    if !takesFragment, withoutOwn(query) == nil { return .refusal(404) }
+    let body = FormParameters(decoding: String(decoding: request.body, as: UTF8.self))
+    return body.isEmpty ? .refusal(400) : .parameters(body)
+  }
+
+  /// nil if one of the redirect's own parameters is missing.
+  private func withoutOwn(_ query: FormParameters) -> FormParameters? {
+    var rest = query
+    for pair in own.pairs {
+      guard let index = rest.pairs.firstIndex(of: pair) else { return nil }
+      rest.pairs.remove(at: index)
+    }
+    return rest
+  }
+}

@@ -1,0 +1,149 @@
+import CPOSIX
+import Glibc
+
+/// The socket calls that the loopback receiver needs: stream sockets that do not block, on loopback addresses only.
+enum LoopbackSocket {
+  enum Family: Equatable {
+    case ipv4
+    case ipv6
+  }
+
+  /// Listens on the loopback address.
+  ///
+  /// - Parameter port: 0 for any free one.
+  /// - Returns: the socket and its port; nil if the machine has no such address.
+  static func listen(_ family: Family, port: UInt16) throws(HTTPError) -> (socket: Int32, port: UInt16)? {
+    let socket = Glibc.socket(
+      family == .ipv4 ? AF_INET : AF_INET6,
+      Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+    if socket < 0 {
+      if errno == EAFNOSUPPORT { return nil }
+      throw .system(call: "socket", code: errno)
+    }
+    // What an earlier login left in TIME_WAIT does not count. On Linux this does not let two programs listen at once.
+    set(socket, SOL_SOCKET, SO_REUSEADDR)
+    if family == .ipv6 { set(socket, Int32(IPPROTO_IPV6), IPV6_V6ONLY) }
+    if bind(socket, family, port) != 0 || Glibc.listen(socket, 64) != 0 {
+      let code = errno
+      close(socket)
+      if code == EADDRNOTAVAIL { return nil }
+      if code == EADDRINUSE || code == EACCES { throw .portUnavailable(port: port) }
+      throw .system(call: "bind", code: code)
+    }
+    do throws(HTTPError) {
+      return (socket, try self.port(of: socket, family))
+    } catch {
+      close(socket)
+      throw error
+    }
+  }
+
+  private static func set(_ socket: Int32, _ level: Int32, _ option: Int32) {
+    var on: Int32 = 1
+    unsafe setsockopt(socket, level, option, &on, socklen_t(MemoryLayout<Int32>.size))
+  }
+
+  private static func bind(_ socket: Int32, _ family: Family, _ port: UInt16) -> Int32 {
+    switch family {
+    case .ipv4:
+      var address = sockaddr_in()
+      address.sin_family = sa_family_t(AF_INET)
+      address.sin_port = port.bigEndian
+      address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
+      return unsafe withUnsafeBytes(of: &address) { unsafe bind(socket, $0) }
+    case .ipv6:
+      var address = sockaddr_in6()
+      address.sin6_family = sa_family_t(AF_INET6)
+      address.sin6_port = port.bigEndian
+      address.sin6_addr = in6addr_loopback
+      return unsafe withUnsafeBytes(of: &address) { unsafe bind(socket, $0) }
+    }
+  }
+
+  private static func bind(_ socket: Int32, _ address: UnsafeRawBufferPointer) -> Int32 {
+    guard let base = address.baseAddress else { return -1 }
+    return unsafe Glibc.bind(socket, base.assumingMemoryBound(to: sockaddr.self), socklen_t(address.count))
+  }
+
+  private static func port(of socket: Int32, _ family: Family) throws(HTTPError) -> UInt16 {
+    // The port is at the same place in the structures of both families.
+    var address = sockaddr_in6()
+    var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
+    let code = unsafe withUnsafeMutableBytes(of: &address) { bytes -> Int32 in
+      guard let base = bytes.baseAddress else { return -1 }
+      return unsafe getsockname(socket, base.assumingMemoryBound(to: sockaddr.self), &length)
+    }
+    if code != 0 { throw .system(call: "getsockname", code: errno) }
+    return UInt16(bigEndian: address.sin6_port)
+  }
+
+  /// The next client; nil if there is none, or if it went away.
+  static func accept(_ listener: Int32) -> Int32? {
+    let socket = Glibc.accept(listener, nil, nil)
+    if socket < 0 { return nil }
+    // accept4(2) is not among what Swift sees of the C library; nobody starts a program between these calls.
+    if fcntl(socket, F_SETFD, FD_CLOEXEC) != 0 || credmgr_set_nonblocking(socket) != 0 {
+      close(socket)
+      return nil
+    }
+    return socket
+  }
+
+  enum Reading: Equatable {
+    case bytes([UInt8])
+    /// Nothing is there now.
+    case nothing
+    /// The other side has ended, or the connection is broken.
+    case end
+  }
+
+  static func read(_ descriptor: Int32) -> Reading {
+    var count = 0
+    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: 16 * 1024) { buffer, initialized in
+      count = unsafe Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+      initialized = max(count, 0)
+    }
+    if count > 0 { return .bytes(bytes) }
+    return count < 0 && [EAGAIN, EINTR].contains(errno) ? .nothing : .end
+  }
+
+  /// How many bytes were taken; nil if the connection is broken.
+  static func write(_ socket: Int32, _ bytes: ArraySlice<UInt8>) -> Int? {
+    let count = unsafe bytes.withUnsafeBytes {
+      unsafe send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+    }
+    if count >= 0 { return count }
+    return [EAGAIN, EINTR].contains(errno) ? 0 : nil
+  }
+
+  static func endOutput(_ socket: Int32) { shutdown(socket, Int32(SHUT_WR)) }
+
+  static func close(_ socket: Int32) { _ = Glibc.close(socket) }
+
+  struct Watch {
+    let descriptor: Int32
+    let forWriting: Bool
+  }
+
+  /// Waits until one of the descriptors is ready or the time has passed; a signal ends it, too.
+  ///
+  /// - Returns: for each descriptor whether it is ready.
+  static func wait(_ watches: [Watch], seconds: Double) throws(HTTPError) -> [Bool] {
+    var entries = watches.map {
+      pollfd(fd: $0.descriptor, events: Int16($0.forWriting ? POLLOUT : POLLIN), revents: 0)
+    }
+    let count = unsafe poll(&entries, nfds_t(entries.count), Int32(max(0, seconds) * 1000) + 1)
+    if count < 0 {
+      if errno == EINTR { return watches.map { _ in false } }
+      throw .system(call: "poll", code: errno)
+    }
+    return entries.map { $0.revents != 0 }
+  }
+
+  /// Seconds since some fixed moment; goes on while the machine is suspended.
+  static func monotonic() -> Double {
+    var time = timespec()
+    unsafe clock_gettime(CLOCK_BOOTTIME, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  }
+}

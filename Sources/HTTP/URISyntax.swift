@@ -1,0 +1,177 @@
+/// The grammar of RFC 3986, appendix A, as far as ``URI`` accepts it.
+enum URISyntax {
+  typealias Make = (
+    _ scheme: String, _ host: String?, _ port: UInt16?, _ path: String, _ query: String?, _ fragment: String?
+  ) -> URI
+
+  static func parse(_ text: [UInt8], make: Make) throws(HTTPError.InvalidURI) -> URI {
+    let colon = text.firstIndex(of: UInt8(ascii: ":"))
+    guard let colon, isScheme(text[..<colon]) else {
+      try check(text[...], allowing: { isQueryCharacter($0) || $0 == UInt8(ascii: "#") })
+      throw .noScheme
+    }
+    let scheme = Octet.lowerCase(string(text[..<colon]))
+    var rest = text[(colon + 1)...]
+    let fragment = cutOff(&rest, at: UInt8(ascii: "#"))
+    let query = cutOff(&rest, at: UInt8(ascii: "?"))
+    var authority: ArraySlice<UInt8>?
+    if rest.starts(with: "//".utf8) {
+      let end = rest.dropFirst(2).firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex
+      authority = rest[(rest.startIndex + 2)..<end]
+      rest = rest[end...]
+    }
+    try check(rest, allowing: isPathCharacter)
+    if let query { try check(query, allowing: isQueryCharacter) }
+    if let fragment { try check(fragment, allowing: isQueryCharacter) }
+    let (host, port) = try hostAndPort(authority)
+    if scheme == "http" || scheme == "https", host?.isEmpty ?? true { throw .noHost }
+    return make(scheme, host, port, string(rest), query.map(string), fragment.map(string))
+  }
+
+  private static func isScheme(_ text: ArraySlice<UInt8>) -> Bool {
+    guard let first = text.first, Octet.isLetter(first) else { return false }
+    return text.allSatisfy { Octet.isLetter($0) || Octet.isDigit($0) || Octet.isOne(of: "+-.", $0) }
+  }
+
+  private static func cutOff(_ rest: inout ArraySlice<UInt8>, at mark: UInt8) -> ArraySlice<UInt8>? {
+    guard let place = rest.firstIndex(of: mark) else { return nil }
+    defer { rest = rest[..<place] }
+    return rest[(place + 1)...]
+  }
+
+  private static func hostAndPort(
+    _ authority: ArraySlice<UInt8>?
+  ) throws(HTTPError.InvalidURI) -> (String?, UInt16?) {
+    guard let authority else { return (nil, nil) }
+    if authority.contains(UInt8(ascii: "@")) { throw .userInformation }
+    if let bad = authority.first(where: { $0 <= 0x20 || $0 >= 0x7F || $0 == UInt8(ascii: "\\") }) {
+      throw .character(bad)
+    }
+    var host = authority
+    var port: ArraySlice<UInt8>?
+    if authority.first == UInt8(ascii: "[") {
+      guard let end = authority.firstIndex(of: UInt8(ascii: "]")) else { throw .host }
+      host = authority[...end]
+      let rest = authority[(end + 1)...]
+      if let colon = rest.first {
+        guard colon == UInt8(ascii: ":") else { throw .host }
+        port = rest.dropFirst()
+      }
+      guard isIPv6(host.dropFirst().dropLast()) else { throw .host }
+    } else {
+      port = cutOff(&host, at: UInt8(ascii: ":"))
+      if host.isEmpty, port != nil { throw .noHost }
+      guard host.isEmpty || isName(host) else { throw .host }
+    }
+    return (Octet.lowerCase(string(host)), try portNumber(port))
+  }
+
+  /// An empty port is the implied one (RFC 3986, section 3.2.3).
+  private static func portNumber(_ text: ArraySlice<UInt8>?) throws(HTTPError.InvalidURI) -> UInt16? {
+    guard let text, !text.isEmpty else { return nil }
+    guard text.allSatisfy(Octet.isDigit), let number = UInt16(string(text)), number > 0 else { throw .port }
+    return number
+  }
+
+  /// A name of letters, digits, `-` and `_`. One that ends in a number is an address, and must be written as one:
+  /// resolvers read `127.1` and `0x7f000001` as addresses, comparisons of texts do not.
+  private static func isName(_ host: ArraySlice<UInt8>) -> Bool {
+    var labels = host.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    if labels.last?.isEmpty ?? true { labels.removeLast() }
+    guard let last = labels.last, labels.allSatisfy({ !$0.isEmpty }) else { return false }
+    if last.allSatisfy(Octet.isDigit) || last.starts(with: "0x".utf8) || last.starts(with: "0X".utf8) {
+      return isIPv4(host)
+    }
+    return labels.allSatisfy { label in
+      label.allSatisfy { Octet.isLetter($0) || Octet.isDigit($0) || Octet.isOne(of: "-_", $0) }
+    }
+  }
+
+  static func isIPv4(_ text: some Collection<UInt8>) -> Bool {
+    let numbers = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    return numbers.count == 4
+      && numbers.allSatisfy { digits in
+        guard (1...3).contains(digits.count), digits.allSatisfy(Octet.isDigit) else { return false }
+        if digits.count > 1, digits.first == UInt8(ascii: "0") { return false }
+        return digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) } <= 255
+      }
+  }
+
+  /// RFC 3986, section 3.2.2, without zones: eight groups, or fewer with one `::`; the last two may be an IPv4 address.
+  private static func isIPv6(_ text: ArraySlice<UInt8>) -> Bool {
+    let colon = UInt8(ascii: ":")
+    let gap = text.indices.dropLast().first { text[$0] == colon && text[$0 + 1] == colon }
+    guard let gap else { return groupCount(text, endsAddress: true) == 8 }
+    guard let before = groupCount(text[..<gap], endsAddress: false),
+      let after = groupCount(text[(gap + 2)...], endsAddress: true)
+    else { return false }
+    return before + after <= 7
+  }
+
+  private static func groupCount(_ text: ArraySlice<UInt8>, endsAddress: Bool) -> Int? {
+    if text.isEmpty { return 0 }
+    var groups = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+    var count = 0
+    if endsAddress, let last = groups.last, isIPv4(last) {
+      groups.removeLast()
+      count = 2
+    }
+    for group in groups {
+      guard (1...4).contains(group.count), group.allSatisfy({ Octet.hexadecimal($0) != nil }) else {
+        return nil
+      }
+      count += 1
+    }
+    return count
+  }
+
+  private static func isPathCharacter(_ byte: UInt8) -> Bool {
+    Octet.isUnreserved(byte) || Octet.isOne(of: "!$&'()*+,;=:@/%", byte)
+  }
+
+  /// What RFC 3986 allows in a query or a fragment, and what browsers put there besides.
+  static func isQueryCharacter(_ byte: UInt8) -> Bool {
+    isPathCharacter(byte) || Octet.isOne(of: "?[]{}|^`", byte)
+  }
+
+  static func check(
+    _ text: ArraySlice<UInt8>, allowing isAllowed: (UInt8) -> Bool
+  ) throws(HTTPError.InvalidURI) {
+    for index in text.indices {
+      guard isAllowed(text[index]) else { throw .character(text[index]) }
+      guard text[index] == UInt8(ascii: "%") else { continue }
+      let digits = text[(index + 1)...].prefix(2)
+      guard digits.count == 2, digits.allSatisfy({ Octet.hexadecimal($0) != nil }) else {
+        throw .percentEscape
+      }
+    }
+  }
+
+  /// Makes any text fit for a fragment; an escape that stands there already is kept.
+  static func escaping(_ text: [UInt8]) -> String {
+    var result: [UInt8] = []
+    for (index, byte) in text.enumerated() {
+      let isBareSign =
+        byte == UInt8(ascii: "%")
+        && !(index + 2 < text.count && Octet.hexadecimal(text[index + 1]) != nil
+          && Octet.hexadecimal(text[index + 2]) != nil)
+      if isQueryCharacter(byte), !isBareSign {
+        result.append(byte)
+      } else {
+        PercentEncoding.appendEscape(byte, to: &result)
+      }
+    }
+    return string(result[...])
+  }
+
+  /// What an error may show of a text that is no URI: nothing behind `?` or `#`, and nothing before an `@`.
+  static func withoutSecrets(_ text: String) -> String {
+    let shown = text.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+    guard let sign = shown.lastIndex(of: UInt8(ascii: "@")) else { return string(Array(shown)[...]) }
+    return "…" + string(Array(shown[sign...])[...])
+  }
+
+  private static func string(_ bytes: ArraySlice<UInt8>) -> String {
+    String(decoding: bytes, as: UTF8.self)
+  }
+}

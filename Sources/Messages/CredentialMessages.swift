@@ -1,0 +1,105 @@
+import CredentialManager
+import OAuth
+
+extension CredentialError {
+  /// What is wrong, what to do, and the exit status.
+  public var message: Message {
+    switch self {
+    case .noHome:
+      Message("there is no home folder", hint: "set HOME, or CREDMGR_HOME to a folder for credmgr alone", status: .usage)
+    case .relativeHome(let path):
+      Message("CREDMGR_HOME is \(quoted(path)), which is not an absolute path", status: .usage)
+    case .provider(let error): error.message
+    case .oauth(let error, let provider): error.message(provider: provider)
+    case .http(let error, let provider): error.message(provider: provider)
+    case .vault(let error): error.message
+    case .system(let error): error.message
+    case .notAdded(let provider):
+      Message(
+        "the provider \(quoted(provider)) was not added yet", hint: "run \"credmgr add-provider \(provider) --client-id ID\"",
+        status: .usage)
+    case .alreadyAdded(let provider):
+      Message(
+        "the provider \(quoted(provider)) was added already",
+        hint: "add \"--replace\" to change it, or \"--as ID\" to add it once more", status: .usage)
+    case .clientIdentifierMissing(let provider, let register):
+      Message(
+        "\(quoted(provider)) needs a client identifier"
+          + (register.map { "; register a client at \($0)" } ?? "; register a client at the provider"),
+        hint: "run \"credmgr add-provider \(provider) --client-id ID\"", status: .usage)
+    case .loginNeeded(let provider, let account, let reason):
+      Message(
+        reason.sentence(provider, account),
+        hint: "run \"credmgr login \(provider)" + (account.map { " --account \(argument($0))" } ?? "") + "\"",
+        status: .loginNeeded)
+    case .unknownAccount(let name, let provider, let known):
+      Message(
+        "there is no account \(quoted(name)) at \(quoted(provider)); there are \(listed(known))",
+        hint: "run \"credmgr login \(provider) --account \(argument(name))\"", status: .loginNeeded)
+    case .ambiguousAccount(let provider, let known):
+      Message(
+        "there are several accounts at \(quoted(provider)): \(listed(known))",
+        hint: "add \"--account NAME\", or run \"credmgr use \(provider) NAME\"", status: .usage)
+    case .malformedAccount(let name):
+      Message("\(quoted(name)) is no name for an account: 1 to 255 bytes without control characters", status: .usage)
+    case .identityMismatch(let account, let expected, let found):
+      Message(
+        "the login was for \(quoted(found)), and the account \(quoted(account)) is \(quoted(expected)); nothing was changed",
+        hint: "log in as \(quoted(expected)), or add \"--account \(argument(found))\"", status: .refused)
+    case .grantNotOffered(let grant, let offered):
+      Message(
+        "the provider does not offer the grant \(quoted(grant.rawValue))",
+        hint: "it offers \(offered.map(\.rawValue).joined(separator: ", "))", status: .usage)
+    case .pasteNeeded(let provider):
+      Message(
+        "nobody pasted the address of the page where the browser ended up",
+        hint: "run \"credmgr login \(provider)\" at a terminal, or give the address on standard input", status: .usage)
+    case .timedOut(let seconds):
+      Message("nobody finished the login within \(duration(seconds))", hint: "run it again; \"--timeout\" gives more time", status: .loginNeeded)
+    case .lockTimedOut(let provider, let account):
+      Message(
+        "another process did not finish with " + (account.map { "\(quoted($0)) at " } ?? "") + quoted(provider),
+        hint: "run the command again, or see \"ps -C credmgr-online\"", status: .unexpected)
+    case .interrupted: Message("interrupted", status: .interrupted)
+    case .networkNeeded:
+      Message("this program has no network", hint: "install credmgr-online beside credmgr", status: .unexpected)
+    case .destinationChange(let provider, let accounts, let hosts):
+      Message(
+        "the new descriptor of \(quoted(provider)) would send the tokens of \(listed(accounts)) to \(listed(hosts))",
+        hint: "run it at a terminal to agree, or \"credmgr logout \(provider) --all\" first", status: .usage)
+    case .malformedRegistration(let provider):
+      Message(
+        "the registration at \(quoted(provider)) in the vault cannot be read", hint: "run \"credmgr vault verify\"", status: .vault)
+    case .malformedToken:
+      Message("what was given is no token: it is empty, or has spaces or other characters that a header cannot have", status: .usage)
+    case .notValidatable(let provider):
+      Message("\(quoted(provider)) has no endpoint that says whether a token is good", status: .usage)
+    }
+  }
+}
+
+/// A name as an argument in a shell.
+func argument(_ text: String) -> String {
+  let isPlain = text.utf8.allSatisfy { byte in
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): true
+    default: "@%+=:,./-_".utf8.contains(byte)
+    }
+  }
+  return isPlain ? text : "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+}
+
+extension CredentialError.LoginReason {
+  fileprivate func sentence(_ provider: String, _ account: String?) -> String {
+    let whose = (account.map { " and account \(quoted($0))" } ?? "")
+    return switch self {
+    case .noCredential: "no credential for provider \(quoted(provider))\(whose)"
+    case .expired:
+      "the credential for provider \(quoted(provider))\(whose) has expired, and cannot be refreshed"
+    case .refreshRefused(let words):
+      "the provider \(quoted(provider)) does not refresh the credential any more" + (words.map { ": \($0)" } ?? "")
+    case .rejected: "the credential for provider \(quoted(provider))\(whose) was refused, and cannot be refreshed"
+    }
+  }
+}

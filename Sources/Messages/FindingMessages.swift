@@ -1,0 +1,118 @@
+import HTTP
+import Providers
+import YAML
+
+extension Finding {
+  /// `file:line:column: error: sentence`, the source line, and a caret below the place.
+  public var report: String {
+    let line = Message.visible(String(place.source.line(place.line)))
+    let caret = String(repeating: " ", count: max(place.column - 1, 0)) + "^"
+    let head = "\(place.source.name):\(place.line):\(place.column): \(severity.rawValue): \(Message.visible(sentence))"
+    return "\(head)\n  \(line)\n  \(caret)\n"
+  }
+
+  /// What was found, as a sentence.
+  public var sentence: String {
+    switch problem {
+    case .yaml(let reason): return reason.sentence
+    case .unknownKey(let key, let suggestion): return "unknown key \(quoted(key))" + didYouMean(suggestion)
+    case .missingKey(let key): return "the key \(quoted(key)) is missing"
+    case .wrongType(let expected): return "expected \(expected)"
+    case .unknownValue(let value, let allowed, let suggestion):
+      let known = suggestion == nil ? "; known are \(allowed.joined(separator: ", "))" : ""
+      return "unknown value \(quoted(value))" + didYouMean(suggestion) + known
+    case .malformedName(let name):
+      return "\(quoted(name)) is no name: letters, digits, \"-\", \"_\" and \".\", and none that the engine uses itself"
+    case .template(let error): return error.sentence
+    case .unknownTemplateName(let name, let suggestion):
+      return "the template names \(quoted(name)), which nothing defines" + didYouMean(suggestion)
+    case .insecureURL(let url): return "\(quoted(url)) is not https; http is for this machine's own addresses only"
+    case .invalidURL(let url): return "\(quoted(url)) is not an absolute URL"
+    case .invalidHost(let host): return "\(quoted(host)) is not a host name, with a port at most"
+    case .forbiddenHeader(let name): return "the header \(quoted(name)) cannot be set"
+    case .ownedParameter(let name):
+      return "the parameter \(quoted(name)) protects the login; it can be renamed below \"rename\", and not be set"
+    case .invalidDuration(let text): return "\(quoted(text)) is no duration, such as 90s, 5m, 8h or 30d"
+    case .invalidPattern(let text): return "\(quoted(text)) is no regular expression"
+    case .grantWithoutEndpoint(let grant, let endpoint):
+      return "the grant \(quoted(grant)) needs the endpoint \(quoted(endpoint))"
+    case .unknownBase(let name): return "there is no descriptor \(quoted(name)) to extend"
+    case .cyclicExtends(let chain): return "\"extends\" comes back to itself: \(chain.joined(separator: " → "))"
+    case .identifierIsNotFileName(let identifier, let fileName):
+      return "the provider is \(quoted(identifier)), and the file \(quoted(fileName)); a descriptor is found by its file's name"
+    case .invalidDefault(let variable):
+      return "the default of the variable \(quoted(variable)) is not one of the values that it may have"
+    case .unusedVariable(let name): return "nothing uses the variable \(quoted(name))"
+    }
+  }
+}
+
+func didYouMean(_ suggestion: String?) -> String {
+  suggestion.map { " (did you mean \(quoted($0))?)" } ?? ""
+}
+
+extension YAMLError.Reason {
+  var sentence: String {
+    switch self {
+    case .syntax(let problem): "this is not YAML: \(problem)"
+    case .notUTF8: "the file is not UTF-8"
+    case .empty: "the file is empty"
+    case .severalDocuments: "a second document; a descriptor is one"
+    case .duplicateKey(let key, let firstLine): "the key \(quoted(key)) stands on line \(firstLine) already"
+    case .keyNotScalar: "a key has to be a text"
+    case .unknownAlias(let name): "the alias \(quoted("*" + name)) has no anchor before it"
+    case .tooLarge(let bytes): "the file is larger than \(bytes / 1024) KiB"
+    case .tooDeep(let depth): "mappings and lists are nested deeper than \(depth)"
+    case .tooManyNodes(let nodes): "more than \(nodes) values, aliases counted as often as they are used"
+    }
+  }
+}
+
+extension TemplateError {
+  var sentence: String {
+    switch self {
+    case .unbalancedBrace(let offset): "the brace at character \(offset + 1) has no partner; two braces stand for one"
+    case .malformedPlace(let text): "\(quoted("{" + text + "}")) is no place for a value: a name, a quoted text or a function"
+    case .unknownFunction(let name):
+      "unknown function \(quoted(name)); known are \(Template.Function.allCases.map(\.rawValue).joined(separator: ", "))"
+    case .missing(let name): "there is no value for \(quoted(name))"
+    }
+  }
+}
+
+extension ProviderError {
+  /// What is wrong. The findings of an invalid descriptor are reported one by one beside it.
+  public var message: Message {
+    switch self {
+    case .invalid(let findings):
+      let count = findings.count { $0.severity == .error }
+      return Message(
+        "the descriptor \(quoted(findings.first?.place.source.name ?? "")) has \(count == 1 ? "an error" : "\(count) errors")",
+        status: .usage)
+    case .unknown(let identifier, let suggestion):
+      return Message(
+        "there is no provider \(quoted(identifier))" + didYouMean(suggestion), hint: "run \"credmgr providers\" to see them",
+        status: .usage)
+    case .malformedIdentifier(let text):
+      return Message(
+        "\(quoted(text)) is no identifier of a provider: lower-case letters, digits, \"-\", \"_\" and \".\"", status: .usage)
+    case .missingVariable(let variable):
+      return Message(
+        "the variable \(quoted(variable.name)) has no value" + help(variable),
+        hint: "add \"--set \(variable.name)=VALUE\"", status: .usage)
+    case .invalidVariable(let variable, let value):
+      return Message(
+        "\(quoted(value)) is no value for the variable \(quoted(variable.name))" + rule(variable) + help(variable), status: .usage)
+    case .unknownVariable(let name, let suggestion):
+      return Message("there is no variable \(quoted(name))" + didYouMean(suggestion), status: .usage)
+    }
+  }
+
+  private func help(_ variable: Variable) -> String { variable.help.map { ": \($0)" } ?? "" }
+
+  private func rule(_ variable: Variable) -> String {
+    if !variable.choices.isEmpty { return " (one of \(variable.choices.joined(separator: ", ")))" }
+    if let pattern = variable.pattern { return " (it has to match \(pattern))" }
+    return variable.format == .text ? "" : " (it has to be a \(variable.format.rawValue))"
+  }
+}

@@ -1,0 +1,70 @@
+/// What a person is told when something does not work: a sentence in lower case without a full stop, and the command that
+/// mends it.
+public struct Message: Sendable, Equatable {
+  /// What is wrong.
+  public let text: String
+  /// What to do, where there is something to do.
+  public let hint: String?
+  /// The exit status of the program.
+  public let status: ExitStatus
+
+  /// A message.
+  public init(_ text: String, hint: String? = nil, status: ExitStatus) {
+    self.text = Self.visible(text)
+    self.hint = hint.map(Self.visible)
+    self.status = status
+  }
+
+  /// The lines on standard error.
+  public var lines: String {
+    var lines = "credmgr: error: \(text)\n"
+    if let hint { lines += "credmgr: hint: \(hint)\n" }
+    return lines
+  }
+
+  /// A text without anything that a terminal would act on: parts of it come from files and providers.
+  public static func visible(_ text: String) -> String {
+    var visible = ""
+    for scalar in text.unicodeScalars {
+      let isControl = scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
+      // Marks that reorder text could make a host look like another.
+      let reorders = (0x202A...0x202E).contains(scalar.value) || (0x2066...0x2069).contains(scalar.value)
+      visible.unicodeScalars.append(isControl || reorders ? "\u{FFFD}" : scalar)
+    }
+    return visible
+  }
+}
+
+/// The exit statuses of every command.
+public enum ExitStatus: Int32, Sendable {
+  /// Done.
+  case done = 0
+  /// Something unexpected.
+  case unexpected = 1
+  /// Usage, or input that does not parse or validate.
+  case usage = 2
+  /// A login is needed.
+  case loginNeeded = 3
+  /// The provider refused.
+  case refused = 4
+  /// The provider could not be reached.
+  case unreachable = 5
+  /// The vault is locked, damaged or not ours.
+  case vault = 6
+  /// Interrupted.
+  case interrupted = 130
+}
+
+func quoted(_ text: String) -> String { "\"" + text + "\"" }
+
+func listed(_ names: some Sequence<String>) -> String { names.map(quoted).joined(separator: ", ") }
+
+/// What a person reads for a count of seconds.
+public func duration(_ seconds: Int64) -> String {
+  switch seconds {
+  case ..<60: "\(seconds) s"
+  case ..<3600: "\(seconds / 60) min"
+  case ..<86_400: seconds / 60 % 60 == 0 ? "\(seconds / 3600) h" : "\(seconds / 3600) h \(seconds / 60 % 60) min"
+  default: seconds / 3600 % 24 == 0 ? "\(seconds / 86_400) d" : "\(seconds / 86_400) d \(seconds / 3600 % 24) h"
+  }
+}

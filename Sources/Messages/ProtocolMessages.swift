@@ -1,0 +1,176 @@
+import HTTP
+import OAuth
+import Providers
+
+extension OAuthError {
+  /// What is wrong with a provider's answer, or with what was to be sent.
+  func message(provider: String) -> Message {
+    let name = quoted(provider)
+    switch self {
+    case .noEndpoint(let leg):
+      return Message(
+        "the descriptor of \(name) has no endpoint \(quoted(leg.rawValue))", hint: "run \"credmgr providers \(provider)\"",
+        status: .usage)
+    case .url(let leg, let error):
+      return Message("the URL of the endpoint \(quoted(leg.rawValue)) of \(name): \(error.sentence)", status: .usage)
+    case .missingValue(let leg, let value):
+      return Message(
+        "the endpoint \(quoted(leg.rawValue)) of \(name) needs a value for \(quoted(value))",
+        hint: "run \"credmgr add-provider \(provider) --replace --set \(value)=VALUE\"", status: .usage)
+    case .refused(let leg, let response):
+      let words = response.words.map { ": \($0)" } ?? ""
+      let status = response.status.map { ", status \($0)" } ?? ""
+      return Message(
+        "\(name) refused at the endpoint \(quoted(leg.rawValue)) (\(response.code)\(status))\(words)",
+        hint: hint(response.code, provider), status: .refused)
+    case .unavailable(let leg, let status):
+      return Message(
+        "\(name) cannot answer now at the endpoint \(quoted(leg.rawValue)) (status \(status))", hint: "try again later",
+        status: .unreachable)
+    case .redirected(let leg, let status):
+      return Message(
+        "\(name) redirects at the endpoint \(quoted(leg.rawValue)) (status \(status)), which is not followed: it would carry secrets along",
+        hint: "check the URL with \"credmgr providers \(provider)\"", status: .refused)
+    case .unreadable(let leg, let expected, let mediaType):
+      let found = mediaType.map { "it is \($0)" } ?? "it has no media type"
+      return Message(
+        "the answer of \(name) at the endpoint \(quoted(leg.rawValue)) is not \(expected.rawValue): \(found)", status: .refused)
+    case .missingField(let leg, let field):
+      return Message(
+        "the answer of \(name) at the endpoint \(quoted(leg.rawValue)) has no \(quoted(field.rawValue))", status: .refused)
+    case .malformedField(let leg, let field):
+      return Message(
+        "the answer of \(name) at the endpoint \(quoted(leg.rawValue)) has a \(quoted(field.rawValue)) that cannot be read",
+        status: .refused)
+    case .stateMismatch:
+      return Message(
+        "the redirect does not belong to this login: its state is another one", hint: "run \"credmgr login \(provider)\" again",
+        status: .refused)
+    case .stateMissing:
+      return Message(
+        "the redirect does not belong to this login: it has no state", hint: "run \"credmgr login \(provider)\" again",
+        status: .refused)
+    case .issuerMismatch(let expected, let found):
+      return Message("the redirect comes from \(quoted(found)), and not from \(quoted(expected))", status: .refused)
+    case .notARedirect:
+      return Message(
+        "what was pasted is not the address of the page where the browser ended up",
+        hint: "run \"credmgr login \(provider)\" again, and paste the whole address", status: .usage)
+    case .tokenMismatch:
+      return Message(
+        "the redirect does not belong to this login: its token is another one", hint: "run \"credmgr login \(provider)\" again",
+        status: .refused)
+    case .callbackNotConfirmed:
+      return Message(
+        "\(name) did not confirm the callback, as OAuth 1.0a asks it to",
+        hint: "a provider that never does needs \"callback_confirmed: optional\" below \"oauth1\" in its descriptor", status: .refused)
+    case .deviceCodeExpired:
+      return Message(
+        "the code was not confirmed in time", hint: "run \"credmgr login \(provider)\" again", status: .refused)
+    case .clientSecretMissing:
+      return Message(
+        "\(name) asks for a client secret, and none was given",
+        hint: "run \"credmgr add-provider \(provider) --replace --client-secret-file FILE\"", status: .usage)
+    case .clientKeyMalformed:
+      return Message(
+        "the client secret of \(name) is no RSA private key in PEM, which the signature method needs",
+        hint: "run \"credmgr add-provider \(provider) --replace --client-secret-file FILE\"", status: .usage)
+    case .unknownSignature(let text):
+      return Message("\(quoted(text)) is neither a signature method nor a transport of OAuth 1.0a", status: .usage)
+    case .notRefreshable:
+      return Message(
+        "there is nothing to refresh the token of \(name) with", hint: "run \"credmgr login \(provider)\"", status: .loginNeeded)
+    case .foreignHost(let host):
+      return Message(
+        "the descriptor of \(name) does not name the host \(quoted(host)), so the credential is not sent there",
+        hint: "the hosts are below \"hosts\" in the descriptor: run \"credmgr providers \(provider)\"", status: .usage)
+    case .presentedInQuery:
+      return Message(
+        "the token of \(name) goes into the URL, not into a header", hint: "run \"credmgr request \(provider) URL\"",
+        status: .usage)
+    case .signatureNeedsURL:
+      return Message(
+        "requests to \(name) are signed, so the header depends on the URL", hint: "add \"--url URL\"", status: .usage)
+    case .malformedHeader(let header):
+      return Message("the value of the header \(quoted(header)) has characters that a header cannot have", status: .refused)
+    case .malformedCredential:
+      return Message("a credential of \(name) in the vault cannot be read", hint: "run \"credmgr vault verify\"", status: .vault)
+    }
+  }
+
+  private func hint(_ code: String, _ provider: String) -> String? {
+    switch code {
+    case "invalid_client", "incorrect_client_credentials":
+      "check the client with \"credmgr add-provider \(provider) --replace --client-id ID --client-secret-file FILE\""
+    case "access_denied", "invalid_grant": "run \"credmgr login \(provider)\" again"
+    case "invalid_scope": "name other scopes with \"credmgr login \(provider) --scope SCOPE\""
+    case "redirect_uri_mismatch": "register the redirect URI that \"credmgr providers \(provider)\" shows"
+    default: nil
+    }
+  }
+}
+
+extension URLTemplateError {
+  var sentence: String {
+    switch self {
+    case .template(let error): error.sentence
+    case .authority(let value): "\(quoted(value)) cannot stand in a host"
+    case .url(let text): "\(quoted(text)) is not an absolute URL"
+    case .insecure(let text): "\(quoted(text)) is not https; http is for this machine's own addresses only"
+    }
+  }
+}
+
+extension HTTPError {
+  /// What went wrong on the way.
+  ///
+  /// - Parameter provider: whom it was about, where it was about one.
+  public func message(provider: String? = nil) -> Message {
+    let whom = provider.map { " of \(quoted($0))" } ?? ""
+    switch self {
+    case .invalidURI(let text, let reason):
+      return Message("\(quoted(text)) is not a URL that can be used: \(reason.sentence)", status: .usage)
+    case .invalidMethod(let method): return Message("\(quoted(method)) is no HTTP method", status: .usage)
+    case .invalidField(let name): return Message("the header \(quoted(name)) cannot be sent", status: .usage)
+    case .unreachable(let host, let reason):
+      return Message("cannot reach the host \(quoted(host))\(whom): \(reason.sentence)", status: .unreachable)
+    case .bodyTooLarge(let limit):
+      return Message("the answer\(whom) is longer than \(limit >> 20) MiB, and was not read", status: .refused)
+    case .portUnavailable(let port):
+      return Message(
+        "port \(port) of this machine is taken, and the redirect\(whom) needs it",
+        hint: "end the program that uses it, or add \"--paste\"", status: .unexpected)
+    case .receiverTimedOut: return Message("nobody answered in time", status: .refused)
+    case .interrupted: return Message("interrupted", status: .interrupted)
+    case .system(let call, let code): return Message("\(call) failed (error \(code))", status: .unexpected)
+    }
+  }
+}
+
+extension HTTPError.InvalidURI {
+  var sentence: String {
+    switch self {
+    case .noScheme: "there is no scheme, such as https, at the beginning"
+    case .noHost: "there is no host"
+    case .host: "the host is neither a name nor an address"
+    case .userInformation: "a user name or a password stands before the host"
+    case .port: "the port is not a number from 1 to 65535"
+    case .character(let byte): "it has a character that a URL cannot have (0x\(String(byte, radix: 16)))"
+    case .percentEscape: "a \"%\" without two hexadecimal digits behind it"
+    }
+  }
+}
+
+extension HTTPError.Unreachable {
+  var sentence: String {
+    switch self {
+    case .nameNotResolved: "its name has no address"
+    case .connectionRefused: "nobody answers there"
+    case .timedOut: "no answer in time"
+    case .tls(let detail): "no trusted connection (\(detail))"
+    case .proxy: "the proxy does not let us through"
+    case .broken: "the connection broke off"
+    case .other(_, let text): text
+    }
+  }
+}

@@ -1,0 +1,148 @@
+import POSIX
+import Vault
+
+extension POSIXError {
+  /// What the system did not do.
+  public var message: Message {
+    switch self {
+    case .notFound(let path): Message("there is no file \(quoted(path))", status: .usage)
+    case .notRegularFile(let path): Message("\(quoted(path)) is not an ordinary file", status: .usage)
+    case .notDirectory(let path): Message("\(quoted(path)) is not a folder", status: .usage)
+    case .symbolicLink(let path):
+      Message("\(quoted(path)) is a symbolic link, which is not followed here", status: .usage)
+    case .otherOwner(let path):
+      Message("\(quoted(path)) belongs to another user", hint: "run \"ls -l \(path)\" to see to whom", status: .usage)
+    case .readableByOthers(let path, let mode):
+      Message(
+        "\(quoted(path)) is open to other users (mode \(String(mode & 0o7777, radix: 8)))",
+        hint: "run \"chmod go= \(path)\"", status: .usage)
+    case .writableByOthers(let path, let mode):
+      Message(
+        "\(quoted(path)) can be written by other users (mode \(String(mode & 0o7777, radix: 8)))",
+        hint: "run \"chmod go-w \(path)\"", status: .usage)
+    case .tooLarge(let path, let limit):
+      Message("\(quoted(path)) is longer than \(limit) bytes", status: .usage)
+    case .exists(let path): Message("there is a file \(quoted(path)) already", status: .usage)
+    case .permissionDenied(let path): Message("\(quoted(path)) is not for us to use", status: .usage)
+    case .timedOut: Message("it took too long", status: .unexpected)
+    case .interrupted: Message("interrupted", status: .interrupted)
+    case .noTerminal: Message("there is no terminal to ask at", status: .usage)
+    case .endOfInput: Message("the input ended", status: .usage)
+    case .brokenPipe: Message("the reader of the output is gone", status: .unexpected)
+    case .notText(let path): Message("\(quoted(path)) is not UTF-8", status: .usage)
+    case .commandNotFound(let command): Message("there is no command \(quoted(command))", status: .usage)
+    case .system(let call, let path, let code):
+      Message(
+        "the system call \(call) failed" + (path.map { " for \(quoted($0))" } ?? "") + " (error \(code))", status: .unexpected)
+    }
+  }
+}
+
+extension VaultError {
+  /// What is wrong with the vault.
+  public var message: Message {
+    switch self {
+    case .absent(let path):
+      Message("there is no vault at \(quoted(path)) yet", hint: "run \"credmgr add-provider\" to begin", status: .vault)
+    case .keyFileMissing(let path):
+      Message(
+        "the vault is there, and its key file \(quoted(path)) is not",
+        hint: "put the key file back from a backup; no new key could open this vault", status: .vault)
+    case .keyFileInvalid(let path):
+      Message("the key file \(quoted(path)) holds no key", hint: "put it back from a backup", status: .vault)
+    case .keyFileOfAnotherVault(let path):
+      Message(
+        "the key file \(quoted(path)) belongs to another vault", hint: "put the one of this vault back", status: .vault)
+    case .locked: Message("the vault is locked", status: .vault)
+    case .notAVault(let path): Message("\(quoted(path)) is not a vault", status: .vault)
+    case .truncated(let path):
+      Message("the end of the vault \(quoted(path)) is missing", hint: "put it back from a backup", status: .vault)
+    case .newerFormat(let path, let found, let supported):
+      Message(
+        "the vault \(quoted(path)) has format \(found), and this credmgr knows formats up to \(supported)",
+        hint: "use a newer credmgr", status: .vault)
+    case .damaged(let path, let part):
+      Message(
+        "the vault \(quoted(path)) is damaged: \(part.words)", hint: "run \"credmgr vault verify\"", status: .vault)
+    case .damagedRecord(let record):
+      Message("\(record.words) is damaged in the vault", hint: "run \"credmgr vault verify\"", status: .vault)
+    case .conflict(let record, _):
+      Message("another process changed \(record.words) at the same time", hint: "run the command again", status: .unexpected)
+    case .tooLarge(let record): Message("\(record.words) is too large for the vault", status: .usage)
+    case .file(let error):
+      Message(error.message.text, hint: error.message.hint, status: .vault)
+    case .busy(let path):
+      Message("other processes hold the vault \(quoted(path)) for too long", hint: "run the command again", status: .vault)
+    case .full(let path):
+      Message("the disk of the vault \(quoted(path)) is full; nothing was changed", status: .vault)
+    case .readOnly(let path):
+      Message("the vault \(quoted(path)) cannot be written; nothing was changed", status: .vault)
+    case .inputOutput(let path, let code):
+      Message("the vault \(quoted(path)) cannot be read or written (error \(code))", status: .vault)
+    case .outOfMemory: Message("there is no memory for the keys", status: .vault)
+    }
+  }
+}
+
+extension VaultPart {
+  var words: String {
+    switch self {
+    case .structure: "its structure"
+    case .schema: "its tables"
+    case .slots: "its key slots"
+    case .header: "its header"
+    case .index(let number): "part \(number) of its index"
+    }
+  }
+}
+
+extension RecordIdentifier {
+  /// What a person calls the record.
+  public var words: String {
+    switch kind {
+    case .credential: "the credential of \(quoted(account)) at \(quoted(provider))"
+    case .registration: "the registration at \(quoted(provider))"
+    case .selection: "the choice of the default account at \(quoted(provider))"
+    case .login: "the login of \(quoted(account)) at \(quoted(provider))"
+    case .event: "an entry of the log"
+    case .pending: "the note of an exchange for \(quoted(account)) at \(quoted(provider))"
+    }
+  }
+}
+
+extension VaultFinding {
+  /// What is not as it was written.
+  public var sentence: String {
+    switch self {
+    case .record(let record, let fault): "\(record.words) \(fault.words)"
+    case .unknownRecord(let lookup): "a row that belongs to no record (\(lookup))"
+    case .index(let number, let fault): "part \(number) of the index \(fault.words)"
+    case .header: "the header was altered"
+    case .slots: "the key slots were altered"
+    case .schema: "the tables are not those of a vault"
+    case .structure: "the structure of the file is damaged"
+    case .unusedBytes: "a byte in which nothing is kept was altered"
+    }
+  }
+}
+
+extension VaultFinding.RecordFault {
+  var words: String {
+    switch self {
+    case .altered: "was altered"
+    case .dropped: "was removed"
+    case .replayed: "is an older one"
+    case .swapped(let other): "was exchanged for \(other.words)"
+    }
+  }
+}
+
+extension VaultFinding.IndexFault {
+  var words: String {
+    switch self {
+    case .altered: "was altered"
+    case .dropped: "was removed"
+    case .replayed: "is an older one"
+    }
+  }
+}

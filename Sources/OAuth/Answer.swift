@@ -1,0 +1,138 @@
+import HTTP
+import JSON
+import Providers
+
+/// What a provider answered, in whatever format, as one tree that the descriptor's paths lead into.
+struct Answer: Sendable {
+  let leg: Leg
+  let rules: ResponseRules
+  let status: Int?
+  private let root: JSONValue
+
+  /// Reads an answer, and recognises the errors in it at any status.
+  ///
+  /// - Throws: `OAuthError.redirected`, `.unavailable`, `.unreadable`, and `.refused` with the RFC's code.
+  init(_ response: HTTPResponse, _ leg: Leg, _ rules: ResponseRules) throws(OAuthError) {
+    self.leg = leg
+    self.rules = rules
+    status = response.status
+    if (300..<400).contains(response.status) { throw .redirected(leg, status: response.status) }
+    let isSuccess = (200..<300).contains(response.status)
+    guard let root = Self.read(response, rules.format ?? .json) else {
+      if isSuccess {
+        throw .unreadable(leg, expected: rules.format ?? .json, mediaType: response.mediaType)
+      }
+      throw Self.failure(leg, response.status)
+    }
+    self.root = root
+    if let error = error { throw .refused(leg, error) }
+    if !isSuccess { throw Self.failure(leg, response.status) }
+  }
+
+  /// Reads the parameters of a redirect, whose errors the caller looks at after the `state`.
+  init(redirect parameters: FormParameters, _ rules: ResponseRules) {
+    leg = .authorization
+    self.rules = rules
+    status = nil
+    root = Self.object(parameters)
+  }
+
+  private static func failure(_ leg: Leg, _ status: Int) -> OAuthError {
+    if status == 429 || status >= 500 { return .unavailable(leg, status: status) }
+    return .refused(leg, ErrorResponse(code: "http_\(status)", words: nil, status: status))
+  }
+
+  /// The declared format counts; where the text is not in it, or is in any (a form is), the label of the answer decides.
+  private static func read(_ response: HTTPResponse, _ format: ResponseFormat) -> JSONValue? {
+    let isLabelledJSON = response.mediaType.map { $0 == "application/json" || $0.hasSuffix("+json") } ?? false
+    let isLabelledForm = response.mediaType == "application/x-www-form-urlencoded"
+    if format == .json || isLabelledJSON {
+      if let value = try? JSONValue.parse(response.body), case .object = value { return value }
+      if !isLabelledForm { return nil }
+    }
+    // A page is a text too, and "reads" as a form; no form begins with an angle bracket.
+    guard let text = String(validating: response.body, as: UTF8.self), text.contains("="),
+      text.first(where: { !$0.isWhitespace }) != "<", response.mediaType != "text/html"
+    else { return nil }
+    return object(FormParameters(decoding: String(text.filter { $0 != "\r" && $0 != "\n" })))
+  }
+
+  private static func object(_ parameters: FormParameters) -> JSONValue {
+    .object(parameters.pairs.map { .init($0.name, .string($0.value)) })
+  }
+
+  /// The refusal that the answer holds.
+  var error: ErrorResponse? {
+    guard let code = first(of: rules.errors.code, in: root).flatMap(Self.text), !code.isEmpty,
+      let canonical = rules.errors.canonical(code)
+    else { return nil }
+    let words = first(of: rules.errors.description, in: root).flatMap(Self.text)
+    return ErrorResponse(code: canonical, words: words ?? (canonical == code ? nil : code), status: status)
+  }
+
+  /// The text of a field; `nil` when it is absent, null or empty.
+  func text(_ field: ResponseField) -> String? {
+    value(field).flatMap(Self.text).flatMap { $0.isEmpty ? nil : $0 }
+  }
+
+  /// The text at a path from the answer's root.
+  func text(_ path: FieldPath) -> String? { Self.value(at: path, in: root).flatMap(Self.text) }
+
+  /// The texts of a field that is a list, or one text with separators.
+  func texts(_ field: ResponseField, separator: String) -> [String]? {
+    guard let value = value(field) else { return nil }
+    if let elements = value.elements { return elements.compactMap(Self.text) }
+    guard let text = Self.text(value) else { return nil }
+    return text.split(separator: separator).map { String($0.drop { $0 == " " }) }.filter { !$0.isEmpty }
+  }
+
+  /// What the descriptor keeps.
+  var kept: [String: String] {
+    var kept: [String: String] = [:]
+    for field in rules.keep {
+      for path in field.paths {
+        guard let text = first(of: [path], in: scoped).flatMap(Self.text) ?? text(path), !text.isEmpty else { continue }
+        kept[field.name] = text
+        break
+      }
+    }
+    return kept
+  }
+
+  private func value(_ field: ResponseField) -> JSONValue? { first(of: rules.source(of: field).paths, in: scoped) }
+
+  /// The object with the fields.
+  private var scoped: JSONValue {
+    guard let within = rules.within else { return root }
+    return Self.value(at: within, in: root) ?? .null
+  }
+
+  private func first(of paths: [FieldPath], in value: JSONValue) -> JSONValue? {
+    paths.lazy.compactMap { Self.value(at: $0, in: value) }.first { $0 != .null }
+  }
+
+  private static func value(at path: FieldPath, in root: JSONValue) -> JSONValue? {
+    // A name with dots in it, as some providers have, is found as it stands.
+    if let whole = root[path.text] { return whole }
+    var value = root
+    for component in path.components {
+      if let elements = value.elements, let index = Int(component), elements.indices.contains(index) {
+        value = elements[index]
+      } else if let member = value[component] {
+        value = member
+      } else {
+        return nil
+      }
+    }
+    return value
+  }
+
+  static func text(_ value: JSONValue) -> String? {
+    switch value {
+    case .string(let text): text
+    case .number(let text): text
+    case .boolean(let value): value ? "true" : "false"
+    case .null, .array, .object: nil
+    }
+  }
+}

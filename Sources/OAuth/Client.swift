@@ -1,0 +1,92 @@
+import Cryptography
+import Providers
+
+/// A client that is registered at a provider (RFC 6749, 2): the descriptor with its variables filled, and who we are there.
+public struct Client: Sendable {
+  /// How the provider behaves.
+  public let descriptor: Descriptor
+  /// The client identifier, or the consumer key.
+  public let identifier: String
+  /// The client secret; for RSA signatures, the private key as PEM.
+  public let secret: Secret?
+  /// A value for every variable of the descriptor that has one.
+  public let variables: [String: String]
+
+  /// A client whose variables have a value each.
+  ///
+  /// - Parameter variables: what the person gave; a variable without a value here has its default.
+  /// - Throws: `ProviderError.unknownVariable`, `.invalidVariable`, and `.missingVariable` for the first one that has neither
+  ///   a value nor a default and may not stay empty.
+  public init(
+    descriptor: Descriptor, identifier: String, secret: Secret?, variables given: [String: String]
+  ) throws(ProviderError) {
+    self.descriptor = descriptor
+    self.identifier = identifier
+    self.secret = secret
+    variables = try Self.values(of: descriptor, given: given)
+  }
+
+  /// The values of a descriptor's variables.
+  ///
+  /// - Throws: as the initializer does.
+  public static func values(
+    of descriptor: Descriptor, given: [String: String]
+  ) throws(ProviderError) -> [String: String] {
+    for (name, value) in given.sorted(by: { $0.key < $1.key }) {
+      guard let variable = descriptor.variable(name) else {
+        throw .unknownVariable(name, suggestion: nearMiss(name, among: descriptor.variables.map(\.name)))
+      }
+      guard variable.accepts(value) else { throw .invalidVariable(variable, value: value) }
+    }
+    var values: [String: String] = [:]
+    for variable in descriptor.variables {
+      let value = given[variable.name] ?? variable.defaultValue ?? ""
+      if value.isEmpty, !variable.isOptional { throw .missingVariable(variable) }
+      if !value.isEmpty { values[variable.name] = value }
+    }
+    return values
+  }
+
+  /// What a name in a template stands for: what the exchange brings, what the credential keeps, the variables, who we are.
+  func values(
+    for credential: Credential? = nil, _ exchange: [String: String] = [:]
+  ) -> (String) -> String? {
+    { name in
+      if let value = exchange[name] { return value }
+      if let value = credential?.kept[name] { return value }
+      if let value = credential?.variables[name] ?? variables[name] { return value }
+      switch name {
+      case "client_id": return identifier
+      case "client_secret": return secret?.reveal()
+      case "access_token": return credential?.accessToken.reveal()
+      case "refresh_token": return credential?.refreshToken?.reveal()
+      case "token_secret": return credential?.tokenSecret?.reveal()
+      case "redirect_uri": return credential?.redirectURI
+      case "scope": return credential.map { $0.requestedScope.joined(separator: descriptor.scope.separator) }
+      default: return nil
+      }
+    }
+  }
+
+  func endpoint(_ leg: Leg) throws(OAuthError) -> Endpoint {
+    guard let endpoint = descriptor.endpoints[leg] else { throw .noEndpoint(leg) }
+    return endpoint
+  }
+
+  /// The redirect URI as it is registered, with its variables filled; a loopback one without a port takes any.
+  ///
+  /// - Throws: `OAuthError.url` when it is no URI.
+  public func redirect() throws(OAuthError) -> Redirect {
+    if descriptor.redirect.template.literal == "oob" { return .outOfBand("oob") }
+    do {
+      let values = values()
+      let text = (try? descriptor.redirect.template.filled(values)) ?? ""
+      if text == "oob" || text == "urn:ietf:wg:oauth:2.0:oob" { return .outOfBand(text) }
+      let uri = try descriptor.redirect.anyScheme(values)
+      if uri.scheme == "http", uri.isLoopback { return .loopback(uri) }
+      return .elsewhere(uri)
+    } catch {
+      throw .url(.authorization, error)
+    }
+  }
+}

@@ -1,0 +1,135 @@
+import Cryptography
+import JSON
+import Providers
+
+/// What the vault keeps for an account.
+public struct Credential: Sendable, Equatable {
+  /// How it was obtained.
+  public var grant: Grant
+  /// The access token (RFC 6749, 1.4), or the token of RFC 5849.
+  public var accessToken: Secret
+  /// As the provider wrote it; `nil` when it did not say.
+  public var tokenType: String?
+  /// When the access token expires, in seconds since 1970; `nil` when the provider does not say.
+  public var expiresAt: Int64?
+  /// The refresh token (RFC 6749, 1.5).
+  public var refreshToken: Secret?
+  /// When the refresh token expires, in seconds since 1970.
+  public var refreshTokenExpiresAt: Int64?
+  /// The token's shared secret (RFC 5849, 2.3).
+  public var tokenSecret: Secret?
+  /// OAuth Session 1.0: what an expired token is refreshed with.
+  public var sessionHandle: Secret?
+  /// The ID token (OpenID Connect Core 1.0, 2).
+  public var idToken: Secret?
+  /// The scopes that were asked for.
+  public var requestedScope: [String]
+  /// The scopes that the provider granted; `nil` when it did not say (RFC 6749, 5.1: then as asked for).
+  public var grantedScope: [String]?
+  /// What the descriptor keeps besides, by name.
+  public var kept: [String: String]
+  /// Variables that were given for this login alone.
+  public var variables: [String: String]
+  /// The redirect URI of the login, which some providers want again at a refresh.
+  public var redirectURI: String?
+  /// Whom the provider says the token is for; `nil` where it has no way to say.
+  public var identity: String?
+  /// When the token was obtained, in seconds since 1970.
+  public var obtainedAt: Int64
+  /// Seconds before its expiry from which on the token is refreshed.
+  public var margin: Int64
+  /// Whether somebody was refused with this token, so that it is refreshed before it is given to anybody again.
+  public var isRejected: Bool
+
+  /// A credential with a token and nothing else.
+  public init(grant: Grant, accessToken: Secret, obtainedAt: Int64, margin: Int64 = 60) {
+    self.grant = grant
+    self.accessToken = accessToken
+    self.obtainedAt = obtainedAt
+    self.margin = margin
+    requestedScope = []
+    kept = [:]
+    variables = [:]
+    isRejected = false
+  }
+
+  /// Whether the token may be handed out: not refused anywhere, and valid for more than `seconds` from `now` on.
+  public func isUsable(at now: Int64, for seconds: Int64? = nil) -> Bool {
+    if isRejected { return false }
+    guard let expiresAt else { return true }
+    return expiresAt - now > max(seconds ?? margin, 0)
+  }
+
+  /// Whether a refresh can be tried.
+  public func isRefreshable(at now: Int64) -> Bool {
+    if grant == .clientCredentials { return true }
+    if grant == .oauth1 { return sessionHandle != nil && (refreshTokenExpiresAt ?? .max) > now }
+    return refreshToken != nil && (refreshTokenExpiresAt ?? .max) > now
+  }
+}
+
+// The record in the vault: a JSON object whose absent members are not written.
+extension Credential {
+  /// The credential as the vault keeps it.
+  public var encoded: Secret {
+    var members: [JSONValue.Member] = [
+      .init("grant", .string(grant.rawValue)),
+      .init("access_token", .string(accessToken.reveal())),
+      .init("obtained_at", .integer(obtainedAt)),
+      .init("margin", .integer(margin)),
+      .init("requested_scope", .array(requestedScope.map(JSONValue.string))),
+    ]
+    func add(_ name: String, _ value: JSONValue?) {
+      if let value { members.append(.init(name, value)) }
+    }
+    add("token_type", tokenType.map(JSONValue.string))
+    add("expires_at", expiresAt.map { JSONValue.integer($0) })
+    add("refresh_token", refreshToken.map { .string($0.reveal()) })
+    add("refresh_token_expires_at", refreshTokenExpiresAt.map { JSONValue.integer($0) })
+    add("token_secret", tokenSecret.map { .string($0.reveal()) })
+    add("session_handle", sessionHandle.map { .string($0.reveal()) })
+    add("id_token", idToken.map { .string($0.reveal()) })
+    add("granted_scope", grantedScope.map { .array($0.map(JSONValue.string)) })
+    add("kept", kept.isEmpty ? nil : Self.object(kept))
+    add("variables", variables.isEmpty ? nil : Self.object(variables))
+    add("redirect_uri", redirectURI.map(JSONValue.string))
+    add("identity", identity.map(JSONValue.string))
+    add("rejected", isRejected ? true : nil)
+    return Secret(JSONValue.object(members).encoded)
+  }
+
+  private static func object(_ texts: [String: String]) -> JSONValue {
+    .object(texts.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) })
+  }
+
+  /// Reads what the vault kept.
+  ///
+  /// - Throws: `OAuthError.malformedCredential` when it is not what `encoded` writes.
+  public init(decoding secret: Secret) throws(OAuthError) {
+    guard let value = try? JSONValue.parse(secret.revealBytes()),
+      let grant = value["grant"]?.text.flatMap(Grant.init(rawValue:)), let token = value["access_token"]?.text,
+      let obtainedAt = value["obtained_at"]?.integer, let margin = value["margin"]?.integer
+    else { throw .malformedCredential }
+    self.init(grant: grant, accessToken: Secret(token), obtainedAt: obtainedAt, margin: margin)
+    tokenType = value["token_type"]?.text
+    expiresAt = value["expires_at"]?.integer
+    refreshToken = value["refresh_token"]?.text.map { Secret($0) }
+    refreshTokenExpiresAt = value["refresh_token_expires_at"]?.integer
+    tokenSecret = value["token_secret"]?.text.map { Secret($0) }
+    sessionHandle = value["session_handle"]?.text.map { Secret($0) }
+    idToken = value["id_token"]?.text.map { Secret($0) }
+    requestedScope = value["requested_scope"]?.elements?.compactMap(\.text) ?? []
+    grantedScope = value["granted_scope"]?.elements?.compactMap(\.text)
+    kept = Self.texts(value["kept"])
+    variables = Self.texts(value["variables"])
+    redirectURI = value["redirect_uri"]?.text
+    identity = value["identity"]?.text
+    isRejected = value["rejected"] == .boolean(true)
+  }
+
+  private static func texts(_ value: JSONValue?) -> [String: String] {
+    var texts: [String: String] = [:]
+    for member in value?.members ?? [] { texts[member.name] = member.value.text }
+    return texts
+  }
+}

@@ -1,0 +1,125 @@
+import Cryptography
+import HTTP
+import JSON
+import Providers
+
+extension Client {
+  /// The request of a leg: the RFC's parameters, changed as the descriptor says, put where it says.
+  ///
+  /// - Parameters:
+  ///   - parameters: what the RFC sends, under its names.
+  ///   - credential: what kept fields and tokens in templates stand for.
+  ///   - exchange: what else templates may use in this exchange.
+  ///   - isSigned: whether a signature (RFC 5849) will show who the client is, so that nothing else does.
+  /// - Throws: `OAuthError` when the leg is not described, its URL does not come about, or the client has no secret where
+  ///   one is needed.
+  func request(
+    _ leg: Leg, _ parameters: FormParameters, credential: Credential? = nil, exchange: [String: String] = [:],
+    isSigned: Bool = false
+  ) throws(OAuthError) -> HTTPRequest {
+    let endpoint = try endpoint(leg)
+    let values = values(for: credential, exchange)
+    var parameters = parameters
+    var fields = HTTPFields()
+    if endpoint.response.format == .json { fields.set("Accept", "application/json") }
+    let presentsToken =
+      endpoint.authentication == .accessToken || (leg == .identity && endpoint.authentication == nil)
+    if leg != .authorization, !presentsToken, !isSigned {
+      try authenticate(endpoint, &parameters, &fields)
+    }
+    for rule in endpoint.parameters {
+      parameters.replace(rule.name, with: rule.value.flatMap { try? $0.filled(values) })
+    }
+    parameters = FormParameters(
+      parameters.pairs.map { .init(name: endpoint.rename[$0.name] ?? $0.name, value: $0.value) })
+    for header in endpoint.headers {
+      guard let value = try? header.value.filled(values) else { continue }
+      guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: header.name) }
+      fields.set(header.name, value)
+    }
+    var request = HTTPRequest(method: endpoint.method, uri: try uri(leg, values), fields: fields)
+    let wireNamesInQuery = Set(endpoint.inQuery.map { endpoint.rename[$0] ?? $0 })
+    let isInQuery = { (pair: FormParameters.Pair) in
+      endpoint.send == .query || wireNamesInQuery.contains(pair.name)
+    }
+    request.uri = request.uri.adding(query: FormParameters(parameters.pairs.filter(isInQuery)))
+    request.place(FormParameters(parameters.pairs.filter { !isInQuery($0) }), endpoint.send)
+    if presentsToken, !isSigned, let credential {
+      return try presenting(credential, on: request, overwriting: false)
+    }
+    return request
+  }
+
+  private func uri(_ leg: Leg, _ values: (String) -> String?) throws(OAuthError) -> URI {
+    let url = try endpoint(leg).url
+    do {
+      return try url.filled(values)
+    } catch .template(.missing(let name)) {
+      throw .missingValue(leg, name: name)
+    } catch {
+      throw .url(leg, error)
+    }
+  }
+
+  /// RFC 6749, 2.3.1.
+  private func authenticate(
+    _ endpoint: Endpoint, _ parameters: inout FormParameters, _ fields: inout HTTPFields
+  ) throws(OAuthError) {
+    switch authentication(for: endpoint) {
+    case .clientSecretBasic:
+      guard let secret else { throw .clientSecretMissing }
+      // Both are form-encoded before they are joined, so that a colon in the identifier does not end it.
+      let pair = PercentEncoding.encode(identifier) + ":" + PercentEncoding.encode(secret.reveal())
+      fields.set("Authorization", "Basic " + Base64.encode(Array(pair.utf8)))
+    case .clientSecretPost:
+      guard let secret else { throw .clientSecretMissing }
+      parameters.append("client_id", identifier)
+      parameters.append("client_secret", secret.reveal())
+    case .none:
+      if !parameters.contains("client_id") { parameters.append("client_id", identifier) }
+    case .accessToken:
+      break
+    }
+  }
+
+  /// How the client shows who it is at an endpoint: as the endpoint says, else as the descriptor says, else by Basic when
+  /// there is a secret.
+  ///
+  /// A client that was registered without a secret is a public one, whatever the descriptor expects.
+  public func authentication(for endpoint: Endpoint) -> ClientAuthentication {
+    if let own = endpoint.authentication { return own }
+    guard let secret, !secret.isEmpty else { return .none }
+    return descriptor.client.authentication ?? .clientSecretBasic
+  }
+}
+
+extension FormParameters {
+  /// Sets a parameter where it stands, appends it when it is not there, removes it for `nil`.
+  fileprivate mutating func replace(_ name: String, with value: String?) {
+    guard let value else { return remove(name) }
+    if let index = pairs.firstIndex(where: { $0.name == name }) {
+      pairs[index].value = value
+    } else {
+      append(name, value)
+    }
+  }
+}
+
+extension HTTPRequest {
+  /// Puts parameters into the body. A request without a body that has a method with one says so (`Content-Length: 0`).
+  fileprivate mutating func place(_ parameters: FormParameters, _ placement: ParameterPlacement) {
+    switch placement {
+    case .query:
+      break
+    case .form where parameters.isEmpty && (method == "GET" || method == "DELETE"):
+      break
+    case .form:
+      fields.set("Content-Type", "application/x-www-form-urlencoded")
+      body = Array(parameters.encoded.utf8)
+    case .json:
+      fields.set("Content-Type", "application/json")
+      let members = parameters.pairs.map { JSONValue.Member($0.name, .string($0.value)) }
+      body = Array(JSONValue.object(members).encoded.utf8)
+    }
+  }
+}

@@ -1,0 +1,80 @@
+import Providers
+
+/// Why a flow cannot go on.
+public enum OAuthError: Error, Sendable, Equatable {
+  /// The provider has no such leg.
+  case noEndpoint(Leg)
+  /// A URL template of this leg did not yield a URL.
+  case url(Leg, URLTemplateError)
+  /// A descriptor's template needs a value that is not there.
+  case missingValue(Leg, name: String)
+  /// The provider said no; what it said.
+  case refused(Leg, ErrorResponse)
+  /// The provider cannot answer now: 429 or a status of 500 and above.
+  case unavailable(Leg, status: Int)
+  /// The endpoint sends us elsewhere, which is not followed: it would carry secrets along.
+  case redirected(Leg, status: Int)
+  /// The answer is not in the format that the descriptor names; its media type, where it says one.
+  case unreadable(Leg, expected: ResponseFormat, mediaType: String?)
+  /// The answer lacks something without which there is no going on.
+  case missingField(Leg, ResponseField)
+  /// The answer has something that cannot be read as what it should be.
+  case malformedField(Leg, ResponseField)
+  /// The redirect's `state` is not ours (RFC 6749, 10.12).
+  case stateMismatch
+  /// The redirect has no `state`.
+  case stateMissing
+  /// The redirect comes from another issuer (RFC 9207, 2.4).
+  case issuerMismatch(expected: String, found: String)
+  /// What was pasted is neither a redirect of this login nor a code.
+  case notARedirect
+  /// The redirect is for another temporary credential (RFC 5849, 2.2).
+  case tokenMismatch
+  /// The provider did not confirm the callback (RFC 5849, 2.1).
+  case callbackNotConfirmed
+  /// The person did not confirm in time (RFC 8628, 3.5).
+  case deviceCodeExpired
+  /// The grant needs a client secret, and there is none.
+  case clientSecretMissing
+  /// The client secret is not a private key, which RSA signatures need.
+  case clientKeyMalformed
+  /// A signature method or transport that is none.
+  case unknownSignature(String)
+  /// There is nothing to refresh with.
+  case notRefreshable
+  /// The credential is not presented to this host.
+  case foreignHost(String)
+  /// The token goes into the query of a URL; there is no header to show.
+  case presentedInQuery
+  /// A request is signed, so its URL must be known.
+  case signatureNeedsURL
+  /// A header's value has a line break or a control character.
+  case malformedHeader(name: String)
+  /// The kept credential cannot be read.
+  case malformedCredential
+}
+
+/// What a provider said when it said no (RFC 6749, 5.2 and 4.1.2.1).
+public struct ErrorResponse: Sendable, Equatable {
+  /// The code in the RFC's words, where the descriptor translates the provider's.
+  public let code: String
+  /// The provider's words for people, in one line, without control characters, 500 characters at most.
+  public let words: String?
+  /// The HTTP status; `nil` for a redirect.
+  public let status: Int?
+
+  /// A refusal.
+  public init(code: String, words: String?, status: Int?) {
+    self.code = code
+    self.words = words.map(Self.oneLine)
+    self.status = status
+  }
+
+  private static func oneLine(_ text: String) -> String {
+    var line = ""
+    for scalar in text.unicodeScalars.prefix(500) {
+      line.unicodeScalars.append(scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value) ? " " : scalar)
+    }
+    return line
+  }
+}

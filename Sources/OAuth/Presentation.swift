@@ -1,0 +1,157 @@
+import Cryptography
+import HTTP
+import Providers
+
+extension Client {
+  /// Whether the descriptor names this host as one that the credential is presented to, over TLS or on loopback.
+  public func presents(_ credential: Credential, to uri: URI) -> Bool {
+    guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback) else { return false }
+    return hosts(for: credential).contains { HostPattern($0).matches(uri) }
+  }
+
+  /// The hosts that a credential is presented to: those that the descriptor names, or the hosts of its endpoints.
+  public func hosts(for credential: Credential) -> [String] {
+    let values = values(for: credential)
+    guard descriptor.hosts.isEmpty else {
+      return descriptor.hosts.compactMap { try? $0.filled(values) }
+    }
+    return descriptor.endpoints.values.compactMap { endpoint in
+      (try? endpoint.url.filled(values)).flatMap(HostPattern.authority)
+    }
+  }
+
+  /// A request with the credential on it.
+  ///
+  /// - Parameter freshness: for signed requests.
+  /// - Throws: `OAuthError.foreignHost` for a host that the descriptor does not name; `.malformedHeader`; and what signing
+  ///   throws.
+  public func presenting(
+    _ credential: Credential, on request: HTTPRequest, freshness: Freshness
+  ) throws(OAuthError) -> HTTPRequest {
+    guard presents(credential, to: request.uri) else {
+      throw .foreignHost(HostPattern.authority(request.uri) ?? request.uri.scheme)
+    }
+    return try presenting(credential, on: request, freshness: freshness, overwriting: true)
+  }
+
+  /// The header lines that present a credential.
+  ///
+  /// - Parameter request: what they are for; needed when requests are signed.
+  /// - Throws: `OAuthError.presentedInQuery` when the token goes into the URL; `.signatureNeedsURL`; and what `presenting`
+  ///   throws.
+  public func headerFields(
+    presenting credential: Credential, on request: HTTPRequest?, freshness: Freshness
+  ) throws(OAuthError) -> HTTPFields {
+    if case .query = descriptor.headerStyle.location { throw .presentedInQuery }
+    if let request {
+      return try presenting(credential, on: request, freshness: freshness).fields
+    }
+    if credential.grant == .oauth1 { throw .signatureNeedsURL }
+    var fields = HTTPFields()
+    try addHeaders(presenting: credential, to: &fields)
+    return fields
+  }
+
+  /// For the provider's own endpoints, which the descriptor names with their whole URL.
+  ///
+  /// - Parameter overwriting: whether extra headers go before what the request has already.
+  func presenting(
+    _ credential: Credential, on request: HTTPRequest, freshness: Freshness? = nil, overwriting: Bool
+  ) throws(OAuthError) -> HTTPRequest {
+    var request = request
+    var fields = HTTPFields()
+    try addHeaders(presenting: credential, to: &fields)
+    for field in fields where overwriting || request.fields[field.name] == nil {
+      // What the caller set itself stays, but for the credential: two would be ambiguous.
+      if request.fields[field.name] == nil || field.name.lowercased() == "authorization" {
+        request.fields.set(field.name, field.value)
+      }
+    }
+    if case .query(let name) = descriptor.headerStyle.location {
+      request.uri = request.uri.adding(query: [(name, credential.accessToken.reveal())])
+    }
+    if credential.grant == .oauth1, case .none = descriptor.headerStyle.location {
+      guard let freshness else { throw .signatureNeedsURL }
+      request = try signed(
+        request, token: (credential.accessToken, credential.tokenSecret ?? Secret("")), freshness: freshness,
+        variables: credential.variables)
+    }
+    return request
+  }
+
+  private func addHeaders(presenting credential: Credential, to fields: inout HTTPFields) throws(OAuthError) {
+    let values = values(for: credential)
+    if case .header(let name, let scheme) = descriptor.headerStyle.location {
+      var value = (scheme.isEmpty ? "" : scheme + " ") + credential.accessToken.reveal()
+      for parameter in descriptor.headerStyle.parameters {
+        guard let text = try? parameter.value.filled(values) else { continue }
+        guard !text.contains("\""), !text.contains("\\") else { throw .malformedHeader(name: parameter.name) }
+        value += ", " + parameter.name + "=\"" + text + "\""
+      }
+      guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: name) }
+      fields.set(name, value)
+    }
+    for header in descriptor.extraHeaders {
+      // A header whose value is not known for this account, such as an institution's, is left out.
+      guard let value = try? header.value.filled(values) else { continue }
+      guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: header.name) }
+      fields.set(header.name, value)
+    }
+  }
+}
+
+/// A host in a descriptor: `api.example.com`, `*.example.com`, `127.0.0.1:8080`, or a base URL whose host is meant.
+public struct HostPattern: Sendable, Equatable {
+  private let host: String
+  private let port: UInt16?
+  private let matchesSubdomains: Bool
+
+  /// A pattern as it is written in a descriptor, its places filled.
+  public init(_ text: String) {
+    var text = text.lowercased()
+    if let uri = try? URI(parsing: text), let authority = Self.authority(uri) { text = authority }
+    matchesSubdomains = text.hasPrefix("*.")
+    if matchesSubdomains { text.removeFirst(2) }
+    if let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]) {
+      host = String(text[..<colon])
+      self.port = port
+    } else {
+      host = text
+      port = nil
+    }
+  }
+
+  /// Whether a URL's host is meant; without a port in the pattern, only the ordinary port of its scheme is.
+  public func matches(_ uri: URI) -> Bool {
+    guard let name = uri.host else { return false }
+    guard uri.effectivePort == (port ?? (uri.isSecure ? 443 : 80)) else { return false }
+    return matchesSubdomains ? name.hasSuffix("." + host) && name.count > host.count + 1 : name == host
+  }
+
+  /// Host and, where it is not the ordinary one, port of a URL.
+  public static func authority(_ uri: URI) -> String? {
+    guard let host = uri.host else { return nil }
+    let ordinary: UInt16 = uri.isSecure ? 443 : 80
+    guard let port = uri.port, port != ordinary else { return host }
+    return host + ":" + String(port)
+  }
+}
+
+extension Client {
+  /// Every host that a credential or the client's secret may be sent to: where it is presented, and the endpoints.
+  public func destinations(for credential: Credential) -> [String] {
+    let values = values(for: credential)
+    let endpoints = descriptor.endpoints.values.compactMap { endpoint in
+      (try? endpoint.url.filled(values)).flatMap(HostPattern.authority)
+    }
+    return Array(Set(hosts(for: credential) + endpoints)).sorted()
+  }
+
+  /// The git hosts with the variables filled, and the user name that goes with a token; `nil` where there are none.
+  public var gitHosts: (hosts: [String], username: String)? {
+    guard let git = descriptor.git else { return nil }
+    let values = values()
+    let hosts = git.hosts.compactMap { try? $0.filled(values) }
+    return (hosts, (try? git.username.filled(values)) ?? "oauth2")
+  }
+}

@@ -1,0 +1,46 @@
+import Cryptography
+import HTTP
+import Providers
+
+extension Client {
+  /// The request that turns a code into tokens (RFC 6749, 4.1.3; RFC 7636, 4.5).
+  ///
+  /// - Throws: `OAuthError` when the descriptor has no token endpoint or a secret is missing.
+  public func tokenRequest(_ response: AuthorizationResponse) throws(OAuthError) -> HTTPRequest {
+    let code = response.answer.text(.code) ?? ""
+    let request = response.request
+    var parameters: FormParameters = [
+      ("grant_type", "authorization_code"), ("code", code), ("redirect_uri", request.redirectURI),
+    ]
+    if let verifier = request.codeVerifier { parameters.append("code_verifier", verifier.text) }
+    var exchange = response.answer.kept
+    exchange["redirect_uri"] = request.redirectURI
+    exchange["code"] = code
+    exchange["state"] = request.state
+    exchange["scope"] = request.scope.joined(separator: descriptor.scope.separator)
+    return try self.request(.token, parameters, exchange: exchange)
+  }
+
+  /// The client credentials grant (RFC 6749, 4.4.2).
+  ///
+  /// - Throws: `OAuthError` when the descriptor has no such leg or a secret is missing.
+  public func clientCredentialsRequest(scope: [String]) throws(OAuthError) -> HTTPRequest {
+    var parameters: FormParameters = [("grant_type", "client_credentials")]
+    let joined = scope.joined(separator: descriptor.scope.separator)
+    if !scope.isEmpty { parameters.append("scope", joined) }
+    return try request(.clientCredentials, parameters, exchange: ["scope": joined])
+  }
+
+  /// The refresh of a credential (RFC 6749, 6). A credential of the client credentials grant is obtained anew
+  /// (4.4.3: such an answer has no refresh token).
+  ///
+  /// - Throws: `OAuthError.notRefreshable` without a refresh token.
+  public func refreshRequest(_ credential: Credential) throws(OAuthError) -> HTTPRequest {
+    if credential.grant == .clientCredentials {
+      return try clientCredentialsRequest(scope: credential.requestedScope)
+    }
+    guard let refreshToken = credential.refreshToken else { throw .notRefreshable }
+    let parameters: FormParameters = [("grant_type", "refresh_token"), ("refresh_token", refreshToken.reveal())]
+    return try request(.refresh, parameters, credential: credential)
+  }
+}

@@ -1,0 +1,129 @@
+import Cryptography
+import HTTP
+import Providers
+
+/// The answer of a token endpoint (RFC 6749, 5.1), read as the descriptor says.
+public struct TokenResponse: Sendable {
+  let accessToken: Secret
+  let tokenType: String?
+  let expiresAt: Int64?
+  let refreshToken: Secret?
+  let refreshTokenExpiresAt: Int64?
+  let tokenSecret: Secret?
+  let sessionHandle: Secret?
+  let idToken: Secret?
+  let scope: [String]?
+  let kept: [String: String]
+
+  init(_ answer: Answer, _ descriptor: Descriptor, isOAuth1: Bool = false, now: Int64) throws(OAuthError) {
+    let tokenField: ResponseField = isOAuth1 ? .oauthToken : .accessToken
+    guard let token = answer.text(tokenField) else { throw .missingField(answer.leg, tokenField) }
+    accessToken = Secret(token)
+    tokenType = answer.text(.tokenType)
+    idToken = answer.text(.idToken).map { Secret($0) }
+    refreshToken = answer.text(.refreshToken).map { Secret($0) }
+    tokenSecret = isOAuth1 ? Secret(answer.text(.oauthTokenSecret) ?? "") : nil
+    sessionHandle = answer.text(.oauthSessionHandle).map { Secret($0) }
+    expiresAt =
+      try Self.expiry(answer, .expiresIn, .expiresAt, now: now) ?? descriptor.expiry.lifetime.map { now + $0 }
+    refreshTokenExpiresAt = try Self.expiry(answer, .refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now)
+    scope = answer.texts(.scope, separator: descriptor.scope.grantedSeparator)
+    kept = answer.kept
+  }
+
+  /// A duration goes before a moment: it does not depend on whether two clocks agree. Zero means "does not expire".
+  private static func expiry(
+    _ answer: Answer, _ duration: ResponseField, _ moment: ResponseField, now: Int64
+  ) throws(OAuthError) -> Int64? {
+    if let text = answer.text(duration) {
+      guard let seconds = Moment.duration(text, answer.rules.source(of: duration).time), seconds >= 0 else {
+        throw .malformedField(answer.leg, duration)
+      }
+      if seconds > 0 { return now + seconds }
+    }
+    if let text = answer.text(moment), text != "0" {
+      guard let time = Moment.moment(text, answer.rules.source(of: moment).time) else {
+        throw .malformedField(answer.leg, moment)
+      }
+      return time
+    }
+    return nil
+  }
+}
+
+extension Client {
+  /// Reads the answer to a token request, and makes the credential that it is.
+  ///
+  /// - Parameters:
+  ///   - leg: `token`, `clientCredentials`, `deviceToken` or `refresh`.
+  ///   - previous: the credential that was refreshed: what the answer leaves out stays as it was, the refresh token above all
+  ///     (RFC 6749, 6).
+  ///   - now: seconds since 1970, from which a lifetime counts.
+  /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
+  public func credential(
+    _ response: HTTPResponse, _ leg: Leg, grant: Grant, scope: [String], previous: Credential? = nil, now: Int64
+  ) throws(OAuthError) -> Credential {
+    let answer = try Answer(response, leg, endpoint(leg).response)
+    return try credential(answer, grant: grant, scope: scope, previous: previous, now: now)
+  }
+
+  /// The credential that is in the redirect itself (RFC 6749, 4.2.2).
+  ///
+  /// - Throws: `OAuthError` when a field cannot be read.
+  public func credential(_ response: AuthorizationResponse, now: Int64) throws(OAuthError) -> Credential {
+    var credential = try credential(
+      response.answer, grant: .implicit, scope: response.request.scope, previous: nil, now: now)
+    credential.redirectURI = response.request.redirectURI
+    return credential
+  }
+
+  /// As the first one, with what the redirect brought besides the code (QuickBooks' `realmId`).
+  ///
+  /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
+  public func credential(
+    _ response: HTTPResponse, after authorization: AuthorizationResponse, now: Int64
+  ) throws(OAuthError) -> Credential {
+    var credential = try credential(
+      response, .token, grant: .authorizationCode, scope: authorization.request.scope, now: now)
+    credential.kept.merge(authorization.answer.kept) { fromToken, _ in fromToken }
+    credential.redirectURI = authorization.request.redirectURI
+    return credential
+  }
+
+  func credential(
+    _ answer: Answer, grant: Grant, scope: [String], previous: Credential?, now: Int64
+  ) throws(OAuthError) -> Credential {
+    let token = try TokenResponse(answer, descriptor, isOAuth1: grant == .oauth1, now: now)
+    var credential =
+      previous
+      ?? Credential(grant: grant, accessToken: token.accessToken, obtainedAt: now, margin: descriptor.expiry.margin)
+    credential.accessToken = token.accessToken
+    credential.obtainedAt = now
+    credential.margin = descriptor.expiry.margin
+    credential.isRejected = false
+    credential.expiresAt = token.expiresAt
+    credential.tokenType = token.tokenType ?? previous?.tokenType
+    credential.tokenSecret = token.tokenSecret ?? previous?.tokenSecret
+    credential.sessionHandle = token.sessionHandle ?? previous?.sessionHandle
+    credential.idToken = token.idToken ?? previous?.idToken
+    // A new refresh token without an expiry of its own has none that we know; the old one keeps the one it had.
+    if let refreshToken = token.refreshToken, refreshToken != previous?.refreshToken {
+      credential.refreshToken = refreshToken
+      credential.refreshTokenExpiresAt = token.refreshTokenExpiresAt
+    } else {
+      credential.refreshTokenExpiresAt = token.refreshTokenExpiresAt ?? previous?.refreshTokenExpiresAt
+    }
+    credential.requestedScope = scope
+    credential.grantedScope = token.scope ?? previous?.grantedScope
+    credential.kept.merge(token.kept) { _, new in new }
+    return credential
+  }
+}
+
+extension Credential {
+  /// Scopes that were asked for and not granted; empty when the provider did not say.
+  public var withheldScope: [String] {
+    guard let grantedScope else { return [] }
+    return requestedScope.filter { !grantedScope.contains($0) }
+  }
+}

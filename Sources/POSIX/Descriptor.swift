@@ -1,0 +1,135 @@
+import CPOSIX
+import Glibc
+
+/// Owns one open file: closed when the owner ends.
+struct Descriptor: ~Copyable {
+  let number: Int32
+
+  init(owning number: Int32) { self.number = number }
+
+  /// Opens with `O_CLOEXEC` and `O_NOCTTY` added to `flags`.
+  init(opening path: String, _ flags: Int32, mode: UInt32 = 0) throws(POSIXError) {
+    // C would read the path up to the zero, and that is another path.
+    if path.utf8.contains(0) { throw .system(call: "open", path: path, code: EINVAL) }
+    let number = unsafe credmgr_open(path, flags, mode)
+    if number < 0 { throw Self.failure("open", path) }
+    self.number = number
+  }
+
+  deinit {
+    // close(2): the descriptor is gone even if this is interrupted, and must not be closed again.
+    close(number)
+  }
+
+  /// The error for `errno`, which must be that of the call just made.
+  static func failure(_ call: String, _ path: String?) -> POSIXError {
+    let code = errno
+    if let path {
+      switch code {
+      case ENOENT, ENOTDIR: return .notFound(path: path)
+      case EEXIST: return .exists(path: path)
+      case ELOOP: return .symbolicLink(path: path)
+      case EISDIR, ENXIO: return .notRegularFile(path: path)
+      case EACCES, EPERM, EROFS: return .permissionDenied(path: path)
+      default: break
+      }
+    }
+    switch code {
+    case EINTR: return .interrupted
+    case EPIPE: return .brokenPipe
+    default: return .system(call: call, path: path, code: code)
+    }
+  }
+
+  func status(_ path: String) throws(POSIXError) -> FileStatus {
+    var status = stat()
+    if unsafe fstat(number, &status) != 0 { throw Self.failure("fstat", path) }
+    return FileStatus(status)
+  }
+
+  /// Reads to the end; `limit` bytes at most, and one more is an error.
+  func readAll(_ path: String, limit: Int, expecting size: Int = 0) throws(POSIXError) -> [UInt8] {
+    let step = 64 * 1024
+    var result: [UInt8] = []
+    result.reserveCapacity(Swift.min(Swift.max(size, 0), limit))
+    while true {
+      let piece = try readSome(path, atMost: Swift.min(step, limit - result.count + 1))
+      if piece.isEmpty { return result }
+      if result.count + piece.count > limit { throw .tooLarge(path: path, limit: limit) }
+      result.append(contentsOf: piece)
+    }
+  }
+
+  /// What one read(2) gives; empty at the end.
+  func readSome(_ path: String?, atMost count: Int) throws(POSIXError) -> [UInt8] {
+    var code = 0
+    let number = self.number
+    let piece = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+      repeat { code = unsafe read(number, buffer.baseAddress, count) } while code < 0 && errno == EINTR
+      initialized = Swift.max(code, 0)
+    }
+    if code < 0 { throw Self.failure("read", path) }
+    return piece
+  }
+
+  func writeAll(_ bytes: [UInt8], _ path: String?) throws(POSIXError) {
+    try Self.writeAll(number, bytes, path)
+  }
+
+  static func writeAll(_ number: Int32, _ bytes: [UInt8], _ path: String?) throws(POSIXError) {
+    var done = 0
+    while done < bytes.count {
+      let count = unsafe bytes.withUnsafeBytes { buffer in
+        unsafe write(number, buffer.baseAddress?.advanced(by: done), buffer.count - done)
+      }
+      if count >= 0 {
+        done += count
+      } else if errno == EAGAIN {
+        // Whoever gave us the descriptor made it non-blocking.
+        var waiting = pollfd(fd: number, events: Int16(POLLOUT), revents: 0)
+        _ = unsafe poll(&waiting, 1, -1)
+      } else if errno != EINTR {
+        throw failure("write", path)
+      }
+    }
+  }
+
+  func synchronize(_ path: String) throws(POSIXError) {
+    // fsync(2): EINVAL says that the file system knows no such thing, which is so for folders on some.
+    if fsync(number) != 0, errno != EINVAL { throw Self.failure("fsync", path) }
+  }
+}
+
+/// What fstat(2) says, as far as it matters here.
+struct FileStatus {
+  let kind: UInt32
+  let permissions: UInt32
+  let owner: UInt32
+  let group: UInt32
+  let size: Int
+  let identity: [UInt64]
+
+  init(_ status: stat) {
+    kind = status.st_mode & S_IFMT
+    permissions = status.st_mode & 0o7777
+    owner = status.st_uid
+    group = status.st_gid
+    size = Int(status.st_size)
+    identity = [UInt64(status.st_dev), UInt64(status.st_ino)]
+  }
+
+  /// nil if there is nothing at the path.
+  init?(path: String, following: Bool) throws(POSIXError) {
+    var status = stat()
+    let code = unsafe following ? stat(path, &status) : lstat(path, &status)
+    if code != 0 {
+      if errno == ENOENT { return nil }
+      throw Descriptor.failure("stat", path)
+    }
+    self.init(status)
+  }
+
+  var isRegularFile: Bool { kind == S_IFREG }
+  var isDirectory: Bool { kind == S_IFDIR }
+  var isSymbolicLink: Bool { kind == S_IFLNK }
+}

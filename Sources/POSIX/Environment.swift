@@ -1,0 +1,27 @@
+import CPOSIX
+import Glibc
+
+/// The environment of the process.
+public enum Environment {
+  /// The value of a variable; nil if it is not set, and empty if it is set to nothing.
+  public static func value(_ name: String) -> String? {
+    guard let text = unsafe getenv(name) else { return nil }
+    return unsafe String(cString: text)
+  }
+
+  /// All variables.
+  public static func all() -> [String: String] {
+    var result: [String: String] = [:]
+    guard var entry = unsafe credmgr_environment() else { return result }
+    while let text = unsafe entry.pointee {
+      let parts = unsafe String(cString: text).utf8
+        .split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+      if parts.count == 2 {
+        result[String(decoding: Array(parts[0]), as: UTF8.self)] = String(
+          decoding: Array(parts[1]), as: UTF8.self)
+      }
+      unsafe entry += 1
+    }
+    return result
+  }
+}

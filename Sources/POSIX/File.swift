@@ -1,0 +1,100 @@
+import Glibc
+
+/// Ordinary files of the user: descriptors, configuration, input.
+public enum File {
+  /// Reads a regular file, a pipe or a device to its end.
+  ///
+  /// - Parameter limit: the greatest length in bytes.
+  /// - Throws: `notFound`, `permissionDenied`, `notRegularFile` for a folder, `tooLarge`.
+  public static func read(_ path: String, limit: Int) throws(POSIXError) -> [UInt8] {
+    let file = try Descriptor(opening: path, O_RDONLY)
+    let status = try file.status(path)
+    if status.isDirectory { throw .notRegularFile(path: path) }
+    if status.isRegularFile, status.size > limit { throw .tooLarge(path: path, limit: limit) }
+    return try file.readAll(path, limit: limit, expecting: status.size)
+  }
+
+  /// Reads standard input to its end.
+  ///
+  /// - Throws: `tooLarge` with the path `-`.
+  public static func readStandardInput(limit: Int) throws(POSIXError) -> [UInt8] {
+    let number = dup(STDIN_FILENO)
+    if number < 0 { throw Descriptor.failure("dup", "-") }
+    return try Descriptor(owning: number).readAll("-", limit: limit)
+  }
+
+  /// The names in a folder, without `.` and `..`, sorted by their bytes.
+  ///
+  /// - Throws: `notFound` if there is no such folder.
+  public static func names(in path: String) throws(POSIXError) -> [String] {
+    guard let directory = unsafe opendir(path) else { throw Descriptor.failure("opendir", path) }
+    defer { unsafe closedir(directory) }
+    var names: [String] = []
+    while true {
+      // readdir(3): the end and an error differ in errno alone, so it is to be zero before.
+      errno = 0
+      guard let entry = unsafe readdir(directory) else { break }
+      // The name reaches beyond its declared length, so the field is not copied, and the pointer is to the entry itself.
+      let offset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
+      let name = unsafe String(
+        cString: UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self))
+      if name != ".", name != ".." { names.append(name) }
+    }
+    if errno != 0 { throw Descriptor.failure("readdir", path) }
+    return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+  }
+
+  /// Whether there is something at the path that we may look at; links are followed.
+  public static func exists(_ path: String) -> Bool {
+    unsafe access(path, F_OK) == 0
+  }
+
+  /// Whether the path is a file that we may execute.
+  public static func isExecutable(_ path: String) -> Bool {
+    guard unsafe access(path, X_OK) == 0 else { return false }
+    return (try? FileStatus(path: path, following: true))?.isRegularFile ?? false
+  }
+
+  /// Whether the path is a folder; links are followed.
+  public static func isDirectory(_ path: String) -> Bool {
+    (try? FileStatus(path: path, following: true))?.isDirectory ?? false
+  }
+
+  /// Seconds since 1970 (UTC) of the last change; nil if there is no such file.
+  public static func modificationTime(_ path: String) -> Int64? {
+    var status = stat()
+    guard unsafe stat(path, &status) == 0 else { return nil }
+    return Int64(status.st_mtim.tv_sec)
+  }
+
+  /// Removes a file or a link.
+  ///
+  /// - Returns: false if there was none.
+  @discardableResult
+  public static func remove(_ path: String) throws(POSIXError) -> Bool {
+    if unsafe unlink(path) == 0 { return true }
+    if errno == ENOENT { return false }
+    throw Descriptor.failure("unlink", path)
+  }
+
+  /// Writes a file that others may read as the umask allows. After a power cut there is the whole old file or the whole
+  /// new one. A link is replaced by a file.
+  public static func replace(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
+    try DurableFile.replace(path, bytes, mode: 0o666)
+  }
+
+  /// Makes a new file that others may read as the umask allows.
+  ///
+  /// - Throws: `exists` if there is one, which stays as it is.
+  public static func create(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
+    try DurableFile.create(path, bytes, mode: 0o666)
+  }
+
+  /// Makes a folder with its parents, as the umask allows; one that is there stays as it is.
+  public static func createDirectory(_ path: String) throws(POSIXError) {
+    if isDirectory(path) { return }
+    if let parent = Path.directory(of: path) { try createDirectory(parent) }
+    if unsafe mkdir(path, 0o777) != 0, errno != EEXIST { throw Descriptor.failure("mkdir", path) }
+    if !isDirectory(path) { throw .notDirectory(path: path) }
+  }
+}

@@ -1,0 +1,63 @@
+import CPOSIX
+import Glibc
+
+/// Keys in the memory of the kernel, in the keyring of the user (keyrings(7)): they outlive the process and the session,
+/// never reach the disk, and go after their time or with the machine.
+///
+/// Containers often forbid it: then every call throws `system` with EPERM or ENOSYS.
+public enum KernelKeyring {
+  /// Keeps bytes under a name, in the place of what is there.
+  ///
+  /// - Parameter seconds: after that the kernel forgets them; at least 1.
+  public static func store(_ name: String, _ bytes: [UInt8], seconds: UInt32) throws(POSIXError) {
+    let key = unsafe bytes.withUnsafeBytes { unsafe credmgr_key_add(name, $0.baseAddress, $0.count) }
+    if key < 0 { throw failure("add_key") }
+    if credmgr_key_set_timeout(key, max(seconds, 1)) != 0 || credmgr_key_set_permissions(key) != 0 {
+      let error = failure("keyctl")
+      _ = credmgr_key_invalidate(key)
+      throw error
+    }
+  }
+
+  /// The bytes under a name; nil if there are none any more.
+  public static func read(_ name: String) throws(POSIXError) -> [UInt8]? {
+    let key = unsafe credmgr_key_find(name)
+    if key < 0 {
+      if isGone(errno) { return nil }
+      throw failure("keyctl")
+    }
+    var count = 0
+    // A payload of type "user" has at most 32767 bytes.
+    let bytes = unsafe [UInt8](unsafeUninitializedCapacity: 32767) { buffer, initialized in
+      count = unsafe credmgr_key_read(key, buffer.baseAddress, buffer.count)
+      initialized = max(0, min(count, buffer.count))
+    }
+    if count < 0 {
+      if isGone(errno) { return nil }
+      throw failure("keyctl")
+    }
+    return bytes
+  }
+
+  /// Forgets what is under a name.
+  ///
+  /// - Returns: false if there was nothing.
+  @discardableResult
+  public static func remove(_ name: String) throws(POSIXError) -> Bool {
+    let key = unsafe credmgr_key_find(name)
+    if key < 0 {
+      if isGone(errno) { return false }
+      throw failure("keyctl")
+    }
+    if credmgr_key_invalidate(key) != 0 { throw failure("keyctl") }
+    return true
+  }
+
+  private static func isGone(_ code: Int32) -> Bool {
+    [ENOKEY, EKEYEXPIRED, EKEYREVOKED].contains(code)
+  }
+
+  private static func failure(_ call: String) -> POSIXError {
+    .system(call: call, path: nil, code: errno)
+  }
+}

@@ -1,0 +1,161 @@
+import CPOSIX
+import Glibc
+
+/// Starts other programs. No shell is involved: arguments arrive as they are.
+public enum Launcher {
+  /// The file of a command along `PATH`; a name with a slash is a file already.
+  ///
+  /// - Throws: `commandNotFound`.
+  public static func find(_ command: String, path: String? = Environment.value("PATH")) throws(POSIXError)
+    -> String
+  {
+    if command.utf8.contains(UInt8(ascii: "/")) {
+      if File.isExecutable(command) { return command }
+      throw .commandNotFound(command)
+    }
+    if !command.isEmpty {
+      for folder in (path ?? "/usr/local/bin:/usr/bin:/bin").split(separator: ":") {
+        let file = Path.joining(String(folder), command)
+        if File.isExecutable(file) { return file }
+      }
+    }
+    throw .commandNotFound(command)
+  }
+
+  /// What a program that has ended left behind.
+  public struct Completion: Sendable, Equatable {
+    /// Its exit status; 128 and the signal's number if a signal ended it.
+    public let status: Int32
+    /// What it wrote to standard output.
+    public let output: [UInt8]
+  }
+
+  /// Runs a program to its end. Its standard error is ours.
+  ///
+  /// - Parameters:
+  ///   - input: what it reads; without it, nothing.
+  ///   - limit: the greatest length of its output in bytes.
+  ///   - seconds: after that it is ended.
+  /// - Throws: `commandNotFound`, `timedOut`, `interrupted`, `tooLarge`.
+  public static func run(
+    _ command: String, _ arguments: [String], input: [UInt8] = [],
+    environment: [String: String] = Environment.all(), seconds: Double = 60, limit: Int = 1 << 20
+  ) throws(POSIXError) -> Completion {
+    let file = try find(command)
+    // A file in memory instead of a pipe: nothing to write while we read, and a reader that goes away does not hurt.
+    let memory = Descriptor(owning: credmgr_memory_file())
+    if memory.number < 0 { throw Descriptor.failure("memfd_create", nil) }
+    try memory.writeAll(input, nil)
+    lseek(memory.number, 0, SEEK_SET)
+    var ends: [Int32] = [-1, -1]
+    if unsafe pipe(&ends) != 0 { throw Descriptor.failure("pipe", nil) }
+    let reading = Descriptor(owning: ends[0])
+    let child: pid_t
+    do {
+      let writing = Descriptor(owning: ends[1])
+      for end in ends where fcntl(end, F_SETFD, FD_CLOEXEC) != 0 {
+        throw Descriptor.failure("fcntl", nil)
+      }
+      child = try spawn(
+        file, [command] + arguments, environment, input: memory.number, output: writing.number,
+        error: STDERR_FILENO, ownSession: false)
+    }
+    do throws(POSIXError) {
+      let output = try read(reading, until: SystemClock().monotonic() + seconds, limit: limit)
+      return Completion(status: try wait(for: child), output: output)
+    } catch {
+      kill(child, SIGTERM)
+      // Who does not end on SIGTERM has half a second.
+      if try status(of: child, within: 0.5) == nil {
+        kill(child, SIGKILL)
+        _ = try wait(for: child)
+      }
+      throw error
+    }
+  }
+
+  /// Starts a program that outlives us: in a session of its own, without our streams.
+  ///
+  /// - Parameter patience: for so many seconds we look whether it fails at once; one that still runs then has started.
+  /// - Returns: its exit status if it ended meanwhile; nil if it runs.
+  /// - Throws: `commandNotFound`, `interrupted`.
+  public static func start(
+    _ command: String, _ arguments: [String], environment: [String: String] = Environment.all(),
+    patience: Double = 0
+  ) throws(POSIXError) -> Int32? {
+    let child = try spawn(
+      try find(command, path: environment["PATH"]), [command] + arguments, environment, input: -1, output: -1,
+      error: -1, ownSession: true)
+    return try status(of: child, within: patience)
+  }
+
+  /// Puts another program in the place of this one (execve(2)). Returns only by throwing.
+  ///
+  /// - Parameters:
+  ///   - path: its file.
+  ///   - arguments: all of them, with the name of the program first.
+  public static func replaceProcess(
+    _ path: String, _ arguments: [String], environment: [String: String] = Environment.all()
+  ) throws(POSIXError) -> Never {
+    let list = try CStringList(arguments)
+    let variables = try CStringList(environment: environment)
+    Signals.restoreDefaults()
+    unsafe execve(path, list.base, variables.base)
+    throw Descriptor.failure("execve", path)
+  }
+
+  private static func spawn(
+    _ file: String, _ arguments: [String], _ environment: [String: String], input: Int32, output: Int32,
+    error: Int32, ownSession: Bool
+  ) throws(POSIXError) -> pid_t {
+    let list = try CStringList(arguments)
+    let variables = try CStringList(environment: environment)
+    var child: pid_t = 0
+    let code = unsafe credmgr_spawn(
+      &child, file, list.base, variables.base, input, output, error, ownSession ? 1 : 0)
+    if code == ENOENT { throw .commandNotFound(arguments.first ?? file) }
+    if code != 0 { throw .system(call: "posix_spawn", path: file, code: code) }
+    return child
+  }
+
+  private static func read(
+    _ pipe: borrowing Descriptor, until end: Double, limit: Int
+  ) throws(POSIXError) -> [UInt8] {
+    var output: [UInt8] = []
+    while true {
+      let rest = end - SystemClock().monotonic()
+      if rest <= 0 { throw .timedOut }
+      if Signals.isInterrupted { throw .interrupted }
+      var waiting = pollfd(fd: pipe.number, events: Int16(POLLIN), revents: 0)
+      let count = unsafe poll(&waiting, 1, Int32(min(rest, 0.2) * 1000) + 1)
+      if count < 0, errno != EINTR { throw Descriptor.failure("poll", nil) }
+      guard count > 0 else { continue }
+      let piece = try pipe.readSome(nil, atMost: 16 * 1024)
+      if piece.isEmpty { return output }
+      output += piece
+      if output.count > limit { throw .tooLarge(path: "-", limit: limit) }
+    }
+  }
+
+  private static func wait(for child: pid_t) throws(POSIXError) -> Int32 {
+    var status: Int32 = 0
+    while unsafe waitpid(child, &status, 0) < 0 {
+      if errno != EINTR { throw Descriptor.failure("waitpid", nil) }
+    }
+    return credmgr_wait_exit_status(status)
+  }
+
+  private static func status(of child: pid_t, within seconds: Double) throws(POSIXError) -> Int32? {
+    let clock = SystemClock()
+    let end = clock.monotonic() + seconds
+    while true {
+      var status: Int32 = 0
+      let ended = unsafe waitpid(child, &status, WNOHANG)
+      if ended == child { return credmgr_wait_exit_status(status) }
+      if ended < 0, errno != EINTR { throw Descriptor.failure("waitpid", nil) }
+      if clock.monotonic() >= end { return nil }
+      var pause = timespec(tv_sec: 0, tv_nsec: 10_000_000)
+      unsafe nanosleep(&pause, nil)
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import Glibc
+
+/// Paths as texts.
+public enum Path {
+  /// `child` in `folder`; an absolute `child` stays as it is.
+  public static func joining(_ folder: String, _ child: String) -> String {
+    if child.hasPrefix("/") || folder.isEmpty { return child }
+    return folder.hasSuffix("/") ? folder + child : "\(folder)/\(child)"
+  }
+
+  /// The folder that a path is in: nil for `/`, for the empty path and for a bare name.
+  public static func directory(of path: String) -> String? {
+    let bytes = Array(path.utf8)
+    let slash = UInt8(ascii: "/")
+    guard let end = bytes.lastIndex(where: { $0 != slash }),
+      let separator = bytes[...end].lastIndex(of: slash)
+    else { return nil }
+    guard let last = bytes[...separator].lastIndex(where: { $0 != slash }) else { return "/" }
+    return String(decoding: bytes[...last], as: UTF8.self)
+  }
+
+  /// What stands behind the last slash.
+  public static func lastComponent(of path: String) -> String {
+    path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: Array($0), as: UTF8.self) }
+      ?? path
+  }
+
+  /// The home folder. Only `HOME` is asked: the user database needs libraries that a static program cannot load.
+  public static func home() -> String? {
+    guard let home = Environment.value("HOME"), home.hasPrefix("/") else { return nil }
+    return home
+  }
+
+  /// The folder that the process is in.
+  public static func currentDirectory() throws(POSIXError) -> String {
+    guard let text = unsafe getcwd(nil, 0) else { throw Descriptor.failure("getcwd", nil) }
+    defer { unsafe free(text) }
+    return unsafe String(cString: text)
+  }
+
+  /// The file of the running program (proc(5)).
+  public static func executable() throws(POSIXError) -> String {
+    let link = "/proc/self/exe"
+    var text = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = unsafe readlink(link, &text, text.count)
+    if count < 0 { throw Descriptor.failure("readlink", link) }
+    return String(decoding: text[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
+  }
+}

@@ -1,0 +1,128 @@
+import Glibc
+
+/// Files that only their owner may read: key files, the vault, tokens. What others could have read or written is refused.
+public enum PrivateFile {
+  /// Reads a file that is ours alone.
+  ///
+  /// - Parameter limit: the greatest length in bytes.
+  /// - Throws: what ``check(_:)`` throws, and `tooLarge`.
+  public static func read(_ path: String, limit: Int) throws(POSIXError) -> [UInt8] {
+    let file = try Descriptor(opening: path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+    let status = try file.status(path)
+    try check(status, path)
+    if status.size > limit { throw .tooLarge(path: path, limit: limit) }
+    return try file.readAll(path, limit: limit, expecting: status.size)
+  }
+
+  /// Checks that the path is a regular file and no link, is owned by us, and gives nothing to group and others.
+  ///
+  /// - Throws: `notFound`, `symbolicLink`, `notRegularFile`, `otherOwner` or `readableByOthers`.
+  public static func check(_ path: String) throws(POSIXError) {
+    let file = try Descriptor(opening: path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+    try check(try file.status(path), path)
+  }
+
+  private static func check(_ status: FileStatus, _ path: String) throws(POSIXError) {
+    if !status.isRegularFile { throw .notRegularFile(path: path) }
+    if status.owner != geteuid() { throw .otherOwner(path: path) }
+    if status.permissions & 0o077 != 0 { throw .readableByOthers(path: path, mode: status.permissions) }
+  }
+
+  /// Makes a new file of mode 0600. After a power cut there is the whole file or none.
+  ///
+  /// - Throws: `exists` if there is one, which stays as it is.
+  public static func create(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
+    try DurableFile.create(path, bytes, mode: 0o600)
+  }
+
+  /// Writes a file of mode 0600 in the place of whatever file or link is there. After a power cut there is the whole old
+  /// file or the whole new one.
+  public static func replace(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
+    try DurableFile.replace(path, bytes, mode: 0o600)
+  }
+
+  /// Makes a folder of mode 0700 with its parents, or checks the one that is there.
+  ///
+  /// - Throws: `otherOwner` or `readableByOthers` for an existing folder that is not ours alone, `writableByOthers` and
+  ///   `otherOwner` for a parent in which another user could put a folder of his own in its place.
+  public static func createDirectory(_ path: String) throws(POSIXError) {
+    try makeParents(of: path)
+    if unsafe mkdir(path, 0o700) == 0 {
+      // The umask may have taken even our own rights away.
+      if unsafe chmod(path, 0o700) != 0 { throw Descriptor.failure("chmod", path) }
+      return
+    }
+    if errno != EEXIST { throw Descriptor.failure("mkdir", path) }
+    if let link = try FileStatus(path: path, following: false), link.owner != geteuid(), link.owner != 0 {
+      throw .otherOwner(path: path)
+    }
+    guard let status = try FileStatus(path: path, following: true) else { throw .notFound(path: path) }
+    if !status.isDirectory { throw .notDirectory(path: path) }
+    if status.owner != geteuid() { throw .otherOwner(path: path) }
+    if status.permissions & 0o077 != 0 { throw .readableByOthers(path: path, mode: status.permissions) }
+  }
+
+  private static func makeParents(of path: String) throws(POSIXError) {
+    guard let parent = Path.directory(of: path), parent != path else { return }
+    try makeParents(of: parent)
+    if unsafe mkdir(parent, 0o700) == 0 { return }
+    let code = errno
+    guard let status = try FileStatus(path: parent, following: true) else {
+      throw .system(call: "mkdir", path: parent, code: code)
+    }
+    if !status.isDirectory { throw .notDirectory(path: parent) }
+    // 65534 stands for all users that the user namespace of a container does not know, the outer root among them.
+    if ![geteuid(), 0, 65534].contains(status.owner) { throw .otherOwner(path: parent) }
+    // In a sticky folder such as /tmp nobody can replace what is another's. A group that is ours alone is usual where
+    // the umask is 002.
+    let forbidden: UInt32 = status.group == getegid() ? 0o002 : 0o022
+    if status.permissions & forbidden != 0, status.permissions & S_ISVTX == 0 {
+      throw .writableByOthers(path: parent, mode: status.permissions)
+    }
+  }
+}
+
+/// Files that are there wholly or not at all, whatever happens.
+enum DurableFile {
+  static func create(_ path: String, _ bytes: [UInt8], mode: UInt32) throws(POSIXError) {
+    let temporary = try write(besides: path, bytes, mode: mode)
+    let code = unsafe link(temporary, path) == 0 ? 0 : errno
+    unsafe unlink(temporary)
+    if code == EEXIST { throw .exists(path: path) }
+    if code != 0 { throw .system(call: "link", path: path, code: code) }
+    try synchronizeDirectory(of: path)
+  }
+
+  static func replace(_ path: String, _ bytes: [UInt8], mode: UInt32) throws(POSIXError) {
+    let temporary = try write(besides: path, bytes, mode: mode)
+    if unsafe rename(temporary, path) != 0 {
+      let error = Descriptor.failure("rename", path)
+      unsafe unlink(temporary)
+      throw error
+    }
+    try synchronizeDirectory(of: path)
+  }
+
+  /// Writes a file of a random name into the same folder, and waits until it is on the disk.
+  private static func write(besides path: String, _ bytes: [UInt8], mode: UInt32) throws(POSIXError) -> String
+  {
+    let temporary = "\(path).\(String(UInt64.random(in: 0 ... .max), radix: 36)).tmp"
+    let file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
+    do throws(POSIXError) {
+      // A umask of 0277 would leave a file that its owner cannot read.
+      if mode == 0o600, fchmod(file.number, mode) != 0 { throw Descriptor.failure("fchmod", temporary) }
+      try file.writeAll(bytes, temporary)
+      try file.synchronize(temporary)
+    } catch {
+      unsafe unlink(temporary)
+      throw error
+    }
+    return temporary
+  }
+
+  /// The new name, too, is on the disk only after this.
+  private static func synchronizeDirectory(of path: String) throws(POSIXError) {
+    let directory = Path.directory(of: path) ?? "."
+    try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY).synchronize(directory)
+  }
+}

@@ -1,0 +1,55 @@
+import CPOSIX
+import Glibc
+
+/// Signals that ask the program to end: SIGINT, SIGTERM, SIGHUP.
+///
+/// This file alone uses the handler of the shim, whose flag is static to it.
+public enum Signals {
+  /// From now on the first of these signals sets ``isInterrupted`` and ends waits, and a second one ends the program.
+  /// A signal that was ignored at the start stays ignored.
+  public static func installInterruptFlag() {
+    for number in [SIGINT, SIGTERM, SIGHUP] { credmgr_catch_once(number) }
+  }
+
+  /// Whether such a signal came.
+  public static var isInterrupted: Bool { credmgr_last_signal() != 0 }
+
+  /// The number of the signal that came last; nil if none did.
+  public static var received: Int32? {
+    let number = credmgr_last_signal()
+    return number == 0 ? nil : number
+  }
+
+  /// Forgets the signal that came and waits for the next: for a program that goes on after it.
+  public static func reset() {
+    credmgr_forget_signal()
+    installInterruptFlag()
+  }
+
+  /// A closed output is an error of the write from now on, and no longer the silent end of the program.
+  public static func ignoreBrokenPipe() { credmgr_ignore_broken_pipe() }
+
+  /// What ``ignoreBrokenPipe()`` did would last in a program that takes this one's place.
+  static func restoreDefaults() {
+    credmgr_default_broken_pipe()
+    var none = sigset_t()
+    unsafe sigemptyset(&none)
+    _ = unsafe pthread_sigmask(SIG_SETMASK, &none, nil)
+  }
+
+  /// Runs `body` while these signals (and SIGQUIT and SIGTSTP) wait; what came meanwhile takes effect afterwards.
+  ///
+  /// For the moment between a provider's answer and the vault's commit.
+  public static func deferring<Result, Failure: Error>(
+    _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    var ending = credmgr_ending_signals()
+    var before = sigset_t()
+    _ = unsafe pthread_sigmask(SIG_BLOCK, &ending, &before)
+    defer { _ = unsafe pthread_sigmask(SIG_SETMASK, &before, nil) }
+    return try body()
+  }
+
+  /// Whether one of the signals waits inside ``deferring(_:)``.
+  public static var isWaiting: Bool { credmgr_ending_signal_waits() != 0 }
+}

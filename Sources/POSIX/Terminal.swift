@@ -1,0 +1,129 @@
+import CPOSIX
+import Glibc
+
+/// The person's terminal, and the three standard streams.
+public enum Terminal {
+  /// Whether the descriptor (0, 1, 2) is a terminal.
+  public static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
+
+  /// The columns of standard error's terminal, else of standard output's; 80 where neither is a terminal.
+  public static var width: Int {
+    for descriptor in [STDERR_FILENO, STDOUT_FILENO] {
+      let columns = Int(credmgr_columns(descriptor))
+      if columns > 0 { return columns }
+    }
+    return 80
+  }
+
+  /// Writes all bytes.
+  ///
+  /// - Throws: `brokenPipe` if the reader is gone (SIGPIPE must be ignored), `system` if the disk is full, ….
+  public static func writeAll(_ descriptor: Int32, _ bytes: [UInt8]) throws(POSIXError) {
+    try Descriptor.writeAll(descriptor, bytes, nil)
+  }
+
+  /// Writes a text to standard output: results, and nothing else.
+  public static func writeOutput(_ text: String) throws(POSIXError) {
+    try writeAll(STDOUT_FILENO, Array(text.utf8))
+  }
+
+  /// Writes a text to standard error. Whether anybody reads it is of no interest.
+  public static func writeError(_ text: String) {
+    try? writeAll(STDERR_FILENO, Array(text.utf8))
+  }
+
+  /// Reads one line of a descriptor, byte by byte, so that what follows is left for the next reader.
+  ///
+  /// - Returns: the line without its end (LF or CR LF); nil at the end of the input.
+  /// - Throws: `tooLarge` for a line of more than `limit` bytes, `notText`, `interrupted`.
+  public static func readLine(_ descriptor: Int32, limit: Int = 64 * 1024) throws(POSIXError) -> String? {
+    var line: [UInt8] = []
+    while true {
+      var byte: UInt8 = 0
+      let count = unsafe read(descriptor, &byte, 1)
+      if count < 0 {
+        if errno == EINTR, !Signals.isInterrupted { continue }
+        throw Descriptor.failure("read", nil)
+      }
+      if count == 0, line.isEmpty { return nil }
+      if count == 0 || byte == UInt8(ascii: "\n") { break }
+      if line.count == limit { throw .tooLarge(path: "-", limit: limit) }
+      line.append(byte)
+    }
+    if line.last == UInt8(ascii: "\r") { line.removeLast() }
+    guard let text = String(validating: line, as: UTF8.self) else { throw .notText(path: "-") }
+    return text
+  }
+
+  /// Asks for a password at the terminal of the process (`/dev/tty`, whatever the streams are), without echo.
+  ///
+  /// - Parameter prompt: what is written before it.
+  /// - Returns: the bytes that were typed, without the end of the line.
+  /// - Throws: `noTerminal`; `interrupted` for Control-C or a signal, after the terminal is as it was; `endOfInput` for
+  ///   Control-D on an empty line; `tooLarge` for more than `limit` bytes.
+  public static func readPassword(prompt: String, limit: Int = 1024) throws(POSIXError) -> [UInt8] {
+    let terminal: Descriptor
+    do throws(POSIXError) {
+      terminal = try Descriptor(opening: "/dev/tty", O_RDWR)
+    } catch {
+      throw .noTerminal
+    }
+    return try readPassword(terminal.number, prompt: prompt, limit: limit)
+  }
+
+  /// The keys are read one by one and Control-C is one of them, so that no key can end the program while the echo is off;
+  /// signals from elsewhere wait, and are looked for.
+  static func readPassword(_ terminal: Int32, prompt: String, limit: Int) throws(POSIXError) -> [UInt8] {
+    var before = termios()
+    if unsafe tcgetattr(terminal, &before) != 0 { throw .noTerminal }
+    return try Signals.deferring { () throws(POSIXError) -> [UInt8] in
+      var raw = before
+      raw.c_lflag &= ~tcflag_t(ECHO | ECHONL | ICANON | ISIG | IEXTEN)
+      raw.c_iflag &= ~tcflag_t(IXON)
+      // tcsetattr(3): it succeeds if any of the changes could be made; echo is the one that counts.
+      var now = termios()
+      if unsafe tcsetattr(terminal, TCSAFLUSH, &raw) != 0 { throw Descriptor.failure("tcsetattr", nil) }
+      defer { unsafe tcsetattr(terminal, TCSAFLUSH, &before) }
+      if unsafe tcgetattr(terminal, &now) != 0 || now.c_lflag & tcflag_t(ECHO) != 0 { throw .noTerminal }
+      try writeAll(terminal, Array(prompt.utf8))
+      defer { try? writeAll(terminal, [UInt8(ascii: "\n")]) }
+      return try readKeys(terminal, limit: limit)
+    }
+  }
+
+  private static func readKeys(_ terminal: Int32, limit: Int) throws(POSIXError) -> [UInt8] {
+    var typed: [UInt8] = []
+    typed.reserveCapacity(limit)
+    while true {
+      switch try readKey(terminal) {
+      case 0x03: throw .interrupted
+      case 0x04 where typed.isEmpty: throw .endOfInput
+      case 0x04, 0x0A, 0x0D: return typed
+      case 0x08, 0x7F:
+        // One character goes, that is the continuation bytes of UTF-8 and the byte before them.
+        while let last = typed.popLast(), last & 0xC0 == 0x80 {}
+      case 0x15: typed.removeAll(keepingCapacity: true)
+      case let byte:
+        if typed.count == limit { throw .tooLarge(path: "-", limit: limit) }
+        typed.append(byte)
+      }
+    }
+  }
+
+  private static func readKey(_ terminal: Int32) throws(POSIXError) -> UInt8 {
+    while true {
+      if Signals.isWaiting || Signals.isInterrupted { throw .interrupted }
+      var waiting = pollfd(fd: terminal, events: Int16(POLLIN), revents: 0)
+      let count = unsafe poll(&waiting, 1, 200)
+      if count < 0, errno != EINTR { throw Descriptor.failure("poll", nil) }
+      guard count > 0 else { continue }
+      var byte: UInt8 = 0
+      let read = unsafe Glibc.read(terminal, &byte, 1)
+      if read == 1 { return byte }
+      if read == 0 { throw .endOfInput }
+      // A terminal whose other end is gone answers EIO.
+      if errno == EIO { throw .endOfInput }
+      if errno != EINTR { throw Descriptor.failure("read", nil) }
+    }
+  }
+}

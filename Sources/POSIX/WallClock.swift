@@ -1,0 +1,46 @@
+import Glibc
+
+/// The time, as a parameter of whatever needs it.
+public protocol WallClock: Sendable {
+  /// Seconds since 1970 (UTC), without leap seconds.
+  func now() -> Int64
+  /// Seconds since some fixed moment. Never goes back, and goes on while the machine is suspended.
+  func monotonic() -> Double
+  /// Waits.
+  ///
+  /// - Throws: `interrupted` when a signal asked the program to end.
+  func sleep(seconds: Double) throws(POSIXError)
+}
+
+/// The clock of the machine.
+public struct SystemClock: WallClock {
+  /// The clock of the machine.
+  public init() {}
+
+  /// See ``WallClock``.
+  public func now() -> Int64 {
+    var time = timespec()
+    unsafe clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec)
+  }
+
+  /// See ``WallClock``.
+  public func monotonic() -> Double {
+    var time = timespec()
+    unsafe clock_gettime(CLOCK_BOOTTIME, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  }
+
+  /// See ``WallClock``.
+  public func sleep(seconds: Double) throws(POSIXError) {
+    let end = monotonic() + seconds
+    while true {
+      if Signals.isInterrupted { throw .interrupted }
+      // In slices: a signal between the look at the flag and the call would otherwise be noticed only at the end.
+      let rest = min(end - monotonic(), 0.2)
+      if rest <= 0 { return }
+      var time = timespec(tv_sec: 0, tv_nsec: Int(rest * 1e9))
+      unsafe nanosleep(&time, nil)
+    }
+  }
+}

@@ -1,0 +1,212 @@
+import HTTP
+import YAML
+
+extension DescriptorDecoder {
+  static let endpointKeys = [
+    "url", "method", "send", "in_query", "parameters", "rename", "authentication", "headers", "response",
+    "tokens",
+  ]
+
+  mutating func endpoints(_ root: Node) -> [Leg: Endpoint] {
+    let names = Leg.allCases.map(\.rawValue)
+    guard let node = mapping(required("endpoints", in: root), keys: names) else { return [:] }
+    var endpoints: [Leg: Endpoint] = [:]
+    for leg in Leg.allCases {
+      guard let description = description(of: leg, in: node) else { continue }
+      endpoints[leg] = endpoint(leg, description, root)
+    }
+    return endpoints
+  }
+
+  /// What stands below `endpoints` for a leg, over what it takes over from its base.
+  private func description(of leg: Leg, in node: Node) -> Node? {
+    let own = node[leg.rawValue].flatMap { $0.isNull ? nil : $0 }
+    guard let base = leg.base, let inherited = node[base.rawValue], inherited.entries != nil else {
+      return own
+    }
+    let taken = DescriptorTree.without("parameters", inherited)
+    guard let own else { return node[leg.rawValue] == nil ? taken : nil }
+    return DescriptorTree.merged(own, over: taken)
+  }
+
+  private mutating func endpoint(_ leg: Leg, _ node: Node, _ root: Node) -> Endpoint? {
+    guard let node = mapping(node, keys: Self.endpointKeys), let urlNode = required("url", in: node),
+      let url = url(urlNode, names: Self.legNames)
+    else { return nil }
+    let method = node["method"].flatMap { text($0) } ?? Self.defaultMethod(leg)
+    if let place = node["method"]?.place, !["GET", "POST", "PUT", "PATCH", "DELETE"].contains(method) {
+      unknownValue(method, allowed: ["GET", "POST", "PUT", "PATCH", "DELETE"], at: place)
+    }
+    let send: ParameterPlacement =
+      choice(node["send"]) ?? (["GET", "DELETE"].contains(method) ? .query : .form)
+    return Endpoint(
+      url: url, method: method, send: send,
+      inQuery: texts(node["in_query"])?.map(\.value) ?? [],
+      parameters: parameters(node["parameters"]),
+      rename: rename(node["rename"]),
+      authentication: choice(node["authentication"]),
+      headers: headers(node["headers"], names: Self.legNames),
+      response: response(leg, node["response"], root),
+      tokens: tokens(node["tokens"], leg))
+  }
+
+  private static func defaultMethod(_ leg: Leg) -> String {
+    leg == .authorization || leg == .identity ? "GET" : "POST"
+  }
+
+  private mutating func parameters(_ node: Node?) -> [ParameterRule] {
+    guard let node, !node.isNull else { return [] }
+    guard let entries = node.entries else {
+      add(.wrongType(expected: "a mapping"), at: node.place)
+      return []
+    }
+    return entries.compactMap { entry in
+      if Self.ownedParameters.contains(entry.key) {
+        add(.ownedParameter(entry.key), at: entry.keyPlace)
+        return nil
+      }
+      if entry.value.isNull { return ParameterRule(name: entry.key, value: nil) }
+      return template(entry.value, names: Self.legNames).map { ParameterRule(name: entry.key, value: $0) }
+    }
+  }
+
+  private mutating func rename(_ node: Node?) -> [String: String] {
+    guard let node, !node.isNull else { return [:] }
+    guard let entries = node.entries else {
+      add(.wrongType(expected: "a mapping"), at: node.place)
+      return [:]
+    }
+    var names: [String: String] = [:]
+    for entry in entries {
+      names[entry.key] = text(entry.value)
+      // To call another parameter by the name of one that the engine owns would set that one.
+      if let name = names[entry.key], Self.ownedParameters.contains(name), name != entry.key {
+        add(.ownedParameter(name), at: entry.value.place)
+      }
+    }
+    return names
+  }
+
+  private mutating func tokens(_ node: Node?, _ leg: Leg) -> [ResponseField] {
+    let allowed: [ResponseField] = [.accessToken, .refreshToken]
+    guard let texts = texts(node) else {
+      return leg == .revocation ? [.refreshToken, .accessToken] : [.accessToken]
+    }
+    return texts.compactMap { text in
+      if let field = allowed.first(where: { $0.rawValue == text.value }) { return field }
+      unknownValue(text.value, allowed: allowed.map(\.rawValue), at: text.place)
+      return nil
+    }
+  }
+
+  // MARK: Answers
+
+  static let responseKeys = ["format", "within", "fields", "keep", "errors", "active"]
+  static let fieldKeys = ["path", "time"]
+  static let errorKeys = ["code", "description", "success", "meanings"]
+  static let activeKeys = ["path", "equals"]
+
+  /// The legs whose answer is a credential, and to which the descriptor's own `response` applies.
+  private static let credentialLegs: Set<Leg> = [
+    .authorization, .token, .refresh, .clientCredentials, .deviceToken,
+  ]
+
+  private mutating func response(_ leg: Leg, _ own: Node?, _ root: Node) -> ResponseRules {
+    var node = own.flatMap { $0.isNull ? nil : $0 }
+    if let general = root["response"], !general.isNull {
+      // Errors look the same at every leg of a provider; fields and what is kept are a credential's.
+      let applies =
+        Self.credentialLegs.contains(leg)
+        ? general
+        : Node(.mapping(general.entries?.filter { $0.key == "errors" } ?? []), at: general.place)
+      if general.entries == nil { _ = mapping(general, keys: Self.responseKeys) }
+      node = node.map { DescriptorTree.merged($0, over: applies) } ?? applies
+    }
+    let rules = response(mapping(node, keys: Self.responseKeys), format: format(leg, root))
+    return rules
+  }
+
+  private mutating func format(_ leg: Leg, _ root: Node) -> ResponseFormat? {
+    let general: ResponseFormat? = choice(root["response_format"])
+    let isRedirect = general == .fragment || general == .query
+    switch leg {
+    case .authorization: return isRedirect ? general : nil
+    case .token, .refresh, .clientCredentials, .deviceToken, .deviceAuthorization:
+      return general.flatMap { isRedirect ? nil : $0 } ?? .json
+    case .temporaryCredentials: return .form
+    case .introspection, .revocation, .identity: return .json
+    }
+  }
+
+  private mutating func response(_ node: Node?, format: ResponseFormat?) -> ResponseRules {
+    var rules = ResponseRules()
+    rules.format = choice(node?["format"]) ?? format
+    guard let node else { return rules }
+    rules.within = node["within"].flatMap { text($0) }.map { FieldPath($0) }
+    let fieldNames = ResponseField.allCases.map(\.rawValue)
+    for entry in mapping(node["fields"], keys: fieldNames)?.entries ?? [] {
+      guard let field = ResponseField(rawValue: entry.key) else { continue }
+      rules.fields[field] = source(entry.value)
+    }
+    rules.keep = keep(node["keep"])
+    rules.errors = errors(node["errors"])
+    if let active = node["active"] { rules.active = self.active(active) ?? rules.active }
+    return rules
+  }
+
+  private mutating func source(_ node: Node) -> FieldSource {
+    guard node.entries != nil else {
+      return FieldSource(paths: texts(node)?.map { FieldPath($0.value) } ?? [], time: nil)
+    }
+    let node = mapping(node, keys: Self.fieldKeys) ?? node
+    let paths = required("path", in: node).flatMap { texts($0) } ?? []
+    return FieldSource(paths: paths.map { FieldPath($0.value) }, time: choice(node["time"]))
+  }
+
+  private mutating func keep(_ node: Node?) -> [KeptField] {
+    guard let node, !node.isNull else { return [] }
+    let fields: [KeptField]
+    if let entries = node.entries {
+      fields = entries.map { entry in
+        KeptField(name: entry.key, paths: texts(entry.value)?.map { FieldPath($0.value) } ?? [])
+      }
+    } else {
+      fields = texts(node)?.map { KeptField(name: $0.value, paths: [FieldPath($0.value)]) } ?? []
+    }
+    // What is kept goes before what the engine knows; under these names it would take the place of that.
+    let taken = Self.engineNames + Self.legNames
+    for field in fields where !Self.isTemplateName(field.name) || taken.contains(field.name) {
+      add(.malformedName(field.name), at: node.place)
+    }
+    return fields
+  }
+
+  static func isTemplateName(_ text: String) -> Bool {
+    !text.isEmpty && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "_-.".contains($0)) }
+  }
+
+  private mutating func errors(_ node: Node?) -> ErrorRules {
+    var rules = ErrorRules()
+    guard let node = mapping(node, keys: Self.errorKeys) else { return rules }
+    if let code = texts(node["code"]) { rules.code = code.map { FieldPath($0.value) } }
+    if let words = texts(node["description"]) { rules.description = words.map { FieldPath($0.value) } }
+    rules.success = texts(node["success"])?.map(\.value) ?? []
+    for entry in node["meanings"].flatMap({ mapping($0, keys: $0.entries?.map(\.key) ?? []) })?.entries ?? []
+    {
+      rules.meanings[entry.key] = text(entry.value)
+    }
+    return rules
+  }
+
+  private mutating func active(_ node: Node) -> ActiveRule? {
+    if node.entries == nil {
+      guard let text = text(node) else { return nil }
+      if text == "status" { return .status }
+      return .field(FieldPath(text), values: ["true"])
+    }
+    guard let node = mapping(node, keys: Self.activeKeys),
+      let path = required("path", in: node).flatMap({ text($0) })
+    else { return nil }
+    return .field(FieldPath(path), values: texts(node["equals"])?.map(\.value) ?? ["true"])
+  }
+}

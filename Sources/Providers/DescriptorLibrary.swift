@@ -1,0 +1,140 @@
+import YAML
+
+/// The descriptors of a machine: files named `<identifier>.yaml` in folders, of which an earlier one goes before a later one.
+///
+/// A descriptor is found by its name alone, so that start-up does not grow with their number.
+public struct DescriptorLibrary: Sendable {
+  /// Reads a file; `nil` when there is none.
+  public typealias Reader = @Sendable (_ path: String) -> [UInt8]?
+
+  /// A descriptor with what was noticed on the way.
+  public struct Loaded: Sendable {
+    /// The descriptor.
+    public let descriptor: Descriptor
+    /// Findings that are no errors.
+    public let warnings: [Finding]
+    /// The file.
+    public let path: String
+  }
+
+  /// The folders, in order.
+  public let directories: [String]
+  private let read: Reader
+
+  /// A library of these folders, whose files `read` reads.
+  public init(directories: [String], read: @escaping Reader) {
+    self.directories = directories
+    self.read = read
+  }
+
+  /// Whether a text can be the identifier of a provider: lower-case letters, digits, `-`, `_`, `.`; 64 at most.
+  public static func isIdentifier(_ text: String) -> Bool { DescriptorDecoder.isIdentifier(text) }
+
+  /// The file that holds a provider's descriptor.
+  public func path(of identifier: String) -> String? {
+    find(identifier, after: nil)?.path
+  }
+
+  /// Loads a provider's descriptor.
+  ///
+  /// - Throws: `ProviderError.malformedIdentifier`, `.unknown`, or `.invalid` with every finding.
+  public func load(_ identifier: String) throws(ProviderError) -> Loaded {
+    guard Self.isIdentifier(identifier) else { throw .malformedIdentifier(identifier) }
+    guard let file = find(identifier, after: nil) else {
+      throw .unknown(identifier: identifier, suggestion: nil)
+    }
+    return try load(file.bytes, name: file.path, directory: file.directory)
+  }
+
+  /// Reads a descriptor from bytes that lie outside the library, such as a file that is to be added.
+  ///
+  /// - Throws: `ProviderError.invalid` with every finding.
+  public func load(_ bytes: [UInt8], name: String) throws(ProviderError) -> Loaded {
+    try load(bytes, name: name, directory: nil)
+  }
+
+  /// Every finding of a text, and the descriptor where it could be read.
+  public func check(_ bytes: [UInt8], name: String) -> (descriptor: Descriptor?, findings: [Finding]) {
+    check(bytes, name: name, directory: nil)
+  }
+
+  private func load(_ bytes: [UInt8], name: String, directory: Int?) throws(ProviderError) -> Loaded {
+    let (descriptor, findings) = check(bytes, name: name, directory: directory)
+    guard let descriptor, !findings.contains(where: { $0.severity == .error }) else {
+      throw .invalid(findings)
+    }
+    return Loaded(descriptor: descriptor, warnings: findings, path: name)
+  }
+
+  private func check(
+    _ bytes: [UInt8], name: String, directory: Int?
+  ) -> (descriptor: Descriptor?, findings: [Finding]) {
+    var findings: [Finding] = []
+    guard let root = tree(bytes, name: name, directory: directory, chain: [], &findings) else {
+      return (nil, findings)
+    }
+    var decoder = DescriptorDecoder()
+    let descriptor = decoder.descriptor(root)
+    findings += decoder.findings
+    if let descriptor, let place = root["provider"]?.place {
+      let fileName = name.split(separator: "/").last.map(String.init) ?? name
+      if fileName.hasSuffix(".yaml"), fileName != descriptor.identifier + ".yaml" {
+        let problem = Finding.Problem.identifierIsNotFileName(
+          identifier: descriptor.identifier, fileName: fileName)
+        findings.append(Finding(problem, at: place, severity: directory == nil ? .warning : .error))
+      }
+    }
+    return (
+      descriptor, findings.sorted { ($0.place.line, $0.place.column) < ($1.place.line, $1.place.column) }
+    )
+  }
+
+  /// A file's tree, with what it extends laid underneath.
+  private func tree(
+    _ bytes: [UInt8], name: String, directory: Int?, chain: [String], _ findings: inout [Finding]
+  ) -> Node? {
+    var duplicates: [YAMLError] = []
+    let parsed: Node
+    do {
+      parsed = try Node.parse(bytes: bytes, name: name, duplicates: &duplicates)
+    } catch {
+      findings.append(Finding(.yaml(error.reason), at: error.place))
+      return nil
+    }
+    findings += duplicates.map { Finding(.yaml($0.reason), at: $0.place) }
+    let root = DescriptorTree.expanded(parsed)
+    guard let base = root["extends"], !base.isNull else { return root }
+    guard let identifier = base.text, Self.isIdentifier(identifier) else {
+      findings.append(Finding(.malformedName(base.text ?? ""), at: base.place))
+      return root
+    }
+    guard !chain.contains(name), chain.count < 16 else {
+      findings.append(Finding(.cyclicExtends(chain + [name]), at: base.place))
+      return root
+    }
+    // A file that extends its own identifier means the one of the next folder: that is how a person overrides a shipped one.
+    let isOverride = root["provider"]?.text == identifier
+    guard
+      let file = find(identifier, after: isOverride ? directory ?? -1 : nil, except: isOverride ? name : nil)
+    else {
+      findings.append(Finding(.unknownBase(identifier), at: base.place))
+      return root
+    }
+    guard
+      let underneath = tree(
+        file.bytes, name: file.path, directory: file.directory, chain: chain + [name], &findings)
+    else { return root }
+    return DescriptorTree.merged(root, over: DescriptorTree.without("extends", underneath))
+  }
+
+  private func find(
+    _ identifier: String, after directory: Int?, except excluded: String? = nil
+  ) -> (bytes: [UInt8], path: String, directory: Int)? {
+    for (index, folder) in directories.enumerated() where index > directory ?? -1 {
+      let path = folder + "/" + identifier + ".yaml"
+      if path == excluded { continue }
+      if let bytes = read(path) { return (bytes, path, index) }
+    }
+    return nil
+  }
+}

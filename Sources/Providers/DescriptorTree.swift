@@ -1,0 +1,66 @@
+import YAML
+
+/// The tree of a descriptor before it is decoded: short forms written out, and what it extends laid underneath.
+enum DescriptorTree {
+  /// Writes the short forms out, so that a mapping can be laid over a mapping: an endpoint that is only a URL, a scope
+  /// that is only a list, a header style that is only a scheme.
+  static func expanded(_ root: Node) -> Node {
+    guard case .mapping(let entries) = root.content else { return root }
+    return Node(
+      .mapping(
+        entries.map { entry in
+          var entry = entry
+          switch entry.key {
+          case "endpoints":
+            if case .mapping(let legs) = entry.value.content {
+              entry.value.content = .mapping(
+                legs.map { leg in
+                  var leg = leg
+                  leg.value = wrapped(leg.value, as: "url")
+                  return leg
+                })
+            }
+          case "scope": entry.value = wrapped(entry.value, as: "default")
+          case "header_style": entry.value = wrapped(entry.value, as: "scheme")
+          default: break
+          }
+          return entry
+        }), at: root.place)
+  }
+
+  private static func wrapped(_ node: Node, as key: String) -> Node {
+    if node.entries != nil || node.isNull { return node }
+    return Node(.mapping([Node.Entry(key: key, keyPlace: node.place, value: node)]), at: node.place)
+  }
+
+  /// `top` laid over `base`: mappings key by key, all else replaced; a key that is null takes the inherited one away.
+  ///
+  /// Below `parameters` and `endpoints`, `null` is a value of its own (it drops a standard parameter, or a leg that another
+  /// one would hand down), and stays.
+  static func merged(_ top: Node, over base: Node, keepingNulls: Bool = false) -> Node {
+    guard let upper = top.entries, let lower = base.entries else { return top }
+    var entries: [Node.Entry] = []
+    for entry in lower {
+      guard let replacement = upper.first(where: { $0.key == entry.key }) else {
+        entries.append(entry)
+        continue
+      }
+      if replacement.value.isNull, !keepingNulls { continue }
+      var result = replacement
+      result.value = merged(
+        replacement.value, over: entry.value,
+        keepingNulls: replacement.key == "parameters" || replacement.key == "endpoints")
+      entries.append(result)
+    }
+    for entry in upper where !lower.contains(where: { $0.key == entry.key }) {
+      entries.append(entry)
+    }
+    return Node(.mapping(entries), at: top.place)
+  }
+
+  /// A mapping without one of its keys.
+  static func without(_ key: String, _ node: Node) -> Node {
+    guard let entries = node.entries else { return node }
+    return Node(.mapping(entries.filter { $0.key != key }), at: node.place)
+  }
+}

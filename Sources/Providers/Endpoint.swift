@@ -1,0 +1,94 @@
+/// One HTTP exchange of a grant. The raw values are the keys below `endpoints`.
+public enum Leg: String, Sendable, CaseIterable {
+  /// The authorization endpoint (RFC 6749, 3.1), or the page of RFC 5849, 2.2. The browser goes there.
+  case authorization
+  /// The token endpoint (RFC 6749, 3.2), or the token request of RFC 5849, 2.3.
+  case token
+  /// A refresh (RFC 6749, 6; OAuth Session 1.0).
+  case refresh
+  /// The client credentials grant (RFC 6749, 4.4).
+  case clientCredentials = "client_credentials"
+  /// The device authorization endpoint (RFC 8628, 3.1).
+  case deviceAuthorization = "device_authorization"
+  /// The polling of a device (RFC 8628, 3.4).
+  case deviceToken = "device_token"
+  /// The temporary credentials request (RFC 5849, 2.1), also called request token.
+  case temporaryCredentials = "temporary_credentials"
+  /// "Is this token good?" (RFC 7662, 2.1)
+  case introspection
+  /// Revocation (RFC 7009, 2.1).
+  case revocation
+  /// Who is logged in (OpenID Connect Core 1.0, 5.3, or the provider's own).
+  case identity
+
+  /// The leg whose description this one takes over where it says nothing itself: all of it but `parameters`, because what
+  /// is added to one exchange rarely belongs to another.
+  public var base: Leg? {
+    switch self {
+    case .refresh, .clientCredentials, .deviceToken: .token
+    default: nil
+    }
+  }
+}
+
+/// Where the parameters of a request go.
+public enum ParameterPlacement: String, Sendable, CaseIterable {
+  /// The query of the URL.
+  case query
+  /// A body of `application/x-www-form-urlencoded`.
+  case form
+  /// A body of `application/json`.
+  case json
+}
+
+/// How a client shows who it is (RFC 6749, 2.3; OpenID Connect Core 1.0, 9).
+public enum ClientAuthentication: String, Sendable, CaseIterable {
+  /// HTTP Basic, identifier and secret percent-encoded before (RFC 6749, 2.3.1).
+  case clientSecretBasic = "client_secret_basic"
+  /// `client_id` and `client_secret` among the parameters.
+  case clientSecretPost = "client_secret_post"
+  /// `client_id` alone (a public client).
+  case none
+  /// The access token that the request is about, presented as to the API.
+  case accessToken = "access_token"
+}
+
+/// A header whose value is a template.
+public struct HeaderTemplate: Sendable, Equatable {
+  /// The field's name (RFC 9110, 5.1).
+  public var name: String
+  /// The value. A header whose template has a name without a value is left out.
+  public var value: Template
+}
+
+/// A parameter that a descriptor adds, or drops.
+public struct ParameterRule: Sendable, Equatable {
+  /// The name on the wire.
+  public var name: String
+  /// The value; `nil` drops the parameter.
+  public var value: Template?
+}
+
+/// The description of one leg, the same for all.
+public struct Endpoint: Sendable, Equatable {
+  /// Where it goes.
+  public var url: URLTemplate
+  /// The method (RFC 9110, 9).
+  public var method: String
+  /// Where the parameters go.
+  public var send: ParameterPlacement
+  /// Parameters that go into the query although the others go into a body.
+  public var inQuery: [String]
+  /// Parameters that are added, or dropped.
+  public var parameters: [ParameterRule]
+  /// Standard names, and the names on the wire.
+  public var rename: [String: String]
+  /// How the client shows who it is; `nil` where the descriptor's `client` decides.
+  public var authentication: ClientAuthentication?
+  /// Headers that are added.
+  public var headers: [HeaderTemplate]
+  /// How the answer is read.
+  public var response: ResponseRules
+  /// Which tokens are sent, one request each, by a leg that is about a token (revocation, introspection).
+  public var tokens: [ResponseField]
+}

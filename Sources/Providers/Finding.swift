@@ -1,0 +1,113 @@
+import YAML
+
+/// Something about a descriptor that its author should know, with the place where it stands.
+public struct Finding: Sendable, Equatable {
+  /// Whether the descriptor can be used all the same.
+  public enum Severity: String, Sendable {
+    /// The descriptor is refused.
+    case error
+    /// The descriptor works; this is probably not what was meant.
+    case warning
+  }
+
+  /// What was found.
+  public enum Problem: Sendable, Equatable {
+    /// The text is not YAML that we read.
+    case yaml(YAMLError.Reason)
+    /// A key that means nothing here; the known key that it resembles.
+    case unknownKey(String, suggestion: String?)
+    /// A key that has to be there.
+    case missingKey(String)
+    /// A value of another type; what was expected.
+    case wrongType(expected: String)
+    /// A value outside the ones that are known; the one that it resembles.
+    case unknownValue(String, allowed: [String], suggestion: String?)
+    /// An identifier of a provider, variable or kept field that is not letters, digits, `-`, `_` (and `.`).
+    case malformedName(String)
+    /// A template that cannot be read.
+    case template(TemplateError)
+    /// A template that uses a name that nothing defines here.
+    case unknownTemplateName(String, suggestion: String?)
+    /// An endpoint that is neither `https` nor on loopback.
+    case insecureURL(String)
+    /// A text that is not an absolute URL.
+    case invalidURL(String)
+    /// A host that is not a host name, with a leading `*.` and a port at most.
+    case invalidHost(String)
+    /// A header that is no header, or that the HTTP client owns.
+    case forbiddenHeader(String)
+    /// A parameter that the engine owns: it can be renamed, never set.
+    case ownedParameter(String)
+    /// A duration that is not a number with `s`, `m`, `h` or `d`.
+    case invalidDuration(String)
+    /// A regular expression that cannot be read.
+    case invalidPattern(String)
+    /// A grant whose endpoint is not given.
+    case grantWithoutEndpoint(grant: String, endpoint: String)
+    /// `extends` names a provider that is not there.
+    case unknownBase(String)
+    /// `extends` comes back to itself; the chain.
+    case cyclicExtends([String])
+    /// The identifier is not the file's name.
+    case identifierIsNotFileName(identifier: String, fileName: String)
+    /// The default of a variable does not satisfy the variable's own rule.
+    case invalidDefault(variable: String)
+    /// A variable that nothing uses.
+    case unusedVariable(String)
+  }
+
+  /// How bad it is.
+  public let severity: Severity
+  /// What it is.
+  public let problem: Problem
+  /// Where it stands.
+  public let place: Place
+
+  /// A finding at a place.
+  public init(_ problem: Problem, at place: Place, severity: Severity = .error) {
+    self.problem = problem
+    self.place = place
+    self.severity = severity
+  }
+}
+
+/// A descriptor that cannot be used.
+public enum ProviderError: Error, Sendable, Equatable {
+  /// The file was read, and at least one finding is an error.
+  case invalid([Finding])
+  /// No descriptor with this identifier along the path; the known identifier that it resembles.
+  case unknown(identifier: String, suggestion: String?)
+  /// The text is no identifier of a provider.
+  case malformedIdentifier(String)
+  /// A variable has no value and no default.
+  case missingVariable(Variable)
+  /// A value that does not satisfy its variable's rule.
+  case invalidVariable(Variable, value: String)
+  /// There is no variable with this name; the known one that it resembles.
+  case unknownVariable(String, suggestion: String?)
+}
+
+/// The one of `known` that was probably meant: at most two edits away, or one for short names.
+public func nearMiss(_ name: String, among known: some Sequence<String>) -> String? {
+  let bound = name.count <= 4 ? 1 : 2
+  let wanted = Array(name.lowercased())
+  return known.lazy
+    .map { (distance: distance(wanted, Array($0.lowercased())), name: $0) }
+    .filter { $0.distance <= bound || ($0.name.count > 3 && $0.name.hasPrefix(name) && name.count > 2) }
+    .min { $0.distance < $1.distance }?.name
+}
+
+/// The number of insertions, deletions, replacements and swaps of neighbours between two words.
+private func distance(_ left: [Character], _ right: [Character]) -> Int {
+  var rows = [Array(0...right.count)]
+  for (i, a) in left.enumerated() {
+    var row = [i + 1]
+    for (j, b) in right.enumerated() {
+      var best = min(row[j] + 1, rows[i][j + 1] + 1, rows[i][j] + (a == b ? 0 : 1))
+      if i > 0, j > 0, a == right[j - 1], left[i - 1] == b { best = min(best, rows[i - 1][j - 1] + 1) }
+      row.append(best)
+    }
+    rows.append(row)
+  }
+  return rows[left.count][right.count]
+}

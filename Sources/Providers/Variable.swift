@@ -1,0 +1,62 @@
+/// A value that a descriptor leaves open: a host, a tenant, an institution.
+public struct Variable: Sendable, Equatable {
+  /// What kind of text a value must be.
+  public enum Format: String, Sendable, CaseIterable {
+    /// Any text without line breaks.
+    case text
+    /// A host name, with a port at most.
+    case hostname
+    /// An absolute URL, `https` or on loopback.
+    case url
+    /// A redirect URI: also an application's own scheme, or `urn:ietf:wg:oauth:2.0:oob`.
+    case redirect
+    /// A whole number.
+    case integer
+  }
+
+  /// The name that templates use.
+  public var name: String
+  /// The value where none is given.
+  public var defaultValue: String?
+  /// What kind of text it is.
+  public var format: Format
+  /// A regular expression that the whole value must match.
+  public var pattern: String?
+  /// The only values, where the list is not empty.
+  public var choices: [String]
+  /// What it is, for the person who is asked.
+  public var help: String?
+  /// Whether it may stay empty.
+  public var isOptional: Bool
+
+  /// A value to try templates with; `nil` where any text does.
+  var sample: String? {
+    if let defaultValue, !defaultValue.isEmpty { return defaultValue }
+    return switch format {
+    case .integer: "1"
+    case .url, .redirect: "https://sample.example"
+    case .text, .hostname: choices.first
+    }
+  }
+
+  /// Whether `value` is one that the variable may have.
+  public func accepts(_ value: String) -> Bool {
+    if value.isEmpty { return isOptional }
+    guard value.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else { return false }
+    guard choices.isEmpty || choices.contains(value) else { return false }
+    if let pattern {
+      guard let expression = try? Regex(pattern), (try? expression.wholeMatch(in: value)) != nil else {
+        return false
+      }
+    }
+    switch format {
+    case .text: return true
+    case .hostname: return URLTemplate.isAuthority(value)
+    case .url:
+      return (try? URLTemplate(Template(literal: value)).filled { _ in nil }) != nil
+    case .redirect:
+      return value == "oob" || (try? URLTemplate(Template(literal: value)).anyScheme { _ in nil }) != nil
+    case .integer: return Int64(value) != nil
+    }
+  }
+}

@@ -1,0 +1,174 @@
+import CSQLite
+
+/// A connection to one database file. Not thread-safe.
+///
+/// A connection trusts nothing in the file's schema, and overwrites deleted content with zeros.
+@safe public final class Connection {
+  /// How a file is opened.
+  public enum Access: Sendable {
+    /// An existing file, for reading.
+    case readOnly
+    /// An existing file, for reading and writing.
+    case readWrite
+    /// A new database that lives in memory.
+    case memory
+  }
+
+  let database: OpaquePointer
+
+  /// Opens a file.
+  ///
+  /// SQLite reads nothing yet: a file that is not a database is found out by the first statement.
+  ///
+  /// - Parameters:
+  ///   - path: ignored for `.memory`.
+  ///   - busyTimeout: the milliseconds to wait for other processes.
+  /// - Throws: `.failed` with the condition `.cannotOpen`.
+  public init(path: String, _ access: Access, busyTimeout: Int32) throws(SQLiteError) {
+    let flags =
+      switch access {
+      case .readOnly: SQLITE_OPEN_READONLY
+      case .readWrite: SQLITE_OPEN_READWRITE
+      case .memory: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY
+      }
+    var pointer: OpaquePointer?
+    let status = unsafe sqlite3_open_v2(
+      Self.name(path), &pointer, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+    // sqlite3_open_v2: "Whether or not an error occurs when it is opened, resources associated with the
+    // database connection handle should be released by passing it to sqlite3_close() when it is no longer
+    // required."
+    guard status == SQLITE_OK, let opened = unsafe pointer else {
+      unsafe sqlite3_close_v2(pointer)
+      throw .failed(code: status & 0xff, extended: status, during: .open)
+    }
+    unsafe database = unsafe opened
+    unsafe sqlite3_busy_timeout(opened, busyTimeout)
+    for (option, value) in Self.configuration {
+      unsafe csqlite_configure(opened, option, value)
+    }
+  }
+
+  deinit { unsafe sqlite3_close_v2(database) }
+
+  /// Some builds of SQLite take a name that begins with `file:` for a URI with parameters.
+  private static func name(_ path: String) -> String {
+    path.hasPrefix("/") ? path : "./" + path
+  }
+
+  /// A file that somebody altered cannot make SQLite run functions from its schema.
+  private static let configuration: [(Int32, Int32)] = [
+    (SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+    (SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
+    (SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+    (SQLITE_DBCONFIG_DEFENSIVE, 1),
+  ]
+
+  /// Runs statements that answer nothing.
+  ///
+  /// - Throws: `.failed`.
+  public func execute(_ sql: String) throws(SQLiteError) {
+    let status = unsafe sqlite3_exec(database, sql, nil, nil, nil)
+    guard status == SQLITE_OK else { throw error(status, during: .step) }
+  }
+
+  /// Compiles one statement.
+  ///
+  /// - Throws: `.failed`.
+  public func prepare(_ sql: String) throws(SQLiteError) -> Statement {
+    var pointer: OpaquePointer?
+    let status = unsafe sqlite3_prepare_v2(database, sql, -1, &pointer, nil)
+    guard status == SQLITE_OK, let pointer = unsafe pointer else {
+      throw error(status, during: .prepare)
+    }
+    return unsafe Statement(pointer, self)
+  }
+
+  /// The integer that a statement answers in its only row.
+  ///
+  /// - Throws: `.failed`, `.unexpectedType`.
+  public func integer(_ sql: String) throws(SQLiteError) -> Int64 {
+    let statement = try prepare(sql)
+    guard try statement.step() else { throw .unexpectedType(column: 0) }
+    return try statement.integer(0)
+  }
+
+  /// Whether a transaction is open.
+  public var isInTransaction: Bool { unsafe sqlite3_get_autocommit(database) == 0 }
+
+  /// The number of rows that the last statement changed.
+  public var changes: Int { Int(unsafe sqlite3_changes64(database)) }
+
+  /// The size of the file in bytes, or `nil` for a database in memory.
+  public var fileSize: Int64? {
+    let size = unsafe csqlite_file_size(database)
+    return size < 0 ? nil : size
+  }
+
+  /// The first 100 bytes of the file, read without a lock and without SQL; the missing bytes of a shorter
+  /// file are zero.
+  ///
+  /// - Throws: `.failed`.
+  public func fileHeader() throws(SQLiteError) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: 100)
+    let status = unsafe csqlite_file_read(database, &bytes, Int32(bytes.count))
+    // sqlite3_io_methods: "If xRead() returns SQLITE_IOERR_SHORT_READ it must also fill in the unread
+    // portions of the buffer with zeros."
+    guard status == SQLITE_OK || status == SQLITE_IOERR | (2 << 8) else {
+      throw error(status, during: .open)
+    }
+    return bytes
+  }
+
+  /// The number of the library's version, as the library writes it into each file that it changes.
+  public static var libraryVersion: Int64 { Int64(sqlite3_libversion_number()) }
+
+  /// The bytes of the database file, as the open transaction sees them.
+  ///
+  /// - Throws: `.failed`.
+  public func serialize() throws(SQLiteError) -> [UInt8] {
+    var count: Int64 = 0
+    guard let bytes = unsafe sqlite3_serialize(database, "main", &count, 0) else {
+      throw .failed(code: SQLITE_NOMEM, extended: SQLITE_NOMEM, during: .serialize)
+    }
+    defer { unsafe sqlite3_free(bytes) }
+    return unsafe Array(UnsafeBufferPointer(start: bytes, count: Int(count)))
+  }
+
+  /// Writes over the bytes of a blob where they stand in the file. Nothing else in the file changes but the
+  /// counters of its first page.
+  ///
+  /// - Parameter bytes: as many as the blob has.
+  /// - Throws: `.failed`.
+  public func overwrite(
+    table: String, column: String, row: Int64, with bytes: [UInt8]
+  ) throws(SQLiteError) {
+    var blob: OpaquePointer?
+    var status = unsafe sqlite3_blob_open(database, "main", table, column, row, 1, &blob)
+    // sqlite3_blob_close: "Closing a BLOB handle that is a NULL pointer is a harmless no-op."
+    defer { unsafe sqlite3_blob_close(blob) }
+    guard status == SQLITE_OK else { throw error(status, during: .overwrite) }
+    status = unsafe sqlite3_blob_write(blob, bytes, Int32(clamping: bytes.count), 0)
+    guard status == SQLITE_OK else { throw error(status, during: .overwrite) }
+  }
+
+  func error(_ status: Int32, during operation: SQLiteError.Operation) -> SQLiteError {
+    .failed(code: status & 0xff, extended: status, during: operation)
+  }
+}
+
+extension SQLiteError {
+  static func condition(_ code: Int32, _ extended: Int32) -> Condition {
+    switch code {
+    case SQLITE_BUSY, SQLITE_LOCKED: .busy
+    case SQLITE_FULL: .full
+    case SQLITE_READONLY: extended == SQLITE_READONLY | (3 << 8) ? .needsRecovery : .readOnly
+    case SQLITE_PERM: .readOnly
+    case SQLITE_CANTOPEN: .cannotOpen
+    case SQLITE_CORRUPT: .corrupt
+    case SQLITE_NOTADB: .notADatabase
+    case SQLITE_IOERR: .inputOutput
+    case SQLITE_NOMEM: .outOfMemory
+    default: .other
+    }
+  }
+}

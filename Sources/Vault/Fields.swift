@@ -1,0 +1,60 @@
+/// Numbers and names as bytes: integers with the most significant byte first, names with their length before
+/// them.
+struct FieldWriter {
+  private(set) var bytes: [UInt8] = []
+
+  mutating func append(_ byte: UInt8) { bytes.append(byte) }
+
+  mutating func append(raw more: [UInt8]) { bytes += more }
+
+  mutating func append(_ number: UInt16) {
+    bytes += [UInt8(number >> 8), UInt8(truncatingIfNeeded: number)]
+  }
+
+  mutating func append(_ number: Int64) {
+    for shift in stride(from: 56, through: 0, by: -8) {
+      bytes.append(UInt8(truncatingIfNeeded: number >> shift))
+    }
+  }
+
+  /// A name of at most 65535 bytes: whoever takes names from outside checks that.
+  mutating func append(name: String) {
+    append(UInt16(clamping: name.utf8.count))
+    bytes += name.utf8.prefix(Int(UInt16.max))
+  }
+
+  mutating func append(blob: [UInt8]) {
+    append(Int64(blob.count))
+    bytes += blob
+  }
+}
+
+/// Reads what `FieldWriter` wrote. An answer of `nil` means that there are not enough bytes.
+struct FieldReader {
+  private var rest: ArraySlice<UInt8>
+
+  init(_ bytes: [UInt8]) { rest = bytes[...] }
+
+  var isAtEnd: Bool { rest.isEmpty }
+
+  mutating func byte() -> UInt8? { rest.popFirst() }
+
+  mutating func raw(_ count: Int) -> [UInt8]? {
+    guard rest.count >= count else { return nil }
+    defer { rest = rest.dropFirst(count) }
+    return Array(rest.prefix(count))
+  }
+
+  mutating func number16() -> UInt16? {
+    raw(2).map { UInt16($0[0]) << 8 | UInt16($0[1]) }
+  }
+
+  mutating func number64() -> Int64? {
+    raw(8).map { $0.reduce(0) { $0 << 8 | Int64($1) } }
+  }
+
+  mutating func name() -> String? {
+    guard let count = number16(), let bytes = raw(Int(count)) else { return nil }
+    return String(validating: bytes, as: UTF8.self)
+  }
+}

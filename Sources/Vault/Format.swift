@@ -1,0 +1,71 @@
+/// The figures of the file format. docs/vault-format.md says what they mean.
+enum Format {
+  static let version: Int64 = 1
+  /// `crmv` in ASCII.
+  static let applicationID: UInt32 = 0x6372_6D76
+  static let pageSize = 4096
+  static let identifierByteCount = 16
+  static let tagByteCount = 16
+  static let payloadLimit = 16 << 20
+  /// The largest file, in pages, that each change reads as a whole for its digest: 4 MiB, some ten
+  /// milliseconds.
+  static let digestPageLimit: Int64 = 1024
+
+  /// The statements, character by character as they stand in the file: `verify` compares them.
+  static let schema: [(name: String, sql: String)] = [
+    (
+      "slot",
+      "CREATE TABLE slot(number INTEGER PRIMARY KEY,kind INTEGER NOT NULL,created INTEGER NOT NULL,"
+        + "parameters BLOB NOT NULL,wrapped BLOB NOT NULL)STRICT"
+    ),
+    (
+      "header",
+      "CREATE TABLE header(number INTEGER PRIMARY KEY,digest BLOB NOT NULL,key BLOB NOT NULL,"
+        + "sealed BLOB NOT NULL)STRICT"
+    ),
+    ("bucket", "CREATE TABLE bucket(number INTEGER PRIMARY KEY,sealed BLOB NOT NULL)STRICT"),
+    (
+      "record",
+      "CREATE TABLE record(lookup INTEGER PRIMARY KEY,kind INTEGER NOT NULL,"
+        + "grouping INTEGER NOT NULL,revision INTEGER NOT NULL,sealed BLOB NOT NULL)STRICT"
+    ),
+    ("record_group", "CREATE INDEX record_group ON record(kind,grouping)"),
+  ]
+
+  /// What the associated data of a sealing begins with: a sealed blob of one kind never opens as another.
+  enum Purpose: String {
+    case slot, header, bucket, record
+  }
+
+  static func associatedData(_ purpose: Purpose) -> FieldWriter {
+    var fields = FieldWriter()
+    fields.append(name: "credmgr vault " + purpose.rawValue)
+    fields.append(version)
+    return fields
+  }
+
+  /// Checks the first 100 bytes of the file (sqlite.org/fileformat.html, section 1.3) before SQLite looks at
+  /// them.
+  static func check(fileHeader bytes: [UInt8], path: String) throws(VaultError) {
+    guard bytes.count == 100, bytes.starts(with: "SQLite format 3\0".utf8),
+      number(in: bytes, at: 68) == applicationID
+    else { throw .notAVault(path: path) }
+    let found = Int64(number(in: bytes, at: 60))
+    guard found <= version else {
+      throw .newerFormat(path: path, found: found, supported: version)
+    }
+    guard found == version, constantFields.allSatisfy({ number(in: bytes, at: $0) == $1 }) else {
+      throw .damaged(path: path, .structure)
+    }
+  }
+
+  /// Page size, rollback journal, no reserved space, payload fractions; schema format, cache size, no
+  /// automatic vacuum, UTF-8, no incremental vacuum, reserved.
+  private static let constantFields: [(offset: Int, value: UInt32)] =
+    [(16, 0x1000_0101), (20, 0x0040_2020), (44, 4), (48, 0), (52, 0), (56, 1), (64, 0)]
+    + stride(from: 72, to: 92, by: 4).map { ($0, 0) }
+
+  static func number(in bytes: [UInt8], at offset: Int) -> UInt32 {
+    bytes[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) }
+  }
+}

@@ -1,0 +1,53 @@
+import Cryptography
+
+/// A 256th of the index: which records there are, and which sealing of each is the one in force.
+///
+/// A record belongs to the bucket with the number of the first byte of its lookup, so that a change reads and
+/// writes a 256th of the index only.
+struct IndexBucket {
+  struct Entry: Equatable {
+    var revision: Int64
+    var tag: [UInt8]
+  }
+
+  let number: UInt8
+  var entries: [RecordIdentifier: Entry] = [:]
+
+  /// The number of the bucket that a record belongs to.
+  static func number(_ lookup: Int64) -> UInt8 { UInt8(truncatingIfNeeded: lookup >> 56) }
+
+  init(number: UInt8) { self.number = number }
+
+  /// `nil` if the bytes are not what was sealed.
+  init?(number: UInt8, opening sealed: [UInt8], key: SealingKey) {
+    self.number = number
+    guard let plaintext = key.opened(sealed, associatedData) else { return nil }
+    var fields = FieldReader(plaintext.revealBytes())
+    while !fields.isAtEnd {
+      guard let kind = fields.byte().flatMap(RecordKind.init), let revision = fields.number64(),
+        let tag = fields.raw(Format.tagByteCount), let provider = fields.name(),
+        let account = fields.name()
+      else { return nil }
+      let identifier = RecordIdentifier(kind: kind, provider: provider, account: account)
+      entries[identifier] = Entry(revision: revision, tag: tag)
+    }
+  }
+
+  func sealed(key: SealingKey, random: some RandomSource) throws(CryptographyError) -> [UInt8] {
+    var fields = FieldWriter()
+    for (identifier, entry) in entries {
+      fields.append(identifier.kind.rawValue)
+      fields.append(entry.revision)
+      fields.append(raw: entry.tag)
+      fields.append(name: identifier.provider)
+      fields.append(name: identifier.account)
+    }
+    return try key.sealed(Secret(bytes: fields.bytes), associatedData, random: random)
+  }
+
+  private var associatedData: FieldWriter {
+    var fields = Format.associatedData(.bucket)
+    fields.append(number)
+    return fields
+  }
+}

@@ -1,0 +1,77 @@
+import Cryptography
+
+/// What a record is about. The number is part of the file format.
+public enum RecordKind: UInt8, Sendable, CaseIterable {
+  /// The tokens of an account.
+  case credential = 1
+  /// How this program is known to a provider: the client's name and secret, the values of variables.
+  case registration = 2
+  /// Which account of a provider is the default.
+  case selection = 3
+  /// A user name and a password that a git host takes.
+  case login = 4
+  /// What happened: a line of the log.
+  case event = 5
+  /// What was in flight.
+  case pending = 6
+}
+
+/// The name of a record: at most one record has it.
+public struct RecordIdentifier: Hashable, Sendable {
+  /// What the record is about.
+  public var kind: RecordKind
+  /// The provider's identifier, or the host for a login.
+  public var provider: String
+  /// The account's name; empty for what belongs to the provider as a whole.
+  public var account: String
+
+  /// The identifier with these parts; each name can have up to 65535 bytes.
+  public init(kind: RecordKind, provider: String, account: String) {
+    self.kind = kind
+    self.provider = provider
+    self.account = account
+  }
+}
+
+/// A record as it stands in the vault.
+public struct Record: Sendable {
+  /// Its name.
+  public let identifier: RecordIdentifier
+  /// What was stored; the vault does not look into it.
+  public let payload: Secret
+  /// Greater with each change, and never used again for the same name, also not after a removal.
+  public let revision: Int64
+}
+
+/// What must hold for a change to be made.
+public enum Precondition: Sendable, Equatable {
+  /// Nothing.
+  case any
+  /// There is no such record.
+  case absent
+  /// The record has this revision.
+  case revision(Int64)
+}
+
+/// A change of one record.
+public enum Change: Sendable {
+  /// Stores a payload, in place of what is there.
+  case store(Secret, as: RecordIdentifier, if: Precondition = .any)
+  /// Removes a record; does nothing if there is none and none is demanded.
+  case remove(RecordIdentifier, if: Precondition = .any)
+
+  /// The record that is changed.
+  public var identifier: RecordIdentifier {
+    switch self {
+    case .store(_, as: let identifier, if: _): identifier
+    case .remove(let identifier, if: _): identifier
+    }
+  }
+
+  var precondition: Precondition {
+    switch self {
+    case .store(_, as: _, if: let precondition): precondition
+    case .remove(_, if: let precondition): precondition
+    }
+  }
+}

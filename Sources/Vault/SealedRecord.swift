@@ -1,0 +1,68 @@
+import Cryptography
+
+/// A row of the table `record`.
+struct SealedRecord {
+  var lookup: Int64
+  var kind: Int64
+  var grouping: Int64
+  var revision: Int64
+  var sealed: [UInt8]
+
+  /// Tells two sealings apart, also such of the same record and revision.
+  var tag: [UInt8] { Array(sealed.suffix(Format.tagByteCount)) }
+
+  init(lookup: Int64, kind: Int64, grouping: Int64, revision: Int64, sealed: [UInt8]) {
+    self.lookup = lookup
+    self.kind = kind
+    self.grouping = grouping
+    self.revision = revision
+    self.sealed = sealed
+  }
+
+  init(
+    _ record: Record, keys: VaultKeys, random: some RandomSource
+  ) throws(CryptographyError) {
+    let identifier = record.identifier
+    lookup = keys.lookup(identifier)
+    kind = Int64(identifier.kind.rawValue)
+    grouping = keys.grouping(identifier.kind, provider: identifier.provider)
+    revision = record.revision
+    sealed = []
+    var names = FieldWriter()
+    names.append(name: identifier.provider)
+    names.append(name: identifier.account)
+    sealed = try keys.records.sealed(
+      Secret(names.bytes, record.payload), associatedData, random: random)
+  }
+
+  /// `nil` if any column is another than at the sealing.
+  func opened(_ keys: VaultKeys) -> Record? {
+    guard let kind = UInt8(exactly: kind).flatMap(RecordKind.init),
+      let plaintext = keys.records.opened(sealed, associatedData)
+    else { return nil }
+    var start = 0
+    guard let provider = Self.name(in: plaintext, &start), let account = Self.name(in: plaintext, &start)
+    else { return nil }
+    return Record(
+      identifier: RecordIdentifier(kind: kind, provider: provider, account: account),
+      payload: plaintext[start..<plaintext.count], revision: revision)
+  }
+
+  private var associatedData: FieldWriter {
+    var fields = Format.associatedData(.record)
+    fields.append(lookup)
+    fields.append(kind)
+    fields.append(grouping)
+    fields.append(revision)
+    return fields
+  }
+
+  private static func name(in plaintext: Secret, _ start: inout Int) -> String? {
+    let length = plaintext[start..<start + 2].revealBytes()
+    guard length.count == 2 else { return nil }
+    let end = start + 2 + (Int(length[0]) << 8 | Int(length[1]))
+    guard end <= plaintext.count else { return nil }
+    defer { start = end }
+    return plaintext[start + 2..<end].reveal()
+  }
+}

@@ -1,0 +1,98 @@
+import Cryptography
+import POSIX
+import SQLite
+
+extension Vault {
+  /// Makes what is absent, the key file before the vault: whatever dies on the way leaves a key without a
+  /// vault, which the next one takes, and never a vault without its key.
+  static func create(
+    _ location: VaultLocation, random: some RandomSource, now: Int64
+  ) throws(VaultError) {
+    try converting { () throws(POSIXError) in
+      try PrivateFile.createDirectory(location.directory)
+    }
+    let keyFile = try obtainKeyFile(location, random: random)
+    let image = try image(keyFile, location, random: random, now: now)
+    do throws(POSIXError) {
+      try PrivateFile.create(location.file, image)
+    } catch .exists {
+      // Another process was faster: its vault opens with the same key file.
+    } catch {
+      throw .file(error)
+    }
+  }
+
+  private static func obtainKeyFile(
+    _ location: VaultLocation, random: some RandomSource
+  ) throws(VaultError) -> KeyFile {
+    do throws(VaultError) {
+      return try KeyFile(path: location.keyFile)
+    } catch .file(.notFound) {
+      let new = try converting { () throws(CryptographyError) in try KeyFile(random: random) }
+      do throws(POSIXError) {
+        try PrivateFile.create(location.keyFile, new.content)
+        return new
+      } catch .exists {
+        return try KeyFile(path: location.keyFile)
+      } catch {
+        throw .file(error)
+      }
+    }
+  }
+
+  /// The bytes of a vault without records: made in memory, so that the file comes into being at once and
+  /// whole.
+  private static func image(
+    _ keyFile: KeyFile, _ location: VaultLocation, random: some RandomSource, now: Int64
+  ) throws(VaultError) -> [UInt8] {
+    var slot = KeySlot(
+      number: 1, kind: SlotKind.keyFile.rawValue, created: now, parameters: keyFile.identifier)
+    let placeholder = random.bytes(FileDigest.byteCount)
+    let keys: VaultKeys
+    let header: [UInt8]
+    do throws(CryptographyError) {
+      keys = try VaultKeys(random: random)
+      try slot.wrap(keys, with: keyFile.key, random: random)
+      header = try VaultHeader(slots: keys.digest([slot])).sealed(key: try keys.index(), random: random)
+    } catch {
+      throw VaultError(error)
+    }
+    let connection = try converting(location) { () throws(SQLiteError) in
+      let connection = try Connection(path: "", .memory, busyTimeout: 0)
+      try connection.execute(
+        """
+        PRAGMA page_size=\(Format.pageSize);PRAGMA auto_vacuum=NONE;PRAGMA encoding='UTF-8';
+        PRAGMA application_id=\(Format.applicationID);PRAGMA user_version=\(Format.version);BEGIN
+        """)
+      for (_, sql) in Format.schema { try connection.execute(sql) }
+      try connection.insert(slot)
+      try connection.replaceHeader(digest: placeholder, key: keys.identifier, sealed: header)
+      try connection.execute("COMMIT")
+      return connection
+    }
+    try FileDigest.write(placeholder: placeholder, connection, keys, location)
+    return try converting(location) { () throws(SQLiteError) in try connection.serialize() }
+  }
+}
+
+extension Connection {
+  func insert(_ slot: KeySlot) throws(SQLiteError) {
+    let statement = try prepare(
+      "INSERT INTO slot(number,kind,created,parameters,wrapped)VALUES(?1,?2,?3,?4,?5)")
+    try statement.bind(slot.number, at: 1)
+    try statement.bind(slot.kind, at: 2)
+    try statement.bind(slot.created, at: 3)
+    try statement.bind(slot.parameters, at: 4)
+    try statement.bind(slot.wrapped, at: 5)
+    try statement.run()
+  }
+
+  func replaceHeader(digest: [UInt8], key: [UInt8], sealed: [UInt8]) throws(SQLiteError) {
+    let statement = try prepare(
+      "INSERT OR REPLACE INTO header(number,digest,key,sealed)VALUES(0,?1,?2,?3)")
+    try statement.bind(digest, at: 1)
+    try statement.bind(key, at: 2)
+    try statement.bind(sealed, at: 3)
+    try statement.run()
+  }
+}

@@ -1,0 +1,60 @@
+import Cryptography
+import POSIX
+import SQLite
+
+extension VaultError {
+  init(_ error: CryptographyError) {
+    // Lengths and costs are this module's own: what is left is memory.
+    self = .outOfMemory
+  }
+
+  init(_ error: SQLiteError, _ location: VaultLocation, _ connection: Connection?) {
+    let path = location.file
+    self =
+      switch error.condition {
+      case .busy: .busy(path: path)
+      case .full: .full(path: path)
+      case .readOnly, .needsRecovery, .cannotOpen: .readOnly(path: path)
+      case .notADatabase: .notAVault(path: path)
+      case .corrupt where connection.map(Self.isTruncated) ?? false: .truncated(path: path)
+      case .corrupt: .damaged(path: path, .structure)
+      case .inputOutput: .inputOutput(path: path, code: error.extendedCode)
+      case .outOfMemory: .outOfMemory
+      case .other: .damaged(path: path, .schema)
+      }
+  }
+
+  /// Whether the file is shorter than its first page says.
+  private static func isTruncated(_ connection: Connection) -> Bool {
+    guard let size = connection.fileSize, let header = try? connection.fileHeader() else { return false }
+    return size < Int64(Format.number(in: header, at: 28)) * Int64(Format.pageSize)
+  }
+}
+
+/// Runs a body and makes this module's error out of the other module's.
+func converting<Result>(
+  _ location: VaultLocation, _ connection: Connection? = nil,
+  _ body: () throws(SQLiteError) -> Result
+) throws(VaultError) -> Result {
+  do throws(SQLiteError) {
+    return try body()
+  } catch {
+    throw VaultError(error, location, connection)
+  }
+}
+
+func converting<Result>(_ body: () throws(CryptographyError) -> Result) throws(VaultError) -> Result {
+  do throws(CryptographyError) {
+    return try body()
+  } catch {
+    throw VaultError(error)
+  }
+}
+
+func converting<Result>(_ body: () throws(POSIXError) -> Result) throws(VaultError) -> Result {
+  do throws(POSIXError) {
+    return try body()
+  } catch {
+    throw .file(error)
+  }
+}

@@ -1,0 +1,52 @@
+import Cryptography
+
+/// What binds the parts of a vault together: the sealed content of the table `header`.
+struct VaultHeader: Equatable {
+  /// The number of changes since the vault was made; the revision of what the last change stored.
+  var generation: Int64 = 0
+  /// The version of SQLite that wrote last, as it stands in the file's first 100 bytes; 0 if none wrote since
+  /// the making.
+  var libraryVersion: Int64 = 0
+  /// Whether the digest over the file holds; it does not for a file that is too large to be read at each
+  /// change.
+  var isDigested = true
+  /// Of all slots: none can be added, removed or brought back without the vault key.
+  var slots: [UInt8]
+  /// The tag of each bucket that has records.
+  var buckets: [UInt8: [UInt8]] = [:]
+
+  init(slots: [UInt8]) {
+    self.slots = slots
+  }
+
+  /// `nil` if the bytes are not what was sealed.
+  init?(opening sealed: [UInt8], key: SealingKey) {
+    guard let plaintext = key.opened(sealed, Format.associatedData(.header)) else { return nil }
+    var fields = FieldReader(plaintext.revealBytes())
+    guard let generation = fields.number64(), let libraryVersion = fields.number64(),
+      let isDigested = fields.byte(), let slots = fields.raw(Format.identifierByteCount)
+    else { return nil }
+    self.generation = generation
+    self.libraryVersion = libraryVersion
+    self.isDigested = isDigested != 0
+    self.slots = slots
+    while !fields.isAtEnd {
+      guard let number = fields.byte(), let tag = fields.raw(Format.tagByteCount) else { return nil }
+      buckets[number] = tag
+    }
+  }
+
+  func sealed(key: SealingKey, random: some RandomSource) throws(CryptographyError) -> [UInt8] {
+    var fields = FieldWriter()
+    fields.append(generation)
+    fields.append(libraryVersion)
+    fields.append(isDigested ? 1 : 0 as UInt8)
+    fields.append(raw: slots)
+    for (number, tag) in buckets {
+      fields.append(number)
+      fields.append(raw: tag)
+    }
+    return try key.sealed(
+      Secret(bytes: fields.bytes), Format.associatedData(.header), random: random)
+  }
+}

@@ -1,0 +1,107 @@
+import Cryptography
+
+/// What a slot wraps, and the keys that come of it.
+struct VaultKeys: Sendable {
+  /// 64 bytes: the vault key, and after it the lock key.
+  ///
+  /// `rotate` replaces the first and keeps the second: two processes that know an account by different vault
+  /// keys must still meet at the same lock.
+  let secret: Secret
+  private let vault: SealingKey
+  private let locks: SealingKey
+  private let names: SealingKey
+  let records: SealingKey
+
+  static let byteCount = 64
+
+  init(_ secret: Secret) throws(CryptographyError) {
+    self.secret = secret
+    vault = try SealingKey(secret[0..<32])
+    locks = try SealingKey(secret[32..<64])
+    records = try vault.subkey(context: "credmgr", id: 1)
+    names = try vault.subkey(context: "credmgr", id: 2)
+  }
+
+  init(random: some RandomSource) throws(CryptographyError) {
+    try self.init(Secret(bytes: random.bytes(Self.byteCount)))
+  }
+
+  /// The key of the header and of the index, which reading a record does not need.
+  func index() throws(CryptographyError) -> SealingKey {
+    try vault.subkey(context: "credmgr", id: 3)
+  }
+
+  /// The key of the digest over the whole file.
+  func image() throws(CryptographyError) -> SealingKey {
+    try vault.subkey(context: "credmgr", id: 4)
+  }
+
+  /// Says which vault key it is, and nothing about its bytes.
+  var identifier: [UInt8] { hash(0) { _ in } }
+
+  /// Where the record is found.
+  func lookup(_ identifier: RecordIdentifier) -> Int64 {
+    number(1) {
+      $0.append(identifier.kind.rawValue)
+      $0.append(name: identifier.provider)
+      $0.append(name: identifier.account)
+    }
+  }
+
+  /// What the records of one kind and provider have in common.
+  func grouping(_ kind: RecordKind, provider: String) -> Int64 {
+    number(2) {
+      $0.append(kind.rawValue)
+      $0.append(name: provider)
+    }
+  }
+
+  /// Of the slots, in the order of their numbers.
+  func digest(_ slots: [KeySlot]) -> [UInt8] {
+    hash(3) {
+      for slot in slots {
+        $0.append(slot.number)
+        $0.append(slot.kind)
+        $0.append(slot.created)
+        $0.append(blob: slot.parameters)
+        $0.append(blob: slot.wrapped)
+      }
+    }
+  }
+
+  /// A name that says nothing about the account, for the file that is locked while it is refreshed.
+  func lockName(provider: String, account: String) -> String {
+    var fields = FieldWriter()
+    fields.append(name: provider)
+    fields.append(name: account)
+    return Hexadecimal.encode(Array(locks.keyedHash(fields.bytes).prefix(Format.identifierByteCount)))
+  }
+
+  private func number(_ purpose: UInt8, _ fill: (inout FieldWriter) -> Void) -> Int64 {
+    hash(purpose, fill).prefix(8).reduce(0) { $0 << 8 | Int64($1) }
+  }
+
+  private func hash(_ purpose: UInt8, _ fill: (inout FieldWriter) -> Void) -> [UInt8] {
+    var fields = FieldWriter()
+    fields.append(purpose)
+    fill(&fields)
+    return Array(names.keyedHash(fields.bytes).prefix(Format.identifierByteCount))
+  }
+}
+
+extension SealingKey {
+  /// A new nonce, and after it the sealed plaintext, whose last 16 bytes are the tag.
+  func sealed(
+    _ plaintext: Secret, _ associatedData: FieldWriter, random: some RandomSource
+  ) throws(CryptographyError) -> [UInt8] {
+    let nonce = random.bytes(Self.nonceByteCount)
+    return try nonce + seal(plaintext, associatedData: associatedData.bytes, nonce: nonce)
+  }
+
+  /// `nil` if the bytes are not what was sealed.
+  func opened(_ sealed: [UInt8], _ associatedData: FieldWriter) -> Secret? {
+    try? open(
+      Array(sealed.dropFirst(Self.nonceByteCount)), associatedData: associatedData.bytes,
+      nonce: Array(sealed.prefix(Self.nonceByteCount)))
+  }
+}

@@ -1,0 +1,24 @@
+/// Where a vault lies.
+public struct VaultLocation: Sendable, Equatable {
+  /// The directory, of mode 0700.
+  public let directory: String
+  /// The vault, of mode 0600.
+  public let file: String
+  /// The key file, of mode 0600.
+  public let keyFile: String
+
+  /// The vault in a directory.
+  public init(directory: String) {
+    self.directory = directory
+    file = directory + "/vault.db"
+    keyFile = directory + "/vault.key"
+  }
+}
+
+/// What is done with a vault.
+public enum VaultAccess: Sendable {
+  /// Reading. An absent vault is an error.
+  case readOnly
+  /// Reading and writing. Directory, key file and vault are made when they are absent.
+  case readWrite
+}

@@ -1,0 +1,60 @@
+import Cryptography
+import SQLite
+
+extension Vault {
+  /// The record of this name; `nil` if there is none.
+  ///
+  /// - Throws: `.damagedRecord` if it was altered; `.busy`, `.damaged`, `.truncated`, `.inputOutput` as
+  ///   `open` does.
+  public func record(_ identifier: RecordIdentifier) throws(VaultError) -> Record? {
+    try transaction(.deferred) { keys throws(VaultError) in
+      guard let row = try self.row(keys.lookup(identifier)) else { return nil }
+      guard let record = row.opened(keys), record.identifier == identifier
+      else { throw .damagedRecord(identifier) }
+      return record
+    }
+  }
+
+  /// The records of a kind, of one provider or of all, in the order of their names.
+  ///
+  /// A damaged record is left out, and `verify` names it.
+  ///
+  /// - Throws: `.busy`, `.damaged`, `.truncated`, `.inputOutput` as `open` does.
+  public func records(_ kind: RecordKind, provider: String?) throws(VaultError) -> [Record] {
+    let records = try transaction(.deferred) { keys throws(VaultError) in
+      let grouping = provider.map { keys.grouping(kind, provider: $0) }
+      return try self.query { connection throws(SQLiteError) -> [SealedRecord] in
+        let statement = try connection.prepare(
+          SealedRecord.selection + " WHERE kind=?1" + (grouping == nil ? "" : " AND grouping=?2"))
+        try statement.bind(Int64(kind.rawValue), at: 1)
+        if let grouping { try statement.bind(grouping, at: 2) }
+        var rows: [SealedRecord] = []
+        while try statement.step() { rows.append(try SealedRecord(statement)) }
+        return rows
+      }
+      .compactMap { $0.opened(keys) }
+      .filter { provider == nil || $0.identifier.provider == provider }
+    }
+    return records.sorted {
+      ($0.identifier.provider, $0.identifier.account) < ($1.identifier.provider, $1.identifier.account)
+    }
+  }
+
+  func row(_ lookup: Int64) throws(VaultError) -> SealedRecord? {
+    try query { connection throws(SQLiteError) in
+      let statement = try connection.prepare(SealedRecord.selection + " WHERE lookup=?1")
+      try statement.bind(lookup, at: 1)
+      return try statement.step() ? try SealedRecord(statement) : nil
+    }
+  }
+}
+
+extension SealedRecord {
+  static let selection = "SELECT lookup,kind,grouping,revision,sealed FROM record"
+
+  init(_ statement: borrowing Statement) throws(SQLiteError) {
+    self.init(
+      lookup: try statement.integer(0), kind: try statement.integer(1), grouping: try statement.integer(2),
+      revision: try statement.integer(3), sealed: try statement.bytes(4))
+  }
+}

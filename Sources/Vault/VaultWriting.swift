@@ -1,0 +1,250 @@
+import Cryptography
+import SQLite
+
+extension Vault {
+  /// Stores a payload under a name.
+  ///
+  /// - Returns: the record's revision.
+  /// - Throws: as `apply` does.
+  @discardableResult
+  public func store(
+    _ payload: Secret, as identifier: RecordIdentifier, if precondition: Precondition = .any
+  ) throws(VaultError) -> Int64 {
+    try apply([.store(payload, as: identifier, if: precondition)])
+  }
+
+  /// Removes a record.
+  ///
+  /// - Returns: whether there was one.
+  /// - Throws: as `apply` does.
+  @discardableResult
+  public func remove(
+    _ identifier: RecordIdentifier, if precondition: Precondition = .any
+  ) throws(VaultError) -> Bool {
+    try change { change throws(VaultError) in
+      try change.remove(identifier, if: precondition)
+    }
+  }
+
+  /// Makes all of the changes or none, in their order. They are on the disk when the call returns.
+  ///
+  /// - Returns: the revision of all that was stored.
+  /// - Throws: `.conflict` for the first precondition that does not hold; `.tooLarge`; `.full`, `.readOnly`,
+  ///   `.busy`,   `.inputOutput`, `.damaged`. Nothing is changed then.
+  @discardableResult
+  public func apply(_ changes: [Change]) throws(VaultError) -> Int64 {
+    try change { change throws(VaultError) in
+      for item in changes {
+        switch item {
+        case .store(let payload, as: let identifier, if: let precondition):
+          try change.store(payload, as: identifier, if: precondition)
+        case .remove(let identifier, if: let precondition):
+          try change.remove(identifier, if: precondition)
+        }
+      }
+      return change.revision
+    }
+  }
+
+  /// Checks that records could be stored under these names: the file can be written, and all that a change
+  /// reads is what was written. A provider is asked for a new token after this only: one that cannot be kept
+  /// is lost.
+  ///
+  /// - Throws: as `apply` does.
+  public func check(_ identifiers: [RecordIdentifier]) throws(VaultError) {
+    try requireWritable()
+    try transaction(.immediate) { keys throws(VaultError) in
+      var change = try VaultChange(self, keys)
+      for identifier in identifiers { _ = try change.entry(identifier) }
+    }
+  }
+
+  private func change<Result>(
+    _ body: (inout VaultChange) throws(VaultError) -> Result
+  ) throws(VaultError) -> Result {
+    try requireWritable()
+    return try transaction(.immediate) { keys throws(VaultError) in
+      var change = try VaultChange(self, keys)
+      let result = try body(&change)
+      try change.finish()
+      return result
+    }
+  }
+
+  private func requireWritable() throws(VaultError) {
+    guard access == .readWrite else { throw .readOnly(path: location.file) }
+  }
+}
+
+/// A change in the making: the header, and those parts of the index that it touches.
+private struct VaultChange {
+  private let vault: Vault
+  private let keys: VaultKeys
+  private let key: SealingKey
+  private var header: VaultHeader
+  private var buckets: [UInt8: IndexBucket] = [:]
+
+  /// The revision of all that the change stores.
+  var revision: Int64 { header.generation }
+
+  init(_ vault: Vault, _ keys: VaultKeys) throws(VaultError) {
+    self.vault = vault
+    self.keys = keys
+    key = try converting { () throws(CryptographyError) in try keys.index() }
+    guard let row = try vault.headerRow(), row.key == keys.identifier,
+      let header = VaultHeader(opening: row.sealed, key: key)
+    else { throw .damaged(path: vault.location.file, .header) }
+    guard header.slots == keys.digest(try Vault.slots(vault.connection, vault.location)) else {
+      throw .damaged(path: vault.location.file, .slots)
+    }
+    self.header = header
+    self.header.generation += 1
+  }
+
+  mutating func store(
+    _ payload: Secret, as identifier: RecordIdentifier, if precondition: Precondition
+  ) throws(VaultError) {
+    guard payload.count <= Format.payloadLimit, identifier.provider.utf8.count <= Int(UInt16.max),
+      identifier.account.utf8.count <= Int(UInt16.max)
+    else { throw .tooLarge(identifier) }
+    try check(identifier, precondition)
+    let (keys, random) = (keys, vault.random)
+    let record = Record(identifier: identifier, payload: payload, revision: revision)
+    let row = try converting { () throws(CryptographyError) in
+      try SealedRecord(record, keys: keys, random: random)
+    }
+    try vault.query { connection throws(SQLiteError) in
+      let statement = try connection.prepare(
+        "INSERT OR REPLACE INTO record(lookup,kind,grouping,revision,sealed)VALUES(?1,?2,?3,?4,?5)")
+      try statement.bind(row.lookup, at: 1)
+      try statement.bind(row.kind, at: 2)
+      try statement.bind(row.grouping, at: 3)
+      try statement.bind(row.revision, at: 4)
+      try statement.bind(row.sealed, at: 5)
+      try statement.run()
+    }
+    let entries = try bucket(of: identifier).entries
+    // Two names with the same 64 bits: 10 000 records meet that once in 10^11 vaults.
+    if let other = entries.first(where: { $0.key != identifier && keys.lookup($0.key) == row.lookup }) {
+      throw .conflict(other.key, actual: other.value.revision)
+    }
+    try setEntry(identifier, .init(revision: row.revision, tag: row.tag))
+  }
+
+  @discardableResult
+  mutating func remove(
+    _ identifier: RecordIdentifier, if precondition: Precondition
+  ) throws(VaultError) -> Bool {
+    try check(identifier, precondition)
+    let lookup = keys.lookup(identifier)
+    let removed = try vault.query { connection throws(SQLiteError) in
+      let statement = try connection.prepare("DELETE FROM record WHERE lookup=?1")
+      try statement.bind(lookup, at: 1)
+      try statement.run()
+      return connection.changes
+    }
+    let entry = try entry(identifier)
+    if entry != nil { try setEntry(identifier, nil) }
+    return removed > 0 || entry != nil
+  }
+
+  /// The row counts, because it is what the caller has read: where somebody altered row or index, the record
+  /// can still be stored anew.
+  private func check(
+    _ identifier: RecordIdentifier, _ precondition: Precondition
+  ) throws(VaultError) {
+    guard precondition != .any else { return }
+    let actual = try vault.row(keys.lookup(identifier))?.revision
+    switch precondition {
+    case .any: return
+    case .absent: guard actual == nil else { throw .conflict(identifier, actual: actual) }
+    case .revision(let expected):
+      guard actual == expected else { throw .conflict(identifier, actual: actual) }
+    }
+  }
+
+  mutating func entry(_ identifier: RecordIdentifier) throws(VaultError) -> IndexBucket.Entry? {
+    try bucket(of: identifier).entries[identifier]
+  }
+
+  private mutating func setEntry(
+    _ identifier: RecordIdentifier, _ entry: IndexBucket.Entry?
+  ) throws(VaultError) {
+    var bucket = try bucket(of: identifier)
+    bucket.entries[identifier] = entry
+    buckets[bucket.number] = bucket
+  }
+
+  private mutating func bucket(of identifier: RecordIdentifier) throws(VaultError) -> IndexBucket {
+    let number = IndexBucket.number(keys.lookup(identifier))
+    if let bucket = buckets[number] { return bucket }
+    let sealed = try vault.bucketRow(number)
+    let bucket: IndexBucket
+    if let tag = header.buckets[number] {
+      guard let sealed, sealed.suffix(Format.tagByteCount).elementsEqual(tag),
+        let opened = IndexBucket(number: number, opening: sealed, key: key)
+      else { throw .damaged(path: vault.location.file, .index(number)) }
+      bucket = opened
+    } else {
+      guard sealed == nil else { throw .damaged(path: vault.location.file, .index(number)) }
+      bucket = IndexBucket(number: number)
+    }
+    buckets[number] = bucket
+    return bucket
+  }
+
+  /// Writes the touched parts of the index, and the header.
+  mutating func finish() throws(VaultError) {
+    let (key, random) = (key, vault.random)
+    for (number, bucket) in buckets {
+      guard !bucket.entries.isEmpty else {
+        header.buckets[number] = nil
+        try vault.query { connection throws(SQLiteError) in
+          try connection.execute("DELETE FROM bucket WHERE number=\(number)")
+        }
+        continue
+      }
+      let sealed = try converting { () throws(CryptographyError) in
+        try bucket.sealed(key: key, random: random)
+      }
+      header.buckets[number] = Array(sealed.suffix(Format.tagByteCount))
+      try vault.query { connection throws(SQLiteError) in
+        let statement = try connection.prepare(
+          "INSERT OR REPLACE INTO bucket(number,sealed)VALUES(?1,?2)")
+        try statement.bind(Int64(number), at: 1)
+        try statement.bind(sealed, at: 2)
+        try statement.run()
+      }
+    }
+    header.libraryVersion = Connection.libraryVersion
+    header.isDigested = try FileDigest.isWanted(vault.connection, vault.location)
+    let (keys, header) = (keys, header)
+    let sealed = try converting { () throws(CryptographyError) in
+      try header.sealed(key: key, random: random)
+    }
+    let placeholder = random.bytes(FileDigest.byteCount)
+    try vault.query { connection throws(SQLiteError) in
+      try connection.replaceHeader(digest: placeholder, key: keys.identifier, sealed: sealed)
+    }
+    if header.isDigested {
+      try FileDigest.write(placeholder: placeholder, vault.connection, keys, vault.location)
+    }
+  }
+}
+
+extension Vault {
+  func headerRow() throws(VaultError) -> (key: [UInt8], sealed: [UInt8])? {
+    try query { connection throws(SQLiteError) in
+      let statement = try connection.prepare("SELECT key,sealed FROM header")
+      return try statement.step() ? (try statement.bytes(0), try statement.bytes(1)) : nil
+    }
+  }
+
+  func bucketRow(_ number: UInt8) throws(VaultError) -> [UInt8]? {
+    try query { connection throws(SQLiteError) in
+      let statement = try connection.prepare("SELECT sealed FROM bucket WHERE number=?1")
+      try statement.bind(Int64(number), at: 1)
+      return try statement.step() ? try statement.bytes(0) : nil
+    }
+  }
+}

@@ -1,0 +1,233 @@
+import CYAML
+
+/// The bounds of what is read. A descriptor is a file that strangers send each other; what is larger is no descriptor.
+public struct Limits: Sendable {
+  /// Bytes of text.
+  public var bytes = 256 * 1024
+  /// Collections within collections.
+  public var depth = 32
+  /// Nodes, where what an alias stands for counts each time: a bound on "billion laughs".
+  public var nodes = 20_000
+
+  /// The bounds for descriptors.
+  public init() {}
+}
+
+extension Node {
+  /// Reads the one document of a text.
+  ///
+  /// - Throws: `YAMLError` at the first place where the text is not YAML, and at every bound of `limits`. A key that
+  ///   stands twice does not end the reading: `duplicates` receives it, and the first value counts.
+  public static func parse(
+    bytes: [UInt8], name: String, limits: Limits = Limits(), duplicates: inout [YAMLError]
+  ) throws(YAMLError) -> Node {
+    let text = String(validating: bytes, as: UTF8.self)
+    let source = Source(name: name, text: text ?? "")
+    let start = Place(source: source, line: 1, column: 1)
+    guard bytes.count <= limits.bytes else {
+      throw YAMLError(.tooLarge(bytes: limits.bytes), at: start)
+    }
+    guard text != nil else { throw YAMLError(.notUTF8, at: start) }
+    var found: [YAMLError] = []
+    // libyaml keeps the pointer that `yaml_parser_set_input_string` is given, so the whole use lies inside.
+    let node = try unsafe bytes.withUnsafeBufferPointer { buffer throws(YAMLError) -> Node in
+      var builder = unsafe TreeBuilder(
+        events: EventStream(reading: buffer), source: source, limits: limits)
+      let node = try builder.document()
+      found = builder.duplicates
+      return node
+    }
+    duplicates += found
+    return node
+  }
+
+  /// Reads the one document of a text, where a key that stands twice is an error as any other.
+  ///
+  /// - Throws: `YAMLError` at the first fault.
+  public static func parse(
+    bytes: [UInt8], name: String, limits: Limits = Limits()
+  ) throws(YAMLError) -> Node {
+    var duplicates: [YAMLError] = []
+    let node = try parse(bytes: bytes, name: name, limits: limits, duplicates: &duplicates)
+    if let first = duplicates.first { throw first }
+    return node
+  }
+}
+
+/// One event of libyaml's parser, copied out of its memory.
+private enum Event {
+  case streamStart, streamEnd, documentStart, documentEnd
+  case alias(String)
+  case scalar(String, plain: Bool, anchor: String?)
+  case sequenceStart(anchor: String?), sequenceEnd
+  case mappingStart(anchor: String?), mappingEnd
+}
+
+/// The owner of a libyaml parser. The C structure points into itself, so it lives at an allocated address.
+@safe private struct EventStream: ~Copyable {
+  struct Failure: Error {
+    let problem: String
+    let line: Int
+    let column: Int
+  }
+
+  private let parser: UnsafeMutablePointer<yaml_parser_t>
+
+  init(reading buffer: UnsafeBufferPointer<UInt8>) {
+    unsafe parser = UnsafeMutablePointer<yaml_parser_t>.allocate(capacity: 1)
+    unsafe parser.initialize(to: yaml_parser_t())
+    _ = unsafe yaml_parser_initialize(parser)
+    unsafe yaml_parser_set_input_string(parser, buffer.baseAddress, buffer.count)
+    unsafe yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING)
+  }
+
+  deinit {
+    unsafe yaml_parser_delete(parser)
+    unsafe parser.deallocate()
+  }
+
+  /// The next event, with line and column counted from 1.
+  mutating func next() throws(Failure) -> (event: Event, line: Int, column: Int) {
+    var event = unsafe yaml_event_t()
+    // "An application is responsible for freeing any buffers associated with the produced event" – also on success only.
+    guard unsafe yaml_parser_parse(parser, &event) == 1 else { throw failure }
+    defer { unsafe yaml_event_delete(&event) }
+    let line = unsafe Int(event.start_mark.line) + 1
+    let column = unsafe Int(event.start_mark.column) + 1
+    return (unsafe Self.copy(event), line, column)
+  }
+
+  private var failure: Failure {
+    let problem = unsafe parser.pointee.problem.map { unsafe String(cString: $0) } ?? "out of memory"
+    let mark = unsafe parser.pointee.problem_mark
+    return Failure(problem: problem, line: Int(mark.line) + 1, column: Int(mark.column) + 1)
+  }
+
+  private static func copy(_ event: yaml_event_t) -> Event {
+    func text(_ pointer: UnsafeMutablePointer<yaml_char_t>?, _ length: Int? = nil) -> String? {
+      guard let pointer = unsafe pointer else { return nil }
+      guard let length else { return unsafe String(cString: pointer) }
+      return unsafe String(decoding: UnsafeBufferPointer(start: pointer, count: length), as: UTF8.self)
+    }
+    switch unsafe event.type {
+    case YAML_STREAM_START_EVENT: return .streamStart
+    case YAML_DOCUMENT_START_EVENT: return .documentStart
+    case YAML_DOCUMENT_END_EVENT: return .documentEnd
+    case YAML_ALIAS_EVENT: return unsafe .alias(text(event.data.alias.anchor) ?? "")
+    case YAML_SCALAR_EVENT:
+      let scalar = unsafe event.data.scalar
+      return unsafe .scalar(
+        text(scalar.value, scalar.length) ?? "", plain: scalar.style == YAML_PLAIN_SCALAR_STYLE,
+        anchor: text(scalar.anchor))
+    case YAML_SEQUENCE_START_EVENT:
+      return unsafe .sequenceStart(anchor: text(event.data.sequence_start.anchor))
+    case YAML_SEQUENCE_END_EVENT: return .sequenceEnd
+    case YAML_MAPPING_START_EVENT:
+      return unsafe .mappingStart(anchor: text(event.data.mapping_start.anchor))
+    case YAML_MAPPING_END_EVENT: return .mappingEnd
+    default: return .streamEnd
+    }
+  }
+}
+
+/// Builds the tree from the events, within the bounds.
+private struct TreeBuilder: ~Copyable {
+  private var events: EventStream
+  private let source: Source
+  private let limits: Limits
+  private var anchors: [String: (node: Node, count: Int)] = [:]
+  private var count = 0
+  private(set) var duplicates: [YAMLError] = []
+
+  init(events: consuming EventStream, source: Source, limits: Limits) {
+    self.events = events
+    self.source = source
+    self.limits = limits
+  }
+
+  private mutating func next() throws(YAMLError) -> (event: Event, place: Place) {
+    do {
+      let (event, line, column) = try events.next()
+      return (event, Place(source: source, line: line, column: column))
+    } catch {
+      let place = Place(source: source, line: error.line, column: error.column)
+      throw YAMLError(.syntax(error.problem), at: place)
+    }
+  }
+
+  mutating func document() throws(YAMLError) -> Node {
+    _ = try next()
+    let (first, start) = try next()
+    guard case .documentStart = first else { throw YAMLError(.empty, at: start) }
+    let (event, place) = try next()
+    let root = try node(event, place, depth: 0)
+    _ = try next()
+    let (last, end) = try next()
+    guard case .streamEnd = last else { throw YAMLError(.severalDocuments, at: end) }
+    return root
+  }
+
+  private mutating func node(_ event: Event, _ place: Place, depth: Int) throws(YAMLError) -> Node {
+    guard depth <= limits.depth else { throw YAMLError(.tooDeep(limits.depth), at: place) }
+    let before = count
+    count += 1
+    let node: Node
+    let anchor: String?
+    switch event {
+    case .alias(let name):
+      guard let target = anchors[name] else { throw YAMLError(.unknownAlias(name), at: place) }
+      count += target.count
+      try checkCount(place)
+      // The copy keeps the place of what it is a copy of: that is where a fault is mended.
+      return target.node
+    case .scalar(let text, let plain, let name):
+      node = Node(.scalar(text, plain: plain), at: place)
+      anchor = name
+    case .sequenceStart(let name):
+      node = Node(.sequence(try elements(depth: depth)), at: place)
+      anchor = name
+    case .mappingStart(let name):
+      node = Node(.mapping(try entries(depth: depth)), at: place)
+      anchor = name
+    default:
+      throw YAMLError(.empty, at: place)
+    }
+    try checkCount(place)
+    if let anchor { anchors[anchor] = (node, count - before) }
+    return node
+  }
+
+  private func checkCount(_ place: Place) throws(YAMLError) {
+    guard count <= limits.nodes else { throw YAMLError(.tooManyNodes(limits.nodes), at: place) }
+  }
+
+  private mutating func elements(depth: Int) throws(YAMLError) -> [Node] {
+    var elements: [Node] = []
+    while true {
+      let (event, place) = try next()
+      if case .sequenceEnd = event { return elements }
+      elements.append(try node(event, place, depth: depth + 1))
+    }
+  }
+
+  private mutating func entries(depth: Int) throws(YAMLError) -> [Node.Entry] {
+    var entries: [Node.Entry] = []
+    var lines: [String: Int] = [:]
+    while true {
+      let (event, place) = try next()
+      if case .mappingEnd = event { return entries }
+      let keyNode = try node(event, place, depth: depth + 1)
+      guard case .scalar(let key, _) = keyNode.content else {
+        throw YAMLError(.keyNotScalar, at: place)
+      }
+      let (valueEvent, valuePlace) = try next()
+      let value = try node(valueEvent, valuePlace, depth: depth + 1)
+      if let firstLine = lines[key] {
+        duplicates.append(YAMLError(.duplicateKey(key, firstLine: firstLine), at: place))
+      } else {
+        lines[key] = place.line
+        entries.append(Node.Entry(key: key, keyPlace: place, value: value))
+      }
+    }
+  }
+}

@@ -1,0 +1,228 @@
+import Glibc
+import Testing
+
+@testable import HTTP
+
+/// A client of the receiver that never blocks, so that one thread can be both sides.
+final class LoopbackClient {
+  private let socket: Int32
+  private(set) var received = ""
+  private(set) var hasEnded = false
+
+  init(port: UInt16, ipv6: Bool = false) throws {
+    socket = Glibc.socket(ipv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var four = sockaddr_in()
+    four.sin_family = sa_family_t(AF_INET)
+    four.sin_port = port.bigEndian
+    four.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
+    var six = sockaddr_in6()
+    six.sin6_family = sa_family_t(AF_INET6)
+    six.sin6_port = port.bigEndian
+    six.sin6_addr = in6addr_loopback
+    let code =
+      ipv6
+      ? unsafe withUnsafeBytes(of: &six) { unsafe Self.connect(socket, $0) }
+      : unsafe withUnsafeBytes(of: &four) { unsafe Self.connect(socket, $0) }
+    try #require(code == 0)
+  }
+
+  deinit { close(socket) }
+
+  private static func connect(_ socket: Int32, _ address: UnsafeRawBufferPointer) -> Int32 {
+    guard let base = address.baseAddress else { return -1 }
+    return unsafe Glibc.connect(socket, base.assumingMemoryBound(to: sockaddr.self), socklen_t(address.count))
+  }
+
+  func send(_ text: String) {
+    let bytes = Array(text.utf8)
+    _ = unsafe Glibc.send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+  }
+
+  /// Takes what is there.
+  func look() {
+    while !hasEnded {
+      var bytes = [UInt8](repeating: 0, count: 65536)
+      let count = unsafe recv(socket, &bytes, bytes.count, Int32(MSG_DONTWAIT))
+      if count < 0 { return }
+      if count == 0 { hasEnded = true }
+      received += String(decoding: bytes[..<count], as: UTF8.self)
+    }
+  }
+
+  var status: Int? { received.split(separator: " ").dropFirst().first.flatMap { Int($0) } }
+}
+
+struct LoopbackReceiverTests {
+  private static let good = Page(title: "Done", text: "You can close this window.")
+  private static let bad = Page(title: "Not this one", text: "")
+
+  private static func judge(_ parameters: FormParameters) -> LoopbackReceiver.Verdict {
+    parameters[first: "state"] == "right" ? .accept(page: good) : .reject(page: bad)
+  }
+
+  private static func get(_ target: String, _ port: UInt16, host: String = "127.0.0.1") -> String {
+    "GET \(target) HTTP/1.1\r\nHost: \(host):\(port)\r\n\r\n"
+  }
+
+  @Test func takesTheOneThatFits() throws {
+    var receiver = try LoopbackReceiver(interface: .ipv4, port: nil, path: "/callback")
+    let port = receiver.port
+    // Each request is sent when the one before is answered; the last ends the wait.
+    let requests = [
+      Self.get("/favicon.ico", port), Self.get("/callback?code=a&state=wrong", port),
+      Self.get("/callback", port),
+      Self.get("/callback?code=a&state=right", port, host: "evil.example"), "NONSENSE\r\n\r\n",
+      "GET /" + String(repeating: "a", count: 100_000),
+      "DELETE /callback HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n",
+      Self.get("/callback?code=a&state=right", port),
+    ]
+    var clients: [LoopbackClient] = []
+    var failure: (any Error)?
+    let received = try receiver.receive(seconds: 20) {
+      clients.last?.look()
+      if clients.last?.hasEnded ?? true, clients.count < requests.count {
+        do {
+          let client = try LoopbackClient(port: port)
+          client.send(requests[clients.count])
+          clients.append(client)
+        } catch { failure = error }
+      }
+      return failure != nil
+    } judge: {
+      Self.judge($0)
+    }
+    #expect(received == .callback([("code", "a"), ("state", "right")]))
+    clients.last?.look()
+    #expect(clients.map(\.status) == [404, 400, 400, 421, 400, 431, 405, 200])
+    #expect(clients[1].received.contains("<h1>Not this one</h1>"))
+    #expect(clients[7].received.contains("<h1>Done</h1>"))
+    #expect(clients[7].received.contains("history.replaceState"))
+    #expect(clients[7].hasEnded)
+    #expect(!clients.contains { $0.received.contains("right") })
+  }
+
+  @Test func idleConnectionsDoNotBlock() throws {
+    var receiver = try LoopbackReceiver(interface: .ipv4, port: nil, path: "/")
+    let idle = try (0..<20).map { _ in try LoopbackClient(port: receiver.port) }
+    idle[0].send("GET / HT")
+    let client = try LoopbackClient(port: receiver.port)
+    client.send(Self.get("/?state=right", receiver.port))
+    let received = try receiver.receive(seconds: 20, judge: Self.judge)
+    #expect(received == .callback([("state", "right")]))
+    client.look()
+    #expect(client.status == 200)
+  }
+
+  @Test func slowClientsAreLetGo() throws {
+    var sockets: [Int32] = [-1, -1]
+    try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &sockets) == 0)
+    defer { for socket in sockets { close(socket) } }
+    var connection = LoopbackConnection(socket: sockets[0], now: 100)
+    // Nothing is sent at first: a browser's connection in advance.
+    let isExpired = [104.9, 105].map { connection.isExpired($0) }
+    #expect(isExpired == [false, true])
+    _ = unsafe send(sockets[1], "GET", 3, 0)
+    let reading = connection.advance()
+    let isExpiredNow = connection.isExpired(105)
+    #expect(reading == .goOn)
+    #expect(!isExpiredNow)
+    #expect(connection.state == .answering)
+    let answering = connection.advance()
+    #expect(answering == .goOn)
+    #expect(connection.state == .ending)
+    var bytes = [UInt8](repeating: 0, count: 1000)
+    let count = unsafe recv(sockets[1], &bytes, bytes.count, 0)
+    #expect(String(decoding: bytes[..<count], as: UTF8.self).hasPrefix("HTTP/1.1 408 "))
+  }
+
+  @Test func relaysAFragment() throws {
+    var receiver = try LoopbackReceiver(interface: .localhost, port: nil, path: "/cb", fragment: true)
+    let port = receiver.port
+    let page = try LoopbackClient(port: port)
+    page.send(Self.get("/cb", port, host: "localhost"))
+    var post: LoopbackClient?
+    let body = "access_token=t&state=right"
+    let received = try receiver.receive(seconds: 20) {
+      page.look()
+      if page.hasEnded, post == nil {
+        post = try? LoopbackClient(port: port)
+        post?.send(
+          "POST /cb HTTP/1.1\r\nHost: localhost:\(port)\r\nOrigin: http://localhost:\(port)\r\n"
+            + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        )
+      }
+      return false
+    } judge: {
+      Self.judge($0)
+    }
+    #expect(received == .callback([("access_token", "t"), ("state", "right")]))
+    #expect(page.received.contains(PageDocument.relayScript))
+    #expect(page.received.contains("connect-src 'self'"))
+    post?.look()
+    #expect(post?.status == 200)
+  }
+
+  private static let hasIPv6 =
+    (try? LoopbackSocket.listen(.ipv6, port: 0))?.map { LoopbackSocket.close($0.socket) } != nil
+
+  @Test(.enabled(if: hasIPv6), arguments: [LoopbackReceiver.Interface.ipv6, .localhost])
+  func listensOnIPv6(interface: LoopbackReceiver.Interface) throws {
+    var receiver = try LoopbackReceiver(interface: interface, port: nil, path: "/")
+    let client = try LoopbackClient(port: receiver.port, ipv6: true)
+    client.send(Self.get("/?state=right", receiver.port, host: interface.host))
+    let received = try receiver.receive(seconds: 20, judge: Self.judge)
+    #expect(received == .callback([("state", "right")]))
+  }
+
+  @Test func takenPort() throws {
+    let first = try LoopbackReceiver(interface: .ipv4, port: nil, path: "/")
+    let port = first.port
+    #expect(throws: HTTPError.portUnavailable(port: port)) {
+      _ = try LoopbackReceiver(interface: .ipv4, port: port, path: "/")
+    }
+    #expect(throws: HTTPError.portUnavailable(port: port)) {
+      _ = try LoopbackReceiver(interface: .localhost, port: port, path: "/")
+    }
+    _ = first.port
+  }
+
+  @Test func fixedPortAgainAfterALogin() throws {
+    var first = try LoopbackReceiver(interface: .ipv4, port: nil, path: "/")
+    let port = first.port
+    let client = try LoopbackClient(port: port)
+    client.send(Self.get("/?state=right", port))
+    _ = try first.receive(seconds: 20, judge: Self.judge)
+    _ = consume first
+    let second = try LoopbackReceiver(interface: .ipv4, port: port, path: "/")
+    #expect(second.port == port)
+  }
+
+  @Test func endsByTimeAndByCancelling() throws {
+    var receiver = try LoopbackReceiver(interface: .ipv4, port: nil, path: "/")
+    #expect(throws: HTTPError.receiverTimedOut) { try receiver.receive(seconds: 0, judge: Self.judge) }
+    #expect(throws: HTTPError.interrupted) {
+      try receiver.receive(seconds: 20, isCancelled: { true }, judge: Self.judge)
+    }
+  }
+
+  @Test func readsPastedLines() throws {
+    var ends: [Int32] = [-1, -1]
+    try #require(unsafe pipe(&ends) == 0)
+    let (input, output) = (ends[0], ends[1])
+    defer { close(input) }
+    var receiver = try LoopbackReceiver(interface: .ipv4, port: nil, path: "/")
+    let text = "\n  \r\n  https://h/?code=1 \r\nsecond\nthird"
+    _ = unsafe write(output, text, text.utf8.count)
+    close(output)
+    var lines: [LoopbackReceiver.Received] = []
+    for _ in 0..<3 {
+      lines.append(try receiver.receive(seconds: 20, alsoReading: input, judge: Self.judge))
+    }
+    #expect(lines == [.line("https://h/?code=1"), .line("second"), .line("third")])
+    // The input has ended, and the wait goes on without it.
+    let client = try LoopbackClient(port: receiver.port)
+    client.send(Self.get("/?state=right", receiver.port))
+    let received = try receiver.receive(seconds: 20, alsoReading: input, judge: Self.judge)
+    #expect(received == .callback([("state", "right")]))
+  }
+}

@@ -1,0 +1,57 @@
+import POSIX
+import Testing
+
+@testable import HTTP
+
+struct PageTests {
+  @Test(arguments: [
+    (PageDocument.style, PageDocument.styleHash),
+    (PageDocument.cleaningScript, PageDocument.cleaningScriptHash),
+    (PageDocument.relayScript, PageDocument.relayScriptHash),
+  ])
+  func hashesAreThoseOfTheContents(content: String, hash: String) throws {
+    let output = try Launcher.run("sha256sum", [], input: Array(content.utf8)).output
+    #expect(hash == "sha256-\(Self.base64(hexadecimal: String(decoding: output.prefix(64), as: UTF8.self)))")
+  }
+
+  /// RFC 4648, section 4.
+  private static func base64(hexadecimal text: String) -> String {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+    var bits = text.compactMap(\.hexDigitValue).flatMap { digit in [3, 2, 1, 0].map { digit >> $0 & 1 } }
+    while bits.count % 6 != 0 { bits.append(0) }
+    var result = stride(from: 0, to: bits.count, by: 6).map {
+      alphabet[bits[$0..<($0 + 6)].reduce(0) { $0 * 2 + $1 }]
+    }
+    while result.count % 4 != 0 { result.append("=") }
+    return String(result)
+  }
+
+  @Test(arguments: [false, true])
+  func holdsWhatItsPolicyNames(isRelay: Bool) {
+    let page = Page(title: "A <b>", text: "x & \"y\" 'z'\nnext</p><script>")
+    let text = String(decoding: PageDocument.response(status: 200, page, isRelay: isRelay), as: UTF8.self)
+    #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n"))
+    #expect(text.contains("<h1>A &lt;b&gt;</h1>"))
+    #expect(text.contains("<p>x &amp; &quot;y&quot; &#39;z&#39;\nnext&lt;/p&gt;&lt;script&gt;</p>"))
+    #expect(text.contains("<style>\(PageDocument.style)</style>"))
+    let script = isRelay ? PageDocument.relayScript : PageDocument.cleaningScript
+    #expect(text.contains("<script>\(script)</script>"))
+    #expect(
+      text.contains(
+        "script-src '\(isRelay ? PageDocument.relayScriptHash : PageDocument.cleaningScriptHash)'"))
+    for field in [
+      "default-src 'none'; style-src '\(PageDocument.styleHash)'", "Referrer-Policy: no-referrer\r\n",
+      "Cache-Control: no-store\r\n", "frame-ancestors 'none'", "X-Content-Type-Options: nosniff\r\n",
+    ] {
+      #expect(text.contains(field))
+    }
+    #expect(!text.contains("src=") && !text.contains("http:") && !text.contains("https:"))
+  }
+
+  @Test func lengthIsThatOfTheBody() throws {
+    let text = String(decoding: PageDocument.response(status: 400, Page(title: "é", text: "")), as: UTF8.self)
+    let end = try #require(text.firstRange(of: "\r\n\r\n"))
+    let body = text[end.upperBound...]
+    #expect(text.contains("Content-Length: \(body.utf8.count)\r\n"))
+  }
+}

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""A browser that needs nobody: opens an address, says yes on the consent page, and follows to the end.
+
+    browser.py URL [NAME=VALUE]…
+
+A NAME=VALUE is typed into the input of that name, as a person types the code of a device. Used as $BROWSER by `script/demo` and by the tests. It does what a person's browser would: keeps cookies, submits the
+first form of a page by its approving button, follows redirects, keeps a fragment to itself, and at the address that a
+fragment was meant for runs what the relay page's script does: posts the fragment there as a form. A redirect to a
+place that loopback does not serve (https, a scheme of an app) is where it stops: it prints that address, which is
+what a person would copy out of the address bar.
+"""
+
+import html.parser
+import http.client
+import http.cookies
+import sys
+import urllib.parse
+
+MAXIMUM_STEPS = 20
+TIMEOUT = 30
+
+
+class Form(html.parser.HTMLParser):
+    """The first form of a page: its method and action, its inputs, and the button that says yes."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found = self.open = False
+        self.method, self.action = "get", ""
+        self.inputs, self.buttons = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        values = {name: value or "" for name, value in attributes}
+        kind = values.get("type", "").lower()
+        if tag == "form" and not self.found:
+            self.found = self.open = True
+            self.method, self.action = values.get("method", "get").lower(), values.get("action", "")
+        elif not self.open:
+            return
+        elif tag == "button" or (tag == "input" and kind == "submit"):
+            self.buttons.append((values.get("name", ""), values.get("value", "")))
+        elif tag == "input" and "name" in values and (kind not in ("checkbox", "radio") or "checked" in values):
+            self.inputs.append((values["name"], values.get("value", "")))
+
+    def handle_endtag(self, tag):
+        if tag == "form":
+            self.open = False
+
+    def fields(self, typed, decision):
+        """What is sent: the inputs, some of them typed over, and the button that was pressed."""
+        approving = [b for b in self.buttons if b[1].lower() in ("approve", "yes", "allow", "accept")]
+        name, value = (approving or [b for b in self.buttons if b[0]] or [("", "")])[0]
+        pressed = [(name, decision or value)] if name else []
+        return [(name, typed.get(name, value)) for name, value in self.inputs] + pressed
+
+
+class Browser:
+    def __init__(self, decision=None, typed=()):
+        """`decision` is pressed instead of the approving button, for a person who says no."""
+        self.decision = decision
+        self.typed = dict(typed)
+        self.cookies = {}
+        self.visited = []
+
+    def open(self, url):
+        """Follows from `url` to the end; returns (status, text, final address)."""
+        method, body = "GET", None
+        submitted = False
+        for _ in range(MAXIMUM_STEPS):
+            parts = urllib.parse.urlsplit(url)
+            self.visited.append(url)
+            if parts.scheme != "http" or parts.hostname not in ("127.0.0.1", "::1", "localhost"):
+                return 0, "", url
+            status, headers, text = self.exchange(parts, method, body)
+            if status in (301, 302, 303, 307, 308) and "location" in headers:
+                target = urllib.parse.urljoin(url, headers["location"])
+                if parts.fragment and "#" not in target:
+                    target += "#" + parts.fragment  # RFC 9110 section 10.2.2
+                url = target
+                if status in (301, 302, 303):
+                    method, body = "GET", None
+                continue
+            if parts.fragment and method == "GET":
+                return self.relay(parts)
+            form = Form(text) if headers.get("content-type", "").startswith("text/html") else None
+            if not (form and form.found and form.method == "post" and not submitted):
+                return status, text, url
+            submitted = True
+            url = urllib.parse.urljoin(url, form.action)
+            method, body = "POST", urllib.parse.urlencode(form.fields(self.typed, self.decision))
+        return 0, "too many redirects", url
+
+    def relay(self, parts):
+        """What the script of the relay page does with a fragment that only a browser sees."""
+        status, _, text = self.exchange(parts, "POST", parts.fragment, f"{parts.scheme}://{parts.netloc}")
+        return status, text, parts._replace(fragment="").geturl()
+
+    def exchange(self, parts, method, body, origin=None):
+        headers = {"Accept": "text/html,*/*", "User-Agent": "Mozilla/5.0 (scripted)"}
+        if self.cookies:
+            headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        if body is not None:
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        if origin:
+            headers["Origin"] = origin
+        connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=TIMEOUT)
+        try:
+            target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+            connection.request(method, target, body, headers)
+            response = connection.getresponse()
+            text = response.read().decode("utf-8", "replace")
+        finally:
+            connection.close()
+        for line in response.headers.get_all("Set-Cookie") or []:
+            for name, morsel in http.cookies.SimpleCookie(line).items():
+                self.cookies[name] = morsel.value
+        return response.status, {name.lower(): value for name, value in response.headers.items()}, text
+
+
+def main():
+    if len(sys.argv) < 2 or not all("=" in argument for argument in sys.argv[2:]):
+        sys.exit("usage: browser.py URL [NAME=VALUE]…")
+    typed = [argument.split("=", 1) for argument in sys.argv[2:]]
+    try:
+        status, text, final = Browser(typed=typed).open(sys.argv[1])
+    except OSError as error:
+        sys.exit(f"browser.py: {error}")
+    if status == 0:
+        print(final)
+    elif status >= 400:
+        sys.exit(f"browser.py: {final.split('?')[0]} answered {status}: {text.strip()[:200]}")
+
+
+if __name__ == "__main__":
+    main()

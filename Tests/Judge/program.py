@@ -1,0 +1,224 @@
+"""The real programs, run as a person runs them, each test in a home of its own that is searched afterwards."""
+
+import base64
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+import threading
+import unittest
+import urllib.parse
+from dataclasses import dataclass
+
+from browser import Browser
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BINARY = os.path.abspath(os.environ.get("CREDMGR_BIN", os.path.join(HERE, "../../.build/debug/credmgr")))
+DESCRIPTORS = os.path.join(HERE, "descriptors")
+TIMEOUT = 60
+
+# Exit statuses of the contract.
+DONE, UNEXPECTED, USAGE, LOGIN_NEEDED, REFUSED, UNREACHABLE, LOCKED = range(7)
+
+
+@dataclass
+class Outcome:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def line(self):
+        """Standard output without its one line end."""
+        return self.out.removesuffix("\n")
+
+
+class Running:
+    """A program that is still at work; its standard error is read while it runs."""
+
+    def __init__(self, process, finished):
+        self.process = process
+        self.err = ""
+        self._ended = False
+        self._finished = finished
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in iter(self.process.stderr.readline, ""):
+            with self._changed:
+                self.err += line
+                self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def wait_for(self, pattern, timeout=TIMEOUT):
+        """The first match of `pattern` in standard error, as soon as it is there."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: re.search(pattern, self.err) or self._ended, timeout)
+            found = re.search(pattern, self.err)
+        if found is None:
+            self.process.kill()
+            raise AssertionError(f"{pattern!r} never came; standard error was:\n{self.err}")
+        return found
+
+    def address(self):
+        """The address that a person is asked to open."""
+        return self.wait_for(r"https?://\S+").group(0).rstrip(".,)")
+
+    def end(self, text=""):
+        """Gives `text` on standard input, closes it, and waits for the end."""
+        if self.process.stdin:
+            try:
+                self.process.stdin.write(text)
+                self.process.stdin.close()
+            except BrokenPipeError:
+                pass
+        out = self.process.stdout.read()
+        self.process.wait(TIMEOUT)
+        self._reader.join(TIMEOUT)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return self._finished(Outcome(self.process.returncode, out, self.err))
+
+
+class ProgramTest(unittest.TestCase):
+    """Afterwards nothing that a server calls a secret may stand on standard error or, readable, in the home."""
+
+    # Names of accounts that no file may show.
+    accounts = ("ada.lovelace@example.org", "grace-hopper")
+
+    def setUp(self):
+        if not os.access(BINARY, os.X_OK):
+            self.fail(f"there is no {BINARY}")
+        self.folder = tempfile.mkdtemp(prefix="credmgr-judge-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.errors = []
+        self.services = []
+        self.environment = {
+            "PATH": os.path.dirname(BINARY) + ":/usr/local/bin:/usr/bin:/bin",
+            "HOME": self.folder,
+            "BROWSER": os.path.join(HERE, "browser.py"),
+            "GIT_CONFIG_GLOBAL": os.path.join(self.folder, "gitconfig"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_TERMINAL_PROMPT": "0",
+            "LANG": "C.UTF-8",
+        }
+        self.homes = []
+        self.new_home()
+
+    def new_home(self):
+        """From here on credmgr starts with nothing, as on another machine."""
+        self.homes.append(os.path.join(self.folder, f"home-{len(self.homes)}"))
+        self.environment["CREDMGR_HOME"] = self.homes[-1]
+
+    def tearDown(self):
+        for service in self.services:
+            self.assertEqual(service.faults, [], "the judge's own server failed")
+        secrets = set().union(*(service.secrets for service in self.services)) if self.services else set()
+        for text in self.errors:
+            for secret in secrets:
+                if secret in text:
+                    self.fail(f"standard error shows the secret {secret}:\n{text}")
+        for home in self.homes:
+            self.assert_nowhere_in(home, secrets | set(self.accounts))
+
+    # Servers.
+    def serve(self, service):
+        """Runs `service` until the end of the test, and searches for its secrets then."""
+        self.services.append(service)
+        self.enterContext(service)
+        return service
+
+    # Programs.
+    def start(self, *arguments, stdin=True, binary=BINARY, environment=None, cwd=None):
+        process = subprocess.Popen(
+            [binary, *arguments], stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, env={**self.environment, **(environment or {})},
+            cwd=cwd or self.folder,
+        )
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        return Running(process, self.finished)
+
+    def finished(self, outcome):
+        self.errors.append(outcome.err)
+        return outcome
+
+    def run_program(self, *arguments, stdin="", **options):
+        return self.start(*arguments, **options).end(stdin)
+
+    def credmgr(self, *arguments, status=DONE, **options):
+        """Runs `credmgr` and insists on its exit status."""
+        outcome = self.run_program(*arguments, **options)
+        self.assertEqual(outcome.status, status, f"credmgr {' '.join(arguments)}\n{outcome.out}\n{outcome.err}")
+        if status not in (DONE,):
+            self.assertEqual(outcome.out, "", "standard output carries the result and nothing else")
+            self.assertRegex(outcome.err, r"(?m)^credmgr: error: \S")
+        return outcome
+
+    def file(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
+            file.write(text)
+        return path
+
+    def add(self, name, service, client_id, client_secret="", **values):
+        """Installs `descriptors/<name>.yaml` for the port of `service`; returns the provider's id."""
+        values = {"port": service.port, **values}
+        arguments = ["add-provider", os.path.join(DESCRIPTORS, name + ".yaml"), "--client-id", client_id]
+        if client_secret:
+            arguments += ["--client-secret-file", self.file("client-secret", client_secret + "\n")]
+        for key, value in values.items():
+            arguments += ["--set", f"{key}={value}"]
+        self.credmgr(*arguments)
+        return name
+
+    def login_by_paste(self, *arguments):
+        """A login in which the person opens the printed address and pastes where the browser ended up."""
+        running = self.start("login", *arguments, "--paste", "--no-browser")
+        _, _, final = Browser().open(running.address())
+        return running.end(final + "\n")
+
+    # The search.
+    def assert_nowhere_in(self, home, secrets):
+        for folder, _, names in os.walk(home):
+            for name in names:
+                path = os.path.join(folder, name)
+                if not stat.S_ISREG(os.lstat(path).st_mode):
+                    continue
+                with open(path, "rb") as file:
+                    content = file.read()
+                if content.startswith(b"SQLite format 3"):
+                    self.assert_private(folder)
+                for secret in secrets:
+                    for kind, form in disguises(secret.encode()):
+                        if form in content:
+                            self.fail(f"{path} shows a secret or an account name, {kind}: {secret}")
+
+    def assert_private(self, folder):
+        """The vault's folder and all that is in it are for their owner alone."""
+        for path in (folder, *(os.path.join(folder, name) for name in os.listdir(folder))):
+            self.assertEqual(stat.S_IMODE(os.stat(path).st_mode) & 0o077, 0, f"{path} is open to others")
+
+
+def disguises(secret):
+    """The forms in which `secret` could be read by whoever looks for it, base64 at each of the three alignments."""
+    yield "raw", secret
+    yield "UTF-16", secret.decode().encode("utf-16-le")
+    yield "hex", secret.hex().encode()
+    yield "HEX", secret.hex().upper().encode()
+    quoted = urllib.parse.quote(secret, safe="").encode()
+    if quoted != secret:
+        yield "percent-encoded", quoted
+    for padding in range(3):
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            text = encode(b"\0" * padding + secret).rstrip(b"=")
+            # The first and last characters also depend on what stands beside the secret.
+            inner = text[(0, 2, 3)[padding]: -1]
+            if len(inner) >= 8:
+                yield "base64", inner

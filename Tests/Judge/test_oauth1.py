@@ -1,0 +1,104 @@
+"""OAuth 1.0a against oauthlib's server side: every signature is verified by oauthlib."""
+
+import json
+import os
+import time
+import unittest
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+import oauth1_server
+from browser import Browser
+from oauth1_server import OAuth1Server
+from program import LOGIN_NEEDED, REFUSED, ProgramTest
+
+ADA = ProgramTest.accounts[0]
+
+
+class OAuth1(ProgramTest):
+    def logged_in(self, service, secret=oauth1_server.CLIENT_SECRET, **values):
+        self.serve(service)
+        provider = self.add("oauth1", service, oauth1_server.CLIENT_KEY, secret, **values)
+        self.credmgr("login", provider, "--account", ADA)
+        return provider
+
+    def expect_signed(self, service, provider, *more):
+        """Signed requests: with a query that needs sorting and encoding, and with a form body."""
+        before = service.counts["resource"]
+        url = service.base + "/api/items?b5=%3D%253D&a3=a&c%40=&a2=r%20b&a3=2+q&z=%C3%BC"
+        answer = json.loads(self.credmgr("request", provider, url, *more).out)
+        self.assertEqual(answer["screen_name"], "ada")
+        self.credmgr("request", provider, service.base + "/api/items?x=1", "-X", "POST", "-d", "c2&a3=2+q&note=%C3%BC")
+        self.assertEqual(service.counts["resource"], before + 2)
+        self.assertEqual(service.counts["resource_refused"], 0)
+
+    def test_each_signature_method(self):
+        for method in ("HMAC-SHA1", "HMAC-SHA256", "PLAINTEXT"):
+            with self.subTest(method):
+                self.new_home()
+                service = OAuth1Server(methods=[method])
+                provider = self.logged_in(service, signature_method=method)
+                self.expect_signed(service, provider)
+
+    def test_rsa_sha1(self):
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        public = key.public_key().public_bytes(serialization.Encoding.PEM,
+                                               serialization.PublicFormat.SubjectPublicKeyInfo).decode()
+        private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+                                    serialization.NoEncryption()).decode()
+        service = OAuth1Server(methods=["RSA-SHA1"], rsa_public_key=public)
+        provider = self.logged_in(service, private.strip(), signature_method="RSA-SHA1")
+        service.secrets.add(private.splitlines()[3])
+        self.expect_signed(service, provider)
+
+    def test_each_transport(self):
+        for transport in ("query", "body"):
+            with self.subTest(transport):
+                self.new_home()
+                service = OAuth1Server(transport=transport)
+                provider = self.logged_in(service, transport=transport)
+                self.expect_signed(service, provider)
+
+    def test_header_is_good_for_one_request(self):
+        service = OAuth1Server()
+        provider = self.logged_in(service)
+        url = service.base + "/resource?q=1"
+        lines = self.credmgr("header", provider, "--url", url, "--method", "GET").line.splitlines()
+        arguments = [argument for line in lines for argument in ("-H", line)]
+        for expected in ("200", "401"):  # the same nonce twice is a replay
+            done = self.run_program("--silent", "--output", "/dev/null", "--write-out", "%{http_code}", *arguments,
+                                    url, binary="/usr/bin/curl") if os.access("/usr/bin/curl", os.X_OK) else None
+            if done is None:
+                self.skipTest("there is no curl")
+            self.assertEqual(done.out, expected)
+
+    def test_expired_session_is_extended(self):
+        service = OAuth1Server(lifetime=1)
+        provider = self.logged_in(service)
+        time.sleep(1.1)
+        self.expect_signed(service, provider)
+        self.assertEqual(service.counts["refresh"], 1)
+
+    def test_wrong_consumer_secret_is_refused(self):
+        service = self.serve(OAuth1Server())
+        provider = self.add("oauth1", service, oauth1_server.CLIENT_KEY, "not-the-secret")
+        self.credmgr("login", provider, status=REFUSED)
+        self.credmgr("token", provider, status=LOGIN_NEEDED)
+
+    def test_a_callback_for_another_request_token_changes_nothing(self):
+        service = self.serve(OAuth1Server())
+        provider = self.add("oauth1", service, oauth1_server.CLIENT_KEY, oauth1_server.CLIENT_SECRET)
+        login = self.start("login", provider, "--account", ADA, "--no-browser", stdin=False)
+        address = login.address()
+        callback = next(iter(service.validator.request_tokens.values()))["callback"]
+        joint = "&" if "?" in callback else "?"
+        status, _, _ = Browser().open(f"{callback}{joint}oauth_token=another&oauth_verifier=guess")
+        self.assertGreaterEqual(status, 400)
+        Browser().open(address)
+        outcome = login.end()
+        self.assertEqual(outcome.status, 0, outcome.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,106 @@
+import SQLite
+import Testing
+
+@Suite("Connection")
+struct ConnectionTests {
+  private let connection: Connection
+
+  init() throws {
+    connection = try Connection(path: "", .memory, busyTimeout: 0)
+    try connection.execute("CREATE TABLE t(i INTEGER, t TEXT, b BLOB)STRICT")
+  }
+
+  @Test(
+    "values come back as they were bound",
+    arguments: [[], [0], [1, 0, 2], Array(repeating: 7, count: 10_000)])
+  func values(_ bytes: [UInt8]) throws {
+    let insertion = try connection.prepare("INSERT INTO t VALUES(?1,?2,?3)")
+    try insertion.bind(Int64.min, at: 1)
+    try insertion.bind("a\0é", at: 2)
+    try insertion.bind(bytes, at: 3)
+    try insertion.run()
+    #expect(connection.changes == 1)
+    let selection = try connection.prepare("SELECT i,t,b,NULL FROM t")
+    #expect(try selection.step())
+    #expect(try selection.integer(0) == Int64.min)
+    #expect(try selection.text(1) == "a\0é")
+    #expect(try selection.bytes(2) == bytes)
+    let isNull = selection.isNull(3)
+    #expect(isNull)
+    #expect(try !selection.step())
+  }
+
+  @Test("nothing is converted")
+  func types() throws {
+    let statement = try connection.prepare("SELECT 1,'1',x'31',NULL")
+    #expect(try statement.step())
+    #expect(throws: SQLiteError.unexpectedType(column: 1)) { try statement.integer(1) }
+    #expect(throws: SQLiteError.unexpectedType(column: 2)) { try statement.text(2) }
+    #expect(throws: SQLiteError.unexpectedType(column: 0)) { try statement.bytes(0) }
+    #expect(throws: SQLiteError.unexpectedType(column: 3)) { try statement.bytes(3) }
+  }
+
+  @Test("a body that throws leaves nothing behind")
+  func transaction() throws {
+    struct Stop: Error {}
+    #expect(throws: Stop.self) {
+      try connection.transaction(.immediate, convert: { $0 as any Error }) { () throws(any Error) in
+        try connection.execute("INSERT INTO t VALUES(1,'',x'')")
+        throw Stop()
+      }
+    }
+    #expect(!connection.isInTransaction)
+    #expect(try connection.integer("SELECT count(*) FROM t") == 0)
+    try connection.transaction(.immediate, convert: { $0 }) { () throws(SQLiteError) in
+      try connection.execute("INSERT INTO t VALUES(1,'',x'')")
+    }
+    #expect(try connection.integer("SELECT count(*) FROM t") == 1)
+  }
+
+  @Test("a blob is written over in place, and only as a whole")
+  func overwrite() throws {
+    try connection.execute("INSERT INTO t(rowid,b)VALUES(5,x'0102')")
+    try connection.overwrite(table: "t", column: "b", row: 5, with: [3, 4])
+    #expect(try connection.integer("SELECT count(*) FROM t WHERE b=x'0304'") == 1)
+    #expect(throws: SQLiteError.self) {
+      try connection.overwrite(table: "t", column: "b", row: 5, with: [1, 2, 3])
+    }
+    #expect(throws: SQLiteError.self) {
+      try connection.overwrite(table: "t", column: "b", row: 6, with: [1, 2])
+    }
+  }
+
+  @Test("errors say what was done and hold no value")
+  func errors() throws {
+    do throws(SQLiteError) {
+      try connection.execute("INSERT INTO t VALUES('secret',1,1)")
+      Issue.record("a text went into a column of integers")
+    } catch {
+      #expect(!"\(error)".contains("secret"))
+    }
+    #expect(throws: SQLiteError.failed(code: 1, extended: 1, during: .prepare)) {
+      _ = try connection.prepare("SELECT nothing FROM nowhere")
+    }
+    #expect(throws: SQLiteError.self) { _ = try connection.prepare("") }
+  }
+
+  @Test("a file that is not there is not made")
+  func absent() {
+    for access in [Connection.Access.readOnly, .readWrite] {
+      do throws(SQLiteError) {
+        _ = try Connection(path: "/nonexistent/file.db", access, busyTimeout: 0)
+        Issue.record("opened")
+      } catch {
+        #expect(error.condition == .cannotOpen)
+      }
+    }
+  }
+
+  @Test("the bytes of a database begin as its format says")
+  func serialize() throws {
+    let bytes = try connection.serialize()
+    #expect(bytes.starts(with: "SQLite format 3\0".utf8))
+    #expect(bytes.count.isMultiple(of: 512))
+    #expect(connection.fileSize == nil)
+  }
+}

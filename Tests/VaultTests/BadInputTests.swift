@@ -1,0 +1,216 @@
+import Cryptography
+import Glibc
+import POSIX
+import SQLite
+import Testing
+
+@testable import Vault
+
+@Suite("Bad input")
+struct BadInputTests {
+  private let temporary: TemporaryVault
+  private let location: VaultLocation
+  private let ana = RecordIdentifier.credential("github", "ana")
+
+  init() throws {
+    temporary = try TemporaryVault()
+    location = temporary.location
+    try temporary.open().store(Secret("token"), as: ana)
+  }
+
+  /// Each error, and that what is on the disk stays as it is.
+  private func expect(_ error: VaultError, _ sourceLocation: SourceLocation = #_sourceLocation) {
+    for access in [VaultAccess.readOnly, .readWrite] {
+      #expect(throws: error, sourceLocation: sourceLocation) { try temporary.open(access) }
+    }
+  }
+
+  @Test("no vault, and nothing is made for reading")
+  func absent() throws {
+    let empty = try TemporaryVault()
+    #expect(throws: VaultError.absent(path: empty.location.file)) { try empty.open(.readOnly) }
+    #expect(unsafe access(empty.location.keyFile, F_OK) != 0)
+    let nowhere = VaultLocation(directory: empty.location.directory + "/elsewhere")
+    #expect(throws: VaultError.absent(path: nowhere.file)) {
+      try Vault.open(nowhere, .readOnly, random: SystemRandomSource())
+    }
+    #expect(unsafe access(nowhere.directory, F_OK) != 0)
+  }
+
+  @Test("the key file is gone: no other is made")
+  func keyMissing() throws {
+    let key = TemporaryVault.read(location.keyFile)
+    unsafe unlink(location.keyFile)
+    expect(.keyFileMissing(path: location.keyFile))
+    #expect(unsafe access(location.keyFile, F_OK) != 0)
+    TemporaryVault.write(location.keyFile, key)
+    #expect(try temporary.open().record(ana)?.payload.reveal() == "token")
+  }
+
+  @Test("the key file of another vault")
+  func otherKey() throws {
+    let other = try TemporaryVault()
+    _ = try other.open()
+    TemporaryVault.write(location.keyFile, TemporaryVault.read(other.location.keyFile))
+    expect(.keyFileOfAnotherVault(path: location.keyFile))
+  }
+
+  @Test("a key file of which any byte was altered, or a part is missing")
+  func alteredKey() throws {
+    let key = TemporaryVault.read(location.keyFile)
+    for index in key.indices {
+      var altered = key
+      altered[index] ^= 1
+      TemporaryVault.write(location.keyFile, altered)
+      expect(.keyFileInvalid(path: location.keyFile))
+      TemporaryVault.write(location.keyFile, Array(key.prefix(index)))
+      expect(.keyFileInvalid(path: location.keyFile))
+    }
+    TemporaryVault.write(location.keyFile, key + key)
+    expect(.keyFileInvalid(path: location.keyFile))
+    TemporaryVault.write(location.keyFile, Array(repeating: 0x61, count: 5000))
+    expect(.file(.tooLarge(path: location.keyFile, limit: 4096)))
+  }
+
+  @Test("a newer format", arguments: [2, 0x7fff_ffff])
+  func newer(_ version: Int64) throws {
+    try temporary.tamper("PRAGMA user_version=\(version)")
+    expect(.newerFormat(path: location.file, found: version, supported: 1))
+  }
+
+  @Test("a format that never was")
+  func older() throws {
+    try temporary.tamper("PRAGMA user_version=0")
+    expect(.damaged(path: location.file, .structure))
+  }
+
+  @Test("another file", arguments: ["hello", String(repeating: "text", count: 5000)])
+  func otherFile(_ text: String) throws {
+    TemporaryVault.write(location.file, Array(text.utf8))
+    expect(.notAVault(path: location.file))
+  }
+
+  @Test("a database of another program")
+  func otherDatabase() throws {
+    try temporary.tamper("PRAGMA application_id=1")
+    expect(.notAVault(path: location.file))
+  }
+
+  @Test("a database without the tables of a vault")
+  func otherTables() throws {
+    try temporary.tamper("DROP TABLE slot")
+    expect(.damaged(path: location.file, .schema))
+  }
+
+  @Test("a vault with slots that only a person can open")
+  func locked() throws {
+    try temporary.tamper("UPDATE slot SET kind=2")
+    expect(.locked([.passphrase]))
+    try temporary.tamper("DELETE FROM slot")
+    expect(.damaged(path: location.file, .slots))
+  }
+
+  @Test("a vault whose end is missing", arguments: [0, 1, 99, 100, 4095, 4096, 4097, 8192, 20_000])
+  func truncated(_ count: Int) throws {
+    let bytes = TemporaryVault.read(location.file)
+    try #require(count < bytes.count)
+    TemporaryVault.write(location.file, Array(bytes.prefix(count)))
+    for access in [VaultAccess.readOnly, .readWrite] {
+      do throws(VaultError) {
+        _ = try temporary.open(access)
+        Issue.record("opened")
+      } catch {
+        let path = location.file
+        #expect(error == .truncated(path: path))
+      }
+    }
+    #expect(TemporaryVault.read(location.file) == Array(bytes.prefix(count)))
+  }
+
+  @Test("files that others can read or write", arguments: [0o640, 0o604, 0o620, 0o602, 0o610] as [mode_t])
+  func modes(_ mode: mode_t) throws {
+    unsafe chmod(location.file, mode)
+    expect(.file(.readableByOthers(path: location.file, mode: mode)))
+    unsafe chmod(location.file, 0o600)
+    unsafe chmod(location.keyFile, mode)
+    expect(.file(.readableByOthers(path: location.keyFile, mode: mode)))
+  }
+
+  @Test("a directory that others can read or write", arguments: [0o770, 0o707, 0o750] as [mode_t])
+  func directory(_ mode: mode_t) throws {
+    unsafe chmod(location.directory, mode)
+    expect(.file(.readableByOthers(path: location.directory, mode: mode)))
+    unsafe chmod(location.directory, 0o700)
+  }
+
+  @Test("links")
+  func links() throws {
+    for path in [location.keyFile, location.file] {
+      unsafe rename(path, path + ".moved")
+      unsafe symlink(path + ".moved", path)
+      expect(.file(.symbolicLink(path: path)))
+      unsafe unlink(path)
+      unsafe rename(path + ".moved", path)
+    }
+  }
+
+  @Test("pipes and folders in the place of files")
+  func notFiles() throws {
+    for path in [location.keyFile, location.file] {
+      unsafe unlink(path)
+      unsafe mkfifo(path, 0o600)
+      expect(.file(.notRegularFile(path: path)))
+      unsafe unlink(path)
+      unsafe mkdir(path, 0o700)
+      expect(.file(.notRegularFile(path: path)))
+      unsafe rmdir(path)
+    }
+  }
+
+  @Test("files of another user", .enabled("only the superuser can give files away") { geteuid() == 0 })
+  func owners() throws {
+    for path in [location.directory, location.keyFile, location.file] {
+      unsafe chown(path, 12345, 12345)
+      expect(.file(.otherOwner(path: path)))
+      unsafe chown(path, 0, 0)
+    }
+  }
+
+  @Test(
+    "a directory that cannot be written", .disabled(if: geteuid() == 0, "the superuser can write everywhere"))
+  func readOnlyDirectory() throws {
+    let vault = try temporary.open()
+    unsafe chmod(location.directory, 0o500)
+    defer { unsafe chmod(location.directory, 0o700) }
+    #expect(throws: VaultError.readOnly(path: location.file)) { try vault.store(Secret("x"), as: ana) }
+    #expect(try temporary.open(.readOnly).record(ana)?.payload.reveal() == "token")
+  }
+
+  @Test("a vault that another process keeps locked")
+  func busy() throws {
+    let vault = try temporary.open(busyTimeout: 1)
+    let other = try Connection(path: location.file, .readWrite, busyTimeout: 0)
+    try other.execute("BEGIN IMMEDIATE")
+    #expect(throws: VaultError.busy(path: location.file)) { try vault.store(Secret("x"), as: ana) }
+    #expect(throws: VaultError.busy(path: location.file)) { try vault.check([ana]) }
+    #expect(try vault.record(ana)?.payload.reveal() == "token")
+    try other.execute("ROLLBACK;BEGIN EXCLUSIVE")
+    #expect(throws: VaultError.busy(path: location.file)) { try vault.record(ana) }
+    try other.execute("ROLLBACK")
+    try vault.store(Secret("x"), as: ana)
+  }
+
+  @Test("a full disk: nothing is changed, and there is a change when there is room again")
+  func full() throws {
+    let vault = try temporary.open()
+    let pages = try vault.connection.integer("PRAGMA page_count")
+    _ = try vault.connection.integer("PRAGMA max_page_count=\(pages)")
+    let large = Secret(String(repeating: "x", count: 50_000))
+    #expect(throws: VaultError.full(path: location.file)) { try vault.store(large, as: ana) }
+    #expect(try vault.record(ana)?.payload.reveal() == "token")
+    #expect(try vault.verify() == [])
+    _ = try vault.connection.integer("PRAGMA max_page_count=100000")
+    try vault.store(large, as: ana)
+    #expect(try vault.record(ana)?.payload == large)
+  }
+}

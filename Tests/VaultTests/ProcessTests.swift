@@ -1,0 +1,138 @@
+import Cryptography
+import Glibc
+import SQLite
+import Testing
+
+@testable import Vault
+
+/// What several processes do to each other; connections of one process stand for them.
+@Suite("Several at once")
+struct SeveralAtOnceTests {
+  private let temporary: TemporaryVault
+  private let location: VaultLocation
+
+  init() throws {
+    temporary = try TemporaryVault()
+    location = temporary.location
+  }
+
+  @Test("those who make the vault at once have the same one, and no store is lost")
+  func creation() async throws {
+    let location = location
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<12 {
+        group.addTask {
+          let vault = try Vault.open(location, .readWrite, random: SystemRandomSource())
+          for round in 0..<5 {
+            try vault.store(Secret("\(number)"), as: .credential("p\(number)", "a\(round)"))
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    let vault = try temporary.open(.readOnly)
+    #expect(try vault.records(.credential, provider: nil).count == 60)
+    #expect(try vault.verify() == [])
+    var status = stat()
+    for (path, mode) in [(location.directory, 0o700), (location.file, 0o600), (location.keyFile, 0o600)] {
+      #expect(unsafe stat(path, &status) == 0)
+      #expect(status.st_mode & 0o7777 == mode_t(mode))
+    }
+  }
+
+  @Test("a counter behind a precondition counts every one")
+  func counter() async throws {
+    let location = location
+    let counter = RecordIdentifier.credential("p", "counter")
+    try temporary.open().store(Secret("0"), as: counter)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<6 {
+        group.addTask {
+          let vault = try Vault.open(location, .readWrite, random: SystemRandomSource())
+          var left = 10
+          while left > 0 {
+            let record = try #require(try vault.record(counter))
+            let next = try #require(Int(record.payload.reveal())) + 1
+            do throws(VaultError) {
+              try vault.store(Secret("\(next)"), as: counter, if: .revision(record.revision))
+              left -= 1
+            } catch {
+              // Another one was faster: read again.
+              guard case .conflict = error else { throw error }
+            }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    let vault = try temporary.open()
+    #expect(try vault.record(counter)?.payload.reveal() == "60")
+    #expect(try vault.verify() == [])
+  }
+
+  @Test("a key file without a vault is used, as after a creation that was killed")
+  func interruptedCreation() throws {
+    _ = try temporary.open()
+    let key = TemporaryVault.read(location.keyFile)
+    unsafe unlink(location.file)
+    try temporary.open().store(Secret("x"), as: .credential("p", "a"))
+    #expect(TemporaryVault.read(location.keyFile) == key)
+    #expect(try temporary.open(.readOnly).record(.credential("p", "a"))?.payload.reveal() == "x")
+  }
+
+  @Test(
+    "what a killed writer left half-written is undone, also by a reader",
+    arguments: [VaultAccess.readOnly, .readWrite])
+  func hotJournal(_ access: VaultAccess) throws {
+    let vault = try temporary.open()
+    for number in 0..<30 { try vault.store(Secret("old"), as: .credential("p", "a\(number)")) }
+    let connection = try Connection(path: location.file, .readWrite, busyTimeout: 0)
+    // With a cache of one page the file is written long before the commit.
+    try connection.execute(
+      "PRAGMA cache_size=1;BEGIN IMMEDIATE;UPDATE record SET sealed=randomblob(3000);DELETE FROM bucket")
+    let (half, journal) = (
+      TemporaryVault.read(location.file), TemporaryVault.read(location.file + "-journal")
+    )
+    let crashed = try TemporaryVault()
+    TemporaryVault.write(crashed.location.keyFile, TemporaryVault.read(location.keyFile))
+    TemporaryVault.write(crashed.location.file, half)
+    TemporaryVault.write(crashed.location.file + "-journal", journal)
+    try connection.execute("ROLLBACK")
+    #expect(half != TemporaryVault.read(location.file))
+    let opened = try crashed.open(access)
+    for number in 0..<30 {
+      #expect(try opened.record(.credential("p", "a\(number)"))?.payload.reveal() == "old")
+    }
+    #expect(try opened.verify() == [])
+  }
+
+  @Test("a vault key that another process has changed is taken up")
+  func changedKey() throws {
+    let vault = try temporary.open()
+    let reader = try temporary.open(.readOnly)
+    let ana = RecordIdentifier.credential("github", "ana")
+    try vault.store(Secret("before"), as: ana)
+    // Another vault of the same key file stands for this one with another vault key.
+    let other = try TemporaryVault()
+    TemporaryVault.write(other.location.keyFile, TemporaryVault.read(location.keyFile))
+    try other.open().store(Secret("after"), as: ana)
+    var sql = "ATTACH '\(other.location.file)' AS other;"
+    for table in ["slot", "header", "bucket", "record"] {
+      sql += "DELETE FROM \(table);INSERT INTO \(table) SELECT * FROM other.\(table);"
+    }
+    try temporary.tamper(sql)
+    #expect(try reader.record(ana)?.payload.reveal() == "after")
+    try vault.store(Secret("later"), as: ana)
+    #expect(try reader.record(ana)?.payload.reveal() == "later")
+    #expect(try vault.verify() == [])
+  }
+
+  @Test("what is known without opening a record")
+  func status() throws {
+    let vault = try temporary.open()
+    let expected = VaultStatus(
+      path: location.file, formatVersion: 1,
+      slots: [.init(kind: .keyFile, created: 1_700_000_000)], recordCount: 0)
+    #expect(try vault.status == expected)
+  }
+}

@@ -1,0 +1,64 @@
+import Cryptography
+import Glibc
+import SQLite
+import Testing
+
+@testable import Vault
+
+/// A vault in a directory of its own, which goes away with the value.
+final class TemporaryVault {
+  let location: VaultLocation
+
+  init() throws {
+    let path = "/tmp/credmgr-vault-" + Hexadecimal.encode(SystemRandomSource().bytes(8))
+    try #require(unsafe mkdir(path, 0o700) == 0)
+    location = VaultLocation(directory: path)
+  }
+
+  deinit {
+    let directory = location.directory
+    for path in [location.file, location.file + "-journal", location.keyFile] {
+      unsafe unlink(path)
+      unsafe rmdir(path)
+    }
+    unsafe rmdir(directory + "/elsewhere")
+    unsafe rmdir(directory)
+  }
+
+  func open(_ access: VaultAccess = .readWrite, busyTimeout: Int32 = 20_000) throws(VaultError) -> Vault {
+    try Vault.open(
+      location, access, random: SystemRandomSource(), now: 1_700_000_000, busyTimeout: busyTimeout)
+  }
+
+  /// Runs SQL on the file as somebody could who has no key.
+  func tamper(_ sql: String) throws {
+    let connection = try Connection(path: location.file, .readWrite, busyTimeout: 0)
+    try connection.execute(sql)
+  }
+
+  static func read(_ path: String) -> [UInt8] {
+    let descriptor = unsafe Glibc.open(path, O_RDONLY)
+    defer { close(descriptor) }
+    var bytes: [UInt8] = []
+    var part = [UInt8](repeating: 0, count: 65536)
+    while true {
+      let count = unsafe Glibc.read(descriptor, &part, part.count)
+      guard count > 0 else { return bytes }
+      bytes += part.prefix(count)
+    }
+  }
+
+  static func write(_ path: String, _ bytes: [UInt8], mode: mode_t = 0o600) {
+    unsafe unlink(path)
+    let descriptor = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC, mode)
+    _ = unsafe Glibc.write(descriptor, bytes, bytes.count)
+    fchmod(descriptor, mode)
+    close(descriptor)
+  }
+}
+
+extension RecordIdentifier {
+  static func credential(_ provider: String, _ account: String) -> RecordIdentifier {
+    RecordIdentifier(kind: .credential, provider: provider, account: account)
+  }
+}

@@ -1,0 +1,191 @@
+import Cryptography
+import SQLite
+import Testing
+import Vault
+
+@Suite("Verification")
+struct VerificationTests {
+  private let temporary: TemporaryVault
+  private let vault: Vault
+  private let identifiers = (0..<6).map { RecordIdentifier.credential("github", "account\($0)") }
+
+  init() throws {
+    temporary = try TemporaryVault()
+    vault = try temporary.open()
+    for identifier in identifiers { try vault.store(Secret("old"), as: identifier) }
+    #expect(try vault.verify() == [])
+  }
+
+  /// The revision of a record is the only thing about it that can be read without a key.
+  private func place(_ index: Int) throws -> String {
+    "revision=\(try #require(try vault.record(identifiers[index])).revision)"
+  }
+
+  @Test("an altered record is named and does not take the others along")
+  func altered() throws {
+    let place = try place(2)
+    try temporary.tamper("UPDATE record SET sealed=zeroblob(length(sealed)) WHERE \(place)")
+    #expect(try vault.verify() == [.record(identifiers[2], .altered)])
+    #expect(throws: VaultError.damagedRecord(identifiers[2])) { try vault.record(identifiers[2]) }
+    #expect(try vault.records(.credential, provider: "github").count == 5)
+    for index in [0, 1, 3, 4, 5] {
+      #expect(try vault.record(identifiers[index])?.payload.reveal() == "old")
+    }
+    try vault.store(Secret("new"), as: identifiers[2])
+    #expect(try vault.verify() == [])
+  }
+
+  @Test("every column is bound", arguments: ["kind=2", "grouping=grouping+1", "revision=revision+100"])
+  func columns(_ change: String) throws {
+    try temporary.tamper("UPDATE record SET \(change) WHERE \(try place(1))")
+    #expect(try vault.verify() == [.record(identifiers[1], .altered)])
+    #expect(throws: VaultError.damagedRecord(identifiers[1])) { try vault.record(identifiers[1]) }
+  }
+
+  @Test("a record under another look-up hash")
+  func moved() throws {
+    try temporary.tamper("UPDATE record SET lookup=lookup+1 WHERE \(try place(1))")
+    let findings = try vault.verify()
+    #expect(findings.contains(.record(identifiers[1], .dropped)))
+    #expect(findings.count == 2)
+  }
+
+  @Test("a dropped record is named")
+  func dropped() throws {
+    try temporary.tamper("DELETE FROM record WHERE \(try place(3))")
+    #expect(try vault.verify() == [.record(identifiers[3], .dropped)])
+    #expect(try vault.record(identifiers[3]) == nil)
+  }
+
+  @Test("two records in each other's place are named")
+  func swapped() throws {
+    let (first, second) = (try place(0), try place(1))
+    try temporary.tamper(
+      """
+      CREATE TEMP TABLE kept AS SELECT * FROM record WHERE \(first) OR \(second);
+      UPDATE record SET sealed=(SELECT sealed FROM kept WHERE \(second)) WHERE \(first);
+      UPDATE record SET sealed=(SELECT sealed FROM kept WHERE \(first)) WHERE \(second);
+      """)
+    #expect(
+      Set(try vault.verify()) == [
+        .record(identifiers[0], .swapped(with: identifiers[1])),
+        .record(identifiers[1], .swapped(with: identifiers[0])),
+      ])
+    #expect(throws: VaultError.damagedRecord(identifiers[0])) { try vault.record(identifiers[0]) }
+  }
+
+  @Test("an older sealing of a record, and a removed record, are named")
+  func replayed() throws {
+    let old = TemporaryVault.read(temporary.location.file)
+    try vault.store(Secret("new"), as: identifiers[4])
+    try vault.remove(identifiers[5])
+    let other = try TemporaryVault()
+    TemporaryVault.write(other.location.file, old)
+    try temporary.tamper(
+      "ATTACH '\(other.location.file)' AS old;INSERT OR REPLACE INTO record SELECT * FROM old.record")
+    #expect(
+      Set(try vault.verify()) == [.record(identifiers[4], .replayed), .record(identifiers[5], .replayed)])
+  }
+
+  @Test("the index of the time of the replay does not help")
+  func replayedIndex() throws {
+    let old = TemporaryVault.read(temporary.location.file)
+    try vault.store(Secret("new"), as: identifiers[4])
+    let other = try TemporaryVault()
+    TemporaryVault.write(other.location.file, old)
+    try temporary.tamper(
+      """
+      ATTACH '\(other.location.file)' AS old;INSERT OR REPLACE INTO record SELECT * FROM old.record;
+      INSERT OR REPLACE INTO bucket SELECT * FROM old.bucket
+      """)
+    let findings = try vault.verify()
+    #expect(findings.count == 1)
+    guard case .index(_, .replayed) = findings.first else {
+      Issue.record("\(findings)")
+      return
+    }
+    #expect(throws: VaultError.self) { try vault.store(Secret("x"), as: identifiers[4]) }
+  }
+
+  @Test("parts of the index that are altered or missing are named, and hinder no reading")
+  func index() throws {
+    try temporary.tamper(
+      "UPDATE bucket SET sealed=zeroblob(100) WHERE number=(SELECT min(number) FROM bucket)")
+    let altered = try vault.verify()
+    guard case .index(let number, .altered) = altered.first else {
+      Issue.record("\(altered)")
+      return
+    }
+    #expect(altered.count == 1)
+    try temporary.tamper("DELETE FROM bucket WHERE number=\(number)")
+    #expect(try vault.verify() == [.index(number, .dropped)])
+    for identifier in identifiers { #expect(try vault.record(identifier)?.payload.reveal() == "old") }
+    #expect(throws: VaultError.damaged(path: temporary.location.file, .index(number))) {
+      try vault.check(identifiers)
+    }
+  }
+
+  @Test(
+    "a header that is altered or missing is named and hinders no reading, but writing",
+    arguments: [
+      "UPDATE header SET sealed=zeroblob(60)", "UPDATE header SET key=zeroblob(16)", "DELETE FROM header",
+    ])
+  func header(_ sql: String) throws {
+    try temporary.tamper(sql)
+    #expect(try vault.verify() == [.header])
+    #expect(try temporary.open(.readOnly).record(identifiers[0])?.payload.reveal() == "old")
+    #expect(throws: VaultError.damaged(path: temporary.location.file, .header)) {
+      try vault.store(Secret("x"), as: identifiers[0])
+    }
+  }
+
+  @Test(
+    "slots that are altered or added are named",
+    arguments: [
+      "UPDATE slot SET number=7", "INSERT INTO slot VALUES(9,2,0,x'00',x'00')",
+      "INSERT INTO slot SELECT 9,kind,created,parameters,wrapped FROM slot",
+    ])
+  func slots(_ sql: String) throws {
+    try temporary.tamper(sql)
+    #expect(try vault.verify() == [.slots])
+    #expect(throws: VaultError.damaged(path: temporary.location.file, .slots)) {
+      try vault.store(Secret("x"), as: identifiers[0])
+    }
+  }
+
+  @Test("a slot that is altered does not open", arguments: ["created=1", "wrapped=zeroblob(104)"])
+  func slot(_ change: String) throws {
+    try temporary.tamper("UPDATE slot SET \(change)")
+    #expect(throws: VaultError.damaged(path: temporary.location.file, .slots)) { try temporary.open() }
+  }
+
+  @Test("a table too many is named")
+  func schema() throws {
+    try temporary.tamper("CREATE TABLE more(x)")
+    #expect(try vault.verify() == [.schema])
+  }
+
+  @Test("a file that SQLite itself has arranged anew is told from what was written")
+  func rearranged() throws {
+    try temporary.tamper("VACUUM")
+    #expect(try vault.verify() == [.unusedBytes])
+    try vault.store(Secret("x"), as: identifiers[0])
+    #expect(try vault.verify() == [])
+  }
+
+  @Test("random changes leave nothing to find, whatever pages they split and join")
+  func randomChanges() throws {
+    var random = SystemRandomNumberGenerator()
+    for _ in 0..<120 {
+      let identifier = RecordIdentifier.credential(
+        "p\(Int.random(in: 0..<4, using: &random))", "a\(Int.random(in: 0..<20, using: &random))")
+      if Int.random(in: 0..<4, using: &random) == 0 {
+        try vault.remove(identifier)
+      } else {
+        let count = Int.random(in: 0..<3000, using: &random)
+        try vault.store(Secret(String(repeating: "x", count: count)), as: identifier)
+      }
+      #expect(try vault.verify() == [])
+    }
+  }
+}
