@@ -101,7 +101,12 @@ extension DescriptorDecoder {
     let standard = URLTemplate(Template(literal: "http://127.0.0.1/callback"))
     guard let node, !node.isNull else { return standard }
     if node.text == "oob" { return URLTemplate(Template(literal: "oob")) }
-    return url(node, names: [], anyScheme: true) ?? standard
+    let url = url(node, names: [], anyScheme: true) ?? standard
+    // Elsewhere this name stands for the redirect; here it can only be a variable.
+    if url.template.names.contains("redirect_uri"), !definedNames.contains("redirect_uri") {
+      add(.unknownTemplateName("redirect_uri", suggestion: nil), at: node.place)
+    }
+    return url
   }
 
   mutating func client(_ node: Node?) -> ClientRules {

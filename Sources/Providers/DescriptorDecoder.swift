@@ -5,7 +5,7 @@ import YAML
 struct DescriptorDecoder {
   var findings: [Finding] = []
   /// The names that templates of this descriptor may use.
-  private var definedNames: Set<String> = []
+  private(set) var definedNames: Set<String> = []
   /// Values that a variable may have, to see what would become of a URL.
   private var samples: [String: String] = [:]
   private var usedNames: Set<String> = []

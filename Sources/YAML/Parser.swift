@@ -69,6 +69,8 @@ private enum Event {
     let problem: String
     let line: Int
     let column: Int
+    /// The bytes before a character that is not allowed anywhere: for these, libyaml knows no line.
+    let offset: Int?
   }
 
   private let parser: UnsafeMutablePointer<yaml_parser_t>
@@ -100,7 +102,9 @@ private enum Event {
   private var failure: Failure {
     let problem = unsafe parser.pointee.problem.map { unsafe String(cString: $0) } ?? "out of memory"
     let mark = unsafe parser.pointee.problem_mark
-    return Failure(problem: problem, line: Int(mark.line) + 1, column: Int(mark.column) + 1)
+    let offset = unsafe parser.pointee.error == YAML_READER_ERROR ? Int(parser.pointee.problem_offset) : nil
+    return Failure(
+      problem: problem, line: Int(mark.line) + 1, column: Int(mark.column) + 1, offset: offset)
   }
 
   private static func copy(_ event: yaml_event_t) -> Event {
@@ -150,9 +154,16 @@ private struct TreeBuilder: ~Copyable {
       let (event, line, column) = try events.next()
       return (event, Place(source: source, line: line, column: column))
     } catch {
-      let place = Place(source: source, line: error.line, column: error.column)
+      var place = Place(source: source, line: error.line, column: error.column)
+      if let offset = error.offset { place = Self.place(offset: offset, in: source) }
       throw YAMLError(.syntax(error.problem), at: place)
     }
+  }
+
+  private static func place(offset: Int, in source: Source) -> Place {
+    let before = String(decoding: source.text.utf8.prefix(offset), as: UTF8.self).unicodeScalars
+    let lastLine = before.reversed().prefix { $0 != "\n" }
+    return Place(source: source, line: 1 + before.count { $0 == "\n" }, column: 1 + lastLine.count)
   }
 
   mutating func document() throws(YAMLError) -> Node {

@@ -1,1 +1,4 @@
-print("")
+import Glibc
+import Simulator
+
+exit(SimulatorProgram.run(CommandLine.arguments))

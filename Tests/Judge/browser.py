@@ -3,11 +3,12 @@
 
     browser.py URL [NAME=VALUE]…
 
-A NAME=VALUE is typed into the input of that name, as a person types the code of a device. Used as $BROWSER by `script/demo` and by the tests. It does what a person's browser would: keeps cookies, submits the
-first form of a page by its approving button, follows redirects, keeps a fragment to itself, and at the address that a
-fragment was meant for runs what the relay page's script does: posts the fragment there as a form. A redirect to a
-place that loopback does not serve (https, a scheme of an app) is where it stops: it prints that address, which is
-what a person would copy out of the address bar.
+A NAME=VALUE is typed into the input of that name, as a person types the code of a device. Used as $BROWSER by
+`script/demo` and by the tests. It does what a person's browser would: keeps cookies, submits the first form of a page
+by its approving button, follows redirects, keeps a fragment to itself, and at the address that a fragment was meant
+for runs what the relay page's script does: posts the fragment there as a form. A redirect to a place that loopback
+does not serve (https, a scheme of an app) is where it stops: it prints that address, which is what a person would
+copy out of the address bar.
 """
 
 import html.parser

@@ -142,7 +142,8 @@ class GitHub(Provider):
             self.counts["api_refused"] += 1
             return json_response({"message": "Bad credentials"}, 401)
         self.counts["api"] += 1
-        return json_response({"login": "ada", "id": 1815, "version": request.headers.get("X-GitHub-Api-Version")})
+        version = request.headers.get("X-GitHub-Api-Version")
+        return json_response({"login": "grace-hopper", "id": 1815, "version": version})
 
     def application_token(self, request):
         if basic(request) != (self.client_id, self.client_secret):
@@ -157,7 +158,7 @@ class GitHub(Provider):
 
     def check(self, request):
         token = self.application_token(request)
-        return json_response({"id": 1, "token": token, "user": {"login": "ada"}, "scopes": ["repo"]})
+        return json_response({"id": 1, "token": token, "user": {"login": "grace-hopper"}, "scopes": ["repo"]})
 
     def delete(self, request):
         del self.access[self.application_token(request)]

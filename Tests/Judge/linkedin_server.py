@@ -79,4 +79,4 @@ class LinkedIn(Provider):
         if not self.valid(bearer(request, "Bearer")):
             return json_response({"status": 401, "serviceErrorCode": 65600, "code": "INVALID_ACCESS_TOKEN"}, 401)
         self.counts["api"] += 1
-        return json_response({"sub": "782bbtaQ", "name": "Ada Lovelace", "email": "ada@example.org"})
+        return json_response({"sub": "782bbtaQ", "name": "Ada Lovelace", "email": "ada.lovelace@example.org"})

@@ -48,7 +48,8 @@ class Validator(oauth1.RequestValidator):
     def get_rsa_key(self, client_key, request):
         return self.rsa_public_key
 
-    def validate_timestamp_and_nonce(self, client_key, timestamp, nonce, request, request_token=None, access_token=None):
+    def validate_timestamp_and_nonce(self, client_key, timestamp, nonce, request, request_token=None,
+                                     access_token=None):
         use = (timestamp, nonce, request_token or access_token)
         if use in self.nonces:
             return False

@@ -303,6 +303,7 @@ class OAuth2Server(Service):
         scheme, _, value = (request.headers.get("Authorization") or "").partition(" ")
         if scheme not in self.schemes or not self.accepts(value):
             self.counts["resource_refused"] += 1
-            return json_response({"error": "invalid_token"}, 401, [("WWW-Authenticate", 'Bearer error="invalid_token"')])
+            challenge = ("WWW-Authenticate", 'Bearer error="invalid_token"')
+            return json_response({"error": "invalid_token"}, 401, [challenge])
         self.counts["resource"] += 1
         return json_response({"login": USER, "method": request.method, "body": request.body.decode()})

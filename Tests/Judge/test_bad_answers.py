@@ -5,7 +5,7 @@ import urllib.parse
 
 from browser import Browser
 from faulty_server import FaultyServer
-from program import LOGIN_NEEDED, REFUSED, UNEXPECTED, UNREACHABLE, ProgramTest
+from program import LOGIN_NEEDED, REFUSED, UNEXPECTED, UNREACHABLE, USAGE, ProgramTest
 
 ADA = ProgramTest.accounts[0]
 CLIENT = "judge-public"
@@ -135,9 +135,10 @@ class Descriptors(ProgramTest):
     def test_endpoints_off_loopback_are_https(self):
         path = self.file("evil.yaml", "provider: evil\ngrant: authorization_code\nendpoints:\n"
                          "  authorization: http://evil.example/authorize\n  token: http://evil.example/token\n")
-        outcome = self.credmgr("check", path, status=2)
-        self.assertRegex(outcome.err, r"evil\.yaml:4:\d+: error: ")
-        self.assertRegex(outcome.err, r"evil\.yaml:5:\d+: error: ")
+        outcome = self.run_program("check", path)
+        self.assertEqual(outcome.status, USAGE)
+        for line in (4, 5):
+            self.assertRegex(outcome.out + outcome.err, rf"evil\.yaml:{line}:\d+: error: ")
 
     def test_a_credential_goes_only_to_its_hosts(self):
         service = self.serve(FaultyServer())

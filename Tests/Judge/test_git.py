@@ -26,7 +26,7 @@ class Git(ProgramTest):
         self.service = self.serve(OAuth2Server(**options))
         self.git_server = self.enterContext(
             GitServer(self.served, lambda _, password: self.service.accepts(password)))
-        self.provider = self.add("git", self.service, oauth2_server.PUBLIC_CLIENT, git_port=self.git_server.port)
+        self.provider = self.add("git-host", self.service, oauth2_server.PUBLIC_CLIENT, git_port=self.git_server.port)
         self.credmgr("login", self.provider, "--account", ADA)
         self.url = f"{self.git_server.base}/team/demo.git"
 

@@ -17,9 +17,11 @@ ADA = ProgramTest.accounts[0]
 
 
 class OAuth1(ProgramTest):
+    descriptor = "oauth1-style"
+
     def logged_in(self, service, secret=oauth1_server.CLIENT_SECRET, **values):
         self.serve(service)
-        provider = self.add("oauth1", service, oauth1_server.CLIENT_KEY, secret, **values)
+        provider = self.add(self.descriptor, service, oauth1_server.CLIENT_KEY, secret, **values)
         self.credmgr("login", provider, "--account", ADA)
         return provider
 
@@ -60,6 +62,19 @@ class OAuth1(ProgramTest):
                 provider = self.logged_in(service, transport=transport)
                 self.expect_signed(service, provider)
 
+    def test_the_shipped_descriptor(self):
+        service = self.serve(OAuth1Server(lifetime=1))
+        arguments = ["add-provider", "oauth1", "--as", "shipped", "--client-id", oauth1_server.CLIENT_KEY,
+                     "--client-secret-file", self.file("secret", oauth1_server.CLIENT_SECRET)]
+        for name, path in (("temporary_credentials_url", "request_token"), ("authorization_url", "authorize"),
+                           ("token_url", "access_token")):
+            arguments += ["--set", f"{name}={service.base}/oauth/{path}"]
+        self.credmgr(*arguments, "--set", f"api_host=127.0.0.1:{service.port}")
+        self.credmgr("login", "shipped", "--account", ADA)
+        time.sleep(1.1)
+        self.expect_signed(service, "shipped")
+        self.assertEqual(service.counts["refresh"], 1)
+
     def test_header_is_good_for_one_request(self):
         service = OAuth1Server()
         provider = self.logged_in(service)
@@ -82,13 +97,13 @@ class OAuth1(ProgramTest):
 
     def test_wrong_consumer_secret_is_refused(self):
         service = self.serve(OAuth1Server())
-        provider = self.add("oauth1", service, oauth1_server.CLIENT_KEY, "not-the-secret")
+        provider = self.add(self.descriptor, service, oauth1_server.CLIENT_KEY, "not-the-secret")
         self.credmgr("login", provider, status=REFUSED)
         self.credmgr("token", provider, status=LOGIN_NEEDED)
 
     def test_a_callback_for_another_request_token_changes_nothing(self):
         service = self.serve(OAuth1Server())
-        provider = self.add("oauth1", service, oauth1_server.CLIENT_KEY, oauth1_server.CLIENT_SECRET)
+        provider = self.add(self.descriptor, service, oauth1_server.CLIENT_KEY, oauth1_server.CLIENT_SECRET)
         login = self.start("login", provider, "--account", ADA, "--no-browser", stdin=False)
         address = login.address()
         callback = next(iter(service.validator.request_tokens.values()))["callback"]

@@ -143,7 +143,8 @@ class OAuth2(unittest.TestCase):
 
     def test_pkce_is_required_and_checked(self):
         with OAuth2Server() as service:
-            self.assertEqual(self.code(service, code_challenge="", code_challenge_method="")["error"], "invalid_request")
+            without = self.code(service, code_challenge="", code_challenge_method="")
+            self.assertEqual(without["error"], "invalid_request")
             self.assertEqual(self.code(service, code_challenge_method="plain")["error"], "invalid_request")
             code = self.code(service)["code"]
             self.assertEqual(self.exchange(service, code, code_verifier="w" * 43)[1]["error"], "invalid_grant")

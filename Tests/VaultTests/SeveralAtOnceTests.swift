@@ -127,6 +127,27 @@ struct SeveralAtOnceTests {
     #expect(try vault.verify() == [])
   }
 
+  /// The system drops all of a process's locks on a file when the process closes any descriptor of it
+  /// (fcntl(2)).
+  @Test("opening a vault does not drop the locks that another connection of this process holds")
+  func locks() throws {
+    _ = try temporary.open()
+    var status = stat()
+    try #require(unsafe stat(location.file, &status) == 0)
+    let place = ":\(status.st_ino) "
+    func held() -> Int {
+      String(decoding: TemporaryVault.read("/proc/locks"), as: UTF8.self).split(separator: "\n")
+        .count { $0.contains(place) && $0.contains(" \(getpid()) ") }
+    }
+    let writer = try Connection(path: location.file, .readWrite, busyTimeout: 0)
+    try writer.execute("BEGIN IMMEDIATE")
+    let before = held()
+    #expect(before > 0)
+    _ = try temporary.open(.readOnly)
+    #expect(held() == before)
+    try writer.execute("ROLLBACK")
+  }
+
   @Test("what is known without opening a record")
   func status() throws {
     let vault = try temporary.open()
