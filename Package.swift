@@ -80,7 +80,7 @@ let package = Package(
 
     // Programs: `main`, one file each.
     .executableTarget(
-      name: "credmgr", dependencies: ["Commands"], swiftSettings: strict,
+      name: "credmgr", dependencies: ["Commands", "Cryptography"], swiftSettings: strict,
       linkerSettings: fullyStatic),
     .executableTarget(
       name: "credmgr-online", dependencies: ["Commands", "Curl", "HTTP"], swiftSettings: strict,
@@ -88,5 +88,15 @@ let package = Package(
     .executableTarget(
       name: "credmgr-simulator", dependencies: ["Simulator"], swiftSettings: strict,
       linkerSettings: staticLibrary),
+
+    // Tests.
+    .testTarget(name: "YAMLTests", dependencies: ["YAML"], swiftSettings: strict),
+    .testTarget(name: "JSONTests", dependencies: ["JSON"], swiftSettings: strict),
+    .testTarget(name: "SQLiteTests", dependencies: ["SQLite"], swiftSettings: strict),
+    .testTarget(name: "CryptographyTests", dependencies: ["Cryptography"], swiftSettings: strict),
+    .testTarget(
+      name: "VaultTests", dependencies: ["Vault", "SQLite", "Cryptography", "POSIX"],
+      swiftSettings: strict),
+    .testTarget(name: "HTTPTests", dependencies: ["HTTP"], swiftSettings: strict),
   ]
 )

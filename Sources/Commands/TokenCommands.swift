@@ -31,6 +31,7 @@ extension Command {
         "access_token": .string(credential.accessToken.reveal()), "token_type": .optional(credential.tokenType),
         "expires_at": .optional(credential.expiresAt.map(Moment.format)),
         "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
+        "kept": .object(credential.kept.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) }),
       ])
     } else {
       try context.output(credential.accessToken.reveal() + "\n")

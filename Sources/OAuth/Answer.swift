@@ -1,3 +1,4 @@
+import Cryptography
 import HTTP
 import JSON
 import Providers
@@ -73,6 +74,17 @@ struct Answer: Sendable {
   /// The text of a field; `nil` when it is absent, null or empty.
   func text(_ field: ResponseField) -> String? {
     value(field).flatMap(Self.text).flatMap { $0.isEmpty ? nil : $0 }
+  }
+
+  /// A token or a secret: a text of printable ASCII (RFC 6749, appendix A), because it will stand in a header or a URL.
+  ///
+  /// - Throws: `OAuthError.malformedField` for anything else that is there.
+  func secret(_ field: ResponseField) throws(OAuthError) -> Secret? {
+    guard let value = value(field), value != .string("") else { return nil }
+    guard case .string(let text) = value, text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+      throw .malformedField(leg, field)
+    }
+    return Secret(text)
   }
 
   /// The text at a path from the answer's root.

@@ -21,7 +21,6 @@ extension Client {
     let values = values(for: credential, exchange)
     var parameters = parameters
     var fields = HTTPFields()
-    if endpoint.response.format == .json { fields.set("Accept", "application/json") }
     let presentsToken =
       endpoint.authentication == .accessToken || (leg == .identity && endpoint.authentication == nil)
     if leg != .authorization, !presentsToken, !isSigned {
@@ -45,7 +44,11 @@ extension Client {
     request.uri = request.uri.adding(query: FormParameters(parameters.pairs.filter(isInQuery)))
     request.place(FormParameters(parameters.pairs.filter { !isInQuery($0) }), endpoint.send)
     if presentsToken, !isSigned, let credential {
-      return try presenting(credential, on: request, overwriting: false)
+      request = try presenting(credential, on: request, overwriting: false)
+    }
+    // What the descriptor says of `Accept`, for this leg or for the whole API, goes before this.
+    if endpoint.response.format == .json, request.fields["Accept"] == nil {
+      request.fields.set("Accept", "application/json")
     }
     return request
   }

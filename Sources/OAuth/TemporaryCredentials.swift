@@ -38,12 +38,12 @@ extension Client {
   ) throws(OAuthError) -> TemporaryCredentials {
     let leg = Leg.temporaryCredentials
     let answer = try Answer(response, leg, endpoint(leg).response)
-    guard let token = answer.text(.oauthToken) else { throw .missingField(leg, .oauthToken) }
+    guard let token = try answer.secret(.oauthToken) else { throw .missingField(leg, .oauthToken) }
     if descriptor.oauth1.requiresCallbackConfirmed, answer.text(.oauthCallbackConfirmed) != "true" {
       throw .callbackNotConfirmed
     }
     return TemporaryCredentials(
-      token: Secret(token), secret: Secret(answer.text(.oauthTokenSecret) ?? ""), callback: callback)
+      token: token, secret: try answer.secret(.oauthTokenSecret) ?? Secret(""), callback: callback)
   }
 
   /// The page where the person consents (RFC 5849, 2.2).

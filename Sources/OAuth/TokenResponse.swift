@@ -17,13 +17,13 @@ public struct TokenResponse: Sendable {
 
   init(_ answer: Answer, _ descriptor: Descriptor, isOAuth1: Bool = false, now: Int64) throws(OAuthError) {
     let tokenField: ResponseField = isOAuth1 ? .oauthToken : .accessToken
-    guard let token = answer.text(tokenField) else { throw .missingField(answer.leg, tokenField) }
-    accessToken = Secret(token)
+    guard let token = try answer.secret(tokenField) else { throw .missingField(answer.leg, tokenField) }
+    accessToken = token
     tokenType = answer.text(.tokenType)
-    idToken = answer.text(.idToken).map { Secret($0) }
-    refreshToken = answer.text(.refreshToken).map { Secret($0) }
-    tokenSecret = isOAuth1 ? Secret(answer.text(.oauthTokenSecret) ?? "") : nil
-    sessionHandle = answer.text(.oauthSessionHandle).map { Secret($0) }
+    idToken = try answer.secret(.idToken)
+    refreshToken = try answer.secret(.refreshToken)
+    tokenSecret = isOAuth1 ? try answer.secret(.oauthTokenSecret) ?? Secret("") : nil
+    sessionHandle = try answer.secret(.oauthSessionHandle)
     expiresAt =
       try Self.expiry(answer, .expiresIn, .expiresAt, now: now) ?? descriptor.expiry.lifetime.map { now + $0 }
     refreshTokenExpiresAt = try Self.expiry(answer, .refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now)

@@ -16,10 +16,13 @@ public enum PrivateFile {
 
   /// Checks that the path is a regular file and no link, is owned by us, and gives nothing to group and others.
   ///
+  /// The file is not opened: closing it would drop every lock that this process holds on it (fcntl(2)).
+  ///
   /// - Throws: `notFound`, `symbolicLink`, `notRegularFile`, `otherOwner` or `readableByOthers`.
   public static func check(_ path: String) throws(POSIXError) {
-    let file = try Descriptor(opening: path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-    try check(try file.status(path), path)
+    guard let status = try FileStatus(path: path, following: false) else { throw .notFound(path: path) }
+    if status.isSymbolicLink { throw .symbolicLink(path: path) }
+    try check(status, path)
   }
 
   private static func check(_ status: FileStatus, _ path: String) throws(POSIXError) {

@@ -170,7 +170,8 @@ class ProgramTest(unittest.TestCase):
     def add(self, name, service, client_id, client_secret="", **values):
         """Installs `descriptors/<name>.yaml` for the port of `service`; returns the provider's id."""
         values = {"port": service.port, **values}
-        arguments = ["add-provider", os.path.join(DESCRIPTORS, name + ".yaml"), "--client-id", client_id]
+        # A test may serve the same provider again, on another port.
+        arguments = ["add-provider", os.path.join(DESCRIPTORS, name + ".yaml"), "--client-id", client_id, "--replace"]
         if client_secret:
             arguments += ["--client-secret-file", self.file("client-secret", client_secret + "\n")]
         for key, value in values.items():
