@@ -91,7 +91,8 @@ extension Command {
     }
     for exchange in interrupted where provider == nil || provider == exchange.provider {
       context.tell(
-        "an exchange for \"\(exchange.account)\" at \"\(exchange.provider)\" was interrupted; if its token does not work, run \"credmgr login \(exchange.provider)\"")
+        "an exchange for \"\(exchange.account)\" at \"\(exchange.provider)\" was interrupted; if its token does not work, run \"credmgr login \(exchange.provider)\""
+      )
     }
     return .done
   }

@@ -139,7 +139,9 @@ extension Command {
 func table(_ rows: [(left: String, right: String)]) -> String {
   let width = min(rows.map(\.left.count).max() ?? 0, 30)
   return rows.map { row in
-    let gap = row.left.count > width ? "\n" + String(repeating: " ", count: width + 4)
+    let gap =
+      row.left.count > width
+      ? "\n" + String(repeating: " ", count: width + 4)
       : String(repeating: " ", count: width - row.left.count + 2)
     return "  " + row.left + gap + row.right + "\n"
   }.joined()

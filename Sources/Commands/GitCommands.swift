@@ -166,7 +166,8 @@ extension Command {
     let completion = try system { () throws(POSIXError) in try Launcher.run("git", arguments) }
     guard completion.status == 0 || mayFail else {
       throw .failed(
-        Message("\"git \(arguments.joined(separator: " "))\" failed (status \(completion.status))", status: .unexpected))
+        Message("\"git \(arguments.joined(separator: " "))\" failed (status \(completion.status))", status: .unexpected)
+      )
     }
     return String(decoding: completion.output, as: UTF8.self)
   }

@@ -28,7 +28,8 @@ extension Command {
       throw .usage("the descriptor and the secret cannot both be on standard input")
     }
     if source.hasPrefix("https://") {
-      throw .usage("the discovery of an issuer's endpoints is not built in yet", hint: "write a descriptor: docs/descriptors.md")
+      throw .usage(
+        "the discovery of an issuer's endpoints is not built in yet", hint: "write a descriptor: docs/descriptors.md")
     }
     let addition: ProviderAddition
     if source == "-" || source.contains("/") || source.hasSuffix(".yaml") {

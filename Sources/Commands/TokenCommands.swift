@@ -11,9 +11,11 @@ extension Command {
     name: "token", operands: "ID", operandCount: 1...1,
     summary: "Print a valid access token, refreshed first if it must be",
     options: [
-      account, Option("--min-validity", value: "DURATION", "how long the token has to live; otherwise as the descriptor says"),
+      account,
+      Option("--min-validity", value: "DURATION", "how long the token has to live; otherwise as the descriptor says"),
       Option("--refresh", "refresh it in any case"),
-      Option("--timeout", value: "DURATION", "how long to wait for another process that refreshes it; otherwise 1m"), json,
+      Option("--timeout", value: "DURATION", "how long to wait for another process that refreshes it; otherwise 1m"),
+      json,
     ]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
@@ -44,7 +46,8 @@ extension Command {
     options: [
       account, Option("--url", value: "URL", "the request's URL; needed where requests are signed"),
       Option("--method", short: "-X", value: "METHOD", "the request's method; otherwise GET"),
-      Option("--data-file", value: "FILE", "the request's form body, which is signed too; \"-\" is standard input"), json,
+      Option("--data-file", value: "FILE", "the request's form body, which is signed too; \"-\" is standard input"),
+      json,
     ],
     notes: ["With curl: curl -H @<(credmgr header ID) URL"]
   ) { invocation, context throws(CommandError) in
@@ -83,7 +86,8 @@ extension Command {
     options: [
       account, Option("--method", short: "-X", value: "METHOD", "the method; otherwise GET, or POST with a body"),
       Option("--header", short: "-H", value: "HEADER", repeats: true, "a header, as \"Name: value\""),
-      Option("--data", short: "-d", value: "DATA", "the body; \"@FILE\" reads it from a file, \"@-\" from standard input"),
+      Option(
+        "--data", short: "-d", value: "DATA", "the body; \"@FILE\" reads it from a file, \"@-\" from standard input"),
       Option("--include", short: "-i", "print status and headers of the answer too"),
     ],
     notes: [
@@ -125,7 +129,9 @@ extension Command {
     if let failure { throw failure }
     guard head.status < 400 else {
       throw .failed(
-        Message("\"\(provider)\" answered with the status \(head.status)", status: head.status >= 500 ? .unreachable : .refused))
+        Message(
+          "\"\(provider)\" answered with the status \(head.status)",
+          status: head.status >= 500 ? .unreachable : .refused))
     }
     return .done
   }

@@ -11,7 +11,7 @@ extension Command {
   ) { invocation, context throws(CommandError) in
     let accounts = try manager { () throws(CredentialError) in try context.source.accounts() }
     switch invocation.operands[0] {
-    case "status": 
+    case "status":
       let vault = try manager { () throws(CredentialError) in try accounts.vaultStatus() }
       return try status(vault, invocation, context)
     case "verify": return try verify(accounts, invocation, context)

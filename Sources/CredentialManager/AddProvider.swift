@@ -39,7 +39,8 @@ extension CredentialSource {
     var descriptor = loaded.descriptor
     descriptor.identifier = name
     return ProviderAddition(
-      descriptor: descriptor, warnings: loaded.warnings, file: Array("provider: \(name)\nextends: \(identifier)\n".utf8),
+      descriptor: descriptor, warnings: loaded.warnings,
+      file: Array("provider: \(name)\nextends: \(identifier)\n".utf8),
       identifier: name)
   }
 
@@ -70,15 +71,19 @@ extension CredentialSource {
 
   /// The text with another identifier: the value of `provider` is exchanged where it stands.
   private static func renamed(_ bytes: [UInt8], _ file: String, to name: String) throws(ProviderError) -> [UInt8] {
-    guard let root = try? Node.parse(bytes: bytes, name: file), let value = root["provider"], let old = value.text else {
+    guard let root = try? Node.parse(bytes: bytes, name: file), let value = root["provider"], let old = value.text
+    else {
       throw .malformedIdentifier(name)
     }
-    var lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
-      .map(String.init)
+    // By scalars: a carriage return and a line feed are one character, and would not be parted.
+    var lines = String(decoding: bytes, as: UTF8.self).unicodeScalars
+      .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     let index = value.place.line - 1
-    guard lines.indices.contains(index), let range = lines[index].firstRange(of: old) else {
-      throw .malformedIdentifier(name)
-    }
+    guard lines.indices.contains(index) else { throw .malformedIdentifier(name) }
+    // Before its column stands the key, which may hold the same letters.
+    let scalars = lines[index].unicodeScalars
+    let start = scalars.index(scalars.startIndex, offsetBy: value.place.column - 1, limitedBy: scalars.endIndex)
+    guard let start, let range = lines[index][start...].firstRange(of: old) else { throw .malformedIdentifier(name) }
     lines[index].replaceSubrange(range, with: name)
     return Array(lines.joined(separator: "\n").utf8)
   }
@@ -137,11 +142,13 @@ extension CredentialSource {
   private func checkDestinations(
     _ client: Client, _ accounts: [Account], _ confirms: ([String], [String]) -> Bool
   ) throws(CredentialError) {
-    guard !accounts.isEmpty, let old = try? self.client(client.descriptor.identifier) else { return }
+    // Where tokens went until now is not known when the old descriptor cannot be read any more: then every host is new.
+    let old = try? self.client(client.descriptor.identifier)
     var added: Set<String> = []
     for account in accounts {
       added.formUnion(
-        Set(client.destinations(for: account.credential)).subtracting(old.destinations(for: account.credential)))
+        Set(client.destinations(for: account.credential))
+          .subtracting(old?.destinations(for: account.credential) ?? []))
     }
     guard !added.isEmpty else { return }
     let names = accounts.map(\.name)

@@ -18,7 +18,7 @@ struct CallbackReceiver: ~Copyable {
       do {
         let interface: LoopbackReceiver.Interface =
           uri.host == "localhost" ? .localhost : uri.host == "[::1]" ? .ipv6 : .ipv4
-        let path = uri.path.isEmpty ? "/" : uri.path
+        let path = (uri.path.isEmpty ? "/" : uri.path) + (uri.query.map { "?" + $0 } ?? "")
         let receiver = try LoopbackReceiver(interface: interface, port: uri.port, path: path, fragment: inFragment)
         redirectURI = uri.replacing(port: receiver.port).text
         loopback = consume receiver
@@ -67,7 +67,10 @@ struct CallbackReceiver: ~Copyable {
               answer = .success(try read(parameters))
               return .accept(page: .loggedIn)
             } catch {
-              guard Self.isOurs(error) else { return .reject(page: .stray) }
+              guard Self.isOurs(error) else {
+                user.tell(.strayRedirect)
+                return .reject(page: .stray)
+              }
               answer = .failure(error)
               return .accept(page: .refused(error))
             }

@@ -82,7 +82,6 @@ extension CredentialSource {
   ) throws(CredentialError) -> Account {
     let provider = account.provider
     try requireRefreshable(account)
-    let identifier = Accounts.identifier(provider, account.name)
     let pending = Accounts.pending(provider, account.name)
     let leg: Leg = account.credential.grant == .clientCredentials ? .clientCredentials : .refresh
     let request = try core(provider) { () throws(OAuthError) in
@@ -108,13 +107,7 @@ extension CredentialSource {
               response, leg, grant: account.credential.grant, scope: account.credential.requestedScope,
               previous: account.credential, now: now)
         }
-        let revision = try accounts.reading { () throws(VaultError) in
-          try accounts.vault.apply([
-            .store(credential.encoded, as: identifier, if: .revision(account.revision)), .remove(pending, if: .any),
-          ])
-        }
-        return .success(
-          Account(provider: provider, name: account.name, credential: credential, revision: revision))
+        return .success(try commit(credential, of: account, accounts))
       } catch {
         return .failure(error)
       }
@@ -128,6 +121,37 @@ extension CredentialSource {
     }
   }
 
+  /// Keeps what a refresh brought, unless somebody logged in meanwhile: then that is the newer one, and stays.
+  private func commit(
+    _ credential: Credential, of old: Account, _ accounts: Accounts
+  ) throws(CredentialError) -> Account {
+    let (provider, name) = (old.provider, old.name)
+    var revision = old.revision
+    while true {
+      do throws(VaultError) {
+        let stored = try accounts.vault.apply([
+          .store(credential.encoded, as: Accounts.identifier(provider, name), if: .revision(revision)),
+          .remove(Accounts.pending(provider, name), if: .any),
+        ])
+        return Account(provider: provider, name: name, credential: credential, revision: stored)
+      } catch .conflict(let identifier, let actual) {
+        guard let current = try accounts.account(name, of: provider) else {
+          throw .vault(.conflict(identifier, actual: actual))
+        }
+        guard current.credential.accessToken == old.credential.accessToken else {
+          try accounts.reading { () throws(VaultError) in
+            _ = try accounts.vault.remove(Accounts.pending(provider, name))
+          }
+          return current
+        }
+        // It is the old token still, of which somebody noted that it was refused.
+        revision = current.revision
+      } catch {
+        throw .vault(error)
+      }
+    }
+  }
+
   /// What a failed refresh means: a person is needed when the provider will never take this refresh token again.
   private func meaning(
     of error: CredentialError, for account: Account, _ accounts: Accounts
@@ -136,7 +160,7 @@ extension CredentialSource {
     let isGrantOver =
       refusal.code == "invalid_grant" || refusal.code == "invalid_token"
       || (account.credential.grant == .oauth1 && refusal.status == 401)
-      || refusal.code.hasPrefix("http_40")
+      || ["http_400", "http_401", "http_403"].contains(refusal.code)
     guard isGrantOver, account.credential.grant != .clientCredentials else { return error }
     return .loginNeeded(provider: account.provider, account: account.name, .refreshRefused(refusal.words))
   }

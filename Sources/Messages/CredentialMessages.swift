@@ -6,7 +6,8 @@ extension CredentialError {
   public var message: Message {
     switch self {
     case .noHome:
-      Message("there is no home folder", hint: "set HOME, or CREDMGR_HOME to a folder for credmgr alone", status: .usage)
+      Message(
+        "there is no home folder", hint: "set HOME, or CREDMGR_HOME to a folder for credmgr alone", status: .usage)
     case .relativeHome(let path):
       Message("CREDMGR_HOME is \(quoted(path)), which is not an absolute path", status: .usage)
     case .provider(let error): error.message
@@ -16,7 +17,8 @@ extension CredentialError {
     case .system(let error): error.message
     case .notAdded(let provider):
       Message(
-        "the provider \(quoted(provider)) was not added yet", hint: "run \"credmgr add-provider \(provider) --client-id ID\"",
+        "the provider \(quoted(provider)) was not added yet",
+        hint: "run \"credmgr add-provider \(provider) --client-id ID\"",
         status: .usage)
     case .alreadyAdded(let provider):
       Message(
@@ -55,7 +57,9 @@ extension CredentialError {
         "nobody pasted the address of the page where the browser ended up",
         hint: "run \"credmgr login \(provider)\" at a terminal, or give the address on standard input", status: .usage)
     case .timedOut(let seconds):
-      Message("nobody finished the login within \(duration(seconds))", hint: "run it again; \"--timeout\" gives more time", status: .loginNeeded)
+      Message(
+        "nobody finished the login within \(duration(seconds))", hint: "run it again; \"--timeout\" gives more time",
+        status: .loginNeeded)
     case .lockTimedOut(let provider, let account):
       Message(
         "another process did not finish with " + (account.map { "\(quoted($0)) at " } ?? "") + quoted(provider),
@@ -69,9 +73,12 @@ extension CredentialError {
         hint: "run it at a terminal to agree, or \"credmgr logout \(provider) --all\" first", status: .usage)
     case .malformedRegistration(let provider):
       Message(
-        "the registration at \(quoted(provider)) in the vault cannot be read", hint: "run \"credmgr vault verify\"", status: .vault)
+        "the registration at \(quoted(provider)) in the vault cannot be read", hint: "run \"credmgr vault verify\"",
+        status: .vault)
     case .malformedToken:
-      Message("what was given is no token: it is empty, or has spaces or other characters that a header cannot have", status: .usage)
+      Message(
+        "what was given is no token: it is empty, or has spaces or other characters that a header cannot have",
+        status: .usage)
     case .notValidatable(let provider):
       Message("\(quoted(provider)) has no endpoint that says whether a token is good", status: .usage)
     }
@@ -87,7 +94,8 @@ func argument(_ text: String) -> String {
     default: "@%+=:,./-_".utf8.contains(byte)
     }
   }
-  return isPlain ? text : "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+  return isPlain
+    ? text : "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
 }
 
 extension CredentialError.LoginReason {

@@ -39,7 +39,8 @@ extension Finding {
     case .unknownBase(let name): return "there is no descriptor \(quoted(name)) to extend"
     case .cyclicExtends(let chain): return "\"extends\" comes back to itself: \(chain.joined(separator: " → "))"
     case .identifierIsNotFileName(let identifier, let fileName):
-      return "the provider is \(quoted(identifier)), and the file \(quoted(fileName)); a descriptor is found by its file's name"
+      return
+        "the provider is \(quoted(identifier)), and the file \(quoted(fileName)); a descriptor is found by its file's name"
     case .invalidDefault(let variable):
       return "the default of the variable \(quoted(variable)) is not one of the values that it may have"
     case .unusedVariable(let name): return "nothing uses the variable \(quoted(name))"
@@ -72,7 +73,8 @@ extension TemplateError {
   var sentence: String {
     switch self {
     case .unbalancedBrace(let offset): "the brace at character \(offset + 1) has no partner; two braces stand for one"
-    case .malformedPlace(let text): "\(quoted("{" + text + "}")) is no place for a value: a name, a quoted text or a function"
+    case .malformedPlace(let text):
+      "\(quoted("{" + text + "}")) is no place for a value: a name, a quoted text or a function"
     case .unknownFunction(let name):
       "unknown function \(quoted(name)); known are \(Template.Function.allCases.map(\.rawValue).joined(separator: ", "))"
     case .missing(let name): "there is no value for \(quoted(name))"
@@ -91,18 +93,21 @@ extension ProviderError {
         status: .usage)
     case .unknown(let identifier, let suggestion):
       return Message(
-        "there is no provider \(quoted(identifier))" + didYouMean(suggestion), hint: "run \"credmgr providers\" to see them",
+        "there is no provider \(quoted(identifier))" + didYouMean(suggestion),
+        hint: "run \"credmgr providers\" to see them",
         status: .usage)
     case .malformedIdentifier(let text):
       return Message(
-        "\(quoted(text)) is no identifier of a provider: lower-case letters, digits, \"-\", \"_\" and \".\"", status: .usage)
+        "\(quoted(text)) is no identifier of a provider: lower-case letters, digits, \"-\", \"_\" and \".\"",
+        status: .usage)
     case .missingVariable(let variable):
       return Message(
         "the variable \(quoted(variable.name)) has no value" + help(variable),
         hint: "add \"--set \(variable.name)=VALUE\"", status: .usage)
     case .invalidVariable(let variable, let value):
       return Message(
-        "\(quoted(value)) is no value for the variable \(quoted(variable.name))" + rule(variable) + help(variable), status: .usage)
+        "\(quoted(value)) is no value for the variable \(quoted(variable.name))" + rule(variable) + help(variable),
+        status: .usage)
     case .unknownVariable(let name, let suggestion):
       return Message("there is no variable \(quoted(name))" + didYouMean(suggestion), status: .usage)
     }

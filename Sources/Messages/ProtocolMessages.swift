@@ -9,7 +9,8 @@ extension OAuthError {
     switch self {
     case .noEndpoint(let leg):
       return Message(
-        "the descriptor of \(name) has no endpoint \(quoted(leg.rawValue))", hint: "run \"credmgr providers \(provider)\"",
+        "the descriptor of \(name) has no endpoint \(quoted(leg.rawValue))",
+        hint: "run \"credmgr providers \(provider)\"",
         status: .usage)
     case .url(let leg, let error):
       return Message("the URL of the endpoint \(quoted(leg.rawValue)) of \(name): \(error.sentence)", status: .usage)
@@ -34,17 +35,20 @@ extension OAuthError {
     case .unreadable(let leg, let expected, let mediaType):
       let found = mediaType.map { "it is \($0)" } ?? "it has no media type"
       return Message(
-        "the answer of \(name) at the endpoint \(quoted(leg.rawValue)) is not \(expected.rawValue): \(found)", status: .refused)
+        "the answer of \(name) at the endpoint \(quoted(leg.rawValue)) is not \(expected.rawValue): \(found)",
+        status: .refused)
     case .missingField(let leg, let field):
       return Message(
-        "the answer of \(name) at the endpoint \(quoted(leg.rawValue)) has no \(quoted(field.rawValue))", status: .refused)
+        "the answer of \(name) at the endpoint \(quoted(leg.rawValue)) has no \(quoted(field.rawValue))",
+        status: .refused)
     case .malformedField(let leg, let field):
       return Message(
         "the answer of \(name) at the endpoint \(quoted(leg.rawValue)) has a \(quoted(field.rawValue)) that cannot be read",
         status: .refused)
     case .stateMismatch:
       return Message(
-        "the redirect does not belong to this login: its state is another one", hint: "run \"credmgr login \(provider)\" again",
+        "the redirect does not belong to this login: its state is another one",
+        hint: "run \"credmgr login \(provider)\" again",
         status: .refused)
     case .stateMissing:
       return Message(
@@ -58,12 +62,14 @@ extension OAuthError {
         hint: "run \"credmgr login \(provider)\" again, and paste the whole address", status: .usage)
     case .tokenMismatch:
       return Message(
-        "the redirect does not belong to this login: its token is another one", hint: "run \"credmgr login \(provider)\" again",
+        "the redirect does not belong to this login: its token is another one",
+        hint: "run \"credmgr login \(provider)\" again",
         status: .refused)
     case .callbackNotConfirmed:
       return Message(
         "\(name) did not confirm the callback, as OAuth 1.0a asks it to",
-        hint: "a provider that never does needs \"callback_confirmed: optional\" below \"oauth1\" in its descriptor", status: .refused)
+        hint: "a provider that never does needs \"callback_confirmed: optional\" below \"oauth1\" in its descriptor",
+        status: .refused)
     case .deviceCodeExpired:
       return Message(
         "the code was not confirmed in time", hint: "run \"credmgr login \(provider)\" again", status: .refused)
@@ -79,7 +85,8 @@ extension OAuthError {
       return Message("\(quoted(text)) is neither a signature method nor a transport of OAuth 1.0a", status: .usage)
     case .notRefreshable:
       return Message(
-        "there is nothing to refresh the token of \(name) with", hint: "run \"credmgr login \(provider)\"", status: .loginNeeded)
+        "there is nothing to refresh the token of \(name) with", hint: "run \"credmgr login \(provider)\"",
+        status: .loginNeeded)
     case .foreignHost(let host):
       return Message(
         "the descriptor of \(name) does not name the host \(quoted(host)), so the credential is not sent there",
@@ -92,9 +99,11 @@ extension OAuthError {
       return Message(
         "requests to \(name) are signed, so the header depends on the URL", hint: "add \"--url URL\"", status: .usage)
     case .malformedHeader(let header):
-      return Message("the value of the header \(quoted(header)) has characters that a header cannot have", status: .refused)
+      return Message(
+        "the value of the header \(quoted(header)) has characters that a header cannot have", status: .refused)
     case .malformedCredential:
-      return Message("a credential of \(name) in the vault cannot be read", hint: "run \"credmgr vault verify\"", status: .vault)
+      return Message(
+        "a credential of \(name) in the vault cannot be read", hint: "run \"credmgr vault verify\"", status: .vault)
     }
   }
 

@@ -33,7 +33,8 @@ extension POSIXError {
     case .commandNotFound(let command): Message("there is no command \(quoted(command))", status: .usage)
     case .system(let call, let path, let code):
       Message(
-        "the system call \(call) failed" + (path.map { " for \(quoted($0))" } ?? "") + " (error \(code))", status: .unexpected)
+        "the system call \(call) failed" + (path.map { " for \(quoted($0))" } ?? "") + " (error \(code))",
+        status: .unexpected)
     }
   }
 }
@@ -67,12 +68,14 @@ extension VaultError {
     case .damagedRecord(let record):
       Message("\(record.words) is damaged in the vault", hint: "run \"credmgr vault verify\"", status: .vault)
     case .conflict(let record, _):
-      Message("another process changed \(record.words) at the same time", hint: "run the command again", status: .unexpected)
+      Message(
+        "another process changed \(record.words) at the same time", hint: "run the command again", status: .unexpected)
     case .tooLarge(let record): Message("\(record.words) is too large for the vault", status: .usage)
     case .file(let error):
       Message(error.message.text, hint: error.message.hint, status: .vault)
     case .busy(let path):
-      Message("other processes hold the vault \(quoted(path)) for too long", hint: "run the command again", status: .vault)
+      Message(
+        "other processes hold the vault \(quoted(path)) for too long", hint: "run the command again", status: .vault)
     case .full(let path):
       Message("the disk of the vault \(quoted(path)) is full; nothing was changed", status: .vault)
     case .readOnly(let path):

@@ -64,11 +64,14 @@ struct Answer: Sendable {
 
   /// The refusal that the answer holds.
   var error: ErrorResponse? {
-    guard let code = first(of: rules.errors.code, in: root).flatMap(Self.text), !code.isEmpty,
-      let canonical = rules.errors.canonical(code)
-    else { return nil }
-    let words = first(of: rules.errors.description, in: root).flatMap(Self.text)
+    guard let code = firstText(of: rules.errors.code), let canonical = rules.errors.canonical(code) else { return nil }
+    let words = firstText(of: rules.errors.description)
     return ErrorResponse(code: canonical, words: words ?? (canonical == code ? nil : code), status: status)
+  }
+
+  /// The first of these that is a text; some providers leave fields that do not apply empty.
+  private func firstText(of paths: [FieldPath]) -> String? {
+    paths.lazy.compactMap { text($0) }.first { !$0.isEmpty }
   }
 
   /// The text of a field; `nil` when it is absent, null or empty.

@@ -47,6 +47,29 @@ public struct CodeVerifier: Sendable, Equatable {
   }
 }
 
+// A verifier, a state and a code are secrets for as long as the login lasts; none of them is shown.
+
+extension CodeVerifier: CustomStringConvertible, CustomReflectable {
+  /// Always the same.
+  public var description: String { "CodeVerifier" }
+  /// Empty, so that no dump shows the text.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension AuthorizationRequest: CustomStringConvertible, CustomReflectable {
+  /// The page without its query.
+  public var description: String { "AuthorizationRequest(\(uri))" }
+  /// Empty, so that no dump shows the state.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension AuthorizationResponse: CustomStringConvertible, CustomReflectable {
+  /// Always the same.
+  public var description: String { "AuthorizationResponse" }
+  /// Empty, so that no dump shows the code.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
 extension PKCEMethod {
   /// The value of `code_challenge_method` (RFC 7636, 4.3).
   public var wireName: String? {

@@ -17,6 +17,13 @@ public struct DeviceAuthorization: Sendable {
   public var polling: DevicePolling
 }
 
+extension DeviceAuthorization: CustomStringConvertible, CustomReflectable {
+  /// Always the same.
+  public var description: String { "DeviceAuthorization" }
+  /// Empty, so that no dump shows the codes.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
 /// When to ask again, and when to stop (RFC 8628, 3.5).
 public struct DevicePolling: Sendable, Equatable {
   /// What to do next.
@@ -30,6 +37,8 @@ public struct DevicePolling: Sendable, Equatable {
   private let slowDown: DeviceRules.SlowDown
   private let deadline: Int64
   private var hundredths: Int64
+  /// A day: no code lives as long.
+  private static let longest: Int64 = 86_400
 
   /// - Parameters:
   ///   - interval: seconds between two questions.
@@ -53,9 +62,10 @@ public struct DevicePolling: Sendable, Equatable {
   /// The provider asked for longer intervals, from now on; it may say how long they are.
   public mutating func slowDown(to interval: Int64? = nil) {
     switch slowDown {
-    case .add(let seconds): hundredths += seconds * 100
+    case .add(let seconds): hundredths += min(seconds, Self.longest) * 100
     case .multiply(let factor): hundredths = hundredths * factor / 100
     }
+    hundredths = min(hundredths, Self.longest * 100)
     if let interval, (0...300).contains(interval) { hundredths = max(hundredths, interval * 100) }
   }
 }

@@ -13,18 +13,20 @@ public enum Moment {
     func mark(_ index: Int, _ allowed: String) -> Bool { index < bytes.count && allowed.utf8.contains(bytes[index]) }
     guard let year = number(0..<4), mark(4, "-"), let month = number(5..<7), mark(7, "-"), let day = number(8..<10),
       mark(10, "Tt "), let hour = number(11..<13), mark(13, ":"), let minute = number(14..<16), mark(16, ":"),
-      let second = number(17..<19), (1...12).contains(month), (1...31).contains(day), hour < 24, minute < 60, second <= 60
+      let second = number(17..<19), (1...12).contains(month), (1...length(year, month)).contains(day), hour < 24,
+      minute < 60, second <= 60
     else { return nil }
     var rest = 19
     if mark(rest, ".,") {
       rest += 1
+      guard number(rest..<(rest + 1)) != nil else { return nil }
       while rest < bytes.count, (0x30...0x39).contains(bytes[rest]) { rest += 1 }
     }
     var offset: Int64 = 0
     if mark(rest, "+-") {
       let colon = mark(rest + 3, ":") ? 1 : 0
       guard let hours = number((rest + 1)..<(rest + 3)), let minutes = number((rest + 3 + colon)..<(rest + 5 + colon)),
-        bytes.count == rest + 5 + colon
+        bytes.count == rest + 5 + colon, hours < 24, minutes < 60
       else { return nil }
       offset = (hours * 3600 + minutes * 60) * (bytes[rest] == UInt8(ascii: "-") ? -1 : 1)
     } else {
@@ -55,6 +57,15 @@ public enum Moment {
       + padded(time / 60 % 60, 2) + ":" + padded(time % 60, 2) + "Z"
   }
 
+  /// The days of a month.
+  private static func length(_ year: Int64, _ month: Int64) -> Int64 {
+    switch month {
+    case 2: year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) ? 29 : 28
+    case 4, 6, 9, 11: 30
+    default: 31
+    }
+  }
+
   /// Days from 1970-01-01 to a date of the civil calendar.
   private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
     let year = month <= 2 ? year - 1 : year
@@ -64,9 +75,12 @@ public enum Moment {
     return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
   }
 
+  /// More seconds than anything lives, and few enough to be added to any moment.
+  static let longest: Int64 = 1_000_000_000_000_000
+
   /// Seconds of a duration in an answer; fractions are cut off.
   static func duration(_ text: String, _ form: TimeForm?) -> Int64? {
-    guard let number = Double(text), number.magnitude < 1e15 else { return nil }
+    guard let number = Double(text), number.magnitude < Double(longest) else { return nil }
     return Int64(form == .milliseconds ? number / 1000 : number)
   }
 

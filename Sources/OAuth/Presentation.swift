@@ -61,9 +61,11 @@ extension Client {
     var request = request
     var fields = HTTPFields()
     try addHeaders(presenting: credential, to: &fields)
-    for field in fields where overwriting || request.fields[field.name] == nil {
+    var credentialField = "authorization"
+    if case .header(let name, _) = descriptor.headerStyle.location { credentialField = name.lowercased() }
+    for field in fields {
       // What the caller set itself stays, but for the credential: two would be ambiguous.
-      if request.fields[field.name] == nil || field.name.lowercased() == "authorization" {
+      if request.fields[field.name] == nil || (overwriting && field.name.lowercased() == credentialField) {
         request.fields.set(field.name, field.value)
       }
     }

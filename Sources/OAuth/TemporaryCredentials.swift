@@ -18,6 +18,13 @@ public struct ResourceOwnerAuthorization: Sendable {
   let kept: [String: String]
 }
 
+extension ResourceOwnerAuthorization: CustomStringConvertible, CustomReflectable {
+  /// Always the same.
+  public var description: String { "ResourceOwnerAuthorization" }
+  /// Empty, so that no dump shows the verifier.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
 extension Client {
   /// RFC 5849, 2.1.
   ///
@@ -64,12 +71,15 @@ extension Client {
     _ parameters: FormParameters, to temporary: TemporaryCredentials
   ) throws(OAuthError) -> ResourceOwnerAuthorization {
     let answer = Answer(redirect: parameters, try endpoint(.authorization).response)
-    guard let token = answer.text(.oauthToken), constantTimeEqual(token, temporary.token.reveal()) else {
+    // Where the person says no, Twitter gives the token back under this name alone.
+    let denied = parameters[first: "denied"]
+    guard let token = answer.text(.oauthToken) ?? denied, constantTimeEqual(token, temporary.token.reveal()) else {
       throw .tokenMismatch
     }
     if let error = answer.error { throw .refused(.authorization, error) }
     // The extension that most providers use when the person says no.
-    if let problem = parameters[first: "oauth_problem"] ?? parameters[first: "denied"] {
+    let problem = parameters[first: "oauth_problem"]
+    if problem != nil || denied != nil {
       throw .refused(.authorization, ErrorResponse(code: "access_denied", words: problem, status: nil))
     }
     let verifier = answer.text(.oauthVerifier)

@@ -22,10 +22,11 @@ public struct TokenResponse: Sendable {
     tokenType = answer.text(.tokenType)
     idToken = try answer.secret(.idToken)
     refreshToken = try answer.secret(.refreshToken)
-    tokenSecret = isOAuth1 ? try answer.secret(.oauthTokenSecret) ?? Secret("") : nil
+    tokenSecret = isOAuth1 ? try answer.secret(.oauthTokenSecret) : nil
     sessionHandle = try answer.secret(.oauthSessionHandle)
     expiresAt =
-      try Self.expiry(answer, .expiresIn, .expiresAt, now: now) ?? descriptor.expiry.lifetime.map { now + $0 }
+      try Self.expiry(answer, .expiresIn, .expiresAt, now: now)
+      ?? descriptor.expiry.lifetime.map { now + min($0, Moment.longest) }
     refreshTokenExpiresAt = try Self.expiry(answer, .refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now)
     scope = answer.texts(.scope, separator: descriptor.scope.grantedSeparator)
     kept = answer.kept

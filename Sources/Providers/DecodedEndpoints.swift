@@ -30,17 +30,17 @@ extension DescriptorDecoder {
   }
 
   private mutating func endpoint(_ leg: Leg, _ node: Node, _ root: Node) -> Endpoint? {
-    guard let node = mapping(node, keys: Self.endpointKeys), let urlNode = required("url", in: node),
-      let url = url(urlNode, names: Self.legNames)
-    else { return nil }
+    guard let node = mapping(node, keys: Self.endpointKeys) else { return nil }
+    let url = required("url", in: node).flatMap { url($0, names: Self.legNames) }
     let method = node["method"].flatMap { text($0) } ?? Self.defaultMethod(leg)
     if let place = node["method"]?.place, !["GET", "POST", "PUT", "PATCH", "DELETE"].contains(method) {
       unknownValue(method, allowed: ["GET", "POST", "PUT", "PATCH", "DELETE"], at: place)
     }
     let send: ParameterPlacement =
       choice(node["send"]) ?? (["GET", "DELETE"].contains(method) ? .query : .form)
-    return Endpoint(
-      url: url, method: method, send: send,
+    // A faulty URL does not keep the other keys from being looked at.
+    let endpoint = Endpoint(
+      url: url ?? URLTemplate(Template(literal: "")), method: method, send: send,
       inQuery: texts(node["in_query"])?.map(\.value) ?? [],
       parameters: parameters(node["parameters"]),
       rename: rename(node["rename"]),
@@ -48,6 +48,7 @@ extension DescriptorDecoder {
       headers: headers(node["headers"], names: Self.legNames),
       response: response(leg, node["response"], root),
       tokens: tokens(node["tokens"], leg))
+    return url == nil ? nil : endpoint
   }
 
   private static func defaultMethod(_ leg: Leg) -> String {
@@ -191,8 +192,7 @@ extension DescriptorDecoder {
     if let code = texts(node["code"]) { rules.code = code.map { FieldPath($0.value) } }
     if let words = texts(node["description"]) { rules.description = words.map { FieldPath($0.value) } }
     rules.success = texts(node["success"])?.map(\.value) ?? []
-    for entry in node["meanings"].flatMap({ mapping($0, keys: $0.entries?.map(\.key) ?? []) })?.entries ?? []
-    {
+    for entry in node["meanings"].flatMap({ mapping($0, keys: $0.entries?.map(\.key) ?? []) })?.entries ?? [] {
       rules.meanings[entry.key] = text(entry.value)
     }
     return rules

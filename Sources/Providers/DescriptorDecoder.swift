@@ -263,7 +263,7 @@ struct DescriptorDecoder {
   }
 
   private mutating func warnOfUnused(_ node: Node?) {
-    for entry in node?.entries ?? [] where !usedNames.contains(entry.key) {
+    for entry in node?.entries ?? [] where Self.isTemplateName(entry.key) && !usedNames.contains(entry.key) {
       add(.unusedVariable(entry.key), at: entry.keyPlace, severity: .warning)
     }
   }

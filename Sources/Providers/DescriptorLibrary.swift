@@ -76,7 +76,7 @@ public struct DescriptorLibrary: Sendable {
     var decoder = DescriptorDecoder()
     let descriptor = decoder.descriptor(root)
     findings += decoder.findings
-    if let descriptor, let place = root["provider"]?.place {
+    if let descriptor, Self.isIdentifier(descriptor.identifier), let place = root["provider"]?.place {
       let fileName = name.split(separator: "/").last.map(String.init) ?? name
       if fileName.hasSuffix(".yaml"), fileName != descriptor.identifier + ".yaml" {
         let problem = Finding.Problem.identifierIsNotFileName(

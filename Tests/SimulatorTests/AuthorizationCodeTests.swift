@@ -1,0 +1,339 @@
+import Cryptography
+import HTTP
+import JSON
+import OAuth
+import Providers
+import Testing
+
+@testable import Simulator
+
+struct AuthorizationCodeTests {
+  @Test(
+    "a login, the resource, who it is, and a refresh", arguments: [Descriptors.linkedIn, Descriptors.gitHub])
+  func wholeWay(_ sample: Sample) throws {
+    let play = try Play(sample)
+    let credential = try play.login(account: "grace")
+    #expect(credential.expiresAt == play.clock.seconds + 3600)
+    #expect(credential.grantedScope == ["read", "write"])
+    let answer = try play.resource(credential, "PUT")
+    #expect(answer.status == 200)
+    #expect(try answer.json()["account"]?.text == "grace")
+    #expect(try answer.json()["method"]?.text == "PUT")
+    #expect(try answer.json()["path"]?.text == "/simulator/resource/x")
+    #expect(try answer.json()["scopes"] == ["read", "write"])
+    let identity = play.send(try play.client.identityRequest(credential, freshness: play.freshness()))
+    #expect(try play.client.accountName(identity) == "grace")
+    let refreshed = try play.refresh(credential)
+    #expect(refreshed.accessToken != credential.accessToken)
+    #expect(refreshed.refreshToken != credential.refreshToken)
+    #expect(try play.resource(refreshed).status == 200)
+    #expect(try play.log("logins") == 1)
+    #expect(try play.log("tokens") == 2)
+    #expect(try play.log("refreshes") == 1)
+    #expect(try play.log("resource_ok") == 2)
+    #expect(try play.log("refusals") == 0)
+  }
+
+  @Test("a provider that does everything in its own way")
+  func oddities() throws {
+    let play = try Play(Descriptors.odd)
+    let request = try play.authorization(.authorizationCode, scope: ["a", "c"])
+    #expect(request.uri.queryParameters.names.contains("response_type") == false)
+    let target = try play.decide(request.uri)
+    #expect(target.queryParameters[first: "iss"] == "https://odd.example")
+    let response = try play.client.authorizationResponse(target.queryParameters, to: request)
+    let answer = play.send(try play.client.tokenRequest(response))
+    let json = try answer.json()
+    #expect(json["ok"] == .boolean(true))
+    #expect(json["data"]?["ttl"]?.integer == 7_200_000)
+    #expect(json["data"]?["tokens"]?.elements?.first?["value"]?.text?.hasPrefix("refresh-") == true)
+    let credential = try play.client.credential(answer, after: response, now: play.clock.seconds)
+    #expect(credential.kept == ["team": "ada"])
+    #expect(try play.resource(credential).status == 200)
+    let refreshed = try play.refresh(credential)
+    #expect(refreshed.expiresAt == play.clock.seconds + 7200)
+    let client = play.send(try play.client.clientCredentialsRequest(scope: ["a"]))
+    #expect(try client.json()["access_token"]?.text?.hasPrefix("access-") == true)
+    #expect(try client.json()["refresh_token"] == nil)
+  }
+
+  @Test("a form is answered as one, with commas between scopes, and an error with status 200")
+  func forms() throws {
+    let play = try Play(Descriptors.gitHub)
+    let request = try play.authorization(.authorizationCode, scope: ["repo", "gist"])
+    let target = try play.decide(request.uri)
+    let response = try play.client.authorizationResponse(target.queryParameters, to: request)
+    let answer = play.send(try play.client.tokenRequest(response))
+    #expect(answer.mediaType == "application/x-www-form-urlencoded")
+    #expect(answer.form[first: "scope"] == "repo,gist")
+    #expect(answer.form[first: "token_type"] == "bearer")
+    let again = play.send(try play.client.tokenRequest(response))
+    #expect(again.status == 200)
+    #expect(again.form[first: "error"] == "bad_verification_code")
+    #expect(try play.log("code_reuses") == 1)
+    // The second use takes away what the first one gave.
+    let credential = try play.client.credential(answer, .token, grant: .authorizationCode, scope: [], now: 0)
+    #expect(try play.resource(credential).status == 401)
+  }
+
+  @Test("a code lives a minute")
+  func expiry() throws {
+    let play = try Play(Descriptors.linkedIn)
+    let request = try play.authorization(.authorizationCode, scope: [])
+    let target = try play.decide(request.uri)
+    let response = try play.client.authorizationResponse(target.queryParameters, to: request)
+    play.clock.advance(seconds: 61)
+    let answer = play.send(try play.client.tokenRequest(response))
+    #expect(answer.status == 400)
+    #expect(try answer.json()["error"]?.text == "invalid_grant")
+    #expect(try play.lastRefusal() == "the code has expired")
+  }
+
+  @Test("a refresh token that comes twice takes everything with it")
+  func reuse() throws {
+    let play = try Play(Descriptors.linkedIn)
+    let credential = try play.login()
+    let refreshed = try play.refresh(credential)
+    let answer = play.send(try play.client.refreshRequest(credential))
+    #expect(try answer.json()["error"]?.text == "invalid_grant")
+    #expect(try play.log("reuses") == 1)
+    #expect(try play.resource(refreshed).status == 401)
+    #expect(throws: OAuthError.self) { try play.refresh(refreshed) }
+  }
+
+  @Test("within the grace, it does not")
+  func grace() throws {
+    var settings = SimulationSettings()
+    settings.grace = 10
+    let play = try Play(Descriptors.linkedIn, settings)
+    let credential = try play.login()
+    let first = try play.refresh(credential)
+    play.clock.advance(seconds: 10)
+    let second = try play.refresh(credential)
+    #expect(try play.resource(first).status == 200)
+    #expect(try play.resource(second).status == 200)
+    play.clock.advance(seconds: 1)
+    #expect(throws: OAuthError.self) { try play.refresh(credential) }
+    #expect(try play.log("reuses") == 1)
+  }
+
+  @Test("a token lives as long as it was said, or until it is told to expire")
+  func lifetimes() throws {
+    var settings = SimulationSettings()
+    settings.lifetime = 5
+    let play = try Play(Descriptors.linkedIn, settings)
+    let credential = try play.login()
+    #expect(credential.expiresAt == play.clock.seconds + 5)
+    play.clock.advance(seconds: 4)
+    #expect(try play.resource(credential).status == 200)
+    play.clock.advance(seconds: 1)
+    let answer = try play.resource(credential)
+    #expect(answer.status == 401)
+    #expect(answer.fields["WWW-Authenticate"] == "Bearer realm=\"simulator\", error=\"invalid_token\"")
+    #expect(!answer.text.contains(credential.accessToken.reveal()))
+    let refreshed = try play.refresh(credential)
+    #expect(try play.resource(refreshed).status == 200)
+    #expect(try play.post("/simulator/expire").status == 200)
+    #expect(try play.resource(refreshed).status == 401)
+    let third = try play.refresh(refreshed)
+    #expect(try play.post("/simulator/revoke").status == 200)
+    #expect(try play.resource(third).status == 401)
+    #expect(throws: OAuthError.self) { try play.refresh(third) }
+  }
+
+  @Test("a no comes back as one, and a page works once")
+  func denial() throws {
+    let play = try Play(Descriptors.linkedIn)
+    let request = try play.authorization(.authorizationCode, scope: [])
+    let target = try play.decide(request.uri, "deny")
+    #expect(target.queryParameters[first: "error"] == "access_denied")
+    #expect(target.queryParameters[first: "state"] == request.state)
+    let page = play.send(HTTPRequest(method: "GET", uri: request.uri)).text
+    let form: FormParameters = [
+      ("request", page.hidden("request") ?? ""), ("account", "ada"), ("decision", "approve"),
+    ]
+    #expect(try play.post("/simulator/consent", form).status == 302)
+    #expect(try play.post("/simulator/consent", form).status == 400)
+  }
+
+  // MARK: Strictness
+
+  struct Change: CustomTestStringConvertible {
+    let testDescription: String
+    let reason: String
+    let change: @Sendable (inout FormParameters) -> Void
+  }
+
+  static let authorizationChanges = [
+    Change(testDescription: "no state", reason: "\"state\" is missing") { $0.remove("state") },
+    Change(testDescription: "no challenge", reason: "\"code_challenge\" is missing") {
+      $0.remove("code_challenge")
+    },
+    Change(testDescription: "short challenge", reason: SimulatorWords.sentence(.malformedChallenge)) {
+      $0.set("code_challenge", "abc")
+    },
+    Change(
+      testDescription: "plain challenge",
+      reason: SimulatorWords.sentence(.wrongValue("code_challenge_method"))
+    ) { $0.set("code_challenge_method", "plain") },
+    Change(testDescription: "implicit", reason: SimulatorWords.sentence(.unsupportedResponseType)) {
+      $0.set("response_type", "token")
+    },
+    Change(testDescription: "commas", reason: SimulatorWords.sentence(.wrongScopeSeparator(expected: " "))) {
+      $0.set("scope", "repo,gist")
+    },
+    Change(testDescription: "state twice", reason: "\"state\" is there twice") { $0.append("state", "x") },
+  ]
+
+  @Test(
+    "an authorization request that is not as declared is refused in a redirect",
+    arguments: authorizationChanges)
+  func authorizationRefusals(_ change: Change) throws {
+    let play = try Play(Descriptors.gitHub)
+    let request = try play.authorization(.authorizationCode, scope: ["repo"])
+    var parameters = request.uri.queryParameters
+    change.change(&parameters)
+    let uri = request.uri.withoutQueryAndFragment.adding(query: parameters)
+    let answer = play.send(HTTPRequest(method: "GET", uri: uri))
+    #expect(answer.status == 302)
+    let target = try URI(parsing: try #require(answer.fields["Location"]))
+    #expect(target.queryParameters[first: "error_description"] == change.reason)
+    #expect(try play.lastRefusal() == change.reason)
+  }
+
+  static let untrusted = [
+    Change(testDescription: "another client", reason: "client") { $0.set("client_id", "other") },
+    Change(testDescription: "another path", reason: "redirect") {
+      $0.set("redirect_uri", "http://127.0.0.1:1/other")
+    },
+    Change(testDescription: "another host", reason: "redirect") {
+      $0.set("redirect_uri", "http://localhost/callback")
+    },
+    Change(testDescription: "no redirect", reason: "redirect") { $0.remove("redirect_uri") },
+  ]
+
+  @Test("nobody is sent to a redirect that is not certain", arguments: untrusted)
+  func untrustedRedirects(_ change: Change) throws {
+    let play = try Play(Descriptors.gitHub)
+    let request = try play.authorization(.authorizationCode, scope: ["repo"])
+    var parameters = request.uri.queryParameters
+    change.change(&parameters)
+    let uri = request.uri.withoutQueryAndFragment.adding(query: parameters)
+    let answer = play.send(HTTPRequest(method: "GET", uri: uri))
+    #expect(answer.status == 400)
+    #expect(answer.fields["Location"] == nil)
+    #expect(answer.text.contains(change.reason))
+  }
+
+  static let renamings = [
+    Change(testDescription: "standard name", reason: "\"state\" is called \"customState\" here") {
+      $0.set("state", $0[first: "customState"] ?? "")
+      $0.remove("customState")
+    },
+    Change(testDescription: "not added", reason: "\"audience\" is missing") { $0.remove("audience") },
+    Change(testDescription: "another value", reason: SimulatorWords.sentence(.wrongValue("audience"))) {
+      $0.set("audience", "x")
+    },
+    Change(testDescription: "not dropped", reason: "\"response_type\" must not be there") {
+      $0.append("response_type", "code")
+    },
+    Change(testDescription: "spaces", reason: SimulatorWords.sentence(.wrongScopeSeparator(expected: ","))) {
+      $0.set("scopes", "a b")
+    },
+  ]
+
+  @Test("renamed, added and dropped parameters are looked at", arguments: renamings)
+  func renamedParameters(_ change: Change) throws {
+    let play = try Play(Descriptors.odd)
+    let request = try play.authorization(.authorizationCode, scope: ["a", "b"])
+    var parameters = request.uri.queryParameters
+    change.change(&parameters)
+    let uri = request.uri.withoutQueryAndFragment.adding(query: parameters)
+    let answer = play.send(HTTPRequest(method: "GET", uri: uri))
+    #expect(answer.status == 302)
+    #expect(try play.lastRefusal() == change.reason)
+  }
+
+  static let tokenChanges = [
+    Change(testDescription: "another redirect", reason: SimulatorWords.sentence(.redirectMismatch)) {
+      $0.set("redirect_uri", "http://127.0.0.1:2/callback")
+    },
+    Change(testDescription: "another verifier", reason: SimulatorWords.sentence(.verifierMismatch)) {
+      $0.set("code_verifier", String(repeating: "v", count: 43))
+    },
+    Change(testDescription: "no verifier", reason: "\"code_verifier\" is missing") {
+      $0.remove("code_verifier")
+    },
+    Change(testDescription: "another secret", reason: SimulatorWords.sentence(.unknownClient)) {
+      $0.set("client_secret", "x")
+    },
+    Change(
+      testDescription: "no secret",
+      reason: SimulatorWords.sentence(.wrongClientAuthentication(expected: .clientSecretPost))
+    ) { $0.remove("client_secret") },
+    Change(testDescription: "another code", reason: SimulatorWords.sentence(.codeUnknown)) {
+      $0.set("code", "x")
+    },
+    Change(testDescription: "another grant type", reason: SimulatorWords.sentence(.unsupportedGrantType)) {
+      $0.set("grant_type", "password")
+    },
+  ]
+
+  @Test("a token request that is not as declared is refused", arguments: tokenChanges)
+  func tokenRefusals(_ change: Change) throws {
+    let play = try Play(Descriptors.gitHub)
+    var request = try tokenRequest(play)
+    var form = FormParameters(decoding: String(decoding: request.body, as: UTF8.self))
+    change.change(&form)
+    request.body = Array(form.encoded.utf8)
+    let answer = play.send(request)
+    #expect(answer.form[first: "access_token"] == nil)
+    #expect(answer.form[first: "error_description"] == change.reason)
+  }
+
+  @Test("parameters in the wrong place, in the wrong type, and two authentications are refused")
+  func misplaced() throws {
+    let play = try Play(Descriptors.gitHub)
+    let right = try tokenRequest(play)
+    let form = FormParameters(decoding: String(decoding: right.body, as: UTF8.self))
+    var inQuery = right
+    inQuery.uri = right.uri.adding(query: form)
+    inQuery.body = []
+    #expect(
+      play.send(inQuery).form[first: "error_description"]?.hasSuffix("must be in the form body") == true)
+    var wrongType = right
+    wrongType.fields.set("Content-Type", "text/plain")
+    let type = "the body must be of the type application/x-www-form-urlencoded"
+    #expect(play.send(wrongType).form[first: "error_description"] == type)
+    var both = right
+    both.fields.set("Authorization", "Basic " + Base64.encode(Array("simulator-client:s3cret".utf8)))
+    #expect(
+      play.send(both).form[first: "error_description"] == SimulatorWords.sentence(.twoClientAuthentications))
+    #expect(try play.log("tokens") == 0)
+    #expect(play.send(right).form[first: "access_token"] != nil)
+  }
+
+  @Test("another method, path or host reaches nothing")
+  func elsewhere() throws {
+    let play = try Play(Descriptors.gitHub)
+    var request = try tokenRequest(play)
+    request.method = "GET"
+    #expect(play.send(request).status == 405)
+    #expect(try play.get(Play.origin + "/github.example/login").status == 404)
+    #expect(try play.get("http://localhost:4711/simulator/log").status == 421)
+  }
+
+  private func tokenRequest(_ play: Play) throws -> HTTPRequest {
+    let request = try play.authorization(.authorizationCode, scope: ["repo"])
+    let target = try play.decide(request.uri)
+    return try play.client.tokenRequest(
+      play.client.authorizationResponse(target.queryParameters, to: request))
+  }
+}
+
+extension FormParameters {
+  mutating func set(_ name: String, _ value: String) {
+    remove(name)
+    append(name, value)
+  }
+}

@@ -1,0 +1,102 @@
+import HTTP
+import POSIX
+import Providers
+import Testing
+
+@testable import Simulator
+
+struct DescriptorTextTests {
+  private let library = DescriptorLibrary(directories: []) { _ in nil }
+
+  @Test("what is written is read again as it was", arguments: Descriptors.all)
+  func roundTrip(_ sample: Sample) throws {
+    let descriptor = try library.load(Array(sample.text.utf8), name: "test").descriptor
+    let text = DescriptorText(descriptor).text
+    let again = try library.load(Array(text.utf8), name: "written").descriptor
+    #expect(again == descriptor)
+    #expect(DescriptorText(again).text == text)
+  }
+
+  @Test("the shipped descriptors, too, as they are and as they are played")
+  func shipped() throws {
+    let folder = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined() + "/providers"
+    let shipped = DescriptorLibrary(directories: [folder]) { try? File.read($0, limit: 1 << 20) }
+    let names = try File.names(in: folder).filter { $0.hasSuffix(".yaml") }
+    #expect(names.count >= 5)
+    for name in names {
+      let descriptor = try shipped.load(String(name.dropLast(".yaml".count))).descriptor
+      let again = try library.load(Array(DescriptorText(descriptor).text.utf8), name: "written").descriptor
+      #expect(again == descriptor)
+      let origin = try URI(parsing: Play.origin)
+      let simulated = try descriptor.simulated(at: origin, SimulationSettings())
+      let loaded = try library.load(Array(DescriptorText(simulated).text.utf8), name: "written")
+      #expect(loaded.descriptor == simulated)
+      #expect(loaded.warnings == [])
+      let values = { (name: String) in simulated.variable(name)?.defaultValue ?? "x" }
+      for endpoint in simulated.endpoints.values {
+        #expect(try endpoint.url.filled(values).origin == Play.origin)
+      }
+    }
+  }
+
+  @Test("endpoints of two hosts stay two, and those that share a URL share one")
+  func paths() throws {
+    let descriptor = try Play(Descriptors.gitHub).provider.descriptor
+    func url(_ leg: Leg) throws -> String? {
+      try descriptor.endpoints[leg]?.url.filled { name in
+        name == "client_id" ? "c" : descriptor.variable(name)?.defaultValue
+      }.text
+    }
+    #expect(try url(.identity) == "http://127.0.0.1:4711/api.github.example/user")
+    #expect(try url(.token) == "http://127.0.0.1:4711/github.example/login/oauth/access_token")
+    #expect(try url(.token) == url(.refresh))
+    #expect(descriptor.hosts.map(\.literal) == ["127.0.0.1:4711"])
+    #expect(descriptor.git?.hosts.map(\.literal) == ["127.0.0.1:4711"])
+  }
+
+  @Test("a redirect to somewhere else comes to this machine, unless it is to be kept or was given")
+  func redirects() throws {
+    func redirect(_ sample: Sample, _ settings: SimulationSettings) throws -> String? {
+      let descriptor = try Play(sample, settings).provider.descriptor
+      return try? descriptor.redirect.template.filled { descriptor.variable($0)?.defaultValue }
+    }
+    var settings = SimulationSettings()
+    #expect(try redirect(Descriptors.linkedIn, settings) == "http://127.0.0.1/callback")
+    #expect(try redirect(Descriptors.oclc, settings) == "http://127.0.0.1/callback")
+    settings.keepsRedirect = true
+    #expect(try redirect(Descriptors.linkedIn, settings) == "https://app.example/callback")
+    settings = SimulationSettings()
+    settings.variables = ["redirect_uri": "app://done"]
+    #expect(try redirect(Descriptors.oclc, settings) == "app://done")
+  }
+
+  @Test("git hosts are written also for a descriptor that has none")
+  func gitHosts() throws {
+    var settings = SimulationSettings()
+    settings.gitHosts = ["127.0.0.1:99"]
+    for sample in [Descriptors.gitHub, Descriptors.linkedIn] {
+      let text = try Play(sample, settings).provider.descriptorText
+      let git = try #require(try library.load(Array(text.utf8), name: "written").descriptor.git)
+      #expect(git.hosts.map(\.literal) == ["127.0.0.1:99"])
+    }
+  }
+
+  @Test("values of variables are checked")
+  func variables() throws {
+    var settings = SimulationSettings()
+    settings.variables = ["institutoin": "1"]
+    #expect(throws: SimulatorError.provider(.unknownVariable("institutoin", suggestion: "institution"))) {
+      _ = try Play(Descriptors.oclc, settings)
+    }
+    let hard = Sample(text: Descriptors.oclc.text.replacing("[0-9]+", with: "Q[0-9]Z"))
+    #expect {
+      _ = try Play(hard)
+    } throws: { error in
+      if case .variableNeeded(let variable)? = error as? SimulatorError {
+        variable.name == "institution"
+      } else {
+        false
+      }
+    }
+  }
+}

@@ -1,0 +1,192 @@
+import Testing
+
+/// A small descriptor, one for each way of logging in.
+struct Sample: CustomTestStringConvertible {
+  let text: String
+
+  var testDescription: String { String(text.prefix { $0 != "\n" }) }
+}
+
+enum Descriptors {
+  static let linkedIn = Sample(
+    text: """
+      provider: linkedin
+      grant: authorization_code
+      endpoints:
+        authorization: https://www.linkedin.example/oauth/v2/authorization
+        token: https://www.linkedin.example/oauth/v2/accessToken
+        introspection:
+          url: https://www.linkedin.example/oauth/v2/introspectToken
+          parameters: { token_type_hint: null }
+        revocation: https://www.linkedin.example/oauth/v2/revoke
+        identity: https://api.linkedin.example/v2/userinfo
+      redirect: https://app.example/callback
+      pkce: none
+      client: { authentication: client_secret_post }
+      account: email
+      hosts: [api.linkedin.example]
+      """)
+
+  static let gitHub = Sample(
+    text: """
+      provider: github
+      grant: [authorization_code, device_code]
+      variables: { host: { default: github.example, format: hostname } }
+      endpoints:
+        authorization: https://{host}/login/oauth/authorize
+        token: https://{host}/login/oauth/access_token
+        device_authorization: { url: "https://{host}/login/device/code", authentication: none }
+        device_token: { authentication: none }
+        identity: { url: "https://api.{host}/user", headers: { Accept: application/json } }
+        revocation:
+          url: https://api.{host}/applications/{client_id}/token
+          method: DELETE
+          send: json
+          authentication: client_secret_basic
+          tokens: [access_token]
+          rename: { token: access_token }
+          parameters: { token_type_hint: null }
+      response_format: form
+      response: { errors: { meanings: { bad_verification_code: invalid_grant } } }
+      header_style: token
+      extra_headers: { X-GitHub-Api-Version: "2022-11-28" }
+      scope: { default: [repo], granted_separator: "," }
+      client: { authentication: client_secret_post }
+      account: login
+      hosts: ["api.{host}"]
+      git: { hosts: ["{host}"], username: x-access-token }
+      """)
+
+  static let oclc = Sample(
+    text: """
+      provider: oclc
+      grant: implicit
+      variables:
+        institution: { pattern: "[0-9]+" }
+        redirect_uri: { format: redirect }
+      endpoints:
+        authorization:
+          url: https://authn.oclc.example/oauth2/authorizeCode
+          parameters: { authenticatingInstitutionId: "{institution}" }
+        refresh: { url: https://authn.oclc.example/oauth2/accessToken, authentication: none }
+      response_format: fragment
+      response:
+        fields: { expires_at: { path: expires_at, time: date } }
+        keep: [principalID, principalIDNS]
+      header_style:
+        scheme: bearer
+        parameters: { principalID: "{principalID}", principalIDNS: "{principalIDNS}" }
+      scope: [WMS_NCIP, refresh_token]
+      redirect: "{redirect_uri}"
+      state: optional
+      pkce: none
+      client: { authentication: none }
+      account: principalID
+      hosts: ["*.oclc.example"]
+      """)
+
+  static let l2p = Sample(
+    text: """
+      provider: l2p
+      grant: device_code
+      endpoints:
+        device_authorization:
+          url: https://oauth.l2p.example/oauth2.svc/code
+          response: { fields: { verification_uri: verification_url } }
+        token: https://oauth.l2p.example/oauth2.svc/token
+        device_token: { rename: { device_code: code }, parameters: { grant_type: device } }
+        introspection:
+          url: https://oauth.l2p.example/oauth2.svc/tokeninfo
+          rename: { token: access_token }
+          parameters: { token_type_hint: null }
+          response: { active: { path: state, equals: valid } }
+        revocation:
+          url: https://oauth.l2p.example/oauth2.svc/token
+          tokens: [refresh_token]
+          rename: { token: refresh_token }
+          parameters: { grant_type: invalidate, token_type_hint: null }
+      response:
+        errors:
+          code: [error, status]
+          success: [ok]
+          meanings:
+            authorization pending: authorization_pending
+            slow down: slow_down
+            refresh token invalid: invalid_grant
+      device: { verification_uri_complete: "{verification_uri}?q=verify&d={user_code}", slow_down: x1.2 }
+      header_style: { query: accessToken }
+      scope: [l2p.rwth]
+      client: { authentication: none }
+      hosts: [www3.l2p.example]
+      """)
+
+  static let oauth1 = Sample(
+    text: """
+      provider: oauth1
+      grant: oauth1
+      variables:
+        token_url: { format: url }
+        signature_method: { default: HMAC-SHA1 }
+        transport: { default: header }
+        realm: { optional: true }
+      endpoints:
+        temporary_credentials: https://service.example/request_token
+        authorization: https://service.example/authorize
+        token: "{token_url}"
+      response:
+        fields: { expires_in: oauth_expires_in }
+        keep: [screen_name]
+        errors: { code: [oauth_problem], meanings: { token_rejected: invalid_grant } }
+      oauth1: { signature_method: "{signature_method}", transport: "{transport}", realm: "{realm}" }
+      account: screen_name
+      hosts: [api.service.example]
+      """)
+
+  /// A provider that does most things in a way of its own.
+  static let odd = Sample(
+    text: """
+      provider: odd
+      grant: [authorization_code, client_credentials]
+      endpoints:
+        authorization:
+          url: https://odd.example/authorize?v=2
+          rename: { client_id: client_key, state: customState, scope: scopes }
+          parameters: { audience: api, response_type: null }
+        token:
+          url: https://odd.example/token
+          send: json
+          in_query: [grant_type]
+          rename: { code: auth_code }
+          parameters: { audience: "{client_id}", redirect_uri: null }
+          headers: { X-Api-Version: "2" }
+          response:
+            within: data
+            fields:
+              access_token: accessToken
+              expires_in: { path: ttl, time: milliseconds }
+              refresh_token: tokens.0.value
+            keep: { team: team.name }
+        refresh:
+          in_query: []
+          headers: { X-Api-Version: null }
+          response: { fields: { access_token: token }, keep: null }
+        client_credentials:
+          url: https://odd.example/cc
+          send: query
+          in_query: null
+          rename: null
+          headers: null
+          response: { within: null, fields: null, keep: null }
+      response: { errors: { code: [ok, error], success: [true] } }
+      header_style: none
+      extra_headers: { X-Token: "key {access_token}", X-Team: "{team}" }
+      scope: { default: [a, b], separator: "," }
+      pkce: S256-hex
+      issuer: https://odd.example
+      account: team
+      expiry: { lifetime: 2h, margin: 30s }
+      hosts: [odd.example]
+      """)
+
+  static let all = [linkedIn, gitHub, oclc, l2p, oauth1, odd]
+}

@@ -1,0 +1,151 @@
+import Cryptography
+import HTTP
+import JSON
+import OAuth
+import Providers
+import Synchronization
+import Testing
+
+@testable import Simulator
+
+/// A simulated provider with its clock, and the engine as its client: added from nothing but the text that the simulator wrote.
+struct Play {
+  let provider: SimulatedProvider
+  let client: Client
+  let clock: TestClock
+  static let origin = "http://127.0.0.1:4711"
+
+  init(
+    _ sample: Sample, _ settings: SimulationSettings = SimulationSettings(),
+    secret: Secret = Secret("s3cret"),
+    variables: [String: String] = [:]
+  ) throws {
+    let library = DescriptorLibrary(directories: []) { _ in nil }
+    let descriptor = try library.load(Array(sample.text.utf8), name: "test").descriptor
+    clock = TestClock()
+    provider = try SimulatedProvider(
+      descriptor, at: try URI(parsing: Self.origin), settings: settings, clientSecret: secret,
+      clock: { [clock] in clock.milliseconds }, random: TestRandom())
+    let written = try library.load(Array(provider.descriptorText.utf8), name: "written")
+    #expect(written.warnings == [])
+    client = try Client(
+      descriptor: written.descriptor, identifier: SimulatedProvider.clientIdentifier, secret: secret,
+      variables: variables)
+  }
+
+  func send(_ request: HTTPRequest) -> HTTPResponse { provider.answer(request).response }
+
+  func get(_ url: String) throws -> HTTPResponse {
+    send(HTTPRequest(method: "GET", uri: try URI(parsing: url)))
+  }
+
+  func post(_ path: String, _ form: FormParameters = []) throws -> HTTPResponse {
+    let fields: HTTPFields = ["Content-Type": "application/x-www-form-urlencoded"]
+    let uri = try URI(parsing: Self.origin + path)
+    return send(HTTPRequest(method: "POST", uri: uri, fields: fields, body: Array(form.encoded.utf8)))
+  }
+
+  /// What a person does with a page: presses a button; answers where the browser goes then.
+  func decide(_ page: URI, _ decision: String = "approve", account: String = "ada") throws -> URI {
+    let response = send(HTTPRequest(method: "GET", uri: page))
+    #expect(response.status == 200)
+    let request = try #require(response.text.hidden("request"))
+    let answer = try post(
+      "/simulator/consent", [("request", request), ("account", account), ("decision", decision)])
+    #expect(answer.status == 302)
+    return try URI(parsing: try #require(answer.fields["Location"]))
+  }
+
+  // MARK: The engine's part
+
+  var redirectURI: String {
+    get throws {
+      guard case .loopback(let uri) = try client.redirect() else { return "" }
+      return uri.port == nil ? uri.replacing(port: 50_000).text : uri.text
+    }
+  }
+
+  func authorization(_ grant: Grant, scope: [String]) throws -> AuthorizationRequest {
+    try client.authorizationRequest(
+      grant, redirectURI: redirectURI, scope: scope, random: TestRandom())
+  }
+
+  func login(scope: [String] = ["read", "write"], account: String = "ada") throws -> Credential {
+    let request = try authorization(.authorizationCode, scope: scope)
+    let target = try decide(request.uri, account: account)
+    let response = try client.authorizationResponse(target.queryParameters, to: request)
+    return try client.credential(
+      send(client.tokenRequest(response)), after: response, now: clock.seconds)
+  }
+
+  func refresh(_ credential: Credential) throws -> Credential {
+    let response = send(try client.refreshRequest(credential))
+    return try client.credential(
+      response, .refresh, grant: credential.grant, scope: credential.requestedScope, previous: credential,
+      now: clock.seconds)
+  }
+
+  func freshness(_ nonce: String = "n") -> Freshness {
+    Freshness(timestamp: clock.seconds, nonce: nonce + "\(clock.tick())")
+  }
+
+  func resource(_ credential: Credential, _ method: String = "GET") throws -> HTTPResponse {
+    let request = HTTPRequest(method: method, uri: try URI(parsing: Self.origin + "/simulator/resource/x"))
+    return send(try client.presenting(credential, on: request, freshness: freshness()))
+  }
+
+  func log(_ name: String) throws -> Int64? {
+    try JSONValue.parse(get(Self.origin + "/simulator/log").body)[name]?.integer
+  }
+
+  func lastRefusal() throws -> String? {
+    let log = try JSONValue.parse(get(Self.origin + "/simulator/log").body)
+    return log["last_refusals"]?.elements?.last?["reason"]?.text
+  }
+}
+
+extension HTTPResponse {
+  var text: String { String(decoding: body, as: UTF8.self) }
+  var form: FormParameters { FormParameters(decoding: text) }
+  func json() throws -> JSONValue { try JSONValue.parse(body) }
+}
+
+extension String {
+  /// The value of a hidden field in a page.
+  func hidden(_ name: String) -> String? {
+    let start = "name=\"\(name)\" value=\""
+    guard let range = firstRange(of: start) else { return nil }
+    return String(self[range.upperBound...].prefix { $0 != "\"" })
+  }
+}
+
+/// A clock that goes when it is told to.
+final class TestClock: Sendable {
+  private let time = Mutex<Int64>(1_800_000_000_000)
+  private let ticks = Mutex(0)
+
+  var milliseconds: Int64 { time.withLock { $0 } }
+  var seconds: Int64 { milliseconds / 1000 }
+
+  func advance(seconds: Double) { time.withLock { $0 += Int64(seconds * 1000) } }
+  func tick() -> Int {
+    ticks.withLock {
+      $0 += 1
+      return $0
+    }
+  }
+}
+
+/// Bytes that differ from call to call, and not from run to run.
+final class TestRandom: RandomSource {
+  private let state = Mutex<UInt64>(1)
+
+  func bytes(_ count: Int) -> [UInt8] {
+    state.withLock { state in
+      (0..<count).map { _ in
+        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        return UInt8(truncatingIfNeeded: state >> 33)
+      }
+    }
+  }
+}

@@ -1,0 +1,228 @@
+import HTTP
+import JSON
+import OAuth
+import Providers
+import Testing
+
+@testable import Simulator
+
+struct InspectionTests {
+  @Test("a token is good until it is revoked, and the refresh token takes it along")
+  func introspection() throws {
+    let play = try Play(Descriptors.linkedIn)
+    let credential = try play.login()
+    func validity(_ credential: Credential) throws -> Validity {
+      let (leg, request) = try play.client.validationRequest(credential, freshness: play.freshness())
+      return try play.client.validity(play.send(request), leg)
+    }
+    #expect(try validity(credential) == .active)
+    for request in try play.client.revocationRequests(credential, freshness: play.freshness()) {
+      try play.client.checkRevocation(play.send(request))
+    }
+    #expect(try validity(credential) == .inactive)
+    #expect(try play.resource(credential).status == 401)
+    #expect(try play.log("introspections") == 2)
+    #expect(try play.log("revocations") == 2)
+  }
+
+  @Test("the same for a provider with words of its own, at a URL that several legs share")
+  func l2p() throws {
+    let play = try Play(Descriptors.l2p)
+    let response = play.send(try play.client.deviceAuthorizationRequest(scope: []))
+    let authorization = try play.client.deviceAuthorization(response, scope: [], now: play.clock.seconds)
+    _ = try play.post("/simulator/approve-device")
+    let answer = play.send(try play.client.deviceTokenRequest(authorization))
+    let credential = try play.client.credential(answer, .deviceToken, grant: .deviceCode, scope: [], now: 0)
+    let (leg, request) = try play.client.validationRequest(credential, freshness: play.freshness())
+    let good = play.send(request)
+    #expect(try good.json()["state"]?.text == "valid")
+    #expect(try play.client.validity(good, leg) == .active)
+    let revocations = try play.client.revocationRequests(credential, freshness: play.freshness())
+    #expect(revocations.count == 1)
+    for request in revocations { try play.client.checkRevocation(play.send(request)) }
+    #expect(try play.client.validity(play.send(request), leg) == .inactive)
+    #expect(throws: OAuthError.self) { try play.refresh(credential) }
+  }
+
+  @Test("a revocation by another method, authentication and body")
+  func gitHub() throws {
+    let play = try Play(Descriptors.gitHub)
+    let credential = try play.login()
+    let requests = try play.client.revocationRequests(credential, freshness: play.freshness())
+    #expect(requests.map(\.method) == ["DELETE"])
+    let other = try play.login()
+    for request in requests { try play.client.checkRevocation(play.send(request)) }
+    #expect(try play.resource(credential).status == 401)
+    #expect(try play.resource(other).status == 200)
+  }
+}
+
+struct PresentationTests {
+  struct Wrong: CustomTestStringConvertible {
+    let testDescription: String
+    let change: @Sendable (inout HTTPRequest, String) -> Void
+  }
+
+  static let wrong = [
+    Wrong(testDescription: "another scheme") { $0.fields.set("Authorization", "Bearer " + $1) },
+    Wrong(testDescription: "the scheme in upper case") { $0.fields.set("Authorization", "Token " + $1) },
+    Wrong(testDescription: "no scheme") { $0.fields.set("Authorization", $1) },
+    Wrong(testDescription: "another header") {
+      $0.fields.removeAll(named: "Authorization")
+      $0.fields.set("X-Token", $1)
+    },
+    Wrong(testDescription: "twice") { $0.fields.append("Authorization", "token " + $1) },
+    Wrong(testDescription: "in the query, too") { $0.uri = $0.uri.adding(query: [("access_token", $1)]) },
+    Wrong(testDescription: "without the extra header") { request, _ in
+      request.fields.removeAll(named: "X-GitHub-Api-Version")
+    },
+    Wrong(testDescription: "with another extra header") { request, _ in
+      request.fields.set("X-GitHub-Api-Version", "2020-01-01")
+    },
+    Wrong(testDescription: "something behind the token") {
+      $0.fields.set("Authorization", "token " + $1 + ", a=\"b\"")
+    },
+    Wrong(testDescription: "a token that is none") { request, _ in
+      request.fields.set("Authorization", "token abc")
+    },
+    Wrong(testDescription: "nothing") { request, _ in request.fields = [:] },
+  ]
+
+  @Test("only the declared presentation is taken", arguments: wrong)
+  func strictness(_ wrong: Wrong) throws {
+    let play = try Play(Descriptors.gitHub)
+    let credential = try play.login()
+    let uri = try URI(parsing: Play.origin + "/simulator/resource")
+    var request = try play.client.presenting(
+      credential, on: HTTPRequest(method: "POST", uri: uri, body: [1, 2, 3]), freshness: play.freshness())
+    #expect(try play.send(request).json()["length"]?.integer == 3)
+    let token = credential.accessToken.reveal()
+    wrong.change(&request, token)
+    let answer = play.send(request)
+    #expect(answer.status == 401)
+    #expect(answer.fields["WWW-Authenticate"]?.hasPrefix("token realm=") == true)
+    #expect(!answer.text.contains(token))
+    #expect(try play.log("resource_refused") == 1)
+    let log = try play.get(Play.origin + "/simulator/log").text
+    #expect(!log.contains(token))
+  }
+}
+
+struct FaultTests {
+  private func tokenAnswer(_ fault: Fault) throws -> (Play, SimulatedAnswer) {
+    var settings = SimulationSettings()
+    settings.faults = [fault]
+    let play = try Play(Descriptors.linkedIn, settings)
+    let request = try play.authorization(.authorizationCode, scope: [])
+    let target = try play.decide(request.uri)
+    let response = try play.client.authorizationResponse(target.queryParameters, to: request)
+    return (play, play.provider.answer(try play.client.tokenRequest(response)))
+  }
+
+  @Test(
+    "a broken answer is one that the engine refuses",
+    arguments: [
+      Fault.html, .notJSON, .redirect, .errorWithSuccess, .serverError,
+    ])
+  func broken(_ fault: Fault) throws {
+    let (play, answer) = try tokenAnswer(fault)
+    #expect(throws: OAuthError.self) {
+      try play.client.credential(answer.response, .token, grant: .authorizationCode, scope: [], now: 0)
+    }
+    #expect(try play.log("tokens") == 0)
+  }
+
+  @Test("more than one MiB, an answer that is late, and one that never comes")
+  func transport() throws {
+    #expect(try tokenAnswer(.huge).1.response.body.count > 1 << 20)
+    #expect(try tokenAnswer(.slow(milliseconds: 300)).1.delay == 300)
+    let (play, answer) = try tokenAnswer(.drop)
+    #expect(answer.isDropped)
+    // The work was done: what was lost is lost.
+    #expect(try play.log("tokens") == 1)
+  }
+
+  @Test("an answer without expiry, and a refresh without a new refresh token")
+  func leftOut() throws {
+    let (play, answer) = try tokenAnswer(.noExpiry)
+    let credential = try play.client.credential(
+      answer.response, .token, grant: .authorizationCode, scope: [], now: 0)
+    #expect(credential.expiresAt == nil)
+    var settings = SimulationSettings()
+    settings.faults = [.noRotation]
+    let other = try Play(Descriptors.linkedIn, settings)
+    let first = try other.login()
+    let second = try other.refresh(first)
+    #expect(second.refreshToken == first.refreshToken)
+    #expect(try other.resource(other.refresh(second)).status == 200)
+    #expect(try other.log("reuses") == 0)
+  }
+
+  @Test("a redirect with another state or issuer")
+  func redirects() throws {
+    func refusal(_ sample: Sample, _ fault: Fault) throws -> OAuthError? {
+      var settings = SimulationSettings()
+      settings.faults = [fault]
+      let play = try Play(sample, settings)
+      let request = try play.authorization(.authorizationCode, scope: [])
+      let target = try play.decide(request.uri)
+      do {
+        _ = try play.client.authorizationResponse(target.queryParameters, to: request)
+        return nil
+      } catch { return error }
+    }
+    #expect(try refusal(Descriptors.linkedIn, .wrongState) == .stateMismatch)
+    let found = "https://wrong-issuer.example"
+    let expected = OAuthError.issuerMismatch(expected: "https://odd.example", found: found)
+    #expect(try refusal(Descriptors.odd, .wrongIssuer) == expected)
+  }
+
+  @Test("every name is one, and no other is")
+  func names() {
+    for name in Fault.names where name != "slow=MS" { #expect(Fault(named: name) != nil) }
+    #expect(Fault(named: "slow=250") == .slow(milliseconds: 250))
+    for name in ["slow", "slow=", "slow=x", "slow=-1", "HTML", ""] { #expect(Fault(named: name) == nil) }
+  }
+}
+
+struct ArgumentTests {
+  @Test("the whole command line")
+  func everything() throws {
+    let command = try SimulatorArguments.parse([
+      "github", "--port", "99", "--set", "host=a=b", "--lifetime=5", "--fault", "slow=7", "--fault", "drop",
+      "--git-host", "127.0.0.1:1", "--grace", "2m", "--descriptors", "a", "--descriptors", "b",
+      "--keep-redirect",
+    ])
+    guard case .simulate(let arguments) = command else {
+      _ = Issue.record("help")
+      return
+    }
+    #expect(arguments.descriptor == "github")
+    #expect(arguments.port == 99)
+    #expect(arguments.directories == ["a", "b"])
+    #expect(arguments.settings.variables == ["host": "a=b"])
+    #expect(arguments.settings.lifetime == 5)
+    #expect(arguments.settings.grace == 120)
+    #expect(arguments.settings.faults == [.slow(milliseconds: 7), .drop])
+    #expect(arguments.settings.gitHosts == ["127.0.0.1:1"])
+    #expect(arguments.settings.keepsRedirect)
+  }
+
+  @Test(
+    "what is no command line",
+    arguments: [
+      ([], SimulatorError.Usage.missingDescriptor),
+      (["a", "b"], .unexpectedArgument("b")),
+      (["a", "--prot", "1"], .unknownOption("--prot", suggestion: "--port")),
+      (["a", "--port"], .missingValue(option: "--port")),
+      (["a", "--port", "x"], .invalidValue(option: "--port", value: "x")),
+      (["a", "--set", "x"], .invalidValue(option: "--set", value: "x")),
+      (["a", "--lifetime", "0"], .invalidValue(option: "--lifetime", value: "0")),
+      (["a", "--fault", "x"], .unknownFault("x", known: Fault.names)),
+    ])
+  func refusals(_ arguments: [String], _ usage: SimulatorError.Usage) {
+    #expect(throws: SimulatorError.usage(usage)) { try SimulatorArguments.parse(arguments) }
+    #expect(SimulatorWords.lines(.usage(usage)).hasPrefix("credmgr-simulator: error: "))
+    #expect(SimulatorWords.message(.usage(usage)).status.rawValue == 2)
+  }
+}
