@@ -73,8 +73,8 @@ let package = Package(
     .target(
       name: "Simulator",
       dependencies: [
-        "CMicroHTTPD", "Messages", "Providers", "OAuth", "HTTP", "POSIX", "Cryptography", "JSON",
-        "YAML",
+        "CMicroHTTPD", "CredentialManager", "Messages", "Providers", "OAuth", "HTTP", "POSIX",
+        "Cryptography", "JSON",
       ],
       swiftSettings: strict),
 
@@ -83,7 +83,7 @@ let package = Package(
       name: "credmgr", dependencies: ["Commands", "Cryptography"], swiftSettings: strict,
       linkerSettings: fullyStatic),
     .executableTarget(
-      name: "credmgr-online", dependencies: ["Commands", "Curl", "HTTP"], swiftSettings: strict,
+      name: "credmgr-online", dependencies: ["Commands", "Curl", "HTTP", "POSIX"], swiftSettings: strict,
       linkerSettings: staticLibrary),
     .executableTarget(
       name: "credmgr-simulator", dependencies: ["Simulator"], swiftSettings: strict,
@@ -97,6 +97,16 @@ let package = Package(
     .testTarget(
       name: "VaultTests", dependencies: ["Vault", "SQLite", "Cryptography", "POSIX"],
       swiftSettings: strict),
-    .testTarget(name: "HTTPTests", dependencies: ["HTTP"], swiftSettings: strict),
+    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "POSIX"], swiftSettings: strict),
+    .testTarget(name: "POSIXTests", dependencies: ["POSIX"], swiftSettings: strict),
+    .testTarget(name: "CurlTests", dependencies: ["Curl", "HTTP"], swiftSettings: strict),
+    .testTarget(
+      name: "ProvidersTests", dependencies: ["Providers", "YAML", "HTTP"], swiftSettings: strict),
+    .testTarget(
+      name: "SimulatorTests",
+      dependencies: [
+        "Simulator", "OAuth", "Providers", "HTTP", "Cryptography", "JSON", "POSIX",
+      ],
+      swiftSettings: strict),
   ]
 )

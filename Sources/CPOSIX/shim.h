@@ -69,10 +69,9 @@ static inline int credmgr_set_core_limit(uint64_t soft) {
   return setrlimit(RLIMIT_CORE, &limit);
 }
 
-// Signals. A handler may do nothing but set a flag of this type (C11, 7.14.1.1). The flag is static: one Swift file
-// alone may use these functions, or each would have its own flag.
-
-static volatile sig_atomic_t credmgr_caught_signal = 0;
+// Signals. A handler may do nothing but set a flag of this type (C11, 7.14.1.1). The flag is weak, so that the program has
+// one, however many modules this header is compiled into: functions that use it may be inlined across modules.
+__attribute__((weak)) volatile sig_atomic_t credmgr_caught_signal = 0;
 
 static inline void credmgr_catch_signal(int number) { credmgr_caught_signal = number; }
 

@@ -119,8 +119,8 @@ extension Command {
     let client = try? Client(descriptor: descriptor, identifier: "", secret: nil, variables: values)
     let redirect: String? =
       switch try? client?.redirect() {
-      case .loopback(let uri)?, .elsewhere(let uri)?: uri.text
-      case .outOfBand(let text)?: text
+      case .loopback(let uri)?: uri.text
+      case .elsewhere(let text)?, .outOfBand(let text)?: text
       case nil: nil
       }
     let endpoints = descriptor.endpoints.sorted { $0.key.rawValue < $1.key.rawValue }

@@ -114,11 +114,12 @@ extension CredentialSource {
     let registration = Registration(
       clientIdentifier: clientIdentifier, clientSecret: clientSecret ?? previous?.clientSecret, variables: values)
     let client = try client(addition.descriptor, registration)
-    if previous != nil, let existing {
+    if let existing {
       try checkDestinations(client, existing.accounts(of: identifier), confirms)
+      try checkHeirs(of: addition, existing, confirms)
     }
-    // The registration first: a descriptor without one asks for `add-provider`, one with the registration of another would
-    // send a secret to the wrong place, were it not for the question above.
+    // The vault is opened for writing before the descriptor is there: one with the registration of another would send a secret
+    // to the wrong place, were it not for the question above.
     let accounts = try accounts(.readWrite)
     try install(addition)
     try accounts.reading { () throws(VaultError) in
@@ -142,6 +143,7 @@ extension CredentialSource {
   private func checkDestinations(
     _ client: Client, _ accounts: [Account], _ confirms: ([String], [String]) -> Bool
   ) throws(CredentialError) {
+    guard !accounts.isEmpty else { return }
     // Where tokens went until now is not known when the old descriptor cannot be read any more: then every host is new.
     let old = try? self.client(client.descriptor.identifier)
     var added: Set<String> = []
@@ -154,6 +156,24 @@ extension CredentialSource {
     let names = accounts.map(\.name)
     if !confirms(names, added.sorted()) {
       throw .destinationChange(provider: client.descriptor.identifier, accounts: names, hosts: added.sorted())
+    }
+  }
+
+  /// The same for providers whose descriptors extend the one that is installed.
+  private func checkHeirs(
+    of addition: ProviderAddition, _ accounts: Accounts, _ confirms: ([String], [String]) -> Bool
+  ) throws(CredentialError) {
+    guard let file = addition.file else { return }
+    let path = home.userProviders + "/" + addition.identifier + ".yaml"
+    let library = DescriptorLibrary(directories: home.library.directories) { name in
+      name == path ? file : try? File.read(name, limit: 1 << 20)
+    }
+    for provider in try accounts.addedProviders() where provider != addition.identifier {
+      guard let registration = try accounts.registration(of: provider),
+        let descriptor = try? library.load(provider).descriptor,
+        let client = try? client(descriptor, registration)
+      else { continue }
+      try checkDestinations(client, accounts.accounts(of: provider), confirms)
     }
   }
 

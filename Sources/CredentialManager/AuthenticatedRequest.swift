@@ -123,8 +123,14 @@ extension CredentialSource {
 
   private func revoke(_ account: Account) throws(CredentialError) -> Bool {
     let client = try client(account.provider, variables: account.credential.variables)
-    let requests = try core(account.provider) { () throws(OAuthError) in
-      try client.revocationRequests(account.credential, freshness: freshness)
+    let requests: [HTTPRequest]
+    do throws(OAuthError) {
+      requests = try client.revocationRequests(account.credential, freshness: freshness)
+    } catch .clientSecretMissing {
+      // A public client at a provider that lets only others revoke (GitHub): there is nothing to tell the provider.
+      return false
+    } catch {
+      throw .oauth(error, provider: account.provider)
     }
     for request in requests {
       let response = try send(request, provider: account.provider)

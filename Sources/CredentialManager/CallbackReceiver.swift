@@ -29,10 +29,7 @@ struct CallbackReceiver: ~Copyable {
       // Nothing listens: the browser ends on an error page, whose address the person pastes.
       redirectURI = uri.port == nil ? uri.replacing(port: 49152).text : uri.text
       loopback = nil
-    case .elsewhere(let uri):
-      redirectURI = uri.text
-      loopback = nil
-    case .outOfBand(let text):
+    case .elsewhere(let text), .outOfBand(let text):
       redirectURI = text
       loopback = nil
     }
@@ -56,41 +53,38 @@ struct CallbackReceiver: ~Copyable {
     }
     guard loopback != nil else { return try pasted(session, read, fromCode) }
     var answer: Result<Answer, OAuthError>?
-    let deadline = session.remaining
-    while true {
-      let received: LoopbackReceiver.Received?
-      do {
-        received = try loopback?.receive(
-          seconds: deadline, alsoReading: user.pasteDescriptor, isCancelled: { user.isCancelled },
-          judge: { parameters in
-            do throws(OAuthError) {
-              answer = .success(try read(parameters))
-              return .accept(page: .loggedIn)
-            } catch {
-              guard Self.isOurs(error) else {
-                user.tell(.strayRedirect)
-                return .reject(page: .stray)
-              }
-              answer = .failure(error)
-              return .accept(page: .refused(error))
+    let received: LoopbackReceiver.Received?
+    do {
+      received = try loopback?.receive(
+        seconds: session.remaining, alsoReading: user.pasteDescriptor, isCancelled: { user.isCancelled },
+        judge: { parameters in
+          do throws(OAuthError) {
+            answer = .success(try read(parameters))
+            return .accept(page: .loggedIn)
+          } catch {
+            guard Self.isOurs(error) else {
+              user.tell(.strayRedirect)
+              return .reject(page: .stray)
             }
-          })
-      } catch {
-        switch error {
-        case .receiverTimedOut: throw .timedOut(seconds: session.wish.timeout)
-        case .interrupted: throw .interrupted
-        default: throw .http(error, provider: provider)
-        }
+            answer = .failure(error)
+            return .accept(page: .refused(error))
+          }
+        })
+    } catch {
+      switch error {
+      case .receiverTimedOut: throw .timedOut(seconds: session.wish.timeout)
+      case .interrupted: throw .interrupted
+      default: throw .http(error, provider: provider)
       }
-      switch (received, answer) {
-      case (.line(let line)?, _):
-        return try session.source.core(provider) { () throws(OAuthError) in
-          try read(session.client.redirectParameters(pasted: line))
-        }
-      case (_, .success(let answer)?): return answer
-      case (_, .failure(let error)?): throw .oauth(error, provider: provider)
-      case (_, nil): throw .interrupted
+    }
+    switch (received, answer) {
+    case (.line(let line)?, _):
+      return try session.source.core(provider) { () throws(OAuthError) in
+        try read(session.client.redirectParameters(pasted: line))
       }
+    case (_, .success(let answer)?): return answer
+    case (_, .failure(let error)?): throw .oauth(error, provider: provider)
+    case (_, nil): throw .interrupted
     }
   }
 

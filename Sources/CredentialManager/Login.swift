@@ -63,15 +63,13 @@ extension CredentialSource {
     return try keep(credential, client, wish, vault)
   }
 
-  /// The grant that the person named, else the first that is possible here: without a browser to be opened and without
-  /// pasting, that is one that needs none.
+  /// The grant that the person named, else the one that the provider prefers.
   private func grant(_ wish: LoginWish, _ client: Client) throws(CredentialError) -> Grant {
     let offered = client.descriptor.grants
     if let grant = wish.grant {
       guard offered.contains(grant) else { throw .grantNotOffered(grant, offered: offered) }
       return grant
     }
-    if !wish.opensBrowser, !wish.pastes, let device = offered.first(where: { $0 == .deviceCode }) { return device }
     return offered.first ?? .authorizationCode
   }
 

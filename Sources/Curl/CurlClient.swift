@@ -84,6 +84,9 @@ public final class CurlClient: HTTPExchange {
     _ request: HTTPRequest, _ limits: HTTPLimits, _ receive: (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
     if isCancelled() { throw .interrupted }
+    guard ["http", "https"].contains(request.uri.scheme) else {
+      throw .unsupported(scheme: request.uri.scheme)
+    }
     let lines = try CurlFields.lines(of: request)
     var outcome: Result<HTTPResponse, HTTPError> = .failure(.interrupted)
     withoutActuallyEscaping(receive) { receive in

@@ -7,6 +7,13 @@ extension HTTPError {
     .unreachable(host: host, reason: reason(code, detail))
   }
 
+  /// A scheme that is not HTTP; nothing was sent.
+  static func unsupported(scheme: String) -> HTTPError {
+    let code = CURLE_UNSUPPORTED_PROTOCOL
+    return .unreachable(
+      host: "", reason: .other(code: Int32(bitPattern: code.rawValue), text: "\(text(code)): \(scheme)"))
+  }
+
   private static func reason(_ code: CURLcode, _ detail: String) -> Unreachable {
     switch code {
     case CURLE_COULDNT_RESOLVE_HOST: return .nameNotResolved
@@ -18,7 +25,9 @@ extension HTTPError {
       CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT, CURLE_SSL_ENGINE_INITFAILED:
       return .tls(detail: detail.isEmpty ? text(code) : detail)
     case CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE, CURLE_WEIRD_SERVER_REPLY,
-      CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_BAD_CONTENT_ENCODING:
+      CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_BAD_CONTENT_ENCODING,
+      // What an answer without a status line gets: it would be HTTP/0.9.
+      CURLE_UNSUPPORTED_PROTOCOL:
       return .broken
     default:
       // The sentence of the code alone: the detail might repeat the URL.

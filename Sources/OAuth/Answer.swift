@@ -53,7 +53,7 @@ struct Answer: Sendable {
     }
     // A page is a text too, and "reads" as a form; no form begins with an angle bracket.
     guard let text = String(validating: response.body, as: UTF8.self), text.contains("="),
-      text.first(where: { !$0.isWhitespace }) != "<", response.mediaType != "text/html"
+      text.first(where: { !$0.isWhitespace }) != "<"
     else { return nil }
     return object(FormParameters(decoding: String(text.filter { $0 != "\r" && $0 != "\n" })))
   }

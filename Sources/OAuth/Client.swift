@@ -1,4 +1,5 @@
 import Cryptography
+import HTTP
 import Providers
 
 /// A client that is registered at a provider (RFC 6749, 2): the descriptor with its variables filled, and who we are there.
@@ -84,7 +85,7 @@ public struct Client: Sendable {
       if text == "oob" || text == "urn:ietf:wg:oauth:2.0:oob" { return .outOfBand(text) }
       let uri = try descriptor.redirect.anyScheme(values)
       if uri.scheme == "http", uri.isLoopback { return .loopback(uri) }
-      return .elsewhere(uri)
+      return .elsewhere((try? URI(parsing: text)) == uri ? text : uri.text)
     } catch {
       throw .url(.authorization, error)
     }

@@ -13,7 +13,11 @@ extension Client {
   public func hosts(for credential: Credential) -> [String] {
     let values = values(for: credential)
     guard descriptor.hosts.isEmpty else {
-      return descriptor.hosts.compactMap { try? $0.filled(values) }
+      return descriptor.hosts.compactMap { template in
+        guard let text = try? template.filled(values) else { return nil }
+        // Where a whole base URL is meant, its host is.
+        return (try? URI(parsing: text)).flatMap(HostPattern.authority) ?? text
+      }
     }
     return descriptor.endpoints.values.compactMap { endpoint in
       (try? endpoint.url.filled(values)).flatMap(HostPattern.authority)

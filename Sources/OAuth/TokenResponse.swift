@@ -28,7 +28,9 @@ public struct TokenResponse: Sendable {
       try Self.expiry(answer, .expiresIn, .expiresAt, now: now)
       ?? descriptor.expiry.lifetime.map { now + min($0, Moment.longest) }
     refreshTokenExpiresAt = try Self.expiry(answer, .refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now)
-    scope = answer.texts(.scope, separator: descriptor.scope.grantedSeparator)
+    // An empty list says nothing: tokens of GitHub Apps have one, whatever they may do.
+    let granted = answer.texts(.scope, separator: descriptor.scope.grantedSeparator)
+    scope = granted?.isEmpty == true ? nil : granted
     kept = answer.kept
   }
 

@@ -120,6 +120,7 @@ struct FileStatus {
 
   /// nil if there is nothing at the path.
   init?(path: String, following: Bool) throws(POSIXError) {
+    if path.utf8.contains(0) { throw .system(call: "stat", path: path, code: EINVAL) }
     var status = stat()
     let code = unsafe following ? stat(path, &status) : lstat(path, &status)
     if code != 0 {

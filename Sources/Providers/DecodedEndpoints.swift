@@ -31,7 +31,7 @@ extension DescriptorDecoder {
 
   private mutating func endpoint(_ leg: Leg, _ node: Node, _ root: Node) -> Endpoint? {
     guard let node = mapping(node, keys: Self.endpointKeys) else { return nil }
-    let url = required("url", in: node).flatMap { url($0, names: Self.legNames) }
+    let url = required("url", in: node).flatMap { self.url($0, names: Self.legNames) }
     let method = node["method"].flatMap { text($0) } ?? Self.defaultMethod(leg)
     if let place = node["method"]?.place, !["GET", "POST", "PUT", "PATCH", "DELETE"].contains(method) {
       unknownValue(method, allowed: ["GET", "POST", "PUT", "PATCH", "DELETE"], at: place)

@@ -37,8 +37,7 @@ extension Simulation {
   }
 
   /// The redirect URI of a request of our client.
-  private func trustedRedirect(_ parameters: LegParameters) throws(Refusal) -> (uri: String, isExplicit: Bool)
-  {
+  private func trustedRedirect(_ parameters: LegParameters) throws(Refusal) -> (uri: String, isExplicit: Bool) {
     if !parameters.isDropped("client_id") {
       guard isClient(try parameters.needed("client_id")) else { throw .client(.unknownClient) }
     }

@@ -20,7 +20,7 @@ struct DescriptorText {
 
   /// - Parameter gitHosts: git hosts for a descriptor that has none itself.
   init(_ descriptor: Descriptor, gitHosts: [String] = []) {
-    var lines = ["# " + SimulatorWords.descriptorComment]
+    var lines = [Self.mark]
     var entries = Self.entries(descriptor)
     if descriptor.git == nil, !gitHosts.isEmpty {
       entries.append(Entry(key: "git", value: Self.mapping([("hosts", Self.texts(gitHosts))])))
@@ -28,6 +28,11 @@ struct DescriptorText {
     for entry in entries { Self.write(entry, indentation: "", to: &lines) }
     text = lines.joined(separator: "\n") + "\n"
   }
+
+  private static var mark: String { "# " + SimulatorWords.descriptorComment }
+
+  /// Whether a text was written here.
+  static func isOurs(_ bytes: [UInt8]) -> Bool { bytes.starts(with: mark.utf8) }
 
   // MARK: The descriptor
 
@@ -206,8 +211,9 @@ struct DescriptorText {
   /// What has to be written so that `value` comes of laying it over `base`: a key that only `base` has is taken away.
   private static func replacing(_ base: Value, by value: Value) -> Value {
     guard case .mapping(let below) = base, case .mapping(let above) = value else { return value }
-    var entries = above.map { entry in
+    var entries = above.compactMap { entry -> Entry? in
       guard let inherited = below.first(where: { $0.key == entry.key }) else { return entry }
+      if inherited.value == entry.value { return nil }
       return Entry(key: entry.key, value: replacing(inherited.value, by: entry.value))
     }
     for entry in below where !above.contains(where: { $0.key == entry.key }) {

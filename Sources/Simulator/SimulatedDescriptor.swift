@@ -100,8 +100,7 @@ extension Descriptor {
   /// A URL template with its host turned into the first part of the path, so that the endpoints of two hosts stay two.
   ///
   /// - Parameter value: what a place at the very beginning, which stands for a whole address, is filled with.
-  private static func moved(_ template: Template, to origin: String, _ value: (String) -> String?) -> Template
-  {
+  private static func moved(_ template: Template, to origin: String, _ value: (String) -> String?) -> Template {
     var parts = template.parts
     if case .place(let terms)? = parts.first, let address = terms.compactMap({ $0.value(value) }).first {
       parts[0] = .literal(address.hasSuffix("/") ? String(address.dropLast()) : address)

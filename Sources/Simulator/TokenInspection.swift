@@ -58,8 +58,7 @@ extension Simulation {
   }
 
   /// The token that a request is about: a parameter, a part of the URL, or what the request itself presents.
-  private mutating func inspectedToken(_ request: HTTPRequest, _ endpoint: Endpoint) throws(Refusal) -> String
-  {
+  private mutating func inspectedToken(_ request: HTTPRequest, _ endpoint: Endpoint) throws(Refusal) -> String {
     if isOAuth1 {
       return try presentedToken(request, headers: endpoint.headers + descriptor.extraHeaders).token
     }

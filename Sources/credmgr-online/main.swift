@@ -2,8 +2,10 @@ import Commands
 import Glibc
 import Curl
 import HTTP
+import POSIX
 
 exit(
   Program.run(CommandLine.arguments) { userAgent, isCancelled throws(HTTPError) in
-    try CurlClient(userAgent: userAgent, isCancelled: isCancelled)
+    let trust = CurlTrust(file: Environment.value("SSL_CERT_FILE"), folder: Environment.value("SSL_CERT_DIR"))
+    return try CurlClient(userAgent: userAgent, trust: trust, isCancelled: isCancelled)
   })

@@ -52,8 +52,17 @@ struct PrivateFileTests {
     #expect(throws: POSIXError.notRegularFile(path: folder.path)) { try PrivateFile.check(folder.path) }
     #expect(throws: POSIXError.notFound(path: folder("b"))) { try PrivateFile.check(folder("b")) }
     #expect(throws: POSIXError.notFound(path: folder("a/b"))) { try PrivateFile.check(folder("a/b")) }
-    #expect(throws: POSIXError.system(call: "open", path: folder("a\0b"), code: EINVAL)) {
+    #expect(throws: POSIXError.system(call: "stat", path: folder("a\0b"), code: EINVAL)) {
       try PrivateFile.check(folder("a\0b"))
+    }
+    #expect(throws: POSIXError.system(call: "open", path: folder("a\0b"), code: EINVAL)) {
+      try PrivateFile.read(folder("a\0b"), limit: 1)
+    }
+    #expect(throws: POSIXError.symbolicLink(path: folder("link"))) {
+      try PrivateFile.read(folder("link"), limit: 1)
+    }
+    #expect(throws: POSIXError.notRegularFile(path: folder("pipe"))) {
+      try PrivateFile.read(folder("pipe"), limit: 1)
     }
   }
 

@@ -313,6 +313,32 @@ struct AuthorizationCodeTests {
     #expect(play.send(right).form[first: "access_token"] != nil)
   }
 
+  @Test("Basic is taken for the registered client alone, and no other identifier beside it")
+  func basic() throws {
+    let play = try Play(Descriptors.odd)
+    let right = try play.client.clientCredentialsRequest(scope: ["a"])
+    func reason(_ request: HTTPRequest) throws -> String? {
+      #expect(try play.send(request).json()["access_token"] == nil)
+      return try play.lastRefusal()
+    }
+    var request = right
+    request.uri = right.uri.adding(query: [("client_id", "other")])
+    #expect(try reason(request) == SimulatorWords.sentence(.unknownClient))
+    for pair in ["simulator-client:wrong", "other:s3cret", "simulator-client"] {
+      request = right
+      request.fields.set("Authorization", "Basic " + Base64.encode(Array(pair.utf8)))
+      _ = try reason(request)
+    }
+    request = right
+    request.fields.removeAll(named: "Authorization")
+    let wanted = Reason.wrongClientAuthentication(expected: .clientSecretBasic)
+    #expect(try reason(request) == SimulatorWords.sentence(wanted))
+    request.uri = right.uri.adding(query: [("client_id", "simulator-client"), ("client_secret", "s3cret")])
+    #expect(try reason(request) == SimulatorWords.sentence(wanted))
+    #expect(try play.log("tokens") == 0)
+    #expect(try play.send(right).json()["access_token"] != nil)
+  }
+
   @Test("another method, path or host reaches nothing")
   func elsewhere() throws {
     let play = try Play(Descriptors.gitHub)

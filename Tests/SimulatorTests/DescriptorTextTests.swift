@@ -15,6 +15,8 @@ struct DescriptorTextTests {
     let again = try library.load(Array(text.utf8), name: "written").descriptor
     #expect(again == descriptor)
     #expect(DescriptorText(again).text == text)
+    #expect(DescriptorText.isOurs(Array(text.utf8)))
+    #expect(!DescriptorText.isOurs(Array(sample.text.utf8)))
   }
 
   @Test("the shipped descriptors, too, as they are and as they are played")

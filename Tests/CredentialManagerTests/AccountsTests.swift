@@ -1,0 +1,109 @@
+import Cryptography
+import OAuth
+import Testing
+import Vault
+
+@testable import CredentialManager
+
+struct AccountsTests {
+  private static func fixture(_ names: String...) throws -> Fixture {
+    let fixture = try Fixture()
+    try fixture.add()
+    for name in names { try fixture.store(Fixture.credential("token of " + name), name) }
+    return fixture
+  }
+
+  @Test func theNamedOne() throws {
+    let fixture = try Self.fixture("ana", "bob")
+    let accounts = try fixture.source.accounts(.readWrite)
+    try accounts.select("ana", provider: "example")
+    #expect(try accounts.resolve("bob", provider: "example").credential.accessToken == Secret("token of bob"))
+    #expect(throws: CredentialError.unknownAccount("Bob", provider: "example", known: ["ana", "bob"])) {
+      try accounts.resolve("Bob", provider: "example")
+    }
+    #expect(throws: CredentialError.loginNeeded(provider: "other", account: "ana", .noCredential)) {
+      try accounts.resolve("ana", provider: "other")
+    }
+  }
+
+  @Test func theDefaultOne() throws {
+    let fixture = try Self.fixture("ana", "bob")
+    let accounts = try fixture.source.accounts(.readWrite)
+    #expect(throws: CredentialError.ambiguousAccount(provider: "example", known: ["ana", "bob"])) {
+      try accounts.resolve(nil, provider: "example")
+    }
+    try accounts.select("bob", provider: "example")
+    #expect(try fixture.another().accounts().resolve(nil, provider: "example").name == "bob")
+    #expect(throws: CredentialError.unknownAccount("eve", provider: "example", known: ["ana", "bob"])) {
+      try accounts.select("eve", provider: "example")
+    }
+    #expect(try accounts.selected(for: "example") == "bob")
+    #expect(try accounts.selected(for: "other") == nil)
+  }
+
+  @Test func theOnlyOne() throws {
+    let fixture = try Self.fixture("ana")
+    let accounts = try fixture.source.accounts()
+    #expect(try accounts.resolve(nil, provider: "example").name == "ana")
+    #expect(throws: CredentialError.loginNeeded(provider: "other", account: nil, .noCredential)) {
+      try accounts.resolve(nil, provider: "other")
+    }
+  }
+
+  /// A default account that there is no more is none.
+  @Test func aDefaultThatIsGone() throws {
+    let fixture = try Self.fixture("ana", "bob")
+    let accounts = try fixture.source.accounts(.readWrite)
+    try accounts.select("bob", provider: "example")
+    try accounts.vault.remove(Accounts.identifier("example", "bob"))
+    #expect(try accounts.resolve(nil, provider: "example").name == "ana")
+  }
+
+  @Test func inOrder() throws {
+    let fixture = try Self.fixture("bob", "ana")
+    try fixture.store(Fixture.credential(), "zoe", "another")
+    let accounts = try fixture.source.accounts()
+    #expect(
+      try accounts.accounts(of: nil).map { $0.provider + "/" + $0.name } == [
+        "another/zoe", "example/ana", "example/bob",
+      ])
+    #expect(try accounts.accounts(of: "example").map(\.name) == ["ana", "bob"])
+    #expect(try accounts.addedProviders() == ["example"])
+  }
+
+  @Test func aRecordThatIsNoCredential() throws {
+    let fixture = try Self.fixture()
+    let accounts = try fixture.source.accounts(.readWrite)
+    try accounts.vault.store(Secret("nonsense"), as: Accounts.identifier("example", "ana"))
+    #expect(throws: CredentialError.oauth(.malformedCredential, provider: "example")) {
+      try accounts.account("ana", of: "example")
+    }
+    try accounts.vault.store(Secret("nonsense"), as: Accounts.registration("example"))
+    #expect(throws: CredentialError.malformedRegistration(provider: "example")) {
+      try accounts.registration(of: "example")
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("ana", true), ("ana@example.org", true), ("Ana Maria", true), ("é", true), ("", false), ("a\n", false),
+      ("a\u{7F}", false), ("a\u{9B}", false), ("\0", false), (String(repeating: "a", count: 255), true),
+      (String(repeating: "a", count: 256), false), (String(repeating: "é", count: 128), false),
+    ])
+  func names(_ text: String, _ isName: Bool) {
+    #expect(Accounts.isName(text) == isName)
+  }
+
+  @Test func registration() throws {
+    for registration in [
+      Registration(clientIdentifier: "", clientSecret: nil, variables: [:]),
+      Registration(clientIdentifier: "c \"1\"", clientSecret: Secret("-----BEGIN\n"), variables: ["a": "", "b": "é"]),
+    ] {
+      #expect(Registration(decoding: registration.encoded) == registration)
+      var dumped = ""
+      dump(registration, to: &dumped)
+      #expect(!dumped.contains("BEGIN"))
+    }
+    for text in ["", "{}", "{\"client_id\":1}"] { #expect(Registration(decoding: Secret(text)) == nil) }
+  }
+}

@@ -1,0 +1,277 @@
+import Cryptography
+import OAuth
+import POSIX
+import Providers
+import Testing
+
+@testable import CredentialManager
+
+struct AddProviderTests {
+  private static func add(
+    _ fixture: Fixture, _ addition: ProviderAddition, id: String? = "client-1", secret: String? = nil,
+    variables: [String: String] = [:], replaces: Bool = false,
+    confirms: ([String], [String]) -> Bool = { _, _ in
+      Issue.record("asked")
+      return false
+    }
+  ) throws {
+    try fixture.source.add(
+      addition, clientIdentifier: id, clientSecret: secret.map { Secret($0) }, variables: variables,
+      replaces: replaces, confirms: confirms)
+  }
+
+  private static func file(
+    _ fixture: Fixture, _ text: String, _ identifier: String = "example", as name: String? = nil
+  ) throws -> ProviderAddition {
+    try fixture.source.addition(
+      Array("provider: \(identifier)\n\(text)\n".utf8), named: "\(identifier).yaml", as: name)
+  }
+
+  private static func registration(_ fixture: Fixture, _ provider: String = "example") throws -> Registration? {
+    try fixture.another().accounts().registration(of: provider)
+  }
+
+  @Test func shipped() throws {
+    let fixture = try Fixture()
+    try fixture.ship(Fixture.endpoints)
+    try Self.add(fixture, fixture.source.addition(shipped: "example", as: nil), secret: "secret-1")
+    #expect(
+      try Self.registration(fixture)
+        == Registration(clientIdentifier: "client-1", clientSecret: Secret("secret-1"), variables: [:]))
+    // It lies along the path already.
+    #expect(!File.exists(fixture.home.userProviders))
+    let client = try fixture.another().client("example")
+    #expect(client.identifier == "client-1")
+    #expect(client.secret == Secret("secret-1"))
+  }
+
+  @Test func unknown() throws {
+    let fixture = try Fixture()
+    try fixture.ship(Fixture.endpoints)
+    #expect(throws: CredentialError.provider(.unknown(identifier: "exmple", suggestion: "example"))) {
+      try fixture.source.addition(shipped: "exmple", as: nil)
+    }
+    #expect(throws: CredentialError.provider(.malformedIdentifier("../example"))) {
+      try fixture.source.addition(shipped: "../example", as: nil)
+    }
+  }
+
+  @Test func aFileIsInstalled() throws {
+    let fixture = try Fixture()
+    try Self.add(fixture, Self.file(fixture, Fixture.endpoints))
+    #expect(
+      try File.read(fixture.home.userProviders + "/example.yaml", limit: 1 << 20)
+        == Array("provider: example\n\(Fixture.endpoints)\n".utf8))
+    _ = try fixture.another().client("example")
+  }
+
+  @Test func aFileWithAnError() throws {
+    let fixture = try Fixture()
+    #expect(throws: CredentialError.self) { try Self.file(fixture, "grant: telepathy") }
+  }
+
+  @Test func aSecondTime() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    let addition = try fixture.source.addition(shipped: "example", as: nil)
+    #expect(throws: CredentialError.alreadyAdded(provider: "example")) {
+      try Self.add(fixture, addition, id: "client-2")
+    }
+    #expect(try Self.registration(fixture)?.clientIdentifier == "client-1")
+    // What is not given stays as it was.
+    try Self.add(fixture, addition, id: "client-2", replaces: true)
+    #expect(
+      try Self.registration(fixture)
+        == Registration(clientIdentifier: "client-2", clientSecret: Secret("secret-1"), variables: [:]))
+    try Self.add(fixture, addition, id: nil, secret: "secret-2", replaces: true)
+    #expect(
+      try Self.registration(fixture)
+        == Registration(clientIdentifier: "client-2", clientSecret: Secret("secret-2"), variables: [:]))
+  }
+
+  @Test func clientIdentifier() throws {
+    let fixture = try Fixture()
+    let addition = try Self.file(
+      fixture, Fixture.endpoints + "\nclient: { register: \"https://provider.example/apps\" }")
+    #expect(
+      throws: CredentialError.clientIdentifierMissing(provider: "example", register: "https://provider.example/apps")
+    ) {
+      try Self.add(fixture, addition, id: nil)
+    }
+    #expect(!File.exists(fixture.home.userProviders))
+    #expect(!File.exists(fixture.home.vault))
+    try Self.add(fixture, Self.file(fixture, Fixture.endpoints + "\nclient: { id: everybody }"), id: nil)
+    #expect(try Self.registration(fixture)?.clientIdentifier == "everybody")
+  }
+
+  private static let variables = """
+    grant: client_credentials
+    variables: { tenant: { pattern: "[a-z]+" }, region: { default: eu } }
+    endpoints: { client_credentials: "https://{tenant}.{region}.example/token" }
+    """
+
+  @Test func variables() throws {
+    let fixture = try Fixture()
+    let addition = try Self.file(fixture, Self.variables)
+    for given in [[:], ["tenant": "1"], ["tenant": "a", "reegion": "us"]] {
+      #expect(throws: CredentialError.self) { try Self.add(fixture, addition, variables: given) }
+    }
+    #expect(!File.exists(fixture.home.userProviders))
+    try Self.add(fixture, addition, variables: ["tenant": "a"])
+    // A default is not written down: it may change with the descriptor.
+    #expect(try Self.registration(fixture)?.variables == ["tenant": "a"])
+    #expect(try fixture.source.client("example").variables == ["tenant": "a", "region": "eu"])
+    try Self.add(fixture, addition, variables: ["region": "us"], replaces: true)
+    #expect(try Self.registration(fixture)?.variables == ["tenant": "a", "region": "us"])
+    // A variable that there is no more goes.
+    let other = try Self.file(fixture, Self.variables.replacing("region", with: "place"))
+    try Self.add(fixture, other, replaces: true)
+    #expect(try Self.registration(fixture)?.variables == ["tenant": "a"])
+  }
+
+  // MARK: Other names
+
+  @Test func shippedUnderAnotherName() throws {
+    let fixture = try Fixture()
+    try fixture.ship(Fixture.endpoints)
+    try Self.add(fixture, fixture.source.addition(shipped: "example", as: "work"))
+    #expect(try fixture.source.client("work").descriptor.identifier == "work")
+    #expect(
+      try fixture.source.client("work").descriptor.endpoints[.token]?.url.text == "https://provider.example/token")
+    #expect(try fixture.source.accounts().addedProviders() == ["work"])
+    #expect(throws: CredentialError.provider(.malformedIdentifier("Work Two"))) {
+      try fixture.source.addition(shipped: "example", as: "Work Two")
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("provider: example # example\ntitle: example\n", "provider: work # example\ntitle: example\n"),
+      // The letters stand in the key, too.
+      ("provider: ovid\n", "provider: work\n"), ("title: x\r\nprovider: 'id'\r\n", "title: x\r\nprovider: 'work'\r\n"),
+      ("{ provider: p,\n", "{ provider: work,\n"), ("# é\nprovider:\n  r\n", "# é\nprovider:\n  work\n"),
+    ])
+  func aFileUnderAnotherName(_ start: String, _ renamed: String) throws {
+    let fixture = try Fixture()
+    let rest =
+      start.hasPrefix("{")
+      ? "grant: client_credentials, endpoints: { client_credentials: \"https://p.example/t\" } }\n"
+      : "grant: client_credentials\nendpoints: { client_credentials: \"https://p.example/t\" }\n"
+    let addition = try fixture.source.addition(Array((start + rest).utf8), named: "file.yaml", as: "work")
+    #expect(addition.identifier == "work")
+    #expect(addition.descriptor.identifier == "work")
+    #expect(addition.file.map { String(decoding: $0, as: UTF8.self) } == renamed + rest)
+  }
+
+  // MARK: Where tokens would go
+
+  private static let elsewhere = Fixture.endpoints.replacing("api.provider.example", with: "evil.example")
+
+  private static func fixtureWithAccount() throws -> Fixture {
+    let fixture = try Fixture()
+    try fixture.add()
+    try fixture.store(Fixture.credential())
+    return fixture
+  }
+
+  @Test func newHostsAreAskedAbout() throws {
+    let fixture = try Self.fixtureWithAccount()
+    let before = try Self.registration(fixture)
+    var asked: [[String]] = []
+    let addition = try Self.file(fixture, Self.elsewhere)
+    #expect(
+      throws: CredentialError.destinationChange(provider: "example", accounts: ["ana"], hosts: ["evil.example"])
+    ) {
+      try Self.add(fixture, addition, id: "client-2", replaces: true) { accounts, hosts in
+        asked += [accounts, hosts]
+        return false
+      }
+    }
+    #expect(asked == [["ana"], ["evil.example"]])
+    #expect(try Self.registration(fixture) == before)
+    #expect(!File.exists(fixture.home.userProviders))
+
+    try Self.add(fixture, addition, replaces: true) { _, _ in true }
+    #expect(try fixture.another().client("example").hosts(for: Fixture.credential()) == ["evil.example"])
+  }
+
+  @Test func aVariableMayBringNewHosts() throws {
+    let fixture = try Fixture()
+    try fixture.add(Self.variables, variables: ["tenant": "a"])
+    try fixture.store(Fixture.credential())
+    let addition = try fixture.source.addition(shipped: "example", as: nil)
+    #expect(
+      throws: CredentialError.destinationChange(provider: "example", accounts: ["ana"], hosts: ["b.eu.example"])
+    ) {
+      try Self.add(fixture, addition, variables: ["tenant": "b"], replaces: true) { _, _ in false }
+    }
+    #expect(try Self.registration(fixture)?.variables == ["tenant": "a"])
+  }
+
+  @Test func theSameOrFewerHostsAreNotAskedAbout() throws {
+    let fixture = try Self.fixtureWithAccount()
+    try Self.add(fixture, Self.file(fixture, Fixture.endpoints + "\nheader_style: token"), replaces: true)
+    let fewer = Fixture.endpoints.replacing("  identity: https://api.provider.example/me\n", with: "")
+    try Self.add(fixture, Self.file(fixture, fewer), replaces: true)
+  }
+
+  @Test func withoutAccountsNobodyIsAsked() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    try Self.add(fixture, Self.file(fixture, Self.elsewhere), replaces: true)
+  }
+
+  @Test func anOldDescriptorThatCannotBeRead() throws {
+    let fixture = try Self.fixtureWithAccount()
+    try fixture.ship("grant: telepathy")
+    #expect(throws: CredentialError.self) {
+      try Self.add(fixture, Self.file(fixture, Fixture.endpoints), replaces: true) { _, hosts in
+        #expect(hosts == ["api.provider.example", "provider.example"])
+        return false
+      }
+    }
+  }
+
+  /// A file can take the place of what another descriptor extends.
+  @Test func whatExtendsTheDescriptorGoesElsewhereToo() throws {
+    let fixture = try Fixture()
+    try fixture.ship(Fixture.endpoints, "base")
+    try fixture.add("extends: base")
+    try fixture.store(Fixture.credential())
+    let addition = try Self.file(fixture, Self.elsewhere, "base")
+    #expect(
+      throws: CredentialError.destinationChange(provider: "example", accounts: ["ana"], hosts: ["evil.example"])
+    ) {
+      try Self.add(fixture, addition) { _, _ in false }
+    }
+    #expect(!File.exists(fixture.home.userProviders))
+    #expect(try Self.registration(fixture, "base") == nil)
+    try Self.add(fixture, addition) { _, _ in true }
+    #expect(try Self.registration(fixture, "base") != nil)
+  }
+
+  // MARK: Git hosts
+
+  @Test func gitHosts() throws {
+    let fixture = try Fixture()
+    #expect(fixture.source.gitProvider(for: "git.example") == nil)
+    let rules = Fixture.endpoints + "\nvariables: { host: { default: Git.example } }\n"
+    try fixture.add(rules + "git: { hosts: [\"{host}\", \"gist.{host}\"], username: x-access-token }")
+    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [code.example] }", "other")
+    func found(_ host: String) -> [String] {
+      fixture.another().gitProvider(for: host).map { [$0.provider, $0.username] } ?? []
+    }
+    #expect(found("git.example") == ["example", "x-access-token"])
+    #expect(found("GIST.git.example") == ["example", "x-access-token"])
+    #expect(found("code.example") == ["other", "oauth2"])
+    #expect(found("example") == [])
+    #expect(found("") == [])
+    // Another host takes the place of the first.
+    try Self.add(
+      fixture, fixture.source.addition(shipped: "example", as: nil), variables: ["host": "mine.example:8443"],
+      replaces: true)
+    #expect(found("git.example") == [])
+    #expect(found("mine.example:8443") == ["example", "x-access-token"])
+    #expect(found("code.example") == ["other", "oauth2"])
+  }
+}

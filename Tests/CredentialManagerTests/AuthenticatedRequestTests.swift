@@ -1,0 +1,207 @@
+import Cryptography
+import HTTP
+import OAuth
+import POSIX
+import Providers
+import Testing
+import Vault
+
+@testable import CredentialManager
+
+struct AuthenticatedRequestTests {
+  private static func fixture(refresh: String? = "refresh-1", _ text: String = Fixture.endpoints) throws -> Fixture {
+    let fixture = try Fixture()
+    try fixture.add(text)
+    try fixture.store(Fixture.credential("old", refresh: refresh))
+    return fixture
+  }
+
+  private static func send(
+    _ fixture: Fixture, _ url: String = "https://api.provider.example/resource"
+  ) throws -> (status: Int, body: String, heads: [Int]) {
+    var heads: [Int] = []
+    var body: [UInt8] = []
+    let request = HTTPRequest(
+      method: "POST", uri: try URI(parsing: url), fields: ["Content-Type": "text/xml"], body: Array("<a/>".utf8))
+    let head = try fixture.source.send(request, account: nil, of: "example", limits: .unlimited) { part in
+      switch part {
+      case .head(let response): heads.append(response.status)
+      case .body(let bytes): body += bytes
+      }
+      return true
+    }
+    return (head.status, String(decoding: body, as: UTF8.self), heads)
+  }
+
+  @Test func carriesTheCredential() throws {
+    let fixture = try Self.fixture()
+    fixture.http.then(.json("{}"))
+    let answer = try Self.send(fixture)
+    #expect(answer.status == 200)
+    #expect(answer.body == "{}")
+    let request = fixture.http.requests[0]
+    #expect(request.fields["Authorization"] == "Bearer old")
+    #expect(request.fields["Content-Type"] == "text/xml")
+    #expect(request.body == Array("<a/>".utf8))
+  }
+
+  @Test(
+    arguments: [
+      "https://evil.example/", "https://api.provider.example.evil.example/", "http://api.provider.example/",
+      "https://api.provider.example:8443/", "https://provider.example/",
+    ])
+  func aForeignHostGetsNothing(_ url: String) throws {
+    let fixture = try Self.fixture()
+    #expect(throws: CredentialError.self) { try Self.send(fixture, url) }
+    #expect(fixture.http.requests.isEmpty)
+    let request = HTTPRequest(method: "GET", uri: try URI(parsing: url))
+    #expect(throws: CredentialError.self) { try fixture.source.headerFields(nil, of: "example", for: request) }
+  }
+
+  @Test func refreshesAndRepeatsOnce() throws {
+    let fixture = try Self.fixture()
+    fixture.http.then(.json("\"expired\"", status: 401))
+    fixture.http.then(.token("new", refresh: "refresh-2"))
+    fixture.http.then(.json("\"done\""))
+    let answer = try Self.send(fixture)
+    #expect(answer.status == 200)
+    #expect(answer.body == "\"done\"")
+    // The first answer is not the caller's.
+    #expect(answer.heads == [200])
+    #expect(fixture.http.requests.map { $0.fields["Authorization"] ?? "" }[2] == "Bearer new")
+    #expect(fixture.http.requests[2].body == Array("<a/>".utf8))
+    #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
+  }
+
+  @Test func doesNotRepeatForever() throws {
+    let fixture = try Self.fixture()
+    fixture.http.then(.json("1", status: 401))
+    fixture.http.then(.token("new"))
+    fixture.http.then(.json("2", status: 401))
+    let answer = try Self.send(fixture)
+    #expect(answer.status == 401)
+    #expect(answer.body == "2")
+    #expect(answer.heads == [401])
+    #expect(try fixture.stored()?.isRejected == true)
+  }
+
+  @Test func withoutARefreshTokenTheAnswerIsTheCallers() throws {
+    let fixture = try Self.fixture(refresh: nil)
+    fixture.http.then(.json("1", status: 401))
+    let answer = try Self.send(fixture)
+    #expect(answer.status == 401)
+    #expect(answer.heads == [401])
+    #expect(throws: CredentialError.loginNeeded(provider: "example", account: "ana", .rejected)) {
+      try fixture.source.freshAccount(nil, of: "example")
+    }
+  }
+
+  @Test func somebodyElseHasRefreshedAlready() throws {
+    let fixture = try Self.fixture()
+    fixture.http.then { _ in
+      try? fixture.store(Fixture.credential("theirs"))
+      return .json("1", status: 401)
+    }
+    fixture.http.then(.json("2"))
+    #expect(try Self.send(fixture).status == 200)
+    #expect(fixture.http.requests[1].fields["Authorization"] == "Bearer theirs")
+  }
+
+  @Test func headerLines() throws {
+    let fixture = try Self.fixture(
+      Fixture.endpoints + "\nheader_style: token\nextra_headers: { Accept: application/vnd.example+json }")
+    let fields = try fixture.source.headerFields(nil, of: "example", for: nil)
+    #expect(
+      fields.map { "\($0.name): \($0.value)" } == [
+        "Authorization: token old", "Accept: application/vnd.example+json",
+      ])
+  }
+
+  // MARK: Validation
+
+  @Test func validate() throws {
+    let fixture = try Self.fixture()
+    var credential = Fixture.credential("old")
+    credential.expiresAt = Fixture.now - 1000
+    try fixture.store(credential)
+    // As it is: an expired token is not refreshed by being asked about.
+    fixture.http.then(.json("{}", status: 401))
+    let (account, validity) = try fixture.source.validate(nil, of: "example")
+    #expect(account.name == "ana")
+    #expect(validity == .inactive)
+    #expect(fixture.http.requests[0].fields["Authorization"] == "Bearer old")
+    fixture.http.then(.identity("ana"))
+    #expect(try fixture.source.validate(nil, of: "example").validity == .active)
+  }
+
+  @Test func notValidatable() throws {
+    let fixture = try Self.fixture(
+      """
+      grant: client_credentials
+      endpoints: { client_credentials: https://provider.example/token }
+      """)
+    #expect(throws: CredentialError.notValidatable(provider: "example")) {
+      try fixture.source.validate(nil, of: "example")
+    }
+  }
+
+  // MARK: Logout
+
+  @Test func revokesAndForgets() throws {
+    let fixture = try Self.fixture()
+    try fixture.source.accounts(.readWrite).select("ana", provider: "example")
+    fixture.http.then(HTTPResponse(status: 200))
+    fixture.http.then(.json("{\"error\":\"invalid_token\"}", status: 400))
+    let (account, isRevoked) = try fixture.source.logout(nil, of: "example", keepsRemote: false)
+    #expect(account == "ana")
+    #expect(isRevoked)
+    #expect(fixture.http.requests.map { $0.parameters[first: "token"] } == ["refresh-1", "old"])
+    #expect(try fixture.stored() == nil)
+    #expect(try fixture.another().accounts().selected(for: "example") == nil)
+    #expect(throws: CredentialError.loginNeeded(provider: "example", account: nil, .noCredential)) {
+      try fixture.source.logout(nil, of: "example", keepsRemote: false)
+    }
+  }
+
+  @Test func theOtherAccountsStay() throws {
+    let fixture = try Self.fixture()
+    try fixture.store(Fixture.credential("other"), "bob")
+    try fixture.source.accounts(.readWrite).select("bob", provider: "example")
+    _ = try fixture.source.logout("ana", of: "example", keepsRemote: true)
+    #expect(try fixture.stored("bob") != nil)
+    #expect(try fixture.source.accounts().selected(for: "example") == "bob")
+  }
+
+  @Test func anUnreachableProviderKeepsTheAccount() throws {
+    let fixture = try Self.fixture()
+    let before = try fixture.stored()
+    fixture.http.then(.unreachable(host: "provider.example", reason: .connectionRefused))
+    #expect(throws: CredentialError.self) { try fixture.source.logout(nil, of: "example", keepsRemote: false) }
+    #expect(try fixture.stored() == before)
+    for response in [HTTPResponse(status: 503), .json("{\"error\":\"invalid_client\"}", status: 401)] {
+      fixture.http.then(response)
+      #expect(throws: CredentialError.self) { try fixture.source.logout(nil, of: "example", keepsRemote: false) }
+      #expect(try fixture.stored() == before)
+    }
+  }
+
+  @Test func withoutANetwork() throws {
+    let fixture = try Self.fixture()
+    #expect(throws: CredentialError.networkNeeded) {
+      try fixture.another().logout(nil, of: "example", keepsRemote: false)
+    }
+    #expect(try fixture.stored() != nil)
+    #expect(try !fixture.another().logout(nil, of: "example", keepsRemote: true).isRevoked)
+    #expect(try fixture.stored() == nil)
+  }
+
+  @Test func aProviderThatCannotRevoke() throws {
+    let fixture = try Self.fixture(
+      """
+      grant: authorization_code
+      endpoints: { authorization: https://provider.example/authorize, token: https://provider.example/token }
+      """)
+    #expect(try !fixture.source.logout(nil, of: "example", keepsRemote: false).isRevoked)
+    #expect(try fixture.stored() == nil)
+  }
+}

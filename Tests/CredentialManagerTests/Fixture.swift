@@ -1,0 +1,328 @@
+import Cryptography
+import Glibc
+import HTTP
+import OAuth
+import POSIX
+import Providers
+import SQLite
+import Synchronization
+import Testing
+import Vault
+
+@testable import CredentialManager
+
+/// A clock that goes on only when somebody waits.
+final class ManualClock: WallClock {
+  private let elapsed = Mutex(0.0)
+  private let onSleep: Mutex<(@Sendable () -> Void)?> = Mutex(nil)
+
+  func now() -> Int64 { Fixture.now + Int64(monotonic()) }
+  func monotonic() -> Double { elapsed.withLock { $0 } }
+  func advance(_ seconds: Double) { elapsed.withLock { $0 += seconds } }
+
+  /// Called at each wait.
+  func onSleep(_ body: @escaping @Sendable () -> Void) { onSleep.withLock { $0 = body } }
+
+  func sleep(seconds: Double) throws(POSIXError) {
+    advance(seconds)
+    onSleep.withLock { $0 }?()
+  }
+}
+
+/// Bytes that a test knows, and that are others at each call.
+final class KnownRandom: RandomSource {
+  private let calls = Mutex<UInt64>(0)
+
+  func bytes(_ count: Int) -> [UInt8] {
+    let call = calls.withLock { calls in
+      calls += 1
+      return calls
+    }
+    return (0..<count).map { UInt8(truncatingIfNeeded: UInt64($0) &* 31 &+ call &* 7 &+ call >> 8) }
+  }
+}
+
+/// Answers from a list, and fails the test when there is none left.
+final class ScriptedExchange: HTTPExchange {
+  typealias Answer = (HTTPRequest) -> Result<HTTPResponse, HTTPError>
+
+  private var answers: [Answer] = []
+  private(set) var requests: [HTTPRequest] = []
+
+  func then(_ response: HTTPResponse) { answers.append { _ in .success(response) } }
+  func then(_ error: HTTPError) { answers.append { _ in .failure(error) } }
+  func then(_ answer: @escaping (HTTPRequest) -> HTTPResponse) { answers.append { .success(answer($0)) } }
+
+  /// Whether every answer was asked for.
+  var isDone: Bool { answers.isEmpty }
+
+  func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse {
+    requests.append(request)
+    guard !answers.isEmpty else {
+      Issue.record("unexpected request: \(request)")
+      throw .unreachable(host: request.uri.host ?? "", reason: .connectionRefused)
+    }
+    return try answers.removeFirst()(request).get()
+  }
+}
+
+/// A person who does what the test says.
+final class ScriptedUser: User {
+  private(set) var steps: [LoginStep] = []
+  private(set) var opened: [String] = []
+  var lines: [String] = []
+  /// What the browser does with a page; `nil` when no browser can be opened.
+  var browse: ((String) throws -> Void)?
+  /// What the browser sends, each when the one before has its answer.
+  var visits: [Visit] = []
+  private var hasStopped = false
+
+  /// Looked at several times a second while somebody waits for the browser.
+  var isCancelled: Bool {
+    get {
+      do {
+        for visit in visits where try !visit.goOn() { break }
+      } catch { Issue.record(error) }
+      return hasStopped
+    }
+    set { hasStopped = newValue }
+  }
+
+  /// The browser is sent back with these parameters; `state` stands for the one of the request.
+  func consent(_ answers: [(String, String)]...) {
+    browse = { [unowned self] url in
+      let page = try URI(parsing: url).queryParameters
+      let redirect = try #require(page[first: "redirect_uri"])
+      for answer in answers {
+        let parameters = answer.map { name, value in
+          FormParameters.Pair(name: name, value: value == "state" ? page[first: "state"] ?? "" : value)
+        }
+        visits.append(try Visit.get(redirect, FormParameters(parameters)))
+      }
+    }
+  }
+
+  func tell(_ step: LoginStep) { steps.append(step) }
+
+  func open(_ url: String) -> Bool {
+    opened.append(url)
+    guard let browse else { return false }
+    do { try browse(url) } catch { Issue.record(error) }
+    return true
+  }
+
+  func pastedLine() -> String? { lines.isEmpty ? nil : lines.removeFirst() }
+
+  var pasteDescriptor: Int32? { nil }
+}
+
+/// A browser's request to a port of this machine. It is not sent before somebody looks.
+final class Visit {
+  private let port: UInt16
+  private let text: String
+  private var socket: Int32?
+  private var hasEnded = false
+  private var received = ""
+
+  init(port: UInt16, _ text: String) {
+    self.port = port
+    self.text = text
+  }
+
+  deinit { if let socket { close(socket) } }
+
+  private func connect() throws -> Int32 {
+    let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
+    let code = unsafe withUnsafePointer(to: &address) { pointer in
+      unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        unsafe Glibc.connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
+    }
+    try #require(code == 0)
+    let bytes = Array(text.utf8)
+    _ = unsafe Glibc.send(socket, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+    return socket
+  }
+
+  /// Sends, or takes what is there.
+  ///
+  /// - Returns: whether the whole answer is there.
+  func goOn() throws -> Bool {
+    guard let socket else {
+      socket = try connect()
+      return false
+    }
+    while !hasEnded {
+      var bytes = [UInt8](repeating: 0, count: 65536)
+      let count = unsafe recv(socket, &bytes, bytes.count, Int32(MSG_DONTWAIT))
+      if count < 0 { return false }
+      hasEnded = count == 0
+      received += String(decoding: bytes.prefix(count), as: UTF8.self)
+    }
+    return true
+  }
+
+  /// What was answered.
+  var answer: String {
+    get throws {
+      _ = try goOn()
+      return received
+    }
+  }
+
+  var status: String {
+    get throws { String(try answer.split(separator: " ").dropFirst().first ?? "") }
+  }
+
+  /// Goes where a provider sends the browser.
+  static func get(_ redirectURI: String, _ parameters: FormParameters) throws -> Visit {
+    let uri = try URI(parsing: redirectURI).adding(query: parameters)
+    let port = try #require(uri.port)
+    let target = uri.path + (uri.query.map { "?" + $0 } ?? "")
+    return Visit(port: port, "GET \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n")
+  }
+
+  /// What the page does that hands a fragment over.
+  static func post(_ redirectURI: String, _ parameters: FormParameters) throws -> Visit {
+    let uri = try URI(parsing: redirectURI)
+    let port = try #require(uri.port)
+    let body = parameters.encoded
+    return Visit(
+      port: port,
+      "POST \(uri.path) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nOrigin: http://127.0.0.1:\(port)\r\n"
+        + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+  }
+}
+
+/// A folder of one's own, a provider in it, and everything that a source is given.
+final class Fixture {
+  static let now: Int64 = 1_700_000_000
+
+  static let endpoints = """
+    grant: [authorization_code, device_code, client_credentials]
+    endpoints:
+      authorization: https://provider.example/authorize
+      token: https://provider.example/token
+      device_authorization: https://provider.example/device
+      revocation: https://provider.example/revoke
+      identity: https://api.provider.example/me
+    account: login
+    hosts: [api.provider.example]
+    scope: [read]
+    """
+
+  let root: String
+  let home: Home
+  let http = ScriptedExchange()
+  let clock = ManualClock()
+  let user = ScriptedUser()
+  let source: CredentialSource
+
+  init() throws {
+    root = "/tmp/credmgr-manager-" + Hexadecimal.encode(SystemRandomSource().bytes(8))
+    try #require(unsafe mkdir(root, 0o700) == 0)
+    let root = root
+    home = try Home(
+      environment: { $0 == "CREDMGR_HOME" ? root + "/home" : nil }, executable: root + "/.build/debug/credmgr")
+    source = CredentialSource(home: home, http: http, clock: clock, random: KnownRandom())
+  }
+
+  deinit {
+    if !http.isDone { Issue.record("an answer that nobody asked for") }
+    Self.remove(root)
+  }
+
+  private static func remove(_ path: String) {
+    if File.isDirectory(path) {
+      for name in (try? File.names(in: path)) ?? [] { remove(path + "/" + name) }
+      unsafe rmdir(path)
+    } else {
+      unsafe unlink(path)
+    }
+  }
+
+  /// Another process: the same folder, and nothing else in common.
+  func another(http: (any HTTPExchange)? = nil) -> CredentialSource {
+    CredentialSource(home: home, http: http, clock: clock, random: SystemRandomSource())
+  }
+
+  /// Puts a descriptor where the shipped ones are.
+  func ship(_ text: String, _ identifier: String = "example") throws {
+    try File.createDirectory(root + "/providers")
+    try File.replace("\(root)/providers/\(identifier).yaml", Array("provider: \(identifier)\n\(text)\n".utf8))
+  }
+
+  /// Ships a provider and adds it.
+  func add(
+    _ text: String = Fixture.endpoints, _ identifier: String = "example", secret: String? = "secret-1",
+    variables: [String: String] = [:]
+  ) throws {
+    try ship(text, identifier)
+    try source.add(
+      source.addition(shipped: identifier, as: nil), clientIdentifier: "client-1",
+      clientSecret: secret.map { Secret($0) }, variables: variables, replaces: false, confirms: { _, _ in false })
+  }
+
+  /// A credential that is good for an hour, and can be refreshed.
+  static func credential(_ token: String = "token-1", refresh: String? = "refresh-1") -> Credential {
+    var credential = Credential(grant: .authorizationCode, accessToken: Secret(token), obtainedAt: now)
+    credential.refreshToken = refresh.map { Secret($0) }
+    credential.expiresAt = now + 3600
+    return credential
+  }
+
+  /// Puts a credential into the vault, as another process would.
+  func store(_ credential: Credential, _ account: String = "ana", _ provider: String = "example") throws {
+    _ = try another().accounts(.readWrite).vault.store(
+      credential.encoded, as: Accounts.identifier(provider, account))
+  }
+
+  /// What the vault holds for an account.
+  func stored(_ account: String = "ana", _ provider: String = "example") throws -> Credential? {
+    try another().accounts().account(account, of: provider)?.credential
+  }
+
+  /// Makes the vault one that can be read and not be changed.
+  func damageVault() throws {
+    try Connection(path: home.vaultLocation.file, .readWrite, busyTimeout: 0).execute("UPDATE header SET sealed=x'00'")
+  }
+
+  /// The parameters of the page that was opened last.
+  var page: FormParameters {
+    get throws { try URI(parsing: #require(user.opened.last)).queryParameters }
+  }
+
+  func login(_ change: (inout LoginWish) -> Void = { _ in }) throws -> Account {
+    var wish = LoginWish()
+    change(&wish)
+    return try source.login("example", wish, user: user)
+  }
+
+  func consent() { user.consent([("code", "code-1"), ("state", "state")]) }
+}
+
+extension HTTPResponse {
+  static func json(_ text: String, status: Int = 200) -> HTTPResponse {
+    HTTPResponse(status: status, fields: ["Content-Type": "application/json"], body: Array(text.utf8))
+  }
+
+  static func form(_ text: String) -> HTTPResponse {
+    HTTPResponse(
+      status: 200, fields: ["Content-Type": "application/x-www-form-urlencoded"], body: Array(text.utf8))
+  }
+
+  static func token(_ token: String, refresh: String? = nil, seconds: Int64 = 3600) -> HTTPResponse {
+    let more = refresh.map { ",\"refresh_token\":\"\($0)\"" } ?? ""
+    return json("{\"access_token\":\"\(token)\",\"token_type\":\"Bearer\",\"expires_in\":\(seconds)\(more)}")
+  }
+
+  static func identity(_ name: String) -> HTTPResponse { json("{\"login\":\"\(name)\"}") }
+}
+
+extension HTTPRequest {
+  var parameters: FormParameters { FormParameters(decoding: String(decoding: body, as: UTF8.self)) }
+}

@@ -1,0 +1,58 @@
+import Testing
+
+@testable import CredentialManager
+
+struct HomeTests {
+  private static func home(_ environment: [String: String], _ executable: String = "/usr/bin/credmgr") throws -> Home {
+    try Home(environment: { environment[$0] }, executable: executable)
+  }
+
+  @Test(arguments: ["/box", "/box/"])
+  func oneFolder(_ path: String) throws {
+    let home = try Self.home(["CREDMGR_HOME": path, "HOME": "/home/ana", "XDG_CONFIG_HOME": "/x"])
+    #expect(home.configuration == "/box/config")
+    #expect(home.vault == "/box/vault")
+    #expect(home.runtime == "/box/run")
+    #expect(home.userProviders == "/box/config/providers")
+    #expect(home.vaultLocation.file.hasPrefix("/box/vault/"))
+  }
+
+  /// XDG Base Directory Specification
+  @Test func baseDirectories() throws {
+    let standard = try Self.home(["HOME": "/home/ana", "CREDMGR_HOME": ""])
+    #expect(standard.configuration == "/home/ana/.config/credmgr")
+    #expect(standard.vault == "/home/ana/.local/share/credmgr")
+    #expect(standard.runtime == "/home/ana/.local/share/credmgr/run")
+    let own = try Self.home([
+      "HOME": "/home/ana", "XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d/", "XDG_RUNTIME_DIR": "/run/user/1000",
+    ])
+    #expect(own.configuration == "/c/credmgr")
+    #expect(own.vault == "/d/credmgr")
+    #expect(own.runtime == "/run/user/1000/credmgr")
+    // A relative path is to be ignored, says the specification.
+    let relative = try Self.home(["HOME": "/home/ana", "XDG_CONFIG_HOME": "c", "XDG_DATA_HOME": ""])
+    #expect(relative == standard)
+  }
+
+  @Test func nowhere() {
+    #expect(throws: CredentialError.noHome) { try Self.home([:]) }
+    #expect(throws: CredentialError.noHome) { try Self.home(["HOME": "ana"]) }
+    #expect(throws: CredentialError.relativeHome("box")) {
+      try Self.home(["CREDMGR_HOME": "box", "HOME": "/home/ana"])
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("/usr/bin/credmgr", "/usr/share/credmgr/providers"),
+      ("/usr/local/bin/credmgr", "/usr/local/share/credmgr/providers"),
+      ("/opt/x/libexec/credmgr/credmgr-online", "/opt/x/share/credmgr/providers"),
+      ("/src/.build/x86_64-unknown-linux-gnu/release/credmgr", "/src/providers"),
+    ])
+  func shippedDescriptors(_ executable: String, _ folder: String) throws {
+    let home = try Self.home(["HOME": "/home/ana"], executable)
+    #expect(home.systemProviders == ["/etc/credmgr/providers", folder])
+    // The person's own go first.
+    #expect(home.library.directories == ["/home/ana/.config/credmgr/providers", "/etc/credmgr/providers", folder])
+  }
+}

@@ -1,0 +1,462 @@
+import Cryptography
+import HTTP
+import OAuth
+import POSIX
+import Providers
+import Testing
+import Vault
+
+@testable import CredentialManager
+
+struct LoginTests {
+  @Test func authorizationCode() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.consent()
+    fixture.http.then(.token("token-1", refresh: "refresh-1"))
+    fixture.http.then(.identity("ana"))
+    let account = try fixture.login()
+    #expect(account.name == "ana")
+    #expect(account.credential.accessToken == Secret("token-1"))
+    #expect(account.credential.identity == "ana")
+    #expect(try fixture.stored() == account.credential)
+
+    let page = try fixture.page
+    #expect(page[first: "scope"] == "read")
+    #expect(page[first: "client_id"] == "client-1")
+    let form = fixture.http.requests[0].parameters
+    #expect(form[first: "code"] == "code-1")
+    #expect(form[first: "redirect_uri"] == page[first: "redirect_uri"])
+    #expect(page[first: "redirect_uri"]?.hasPrefix("http://127.0.0.1:") == true)
+    let verifier = try #require(form[first: "code_verifier"])
+    #expect(CodeVerifier(verifier).challenge(.s256) == page[first: "code_challenge"])
+    #expect(fixture.http.requests[1].uri.text == "https://api.provider.example/me")
+    #expect(fixture.http.requests[1].fields["Authorization"] == "Bearer token-1")
+
+    #expect(try fixture.user.visits.map { try $0.status } == ["200"])
+    #expect(fixture.user.steps == [.open(url: try #require(fixture.user.opened.first))])
+    #expect(try fixture.another().accounts().selected(for: "example") == "ana")
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+  }
+
+  @Test func aForgedRedirectChangesNothing() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.user.consent(
+      [("code", "forged"), ("state", String(repeating: "A", count: 43))], [("code", "forged")],
+      [("error", "access_denied"), ("state", "other")], [("code", "code-1"), ("state", "state")])
+    fixture.http.then(.token("token-1"))
+    fixture.http.then(.identity("ana"))
+    _ = try fixture.login()
+    #expect(fixture.http.requests[0].parameters[first: "code"] == "code-1")
+    #expect(try fixture.user.visits.map { try $0.status } == ["400", "400", "400", "200"])
+    #expect(fixture.user.steps.filter { $0 == .strayRedirect }.count == 3)
+  }
+
+  @Test func thePersonSaysNo() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.user.consent([("error", "access_denied"), ("error_description", "the person said no"), ("state", "state")])
+    let refusal = ErrorResponse(code: "access_denied", words: "the person said no", status: nil)
+    #expect(throws: CredentialError.oauth(.refused(.authorization, refusal), provider: "example")) {
+      try fixture.login()
+    }
+    #expect(try fixture.user.visits[0].answer.contains("the person said no"))
+    #expect(try fixture.source.accounts().accounts(of: nil).isEmpty)
+  }
+
+  /// RFC 8252, 7.3, with a query of its own, which has to come back.
+  @Test func redirectWithItsOwnQuery() throws {
+    let fixture = try Fixture()
+    try fixture.add(Fixture.endpoints + "\nredirect: http://127.0.0.1/done?own=1")
+    fixture.user.browse = { url in
+      let page = try URI(parsing: url).queryParameters
+      let redirect = try #require(page[first: "redirect_uri"])
+      let state = try #require(page[first: "state"])
+      let stripped = try URI(parsing: redirect).withoutQueryAndFragment.text
+      fixture.user.visits.append(try Visit.get(stripped, [("code", "c"), ("state", state)]))
+      fixture.user.visits.append(try Visit.get(redirect, [("code", "c"), ("state", state)]))
+    }
+    fixture.http.then(.token("token-1"))
+    fixture.http.then(.identity("ana"))
+    _ = try fixture.login()
+    #expect(try fixture.user.visits.map { try $0.status } == ["404", "200"])
+    #expect(fixture.http.requests[0].parameters[first: "redirect_uri"]?.hasSuffix("/done?own=1") == true)
+  }
+
+  @Test func tokenInTheFragment() throws {
+    let fixture = try Fixture()
+    try fixture.add(
+      """
+      grant: implicit
+      endpoints: { authorization: https://provider.example/authorize }
+      response: { keep: [principalID] }
+      account: principalID
+      """, secret: nil)
+    fixture.user.browse = { url in
+      let page = try URI(parsing: url).queryParameters
+      let redirect = try #require(page[first: "redirect_uri"])
+      fixture.user.visits.append(try Visit.get(redirect, []))
+      fixture.user.visits.append(
+        try Visit.post(
+          redirect, [("access_token", "tk_1"), ("principalID", "p-1"), ("state", try #require(page[first: "state"]))]))
+    }
+    let account = try fixture.login()
+    #expect(account.name == "p-1")
+    #expect(account.credential.grant == .implicit)
+    #expect(account.credential.accessToken == Secret("tk_1"))
+    #expect(try fixture.user.visits.map { try $0.status } == ["200", "200"])
+    #expect(try fixture.page[first: "response_type"] == "token")
+  }
+
+  @Test func clientCredentials() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.http.then(.token("token-1"))
+    let account = try fixture.login {
+      $0.grant = .clientCredentials
+      $0.scope = ["a", "b"]
+    }
+    #expect(account.name == "default")
+    #expect(account.credential.grant == .clientCredentials)
+    #expect(fixture.http.requests[0].parameters == [("grant_type", "client_credentials"), ("scope", "a b")])
+    #expect(fixture.user.steps.isEmpty)
+  }
+
+  @Test func oauth1() throws {
+    let fixture = try Fixture()
+    try fixture.add(
+      """
+      grant: oauth1
+      endpoints:
+        temporary_credentials: https://provider.example/initiate
+        authorization: https://provider.example/authorize
+        token: https://provider.example/token
+      response: { keep: [user_id] }
+      account: user_id
+      """)
+    fixture.http.then { request in
+      let field = request.fields["Authorization"] ?? ""
+      #expect(field.contains("oauth_callback=\"http%3A%2F%2F127.0.0.1%3A"))
+      let callback = field.split(separator: "oauth_callback=\"").last?.split(separator: "\"").first ?? ""
+      fixture.user.browse = { url in
+        #expect(url == "https://provider.example/authorize?oauth_token=temporary")
+        let redirect = try #require(PercentEncoding.decode(callback, plusAsSpace: false))
+        fixture.user.visits.append(try Visit.get(redirect, [("oauth_token", "other"), ("oauth_verifier", "x")]))
+        fixture.user.visits.append(try Visit.get(redirect, [("oauth_token", "temporary"), ("oauth_verifier", "v-1")]))
+      }
+      return .form("oauth_token=temporary&oauth_token_secret=s-1&oauth_callback_confirmed=true")
+    }
+    fixture.http.then { request in
+      #expect(request.fields["Authorization"]?.contains("oauth_verifier=\"v-1\"") == true)
+      return .form("oauth_token=token-1&oauth_token_secret=s-2&user_id=17")
+    }
+    let account = try fixture.login()
+    #expect(account.name == "17")
+    #expect(account.credential.accessToken == Secret("token-1"))
+    #expect(account.credential.tokenSecret == Secret("s-2"))
+    #expect(try fixture.user.visits.map { try $0.status } == ["400", "200"])
+  }
+
+  // MARK: Devices
+
+  private static let device = HTTPResponse.json(
+    """
+    {"device_code":"D","user_code":"U-1","verification_uri":"https://provider.example/d","expires_in":60,"interval":5}
+    """)
+
+  private static func pending(_ code: String = "authorization_pending") -> HTTPResponse {
+    .json("{\"error\":\"\(code)\"}", status: 400)
+  }
+
+  @Test func deviceCode() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.http.then(Self.device)
+    for response in [Self.pending(), Self.pending("slow_down"), Self.pending()] { fixture.http.then(response) }
+    fixture.http.then(.unreachable(host: "provider.example", reason: .timedOut))
+    fixture.http.then(.token("token-1"))
+    fixture.http.then(.identity("ana"))
+    let account = try fixture.login {
+      $0.grant = .deviceCode
+      $0.opensBrowser = false
+    }
+    #expect(account.name == "ana")
+    // 5, 5, then slower: 10, 10; after a time-out 15.
+    #expect(fixture.clock.now() == Fixture.now + 45)
+    #expect(
+      fixture.user.steps == [
+        .device(userCode: "U-1", url: "https://provider.example/d", completeURL: nil, seconds: 60)
+      ])
+    #expect(fixture.user.opened.isEmpty)
+    #expect(fixture.http.requests[1].parameters[first: "device_code"] == "D")
+    #expect(account.credential.expiresAt == Fixture.now + 45 + 3600)
+  }
+
+  @Test func deviceCodeExpires() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.http.then(Self.device)
+    for _ in 0..<11 { fixture.http.then(Self.pending()) }
+    #expect(throws: CredentialError.oauth(.deviceCodeExpired, provider: "example")) {
+      try fixture.login { $0.grant = .deviceCode }
+    }
+    #expect(fixture.user.opened == ["https://provider.example/d"])
+  }
+
+  @Test func deviceLoginTakesTooLong() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.http.then(Self.device)
+    fixture.http.then(Self.pending())
+    #expect(throws: CredentialError.timedOut(seconds: 8)) {
+      try fixture.login {
+        $0.grant = .deviceCode
+        $0.timeout = 8
+      }
+    }
+  }
+
+  @Test func deviceLoginIsStopped() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.http.then(Self.device)
+    fixture.user.isCancelled = true
+    #expect(throws: CredentialError.interrupted) { try fixture.login { $0.grant = .deviceCode } }
+  }
+
+  // MARK: Pasting
+
+  @Test func pastedRedirect() throws {
+    let fixture = try Fixture()
+    try fixture.add(Fixture.endpoints + "\nredirect: ncipApp://success", secret: nil)
+    fixture.user.browse = { url in
+      let state = try #require(try URI(parsing: url).queryParameters[first: "state"])
+      fixture.user.lines = ["ncipapp://success?code=code-1&state=\(state)"]
+    }
+    fixture.http.then(.token("token-1"))
+    fixture.http.then(.identity("ana"))
+    _ = try fixture.login()
+    #expect(try fixture.page[first: "redirect_uri"] == "ncipApp://success")
+    #expect(fixture.http.requests[0].parameters[first: "redirect_uri"] == "ncipApp://success")
+    #expect(fixture.user.steps.last == .paste(redirect: "ncipApp://success"))
+  }
+
+  @Test func pastedInsteadOfListening() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.user.lines = ["http://127.0.0.1:49152/callback?code=code-1&state=other"]
+    #expect(throws: CredentialError.oauth(.stateMismatch, provider: "example")) {
+      try fixture.login { $0.pastes = true }
+    }
+    #expect(try fixture.page[first: "redirect_uri"] == "http://127.0.0.1:49152/callback")
+    fixture.user.lines = ["hello"]
+    #expect(throws: CredentialError.oauth(.notARedirect, provider: "example")) {
+      try fixture.login { $0.pastes = true }
+    }
+    #expect(throws: CredentialError.pasteNeeded(provider: "example")) { try fixture.login { $0.pastes = true } }
+  }
+
+  @Test func codeThatAPageShows() throws {
+    let fixture = try Fixture()
+    try fixture.add(Fixture.endpoints + "\nredirect: oob")
+    fixture.user.lines = ["code-1"]
+    fixture.http.then(.token("token-1"))
+    fixture.http.then(.identity("ana"))
+    _ = try fixture.login { $0.opensBrowser = false }
+    #expect(fixture.http.requests[0].parameters[first: "code"] == "code-1")
+    #expect(fixture.http.requests[0].parameters[first: "redirect_uri"] == "oob")
+    #expect(fixture.user.opened.isEmpty)
+    guard case .visit(let url)? = fixture.user.steps.first else {
+      Issue.record("the page is not shown")
+      return
+    }
+    #expect(url.hasPrefix("https://provider.example/authorize?"))
+  }
+
+  @Test func noBrowserCanBeOpened() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.user.isCancelled = true
+    #expect(throws: CredentialError.interrupted) { try fixture.login() }
+    let url = try #require(fixture.user.opened.first)
+    #expect(fixture.user.steps == [.open(url: url), .visit(url: url)])
+  }
+
+  // MARK: Accounts
+
+  private static func fixture(with account: String, identity: String?) throws -> Fixture {
+    let fixture = try Fixture()
+    try fixture.add()
+    var credential = Fixture.credential("old", refresh: nil)
+    credential.identity = identity
+    try fixture.store(credential, account)
+    return fixture
+  }
+
+  private static func answer(_ fixture: Fixture, identity: HTTPResponse) {
+    fixture.consent()
+    fixture.http.then(.token("new"))
+    fixture.http.then(identity)
+  }
+
+  @Test func anotherIdentityIsRefused() throws {
+    let fixture = try Self.fixture(with: "work", identity: "ana")
+    Self.answer(fixture, identity: .identity("bob"))
+    #expect(throws: CredentialError.identityMismatch(account: "work", expected: "ana", found: "bob")) {
+      try fixture.login { $0.account = "work" }
+    }
+    #expect(try fixture.stored("work")?.accessToken == Secret("old"))
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+  }
+
+  @Test func theSameIdentityAgain() throws {
+    let fixture = try Self.fixture(with: "work", identity: "ana")
+    Self.answer(fixture, identity: .identity("ana"))
+    let account = try fixture.login { $0.account = "work" }
+    #expect(account.name == "work")
+    #expect(try fixture.stored("work")?.accessToken == Secret("new"))
+    #expect(fixture.user.steps.first == .alreadyLoggedIn(accounts: ["work"]))
+  }
+
+  @Test func aSecondPersonDoesNotTakeTheFirstOnesPlace() throws {
+    let fixture = try Self.fixture(with: "ana", identity: "ana")
+    try fixture.source.accounts(.readWrite).select("ana", provider: "example")
+    Self.answer(fixture, identity: .identity("bob"))
+    #expect(try fixture.login().name == "bob")
+    #expect(try fixture.stored("ana")?.accessToken == Secret("old"))
+    #expect(try fixture.stored("bob")?.accessToken == Secret("new"))
+    #expect(try fixture.source.accounts().resolve(nil, provider: "example").name == "ana")
+  }
+
+  @Test(arguments: [HTTPResponse.json("{}", status: 500), .json("{}", status: 403)])
+  func anIdentityThatCannotBeHadCostsNoToken(_ response: HTTPResponse) throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    Self.answer(fixture, identity: response)
+    #expect(try fixture.login().name == "default")
+    #expect(try fixture.stored("default")?.accessToken == Secret("new"))
+
+    // It could be somebody else now.
+    Self.answer(fixture, identity: response)
+    #expect(throws: CredentialError.self) { try fixture.login() }
+    #expect(try fixture.stored("default")?.accessToken == Secret("new"))
+  }
+
+  @Test func aNameThatIsNone() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    #expect(throws: CredentialError.malformedAccount("a\nb")) { try fixture.login { $0.account = "a\nb" } }
+    // A provider's idea of a name is not forced upon anybody.
+    Self.answer(fixture, identity: .json("{\"login\":\"a\\nb\"}"))
+    #expect(try fixture.login().name == "default")
+  }
+
+  @Test func aTokenThatThePersonHas() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.http.then(.identity("ana"))
+    let account = try fixture.source.login("example", LoginWish(), token: Secret("pat-1"))
+    #expect(account.name == "ana")
+    #expect(try fixture.stored()?.accessToken == Secret("pat-1"))
+    #expect(try fixture.stored()?.expiresAt == nil)
+    #expect(fixture.http.requests[0].fields["Authorization"] == "Bearer pat-1")
+    for text in ["", "a b", "a\n", "ä"] {
+      #expect(throws: CredentialError.malformedToken) {
+        try fixture.source.login("example", LoginWish(), token: Secret(text))
+      }
+    }
+  }
+
+  @Test func variablesOfThisAccountAlone() throws {
+    let fixture = try Fixture()
+    try fixture.add(
+      """
+      grant: client_credentials
+      variables: { tenant: { default: one } }
+      endpoints: { client_credentials: "https://{tenant}.example/token" }
+      """)
+    fixture.http.then(.token("token-1", seconds: 10))
+    fixture.http.then(.token("token-2"))
+    _ = try fixture.login { $0.variables = ["tenant": "two"] }
+    _ = try fixture.source.freshAccount(nil, of: "example")
+    #expect(fixture.http.requests.map(\.uri.host) == ["two.example", "two.example"])
+  }
+
+  // MARK: Before anything is asked
+
+  @Test func aVaultThatCannotBeWritten() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    try fixture.damageVault()
+    #expect(throws: CredentialError.vault(.damaged(path: fixture.home.vaultLocation.file, .header))) {
+      try fixture.login { $0.grant = .clientCredentials }
+    }
+    #expect(throws: CredentialError.self) { try fixture.source.login("example", LoginWish(), token: Secret("t")) }
+    #expect(fixture.http.requests.isEmpty)
+    #expect(fixture.user.steps.isEmpty)
+  }
+
+  @Test func grantThatIsNotOffered() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    #expect(
+      throws: CredentialError.grantNotOffered(
+        .implicit, offered: [.authorizationCode, .deviceCode, .clientCredentials])
+    ) {
+      try fixture.login { $0.grant = .implicit }
+    }
+  }
+
+  @Test func withoutANetworkOrAProvider() throws {
+    let fixture = try Fixture()
+    try fixture.ship(Fixture.endpoints)
+    #expect(throws: CredentialError.networkNeeded) {
+      try fixture.another().login("example", LoginWish(), user: fixture.user)
+    }
+    #expect(throws: CredentialError.notAdded(provider: "example")) { try fixture.login() }
+    #expect(throws: CredentialError.provider(.unknown(identifier: "exemple", suggestion: "example"))) {
+      try fixture.source.login("exemple", LoginWish(), user: fixture.user)
+    }
+    #expect(!File.exists(fixture.home.vault))
+  }
+
+  // MARK: Two processes
+
+  @Test func whoWaitsGetsWhatTheFirstOneGot() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    let name = try fixture.source.accounts().vault.lockName(provider: "example", account: "")
+    try PrivateFile.createDirectory(fixture.home.runtime)
+    let lock = try FileLock.acquire(fixture.home.lock(name), seconds: 0)
+    let home = fixture.home
+    fixture.clock.onSleep {
+      let other = CredentialSource(home: home, http: nil, clock: ManualClock(), random: SystemRandomSource())
+      _ = try? other.accounts(.readWrite).vault.store(
+        Fixture.credential("theirs").encoded, as: Accounts.identifier("example", "ana"))
+    }
+    let account = try withExtendedLifetime(lock) { try fixture.login() }
+    #expect(account.credential.accessToken == Secret("theirs"))
+    #expect(fixture.user.opened.isEmpty)
+    guard case .waiting? = fixture.user.steps.first else {
+      Issue.record("nobody was told")
+      return
+    }
+  }
+
+  @Test func waitingEnds() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    let name = try fixture.source.accounts().vault.lockName(provider: "example", account: "work")
+    try PrivateFile.createDirectory(fixture.home.runtime)
+    let lock = try FileLock.acquire(fixture.home.lock(name), seconds: 0)
+    #expect(throws: CredentialError.lockTimedOut(provider: "example", account: "work")) {
+      try fixture.login {
+        $0.account = "work"
+        $0.timeout = 1
+      }
+    }
+    _ = consume lock
+    #expect(fixture.user.opened.isEmpty)
+  }
+}

@@ -1,0 +1,356 @@
+import Cryptography
+import HTTP
+import OAuth
+import POSIX
+import Providers
+import Testing
+import Vault
+
+@testable import CredentialManager
+
+struct RefreshTests {
+  /// An account whose token has expired, unless `left` says otherwise.
+  private static func fixture(left: Int64 = 0, refresh: String? = "refresh-1") throws -> Fixture {
+    let fixture = try Fixture()
+    try fixture.add()
+    var credential = Fixture.credential("old", refresh: refresh)
+    credential.expiresAt = Fixture.now + left
+    credential.identity = "ana"
+    try fixture.store(credential)
+    return fixture
+  }
+
+  private static func needed(_ reason: CredentialError.LoginReason, _ account: String? = "ana") -> CredentialError {
+    .loginNeeded(provider: "example", account: account, reason)
+  }
+
+  // MARK: A token that is good
+
+  /// No network, no lock, and not even a descriptor.
+  @Test func isHandedOutAsItIs() throws {
+    let fixture = try Self.fixture(left: 61)
+    try File.remove(fixture.root + "/providers/example.yaml")
+    let account = try fixture.another().freshAccount(nil, of: "example")
+    #expect(account.credential.accessToken == Secret("old"))
+    #expect(!File.exists(fixture.home.runtime))
+  }
+
+  @Test(
+    arguments: [
+      (61, Freshen(), false), (60, Freshen(), true), (100, Freshen(validity: 100), true),
+      (101, Freshen(validity: 100), false), (10, Freshen(validity: 0), false), (1000, Freshen(always: true), true),
+    ] as [(Int64, Freshen, Bool)])
+  func margin(_ left: Int64, _ wish: Freshen, _ isRefreshed: Bool) throws {
+    let fixture = try Self.fixture(left: left)
+    if isRefreshed { fixture.http.then(.token("new")) }
+    let account = try fixture.source.freshAccount("ana", of: "example", wish)
+    #expect(account.credential.accessToken == Secret(isRefreshed ? "new" : "old"))
+  }
+
+  @Test func aTokenThatNeverExpires() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    var credential = Fixture.credential("old")
+    credential.expiresAt = nil
+    try fixture.store(credential)
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("old"))
+  }
+
+  // MARK: The exchange
+
+  @Test func aRotatedTokenIsStored() throws {
+    let fixture = try Self.fixture()
+    let before = try fixture.source.accounts().resolve(nil, provider: "example").revision
+    fixture.http.then(.token("new", refresh: "refresh-2"))
+    let account = try fixture.source.freshAccount(nil, of: "example")
+    #expect(account.credential.accessToken == Secret("new"))
+    #expect(account.credential.expiresAt == Fixture.now + 3600)
+    #expect(account.credential.identity == "ana")
+    #expect(account.revision > before)
+    let stored = try #require(try fixture.stored())
+    #expect(stored == account.credential)
+    #expect(stored.refreshToken == Secret("refresh-2"))
+    #expect(
+      fixture.http.requests[0].parameters == [("grant_type", "refresh_token"), ("refresh_token", "refresh-1")])
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+    // The next one needs nothing.
+    #expect(try fixture.another().freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+  }
+
+  @Test func aNoteStandsInTheVaultMeanwhile() throws {
+    let fixture = try Self.fixture()
+    var noted: [String] = []
+    fixture.http.then { _ in
+      noted = ((try? fixture.another().interruptedExchanges()) ?? []).map { $0.provider + "/" + $0.account }
+      return .token("new")
+    }
+    _ = try fixture.source.freshAccount(nil, of: "example")
+    #expect(noted == ["example/ana"])
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+  }
+
+  @Test func aVaultThatCannotBeWritten() throws {
+    let fixture = try Self.fixture()
+    try fixture.damageVault()
+    #expect(throws: CredentialError.vault(.damaged(path: fixture.home.vaultLocation.file, .header))) {
+      try fixture.source.freshAccount(nil, of: "example")
+    }
+    #expect(fixture.http.requests.isEmpty)
+  }
+
+  @Test func aClientGetsATokenAnew() throws {
+    let fixture = try Self.fixture(refresh: nil)
+    var credential = try #require(try fixture.stored())
+    credential.grant = .clientCredentials
+    credential.requestedScope = ["a"]
+    try fixture.store(credential)
+    fixture.http.then(.token("new"))
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    #expect(fixture.http.requests[0].parameters == [("grant_type", "client_credentials"), ("scope", "a")])
+  }
+
+  private static let oauth1 = """
+    grant: oauth1
+    endpoints:
+      temporary_credentials: https://provider.example/initiate
+      authorization: https://provider.example/authorize
+      token: https://provider.example/token
+    response_format: form
+    response: { fields: { expires_in: oauth_expires_in }, errors: { code: oauth_problem } }
+    """
+
+  private static func session() throws -> Fixture {
+    let fixture = try Fixture()
+    try fixture.add(oauth1)
+    var credential = Credential(grant: .oauth1, accessToken: Secret("old"), obtainedAt: Fixture.now)
+    credential.tokenSecret = Secret("s")
+    credential.sessionHandle = Secret("h")
+    credential.expiresAt = Fixture.now
+    try fixture.store(credential)
+    return fixture
+  }
+
+  @Test func aSession() throws {
+    let fixture = try Self.session()
+    fixture.http.then(.form("oauth_token=new&oauth_token_secret=s2&oauth_expires_in=3600&oauth_session_handle=h2"))
+    let credential = try fixture.source.freshAccount(nil, of: "example").credential
+    #expect(credential.accessToken == Secret("new"))
+    #expect(credential.sessionHandle == Secret("h2"))
+    #expect(fixture.http.requests[0].fields["Authorization"]?.contains("oauth_session_handle=\"h\"") == true)
+  }
+
+  @Test func aSessionThatIsOver() throws {
+    let fixture = try Self.session()
+    fixture.http.then(
+      HTTPResponse(status: 401, fields: ["Content-Type": "text/plain"], body: Array("oauth_problem=token_revoked".utf8))
+    )
+    #expect(throws: Self.needed(.refreshRefused(nil))) { try fixture.source.freshAccount(nil, of: "example") }
+    #expect(try fixture.stored()?.sessionHandle == Secret("h"))
+  }
+
+  // MARK: Refusals
+
+  @Test(
+    arguments: [
+      .json("{\"error\":\"invalid_grant\",\"error_description\":\"revoked\"}", status: 400),
+      .json("{\"error\":\"invalid_grant\",\"error_description\":\"revoked\"}"),
+      .json("{\"error\":\"invalid_token\",\"error_description\":\"revoked\"}", status: 401),
+    ] as [HTTPResponse])
+  func theProviderWillNeverTakeItAgain(_ response: HTTPResponse) throws {
+    let fixture = try Self.fixture()
+    let before = try fixture.stored()
+    fixture.http.then(response)
+    #expect(throws: Self.needed(.refreshRefused("revoked"))) { try fixture.source.freshAccount(nil, of: "example") }
+    // The record stays: somebody else may have had the better of us, or the provider may be wrong.
+    #expect(try fixture.stored() == before)
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+  }
+
+  @Test(arguments: [400, 401, 403])
+  func refusedWithoutAWord(_ status: Int) throws {
+    let fixture = try Self.fixture()
+    fixture.http.then(HTTPResponse(status: status))
+    #expect(throws: Self.needed(.refreshRefused(nil))) { try fixture.source.freshAccount(nil, of: "example") }
+  }
+
+  /// Nothing of this says anything about the refresh token.
+  @Test(
+    arguments: [
+      (
+        HTTPResponse(status: 404),
+        OAuthError.refused(.refresh, ErrorResponse(code: "http_404", words: nil, status: 404))
+      ),
+      (HTTPResponse(status: 408), .refused(.refresh, ErrorResponse(code: "http_408", words: nil, status: 408))),
+      (HTTPResponse(status: 429), .unavailable(.refresh, status: 429)),
+      (HTTPResponse(status: 503), .unavailable(.refresh, status: 503)),
+      (HTTPResponse(status: 302), .redirected(.refresh, status: 302)),
+      (.json("<html>"), .unreadable(.refresh, expected: .json, mediaType: "application/json")),
+      (
+        .json("{\"error\":\"invalid_client\"}", status: 401),
+        .refused(.refresh, ErrorResponse(code: "invalid_client", words: nil, status: 401))
+      ),
+    ] as [(HTTPResponse, OAuthError)])
+  func faultOfTheProvider(_ response: HTTPResponse, _ error: OAuthError) throws {
+    let fixture = try Self.fixture()
+    let before = try fixture.stored()
+    fixture.http.then(response)
+    #expect(throws: CredentialError.oauth(error, provider: "example")) {
+      try fixture.source.freshAccount(nil, of: "example")
+    }
+    #expect(try fixture.stored() == before)
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+  }
+
+  @Test func unreachable() throws {
+    let fixture = try Self.fixture()
+    let error = HTTPError.unreachable(host: "provider.example", reason: .nameNotResolved)
+    fixture.http.then(error)
+    #expect(throws: CredentialError.http(error, provider: "example")) {
+      try fixture.source.freshAccount(nil, of: "example")
+    }
+    #expect(try fixture.stored()?.refreshToken == Secret("refresh-1"))
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+  }
+
+  @Test func nothingToRefreshWith() throws {
+    let fixture = try Self.fixture(refresh: nil)
+    #expect(throws: Self.needed(.expired)) { try fixture.source.freshAccount(nil, of: "example") }
+    // Also where there is no network: a login is what is needed.
+    #expect(throws: Self.needed(.expired)) { try fixture.another().freshAccount(nil, of: "example") }
+    var credential = try #require(try fixture.stored())
+    credential.isRejected = true
+    try fixture.store(credential)
+    #expect(throws: Self.needed(.rejected)) { try fixture.source.freshAccount(nil, of: "example") }
+  }
+
+  @Test func aRefreshTokenThatHasExpired() throws {
+    let fixture = try Self.fixture()
+    var credential = try #require(try fixture.stored())
+    credential.refreshTokenExpiresAt = Fixture.now
+    try fixture.store(credential)
+    #expect(throws: Self.needed(.expired)) { try fixture.source.freshAccount(nil, of: "example") }
+  }
+
+  @Test func nobodyIsLoggedIn() throws {
+    let fixture = try Fixture()
+    #expect(throws: Self.needed(.noCredential, nil)) { try fixture.source.freshAccount(nil, of: "example") }
+    #expect(!File.exists(fixture.home.vault))
+    try fixture.add()
+    #expect(throws: Self.needed(.noCredential, "bob")) { try fixture.source.freshAccount("bob", of: "example") }
+  }
+
+  @Test func withoutANetworkNothingIsTouched() throws {
+    let fixture = try Self.fixture()
+    #expect(throws: CredentialError.networkNeeded) { try fixture.another().freshAccount(nil, of: "example") }
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+    #expect(!File.exists(fixture.home.runtime))
+  }
+
+  // MARK: Two processes
+
+  /// Somebody logged in while we refreshed: theirs stays, and is what we hand out.
+  @Test func aLostRaceOverwritesNothing() throws {
+    let fixture = try Self.fixture()
+    fixture.http.then { _ in
+      try? fixture.store(Fixture.credential("theirs", refresh: "theirs"))
+      return .token("ours", refresh: "ours")
+    }
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("theirs"))
+    #expect(try fixture.stored()?.refreshToken == Secret("theirs"))
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+  }
+
+  /// `git credential erase` came while we refreshed: what it rejected is the old token, and the new one must not be lost.
+  @Test func aRejectionMeanwhileCostsNoToken() throws {
+    let fixture = try Self.fixture()
+    fixture.http.then { _ in
+      try? fixture.another().reject(Secret("old"), account: nil, of: "example")
+      #expect((try? fixture.stored())?.isRejected == true)
+      return .token("new", refresh: "refresh-2")
+    }
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    let stored = try #require(try fixture.stored())
+    #expect(stored.refreshToken == Secret("refresh-2"))
+    #expect(!stored.isRejected)
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+  }
+
+  /// An account that is gone does not come back.
+  @Test func aLogoutMeanwhile() throws {
+    let fixture = try Self.fixture()
+    let identifier = Accounts.identifier("example", "ana")
+    fixture.http.then { _ in
+      _ = try? fixture.another().accounts(.readWrite).vault.remove(identifier)
+      return .token("new")
+    }
+    #expect(throws: CredentialError.vault(.conflict(identifier, actual: nil))) {
+      try fixture.source.freshAccount(nil, of: "example")
+    }
+    #expect(try fixture.stored() == nil)
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+  }
+
+  private static func locked(_ fixture: Fixture) throws -> FileLock? {
+    let name = try fixture.source.accounts().vault.lockName(provider: "example", account: "ana")
+    try PrivateFile.createDirectory(fixture.home.runtime)
+    return try FileLock.acquire(fixture.home.lock(name), seconds: 0)
+  }
+
+  @Test func whoWaitsTakesWhatTheFirstOneGot() throws {
+    let fixture = try Self.fixture()
+    let lock = try Self.locked(fixture)
+    let home = fixture.home
+    fixture.clock.onSleep {
+      let other = CredentialSource(home: home, http: nil, clock: ManualClock(), random: SystemRandomSource())
+      _ = try? other.accounts(.readWrite).vault.store(
+        Fixture.credential("theirs").encoded, as: Accounts.identifier("example", "ana"))
+    }
+    var waited: [Double] = []
+    let account = try fixture.source.freshAccount(nil, of: "example", waiting: { waited.append($0) })
+    _ = consume lock
+    #expect(account.credential.accessToken == Secret("theirs"))
+    #expect(!waited.isEmpty)
+    #expect(fixture.http.requests.isEmpty)
+  }
+
+  /// The first one was done before we had the lock: its token is good enough, also for who wanted a new one.
+  @Test func whoComesLateRefreshesNothing() throws {
+    let fixture = try Self.fixture(left: 1000)
+    let account = try fixture.source.accounts().resolve(nil, provider: "example")
+    try fixture.store(Fixture.credential("theirs"))
+    let renewed = try fixture.source.refreshed(account, Freshen(always: true), waiting: { _ in })
+    #expect(renewed.credential.accessToken == Secret("theirs"))
+    #expect(fixture.http.requests.isEmpty)
+  }
+
+  @Test func waitingEnds() throws {
+    let fixture = try Self.fixture()
+    let lock = try Self.locked(fixture)
+    #expect(throws: CredentialError.lockTimedOut(provider: "example", account: "ana")) {
+      try fixture.source.freshAccount(nil, of: "example", Freshen(timeout: 5))
+    }
+    _ = consume lock
+    #expect((5..<6).contains(fixture.clock.monotonic()))
+    // It is free again.
+    fixture.http.then(.token("new"))
+    _ = try fixture.source.freshAccount(nil, of: "example")
+  }
+
+  // MARK: Rejected tokens
+
+  @Test func onlyTheSameTokenIsRejected() throws {
+    let fixture = try Self.fixture(left: 1000)
+    try fixture.store(Fixture.credential("other"), "bob")
+    try fixture.source.reject(Secret("older"), account: "ana", of: "example")
+    try fixture.source.reject(Secret("old"), account: "bob", of: "example")
+    #expect(try fixture.stored()?.isRejected == false)
+    #expect(try fixture.stored("bob")?.isRejected == false)
+    try fixture.source.reject(Secret("old"), account: nil, of: "example")
+    #expect(try fixture.stored()?.isRejected == true)
+    #expect(try fixture.stored("bob")?.isRejected == false)
+    // It is refreshed before it is handed out again.
+    fixture.http.then(.token("new"))
+    #expect(try fixture.source.freshAccount("ana", of: "example").credential.accessToken == Secret("new"))
+    #expect(try fixture.stored()?.isRejected == false)
+  }
+}

@@ -1,0 +1,286 @@
+import Curl
+import Glibc
+import HTTP
+import Testing
+
+struct CurlClientTests {
+  private static func request(
+    _ port: UInt16, _ target: String = "/", method: String = "GET", scheme: String = "http",
+    fields: HTTPFields = [:], body: String = ""
+  ) throws -> HTTPRequest {
+    HTTPRequest(
+      method: method, uri: try URI(parsing: "\(scheme)://127.0.0.1:\(port)\(target)"), fields: fields,
+      body: Array(body.utf8))
+  }
+
+  private static let limits = HTTPLimits(bodyBytes: 1000, seconds: 20)
+  private static let ok = ScriptedServer.Turn("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+  @Test func sendsAndReceives() throws {
+    let server = try ScriptedServer([
+      .init(
+        "HTTP/1.1 401 No\r\nContent-Type: Application/JSON; charset=utf-8\r\nX-A: 1\r\nx-a:  2 \r\nX-Empty:\r\n"
+          + "Content-Length: 5\r\n\r\nhello")
+    ])
+    let client = try CurlClient(userAgent: "credmgr/test")
+    let response = try client.send(
+      try Self.request(
+        server.port, "/a/../b?x=%2F&y=[]#fragment", method: "POST",
+        fields: ["Content-Type": "text/plain", "X-Empty": "", "Accept": "application/json"], body: "body"),
+      limits: Self.limits)
+    #expect(response.status == 401)
+    #expect(String(decoding: response.body, as: UTF8.self) == "hello")
+    #expect(response.mediaType == "application/json")
+    #expect(response.fields.values("X-A") == ["1", "2"])
+    #expect(response.fields["X-Empty"] == "")
+    let sent = try #require(server.finish().first)
+    #expect(sent.hasPrefix("POST /a/../b?x=%2F&y=[] HTTP/1.1\r\n"))
+    #expect(sent.hasSuffix("\r\n\r\nbody"))
+    for line in [
+      "Host: 127.0.0.1:\(server.port)", "User-Agent: credmgr/test", "Content-Type: text/plain",
+      "Content-Length: 4",
+      "Accept: application/json", "X-Empty:",
+    ] {
+      #expect(sent.contains("\r\n\(line)\r\n"))
+    }
+    #expect(!sent.contains("Expect"))
+    #expect(!sent.contains("fragment"))
+  }
+
+  @Test(arguments: [
+    ("GET", "", false), ("POST", "", true), ("PUT", "x", true), ("DELETE", "", false), ("PATCH", "a=b", true),
+    ("DELETE", "x", true), ("PROPFIND", "", false), ("GET", "x", true),
+  ])
+  func methods(method: String, body: String, hasLength: Bool) throws {
+    let server = try ScriptedServer([Self.ok])
+    let client = try CurlClient(userAgent: "t")
+    let response = try client.send(
+      try Self.request(server.port, method: method, body: body), limits: Self.limits)
+    #expect(response.status == 200)
+    let sent = try #require(server.finish().first)
+    #expect(sent.hasPrefix("\(method) / HTTP/1.1\r\n"))
+    #expect(sent.contains("\r\nContent-Length: \(body.utf8.count)\r\n") == hasLength)
+    // libcurl would name a type of its own.
+    #expect(!sent.contains("Content-Type"))
+    #expect(sent.hasSuffix("\r\n\r\n\(body)"))
+  }
+
+  @Test func headHasNoBody() throws {
+    let server = try ScriptedServer([.init("HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n")])
+    let response = try CurlClient(userAgent: "t").send(
+      try Self.request(server.port, method: "HEAD"), limits: Self.limits)
+    #expect(response.fields["Content-Length"] == "2000")
+    #expect(response.body == [])
+    #expect(server.finish()[0].hasPrefix("HEAD / "))
+  }
+
+  @Test func followsNothingAndRemembersNothing() throws {
+    let server = try ScriptedServer([
+      .init(
+        "HTTP/1.1 302 Found\r\nLocation: /other\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+      ),
+      Self.ok,
+    ])
+    let client = try CurlClient(userAgent: "t")
+    let first = try client.send(
+      try Self.request(server.port, "/first", fields: ["Authorization": "Bearer one"]), limits: Self.limits)
+    let second = try client.send(try Self.request(server.port, "/second"), limits: Self.limits)
+    #expect(first.status == 302)
+    #expect(first.fields["Location"] == "/other")
+    #expect(second.status == 200)
+    let sent = server.finish()
+    #expect(sent.count == 2)
+    #expect(sent[1].hasPrefix("GET /second "))
+    #expect(!sent[1].contains("Cookie") && !sent[1].contains("Bearer"))
+  }
+
+  @Test func interimAnswersAndTrailers() throws {
+    let server = try ScriptedServer([
+      .init(
+        "HTTP/1.1 103 Early Hints\r\nX-Early: 1\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+          + "3\r\nabc\r\n2\r\nde\r\n0\r\nX-Late: 1\r\n\r\n")
+    ])
+    let response = try CurlClient(userAgent: "t").send(try Self.request(server.port), limits: Self.limits)
+    #expect(response.status == 200)
+    #expect(response.fields["X-Early"] == nil)
+    #expect(response.fields["X-Late"] == nil)
+    #expect(String(decoding: response.body, as: UTF8.self) == "abcde")
+    _ = server.finish()
+  }
+
+  @Test(arguments: [1000, 1001])
+  func bodyLimit(count: Int) throws {
+    let server = try ScriptedServer([
+      .init("HTTP/1.1 200 OK\r\nContent-Length: \(count)\r\n\r\n" + String(repeating: "a", count: count))
+    ])
+    let client = try CurlClient(userAgent: "t")
+    if count <= 1000 {
+      #expect(try client.send(try Self.request(server.port), limits: Self.limits).body.count == count)
+    } else {
+      #expect(throws: HTTPError.bodyTooLarge(limit: 1000)) {
+        try client.send(try Self.request(server.port), limits: Self.limits)
+      }
+    }
+    _ = server.finish()
+  }
+
+  @Test func headLimit() throws {
+    let lines = String(repeating: "X-Long: \(String(repeating: "a", count: 90))\r\n", count: 4000)
+    let server = try ScriptedServer([.init("HTTP/1.1 200 OK\r\n\(lines)\r\n")])
+    #expect(throws: HTTPError.bodyTooLarge(limit: 262144)) {
+      try CurlClient(userAgent: "t").send(try Self.request(server.port), limits: .unlimited)
+    }
+    _ = server.finish()
+  }
+
+  /// A connection that was kept and is dead now: libcurl would send the request again, on a new one.
+  @Test func postsGoOverANewConnection() throws {
+    let server = try ScriptedServer([.init(Self.ok.answer, keepsOpen: true), Self.ok, .init("")])
+    let client = try CurlClient(userAgent: "t")
+    #expect(try client.send(try Self.request(server.port), limits: Self.limits).status == 200)
+    #expect(
+      try client.send(try Self.request(server.port, method: "POST", body: "one"), limits: Self.limits).status
+        == 200)
+    // Closed without an answer: an error, and no second try.
+    #expect(throws: HTTPError.unreachable(host: "127.0.0.1", reason: .broken)) {
+      try client.send(try Self.request(server.port, method: "POST", body: "two"), limits: Self.limits)
+    }
+    #expect(server.finish().count == 3)
+  }
+
+  @Test(arguments: [
+    "NONSENSE\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "",
+    "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
+  ])
+  func brokenAnswers(answer: String) throws {
+    let server = try ScriptedServer([.init(answer)])
+    let error = #expect(throws: HTTPError.self) {
+      try CurlClient(userAgent: "t").send(try Self.request(server.port), limits: Self.limits)
+    }
+    guard case .unreachable(host: "127.0.0.1", .broken) = error else {
+      Issue.record("another error: \(String(describing: error))")
+      return
+    }
+    _ = server.finish()
+  }
+
+  @Test func nobodyListens() throws {
+    let server = try ScriptedServer([])
+    _ = server.finish()
+    #expect(throws: HTTPError.unreachable(host: "127.0.0.1", reason: .connectionRefused)) {
+      try CurlClient(userAgent: "t").send(try Self.request(server.port), limits: Self.limits)
+    }
+  }
+
+  @Test func noTLS() throws {
+    let server = try ScriptedServer([
+      .init("no TLS here, and enough of it to be read as a record", isImpatient: true)
+    ])
+    let error = #expect(throws: HTTPError.self) {
+      try CurlClient(userAgent: "t").send(try Self.request(server.port, scheme: "https"), limits: Self.limits)
+    }
+    _ = server.finish()
+    guard case .unreachable(host: "127.0.0.1", .tls(let detail)) = error else {
+      Issue.record("another error: \(String(describing: error))")
+      return
+    }
+    #expect(!detail.isEmpty)
+  }
+
+  @Test func timeLimit() throws {
+    let server = try ScriptedServer([.init("HTTP/1.1 200 OK\r\n", keepsOpen: true), Self.ok])
+    #expect(throws: HTTPError.unreachable(host: "127.0.0.1", reason: .timedOut)) {
+      try CurlClient(userAgent: "t")
+        .send(try Self.request(server.port), limits: HTTPLimits(bodyBytes: 1, seconds: 0.05))
+    }
+    _ = server.finish()
+  }
+
+  @Test func cancelling() throws {
+    let server = try ScriptedServer([.init("HTTP/1.1 200 OK\r\n", keepsOpen: true), Self.ok])
+    var asked = 0
+    let client = try CurlClient(
+      userAgent: "t",
+      isCancelled: {
+        asked += 1
+        return asked > 2
+      })
+    #expect(throws: HTTPError.interrupted) {
+      try client.send(try Self.request(server.port), limits: Self.limits)
+    }
+    #expect(asked >= 3)
+    _ = server.finish()
+  }
+
+  @Test(arguments: [
+    ("Host", "evil.example"), ("content-length", "5"), ("Transfer-Encoding", "chunked"),
+    ("Connection", "close"),
+    ("X-A", "a\r\nX-B: b"), ("X-A", "a\nb"), ("X-A", "a\0b"), ("X A", "b"), ("", "b"), ("X-A: b\r\nX-C", "d"),
+  ])
+  func fieldsThatCannotBeSent(name: String, value: String) throws {
+    let client = try CurlClient(userAgent: "t")
+    #expect(throws: HTTPError.invalidField(name: name)) {
+      try client.send(
+        try Self.request(1, fields: HTTPFields([HTTPField(name: name, value: value)])), limits: Self.limits)
+    }
+  }
+
+  @Test(arguments: ["", "GET /x HTTP/1.1\r\nA:", "G T"])
+  func methodsThatCannotBeSent(method: String) throws {
+    let client = try CurlClient(userAgent: "t")
+    #expect(throws: HTTPError.invalidMethod(method)) {
+      try client.send(try Self.request(1, method: method), limits: Self.limits)
+    }
+  }
+
+  @Test func otherSchemes() throws {
+    let uri = try URI(parsing: "file:///etc/hostname?secret")
+    #expect(
+      throws: HTTPError.unreachable(host: "", reason: .other(code: 1, text: "Unsupported protocol: file"))
+    ) {
+      try CurlClient(userAgent: "t").send(HTTPRequest(method: "GET", uri: uri), limits: Self.limits)
+    }
+  }
+
+  @Test func neverAProxyForLoopback() throws {
+    for name in ["http_proxy", "ALL_PROXY"] {
+      try #require(unsafe setenv(name, "http://127.0.0.1:1", 1) == 0)
+    }
+    let server = try ScriptedServer([Self.ok])
+    #expect(
+      try CurlClient(userAgent: "t").send(try Self.request(server.port), limits: Self.limits).status == 200)
+    _ = server.finish()
+  }
+
+  @Test(arguments: [(0, ["401"]), (1, ["401", "abc"]), (9, ["401", "abc"])])
+  func streams(wanted: Int, expected: [String]) throws {
+    let server = try ScriptedServer([.init("HTTP/1.1 401 No\r\nContent-Length: 3\r\n\r\nabc")])
+    var parts: [String] = []
+    let head = try CurlClient(userAgent: "t")
+      .stream(try Self.request(server.port), limits: .unlimited) { part in
+        switch part {
+        case .head(let head): parts.append("\(head.status)")
+        case .body(let bytes): parts.append(String(decoding: bytes, as: UTF8.self))
+        }
+        return parts.count <= wanted
+      }
+    #expect(head.status == 401)
+    #expect(head.body == [])
+    #expect(parts == expected)
+    _ = server.finish()
+  }
+
+  @Test func traces() throws {
+    let server = try ScriptedServer([Self.ok])
+    var lines: [String] = []
+    let client = try CurlClient(
+      userAgent: "t",
+      trace: { request, outcome, seconds in
+        lines.append("\(request.method) \((try? outcome.get())?.status ?? 0) \(seconds >= 0)")
+      })
+    _ = try client.send(try Self.request(server.port), limits: Self.limits)
+    _ = server.finish()
+    _ = try? client.send(try Self.request(server.port), limits: Self.limits)
+    #expect(lines == ["GET 200 true", "GET 0 true"])
+  }
+}

@@ -1,0 +1,220 @@
+import Cryptography
+import HTTP
+import Providers
+import Testing
+
+@testable import OAuth
+
+struct AuthorizationRequestTests {
+  private static let redirect = "http://127.0.0.1:8080/callback"
+
+  private static func request(
+    _ client: Client, _ grant: Grant = .authorizationCode, scope: [String] = ["read", "write"]
+  ) throws -> AuthorizationRequest {
+    try client.authorizationRequest(grant, redirectURI: redirect, scope: scope, random: KnownRandom())
+  }
+
+  @Test func parametersOfACode() throws {
+    let request = try Self.request(Fixture.client())
+    let state = Base64.encodeURL((0..<32).map { 16 + $0 })
+    let verifier = Base64.encodeURL((0..<32).map { 32 + $0 })
+    #expect(request.state == state)
+    #expect(request.codeVerifier?.text == verifier)
+    #expect(
+      request.uri.queryParameters == [
+        ("response_type", "code"), ("client_id", "client-1"), ("redirect_uri", Self.redirect),
+        ("scope", "read write"), ("state", state),
+        ("code_challenge", Base64.encodeURL(HashAlgorithm.sha256.digest(Array(verifier.utf8)))),
+        ("code_challenge_method", "S256"),
+      ])
+    #expect(request.uri.withoutQueryAndFragment.text == "https://provider.example/authorize")
+    #expect(request.uri.text.contains("redirect_uri=http%3A%2F%2F127.0.0.1%3A8080%2Fcallback&scope=read%20write"))
+  }
+
+  @Test func parametersOfATokenInTheFragment() throws {
+    let request = try Self.request(Fixture.client(), .implicit, scope: [])
+    #expect(request.uri.queryParameters.names == ["response_type", "client_id", "redirect_uri", "state"])
+    #expect(request.uri.queryParameters[first: "response_type"] == "token")
+    #expect(request.codeVerifier == nil)
+  }
+
+  @Test func stateAndVerifierAre256Bits() throws {
+    let request = try Self.request(Fixture.client())
+    #expect(Base64.decodeURL(request.state)?.count == 32)
+    let verifier = try #require(request.codeVerifier?.text)
+    #expect(Base64.decodeURL(verifier)?.count == 32)
+    // RFC 7636, 4.1
+    #expect((43...128).contains(verifier.utf8.count))
+    #expect(request.state != verifier)
+  }
+
+  /// RFC 7636, appendix B
+  @Test func challengeOfTheRFC() {
+    let verifier = CodeVerifier("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
+    #expect(verifier.challenge(.s256) == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM")
+    #expect(verifier.challenge(.plain) == verifier.text)
+    #expect(verifier.challenge(.none) == nil)
+    #expect(
+      verifier.challenge(.s256Hexadecimal) == "13d31e961a1ad8ec2f16b10c4c982e0876a878ad6df144566ee1894acb70f9c3")
+  }
+
+  @Test(arguments: [("S256", "S256"), ("S256-hex", "S256"), ("plain", "plain"), ("none", nil)] as [(String, String?)])
+  func methodOfTheChallenge(_ rule: String, _ wire: String?) throws {
+    let request = try Self.request(Fixture.client("pkce: \(rule)"))
+    #expect(request.uri.queryParameters[first: "code_challenge_method"] == wire)
+    #expect((request.uri.queryParameters[first: "code_challenge"] == nil) == (wire == nil))
+  }
+
+  @Test func whatTheDescriptorChanges() throws {
+    let client = try Fixture.client(
+      "scope: { separator: \",\" }",
+      endpoints: """
+        authorization:
+          url: https://provider.example/authorize?tenant=1
+          parameters: { access_type: offline, response_type: null, where: "{redirect_uri}", not_there: "{code}" }
+          rename: { client_id: app_key, state: nonce2 }
+        """)
+    let request = try Self.request(client)
+    #expect(
+      request.uri.queryParameters.names == [
+        "tenant", "app_key", "redirect_uri", "scope", "nonce2", "code_challenge", "code_challenge_method",
+        "access_type", "where",
+      ])
+    #expect(request.uri.queryParameters[first: "scope"] == "read,write")
+    #expect(request.uri.queryParameters[first: "where"] == Self.redirect)
+  }
+
+  // MARK: The answer
+
+  private static func answer(
+    _ more: String = "", _ grant: Grant = .authorizationCode, _ pairs: (AuthorizationRequest) -> [(String, String)]
+  ) throws -> AuthorizationResponse {
+    let client = try Fixture.client(more)
+    let request = try request(client, grant)
+    return try client.authorizationResponse(
+      FormParameters(pairs(request).map { .init(name: $0.0, value: $0.1) }), to: request)
+  }
+
+  @Test func codeWithTheRightState() throws {
+    let response = try Self.answer { [("code", "c"), ("state", $0.state)] }
+    #expect(response.answer.text(.code) == "c")
+  }
+
+  @Test(arguments: ["state: required", "state: optional"])
+  func wrongState(_ rule: String) {
+    for state in [{ "x" + $0.dropFirst() }, { $0 + "A" }, { String($0.dropLast()) }] as [(String) -> String] {
+      #expect(throws: OAuthError.stateMismatch) {
+        try Self.answer(rule) { [("code", "c"), ("state", state($0.state))] }
+      }
+    }
+  }
+
+  @Test func missingState() throws {
+    for pairs in [[("code", "c")], [("code", "c"), ("state", "")], [("error", "access_denied")]] {
+      #expect(throws: OAuthError.stateMissing) { try Self.answer { _ in pairs } }
+    }
+    _ = try Self.answer("state: optional") { _ in [("code", "c")] }
+  }
+
+  /// The state is looked at before the error: an error of somebody else does not end the login.
+  @Test func errorInTheRedirect() {
+    #expect(throws: OAuthError.stateMismatch) {
+      try Self.answer { _ in [("error", "access_denied"), ("state", "other")] }
+    }
+    let refusal = ErrorResponse(code: "access_denied", words: "User denied\u{20}access", status: nil)
+    #expect(throws: OAuthError.refused(.authorization, refusal)) {
+      try Self.answer {
+        [("error", "access_denied"), ("error_description", "User denied\naccess"), ("state", $0.state), ("code", "c")]
+      }
+    }
+  }
+
+  /// RFC 9207, 2.4
+  @Test func issuer() throws {
+    let rule = "issuer: https://provider.example"
+    _ = try Self.answer(rule) { [("code", "c"), ("state", $0.state), ("iss", "https://provider.example")] }
+    _ = try Self.answer(rule) { [("code", "c"), ("state", $0.state)] }
+    _ = try Self.answer { [("code", "c"), ("state", $0.state), ("iss", "https://other.example")] }
+    #expect(
+      throws: OAuthError.issuerMismatch(expected: "https://provider.example", found: "https://provider.example/")
+    ) {
+      try Self.answer(rule) { [("code", "c"), ("state", $0.state), ("iss", "https://provider.example/")] }
+    }
+  }
+
+  @Test func answerWithoutWhatIsNeeded() {
+    #expect(throws: OAuthError.missingField(.authorization, .code)) {
+      try Self.answer { [("access_token", "t"), ("state", $0.state)] }
+    }
+    #expect(throws: OAuthError.missingField(.authorization, .accessToken)) {
+      try Self.answer("", .implicit) { [("code", "t"), ("state", $0.state)] }
+    }
+  }
+
+  @Test func tokenInTheFragment() throws {
+    let client = try Fixture.client("response: { keep: [principalID] }\nscope: { default: [a] }")
+    let request = try Self.request(client, .implicit)
+    let pasted = try client.redirectParameters(
+      pasted: """
+        \n ncipapp://success#access_token=tk_1&principalID=p&token_type=bearer&expires_in=1199\
+        &expires_at=2013-08-23%2018%3A45%3A29Z&state=\(request.state)&refresh_token=rt_1\
+        &refresh_token_expires_in=604799 \n
+        """)
+    let credential = try client.credential(client.authorizationResponse(pasted, to: request), now: Fixture.now)
+    #expect(credential.grant == .implicit)
+    #expect(credential.accessToken == Secret("tk_1"))
+    #expect(credential.refreshToken == Secret("rt_1"))
+    #expect(credential.expiresAt == Fixture.now + 1199)
+    #expect(credential.refreshTokenExpiresAt == Fixture.now + 604_799)
+    #expect(credential.kept == ["principalID": "p"])
+    #expect(credential.redirectURI == Self.redirect)
+    #expect(credential.requestedScope == ["read", "write"])
+  }
+
+  @Test(
+    arguments: [
+      "https://app.example/done?code=c&state=s", "https://app.example/done?own=1&code=c&state=s#",
+      "grokgithub://?own=1&code=c&state=s", "ncipapp://success#code=c&state=s", "?code=c&state=s", "#code=c&state=s",
+      "code=c&state=s", "  code=c&state=s \n", "http://127.0.0.1/?code=other&state=other#code=c&state=s",
+    ])
+  func pasted(_ text: String) throws {
+    let client = try Fixture.client()
+    let answer = Answer(redirect: try client.redirectParameters(pasted: text), ResponseRules())
+    #expect(answer.text(.code) == "c")
+    #expect(answer.text(.state) == "s")
+  }
+
+  @Test(arguments: ["", " ", "hello", "https://app.example/done", "a b=c", "?", "#"])
+  func pastedNonsense(_ text: String) throws {
+    let client = try Fixture.client()
+    #expect(throws: OAuthError.notARedirect) { try client.redirectParameters(pasted: text) }
+  }
+
+  @Test(
+    arguments: [
+      ("http://127.0.0.1/callback", "loopback"), ("http://localhost:8400/", "loopback"), ("http://[::1]/", "loopback"),
+      ("https://app.example/done", "elsewhere"), ("https://localhost/done", "elsewhere"),
+      ("ncipApp://success", "elsewhere"), ("oob", "page"), ("urn:ietf:wg:oauth:2.0:oob", "page"),
+    ])
+  func redirect(_ text: String, _ kind: String) throws {
+    let client = try Fixture.client(
+      "variables: { redirect_uri: { format: redirect } }\nredirect: \"{redirect_uri}\"",
+      variables: ["redirect_uri": text])
+    let found =
+      switch try client.redirect() {
+      case .loopback: "loopback"
+      case .elsewhere: "elsewhere"
+      case .outOfBand: "page"
+      }
+    #expect(found == kind)
+  }
+
+  /// A provider compares texts: RFC 6749, 3.1.2.3.
+  @Test(arguments: ["ncipApp://success", "https://App.example/Done?own=1"])
+  func redirectIsSentAsItIsWritten(_ text: String) throws {
+    let client = try Fixture.client(
+      "variables: { redirect_uri: { format: redirect } }\nredirect: \"{redirect_uri}\"",
+      variables: ["redirect_uri": text])
+    #expect(try client.redirect() == .elsewhere(text))
+  }
+}

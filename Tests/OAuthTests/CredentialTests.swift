@@ -1,0 +1,144 @@
+import Cryptography
+import HTTP
+import JSON
+import Providers
+import Testing
+
+@testable import OAuth
+
+struct CredentialTests {
+  private static let full: Credential = {
+    var credential = Credential(
+      grant: .authorizationCode, accessToken: Secret("access \"é\"\n"), obtainedAt: 1_700_000_000, margin: 30)
+    credential.tokenType = "Bearer"
+    credential.expiresAt = 1_700_003_600
+    credential.refreshToken = Secret("refresh")
+    credential.refreshTokenExpiresAt = Int64.max
+    credential.tokenSecret = Secret("token secret")
+    credential.sessionHandle = Secret("handle")
+    credential.idToken = Secret("a.b.c")
+    credential.requestedScope = ["a", "b c"]
+    credential.grantedScope = []
+    credential.kept = ["principalID": "p", "": ""]
+    credential.variables = ["host": "h"]
+    credential.redirectURI = "http://127.0.0.1:1/"
+    credential.identity = "ana"
+    credential.isRejected = true
+    return credential
+  }()
+
+  @Test func comesBackAsItWas() throws {
+    for grant in Grant.allCases {
+      var credential = Self.full
+      credential.grant = grant
+      #expect(try Credential(decoding: credential.encoded) == credential)
+    }
+    let least = Credential(grant: .implicit, accessToken: Secret(""), obtainedAt: -1)
+    #expect(try Credential(decoding: least.encoded) == least)
+  }
+
+  @Test func sameBytesEachTime() {
+    #expect(Self.full.encoded == Self.full.encoded)
+  }
+
+  @Test(
+    arguments: [
+      "", "{}", "[]", "null", "{\"grant\":\"implicit\"}",
+      "{\"grant\":\"telepathy\",\"access_token\":\"t\",\"obtained_at\":1,\"margin\":1}",
+      "{\"grant\":\"implicit\",\"access_token\":1,\"obtained_at\":1,\"margin\":1}",
+      "{\"grant\":\"implicit\",\"access_token\":\"t\",\"obtained_at\":\"1\",\"margin\":1}",
+    ])
+  func malformed(_ text: String) {
+    #expect(throws: OAuthError.malformedCredential) { try Credential(decoding: Secret(text)) }
+  }
+
+  // MARK: Use
+
+  @Test(
+    arguments: [
+      (nil, nil, true), (1000, nil, true), (61, nil, true), (60, nil, false), (0, nil, false), (-1, nil, false),
+      (10, 0, true), (0, 0, false), (10, -100, true), (-1, -100, false), (100, 200, false), (201, 200, true),
+      (1000, Int64.max, false),
+    ] as [(Int64?, Int64?, Bool)])
+  func usable(_ left: Int64?, _ wanted: Int64?, _ isUsable: Bool) {
+    var credential = Fixture.credential()
+    credential.expiresAt = left.map { Fixture.now + $0 }
+    #expect(credential.isUsable(at: Fixture.now, for: wanted) == isUsable)
+    credential.isRejected = true
+    #expect(!credential.isUsable(at: Fixture.now, for: wanted))
+  }
+
+  @Test func refreshable() {
+    var credential = Fixture.credential()
+    #expect(!credential.isRefreshable(at: Fixture.now))
+    credential.refreshToken = Secret("r")
+    #expect(credential.isRefreshable(at: Fixture.now))
+    credential.refreshTokenExpiresAt = Fixture.now + 1
+    #expect(credential.isRefreshable(at: Fixture.now))
+    #expect(!credential.isRefreshable(at: Fixture.now + 1))
+    // A client gets a token of its own anew.
+    #expect(Fixture.credential(grant: .clientCredentials).isRefreshable(at: Fixture.now))
+  }
+
+  // MARK: Secrets
+
+  /// Everything that could be printed of a value.
+  private static func printed(_ value: Any) -> String {
+    var dumped = ""
+    dump(value, to: &dumped)
+    return dumped + String(describing: value) + String(reflecting: value) + "\(value)"
+  }
+
+  @Test func nothingShowsASecret() throws {
+    let client = try Fixture.client(
+      "response: { keep: [user] }", endpoints: "device_authorization: https://provider.example/d", secret: "SECRET-0")
+    let request = try client.authorizationRequest(
+      .authorizationCode, redirectURI: "http://127.0.0.1:1/", scope: [], random: KnownRandom())
+    let response = try client.authorizationResponse([("code", "SECRET-1"), ("state", request.state)], to: request)
+    let tokenRequest = try client.tokenRequest(response)
+    let answer = HTTPResponse.json(
+      "{\"access_token\":\"SECRET-2\",\"refresh_token\":\"SECRET-3\",\"id_token\":\"SECRET-4\"}")
+    let credential = try client.credential(answer, after: response, now: 0)
+    let device = try client.deviceAuthorization(
+      .json("{\"device_code\":\"SECRET-5\",\"user_code\":\"U\",\"verification_uri\":\"https://v.example/\"}"),
+      scope: [],
+      now: 0)
+    let oauth1 = try Fixture.client(
+      grant: "oauth1", endpoints: "temporary_credentials: https://provider.example/i", secret: "SECRET-6")
+    let temporary = try oauth1.temporaryCredentials(
+      .form("oauth_token=SECRET-7&oauth_token_secret=SECRET-8&oauth_callback_confirmed=true"), callback: "oob")
+    let consent = try oauth1.resourceOwnerAuthorization(
+      [("oauth_token", "SECRET-7"), ("oauth_verifier", "SECRET-9")], to: temporary)
+    let verifier = try #require(request.codeVerifier)
+    let values: [Any] = [
+      client, request, response, tokenRequest, answer, credential, credential.encoded, device, oauth1, temporary,
+      consent,
+      verifier, Optional(credential) as Any, [credential],
+      try client.presenting(credential, on: HTTPRequest(method: "GET", uri: request.uri), freshness: Fixture.freshness),
+      try oauth1.tokenRequest(temporary, consent, freshness: Fixture.freshness),
+    ]
+    for value in values {
+      let text = Self.printed(value)
+      for secret in ["SECRET", request.state, verifier.text] {
+        #expect(!text.contains(secret), "\(type(of: value))")
+      }
+    }
+  }
+
+  /// What a provider sends is not part of an error, unless it is meant for people.
+  @Test func noErrorShowsAnAnswer() throws {
+    let client = try Fixture.client()
+    for response in [
+      HTTPResponse.json("{\"access_token\":\"SECRET\",\"expires_in\":\"SECRET\"}"), .html("SECRET"), .json("{SECRET"),
+      .json("{\"access_token\":\"SECRET\\n\"}"), .html("SECRET", status: 500), .html("SECRET", status: 400),
+      .html("SECRET", status: 302),
+    ] {
+      do {
+        _ = try client.credential(response, .token, grant: .authorizationCode, scope: [], now: 0)
+        Issue.record("no error")
+      } catch {
+        #expect(!Self.printed(error).contains("SECRET"))
+      }
+    }
+  }
+}

@@ -1,0 +1,199 @@
+import Cryptography
+import HTTP
+import Providers
+import Testing
+
+@testable import OAuth
+
+struct DeviceAuthorizationTests {
+  private static func client(_ more: String = "") throws -> Client {
+    try Fixture.client(
+      more, grant: "device_code", endpoints: "device_authorization: https://provider.example/device", secret: nil)
+  }
+
+  private static func device(_ members: String = "", _ more: String = "") throws -> DeviceAuthorization {
+    let answer = HTTPResponse.json(
+      """
+      {"device_code":"D","user_code":"WDJB-MJHT","verification_uri":"https://example.com/device"\
+      \(members.isEmpty ? "" : "," + members)}
+      """)
+    return try client(more).deviceAuthorization(answer, scope: ["a"], now: Fixture.now)
+  }
+
+  /// RFC 8628, 3.2
+  @Test func exampleOfTheRFC() throws {
+    let device = try Self.device(
+      "\"verification_uri_complete\":\"https://example.com/device?user_code=WDJB-MJHT\",\"expires_in\":1800,\"interval\":5"
+    )
+    #expect(device.userCode == "WDJB-MJHT")
+    #expect(device.verificationURI == "https://example.com/device")
+    #expect(device.verificationURIComplete == "https://example.com/device?user_code=WDJB-MJHT")
+    #expect(device.polling.secondsLeft(now: Fixture.now + 60) == 1740)
+    #expect(device.polling.next(now: Fixture.now) == .wait(seconds: 5))
+    let request = try Self.client().deviceTokenRequest(device)
+    #expect(
+      request.form
+        == "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code&device_code=D&client_id=client-1")
+  }
+
+  @Test func pageThatIsComposed() throws {
+    let device = try Self.device("", "device: { verification_uri_complete: \"{verification_uri}?d={user_code}\" }")
+    #expect(device.verificationURIComplete == "https://example.com/device?d=WDJB-MJHT")
+  }
+
+  @Test(
+    arguments: [
+      ("", "", 5), ("\"interval\":7", "", 7), ("\"interval\":\"7\"", "", 7), ("", "device: { interval: 9s }", 9),
+      ("\"interval\":2", "device: { interval: 9s }", 2), ("\"interval\":0", "", 1), ("\"interval\":100000", "", 300),
+    ])
+  func interval(_ members: String, _ more: String, _ seconds: Int64) throws {
+    #expect(try Self.device(members, more).polling.next(now: Fixture.now) == .wait(seconds: seconds))
+  }
+
+  @Test func lifetimeWhenTheAnswerHasNone() throws {
+    #expect(try Self.device().polling.secondsLeft(now: Fixture.now) == 1800)
+  }
+
+  @Test(
+    arguments: [
+      ("{\"user_code\":\"U\",\"verification_uri\":\"v\"}", ResponseField.deviceCode),
+      ("{\"device_code\":\"D\",\"verification_uri\":\"v\"}", .userCode),
+      ("{\"device_code\":\"D\",\"user_code\":\"U\",\"verification_url\":\"v\"}", .verificationURI),
+    ])
+  func missing(_ text: String, _ field: ResponseField) {
+    #expect(throws: OAuthError.missingField(.deviceAuthorization, field)) {
+      try Self.client().deviceAuthorization(.json(text), scope: [], now: Fixture.now)
+    }
+  }
+
+  @Test(arguments: ["\"expires_in\":-1", "\"interval\":\"often\"", "\"interval\":-5"])
+  func malformed(_ members: String) {
+    let field: ResponseField = members.contains("interval") ? .interval : .expiresIn
+    #expect(throws: OAuthError.malformedField(.deviceAuthorization, field)) { try Self.device(members) }
+  }
+
+  // MARK: Polling
+
+  /// RFC 8628, 3.5: five seconds more, from then on.
+  @Test func slowDownAddsFiveSeconds() {
+    var polling = DevicePolling(interval: 5, slowDown: .add(5), deadline: 1000)
+    #expect(polling.next(now: 0) == .wait(seconds: 5))
+    polling.slowDown()
+    #expect(polling.next(now: 5) == .wait(seconds: 10))
+    #expect(polling.next(now: 15) == .wait(seconds: 10))
+    polling.slowDown()
+    #expect(polling.next(now: 25) == .wait(seconds: 15))
+  }
+
+  /// L2P's clients: a fifth more each time, and never sooner than that.
+  @Test func slowDownMultiplies() {
+    var polling = DevicePolling(interval: 5, slowDown: .multiply(120), deadline: 1000)
+    var waits: [DevicePolling.Step] = []
+    for _ in 0..<4 {
+      polling.slowDown()
+      waits.append(polling.next(now: 0))
+    }
+    // 6, 7.2, 8.64 and 10.36 seconds, rounded up.
+    #expect(waits == [.wait(seconds: 6), .wait(seconds: 8), .wait(seconds: 9), .wait(seconds: 11)])
+  }
+
+  @Test(
+    arguments: [(nil, 10), (10, 10), (20, 20), (3, 10), (0, 10), (-5, 10), (301, 10), (Int64.max, 10)]
+      as [(Int64?, Int64)])
+  func intervalOfTheProvider(_ named: Int64?, _ seconds: Int64) {
+    var polling = DevicePolling(interval: 5, slowDown: .add(5), deadline: 1000)
+    polling.slowDown(to: named)
+    #expect(polling.next(now: 0) == .wait(seconds: seconds))
+  }
+
+  @Test func expiry() {
+    let polling = DevicePolling(interval: 5, slowDown: .add(5), deadline: 100)
+    #expect(polling.next(now: 94) == .wait(seconds: 5))
+    // The question after the wait would come too late.
+    #expect(polling.next(now: 95) == .expired)
+    #expect(polling.next(now: 200) == .expired)
+    #expect(polling.secondsLeft(now: 200) == 0)
+  }
+
+  @Test(arguments: [DeviceRules.SlowDown.add(.max / 2), .multiply(1000)])
+  func endlessSlowDowns(_ rule: DeviceRules.SlowDown) {
+    var polling = DevicePolling(interval: 300, slowDown: rule, deadline: .max / 2)
+    for _ in 0..<100 { polling.slowDown() }
+    #expect(polling.next(now: 0) == .wait(seconds: 86_400))
+  }
+
+  // MARK: Answers
+
+  private static func answer(_ response: HTTPResponse, _ more: String = "") throws -> DeviceAnswer {
+    try client(more).deviceAnswer(response, to: device(), now: Fixture.now + 5)
+  }
+
+  private static func isPending(_ answer: DeviceAnswer) -> Bool {
+    if case .pending = answer { true } else { false }
+  }
+
+  private static func interval(_ answer: DeviceAnswer) throws -> Int64? {
+    guard case .slowDown(let interval) = answer else {
+      Issue.record("not slow_down")
+      return nil
+    }
+    return interval
+  }
+
+  @Test func pending() throws {
+    #expect(Self.isPending(try Self.answer(.json("{\"error\":\"authorization_pending\"}", status: 400))))
+    #expect(Self.isPending(try Self.answer(.json("{\"error\":\"authorization_pending\"}"))))
+    #expect(
+      Self.isPending(
+        try Self.answer(.form("error=authorization_pending&error_description=x"), "response_format: form")))
+  }
+
+  @Test func slowDown() throws {
+    #expect(try Self.interval(Self.answer(.json("{\"error\":\"slow_down\"}", status: 400))) == nil)
+    #expect(try Self.interval(Self.answer(.json("{\"error\":\"slow_down\",\"interval\":10}", status: 400))) == 10)
+    #expect(try Self.interval(Self.answer(.json("{\"error\":\"slow_down\",\"interval\":\"11\"}"))) == 11)
+    #expect(try Self.interval(Self.answer(.form("error=slow_down&interval=10"), "response_format: form")) == 10)
+  }
+
+  @Test func ends() {
+    #expect(throws: OAuthError.deviceCodeExpired) {
+      try Self.answer(.json("{\"error\":\"expired_token\"}", status: 400))
+    }
+    let refusal = ErrorResponse(code: "access_denied", words: nil, status: 400)
+    #expect(throws: OAuthError.refused(.deviceToken, refusal)) {
+      try Self.answer(.json("{\"error\":\"access_denied\"}", status: 400))
+    }
+    #expect(throws: OAuthError.unavailable(.deviceToken, status: 503)) {
+      try Self.answer(.html("later", status: 503))
+    }
+  }
+
+  @Test func credential() throws {
+    guard
+      case .credential(let credential) = try Self.answer(
+        .json("{\"access_token\":\"t\",\"refresh_token\":\"r\",\"expires_in\":60}"))
+    else {
+      Issue.record("no credential")
+      return
+    }
+    #expect(credential.grant == .deviceCode)
+    #expect(credential.accessToken == Secret("t"))
+    #expect(credential.refreshToken == Secret("r"))
+    #expect(credential.expiresAt == Fixture.now + 65)
+    #expect(credential.requestedScope == ["a"])
+  }
+
+  /// GitHub and L2P, as their descriptors say.
+  @Test func ofTheShippedDescriptors() throws {
+    func pending(_ identifier: String, _ response: HTTPResponse) throws -> Bool {
+      let client = try Client(
+        descriptor: ShippedDescriptors.load(identifier), identifier: "c", secret: nil, variables: [:])
+      return Self.isPending(try client.deviceAnswer(response, to: Self.device(), now: Fixture.now))
+    }
+    #expect(try pending("github", .form("error=authorization_pending&error_uri=https%3A%2F%2Fd.example")))
+    #expect(try pending("l2p", .json("{\"status\":\"error: authorization pending.\",\"access_token\":null}")))
+    #expect(throws: OAuthError.deviceCodeExpired) {
+      try pending("github", .form("error=token_expired&error_description=x"))
+    }
+  }
+}

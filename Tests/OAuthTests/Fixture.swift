@@ -1,0 +1,118 @@
+import Cryptography
+import HTTP
+import JSON
+import POSIX
+import Providers
+import Synchronization
+import Testing
+
+@testable import OAuth
+
+/// Bytes that a test knows, and that are others at each call.
+final class KnownRandom: RandomSource {
+  private let calls = Mutex<UInt8>(0)
+
+  func bytes(_ count: Int) -> [UInt8] {
+    let call = calls.withLock { calls in
+      calls &+= 1
+      return calls
+    }
+    return (0..<count).map { call &* 16 &+ UInt8(truncatingIfNeeded: $0) }
+  }
+}
+
+/// What tests begin with.
+enum Fixture {
+  /// Where the project lies.
+  static let project = String(#filePath.split(separator: "/Tests/OAuthTests/")[0])
+
+  /// A clock that stands still.
+  static let now: Int64 = 1_700_000_000
+
+  static let freshness = Freshness(timestamp: 137_131_200, nonce: "nonce-1")
+
+  /// A descriptor from its lines; the findings are the failure where there are any.
+  static func descriptor(_ text: String) throws -> Descriptor {
+    let library = DescriptorLibrary(directories: []) { _ in nil }
+    return try library.load(Array(("provider: example\n" + text).utf8), name: "example.yaml").descriptor
+  }
+
+  /// A client of a provider with the two endpoints that most tests need, unless `endpoints` describes them; `more` follows
+  /// in the descriptor.
+  static func client(
+    _ more: String = "", grant: String = "authorization_code", endpoints: String = "", id: String = "client-1",
+    secret: String? = "secret-1", variables: [String: String] = [:]
+  ) throws -> Client {
+    var legs = endpoints.split(separator: "\n").map(String.init)
+    for (leg, path) in [("token", "token"), ("authorization", "authorize")]
+    where !legs.contains(where: { $0.hasPrefix(leg + ":") }) {
+      legs.insert("\(leg): https://provider.example/\(path)", at: 0)
+    }
+    let text = "grant: \(grant)\nendpoints:\n\(legs.map { "  \($0)\n" }.joined())\(more)\n"
+    return try Client(
+      descriptor: descriptor(text), identifier: id, secret: secret.map { Secret($0) }, variables: variables)
+  }
+
+  static func credential(_ token: String = "token-1", grant: Grant = .authorizationCode) -> Credential {
+    Credential(grant: grant, accessToken: Secret(token), obtainedAt: now)
+  }
+}
+
+extension HTTPResponse {
+  static func json(_ text: String, status: Int = 200) -> HTTPResponse {
+    HTTPResponse(status: status, fields: ["Content-Type": "application/json"], body: Array(text.utf8))
+  }
+
+  static func form(_ text: String, status: Int = 200) -> HTTPResponse {
+    HTTPResponse(
+      status: status, fields: ["Content-Type": "application/x-www-form-urlencoded"], body: Array(text.utf8))
+  }
+
+  static func html(_ text: String, status: Int = 200) -> HTTPResponse {
+    HTTPResponse(status: status, fields: ["Content-Type": "text/html; charset=utf-8"], body: Array(text.utf8))
+  }
+}
+
+extension HTTPRequest {
+  /// The whole request as text, in the order in which it is sent.
+  var wire: String {
+    let lines = ["\(method) \(uri.text)"] + fields.map { "\($0.name): \($0.value)" }
+    return lines.joined(separator: "\n") + "\n" + (body.isEmpty ? "" : "\n\(form)\n")
+  }
+
+  var form: String { String(decoding: body, as: UTF8.self) }
+}
+
+/// Files with figures from the RFCs and from other implementations.
+enum Vectors {
+  enum Fault: Error, Equatable {
+    case noVectors(String)
+    case unknownKey(String, in: String)
+  }
+
+  /// The figures of a file, or of a member of it.
+  ///
+  /// - Throws: where there are none, or one has a key that no test looks at.
+  static func load(_ name: String, _ member: String? = nil, keys: Set<String>) throws -> [JSONValue] {
+    let folder = String(#filePath.dropLast("Fixture.swift".count)) + "Vectors/"
+    var value = try JSONValue.parse(File.read(folder + name + ".json", limit: 1 << 20))
+    if let member { value = value[member] ?? .null }
+    guard let elements = value.elements, !elements.isEmpty else { throw Fault.noVectors(name) }
+    for element in elements {
+      for found in element.members ?? [] where !keys.contains(found.name) {
+        throw Fault.unknownKey(found.name, in: name)
+      }
+    }
+    return elements
+  }
+}
+
+struct VectorsTests {
+  @Test func theLoaderRefusesWhatNoTestLooksAt() {
+    #expect(throws: Vectors.Fault.unknownKey("name", in: "oclc-hmac")) { try Vectors.load("oclc-hmac", keys: []) }
+    #expect(throws: Vectors.Fault.noVectors("oauth1-normalization")) {
+      try Vectors.load("oauth1-normalization", "nothing", keys: [])
+    }
+    #expect(throws: POSIXError.self) { try Vectors.load("nothing", keys: []) }
+  }
+}

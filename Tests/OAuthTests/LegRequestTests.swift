@@ -1,0 +1,207 @@
+import Cryptography
+import HTTP
+import Providers
+import Testing
+
+@testable import OAuth
+
+/// How the client shows who it is, and where parameters go.
+struct LegRequestTests {
+  private static func refresh(
+    _ more: String = "", token: String = "", id: String = "client-1", secret: String? = "secret-1"
+  ) throws -> HTTPRequest {
+    let client = try Fixture.client(
+      more, endpoints: token.isEmpty ? "" : "token:\n  url: https://provider.example/token?v=1\n" + token, id: id,
+      secret: secret)
+    var credential = Fixture.credential()
+    credential.refreshToken = Secret("r 1")
+    return try client.refreshRequest(credential)
+  }
+
+  /// RFC 6749, 2.3.1: identifier and secret are form-encoded, so that a colon in one does not end it.
+  @Test(
+    arguments: [
+      ("client-1", "secret-1", "client-1:secret-1"), ("a:b", "c:d", "a%3Ab:c%3Ad"),
+      ("é", "p%w+d /", "%C3%A9:p%25w%2Bd%20%2F"),
+      ("1PpG.~_-", "UYnwZbmvf3fAXCEa0JryLQ==", "1PpG.~_-:UYnwZbmvf3fAXCEa0JryLQ%3D%3D"),
+    ])
+  func basic(_ id: String, _ secret: String, _ pair: String) throws {
+    let request = try Self.refresh(id: id, secret: secret)
+    #expect(request.fields["Authorization"] == "Basic " + Base64.encode(Array(pair.utf8)))
+    #expect(request.form == "grant_type=refresh_token&refresh_token=r%201")
+  }
+
+  @Test func post() throws {
+    let request = try Self.refresh("client: { authentication: client_secret_post }", secret: "s&1")
+    #expect(request.fields["Authorization"] == nil)
+    #expect(
+      request.form == "grant_type=refresh_token&refresh_token=r%201&client_id=client-1&client_secret=s%261")
+  }
+
+  @Test(arguments: ["client: { authentication: none }", ""])
+  func publicClient(_ more: String) throws {
+    for secret in more.isEmpty ? [nil, ""] : [nil] as [String?] {
+      let request = try Self.refresh(more, secret: secret)
+      #expect(request.fields["Authorization"] == nil)
+      #expect(request.form == "grant_type=refresh_token&refresh_token=r%201&client_id=client-1")
+    }
+  }
+
+  @Test func legThatNeedsASecret() {
+    for method in ["client_secret_basic", "client_secret_post"] {
+      #expect(throws: OAuthError.clientSecretMissing) {
+        try Self.refresh(token: "  authentication: \(method)", secret: nil)
+      }
+    }
+  }
+
+  @Test func withTheTokenItself() throws {
+    let client = try Fixture.client(
+      endpoints: """
+        revocation:
+          url: https://provider.example/tokens/{access_token}
+          method: DELETE
+          tokens: [access_token]
+          authentication: access_token
+          parameters: { token: null, token_type_hint: null }
+        """)
+    let requests = try client.revocationRequests(Fixture.credential("a/b"), freshness: Fixture.freshness)
+    #expect(
+      requests.map(\.wire) == [
+        "DELETE https://provider.example/tokens/a%2Fb\nAuthorization: Bearer a/b\nAccept: application/json\n"
+      ])
+  }
+
+  @Test func inTheQuery() throws {
+    let request = try Self.refresh(token: "  send: query")
+    #expect(request.uri.text == "https://provider.example/token?v=1&grant_type=refresh_token&refresh_token=r%201")
+    #expect(request.body.isEmpty)
+    #expect(request.fields["Content-Type"] == nil)
+  }
+
+  @Test func byGet() throws {
+    let request = try Self.refresh(token: "  method: GET")
+    #expect(request.method == "GET")
+    #expect(request.uri.query == "v=1&grant_type=refresh_token&refresh_token=r%201")
+  }
+
+  @Test func asJSON() throws {
+    let request = try Self.refresh(
+      "client: { authentication: client_secret_post }", token: "  send: json", secret: "\"")
+    #expect(request.fields["Content-Type"] == "application/json")
+    #expect(
+      request.form
+        == "{\"grant_type\":\"refresh_token\",\"refresh_token\":\"r 1\",\"client_id\":\"client-1\",\"client_secret\":\"\\\"\"}"
+    )
+  }
+
+  @Test func someInTheQueryAndRenamed() throws {
+    let request = try Self.refresh(
+      "client: { authentication: client_secret_post }",
+      token: "  in_query: [client_id]\n  rename: { client_id: app, client_secret: key, refresh_token: token }")
+    #expect(request.uri.query == "v=1&app=client-1")
+    #expect(request.form == "grant_type=refresh_token&token=r%201&key=secret-1")
+  }
+
+  /// All of the token leg but its parameters is the refresh's, where that says nothing itself.
+  @Test func whatTheRefreshTakesOver() throws {
+    let request = try Self.refresh(
+      token: """
+          method: PUT
+          headers: { X-Who: "{client_id}", X-Not: "{user_code}" }
+          parameters: { audience: a }
+          response: { format: form }
+        """.split(separator: "\n").map { "  " + $0.drop { $0 == " " } }.joined(separator: "\n"))
+    #expect(
+      request.wire == """
+        PUT https://provider.example/token?v=1
+        Authorization: Basic Y2xpZW50LTE6c2VjcmV0LTE=
+        X-Who: client-1
+        Content-Type: application/x-www-form-urlencoded
+
+        grant_type=refresh_token&refresh_token=r%201
+
+        """)
+  }
+
+  @Test func parametersOfTheRefresh() throws {
+    let client = try Fixture.client(
+      "response: { keep: [realm] }",
+      endpoints: """
+        refresh:
+          url: https://provider.example/refresh
+          parameters:
+            grant_type: again
+            scope: "{scope}"
+            redirect_uri: "{redirect_uri}"
+            realm: "{realm}"
+            secret: "{client_secret}"
+            left_out: "{code}"
+        """)
+    var credential = Fixture.credential()
+    credential.refreshToken = Secret("r")
+    credential.requestedScope = ["a", "b"]
+    credential.redirectURI = "http://127.0.0.1:1/"
+    credential.kept["realm"] = "R"
+    #expect(
+      try client.refreshRequest(credential).form
+        == "grant_type=again&refresh_token=r&scope=a%20b&redirect_uri=http%3A%2F%2F127.0.0.1%3A1%2F&realm=R&secret=secret-1"
+    )
+  }
+
+  @Test func clientCredentials() throws {
+    let client = try Fixture.client("scope: { separator: \",\" }", grant: "client_credentials")
+    #expect(try client.clientCredentialsRequest(scope: []).form == "grant_type=client_credentials")
+    #expect(try client.clientCredentialsRequest(scope: ["a", "b"]).form == "grant_type=client_credentials&scope=a%2Cb")
+    var credential = Fixture.credential(grant: .clientCredentials)
+    credential.requestedScope = ["a"]
+    #expect(try client.refreshRequest(credential).form == "grant_type=client_credentials&scope=a")
+  }
+
+  @Test func urlOfWhatTheProviderSent() throws {
+    let client = try Fixture.client(
+      "response: { keep: [instance_url] }", endpoints: "identity: \"{instance_url}/userinfo\"")
+    var credential = Fixture.credential()
+    #expect(throws: OAuthError.missingValue(.identity, name: "instance_url")) {
+      try client.identityRequest(credential, freshness: Fixture.freshness)
+    }
+    credential.kept["instance_url"] = "https://na1.example/"
+    #expect(
+      try client.identityRequest(credential, freshness: Fixture.freshness).uri.text == "https://na1.example/userinfo")
+    credential.kept["instance_url"] = "http://na1.example"
+    #expect(throws: OAuthError.self) { try client.identityRequest(credential, freshness: Fixture.freshness) }
+  }
+
+  @Test func nothingToRefreshWith() throws {
+    #expect(throws: OAuthError.notRefreshable) { try Fixture.client().refreshRequest(Fixture.credential()) }
+  }
+
+  @Test func legThatTheProviderDoesNotHave() throws {
+    #expect(throws: OAuthError.noEndpoint(.deviceAuthorization)) {
+      try Fixture.client().deviceAuthorizationRequest(scope: [])
+    }
+  }
+
+  // MARK: The client's variables
+
+  @Test func variables() throws {
+    let rules = """
+      variables:
+        host: { default: a.example, format: hostname }
+        tenant: {}
+        note: { optional: true }
+        kind: { choices: [x, y], default: x }
+      """
+    func values(_ given: [String: String]) throws -> [String: String] {
+      try Fixture.client(rules + "\nhosts: [\"{host}\", \"{tenant}.{kind}.{note}\"]", variables: given).variables
+    }
+    #expect(try values(["tenant": "t"]) == ["host": "a.example", "tenant": "t", "kind": "x"])
+    #expect(try values(["tenant": "t", "note": "n", "host": "b.example:8443"])["host"] == "b.example:8443")
+    #expect(throws: ProviderError.self) { try values([:]) }
+    #expect(throws: ProviderError.self) { try values(["tenant": ""]) }
+    #expect(throws: ProviderError.self) { try values(["tenant": "a\nb"]) }
+    #expect(throws: ProviderError.self) { try values(["tenant": "t", "kind": "z"]) }
+    #expect(throws: ProviderError.self) { try values(["tenant": "t", "host": "evil.example/path"]) }
+    #expect(throws: ProviderError.unknownVariable("tenent", suggestion: "tenant")) { try values(["tenent": "t"]) }
+  }
+}

@@ -1,0 +1,296 @@
+import Cryptography
+import HTTP
+import Providers
+import Testing
+
+@testable import OAuth
+
+/// The legs of RFC 5849, section 2, and how a signature travels (3.5).
+struct OAuth1FlowTests {
+  private static func client(
+    _ rules: String = "", more: String = ""
+  ) throws -> Client {
+    try Fixture.client(
+      """
+      oauth1: { version: false\(rules.isEmpty ? "" : ", " + rules) }
+      hosts: [photos.example.net]
+      \(more)
+      """, grant: "oauth1",
+      endpoints: "temporary_credentials: https://photos.example.net/initiate", id: "dpf43f3p2l4k3l03",
+      secret: "kd94hf93k423kf44")
+  }
+
+  /// RFC 5849, 1.2, with the realm that the RFC has, which is not signed.
+  @Test func temporaryCredentialsOfTheRFC() throws {
+    let client = try Self.client("realm: Photos")
+    let request = try client.temporaryCredentialsRequest(
+      callback: "http://printer.example.com/ready", scope: [],
+      freshness: Freshness(timestamp: 137_131_200, nonce: "wIjqoS"))
+    #expect(
+      request.wire == """
+        POST https://photos.example.net/initiate
+        Authorization: OAuth realm="Photos", oauth_consumer_key="dpf43f3p2l4k3l03", \
+        oauth_signature_method="HMAC-SHA1", oauth_timestamp="137131200", oauth_nonce="wIjqoS", \
+        oauth_callback="http%3A%2F%2Fprinter.example.com%2Fready", oauth_signature="74KNZJeDHnMBp0EMJ9ZHt%2FXKycU%3D"
+
+        """)
+  }
+
+  /// RFC 5849, 1.2
+  @Test func protectedResourceOfTheRFC() throws {
+    let client = try Self.client()
+    var credential = Fixture.credential("nnch734d00sl2jdk", grant: .oauth1)
+    credential.tokenSecret = Secret("pfkkdhi9sl3r4s00")
+    let request = HTTPRequest(
+      method: "GET", uri: try URI(parsing: "https://photos.example.net/photos?file=vacation.jpg&size=original"))
+    let signed = try client.presenting(
+      credential, on: request, freshness: Freshness(timestamp: 137_131_202, nonce: "chapoH"))
+    // The RFC's own signature is for `http`, which a credential does not go over.
+    #expect(
+      signed.fields["Authorization"] == """
+        OAuth oauth_consumer_key="dpf43f3p2l4k3l03", oauth_token="nnch734d00sl2jdk", \
+        oauth_signature_method="HMAC-SHA1", oauth_timestamp="137131202", oauth_nonce="chapoH", \
+        oauth_signature="\(PercentEncoding.encode(try Self.signature(
+          "GET&https%3A%2F%2Fphotos.example.net%2Fphotos&file%3Dvacation.jpg%26oauth_consumer_key%3Ddpf43f3p2l4k3l03"
+            + "%26oauth_nonce%3DchapoH%26oauth_signature_method%3DHMAC-SHA1%26oauth_timestamp%3D137131202"
+            + "%26oauth_token%3Dnnch734d00sl2jdk%26size%3Doriginal", "pfkkdhi9sl3r4s00")))"
+        """)
+  }
+
+  private static func signature(_ baseString: String, _ tokenSecret: String) throws -> String {
+    Base64.encode(
+      HashAlgorithm.sha1.authenticationCode(
+        for: Array(baseString.utf8), key: Array(("kd94hf93k423kf44&" + tokenSecret).utf8)))
+  }
+
+  private static let protocolForm =
+    "oauth_consumer_key=dpf43f3p2l4k3l03&oauth_signature_method=PLAINTEXT&oauth_timestamp=137131200"
+    + "&oauth_nonce=nonce-1&oauth_callback=oob&oauth_signature=kd94hf93k423kf44%26"
+
+  @Test func inTheBody() throws {
+    let client = try Self.client("transport: body, signature_method: PLAINTEXT")
+    let request = try client.temporaryCredentialsRequest(callback: "oob", scope: [], freshness: Fixture.freshness)
+    #expect(
+      request.wire == """
+        POST https://photos.example.net/initiate
+        Content-Type: application/x-www-form-urlencoded
+
+        \(Self.protocolForm)
+
+        """)
+  }
+
+  @Test func inTheBodyBehindOtherParameters() throws {
+    let client = try Fixture.client(
+      "oauth1: { version: false, transport: body, signature_method: PLAINTEXT }", grant: "oauth1",
+      endpoints: """
+        temporary_credentials:
+          url: https://photos.example.net/initiate
+          parameters: { scope: "{scope}" }
+        """, id: "dpf43f3p2l4k3l03", secret: "kd94hf93k423kf44")
+    let request = try client.temporaryCredentialsRequest(
+      callback: "oob", scope: ["read", "write"], freshness: Fixture.freshness)
+    #expect(request.form == "scope=read%20write&" + Self.protocolForm)
+  }
+
+  @Test func inTheQuery() throws {
+    let client = try Self.client("transport: query, signature_method: PLAINTEXT")
+    let request = try client.temporaryCredentialsRequest(callback: "oob", scope: [], freshness: Fixture.freshness)
+    #expect(request.wire == "POST https://photos.example.net/initiate?\(Self.protocolForm)\n")
+  }
+
+  /// A body that is no form, and a request without one, cannot carry parameters (3.5.2).
+  @Test(arguments: ["GET", "PUT"])
+  func bodyTransportFallsBackToTheHeader(_ method: String) throws {
+    let client = try Self.client("transport: body, signature_method: PLAINTEXT")
+    var request = HTTPRequest(method: method, uri: try URI(parsing: "https://photos.example.net/p"))
+    if method == "PUT" {
+      request.fields.set("Content-Type", "text/xml")
+      request.body = Array("<a/>".utf8)
+    }
+    let signed = try client.presenting(
+      Fixture.credential(grant: .oauth1), on: request, freshness: Fixture.freshness)
+    #expect(signed.fields["Authorization"]?.hasPrefix("OAuth oauth_consumer_key=") == true)
+    #expect(signed.body == request.body)
+    #expect(signed.uri == request.uri)
+  }
+
+  @Test func versionIsSentUnlessItIsSwitchedOff() throws {
+    let client = try Fixture.client(
+      grant: "oauth1", endpoints: "temporary_credentials: https://provider.example/initiate")
+    let request = try client.temporaryCredentialsRequest(callback: "oob", scope: [], freshness: Fixture.freshness)
+    #expect(request.fields["Authorization"]?.contains("oauth_version=\"1.0\"") == true)
+  }
+
+  /// What a caller signs a form with takes part in the signature; a plus there is a space.
+  @Test func formOfTheCallerIsSigned() throws {
+    let client = try Self.client()
+    let request = HTTPRequest(
+      method: "POST", uri: try URI(parsing: "https://photos.example.net/p"),
+      fields: ["Content-Type": "application/x-www-form-urlencoded; charset=utf-8"], body: Array("a=b+c".utf8))
+    var credential = Fixture.credential("tk", grant: .oauth1)
+    credential.tokenSecret = Secret("ts")
+    let signed = try client.presenting(credential, on: request, freshness: Fixture.freshness)
+    let expected = try Self.signature(
+      "POST&https%3A%2F%2Fphotos.example.net%2Fp&a%3Db%2520c%26oauth_consumer_key%3Ddpf43f3p2l4k3l03%26oauth_nonce"
+        + "%3Dnonce-1%26oauth_signature_method%3DHMAC-SHA1%26oauth_timestamp%3D137131200%26oauth_token%3Dtk", "ts")
+    let field = try #require(signed.fields["Authorization"])
+    #expect(field.hasSuffix("oauth_signature=\"\(PercentEncoding.encode(expected))\""))
+    #expect(signed.form == "a=b+c")
+  }
+
+  @Test func realmWithAQuote() throws {
+    let client = try Fixture.client(
+      "variables: { realm: {} }\noauth1: { realm: \"{realm}\" }", grant: "oauth1",
+      endpoints: "temporary_credentials: https://provider.example/initiate", variables: ["realm": "a\"b"])
+    #expect(throws: OAuthError.malformedHeader(name: "Authorization")) {
+      try client.temporaryCredentialsRequest(callback: "oob", scope: [], freshness: Fixture.freshness)
+    }
+  }
+
+  @Test func unknownMethodInAVariable() throws {
+    let descriptor = try Fixture.descriptor(
+      """
+      grant: oauth1
+      variables: { method: {} }
+      oauth1: { signature_method: "{method}" }
+      endpoints:
+        temporary_credentials: https://provider.example/i
+        authorization: https://provider.example/a
+        token: https://provider.example/t
+      """)
+    let client = try Client(
+      descriptor: descriptor, identifier: "c", secret: Secret("s"), variables: ["method": "HMAC-MD5"])
+    #expect(throws: OAuthError.unknownSignature("HMAC-MD5")) {
+      try client.temporaryCredentialsRequest(callback: "oob", scope: [], freshness: Fixture.freshness)
+    }
+  }
+
+  // MARK: Answers
+
+  private static func temporary(_ client: Client) throws -> TemporaryCredentials {
+    try client.temporaryCredentials(
+      .form("oauth_token=hh5s93j4hdidpola&oauth_token_secret=hdhd0244k9j7ao03&oauth_callback_confirmed=true"),
+      callback: "http://127.0.0.1:1/callback")
+  }
+
+  @Test func page() throws {
+    let client = try Self.client()
+    let page = try client.authorizationPage(Self.temporary(client), scope: [])
+    #expect(page.text == "https://provider.example/authorize?oauth_token=hh5s93j4hdidpola")
+  }
+
+  @Test(arguments: ["", "&oauth_callback_confirmed=false", "&oauth_callback_confirmed="])
+  func callbackThatIsNotConfirmed(_ rest: String) throws {
+    let response = HTTPResponse.form("oauth_token=t&oauth_token_secret=s" + rest)
+    let strict = try Self.client()
+    #expect(throws: OAuthError.callbackNotConfirmed) {
+      try strict.temporaryCredentials(response, callback: "oob")
+    }
+    let lax = try Self.client("callback_confirmed: optional")
+    #expect(try lax.temporaryCredentials(response, callback: "oob").callback == "oob")
+  }
+
+  @Test func verifierGoesIntoTheTokenRequest() throws {
+    let client = try Self.client()
+    let temporary = try Self.temporary(client)
+    let consent = try client.resourceOwnerAuthorization(
+      [("oauth_token", "hh5s93j4hdidpola"), ("oauth_verifier", "hfdp7dh39dks9884")], to: temporary)
+    let request = try client.tokenRequest(
+      temporary, consent, freshness: Freshness(timestamp: 137_131_201, nonce: "walatlh"))
+    let signature = try Self.signature(
+      "POST&https%3A%2F%2Fprovider.example%2Ftoken&oauth_consumer_key%3Ddpf43f3p2l4k3l03%26oauth_nonce%3Dwalatlh"
+        + "%26oauth_signature_method%3DHMAC-SHA1%26oauth_timestamp%3D137131201%26oauth_token%3Dhh5s93j4hdidpola"
+        + "%26oauth_verifier%3Dhfdp7dh39dks9884", "hdhd0244k9j7ao03")
+    #expect(
+      request.fields["Authorization"] == """
+        OAuth oauth_consumer_key="dpf43f3p2l4k3l03", oauth_token="hh5s93j4hdidpola", \
+        oauth_signature_method="HMAC-SHA1", oauth_timestamp="137131201", oauth_nonce="walatlh", \
+        oauth_verifier="hfdp7dh39dks9884", oauth_signature="\(PercentEncoding.encode(signature))"
+        """)
+    // A code that the person read from a page has the blanks of a paste around it.
+    #expect(client.resourceOwnerAuthorization(verifier: " 1234\n").verifier == "1234")
+  }
+
+  @Test(
+    arguments: [
+      ([("oauth_verifier", "v")], OAuthError.tokenMismatch),
+      ([("oauth_token", "other"), ("oauth_verifier", "v")], .tokenMismatch),
+      ([("oauth_token", ""), ("oauth_verifier", "v")], .tokenMismatch),
+      ([("denied", "other")], .tokenMismatch),
+      ([("oauth_token", "hh5s93j4hdidpola")], .missingField(.authorization, .oauthVerifier)),
+      (
+        [("oauth_token", "hh5s93j4hdidpola"), ("oauth_problem", "user_refused")],
+        .refused(.authorization, ErrorResponse(code: "access_denied", words: "user_refused", status: nil))
+      ),
+      (
+        [("denied", "hh5s93j4hdidpola")],
+        .refused(.authorization, ErrorResponse(code: "access_denied", words: nil, status: nil))
+      ),
+      (
+        [("oauth_token", "hh5s93j4hdidpola"), ("error", "server_error"), ("error_description", "late")],
+        .refused(.authorization, ErrorResponse(code: "server_error", words: "late", status: nil))
+      ),
+    ] as [([(String, String)], OAuthError)])
+  func callbackThatIsRefused(_ pairs: [(String, String)], _ error: OAuthError) throws {
+    let client = try Self.client()
+    let temporary = try Self.temporary(client)
+    #expect(throws: error) {
+      try client.resourceOwnerAuthorization(
+        FormParameters(pairs.map { .init(name: $0.0, value: $0.1) }), to: temporary)
+    }
+  }
+
+  @Test func withoutVerifierWhereNoneIsNeeded() throws {
+    let client = try Self.client("verifier: optional")
+    let temporary = try Self.temporary(client)
+    let consent = try client.resourceOwnerAuthorization([("oauth_token", "hh5s93j4hdidpola")], to: temporary)
+    let request = try client.tokenRequest(temporary, consent, freshness: Fixture.freshness)
+    #expect(request.fields["Authorization"]?.contains("oauth_verifier") == false)
+  }
+
+  @Test func credentialWithASession() throws {
+    let client = try Self.client(
+      more: """
+        response:
+          fields: { expires_in: oauth_expires_in, refresh_token_expires_in: oauth_authorization_expires_in }
+          keep: [xoauth_yahoo_guid]
+        """)
+    let answer = HTTPResponse.form(
+      "oauth_token=A%3D1&oauth_token_secret=s1&oauth_session_handle=h1&oauth_expires_in=3600"
+        + "&oauth_authorization_expires_in=7200&xoauth_yahoo_guid=G")
+    let credential = try client.oauth1Credential(
+      answer, .token, after: nil, scope: [], now: Fixture.now)
+    #expect(credential.grant == .oauth1)
+    #expect(credential.accessToken == Secret("A=1"))
+    #expect(credential.tokenSecret == Secret("s1"))
+    #expect(credential.expiresAt == Fixture.now + 3600)
+    #expect(credential.refreshTokenExpiresAt == Fixture.now + 7200)
+    #expect(credential.kept == ["xoauth_yahoo_guid": "G"])
+    #expect(credential.isRefreshable(at: Fixture.now + 7199))
+    #expect(!credential.isRefreshable(at: Fixture.now + 7200))
+
+    let request = try client.sessionRefreshRequest(credential, freshness: Fixture.freshness)
+    let field = try #require(request.fields["Authorization"])
+    #expect(request.uri.text == "https://provider.example/token")
+    #expect(field.contains("oauth_token=\"A%3D1\""))
+    #expect(field.contains("oauth_session_handle=\"h1\""))
+
+    // What the answer to a refresh leaves out stays.
+    let refreshed = try client.oauth1Credential(
+      .form("oauth_token=B"), .refresh, after: nil, scope: [], previous: credential, now: Fixture.now + 3600)
+    #expect(refreshed.accessToken == Secret("B"))
+    #expect(refreshed.tokenSecret == Secret("s1"))
+    #expect(refreshed.sessionHandle == Secret("h1"))
+    #expect(refreshed.refreshTokenExpiresAt == Fixture.now + 7200)
+  }
+
+  @Test func noSessionNoRefresh() throws {
+    let client = try Self.client()
+    let credential = Fixture.credential(grant: .oauth1)
+    #expect(!credential.isRefreshable(at: Fixture.now))
+    #expect(throws: OAuthError.notRefreshable) {
+      try client.sessionRefreshRequest(credential, freshness: Fixture.freshness)
+    }
+  }
+}

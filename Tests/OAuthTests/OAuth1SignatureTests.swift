@@ -1,0 +1,197 @@
+import Cryptography
+import HTTP
+import JSON
+import Providers
+import Testing
+
+@testable import OAuth
+
+/// A signed request of another implementation or of RFC 5849.
+struct SignatureVector: CustomTestStringConvertible, Sendable {
+  let name: String
+  let request: HTTPRequest
+  let parameters: FormParameters
+  let method: SignatureMethod
+  let clientSecret: String
+  let tokenSecret: String
+  let baseString: String?
+  /// Whether the text is signed as it stands, whatever the request is.
+  let isFixed: Bool
+  let signature: String
+
+  var testDescription: String { name }
+
+  private static let keys: Set<String> = [
+    "name", "method", "url", "params", "oauth_extra", "consumer_key", "consumer_secret", "token", "token_secret",
+    "timestamp", "nonce", "signature_method", "expected_base_string", "expected_signature", "source", "note",
+    "base_string_computed_here", "base_string_fixed", "rsa_private_key_pem", "transport",
+  ]
+
+  static func all() throws -> [SignatureVector] { try Vectors.load("oauth1", keys: keys).map { try Self($0) } }
+
+  private init(_ value: JSONValue) throws {
+    func text(_ key: String) throws -> String { try #require(value[key]?.text, "\(key)") }
+    name = try text("name")
+    method = try #require(SignatureMethod(rawValue: text("signature_method")))
+    clientSecret = value["rsa_private_key_pem"]?.text ?? value["consumer_secret"]?.text ?? ""
+    tokenSecret = value["token_secret"]?.text ?? ""
+    baseString = value["expected_base_string"]?.text
+    isFixed = value["base_string_fixed"] == .boolean(true)
+    signature = try text("expected_signature")
+    var request = HTTPRequest(method: try text("method"), uri: try URI(parsing: text("url")))
+    let body = try Self.pairs(value["params"])
+    if !body.isEmpty {
+      request.fields.set("Content-Type", "application/x-www-form-urlencoded")
+      request.body = Array(body.encoded.utf8)
+    }
+    self.request = request
+    var parameters: FormParameters = [
+      ("oauth_consumer_key", try text("consumer_key")), ("oauth_signature_method", method.rawValue),
+    ]
+    for key in ["token", "timestamp", "nonce"] {
+      if let text = value[key]?.text { parameters.append("oauth_" + key, text) }
+    }
+    parameters.append(contentsOf: try Self.pairs(value["oauth_extra"]))
+    self.parameters = parameters
+  }
+
+  private static func pairs(_ value: JSONValue?) throws -> FormParameters {
+    FormParameters(
+      try #require(value?.elements).map { pair in
+        let texts = try #require(pair.elements).compactMap(\.text)
+        try #require(texts.count == 2)
+        return .init(name: texts[0], value: texts[1])
+      })
+  }
+}
+
+struct OAuth1SignatureTests {
+  @Test(arguments: try SignatureVector.all())
+  func baseString(_ vector: SignatureVector) {
+    guard let expected = vector.baseString, !vector.isFixed else { return }
+    #expect(OAuth1Signature.baseString(vector.request, vector.parameters) == expected)
+  }
+
+  @Test(arguments: try SignatureVector.all())
+  func signature(_ vector: SignatureVector) throws {
+    let baseString =
+      vector.isFixed
+      ? try #require(vector.baseString) : OAuth1Signature.baseString(vector.request, vector.parameters)
+    let signature = try OAuth1Signature.sign(
+      baseString, vector.method, clientSecret: Secret(vector.clientSecret), tokenSecret: Secret(vector.tokenSecret))
+    #expect(signature == vector.signature)
+  }
+
+  @Test func everyMethodOfTheRFCHasAVector() throws {
+    let methods = Set(try SignatureVector.all().map(\.method))
+    #expect(methods.isSuperset(of: [.hmacSHA1, .hmacSHA256, .rsaSHA1, .plaintext]))
+  }
+
+  /// RFC 5849, 3.4.1.1 prints a signature that nobody can verify; erratum 2550 has the right one.
+  @Test func theErratumAndNotTheRFC() throws {
+    let vector = try #require(try SignatureVector.all().first { $0.name == "rfc5849-3.4.1-erratum2550" })
+    #expect(vector.signature == "r6/TJjbCOr97/+UU0NsvSne7s5g=")
+    let signature = try OAuth1Signature.sign(
+      OAuth1Signature.baseString(vector.request, vector.parameters), .hmacSHA1,
+      clientSecret: Secret(vector.clientSecret), tokenSecret: Secret(vector.tokenSecret))
+    #expect(signature != "bYT5CMsGcbgUdFHObYMEfcx6bsw=")
+  }
+
+  @Test(arguments: [SignatureMethod.hmacSHA512, .rsaSHA256])
+  func longerHashes(_ method: SignatureMethod) throws {
+    let vector = try #require(
+      try SignatureVector.all().first { $0.method == (method.rsa == nil ? .hmacSHA1 : .rsaSHA1) })
+    let text = "GET&https%3A%2F%2Fexample.com%2F&a%3Db"
+    let signature = try OAuth1Signature.sign(
+      text, method, clientSecret: Secret(vector.clientSecret), tokenSecret: Secret("t"))
+    let bytes = try #require(Base64.decode(signature))
+    if let hash = method.rsa {
+      let key = try RSAPrivateKey(pem: Secret(vector.clientSecret)).publicKey
+      #expect(key.isValid(signature: bytes, for: Array(text.utf8), hash))
+    } else {
+      #expect(bytes.count == 64)
+      #expect(
+        bytes
+          == HashAlgorithm.sha512.authenticationCode(
+            for: Array(text.utf8), key: Array((vector.clientSecret + "&t").utf8)))
+    }
+  }
+
+  @Test func rsaWithoutAKey() {
+    #expect(throws: OAuthError.clientKeyMalformed) {
+      try OAuth1Signature.sign("bs", .rsaSHA1, clientSecret: Secret("no key"), tokenSecret: Secret(""))
+    }
+  }
+
+  @Test(arguments: try Vectors.load("oauth1-normalization", "percent_encoding", keys: ["in", "out", "source"]))
+  func percentEncoding(_ vector: JSONValue) throws {
+    #expect(try PercentEncoding.encode(#require(vector["in"]?.text)) == vector["out"]?.text)
+  }
+
+  @Test(
+    arguments: try Vectors.load(
+      "oauth1-normalization", "normalized_parameters", keys: ["query", "normalized", "source"]))
+  func normalizedParameters(_ vector: JSONValue) throws {
+    let parameters = FormParameters(decoding: try #require(vector["query"]?.text))
+    #expect(OAuth1Signature.normalized(parameters) == vector["normalized"]?.text)
+  }
+
+  @Test(arguments: try Vectors.load("oauth1-normalization", "base_string_uri", keys: ["url", "base_uri", "source"]))
+  func baseStringURI(_ vector: JSONValue) throws {
+    let uri = try URI(parsing: #require(vector["url"]?.text))
+    #expect(OAuth1Signature.baseStringURI(uri) == vector["base_uri"]?.text)
+  }
+
+  @Test(arguments: try Vectors.load("oauth1-normalization", "base_string_uri_errors", keys: []))
+  func noBaseStringURI(_ vector: JSONValue) throws {
+    let text = try #require(vector.text)
+    #expect(throws: HTTPError.self) { try URI(parsing: text) }
+  }
+
+  @Test(
+    arguments: try Vectors.load(
+      "oauth1-normalization", "base_strings", keys: ["method", "url", "base_string", "source"]))
+  func baseStringWithoutParameters(_ vector: JSONValue) throws {
+    let request = HTTPRequest(
+      method: try #require(vector["method"]?.text), uri: try URI(parsing: #require(vector["url"]?.text)))
+    #expect(OAuth1Signature.baseString(request, []) == vector["base_string"]?.text)
+  }
+
+  /// The extension is the caller's: a body that is no form is not part of the base string, and the hash of it is one
+  /// parameter more.
+  @Test(
+    arguments: try Vectors.load(
+      "oauth1-normalization", "body_hash",
+      keys: [
+        "name", "method", "url", "content_type", "body", "consumer_key", "token", "timestamp", "nonce",
+        "signature_method", "expected_body_hash", "expected_base_string", "source",
+      ]))
+  func bodyThatIsNoForm(_ vector: JSONValue) throws {
+    func text(_ key: String) throws -> String { try #require(vector[key]?.text, "\(key)") }
+    let body = Array(try text("body").utf8)
+    #expect(try Base64.encode(HashAlgorithm.sha1.digest(body)) == text("expected_body_hash"))
+    var request = HTTPRequest(method: try text("method"), uri: try URI(parsing: text("url")), body: body)
+    if let type = vector["content_type"]?.text { request.fields.set("Content-Type", type) }
+    let parameters: FormParameters = [
+      ("oauth_body_hash", try text("expected_body_hash")), ("oauth_consumer_key", try text("consumer_key")),
+      ("oauth_nonce", try text("nonce")), ("oauth_signature_method", try text("signature_method")),
+      ("oauth_timestamp", try text("timestamp")), ("oauth_token", try text("token")), ("oauth_version", "1.0"),
+    ]
+    #expect(try OAuth1Signature.baseString(request, parameters) == text("expected_base_string"))
+  }
+
+  /// The figures of OCLC's own signature, which is an HMAC of another text.
+  @Test(
+    arguments: try Vectors.load(
+      "oclc-hmac",
+      keys: [
+        "name", "key", "secret", "timestamp", "nonce", "method", "url", "expected_signature", "source",
+        "expected_base_string",
+      ]))
+  func messageAuthenticationCode(_ vector: JSONValue) throws {
+    let code = HashAlgorithm.sha256.authenticationCode(
+      for: Array(try #require(vector["expected_base_string"]?.text).utf8),
+      key: Array(try #require(vector["secret"]?.text).utf8))
+    #expect(Base64.encode(code) == vector["expected_signature"]?.text)
+  }
+}

@@ -1,0 +1,202 @@
+import Cryptography
+import HTTP
+import Providers
+import Testing
+
+@testable import OAuth
+
+struct PresentationTests {
+  private static let api = "https://api.provider.example/resource"
+
+  private static func client(_ more: String, variables: [String: String] = [:]) throws -> Client {
+    try Fixture.client("hosts: [api.provider.example]\n" + more, variables: variables)
+  }
+
+  private static func present(
+    _ more: String, _ credential: Credential = Fixture.credential(), fields: HTTPFields = [:], url: String = api
+  ) throws -> HTTPRequest {
+    let request = HTTPRequest(method: "GET", uri: try URI(parsing: url), fields: fields)
+    return try client(more).presenting(credential, on: request, freshness: Fixture.freshness)
+  }
+
+  @Test(
+    arguments: [
+      ("", "Authorization: Bearer token-1"), ("header_style: token", "Authorization: token token-1"),
+      ("header_style: { scheme: OAuth }", "Authorization: OAuth token-1"),
+      ("header_style: { header: PRIVATE-TOKEN }", "PRIVATE-TOKEN: token-1"),
+      ("header_style: { header: X-Auth, scheme: Key }", "X-Auth: Key token-1"),
+      ("header_style: { header: Authorization, scheme: \"\" }", "Authorization: token-1"),
+      (
+        "header_style: none\nextra_headers: { Authorization: \"Basic {access_token}\" }",
+        "Authorization: Basic token-1"
+      ),
+    ])
+  func header(_ style: String, _ line: String) throws {
+    #expect(try Self.present(style).wire == "GET \(Self.api)\n\(line)\n")
+    let fields = try Self.client(style).headerFields(
+      presenting: Fixture.credential(), on: nil, freshness: Fixture.freshness)
+    #expect(fields.map { "\($0.name): \($0.value)" } == [line])
+  }
+
+  @Test func query() throws {
+    let style = "header_style: { query: accessToken }"
+    let credential = Fixture.credential("a+/= b")
+    #expect(
+      try Self.present(style, credential, url: Self.api + "?x=1&x=2#f").uri.text
+        == Self.api + "?x=1&x=2&accessToken=a%2B%2F%3D%20b#f")
+    #expect(try Self.present(style, credential).fields == [:])
+    #expect(throws: OAuthError.presentedInQuery) {
+      try Self.client(style).headerFields(presenting: credential, on: nil, freshness: Fixture.freshness)
+    }
+  }
+
+  private static let oclc = """
+    response: { keep: [principalID, principalIDNS] }
+    header_style: { scheme: bearer, parameters: { principalID: "{principalID}", principalIDNS: "{principalIDNS}" } }
+    """
+
+  @Test func parametersBehindTheToken() throws {
+    var credential = Fixture.credential("tk_1")
+    credential.kept = ["principalID": "8eaa9f92", "principalIDNS": "urn:oclc:wms:da"]
+    #expect(
+      try Self.present(Self.oclc, credential).fields["Authorization"]
+        == "bearer tk_1, principalID=\"8eaa9f92\", principalIDNS=\"urn:oclc:wms:da\"")
+    // What is not known is left out.
+    credential.kept = ["principalIDNS": "n"]
+    #expect(try Self.present(Self.oclc, credential).fields["Authorization"] == "bearer tk_1, principalIDNS=\"n\"")
+    credential.kept = [:]
+    #expect(try Self.present(Self.oclc, credential).fields["Authorization"] == "bearer tk_1")
+  }
+
+  @Test(arguments: ["a\"b", "a\\b"])
+  func parameterThatEndsTheQuotes(_ value: String) throws {
+    var credential = Fixture.credential()
+    credential.kept = ["principalID": value]
+    #expect(throws: OAuthError.malformedHeader(name: "principalID")) { try Self.present(Self.oclc, credential) }
+  }
+
+  @Test func lineBreaksNeverReachAHeader() throws {
+    #expect(throws: OAuthError.malformedHeader(name: "Authorization")) {
+      try Self.present("", Fixture.credential("a\r\nX-Evil: yes"))
+    }
+    var credential = Fixture.credential()
+    credential.kept = ["institution": "a\nb"]
+    #expect(throws: OAuthError.malformedHeader(name: "X-Institution")) {
+      try Self.present(
+        "response: { keep: [institution] }\nextra_headers: { X-Institution: \"{institution}\" }", credential)
+    }
+  }
+
+  @Test func extraHeaders() throws {
+    let more = """
+      response: { keep: [institution] }
+      extra_headers:
+        Accept: application/vnd.example+json
+        X-Client: "{client_id}"
+        X-Institution: "{institution}"
+      """
+    var credential = Fixture.credential()
+    #expect(
+      try Self.present(more, credential).wire == """
+        GET \(Self.api)
+        Authorization: Bearer token-1
+        Accept: application/vnd.example+json
+        X-Client: client-1
+
+        """)
+    credential.kept["institution"] = "91475"
+    #expect(try Self.present(more, credential).fields["X-Institution"] == "91475")
+    // What the caller says itself stays, in whatever case it is written.
+    let own = try Self.present(more, credential, fields: ["accept": "text/html"])
+    #expect(own.fields.values("Accept") == ["text/html"])
+  }
+
+  /// Two credentials on one request would be ambiguous.
+  @Test(arguments: [("", "authorization"), ("header_style: { header: PRIVATE-TOKEN }", "Private-Token")])
+  func aCallersOwnCredentialGivesWay(_ style: String, _ name: String) throws {
+    let request = try Self.present(style, fields: [name: "another"])
+    #expect(request.fields.values(name).count == 1)
+    #expect(request.fields[name]?.hasSuffix("token-1") == true)
+  }
+
+  // MARK: Hosts
+
+  @Test(
+    arguments: [
+      ("api.example.com", "https://api.example.com/", true), ("api.example.com", "https://API.Example.com:443/", true),
+      ("API.example.com", "https://api.example.com/", true),
+      ("api.example.com", "https://api.example.com:8443/", false),
+      ("api.example.com", "http://api.example.com/", false), ("api.example.com", "http://api.example.com:443/", false),
+      ("api.example.com", "https://evil-api.example.com/", false), ("api.example.com", "https://example.com/", false),
+      ("api.example.com", "https://api.example.com.evil.example/", false),
+      ("api.example.com", "ftp://api.example.com/", false),
+      ("api.example.com:8443", "https://api.example.com:8443/", true),
+      ("api.example.com:8443", "https://api.example.com/", false),
+      ("*.example.com", "https://a.example.com/", true), ("*.example.com", "https://a.b.example.com/", true),
+      ("*.example.com", "https://example.com/", false), ("*.example.com", "https://evilexample.com/", false),
+      ("*.example.com", "https://a.example.com:8443/", false),
+      ("*.example.com:8443", "https://a.example.com:8443/", true),
+      ("127.0.0.1:8080", "http://127.0.0.1:8080/", true), ("127.0.0.1:8080", "http://127.0.0.1:8081/", false),
+      ("127.0.0.1:8080", "http://localhost:8080/", false), ("127.0.0.1", "http://127.0.0.1/", true),
+      ("127.0.0.1", "http://127.0.0.1:8080/", false), ("localhost:8080", "http://localhost:8080/", true),
+    ])
+  func hosts(_ pattern: String, _ url: String, _ isPresented: Bool) throws {
+    let client = try Fixture.client("hosts: [\"\(pattern)\"]")
+    let uri = try URI(parsing: url)
+    #expect(client.presents(Fixture.credential(), to: uri) == isPresented)
+    let request = HTTPRequest(method: "GET", uri: uri)
+    if isPresented {
+      _ = try client.presenting(Fixture.credential(), on: request, freshness: Fixture.freshness)
+    } else {
+      #expect(throws: OAuthError.foreignHost(HostPattern.authority(uri) ?? "")) {
+        try client.presenting(Fixture.credential(), on: request, freshness: Fixture.freshness)
+      }
+      #expect(throws: OAuthError.self) {
+        try client.headerFields(presenting: Fixture.credential(), on: request, freshness: Fixture.freshness)
+      }
+    }
+  }
+
+  /// Without hosts, a credential goes where its endpoints are.
+  @Test func hostsOfTheEndpoints() throws {
+    let client = try Fixture.client(endpoints: "identity: https://me.example:8443/me")
+    let credential = Fixture.credential()
+    #expect(Set(client.hosts(for: credential)) == ["provider.example", "me.example:8443"])
+    #expect(client.presents(credential, to: try URI(parsing: "https://me.example:8443/other")))
+    #expect(!client.presents(credential, to: try URI(parsing: "https://me.example/other")))
+  }
+
+  @Test func hostsOfVariablesAndOfWhatTheProviderSent() throws {
+    let client = try Fixture.client(
+      "variables: { tenant: {} }\nresponse: { keep: [instance_url] }\nhosts: [\"{tenant}.example\", \"{instance_url}\"]",
+      variables: ["tenant": "one"])
+    var credential = Fixture.credential()
+    #expect(client.hosts(for: credential) == ["one.example"])
+    credential.kept["instance_url"] = "https://na1.force.example/base"
+    credential.variables = ["tenant": "two"]
+    #expect(client.presents(credential, to: try URI(parsing: "https://two.example/")))
+    #expect(client.presents(credential, to: try URI(parsing: "https://na1.force.example/")))
+    #expect(!client.presents(credential, to: try URI(parsing: "https://one.example/")))
+    #expect(
+      client.destinations(for: credential) == ["na1.force.example", "provider.example", "two.example"])
+  }
+
+  @Test func signedRequestsNeedAURL() throws {
+    let client = try Fixture.client(
+      grant: "oauth1", endpoints: "temporary_credentials: https://provider.example/initiate")
+    #expect(throws: OAuthError.signatureNeedsURL) {
+      try client.headerFields(
+        presenting: Fixture.credential(grant: .oauth1), on: nil, freshness: Fixture.freshness)
+    }
+  }
+
+  @Test func gitHosts() throws {
+    let client = try Fixture.client(
+      "variables: { host: {} }\ngit: { hosts: [\"{host}\", \"gist.{host}\"], username: x-access-token }",
+      variables: ["host": "git.example"])
+    #expect(client.gitHosts?.hosts == ["git.example", "gist.git.example"])
+    #expect(client.gitHosts?.username == "x-access-token")
+    #expect(try Fixture.client("git: { hosts: [git.example] }").gitHosts?.username == "oauth2")
+    #expect(try Fixture.client().gitHosts == nil)
+  }
+}

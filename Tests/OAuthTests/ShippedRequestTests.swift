@@ -1,0 +1,166 @@
+import Cryptography
+import HTTP
+import POSIX
+import Providers
+import Testing
+
+@testable import OAuth
+
+/// The descriptors of the project.
+enum ShippedDescriptors {
+  static let folder = Fixture.project + "/providers"
+
+  static func identifiers() throws -> [String] {
+    try File.names(in: folder).filter { $0.hasSuffix(".yaml") }.map { String($0.dropLast(5)) }
+  }
+
+  static func load(_ identifier: String) throws -> Descriptor {
+    let library = DescriptorLibrary(directories: [folder]) { try? File.read($0, limit: 1 << 20) }
+    return try library.load(identifier).descriptor
+  }
+}
+
+/// Every request that the shipped descriptors yield, beside what they yielded when somebody last looked.
+struct ShippedRequestTests {
+  private static let folder = String(#filePath.dropLast("ShippedRequestTests.swift".count)) + "Goldens"
+
+  /// What a person would give for the variables that have no default.
+  private static let values = [
+    "host": "github.example.org", "authenticating_institution": "128807", "context_institution": "91475",
+    "institution": "128807", "temporary_credentials_url": "https://api.example.com/oauth/request_token",
+    "authorization_url": "https://api.example.com/oauth/authorize",
+    "token_url": "https://api.example.com/oauth/access_token", "api_host": "api.example.com",
+    "redirect_uri": "ncipApp://success",
+  ]
+
+  @Test func everyDescriptorHasAGolden() throws {
+    let goldens = try File.names(in: Self.folder).map { String($0.dropLast(".txt".count)) }
+    #expect(try goldens == ShippedDescriptors.identifiers())
+  }
+
+  @Test(arguments: try ShippedDescriptors.identifiers())
+  func requests(_ identifier: String) throws {
+    let found = try Self.requests(ShippedDescriptors.load(identifier))
+    let path = "\(Self.folder)/\(identifier).txt"
+    guard File.exists(path) else {
+      try File.replace(path, Array(found.utf8))
+      Issue.record("\(identifier).txt was recorded: look at it, and run again")
+      return
+    }
+    #expect(String(decoding: try File.read(path, limit: 1 << 20), as: UTF8.self) == found)
+  }
+
+  /// The redirect is not what is registered alone: the port is the one that is listened on.
+  private static func redirectURI(_ client: Client) throws -> String {
+    switch try client.redirect() {
+    case .loopback(let uri): uri.port == nil ? uri.replacing(port: 49152).text : uri.text
+    case .elsewhere(let text), .outOfBand(let text): text
+    }
+  }
+
+  private static func requests(_ descriptor: Descriptor) throws -> String {
+    var given: [String: String] = [:]
+    for variable in descriptor.variables where variable.defaultValue == nil && !variable.isOptional {
+      let value: String = try #require(values[variable.name], "a value for \(variable.name)")
+      given[variable.name] = value
+    }
+    // The institution is optional, and changes the address.
+    if descriptor.variable("institution") != nil { given["institution"] = values["institution"] }
+    let client = try Client(
+      descriptor: descriptor, identifier: "client-id", secret: descriptor.client.hasSecret ? Secret("s:e c") : nil,
+      variables: given)
+    var recorder = Recorder(client: client, redirectURI: try redirectURI(client))
+    for grant in descriptor.grants { try recorder.record(grant) }
+    try recorder.recordUse()
+    return recorder.text
+  }
+}
+
+private struct Recorder {
+  let client: Client
+  let redirectURI: String
+  var text = ""
+
+  private var scope: [String] { client.descriptor.scope.requested }
+  private let random = KnownRandom()
+
+  init(client: Client, redirectURI: String) {
+    self.client = client
+    self.redirectURI = redirectURI
+  }
+
+  private mutating func add(_ title: String, _ request: HTTPRequest) {
+    text += (text.isEmpty ? "" : "\n") + "== \(title)\n\(request.wire)"
+  }
+
+  private var credential: Credential {
+    var credential = Fixture.credential("access-token", grant: client.descriptor.grants.first ?? .authorizationCode)
+    credential.refreshToken = Secret("refresh-token")
+    credential.tokenSecret = Secret("token-secret")
+    credential.sessionHandle = Secret("session-handle")
+    credential.requestedScope = scope
+    credential.redirectURI = redirectURI
+    for field in client.descriptor.endpoints.values.flatMap(\.response.keep) {
+      credential.kept[field.name] = "kept " + field.name
+    }
+    return credential
+  }
+
+  mutating func record(_ grant: Grant) throws {
+    switch grant {
+    case .authorizationCode, .implicit:
+      let request = try client.authorizationRequest(grant, redirectURI: redirectURI, scope: scope, random: random)
+      add("\(grant.rawValue): authorization", HTTPRequest(method: "GET", uri: request.uri))
+      guard grant == .authorizationCode else { return }
+      let response = try client.authorizationResponse([("code", "the code"), ("state", request.state)], to: request)
+      add("\(grant.rawValue): token", try client.tokenRequest(response))
+    case .clientCredentials:
+      add(grant.rawValue, try client.clientCredentialsRequest(scope: scope))
+    case .deviceCode:
+      add("\(grant.rawValue): device_authorization", try client.deviceAuthorizationRequest(scope: scope))
+      let answer = HTTPResponse.json(
+        """
+        {"device_code":"the device code","user_code":"U-1","verification_uri":"https://v.example/",\
+        "verification_url":"https://v.example/","expires_in":900,"interval":5}
+        """)
+      let device = try client.deviceAuthorization(answer, scope: scope, now: Fixture.now)
+      text += "\n== \(grant.rawValue): page\n\(device.verificationURIComplete ?? device.verificationURI)\n"
+      add("\(grant.rawValue): device_token", try client.deviceTokenRequest(device))
+    case .oauth1:
+      let request = try client.temporaryCredentialsRequest(
+        callback: redirectURI, scope: scope, freshness: Fixture.freshness)
+      add("oauth1: temporary_credentials", request)
+      let temporary = try client.temporaryCredentials(
+        .form("oauth_token=temporary&oauth_token_secret=temporary-secret&oauth_callback_confirmed=true"),
+        callback: redirectURI)
+      let page = try client.authorizationPage(temporary, scope: scope)
+      add("oauth1: authorization", HTTPRequest(method: "GET", uri: page))
+      let consent = try client.resourceOwnerAuthorization(
+        [("oauth_token", "temporary"), ("oauth_verifier", "verifier")], to: temporary)
+      add("oauth1: token", try client.tokenRequest(temporary, consent, freshness: Fixture.freshness))
+    }
+  }
+
+  /// What is done with a credential.
+  mutating func recordUse() throws {
+    if credential.grant == .oauth1 {
+      add("refresh", try client.sessionRefreshRequest(credential, freshness: Fixture.freshness))
+    } else if client.descriptor.endpoints[.refresh] != nil {
+      add("refresh", try client.refreshRequest(credential))
+    }
+    if client.descriptor.endpoints[.introspection] != nil {
+      add("introspection", try client.validationRequest(credential, freshness: Fixture.freshness).request)
+    }
+    for request in try client.revocationRequests(credential, freshness: Fixture.freshness) {
+      add("revocation", request)
+    }
+    if client.descriptor.endpoints[.identity] != nil {
+      add("identity", try client.identityRequest(credential, freshness: Fixture.freshness))
+    }
+    for host in client.hosts(for: credential) {
+      let name = host.hasPrefix("*.") ? "any" + host.dropFirst() : host
+      let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://\(name)/resource?a=b"))
+      add("api", try client.presenting(credential, on: request, freshness: Fixture.freshness))
+    }
+  }
+}

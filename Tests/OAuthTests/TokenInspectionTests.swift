@@ -1,0 +1,161 @@
+import Cryptography
+import HTTP
+import Providers
+import Testing
+
+@testable import OAuth
+
+struct TokenInspectionTests {
+  private static let legs = """
+    introspection: https://provider.example/introspect
+    revocation: https://provider.example/revoke
+    identity: https://provider.example/me
+    """
+
+  private static func client(_ more: String = "", legs: String = legs) throws -> Client {
+    try Fixture.client(more, endpoints: legs)
+  }
+
+  private static var credential: Credential {
+    var credential = Fixture.credential()
+    credential.refreshToken = Secret("refresh-1")
+    return credential
+  }
+
+  /// RFC 7662, 2.1, with the client's authentication
+  @Test func introspectionRequest() throws {
+    let (leg, request) = try Self.client().validationRequest(Self.credential, freshness: Fixture.freshness)
+    #expect(leg == .introspection)
+    #expect(
+      request.wire == """
+        POST https://provider.example/introspect
+        Authorization: Basic Y2xpZW50LTE6c2VjcmV0LTE=
+        Content-Type: application/x-www-form-urlencoded
+        Accept: application/json
+
+        token=token-1&token_type_hint=access_token
+
+        """)
+  }
+
+  @Test func withoutIntrospectionTheIdentityIsAsked() throws {
+    let client = try Self.client(legs: "identity: https://provider.example/me")
+    let (leg, request) = try client.validationRequest(Self.credential, freshness: Fixture.freshness)
+    #expect(leg == .identity)
+    #expect(
+      request.wire == "GET https://provider.example/me\nAuthorization: Bearer token-1\nAccept: application/json\n")
+    #expect(throws: OAuthError.noEndpoint(.identity)) {
+      try Self.client(legs: "").validationRequest(Self.credential, freshness: Fixture.freshness)
+    }
+  }
+
+  @Test(
+    arguments: [
+      // RFC 7662, 2.2
+      (.json("{\"active\":true,\"scope\":\"a\"}"), "", .active), (.json("{\"active\":false}"), "", .inactive),
+      (.json("{\"active\":\"true\"}"), "", .active), (.json("{}"), "", .inactive),
+      (.json("{\"active\":null}"), "", .inactive),
+      (.json("{\"error\":\"invalid_token\"}", status: 401), "", .inactive),
+      (.json("{\"error\":\"invalid_token\"}"), "", .inactive), (.html("No", status: 404), "", .inactive),
+      (.html("Yes"), "active: status", .active), (HTTPResponse(status: 204), "active: status", .active),
+      (.html("No", status: 404), "active: status", .inactive),
+      (.json("{\"state\":\"valid\"}"), "active: { path: state, equals: [valid, good] }", .active),
+      (.json("{\"state\":\"good\"}"), "active: { path: state, equals: [valid, good] }", .active),
+      (.json("{\"state\":\"Valid\"}"), "active: { path: state, equals: valid }", .inactive),
+      (.json("{\"data\":{\"ok\":true}}"), "active: data.ok", .active),
+    ] as [(HTTPResponse, String, Validity)])
+  func introspectionAnswer(_ response: HTTPResponse, _ rule: String, _ validity: Validity) throws {
+    let client = try Self.client(
+      legs: "introspection:\n  url: https://provider.example/introspect\n  response: { \(rule) }")
+    #expect(try client.validity(response, .introspection) == validity)
+  }
+
+  /// A client that the provider does not know is no word about the token.
+  @Test(arguments: ["invalid_client", "unauthorized_client", "invalid_request"])
+  func refusalOfTheClient(_ code: String) throws {
+    let refusal = ErrorResponse(code: code, words: nil, status: 401)
+    #expect(throws: OAuthError.refused(.introspection, refusal)) {
+      try Self.client().validity(.json("{\"error\":\"\(code)\"}", status: 401), .introspection)
+    }
+  }
+
+  @Test(arguments: [302, 429, 500])
+  func noAnswerAboutTheToken(_ status: Int) throws {
+    for leg in [Leg.introspection, .identity] {
+      #expect(throws: OAuthError.self) { try Self.client().validity(.html("x", status: status), leg) }
+    }
+  }
+
+  @Test(arguments: [(200, Validity.active), (401, .inactive), (403, .inactive), (404, .inactive)])
+  func identityAnswer(_ status: Int, _ validity: Validity) throws {
+    #expect(try Self.client().validity(.json("{\"login\":\"ana\"}", status: status), .identity) == validity)
+  }
+
+  @Test(arguments: [
+    ("{\"status\":\"ok\",\"state\":\"valid\"}", Validity.active),
+    ("{\"status\":\"ok\",\"state\":\"expired\"}", .inactive), ("{\"status\":\"error: token invalid.\"}", .inactive),
+  ])
+  func l2p(_ text: String, _ validity: Validity) throws {
+    let client = try Client(descriptor: ShippedDescriptors.load("l2p"), identifier: "c", secret: nil, variables: [:])
+    #expect(try client.validity(.json(text), .introspection) == validity)
+  }
+
+  // MARK: Revocation
+
+  /// RFC 7009, 2.1: the refresh token first, because the access tokens usually go with it.
+  @Test func revocationRequests() throws {
+    let requests = try Self.client().revocationRequests(Self.credential, freshness: Fixture.freshness)
+    #expect(
+      requests.map(\.form) == [
+        "token=refresh-1&token_type_hint=refresh_token", "token=token-1&token_type_hint=access_token",
+      ])
+    #expect(requests.map(\.uri.text) == Array(repeating: "https://provider.example/revoke", count: 2))
+    let single = try Self.client().revocationRequests(Fixture.credential(), freshness: Fixture.freshness)
+    #expect(single.map(\.form) == ["token=token-1&token_type_hint=access_token"])
+    #expect(try Self.client(legs: "").revocationRequests(Self.credential, freshness: Fixture.freshness).isEmpty)
+  }
+
+  @Test(
+    arguments: [
+      HTTPResponse(status: 200), HTTPResponse(status: 204), .json("{}"), .html("Gone"), .json("{\"status\":\"ok\"}"),
+      .json("{\"error\":\"invalid_token\"}"), .json("{\"error\":\"invalid_grant\"}", status: 400),
+      .json("{\"error\":\"invalid_token\"}", status: 401), .html("Not found", status: 404),
+    ])
+  func revoked(_ response: HTTPResponse) throws {
+    try Self.client().checkRevocation(response)
+  }
+
+  @Test(
+    arguments: [
+      // RFC 7009, 2.2.1
+      .json("{\"error\":\"unsupported_token_type\"}", status: 400),
+      .json("{\"error\":\"invalid_client\"}", status: 401),
+      // Errors in a 200, as some have them.
+      .json("{\"error\":\"invalid_request\"}"), .html("No", status: 403), .html("Later", status: 503),
+      .html("There", status: 302), HTTPResponse(status: 422),
+    ])
+  func notRevoked(_ response: HTTPResponse) {
+    #expect(throws: OAuthError.self) { try Self.client().checkRevocation(response) }
+  }
+
+  // MARK: Identity
+
+  @Test func accountName() throws {
+    let client = try Self.client("account: user.login")
+    #expect(try client.accountName(.json("{\"user\":{\"login\":\"ana\"}}")) == "ana")
+    #expect(try client.accountName(.json("{\"user\":{\"login\":17}}")) == "17")
+    #expect(try client.accountName(.json("{}")) == nil)
+    #expect(try Self.client().accountName(.json("{\"login\":\"ana\"}")) == nil)
+    let refusal = ErrorResponse(code: "http_401", words: nil, status: 401)
+    #expect(throws: OAuthError.refused(.identity, refusal)) { try client.accountName(.json("{}", status: 401)) }
+  }
+
+  @Test func accountNameOfTheTokenAnswer() throws {
+    let rules = "response: { keep: [principalID] }\naccount: principalID"
+    var credential = Fixture.credential()
+    credential.kept["principalID"] = "p"
+    #expect(try Self.client(rules, legs: "").accountName(in: credential) == "p")
+    // Where there is an endpoint that knows better, it is asked.
+    #expect(try Self.client(rules).accountName(in: credential) == nil)
+  }
+}

@@ -1,0 +1,387 @@
+import Cryptography
+import HTTP
+import Providers
+import Testing
+
+@testable import OAuth
+
+struct TokenResponseTests {
+  private static func read(_ response: HTTPResponse, _ more: String = "") throws -> Credential {
+    try Fixture.client(more).credential(
+      response, .token, grant: .authorizationCode, scope: ["a", "b"], now: Fixture.now)
+  }
+
+  private static func json(_ members: String, _ more: String = "") throws -> Credential {
+    try read(.json("{\"access_token\":\"t\"\(members.isEmpty ? "" : "," + members)}"), more)
+  }
+
+  /// RFC 6749, 5.1, the example
+  @Test func exampleOfTheRFC() throws {
+    let credential = try Self.read(
+      .json(
+        """
+        {
+          "access_token":"2YotnFZFEjr1zCsicMWpAA",
+          "token_type":"example",
+          "expires_in":3600,
+          "refresh_token":"tGzv3JOkF0XG5Qx2TlKWIA",
+          "example_parameter":"example_value"
+        }
+        """), "response: { keep: [example_parameter] }")
+    #expect(credential.accessToken == Secret("2YotnFZFEjr1zCsicMWpAA"))
+    #expect(credential.tokenType == "example")
+    #expect(credential.expiresAt == Fixture.now + 3600)
+    #expect(credential.refreshToken == Secret("tGzv3JOkF0XG5Qx2TlKWIA"))
+    #expect(credential.kept == ["example_parameter": "example_value"])
+    #expect(credential.obtainedAt == Fixture.now)
+    #expect(credential.grantedScope == nil)
+    #expect(credential.withheldScope == [])
+  }
+
+  /// docs.github.com, "Authorizing OAuth apps"
+  @Test func form() throws {
+    let credential = try Self.read(
+      .form("access_token=gho_16C7e42F292c6912E7710c838347Ae178B4a&scope=repo%2Cgist&token_type=bearer\n"),
+      "response_format: form\nscope: { granted_separator: \",\" }")
+    #expect(credential.accessToken == Secret("gho_16C7e42F292c6912E7710c838347Ae178B4a"))
+    #expect(credential.tokenType == "bearer")
+    #expect(credential.grantedScope == ["repo", "gist"])
+    #expect(credential.expiresAt == nil)
+  }
+
+  /// The label goes before the descriptor where the text is not what the descriptor says, or could be anything.
+  @Test func theOtherFormat() throws {
+    #expect(try Self.read(.json("{\"access_token\":\"a=b\"}"), "response_format: form").accessToken == Secret("a=b"))
+    #expect(try Self.read(.form("access_token=t"), "response_format: json").accessToken == Secret("t"))
+    let unlabelled = HTTPResponse(status: 200, body: Array("{\"access_token\":\"t\"}".utf8))
+    #expect(try Self.read(unlabelled).accessToken == Secret("t"))
+    let mislabelled = HTTPResponse(
+      status: 200, fields: ["Content-Type": "text/plain"], body: Array("\u{FEFF}{\"access_token\":\"t\"}".utf8))
+    #expect(try Self.read(mislabelled).accessToken == Secret("t"))
+  }
+
+  // MARK: Expiry
+
+  @Test(
+    arguments: [
+      ("\"expires_in\":3599", 3599), ("\"expires_in\":\"3599\"", 3599), ("\"expires_in\":3599.9", 3599),
+      ("\"expires_in\":3.6e3", 3600), ("\"expires_in\":0", nil), ("\"expires_in\":\"0\"", nil),
+      ("\"expires_in\":null", nil), ("\"expires_in\":\"\"", nil), ("", nil),
+    ] as [(String, Int64?)])
+  func expiresIn(_ members: String, _ seconds: Int64?) throws {
+    #expect(try Self.json(members).expiresAt == seconds.map { Fixture.now + $0 })
+  }
+
+  @Test(arguments: ["\"soon\"", "-1", "\"1e99\"", "1e99", "true", "\"nan\"", "\"3600 s\""])
+  func expiresInThatIsNone(_ value: String) {
+    #expect(throws: OAuthError.malformedField(.token, .expiresIn)) { try Self.json("\"expires_in\":\(value)") }
+  }
+
+  @Test(
+    arguments: [
+      ("\"expires_at\":1700000100", 1_700_000_100), ("\"expires_at\":\"1700000100\"", 1_700_000_100),
+      ("\"expires_at\":\"2023-11-14 22:15:00Z\"", 1_700_000_100),
+      ("\"expires_at\":\"2023-11-14T23:15:00.123+01:00\"", 1_700_000_100), ("\"expires_at\":0", nil),
+      ("\"expires_at\":\"\"", nil),
+      // The lifetime goes first: it does not depend on whether two clocks agree.
+      ("\"expires_in\":5,\"expires_at\":\"2013-08-23 18:45:29Z\"", 1_700_000_005),
+      ("\"expires_in\":0,\"expires_at\":1700000100", 1_700_000_100),
+    ] as [(String, Int64?)])
+  func expiresAt(_ members: String, _ moment: Int64?) throws {
+    #expect(try Self.json(members).expiresAt == moment)
+  }
+
+  @Test func expiresAtThatIsNone() {
+    for text in ["\"tomorrow\"", "\"2023-02-29 00:00:00Z\""] {
+      #expect(throws: OAuthError.malformedField(.token, .expiresAt)) { try Self.json("\"expires_at\":\(text)") }
+    }
+  }
+
+  @Test func formsOfTime() throws {
+    let milliseconds = """
+      response:
+        fields:
+          expires_in: { path: lives.ms, time: milliseconds }
+          expires_at: { path: dies, time: milliseconds }
+      """
+    #expect(try Self.json("\"lives\":{\"ms\":5000}", milliseconds).expiresAt == Fixture.now + 5)
+    #expect(try Self.json("\"dies\":1700000100500", milliseconds).expiresAt == 1_700_000_100)
+    let date = "response: { fields: { expires_at: { path: expires_at, time: date } } }"
+    #expect(throws: OAuthError.malformedField(.token, .expiresAt)) {
+      try Self.json("\"expires_at\":1700000100", date)
+    }
+  }
+
+  @Test func lifetimeOfTheDescriptor() throws {
+    #expect(try Self.json("", "expiry: { lifetime: 8h, margin: 5m }").expiresAt == Fixture.now + 28_800)
+    #expect(try Self.json("", "expiry: { lifetime: 8h, margin: 5m }").margin == 300)
+    #expect(try Self.json("\"expires_in\":60", "expiry: { lifetime: 8h }").expiresAt == Fixture.now + 60)
+    // A number that would not fit ends nothing.
+    let endless = try Self.json("", "expiry: { lifetime: 9223372036854775807s }")
+    #expect(endless.isUsable(at: Fixture.now))
+  }
+
+  // MARK: Scopes and kept fields
+
+  @Test(
+    arguments: [
+      ("\"scope\":\"a b\"", " ", ["a", "b"]), ("\"scope\":\"a,b\"", ",", ["a", "b"]),
+      ("\"scope\":\"a, b,\"", ",", ["a", "b"]), ("\"scope\":[\"a\",\"b\"]", " ", ["a", "b"]),
+      ("\"scope\":\"\"", " ", []), ("\"scope\":\"  a  \"", " ", ["a"]), ("\"scope\":null", " ", nil), ("", " ", nil),
+    ] as [(String, String, [String]?)])
+  func grantedScope(_ members: String, _ separator: String, _ scopes: [String]?) throws {
+    let credential = try Self.json(members, "scope: { granted_separator: \"\(separator)\" }")
+    #expect(credential.grantedScope == scopes)
+    #expect(credential.requestedScope == ["a", "b"])
+    #expect(credential.withheldScope == ["a", "b"].filter { !(scopes ?? ["a", "b"]).contains($0) })
+  }
+
+  @Test func fieldsElsewhere() throws {
+    let more = """
+      response:
+        within: authed_user
+        fields: { access_token: [token, access_token], refresh_token: tokens.1.value }
+        keep: { team: team.id, user: [id, user_id], flag: flag, empty: [nothing, none] }
+      """
+    let credential = try Self.read(
+      .json(
+        """
+        {"ok": true, "none": "", "team": {"id": 12345678901234567890}, "flag": true,
+         "authed_user": {"access_token": "x", "token": "t", "id": "U1",
+                         "tokens": [{"value": "no"}, {"value": "r"}]}}
+        """), more)
+    #expect(credential.accessToken == Secret("t"))
+    #expect(credential.refreshToken == Secret("r"))
+    #expect(credential.kept == ["team": "12345678901234567890", "user": "U1", "flag": "true"])
+  }
+
+  @Test func nameWithADotIsFoundAsItStands() throws {
+    let credential = try Self.json(
+      "\"a.b\":\"whole\",\"a\":{\"b\":\"inner\"}", "response: { keep: { a: a.b } }")
+    #expect(credential.kept == ["a": "whole"])
+  }
+
+  // MARK: Tokens that are none
+
+  @Test(
+    arguments: [
+      "{\"access_token\":12}", "{\"access_token\":true}", "{\"access_token\":[\"t\"]}",
+      "{\"access_token\":\"a\\r\\nX-Evil: yes\"}", "{\"access_token\":\"a\\u0000\"}", "{\"access_token\":\"ä\"}",
+    ])
+  func malformedToken(_ text: String) {
+    #expect(throws: OAuthError.malformedField(.token, .accessToken)) { try Self.read(.json(text)) }
+  }
+
+  @Test(arguments: ["{}", "{\"access_token\":\"\"}", "{\"access_token\":null}", "{\"Access_Token\":\"t\"}"])
+  func missingToken(_ text: String) {
+    #expect(throws: OAuthError.missingField(.token, .accessToken)) { try Self.read(.json(text)) }
+  }
+
+  // MARK: No answer
+
+  @Test(
+    arguments: [
+      (.html("<html><a href=\"?a=b\">Sign in</a></html>"), "text/html"),
+      (.json("{access_token: yes"), "application/json"), (.json("[\"access_token\"]"), "application/json"),
+      (.json("\"t\""), "application/json"), (HTTPResponse(status: 200), nil),
+      (HTTPResponse(status: 204), nil),
+    ] as [(HTTPResponse, String?)])
+  func unreadable(_ response: HTTPResponse, _ type: String?) {
+    #expect(throws: OAuthError.unreadable(.token, expected: .json, mediaType: type)) { try Self.read(response) }
+  }
+
+  @Test(
+    arguments: [
+      HTTPResponse.html("access_token=t"), .html("<a b=\"c\">", status: 200), .form("no pair"),
+      HTTPResponse(status: 200, fields: ["Content-Type": "application/xml"], body: Array(" <a b=\"c\"/>".utf8)),
+      HTTPResponse(status: 200, body: [0xFF, 0x3D, 0x41]),
+    ])
+  func unreadableForm(_ response: HTTPResponse) {
+    #expect(throws: OAuthError.unreadable(.token, expected: .form, mediaType: response.mediaType)) {
+      try Self.read(response, "response_format: form")
+    }
+  }
+
+  @Test(arguments: [301, 302, 307, 308])
+  func redirectIsNotFollowed(_ status: Int) {
+    #expect(throws: OAuthError.redirected(.token, status: status)) {
+      try Self.read(.json("{\"access_token\":\"t\"}", status: status))
+    }
+  }
+
+  @Test(arguments: [429, 500, 502, 503])
+  func unavailable(_ status: Int) {
+    for response in [
+      HTTPResponse.html("<p>Later</p>", status: status), .json("{}", status: status),
+      .json("{\"access_token\":\"t\"}", status: status),
+    ] {
+      #expect(throws: OAuthError.unavailable(.token, status: status)) { try Self.read(response) }
+    }
+  }
+
+  @Test(arguments: [400, 401, 403, 404])
+  func refusedWithoutWords(_ status: Int) {
+    for response in [HTTPResponse.html("<p>No</p>", status: status), .json("{\"access_token\":\"t\"}", status: status)]
+    {
+      let refusal = ErrorResponse(code: "http_\(status)", words: nil, status: status)
+      #expect(throws: OAuthError.refused(.token, refusal)) { try Self.read(response) }
+    }
+  }
+
+  // MARK: Errors
+
+  @Test(
+    arguments: [
+      // RFC 6749, 5.2
+      (
+        .json("{\"error\":\"invalid_request\"}", status: 400), "",
+        ErrorResponse(code: "invalid_request", words: nil, status: 400)
+      ),
+      // With a token beside it, and at a status of success.
+      (
+        .json("{\"error\":\"invalid_grant\",\"error_description\":\"old\",\"access_token\":\"t\"}"), "",
+        ErrorResponse(code: "invalid_grant", words: "old", status: 200)
+      ),
+      (
+        .json("{\"error\":\"temporarily_unavailable\"}", status: 503), "",
+        ErrorResponse(code: "temporarily_unavailable", words: nil, status: 503)
+      ),
+      // GitHub: a form, status 200.
+      (
+        .form("error=bad_verification_code&error_description=The+code+passed+is+incorrect+or+expired."),
+        "response_format: form\nresponse: { errors: { meanings: { bad_verification_code: invalid_grant } } }",
+        ErrorResponse(code: "invalid_grant", words: "The code passed is incorrect or expired.", status: 200)
+      ),
+      // Without words, the provider's own code is what a person can look up.
+      (
+        .form("error=bad_refresh_token"),
+        "response_format: form\nresponse: { errors: { meanings: { bad_refresh_token: invalid_grant } } }",
+        ErrorResponse(code: "invalid_grant", words: "bad_refresh_token", status: 200)
+      ),
+      // OCLC
+      (
+        .json("{\"code\":401,\"message\":\"No\",\"detail\":\"at all\"}", status: 401),
+        """
+        response:
+          errors: { code: [error, code], description: [error_description, message], meanings: { "401": invalid_client } }
+        """, ErrorResponse(code: "invalid_client", words: "No", status: 401)
+      ),
+      // A field that does not apply is empty.
+      (
+        .json("{\"error\":\"\",\"error_description\":\"\",\"status\":\"bad\",\"why\":\"so\"}"),
+        "response: { errors: { code: [error, status], description: [error_description, why] } }",
+        ErrorResponse(code: "bad", words: "so", status: 200)
+      ),
+      (
+        .json("{\"ok\":false,\"error\":\"no_such_code\"}"), "",
+        ErrorResponse(code: "no_such_code", words: nil, status: 200)
+      ),
+      (
+        .json("{\"errors\":[{\"code\":\"denied\"}]}", status: 400), "response: { errors: { code: errors.0.code } }",
+        ErrorResponse(code: "denied", words: nil, status: 400)
+      ),
+    ] as [(HTTPResponse, String, ErrorResponse)])
+  func refused(_ response: HTTPResponse, _ more: String, _ refusal: ErrorResponse) {
+    #expect(throws: OAuthError.refused(.token, refusal)) { try Self.read(response, more) }
+  }
+
+  @Test(
+    arguments: [
+      ("error: authorization pending.", "authorization_pending"),
+      ("error: authorization pending", "authorization_pending"),
+      ("Authorization Pending", "authorization_pending"), ("error: slow down", "slow_down"),
+      ("  error:  slow down . ", "slow_down"), ("error: device code invalid.", "invalid_grant"),
+      ("error: refresh token invalid.", "invalid_grant"), ("authorization invalid.", "invalid_grant"),
+      ("error: something else", "error: something else"), ("ok", nil), ("OK.", nil),
+    ] as [(String, String?)])
+  func textsOfL2P(_ text: String, _ code: String?) throws {
+    let descriptor = try ShippedDescriptors.load("l2p")
+    let rules = try #require(descriptor.endpoints[.deviceToken]).response.errors
+    #expect(rules.canonical(text) == code)
+    for key in ["status", "error"] {
+      let other = key == "status" ? "error" : "status"
+      let response = HTTPResponse.json("{\"\(other)\":null,\"\(key)\":\"\(text)\",\"access_token\":\"t\"}")
+      let client = try Client(descriptor: descriptor, identifier: "c", secret: nil, variables: [:])
+      let read = { try client.credential(response, .refresh, grant: .deviceCode, scope: [], now: Fixture.now) }
+      if let code {
+        let words = code == text ? nil : text
+        #expect(throws: OAuthError.refused(.refresh, ErrorResponse(code: code, words: words, status: 200))) {
+          try read()
+        }
+      } else {
+        #expect(try read().accessToken == Secret("t"))
+      }
+    }
+  }
+
+  @Test func wordsAreOneLineForATerminal() {
+    let long = ErrorResponse(code: "c", words: "a\u{1B}[31m\r\n" + String(repeating: "x", count: 1000), status: 400)
+    #expect(long.words?.hasPrefix("a [31m  xxx") == true)
+    #expect(long.words?.count == 500)
+  }
+
+  // MARK: Refresh
+
+  private static func previous() -> Credential {
+    var credential = Fixture.credential("old")
+    credential.refreshToken = Secret("refresh-1")
+    credential.refreshTokenExpiresAt = Fixture.now + 1000
+    credential.grantedScope = ["a"]
+    credential.kept = ["user": "u", "team": "t"]
+    credential.variables = ["tenant": "x"]
+    credential.identity = "ana"
+    credential.redirectURI = "http://127.0.0.1:1/"
+    credential.tokenType = "Bearer"
+    credential.idToken = Secret("id")
+    credential.expiresAt = Fixture.now
+    credential.isRejected = true
+    return credential
+  }
+
+  private static func refresh(_ text: String) throws -> Credential {
+    try Fixture.client("response: { keep: [user, team] }").credential(
+      .json(text), .refresh, grant: .authorizationCode, scope: ["a", "b"], previous: previous(), now: Fixture.now + 50)
+  }
+
+  /// RFC 6749, 6
+  @Test func anAnswerWithoutARefreshTokenKeepsTheOldOne() throws {
+    var expected = Self.previous()
+    expected.accessToken = Secret("new")
+    expected.isRejected = false
+    expected.expiresAt = Fixture.now + 50 + 60
+    expected.obtainedAt = Fixture.now + 50
+    expected.requestedScope = ["a", "b"]
+    expected.kept["user"] = "u2"
+    #expect(
+      try Self.refresh("{\"access_token\":\"new\",\"expires_in\":60,\"user\":\"u2\",\"refresh_token\":\"\"}")
+        == expected)
+  }
+
+  @Test func aNewRefreshTokenTakesTheOldOnesPlace() throws {
+    let credential = try Self.refresh("{\"access_token\":\"new\",\"refresh_token\":\"refresh-2\"}")
+    #expect(credential.refreshToken == Secret("refresh-2"))
+    // Nobody says how long it lives, and certainly not what was said of the old one.
+    #expect(credential.refreshTokenExpiresAt == nil)
+    #expect(credential.expiresAt == nil)
+  }
+
+  @Test func theSameRefreshTokenKeepsItsExpiry() throws {
+    let same = "{\"access_token\":\"new\",\"refresh_token\":\"refresh-1\""
+    #expect(try Self.refresh(same + "}").refreshTokenExpiresAt == Fixture.now + 1000)
+    #expect(
+      try Self.refresh(same + ",\"refresh_token_expires_in\":900}").refreshTokenExpiresAt == Fixture.now + 950)
+  }
+
+  @Test func whatTheRedirectBroughtIsKept() throws {
+    let client = try Fixture.client("response: { keep: [realmId, user] }")
+    let request = try client.authorizationRequest(
+      .authorizationCode, redirectURI: "http://127.0.0.1:1/", scope: ["a"], random: KnownRandom())
+    let response = try client.authorizationResponse(
+      [("code", "c"), ("state", request.state), ("realmId", "r"), ("user", "redirect")], to: request)
+    let credential = try client.credential(
+      .json("{\"access_token\":\"t\",\"user\":\"token\"}"), after: response, now: Fixture.now)
+    #expect(credential.kept == ["realmId": "r", "user": "token"])
+    #expect(credential.redirectURI == "http://127.0.0.1:1/")
+    #expect(credential.grant == .authorizationCode)
+  }
+}
