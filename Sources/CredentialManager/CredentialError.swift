@@ -12,8 +12,13 @@ public enum CredentialError: Error, Sendable, Equatable {
     case noCredential
     /// The token has expired, and there is nothing to refresh it with.
     case expired
+    /// The token is good, and there is nothing to refresh it with.
+    case notRefreshable
     /// The provider does not take the refresh token any more; its words.
     case refreshRefused(String?)
+    /// As `refreshRefused`; an earlier process was stopped between the provider's answer and its commit, so that the
+    /// answer is lost.
+    case refreshInterrupted(String?)
     /// The provider refused the token, and there is nothing to refresh it with.
     case rejected
   }

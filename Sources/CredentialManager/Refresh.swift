@@ -72,7 +72,14 @@ extension CredentialSource {
 
   private func requireRefreshable(_ account: Account) throws(CredentialError) {
     guard !account.credential.isRefreshable(at: clock.now()) else { return }
-    let reason: CredentialError.LoginReason = account.credential.isRejected ? .rejected : .expired
+    let reason: CredentialError.LoginReason =
+      if account.credential.isRejected {
+        .rejected
+      } else if account.credential.isUsable(at: clock.now(), for: 0) {
+        .notRefreshable
+      } else {
+        .expired
+      }
     throw .loginNeeded(provider: account.provider, account: account.name, reason)
   }
 
@@ -89,6 +96,7 @@ extension CredentialSource {
         ? try client.sessionRefreshRequest(account.credential, freshness: freshness)
         : try client.refreshRequest(account.credential)
     }
+    let wasInterrupted = try accounts.reading { () throws(VaultError) in try accounts.vault.record(pending) != nil }
     // A note that something is under way, which the answer's commit takes away again. It is also the proof, before the old
     // refresh token is used up, that the vault can be written.
     try accounts.reading { () throws(VaultError) in
@@ -115,9 +123,10 @@ extension CredentialSource {
     switch outcome {
     case .success(let renewed): return renewed
     case .failure(let error):
-      // There was an answer, or certainly none: nothing is under way any more.
-      try accounts.reading { () throws(VaultError) in _ = try accounts.vault.remove(pending) }
-      throw try meaning(of: error, for: account, accounts)
+      if !isAnswerLost(error) {
+        try accounts.reading { () throws(VaultError) in _ = try accounts.vault.remove(pending) }
+      }
+      throw meaning(of: error, for: account, wasInterrupted: wasInterrupted)
     }
   }
 
@@ -152,17 +161,28 @@ extension CredentialSource {
     }
   }
 
+  /// Whether the provider may have given an answer that did not arrive; the note about it stays then.
+  private func isAnswerLost(_ error: CredentialError) -> Bool {
+    guard case .http(.unreachable(_, let reason), _) = error else { return false }
+    switch reason {
+    case .timedOut, .broken, .other: return true
+    case .nameNotResolved, .connectionRefused, .tls, .proxy: return false
+    }
+  }
+
   /// What a failed refresh means: a person is needed when the provider will never take this refresh token again.
   private func meaning(
-    of error: CredentialError, for account: Account, _ accounts: Accounts
-  ) throws(CredentialError) -> CredentialError {
+    of error: CredentialError, for account: Account, wasInterrupted: Bool
+  ) -> CredentialError {
     guard case .oauth(.refused(_, let refusal), _) = error else { return error }
     let isGrantOver =
       refusal.code == "invalid_grant" || refusal.code == "invalid_token"
       || (account.credential.grant == .oauth1 && refusal.status == 401)
       || ["http_400", "http_401", "http_403"].contains(refusal.code)
     guard isGrantOver, account.credential.grant != .clientCredentials else { return error }
-    return .loginNeeded(provider: account.provider, account: account.name, .refreshRefused(refusal.words))
+    return .loginNeeded(
+      provider: account.provider, account: account.name,
+      wasInterrupted ? .refreshInterrupted(refusal.words) : .refreshRefused(refusal.words))
   }
 
   /// Notes that somebody was refused with a token, so that it is refreshed before it is handed out again. Another token

@@ -107,6 +107,11 @@ extension CredentialError.LoginReason {
       "the credential for provider \(quoted(provider))\(whose) has expired, and cannot be refreshed"
     case .refreshRefused(let words):
       "the provider \(quoted(provider)) does not refresh the credential any more" + (words.map { ": \($0)" } ?? "")
+    case .notRefreshable:
+      "the credential for provider \(quoted(provider))\(whose) is good, and there is nothing to refresh it with"
+    case .refreshInterrupted(let words):
+      "an earlier refresh at \(quoted(provider)) was interrupted, and its answer is lost"
+        + (words.map { ": \($0)" } ?? "")
     case .rejected: "the credential for provider \(quoted(provider))\(whose) was refused, and cannot be refreshed"
     }
   }

@@ -107,8 +107,7 @@ enum DurableFile {
   }
 
   /// Writes a file of a random name into the same folder, and waits until it is on the disk.
-  private static func write(besides path: String, _ bytes: [UInt8], mode: UInt32) throws(POSIXError) -> String
-  {
+  private static func write(besides path: String, _ bytes: [UInt8], mode: UInt32) throws(POSIXError) -> String {
     let temporary = "\(path).\(String(UInt64.random(in: 0 ... .max), radix: 36)).tmp"
     let file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
     do throws(POSIXError) {
