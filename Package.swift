@@ -103,6 +103,17 @@ let package = Package(
     .testTarget(
       name: "ProvidersTests", dependencies: ["Providers", "YAML", "HTTP"], swiftSettings: strict),
     .testTarget(
+      name: "OAuthTests",
+      dependencies: ["OAuth", "Providers", "HTTP", "Cryptography", "JSON", "POSIX"],
+      exclude: ["Vectors", "Goldens"], swiftSettings: strict),
+    .testTarget(
+      name: "CredentialManagerTests",
+      dependencies: [
+        "CredentialManager", "OAuth", "Providers", "HTTP", "Cryptography", "POSIX", "Vault",
+        "SQLite",
+      ],
+      swiftSettings: strict),
+    .testTarget(
       name: "SimulatorTests",
       dependencies: [
         "Simulator", "OAuth", "Providers", "HTTP", "Cryptography", "JSON", "POSIX",

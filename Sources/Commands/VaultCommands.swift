@@ -62,13 +62,3 @@ extension Command {
     return .done
   }
 }
-
-extension SlotKind {
-  var words: String {
-    switch self {
-    case .keyFile: "key file"
-    case .passphrase: "passphrase"
-    case .secretService: "Secret Service"
-    }
-  }
-}

@@ -115,7 +115,8 @@ extension CredentialSource {
       clientIdentifier: clientIdentifier, clientSecret: clientSecret ?? previous?.clientSecret, variables: values)
     let client = try client(addition.descriptor, registration)
     if let existing {
-      try checkDestinations(client, existing.accounts(of: identifier), confirms)
+      let keepsSecret = clientSecret == nil && previous?.clientSecret != nil
+      try checkDestinations(client, existing.accounts(of: identifier), keepsSecret: keepsSecret, confirms)
       try checkHeirs(of: addition, existing, confirms)
     }
     // The vault is opened for writing before the descriptor is there: one with the registration of another would send a secret
@@ -141,16 +142,17 @@ extension CredentialSource {
   /// A descriptor is a file that strangers send each other: one that takes the place of another must not carry existing
   /// tokens to new hosts unasked.
   private func checkDestinations(
-    _ client: Client, _ accounts: [Account], _ confirms: ([String], [String]) -> Bool
+    _ client: Client, _ accounts: [Account], keepsSecret: Bool, _ confirms: ([String], [String]) -> Bool
   ) throws(CredentialError) {
-    guard !accounts.isEmpty else { return }
+    guard !accounts.isEmpty || keepsSecret else { return }
     // Where tokens went until now is not known when the old descriptor cannot be read any more: then every host is new.
     let old = try? self.client(client.descriptor.identifier)
     var added: Set<String> = []
-    for account in accounts {
+    // Without an account it is the client's secret that goes there.
+    let nobody = Credential(grant: .authorizationCode, accessToken: Secret(""), obtainedAt: 0)
+    for credential in accounts.isEmpty ? [nobody] : accounts.map(\.credential) {
       added.formUnion(
-        Set(client.destinations(for: account.credential))
-          .subtracting(old?.destinations(for: account.credential) ?? []))
+        Set(client.destinations(for: credential)).subtracting(old?.destinations(for: credential) ?? []))
     }
     guard !added.isEmpty else { return }
     let names = accounts.map(\.name)
@@ -173,7 +175,7 @@ extension CredentialSource {
         let descriptor = try? library.load(provider).descriptor,
         let client = try? client(descriptor, registration)
       else { continue }
-      try checkDestinations(client, accounts.accounts(of: provider), confirms)
+      try checkDestinations(client, accounts.accounts(of: provider), keepsSecret: false, confirms)
     }
   }
 

@@ -51,8 +51,8 @@ public enum CredentialError: Error, Sendable, Equatable {
   case ambiguousAccount(provider: String, known: [String])
   /// A name that cannot be an account's: empty, over 255 bytes, or with control characters.
   case malformedAccount(String)
-  /// The login was for somebody else than the account is.
-  case identityMismatch(account: String, expected: String, found: String)
+  /// The login was for somebody else than the account is, or the provider does not say for whom it was.
+  case identityMismatch(account: String, expected: String, found: String?)
   /// The provider does not offer this grant; what it offers.
   case grantNotOffered(Grant, offered: [Grant])
   /// The person has to paste the redirect, and there is nobody to ask.

@@ -28,6 +28,7 @@ extension CredentialSource {
       try vault.accounts(of: provider).first { account in
         (wish.account == nil || wish.account == account.name)
           && !before.contains { $0.name == account.name && $0.revision == account.revision }
+          && account.credential.loggedInAt >= started
           && account.credential.isUsable(at: clock.now(), for: nil)
       }
     }
@@ -92,7 +93,7 @@ extension CredentialSource {
       found = try identity(credential, client, accounts, wish)
       name = wish.account ?? found ?? Self.standardAccount
       let expected = try accounts.account(name, of: provider)?.credential.identity
-      if let found, let expected, expected != found {
+      if let expected, expected != found {
         throw .identityMismatch(account: name, expected: expected, found: found)
       }
     } catch {
@@ -261,6 +262,11 @@ struct LoginSession {
       let response: HTTPResponse
       do {
         response = try send(pollRequest)
+        // A provider that cannot answer now is one to ask less often, too.
+        if response.status == 429 || response.status >= 500 {
+          device.polling.slowDown()
+          continue
+        }
       } catch .http(.unreachable(_, .timedOut), _) {
         // RFC 8628, 3.5: after a time-out, ask less often.
         device.polling.slowDown()

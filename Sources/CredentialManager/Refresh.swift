@@ -36,7 +36,11 @@ extension CredentialSource {
       throw .loginNeeded(provider: provider, account: name, .noCredential)
     }
     let account = try accounts.resolve(name, provider: provider)
-    if !wish.always, account.credential.isUsable(at: clock.now(), for: wish.validity) { return account }
+    let now = clock.now()
+    if !wish.always, account.credential.isUsable(at: now, for: wish.validity) { return account }
+    // Nobody asked for more than a token that is good, and a better one is not to be had.
+    let isLastResort = wish.validity == nil && !account.credential.isRefreshable(at: now)
+    if !wish.always, isLastResort, account.credential.isUsable(at: now, for: 0) { return account }
     return try refreshed(account, wish, waiting: waiting)
   }
 

@@ -46,8 +46,9 @@ extension CredentialError {
       Message("\(quoted(name)) is no name for an account: 1 to 255 bytes without control characters", status: .usage)
     case .identityMismatch(let account, let expected, let found):
       Message(
-        "the login was for \(quoted(found)), and the account \(quoted(account)) is \(quoted(expected)); nothing was changed",
-        hint: "log in as \(quoted(expected)), or add \"--account \(argument(found))\"", status: .refused)
+        "the login was for \(found.map(quoted) ?? "somebody whom the provider does not name"), and the account "
+          + "\(quoted(account)) is \(quoted(expected)); nothing was changed",
+        hint: "log in as \(quoted(expected)), or add \"--account \(argument(found ?? "NAME"))\"", status: .refused)
     case .grantNotOffered(let grant, let offered):
       Message(
         "the provider does not offer the grant \(quoted(grant.rawValue))",
@@ -69,7 +70,8 @@ extension CredentialError {
       Message("this program has no network", hint: "install credmgr-online beside credmgr", status: .unexpected)
     case .destinationChange(let provider, let accounts, let hosts):
       Message(
-        "the new descriptor of \(quoted(provider)) would send the tokens of \(listed(accounts)) to \(listed(hosts))",
+        "the new descriptor of \(quoted(provider)) would send "
+          + (accounts.isEmpty ? "the client secret" : "the tokens of \(listed(accounts))") + " to \(listed(hosts))",
         hint: "run it at a terminal to agree, or \"credmgr logout \(provider) --all\" first", status: .usage)
     case .malformedRegistration(let provider):
       Message(

@@ -54,7 +54,22 @@ extension VaultError {
     case .keyFileOfAnotherVault(let path):
       Message(
         "the key file \(quoted(path)) belongs to another vault", hint: "put the one of this vault back", status: .vault)
-    case .locked: Message("the vault is locked", status: .vault)
+    case .locked:
+      Message(
+        "the vault is locked", hint: "run \"credmgr vault unlock\" at a terminal, or set CREDMGR_PASSPHRASE_FILE",
+        status: .vault)
+    case .wrongPassphrase: Message("the passphrase is wrong", status: .vault)
+    case .passphraseUnavailable(let error): error.passphraseMessage
+    case .secretService(let fault): fault.message
+    case .noSlot(let kind): Message("the vault has no \(kind.words) to remove", status: .usage)
+    case .lastSlot(let kind):
+      Message(
+        "the \(kind.words) is the only way into the vault, and stays",
+        hint: "run \"credmgr vault protect \(kind == .passphrase ? "key-file" : "passphrase")\" first", status: .usage)
+    case .otherSlots:
+      Message(
+        "the ways into the vault are others than they were a moment ago", hint: "run \"credmgr vault status\"",
+        status: .vault)
     case .notAVault(let path): Message("\(quoted(path)) is not a vault", status: .vault)
     case .truncated(let path):
       Message("the end of the vault \(quoted(path)) is missing", hint: "put it back from a backup", status: .vault)
@@ -83,6 +98,55 @@ extension VaultError {
     case .inputOutput(let path, let code):
       Message("the vault \(quoted(path)) cannot be read or written (error \(code))", status: .vault)
     case .outOfMemory: Message("there is no memory for the keys", status: .vault)
+    }
+  }
+}
+
+extension SlotKind {
+  /// What a person calls the way into the vault.
+  public var words: String {
+    switch self {
+    case .keyFile: "key file"
+    case .passphrase: "passphrase"
+    case .secretService: "Secret Service"
+    }
+  }
+}
+
+extension POSIXError {
+  fileprivate var passphraseMessage: Message {
+    switch self {
+    case .noTerminal:
+      Message(
+        "the vault is locked, and there is no terminal to ask for the passphrase at",
+        hint: "run \"credmgr vault unlock\" at a terminal, or set CREDMGR_PASSPHRASE_FILE", status: .vault)
+    case .endOfInput: Message("there was no passphrase", status: .vault)
+    case .interrupted: message
+    default: Message(message.text, hint: message.hint, status: .vault)
+    }
+  }
+}
+
+extension SecretServiceFault {
+  fileprivate var message: Message {
+    switch self {
+    case .noBus:
+      Message(
+        "the vault's key is with the Secret Service, and there is no session bus to ask it on",
+        hint: "run credmgr inside the desktop's session, or set DBUS_SESSION_BUS_ADDRESS", status: .vault)
+    case .noService:
+      Message(
+        "nobody on the session bus offers the Secret Service", hint: "start gnome-keyring-daemon, or another one",
+        status: .vault)
+    case .locked:
+      Message("the keyring of the Secret Service is locked", hint: "unlock it on the desktop", status: .vault)
+    case .noKey: Message("the Secret Service does not have the key of this vault", status: .vault)
+    case .timedOut: Message("the Secret Service did not answer within 2 s", status: .vault)
+    case .notInstalled:
+      Message(
+        "the program that speaks to the Secret Service is missing",
+        hint: "install credmgr-secret-service beside credmgr", status: .vault)
+    case .failed: Message("the Secret Service did not do what it was asked for", status: .vault)
     }
   }
 }

@@ -84,7 +84,9 @@ public struct Client: Sendable {
       let text = (try? descriptor.redirect.template.filled(values)) ?? ""
       if text == "oob" || text == "urn:ietf:wg:oauth:2.0:oob" { return .outOfBand(text) }
       let uri = try descriptor.redirect.anyScheme(values)
-      if uri.scheme == "http", uri.isLoopback { return .loopback(uri) }
+      // What listens is one of these three; another address of loopback is somebody else's.
+      let isOurs = ["127.0.0.1", "localhost", "[::1]"].contains(uri.host)
+      if uri.scheme == "http", isOurs { return .loopback(uri) }
       return .elsewhere((try? URI(parsing: text)) == uri ? text : uri.text)
     } catch {
       throw .url(.authorization, error)

@@ -36,6 +36,8 @@ public struct Credential: Sendable, Equatable {
   public var identity: String?
   /// When the token was obtained, in seconds since 1970.
   public var obtainedAt: Int64
+  /// When the person logged in, in seconds since 1970; a refresh does not change it.
+  public var loggedInAt: Int64
   /// Seconds before its expiry from which on the token is refreshed.
   public var margin: Int64
   /// Whether somebody was refused with this token, so that it is refreshed before it is given to anybody again.
@@ -46,6 +48,7 @@ public struct Credential: Sendable, Equatable {
     self.grant = grant
     self.accessToken = accessToken
     self.obtainedAt = obtainedAt
+    loggedInAt = obtainedAt
     self.margin = margin
     requestedScope = []
     kept = [:]
@@ -57,7 +60,9 @@ public struct Credential: Sendable, Equatable {
   public func isUsable(at now: Int64, for seconds: Int64? = nil) -> Bool {
     if isRejected { return false }
     guard let expiresAt else { return true }
-    return expiresAt - now > max(seconds ?? margin, 0)
+    // A token that lives for less than twice the margin would otherwise be refreshed at every call.
+    let standard = min(margin, max(expiresAt - obtainedAt, 0) / 2)
+    return expiresAt - now > max(seconds ?? standard, 0)
   }
 
   /// Whether a refresh can be tried.
@@ -76,6 +81,7 @@ extension Credential {
       .init("grant", .string(grant.rawValue)),
       .init("access_token", .string(accessToken.reveal())),
       .init("obtained_at", .integer(obtainedAt)),
+      .init("logged_in_at", .integer(loggedInAt)),
       .init("margin", .integer(margin)),
       .init("requested_scope", .array(requestedScope.map(JSONValue.string))),
     ]
@@ -111,6 +117,7 @@ extension Credential {
       let obtainedAt = value["obtained_at"]?.integer, let margin = value["margin"]?.integer
     else { throw .malformedCredential }
     self.init(grant: grant, accessToken: Secret(token), obtainedAt: obtainedAt, margin: margin)
+    loggedInAt = value["logged_in_at"]?.integer ?? obtainedAt
     tokenType = value["token_type"]?.text
     expiresAt = value["expires_at"]?.integer
     refreshToken = value["refresh_token"]?.text.map { Secret($0) }

@@ -25,9 +25,9 @@ public struct TokenResponse: Sendable {
     tokenSecret = isOAuth1 ? try answer.secret(.oauthTokenSecret) : nil
     sessionHandle = try answer.secret(.oauthSessionHandle)
     expiresAt =
-      try Self.expiry(answer, .expiresIn, .expiresAt, now: now)
+      Self.expiry(answer, .expiresIn, .expiresAt, now: now)
       ?? descriptor.expiry.lifetime.map { now + min($0, Moment.longest) }
-    refreshTokenExpiresAt = try Self.expiry(answer, .refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now)
+    refreshTokenExpiresAt = Self.expiry(answer, .refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now)
     // An empty list says nothing: tokens of GitHub Apps have one, whatever they may do.
     let granted = answer.texts(.scope, separator: descriptor.scope.grantedSeparator)
     scope = granted?.isEmpty == true ? nil : granted
@@ -35,22 +35,19 @@ public struct TokenResponse: Sendable {
   }
 
   /// A duration goes before a moment: it does not depend on whether two clocks agree. Zero means "does not expire".
+  ///
+  /// What cannot be read is taken for not said: the token is good all the same, and throwing the answer away would lose a
+  /// refresh token that may have been rotated.
   private static func expiry(
     _ answer: Answer, _ duration: ResponseField, _ moment: ResponseField, now: Int64
-  ) throws(OAuthError) -> Int64? {
-    if let text = answer.text(duration) {
-      guard let seconds = Moment.duration(text, answer.rules.source(of: duration).time), seconds >= 0 else {
-        throw .malformedField(answer.leg, duration)
-      }
-      if seconds > 0 { return now + seconds }
+  ) -> Int64? {
+    if let text = answer.text(duration),
+      let seconds = Moment.duration(text, answer.rules.source(of: duration).time), seconds > 0
+    {
+      return now + seconds
     }
-    if let text = answer.text(moment), text != "0" {
-      guard let time = Moment.moment(text, answer.rules.source(of: moment).time) else {
-        throw .malformedField(answer.leg, moment)
-      }
-      return time
-    }
-    return nil
+    guard let text = answer.text(moment), text != "0" else { return nil }
+    return Moment.moment(text, answer.rules.source(of: moment).time)
   }
 }
 

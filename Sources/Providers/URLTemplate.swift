@@ -43,7 +43,8 @@ public struct URLTemplate: Sendable, Equatable {
         }
       }
     }
-    do { return try URI(parsing: text) } catch { throw .url(text) }
+    // The template, not what came of it: a value may be a secret.
+    do { return try URI(parsing: text) } catch { throw .url(self.text) }
   }
 
   private enum Position { case beginning, authority, behindAuthority }

@@ -48,6 +48,22 @@ import CSQLite
     }
   }
 
+  /// Opens a database in memory that has the content of a file.
+  ///
+  /// - Throws: `.failed`.
+  public convenience init(image: [UInt8]) throws(SQLiteError) {
+    try self.init(path: "", .memory, busyTimeout: 0)
+    guard let copy = unsafe sqlite3_malloc64(UInt64(image.count)) else {
+      throw .failed(code: SQLITE_NOMEM, extended: SQLITE_NOMEM, during: .open)
+    }
+    unsafe copy.copyMemory(from: image, byteCount: image.count)
+    // sqlite3_deserialize: with SQLITE_DESERIALIZE_FREEONCLOSE the memory is SQLite's, also after a failure.
+    let status = unsafe sqlite3_deserialize(
+      database, "main", copy.assumingMemoryBound(to: UInt8.self), Int64(image.count), Int64(image.count),
+      UInt32(SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE))
+    guard status == SQLITE_OK else { throw error(status, during: .open) }
+  }
+
   deinit { unsafe sqlite3_close_v2(database) }
 
   /// Some builds of SQLite take a name that begins with `file:` for a URI with parameters.

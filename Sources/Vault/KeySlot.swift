@@ -1,7 +1,7 @@
 import Cryptography
 
 /// How a slot is opened. The number is part of the file format.
-public enum SlotKind: Int64, Sendable, CaseIterable {
+public enum SlotKind: Int64, Sendable, Hashable, CaseIterable {
   /// A key file beside the vault: works without a person, protects a copied vault and nothing more.
   case keyFile = 1
   /// A passphrase.

@@ -13,7 +13,8 @@ public final class Vault {
   let random: any RandomSource
   let connection: Connection
   let access: VaultAccess
-  private var keys: VaultKeys
+  private let holders: [KeyHolder]
+  private var opening: VaultOpening
 
   /// Opens a vault, and with `.readWrite` makes it if there is none.
   ///
@@ -24,50 +25,80 @@ public final class Vault {
   ///   - random: where keys and nonces come from.
   ///   - now: seconds since 1970, kept with a key slot that is made.
   ///   - busyTimeout: the milliseconds to wait for other processes: a change takes some ten of them, and a
-  /// hundred     may queue.
+  ///     hundred may queue.
+  ///   - holders: who may have a key to the vault, in the order in which they are asked; also later, when
+  ///     another process has changed the vault key.
   /// - Throws: any case of `VaultError` but `.conflict` and `.tooLarge`; nothing is changed then.
   public static func open(
     _ location: VaultLocation, _ access: VaultAccess, random: some RandomSource, now: Int64 = 0,
-    busyTimeout: Int32 = 20_000
+    busyTimeout: Int32 = 20_000, holders: [KeyHolder] = [.keyFile]
   ) throws(VaultError) -> Vault {
+    do throws(VaultError) {
+      return try Vault(location, access, random, try connect(location, busyTimeout), holders)
+    } catch .absent where access == .readWrite {
+      try create(location, random: random, now: now)
+      return try Vault(location, access, random, try connect(location, busyTimeout), holders)
+    }
+  }
+
+  init(
+    _ location: VaultLocation, _ access: VaultAccess, _ random: any RandomSource, _ connection: Connection,
+    _ holders: [KeyHolder]
+  ) throws(VaultError) {
+    self.location = location
+    self.access = access
+    self.random = random
+    self.connection = connection
+    self.holders = holders
+    opening = try VaultOpening(connection, location, holders)
+    if access == .readWrite { try makeDurable() }
+  }
+
+  /// A vault whose keys are known.
+  init(
+    _ location: VaultLocation, _ access: VaultAccess, _ random: any RandomSource, _ connection: Connection,
+    _ opening: VaultOpening
+  ) {
+    self.location = location
+    self.access = access
+    self.random = random
+    self.connection = connection
+    self.opening = opening
+    holders = []
+  }
+
+  func makeDurable() throws(VaultError) {
+    try query { connection throws(SQLiteError) in
+      // EXTRA also syncs the directory after the journal is gone: what was committed stays committed
+      // (sqlite.org/pragma.html#pragma_synchronous).
+      try connection.execute("PRAGMA synchronous=EXTRA;PRAGMA secure_delete=ON")
+    }
+  }
+
+  /// A connection to the file of a vault that is there. No key is needed for it.
+  static func connect(
+    _ location: VaultLocation, _ busyTimeout: Int32 = 20_000
+  ) throws(VaultError) -> Connection {
     do throws(POSIXError) {
       try PrivateFile.check(location.file)
     } catch .notFound {
-      guard access == .readWrite else { throw .absent(path: location.file) }
-      try create(location, random: random, now: now)
+      throw .absent(path: location.file)
     } catch {
       throw .file(error)
     }
     // The directory exists: it is only checked.
     try converting { () throws(POSIXError) in try PrivateFile.createDirectory(location.directory) }
-    return try Vault(location, access, random, busyTimeout)
-  }
-
-  private init(
-    _ location: VaultLocation, _ access: VaultAccess, _ random: any RandomSource, _ busyTimeout: Int32
-  ) throws(VaultError) {
-    self.location = location
-    self.access = access
-    self.random = random
-    connection = try converting(location) { () throws(SQLiteError) in
+    let connection = try converting(location) { () throws(SQLiteError) in
       // Also for reading: a writer that was killed half-way left a journal, and a connection that may only
       // read could neither undo that nor read past it. SQLite falls back to reading where writing is not
       // allowed.
       try Connection(path: location.file, .readWrite, busyTimeout: busyTimeout)
     }
-    try Self.checkFileHeader(connection, location)
-    if access == .readWrite {
-      let connection = connection
-      try converting(location, connection) { () throws(SQLiteError) in
-        // EXTRA also syncs the directory after the journal is gone: what was committed stays committed
-        // (sqlite.org/pragma.html#pragma_synchronous).
-        try connection.execute("PRAGMA synchronous=EXTRA;PRAGMA secure_delete=ON")
-      }
-    }
-    keys = try Self.unlock(try Self.slots(connection, location), location)
+    try checkFileHeader(connection, location)
+    return connection
   }
 
-  private static func checkFileHeader(
+  static func checkFileHeader(
     _ connection: Connection, _ location: VaultLocation
   ) throws(VaultError) {
     guard connection.fileSize != 0 else { throw .truncated(path: location.file) }
@@ -93,73 +124,64 @@ public final class Vault {
     }
   }
 
-  /// Opens the slot of the key file.
-  private static func unlock(
-    _ slots: [KeySlot], _ location: VaultLocation
-  ) throws(VaultError) -> VaultKeys {
-    guard !slots.isEmpty else { throw .damaged(path: location.file, .slots) }
-    let candidates = slots.filter { $0.kind == SlotKind.keyFile.rawValue }
-    guard !candidates.isEmpty else {
-      throw .locked(slots.compactMap { SlotKind(rawValue: $0.kind) })
-    }
-    let keyFile: KeyFile
-    do throws(VaultError) {
-      keyFile = try KeyFile(path: location.keyFile)
-    } catch .file(.notFound) {
-      throw .keyFileMissing(path: location.keyFile)
-    }
-    for slot in candidates where slot.parameters == keyFile.identifier {
-      let keys = try converting { () throws(CryptographyError) in
-        try slot.unwrap(with: keyFile.key)
-      }
-      if let keys { return keys }
-      throw .damaged(path: location.file, .slots)
-    }
-    throw .keyFileOfAnotherVault(path: location.keyFile)
-  }
-
   /// A name for the file that is locked while an account is refreshed or logged in: 32 hexadecimal digits
   /// that say nothing about the account, and that stay the same when the vault key is changed.
   public func lockName(provider: String, account: String) -> String {
-    keys.lockName(provider: provider, account: account)
+    opening.keys.lockName(provider: provider, account: account)
+  }
+
+  /// The vault's keys, for the same vault in another process; and how they were found.
+  public var openedKeys: (vault: String, keys: Secret, foundBy: SlotKind?) {
+    (Hexadecimal.encode(opening.keys.identifier), opening.keys.secret, opening.foundBy)
   }
 
   /// What is known of the vault without opening a record.
   ///
   /// - Throws: as `record(_:)` does.
   public var status: VaultStatus {
-    get throws(VaultError) {
-      try transaction(.deferred) { _ throws(VaultError) in
-        let slots = try Self.slots(self.connection, self.location)
-        return VaultStatus(
-          path: self.location.file, formatVersion: Format.version,
-          slots: slots.map { .init(kind: SlotKind(rawValue: $0.kind), created: $0.created) },
-          recordCount: Int(
-            try self.query { connection throws(SQLiteError) in
-              try connection.integer("SELECT count(*) FROM record")
-            }))
-      }
-    }
+    get throws(VaultError) { try VaultStatus(connection, location) }
+  }
+
+  /// What is known of a vault without a key to it.
+  ///
+  /// - Throws: as `open` does.
+  public static func status(of location: VaultLocation) throws(VaultError) -> VaultStatus {
+    try VaultStatus(try connect(location), location)
   }
 
   /// Runs the body in one transaction, with the keys that the vault has at this moment.
   ///
-  /// Another process may have changed the vault key since this one opened the vault. A header that is damaged
-  /// does not hinder reading: `.immediate` transactions look at it themselves.
+  /// Another process may have changed the vault key since this one opened the vault. The new one is looked for
+  /// without a lock: somebody may have to be asked for it. A header that is damaged does not hinder reading:
+  /// `.immediate` transactions look at it themselves.
   func transaction<Result>(
     _ kind: TransactionKind, _ body: (VaultKeys) throws(VaultError) -> Result
   ) throws(VaultError) -> Result {
     let (connection, location) = (connection, location)
-    return try connection.transaction(kind, convert: { VaultError($0, location, connection) }) {
-      () throws(VaultError) in
-      let current = try query { connection throws(SQLiteError) -> [UInt8]? in
-        let statement = try connection.prepare("SELECT key FROM header")
-        return try statement.step() ? try statement.bytes(0) : nil
+    while true {
+      let result = try connection.transaction(kind, convert: { VaultError($0, location, connection) }) {
+        () throws(VaultError) -> Result? in
+        let current = try Self.keyIdentifier(connection, location)
+        guard current == opening.keys.identifier || current == opening.identifier else { return nil }
+        return try body(opening.keys)
       }
-      if current != keys.identifier {
-        keys = try Self.unlock(try Self.slots(connection, location), location)
-      }
-      return try body(keys)
+      if let result { return result }
+      opening = try VaultOpening(connection, location, holders)
+    }
+  }
+
+  /// After this process has changed the vault key.
+  func use(_ keys: VaultKeys) {
+    opening = VaultOpening(keys: keys, identifier: keys.identifier, foundBy: opening.foundBy)
+  }
+
+  /// The identifier of the vault key, as it stands in the header for everybody; none if there is no header.
+  static func keyIdentifier(
+    _ connection: Connection, _ location: VaultLocation
+  ) throws(VaultError) -> [UInt8] {
+    try converting(location, connection) { () throws(SQLiteError) in
+      let statement = try connection.prepare("SELECT key FROM header")
+      return try statement.step() ? try statement.bytes(0) : []
     }
   }
 
@@ -190,4 +212,23 @@ public struct VaultStatus: Sendable, Equatable {
   public let slots: [Slot]
   /// The number of records of all kinds.
   public let recordCount: Int
+}
+
+extension VaultStatus {
+  init(_ connection: Connection, _ location: VaultLocation) throws(VaultError) {
+    let (slots, count) = try connection.transaction(
+      .deferred, convert: { VaultError($0, location, connection) }
+    ) { () throws(VaultError) in
+      (
+        try Vault.slots(connection, location),
+        try converting(location, connection) { () throws(SQLiteError) in
+          try connection.integer("SELECT count(*) FROM record")
+        }
+      )
+    }
+    self.init(
+      path: location.file, formatVersion: Format.version,
+      slots: slots.map { .init(kind: SlotKind(rawValue: $0.kind), created: $0.created) },
+      recordCount: Int(count))
+  }
 }

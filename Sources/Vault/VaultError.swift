@@ -10,8 +10,20 @@ public enum VaultError: Error, Equatable, Sendable {
   case keyFileInvalid(path: String)
   /// The key file holds a key, but not the one of this vault.
   case keyFileOfAnotherVault(path: String)
-  /// No slot can be opened without a person; what the slots are.
+  /// Nobody was asked who has a key to the vault; what the slots are.
   case locked([SlotKind])
+  /// The passphrase is not the one of the vault.
+  case wrongPassphrase
+  /// The passphrase could not be asked for.
+  case passphraseUnavailable(POSIXError)
+  /// The Secret Service did not give or keep the key.
+  case secretService(SecretServiceFault)
+  /// There is no slot of this kind.
+  case noSlot(SlotKind)
+  /// The slot is the only one: without it nobody could open the vault.
+  case lastSlot(SlotKind)
+  /// Another process changed the slots meanwhile, or there is one of a kind that a newer credmgr knows.
+  case otherSlots
   /// The file is something else.
   case notAVault(path: String)
   /// The end of the file is missing.
@@ -38,6 +50,24 @@ public enum VaultError: Error, Equatable, Sendable {
   case inputOutput(path: String, code: Int32)
   /// There is no memory for the keys.
   case outOfMemory
+}
+
+/// Why the Secret Service did not do what it was asked for.
+public enum SecretServiceFault: Sendable, Equatable {
+  /// There is no session bus, and none is started.
+  case noBus
+  /// Nobody on the bus offers the service.
+  case noService
+  /// The collection is locked, and nobody unlocks it here.
+  case locked
+  /// It has no such key.
+  case noKey
+  /// It did not answer in time.
+  case timedOut
+  /// The program that speaks to it is not installed.
+  case notInstalled
+  /// Another failure.
+  case failed
 }
 
 /// A part of the vault's file.

@@ -26,6 +26,11 @@ struct VaultKeys: Sendable {
     try self.init(Secret(bytes: random.bytes(Self.byteCount)))
   }
 
+  /// A new vault key; the lock key stays.
+  init(after old: VaultKeys, random: some RandomSource) throws(CryptographyError) {
+    try self.init(Secret(random.bytes(SealingKey.byteCount), old.secret[SealingKey.byteCount..<Self.byteCount]))
+  }
+
   /// The key of the header and of the index, which reading a record does not need.
   func index() throws(CryptographyError) -> SealingKey {
     try vault.subkey(context: "credmgr", id: 3)

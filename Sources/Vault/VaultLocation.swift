@@ -6,12 +6,19 @@ public struct VaultLocation: Sendable, Equatable {
   public let file: String
   /// The key file, of mode 0600.
   public let keyFile: String
+  /// The key file that takes the place of the other one with the commit of its slot.
+  let nextKeyFile: String
 
   /// The vault in a directory.
   public init(directory: String) {
+    self.init(directory: directory, file: directory + "/vault.db", keyFile: directory + "/vault.key")
+  }
+
+  init(directory: String, file: String, keyFile: String) {
     self.directory = directory
-    file = directory + "/vault.db"
-    keyFile = directory + "/vault.key"
+    self.file = file
+    self.keyFile = keyFile
+    nextKeyFile = keyFile + ".new"
   }
 }
 

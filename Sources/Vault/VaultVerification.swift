@@ -43,6 +43,20 @@ public enum VaultFinding: Sendable, Hashable {
   }
 }
 
+extension VaultFinding {
+  /// The finding as a reason not to do something.
+  func error(path: String) -> VaultError {
+    switch self {
+    case .record(let identifier, _): .damagedRecord(identifier)
+    case .index(let number, _): .damaged(path: path, .index(number))
+    case .header: .damaged(path: path, .header)
+    case .slots: .damaged(path: path, .slots)
+    case .schema: .damaged(path: path, .schema)
+    case .structure, .unknownRecord, .unusedBytes: .damaged(path: path, .structure)
+    }
+  }
+}
+
 extension Vault {
   /// Looks at every byte of the vault and names what is not as it was written.
   ///
@@ -60,10 +74,12 @@ extension Vault {
   }
 }
 
-private struct Verification {
+struct Verification {
   let vault: Vault
   let keys: VaultKeys
   private(set) var findings: [VaultFinding] = []
+  /// All that could be opened.
+  private(set) var records: [Record] = []
   private var index: [RecordIdentifier: IndexBucket.Entry] = [:]
   private var rows: [SealedRecord] = []
   private var digest: [UInt8] = []
@@ -191,6 +207,7 @@ private struct Verification {
     for row in rows {
       let expected = names.removeValue(forKey: row.lookup)
       if let record = row.opened(keys) {
+        records.append(record)
         let entry = index[record.identifier]
         let inForce = entry == .init(revision: row.revision, tag: row.tag)
         let unknowable = entry == nil && damagedBuckets.contains(IndexBucket.number(row.lookup))

@@ -21,7 +21,7 @@ extension Vault {
   public func remove(
     _ identifier: RecordIdentifier, if precondition: Precondition = .any
   ) throws(VaultError) -> Bool {
-    try change { change throws(VaultError) in
+    try change { change, _ throws(VaultError) in
       try change.remove(identifier, if: precondition)
     }
   }
@@ -33,7 +33,7 @@ extension Vault {
   ///   `.busy`,   `.inputOutput`, `.damaged`. Nothing is changed then.
   @discardableResult
   public func apply(_ changes: [Change]) throws(VaultError) -> Int64 {
-    try change { change throws(VaultError) in
+    try change { change, _ throws(VaultError) in
       for item in changes {
         switch item {
         case .store(let payload, as: let identifier, if: let precondition):
@@ -59,28 +59,29 @@ extension Vault {
     }
   }
 
-  private func change<Result>(
-    _ body: (inout VaultChange) throws(VaultError) -> Result
+  /// Runs the body as one change.
+  func change<Result>(
+    _ body: (inout VaultChange, VaultKeys) throws(VaultError) -> Result
   ) throws(VaultError) -> Result {
     try requireWritable()
     return try transaction(.immediate) { keys throws(VaultError) in
       var change = try VaultChange(self, keys)
-      let result = try body(&change)
+      let result = try body(&change, keys)
       try change.finish()
       return result
     }
   }
 
-  private func requireWritable() throws(VaultError) {
+  func requireWritable() throws(VaultError) {
     guard access == .readWrite else { throw .readOnly(path: location.file) }
   }
 }
 
 /// A change in the making: the header, and those parts of the index that it touches.
-private struct VaultChange {
+struct VaultChange {
   private let vault: Vault
-  private let keys: VaultKeys
-  private let key: SealingKey
+  private var keys: VaultKeys
+  private var key: SealingKey
   private var header: VaultHeader
   private var buckets: [UInt8: IndexBucket] = [:]
 
@@ -101,6 +102,28 @@ private struct VaultChange {
     self.header.generation += 1
   }
 
+  /// A change of a vault whose header is known.
+  init(_ vault: Vault, _ keys: VaultKeys, header: VaultHeader) throws(VaultError) {
+    self.vault = vault
+    self.keys = keys
+    self.header = header
+    key = try converting { () throws(CryptographyError) in try keys.index() }
+  }
+
+  /// Makes the revision of all that the change stores greater.
+  mutating func advance(by count: Int64) { header.generation += count }
+
+  /// Goes on without a record and with other keys.
+  mutating func begin(anew keys: VaultKeys) throws(VaultError) {
+    self.keys = keys
+    key = try converting { () throws(CryptographyError) in try keys.index() }
+    buckets = [:]
+    header.buckets = [:]
+    try vault.query { connection throws(SQLiteError) in
+      try connection.execute("DELETE FROM record;DELETE FROM bucket")
+    }
+  }
+
   mutating func store(
     _ payload: Secret, as identifier: RecordIdentifier, if precondition: Precondition
   ) throws(VaultError) {
@@ -108,21 +131,16 @@ private struct VaultChange {
       identifier.account.utf8.count <= Int(UInt16.max)
     else { throw .tooLarge(identifier) }
     try check(identifier, precondition)
-    let (keys, random) = (keys, vault.random)
-    let record = Record(identifier: identifier, payload: payload, revision: revision)
+    try store(Record(identifier: identifier, payload: payload, revision: revision))
+  }
+
+  /// Stores a record with the revision that it has.
+  mutating func store(_ record: Record) throws(VaultError) {
+    let (keys, random, identifier) = (keys, vault.random, record.identifier)
     let row = try converting { () throws(CryptographyError) in
       try SealedRecord(record, keys: keys, random: random)
     }
-    try vault.query { connection throws(SQLiteError) in
-      let statement = try connection.prepare(
-        "INSERT OR REPLACE INTO record(lookup,kind,grouping,revision,sealed)VALUES(?1,?2,?3,?4,?5)")
-      try statement.bind(row.lookup, at: 1)
-      try statement.bind(row.kind, at: 2)
-      try statement.bind(row.grouping, at: 3)
-      try statement.bind(row.revision, at: 4)
-      try statement.bind(row.sealed, at: 5)
-      try statement.run()
-    }
+    try vault.query { connection throws(SQLiteError) in try connection.insert(row) }
     let entries = try bucket(of: identifier).entries
     // Two names with the same 64 bits: 10 000 records meet that once in 10^11 vaults.
     if let other = entries.first(where: { $0.key != identifier && keys.lookup($0.key) == row.lookup }) {
@@ -193,6 +211,15 @@ private struct VaultChange {
     return bucket
   }
 
+  /// Exchanges all slots.
+  mutating func setSlots(_ slots: [KeySlot]) throws(VaultError) {
+    try vault.query { connection throws(SQLiteError) in
+      try connection.execute("DELETE FROM slot")
+      for slot in slots { try connection.insert(slot) }
+    }
+    header.slots = keys.digest(slots.sorted { $0.number < $1.number })
+  }
+
   /// Writes the touched parts of the index, and the header.
   mutating func finish() throws(VaultError) {
     let (key, random) = (key, vault.random)
@@ -208,13 +235,7 @@ private struct VaultChange {
         try bucket.sealed(key: key, random: random)
       }
       header.buckets[number] = Array(sealed.suffix(Format.tagByteCount))
-      try vault.query { connection throws(SQLiteError) in
-        let statement = try connection.prepare(
-          "INSERT OR REPLACE INTO bucket(number,sealed)VALUES(?1,?2)")
-        try statement.bind(Int64(number), at: 1)
-        try statement.bind(sealed, at: 2)
-        try statement.run()
-      }
+      try vault.query { connection throws(SQLiteError) in try connection.insert(bucket: Int64(number), sealed) }
     }
     header.libraryVersion = Connection.libraryVersion
     header.isDigested = try FileDigest.isWanted(vault.connection, vault.location)
@@ -246,5 +267,25 @@ extension Vault {
       try statement.bind(Int64(number), at: 1)
       return try statement.step() ? try statement.bytes(0) : nil
     }
+  }
+}
+
+extension Connection {
+  func insert(_ row: SealedRecord) throws(SQLiteError) {
+    let statement = try prepare(
+      "INSERT OR REPLACE INTO record(lookup,kind,grouping,revision,sealed)VALUES(?1,?2,?3,?4,?5)")
+    try statement.bind(row.lookup, at: 1)
+    try statement.bind(row.kind, at: 2)
+    try statement.bind(row.grouping, at: 3)
+    try statement.bind(row.revision, at: 4)
+    try statement.bind(row.sealed, at: 5)
+    try statement.run()
+  }
+
+  func insert(bucket number: Int64, _ sealed: [UInt8]) throws(SQLiteError) {
+    let statement = try prepare("INSERT OR REPLACE INTO bucket(number,sealed)VALUES(?1,?2)")
+    try statement.bind(number, at: 1)
+    try statement.bind(sealed, at: 2)
+    try statement.run()
   }
 }

@@ -218,7 +218,17 @@ struct AddProviderTests {
   @Test func withoutAccountsNobodyIsAsked() throws {
     let fixture = try Fixture()
     try fixture.add()
-    try Self.add(fixture, Self.file(fixture, Self.elsewhere), replaces: true)
+    try Self.add(fixture, Self.file(fixture, Self.elsewhere), secret: "new", replaces: true)
+  }
+
+  /// The client's secret would go there, too.
+  @Test func aSecretThatStaysIsAskedAbout() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    let addition = try Self.file(fixture, Self.elsewhere)
+    #expect(throws: CredentialError.destinationChange(provider: "example", accounts: [], hosts: ["evil.example"])) {
+      try Self.add(fixture, addition, replaces: true) { _, _ in false }
+    }
   }
 
   @Test func anOldDescriptorThatCannotBeRead() throws {

@@ -107,6 +107,8 @@ final class ScriptedUser: User {
   func open(_ url: String) -> Bool {
     opened.append(url)
     guard let browse else { return false }
+    // Once: it holds the fixture, which holds this.
+    self.browse = nil
     do { try browse(url) } catch { Issue.record(error) }
     return true
   }

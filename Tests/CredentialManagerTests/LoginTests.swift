@@ -379,7 +379,7 @@ struct LoginTests {
     fixture.http.then(.token("token-1", seconds: 10))
     fixture.http.then(.token("token-2"))
     _ = try fixture.login { $0.variables = ["tenant": "two"] }
-    _ = try fixture.source.freshAccount(nil, of: "example")
+    _ = try fixture.source.freshAccount(nil, of: "example", Freshen(validity: 60))
     #expect(fixture.http.requests.map(\.uri.host) == ["two.example", "two.example"])
   }
 

@@ -15,6 +15,7 @@ struct RefreshTests {
     try fixture.add()
     var credential = Fixture.credential("old", refresh: refresh)
     credential.expiresAt = Fixture.now + left
+    credential.obtainedAt = Fixture.now - 3600
     credential.identity = "ana"
     try fixture.store(credential)
     return fixture
@@ -221,6 +222,25 @@ struct RefreshTests {
     credential.isRejected = true
     try fixture.store(credential)
     #expect(throws: Self.needed(.rejected)) { try fixture.source.freshAccount(nil, of: "example") }
+  }
+
+  /// A good token is not called an expired one because it cannot be made a new one.
+  @Test(arguments: [Freshen(always: true), Freshen(validity: 2000)])
+  func aGoodTokenThatCannotBeRefreshed(_ wish: Freshen) throws {
+    let fixture = try Self.fixture(left: 1000, refresh: nil)
+    #expect(throws: Self.needed(.notRefreshable)) { try fixture.source.freshAccount(nil, of: "example", wish) }
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("old"))
+  }
+
+  /// A process died between the provider's answer and its commit: the refresh token is used up, and that is the reason.
+  @Test func anExchangeThatNobodyFinished() throws {
+    let fixture = try Self.fixture()
+    _ = try fixture.another().accounts(.readWrite).vault.store(
+      Secret("1"), as: Accounts.pending("example", "ana"))
+    #expect(try fixture.source.interruptedExchanges().map(\.account) == ["ana"])
+    fixture.http.then(.json("{\"error\":\"invalid_grant\",\"error_description\":\"used\"}", status: 400))
+    #expect(throws: Self.needed(.refreshInterrupted("used"))) { try fixture.source.freshAccount(nil, of: "example") }
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
 
   @Test func aRefreshTokenThatHasExpired() throws {

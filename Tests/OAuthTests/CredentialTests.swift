@@ -54,6 +54,15 @@ struct CredentialTests {
 
   // MARK: Use
 
+  /// A token that lives for less than twice the margin is not refreshed at every call.
+  @Test func aShortLifeHasAShorterMargin() {
+    var credential = Fixture.credential()
+    credential.obtainedAt = Fixture.now
+    credential.expiresAt = Fixture.now + 40
+    #expect(credential.isUsable(at: Fixture.now + 19))
+    #expect(!credential.isUsable(at: Fixture.now + 20))
+  }
+
   @Test(
     arguments: [
       (nil, nil, true), (1000, nil, true), (61, nil, true), (60, nil, false), (0, nil, false), (-1, nil, false),
@@ -63,6 +72,7 @@ struct CredentialTests {
   func usable(_ left: Int64?, _ wanted: Int64?, _ isUsable: Bool) {
     var credential = Fixture.credential()
     credential.expiresAt = left.map { Fixture.now + $0 }
+    credential.obtainedAt = Fixture.now - 3600
     #expect(credential.isUsable(at: Fixture.now, for: wanted) == isUsable)
     credential.isRejected = true
     #expect(!credential.isUsable(at: Fixture.now, for: wanted))
@@ -129,7 +139,7 @@ struct CredentialTests {
   @Test func noErrorShowsAnAnswer() throws {
     let client = try Fixture.client()
     for response in [
-      HTTPResponse.json("{\"access_token\":\"SECRET\",\"expires_in\":\"SECRET\"}"), .html("SECRET"), .json("{SECRET"),
+      HTTPResponse.html("SECRET"), .json("{SECRET"),
       .json("{\"access_token\":\"SECRET\\n\"}"), .html("SECRET", status: 500), .html("SECRET", status: 400),
       .html("SECRET", status: 302),
     ] {

@@ -17,7 +17,10 @@ final class TemporaryVault {
 
   deinit {
     let directory = location.directory
-    for path in [location.file, location.file + "-journal", location.keyFile] {
+    let names = [
+      "vault.db", "vault.db-journal", "vault.key", "vault.key.new", "vault.db.replaced", "vault.key.replaced",
+    ]
+    for path in names.map({ directory + "/" + $0 }) {
       unsafe unlink(path)
       unsafe rmdir(path)
     }
@@ -25,9 +28,12 @@ final class TemporaryVault {
     unsafe rmdir(directory)
   }
 
-  func open(_ access: VaultAccess = .readWrite, busyTimeout: Int32 = 20_000) throws(VaultError) -> Vault {
+  func open(
+    _ access: VaultAccess = .readWrite, busyTimeout: Int32 = 20_000, holders: [KeyHolder] = [.keyFile]
+  ) throws(VaultError) -> Vault {
     try Vault.open(
-      location, access, random: SystemRandomSource(), now: 1_700_000_000, busyTimeout: busyTimeout)
+      location, access, random: SystemRandomSource(), now: 1_700_000_000, busyTimeout: busyTimeout,
+      holders: holders)
   }
 
   /// Runs SQL on the file as somebody could who has no key.

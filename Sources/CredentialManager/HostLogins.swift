@@ -1,0 +1,134 @@
+import Cryptography
+import JSON
+import Vault
+
+/// A user name and a password for a host that no provider claims, such as git and docker store them.
+public struct HostLogin: Sendable, Equatable {
+  /// The user name.
+  public var username: String
+  /// The password, or a token that serves as one.
+  public var password: Secret
+  /// The path on the host that it is for, without the slash before it; `nil` for all of them.
+  public var path: String?
+  /// When the password expires, in seconds since 1970.
+  public var expiresAt: Int64?
+  /// What another helper gave git to refresh the password with.
+  public var refreshToken: Secret?
+
+  /// A login.
+  public init(
+    username: String, password: Secret, path: String? = nil, expiresAt: Int64? = nil, refreshToken: Secret? = nil
+  ) {
+    self.username = username
+    self.password = password
+    self.path = path
+    self.expiresAt = expiresAt
+    self.refreshToken = refreshToken
+  }
+
+  var encoded: Secret {
+    var members: [JSONValue.Member] = [
+      .init("username", .string(username)), .init("password", .string(password.reveal())),
+      .init("path", .optional(path)),
+    ]
+    if let expiresAt { members.append(.init("expires_at", .integer(expiresAt))) }
+    if let refreshToken { members.append(.init("refresh_token", .string(refreshToken.reveal()))) }
+    return Secret(JSONValue.object(members).encoded)
+  }
+
+  init?(decoding secret: Secret) {
+    guard let value = try? JSONValue.parse(secret.revealBytes()), let username = value["username"]?.text,
+      let password = value["password"]?.text
+    else { return nil }
+    self.username = username
+    self.password = Secret(password)
+    path = value["path"]?.text
+    expiresAt = value["expires_at"]?.integer
+    refreshToken = value["refresh_token"]?.text.map { Secret($0) }
+  }
+}
+
+/// Which logins are meant: what is `nil` is not looked at, as git's helpers have it (gitcredentials(7)).
+public struct HostLoginPattern: Sendable {
+  /// Scheme and host, such as `https://git.example.org:8443`.
+  public var origin: String
+  /// The path.
+  public var path: String?
+  /// The user name.
+  public var username: String?
+  /// The password, so that a newer one is not erased for an older one.
+  public var password: Secret?
+
+  /// A pattern.
+  public init(origin: String, path: String? = nil, username: String? = nil, password: Secret? = nil) {
+    self.origin = origin
+    self.path = path
+    self.username = username
+    self.password = password
+  }
+
+  func matches(_ login: HostLogin) -> Bool {
+    (path == nil || path == login.path) && (username == nil || username == login.username)
+      && (password == nil || password == login.password)
+  }
+}
+
+extension CredentialSource {
+  private static func identifier(_ origin: String, _ login: HostLogin) -> RecordIdentifier {
+    // One text out of two that cannot be mistaken for another two.
+    let name = JSONValue.array([.string(login.username), .optional(login.path)]).encoded
+    return RecordIdentifier(kind: .login, provider: origin, account: name)
+  }
+
+  private func logins(
+    _ pattern: HostLoginPattern, _ accounts: Accounts
+  ) throws(CredentialError) -> [(record: Record, login: HostLogin)] {
+    try accounts.reading { () throws(VaultError) in try accounts.vault.records(.login, provider: pattern.origin) }
+      .compactMap { record in HostLogin(decoding: record.payload).map { (record, $0) } }
+      .filter { pattern.matches($0.login) }
+      .sorted { $0.record.revision > $1.record.revision }
+  }
+
+  /// The login that was stored last of those that are meant and have not expired.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func hostLogin(_ pattern: HostLoginPattern) throws(CredentialError) -> HostLogin? {
+    guard let accounts = try accountsIfAny() else { return nil }
+    let now = clock.now()
+    return try logins(pattern, accounts).map(\.login).first { $0.expiresAt.map { $0 > now } ?? true }
+  }
+
+  /// Every host with its logins' user names.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func hostLogins() throws(CredentialError) -> [(origin: String, login: HostLogin)] {
+    guard let accounts = try accountsIfAny() else { return [] }
+    return try accounts.reading { () throws(VaultError) in try accounts.vault.records(.login, provider: nil) }
+      .compactMap { record in HostLogin(decoding: record.payload).map { (record.identifier.provider, $0) } }
+      .sorted { ($0.0, $0.1.username) < ($1.0, $1.1.username) }
+  }
+
+  /// Stores a login; one with the same user name and path is replaced.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func store(_ login: HostLogin, for origin: String) throws(CredentialError) {
+    let accounts = try accounts(.readWrite)
+    let identifier = Self.identifier(origin, login)
+    try accounts.reading { () throws(VaultError) in
+      // git stores after every use: what is there already need not be written again.
+      if try accounts.vault.record(identifier).flatMap({ HostLogin(decoding: $0.payload) }) == login { return }
+      try accounts.vault.store(login.encoded, as: identifier)
+    }
+  }
+
+  /// Forgets the logins that are meant.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func eraseHostLogins(_ pattern: HostLoginPattern) throws(CredentialError) {
+    guard try accountsIfAny() != nil else { return }
+    let accounts = try accounts(.readWrite)
+    let changes = try logins(pattern, accounts).map { Change.remove($0.record.identifier, if: .any) }
+    guard !changes.isEmpty else { return }
+    try accounts.reading { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
+  }
+}

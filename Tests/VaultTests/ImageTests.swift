@@ -1,0 +1,160 @@
+import Cryptography
+import Glibc
+import SQLite
+import Testing
+
+@testable import Vault
+
+@Suite("Backup and restore")
+struct ImageTests {
+  private let temporary: TemporaryVault
+  private let vault: Vault
+  private let location: VaultLocation
+  private let random = SystemRandomSource()
+  private let ana = RecordIdentifier.credential("github", "ana")
+
+  init() throws {
+    temporary = try TemporaryVault()
+    location = temporary.location
+    vault = try temporary.open()
+    try vault.store(Secret("then"), as: ana)
+  }
+
+  private func backup(
+    _ image: [UInt8], keyFile: String? = nil, _ holders: [KeyHolder] = [.keyFile]
+  ) throws(VaultError) -> Vault {
+    try Vault.open(
+      image: image, path: "/backup", keyFile: keyFile ?? location.keyFile, random: random, holders: holders)
+  }
+
+  private func exists(_ path: String) -> Bool { unsafe access(path, F_OK) == 0 }
+
+  @Test("a backup is the file, and opens with the same key")
+  func image() throws {
+    let image = try vault.image()
+    #expect(image == TemporaryVault.read(location.file))
+    let backup = try backup(image)
+    #expect(try backup.record(ana)?.payload.reveal() == "then")
+    #expect(try backup.verify() == [])
+    #expect(throws: VaultError.readOnly(path: "/backup")) { try backup.store(Secret("x"), as: ana) }
+  }
+
+  @Test("a backup that is made while others write is whole")
+  func concurrent() async throws {
+    let location = location
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask {
+        let vault = try Vault.open(location, .readWrite, random: SystemRandomSource())
+        for round in 0..<60 {
+          try vault.apply([
+            .store(Secret("\(round)"), as: .credential("p", "a")),
+            .store(Secret("\(round)"), as: .credential("p", "b")),
+          ])
+        }
+      }
+      group.addTask {
+        let vault = try Vault.open(location, .readOnly, random: SystemRandomSource())
+        for _ in 0..<60 {
+          let image = try vault.image()
+          let copy = try Vault.open(
+            image: image, path: "/b", keyFile: location.keyFile, random: SystemRandomSource(), holders: [.keyFile])
+          #expect(try copy.verify() == [])
+          let first = try copy.record(.credential("p", "a"))?.payload
+          #expect(try copy.record(.credential("p", "b"))?.payload == first)
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  @Test("restoring brings the records back, to processes that have the vault open, too")
+  func restore() throws {
+    let image = try vault.image()
+    let revision = try vault.store(Secret("now"), as: ana)
+    try vault.store(Secret("more"), as: .credential("p", "a"))
+    let present = TemporaryVault.read(location.file)
+    let kept = try backup(image).restore(to: location)
+    #expect(kept == [location.file + ".replaced"])
+    #expect(TemporaryVault.read(kept[0]) == present)
+    #expect(try vault.record(ana)?.payload.reveal() == "then")
+    #expect(try vault.record(.credential("p", "a")) == nil)
+    #expect(try vault.verify() == [])
+    #expect(throws: VaultError.self) { try vault.store(Secret("x"), as: ana, if: .revision(revision)) }
+    #expect(try vault.store(Secret("later"), as: ana) > revision)
+  }
+
+  @Test("a backup of before a rotation brings its key file along, and the other one is kept")
+  func otherKey() throws {
+    let image = try vault.image()
+    let old = TemporaryVault.read(location.keyFile)
+    try vault.rotate(to: [.keyFile(random: random)], now: 0)
+    let new = TemporaryVault.read(location.keyFile)
+    #expect(throws: VaultError.keyFileOfAnotherVault(path: location.keyFile)) { try backup(image) }
+    let place = try TemporaryVault()
+    TemporaryVault.write(place.location.keyFile, old)
+    let kept = try backup(image, keyFile: place.location.keyFile).restore(to: location)
+    #expect(kept == [location.file + ".replaced", location.keyFile + ".replaced"])
+    #expect(TemporaryVault.read(location.keyFile) == old)
+    #expect(TemporaryVault.read(kept[1]) == new)
+    #expect(try vault.record(ana)?.payload.reveal() == "then")
+    #expect(try temporary.open().verify() == [])
+  }
+
+  @Test("a backup without a key file leaves none")
+  func withoutKeyFile() throws {
+    try vault.protect(with: .passphrase(Secret("p"), costs: .cheap, random: random), now: 0)
+    try vault.unprotect(.keyFile)
+    let image = try vault.image()
+    try vault.protect(with: .keyFile(random: random), now: 0)
+    let kept = try backup(image, [.answering("p")]).restore(to: location)
+    #expect(kept.count == 2)
+    #expect(!exists(location.keyFile))
+    #expect(try temporary.open(holders: [.keyFile, .answering("p")]).verify() == [])
+  }
+
+  @Test(
+    "a vault that is gone or damaged is replaced",
+    arguments: ["gone", "empty", "garbage", "truncated", "overwritten", "other database"])
+  func damaged(_ damage: String) throws {
+    let image = try vault.image()
+    switch damage {
+    case "gone": unsafe unlink(location.file)
+    case "empty": TemporaryVault.write(location.file, [])
+    case "garbage": TemporaryVault.write(location.file, Array("no vault at all".utf8))
+    case "truncated": TemporaryVault.write(location.file, Array(image.prefix(8192)))
+    case "overwritten":
+      TemporaryVault.write(location.file, Array(image.prefix(4096)) + Array(repeating: 7, count: image.count - 4096))
+    default: try temporary.tamper("DROP TABLE slot;DROP TABLE record")
+    }
+    TemporaryVault.write(location.file + "-journal", [])
+    _ = try backup(image).restore(to: location)
+    #expect(try temporary.open().record(ana)?.payload.reveal() == "then")
+    #expect(try temporary.open().verify() == [])
+    #expect(!exists(location.file + "-journal"))
+  }
+
+  @Test("a backup that is not as it was written is refused, and nothing is changed")
+  func damagedBackup() throws {
+    let image = try vault.image()
+    let before = TemporaryVault.read(location.file)
+    for step in stride(from: 0, to: image.count, by: 97) {
+      var altered = image
+      altered[step] ^= 0x10
+      #expect(throws: VaultError.self, "\(step)") { try backup(altered).restore(to: location) }
+    }
+    for count in [0, 1, 99, 100, 4096, image.count - 4096] {
+      #expect(throws: VaultError.self) { try backup(Array(image.prefix(count))).restore(to: location) }
+    }
+    #expect(TemporaryVault.read(location.file) == before)
+    #expect(!exists(location.file + ".replaced"))
+  }
+
+  @Test("a vault of a newer credmgr is not replaced")
+  func newer() throws {
+    let image = try vault.image()
+    try temporary.tamper("PRAGMA user_version=2")
+    #expect(throws: VaultError.newerFormat(path: location.file, found: 2, supported: 1)) {
+      try backup(image).restore(to: location)
+    }
+  }
+}

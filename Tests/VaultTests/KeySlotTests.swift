@@ -1,0 +1,316 @@
+import Cryptography
+import Glibc
+import Testing
+
+@testable import Vault
+
+@Suite("Key slots")
+struct KeySlotTests {
+  private let temporary: TemporaryVault
+  private let vault: Vault
+  private let location: VaultLocation
+  private let ana = RecordIdentifier.credential("github", "ana")
+  private let random = SystemRandomSource()
+
+  init() throws {
+    temporary = try TemporaryVault()
+    location = temporary.location
+    vault = try temporary.open()
+    try vault.store(Secret("token"), as: ana)
+  }
+
+  private func exists(_ path: String) -> Bool { unsafe access(path, F_OK) == 0 }
+
+  private func passphrase(_ text: String) throws -> SlotDraft {
+    try .passphrase(Secret(text), costs: .cheap, random: random)
+  }
+
+  private func token(_ holders: [KeyHolder]) throws -> String? {
+    try temporary.open(.readOnly, holders: holders).record(ana)?.payload.reveal()
+  }
+
+  @Test("a passphrase opens the vault beside the key file, and in its place")
+  func passphrase() throws {
+    try vault.protect(with: passphrase("correct"), now: 5)
+    #expect(try vault.status.slots.map(\.kind) == [.keyFile, .passphrase])
+    #expect(try token([.keyFile]) == "token")
+    #expect(try token([.answering("correct")]) == "token")
+    try vault.unprotect(.keyFile)
+    #expect(try vault.status.slots == [.init(kind: .passphrase, created: 5)])
+    #expect(!exists(location.keyFile))
+    #expect(try token([.keyFile, .answering("correct")]) == "token")
+    #expect(throws: VaultError.locked([.passphrase])) { try temporary.open(holders: [.keyFile]) }
+    #expect(try vault.verify() == [])
+    // No new key file comes into being for a vault that is there.
+    #expect(!exists(location.keyFile))
+  }
+
+  @Test("a wrong passphrase is told from a damaged slot, and asked for again")
+  func wrongPassphrase() throws {
+    try vault.protect(with: passphrase("correct"), now: 0)
+    try vault.unprotect(.keyFile)
+    for wrong in ["", "wrong", "Correct", "correct "] {
+      #expect(throws: VaultError.wrongPassphrase) { try token([.answering(wrong)]) }
+    }
+    #expect(try token([.answering("wrong", "", "correct")]) == "token")
+    #expect(try vault.accepts(Secret("correct")) == true)
+    #expect(try vault.accepts(Secret("wrong")) == false)
+  }
+
+  @Test(
+    "a passphrase slot of which a byte was altered is damaged, whatever the passphrase",
+    arguments: [("parameters", 0), ("parameters", 20), ("parameters", 34), ("parameters", 45), ("wrapped", 50)])
+  func damagedSlot(_ column: String, _ byte: Int) throws {
+    try vault.protect(with: passphrase("correct"), now: 0)
+    try vault.unprotect(.keyFile)
+    let slot = try #require(try Vault.slots(vault.connection, location).first)
+    var bytes = column == "wrapped" ? slot.wrapped : slot.parameters
+    bytes[byte] ^= 1
+    try temporary.tamper("UPDATE slot SET \(column)=x'\(Hexadecimal.encode(bytes))'")
+    #expect(throws: VaultError.damaged(path: location.file, .slots)) { try token([.answering("correct")]) }
+  }
+
+  @Test("a new passphrase takes the place of the old one")
+  func changedPassphrase() throws {
+    try vault.protect(with: passphrase("old"), now: 0)
+    try vault.protect(with: passphrase("new"), now: 0)
+    #expect(try vault.status.slots.count == 2)
+    #expect(try token([.answering("new")]) == "token")
+    #expect(throws: VaultError.wrongPassphrase) { try token([.answering("old")]) }
+    #expect(try vault.verify() == [])
+  }
+
+  @Test("an empty passphrase is none")
+  func emptyPassphrase() {
+    #expect(throws: VaultError.wrongPassphrase) { try passphrase("") }
+  }
+
+  @Test("the costs stand in the slot, and no vault is made with less than the moderate ones")
+  func costs() throws {
+    #expect(PassphraseCosts.moderate.operations >= 3)
+    #expect(PassphraseCosts.moderate.memory >= 256 << 20)
+    let draft = try passphrase("x")
+    let parameters = try #require(PassphraseParameters(decoding: draft.parameters))
+    #expect(parameters.costs == .cheap)
+  }
+
+  @Test("the last slot stays, and so does everything else", arguments: [SlotKind.keyFile, .passphrase, .secretService])
+  func lastSlot(_ kind: SlotKind) throws {
+    let drafts: [SlotKind: SlotDraft] = [
+      .passphrase: try passphrase("p"), .secretService: try .secretService(random: random),
+    ]
+    if let draft = drafts[kind] {
+      try vault.protect(with: draft, now: 0)
+      try vault.unprotect(.keyFile)
+    }
+    let before = TemporaryVault.read(location.file)
+    #expect(throws: VaultError.lastSlot(kind)) { try vault.unprotect(kind) }
+    #expect(TemporaryVault.read(location.file) == before)
+    #expect(exists(location.keyFile) == (kind == .keyFile))
+    for other in SlotKind.allCases where other != kind {
+      #expect(throws: VaultError.noSlot(other)) { try vault.unprotect(other) }
+    }
+  }
+
+  @Test("a slot of a kind that is not known does not count as a way into the vault")
+  func unknownKind() throws {
+    try vault.protect(with: passphrase("p"), now: 0)
+    try vault.change { change, _ throws(VaultError) in
+      var slots = try Vault.slots(vault.connection, location)
+      slots[1].kind = 99
+      try change.setSlots(slots)
+    }
+    #expect(throws: VaultError.lastSlot(.keyFile)) { try vault.unprotect(.keyFile) }
+    #expect(try vault.status.slots.map(\.kind) == [.keyFile, nil])
+    #expect(throws: VaultError.otherSlots) { try vault.rotate(to: [.keyFile(random: random)], now: 0) }
+  }
+
+  @Test("the key file can be made anew, and comes back after it was removed")
+  func keyFile() throws {
+    let old = TemporaryVault.read(location.keyFile)
+    try vault.protect(with: .keyFile(random: random), now: 0)
+    let new = TemporaryVault.read(location.keyFile)
+    #expect(new != old)
+    #expect(try token([.keyFile]) == "token")
+    #expect(!exists(location.nextKeyFile))
+    TemporaryVault.write(location.keyFile, old)
+    #expect(throws: VaultError.keyFileOfAnotherVault(path: location.keyFile)) { try token([.keyFile]) }
+    TemporaryVault.write(location.keyFile, new)
+    try vault.protect(with: passphrase("p"), now: 0)
+    try vault.unprotect(.keyFile)
+    try temporary.open(holders: [.answering("p")]).protect(with: .keyFile(random: random), now: 0)
+    #expect(try token([.keyFile]) == "token")
+    #expect(![old, new].contains(TemporaryVault.read(location.keyFile)))
+  }
+
+  @Test("a process that dies between the commit of a key file's slot and the moving of the file")
+  func unsettledKeyFile() throws {
+    let old = TemporaryVault.read(location.keyFile)
+    try vault.protect(with: .keyFile(random: random), now: 0)
+    let new = TemporaryVault.read(location.keyFile)
+    TemporaryVault.write(location.nextKeyFile, new)
+    for present in [old, nil] {
+      unsafe unlink(location.keyFile)
+      if let present { TemporaryVault.write(location.keyFile, present) }
+      #expect(try token([.keyFile]) == "token")
+    }
+    // The next one to change the key file does not lose the one in force.
+    #expect(throws: VaultError.conflict(ana, actual: 1)) {
+      try vault.change { change, _ throws(VaultError) in
+        try vault.stage([.keyFile(random: random)], over: Vault.slots(vault.connection, location))
+        throw VaultError.conflict(ana, actual: 1)
+      }
+    }
+    #expect(TemporaryVault.read(location.keyFile) == new)
+    #expect(exists(location.nextKeyFile))
+    #expect(try token([.keyFile]) == "token")
+    try vault.settleKeyFile()
+    #expect(!exists(location.nextKeyFile))
+  }
+
+  @Test("a slot that was damaged, or a key file that is gone, does not keep others from opening the vault")
+  func otherHolders() throws {
+    try vault.protect(with: passphrase("p"), now: 0)
+    let key = TemporaryVault.read(location.keyFile)
+    unsafe unlink(location.keyFile)
+    #expect(try token([.keyFile, .answering("p")]) == "token")
+    #expect(throws: VaultError.keyFileMissing(path: location.keyFile)) {
+      try token([.keyFile, .passphrase { _ throws(VaultError) in throw .passphraseUnavailable(.noTerminal) }])
+    }
+    TemporaryVault.write(location.keyFile, key)
+    try temporary.tamper("UPDATE slot SET wrapped=zeroblob(104) WHERE kind=1")
+    #expect(try token([.keyFile, .answering("p")]) == "token")
+    #expect(try temporary.open(.readOnly, holders: [.answering("p")]).verify() == [.slots])
+  }
+
+  @Test("a key file that others can read is refused, and nobody is asked instead")
+  func unsafeKeyFile() throws {
+    try vault.protect(with: passphrase("p"), now: 0)
+    unsafe chmod(location.keyFile, 0o644)
+    #expect(throws: VaultError.file(.readableByOthers(path: location.keyFile, mode: 0o644))) {
+      try token([.keyFile, .answering("p")])
+    }
+  }
+
+  @Test("the Secret Service keeps a key, of which the file has the name alone")
+  func secretService() throws {
+    let draft = try SlotDraft.secretService(random: random)
+    let item = try #require(draft.item)
+    #expect(try vault.secretServiceItem == nil)
+    #expect(try vault.protect(with: draft, now: 0) == nil)
+    #expect(try vault.secretServiceItem == item.name)
+    try vault.unprotect(.keyFile)
+    func holder(_ key: Secret) -> KeyHolder {
+      .secretService { name throws(VaultError) in
+        guard name == item.name else { throw .secretService(.noKey) }
+        return key
+      }
+    }
+    #expect(try token([holder(item.key)]) == "token")
+    #expect(throws: VaultError.secretService(.noKey)) { try token([holder(Secret("short"))]) }
+    #expect(throws: VaultError.damaged(path: location.file, .slots)) {
+      try token([holder(Secret(bytes: random.bytes(32)))])
+    }
+    #expect(throws: VaultError.secretService(.timedOut)) {
+      try token([.secretService { _ throws(VaultError) in throw .secretService(.timedOut) }])
+    }
+    let next = try SlotDraft.secretService(random: random)
+    #expect(try vault.protect(with: next, now: 0) == item.name)
+    try vault.protect(with: passphrase("p"), now: 0)
+    #expect(try vault.unprotect(.secretService) == next.item?.name)
+    #expect(try vault.verify() == [])
+  }
+
+  @Test("holders are asked in their order, and only as long as nobody has a key")
+  func order() throws {
+    try vault.protect(with: passphrase("p"), now: 0)
+    let asked = Asked()
+    let ask = KeyHolder.passphrase { _ throws(VaultError) in
+      asked.count += 1
+      return Secret("p")
+    }
+    #expect(try token([.keyFile, ask]) == "token")
+    #expect(asked.count == 0)
+    #expect(try token([ask, .keyFile]) == "token")
+    #expect(asked.count == 1)
+  }
+
+  @Test("keys that somebody keeps open the vault they are of, and no other")
+  func openedKeys() throws {
+    try vault.protect(with: passphrase("p"), now: 0)
+    try vault.unprotect(.keyFile)
+    let (name, keys, foundBy) = vault.openedKeys
+    #expect(foundBy == .keyFile)
+    let keep = KeyHolder.opened { $0 == name ? keys : nil }
+    #expect(try token([keep]) == "token")
+    #expect(try temporary.open(.readOnly, holders: [keep]).openedKeys.foundBy == nil)
+    let other = try TemporaryVault()
+    try other.open().store(Secret("x"), as: ana)
+    try other.open().protect(with: passphrase("p"), now: 0)
+    try other.open().unprotect(.keyFile)
+    let anyway = KeyHolder.opened { _ in keys }
+    #expect(throws: VaultError.locked([.passphrase])) { try other.open(holders: [anyway]) }
+    #expect(throws: VaultError.locked([.passphrase])) {
+      try temporary.open(holders: [.opened { _ in Secret("short") }, .opened { _ in nil }])
+    }
+  }
+
+  @Test("what a vault shows of itself needs no key")
+  func status() throws {
+    try vault.protect(with: passphrase("p"), now: 7)
+    try vault.unprotect(.keyFile)
+    let status = try Vault.status(of: location)
+    #expect(status.slots == [.init(kind: .passphrase, created: 7)])
+    #expect(status.recordCount == 1)
+  }
+
+  @Test("slots that processes change at once are as the last one says, and there is always a way in")
+  func races() async throws {
+    let location = location
+    try vault.protect(with: passphrase("p"), now: 0)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for _ in 0..<4 {
+        group.addTask {
+          for _ in 0..<10 {
+            let vault = try Vault.open(
+              location, .readWrite, random: SystemRandomSource(), holders: [.keyFile, .answering("p")])
+            try vault.protect(with: .keyFile(random: SystemRandomSource()), now: 0)
+            _ = try? vault.unprotect(.keyFile)
+          }
+        }
+      }
+      group.addTask {
+        for _ in 0..<60 {
+          let vault = try Vault.open(
+            location, .readOnly, random: SystemRandomSource(), holders: [.keyFile, .answering("p")])
+          #expect(try vault.record(.credential("github", "ana"))?.payload.reveal() == "token")
+        }
+      }
+      try await group.waitForAll()
+    }
+    #expect(try token([.answering("p")]) == "token")
+    #expect(try vault.verify() == [])
+    #expect(!exists(location.nextKeyFile))
+    #expect(exists(location.keyFile) == (try vault.status.slots.contains { $0.kind == .keyFile }))
+  }
+}
+
+/// Counts calls.
+private final class Asked {
+  var count = 0
+}
+
+extension PassphraseCosts {
+  /// For tests: as little as Argon2id allows.
+  static let cheap = PassphraseCosts(operations: 1, memory: 8192)
+}
+
+extension KeyHolder {
+  /// Answers one after the other, and then no more.
+  static func answering(_ answers: String...) -> KeyHolder {
+    .passphrase { attempt throws(VaultError) in
+      guard attempt <= answers.count else { throw .wrongPassphrase }
+      return Secret(answers[attempt - 1])
+    }
+  }
+}

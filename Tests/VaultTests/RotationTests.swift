@@ -1,0 +1,141 @@
+import Cryptography
+import Glibc
+import Testing
+
+@testable import Vault
+
+@Suite("Rotation")
+struct RotationTests {
+  private let temporary: TemporaryVault
+  private let vault: Vault
+  private let location: VaultLocation
+  private let random = SystemRandomSource()
+  private let identifiers = (0..<20).map { RecordIdentifier.credential("p\($0 % 3)", "a\($0)") }
+
+  init() throws {
+    temporary = try TemporaryVault()
+    location = temporary.location
+    vault = try temporary.open()
+    for identifier in identifiers { try vault.store(Secret(identifier.account), as: identifier) }
+  }
+
+  private func rotate(_ vault: Vault) throws { try vault.rotate(to: [.keyFile(random: random)], now: 9) }
+
+  @Test("every record comes through, with its revision, and everything is sealed anew")
+  func records() throws {
+    let before = try identifiers.map { try vault.record($0)?.revision }
+    let (identifier, lock) = (vault.openedKeys.vault, vault.lockName(provider: "p", account: "a"))
+    let key = TemporaryVault.read(location.keyFile)
+    try rotate(vault)
+    #expect(try identifiers.map { try vault.record($0)?.revision } == before)
+    #expect(try identifiers.map { try vault.record($0)?.payload.reveal() } == identifiers.map(\.account))
+    #expect(try vault.records(.credential, provider: "p1").count == 7)
+    #expect(vault.openedKeys.vault != identifier)
+    #expect(vault.lockName(provider: "p", account: "a") == lock)
+    #expect(TemporaryVault.read(location.keyFile) != key)
+    #expect(try vault.status.slots == [.init(kind: .keyFile, created: 9)])
+    #expect(try vault.verify() == [])
+    #expect(try vault.store(Secret("x"), as: identifiers[0]) > before.compactMap { $0 }.max() ?? 0)
+    #expect(try temporary.open(.readOnly).record(identifiers[0])?.payload.reveal() == "x")
+  }
+
+  @Test("the old key opens nothing any more")
+  func oldKey() throws {
+    let (_, keys, _) = vault.openedKeys
+    let file = TemporaryVault.read(location.keyFile)
+    try rotate(vault)
+    #expect(throws: VaultError.locked([.keyFile])) { try temporary.open(holders: [.opened { _ in keys }]) }
+    TemporaryVault.write(location.keyFile, file)
+    #expect(throws: VaultError.keyFileOfAnotherVault(path: location.keyFile)) { try temporary.open() }
+  }
+
+  @Test("processes that had the vault open go on, readers and writers")
+  func others() throws {
+    let reader = try temporary.open(.readOnly)
+    let writer = try temporary.open()
+    for round in 0..<3 {
+      try rotate(vault)
+      #expect(try reader.record(identifiers[1])?.payload.reveal() == "a1")
+      try writer.store(Secret("\(round)"), as: identifiers[2])
+      #expect(try vault.record(identifiers[2])?.payload.reveal() == "\(round)")
+      #expect(try reader.verify() == [])
+    }
+  }
+
+  @Test("all slots are renewed, and one that nobody renews keeps the vault from it")
+  func slots() throws {
+    let draft = try SlotDraft.secretService(random: random)
+    try vault.protect(with: .passphrase(Secret("p"), costs: .cheap, random: random), now: 0)
+    try vault.protect(with: draft, now: 0)
+    let before = TemporaryVault.read(location.file)
+    let key = TemporaryVault.read(location.keyFile)
+    #expect(throws: VaultError.otherSlots) { try rotate(vault) }
+    #expect(TemporaryVault.read(location.file) == before)
+    #expect(TemporaryVault.read(location.keyFile) == key)
+    let next = try SlotDraft.secretService(random: random)
+    let item = try vault.rotate(
+      to: [next, .passphrase(Secret("q"), costs: .cheap, random: random), .keyFile(random: random)], now: 0)
+    #expect(item == draft.item?.name)
+    #expect(try vault.secretServiceItem == next.item?.name)
+    #expect(try vault.status.slots.map(\.kind) == [.keyFile, .passphrase, .secretService])
+    for holder in [KeyHolder.keyFile, .answering("q"), .secretService { _ in next.item?.key ?? Secret("") }] {
+      #expect(try temporary.open(.readOnly, holders: [holder]).record(identifiers[3])?.payload.reveal() == "a3")
+    }
+    #expect(throws: VaultError.wrongPassphrase) { try temporary.open(holders: [.answering("p")]) }
+    #expect(try vault.verify() == [])
+  }
+
+  @Test(
+    "what somebody altered is not made genuine",
+    arguments: [
+      "UPDATE record SET sealed=zeroblob(90) WHERE rowid=(SELECT min(rowid) FROM record)",
+      "DELETE FROM record WHERE rowid=(SELECT min(rowid) FROM record)",
+      "DELETE FROM bucket WHERE number=(SELECT min(number) FROM bucket)", "UPDATE header SET sealed=zeroblob(60)",
+      "INSERT INTO slot SELECT 9,99,created,parameters,wrapped FROM slot", "CREATE TABLE more(x)",
+    ])
+  func tampered(_ sql: String) throws {
+    try temporary.tamper(sql)
+    let before = TemporaryVault.read(location.file)
+    #expect(throws: VaultError.self) { try rotate(vault) }
+    #expect(TemporaryVault.read(location.file) == before)
+    let readable = identifiers.count { (try? temporary.open(.readOnly).record($0)) != nil }
+    #expect(readable >= identifiers.count - 1)
+  }
+
+  @Test("a key file that cannot be written: nothing is changed")
+  func failure() throws {
+    let (before, key) = (TemporaryVault.read(location.file), TemporaryVault.read(location.keyFile))
+    unsafe mkdir(location.nextKeyFile, 0o700)
+    #expect(throws: VaultError.self) { try rotate(vault) }
+    #expect(TemporaryVault.read(location.file) == before)
+    #expect(TemporaryVault.read(location.keyFile) == key)
+    #expect(try vault.verify() == [])
+  }
+
+  @Test("those who rotate, store and read at once: nothing is lost")
+  func races() async throws {
+    let location = location
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<2 {
+        group.addTask {
+          let vault = try Vault.open(location, .readWrite, random: SystemRandomSource())
+          for _ in 0..<5 { try vault.rotate(to: [.keyFile(random: SystemRandomSource())], now: Int64(number)) }
+        }
+      }
+      for number in 0..<3 {
+        group.addTask {
+          for round in 0..<15 {
+            let vault = try Vault.open(location, .readWrite, random: SystemRandomSource())
+            try vault.store(Secret("\(round)"), as: .credential("new\(number)", "\(round)"))
+            #expect(try vault.record(.credential("p0", "a0"))?.payload.reveal() == "a0")
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    let vault = try temporary.open(.readOnly)
+    #expect(try vault.records(.credential, provider: nil).count == 65)
+    #expect(try vault.verify() == [])
+    #expect(unsafe access(location.nextKeyFile, F_OK) != 0)
+  }
+}
