@@ -90,9 +90,15 @@ static inline void credmgr_catch_once(int number) {
   sigaction(number, &action, NULL);
 }
 
-static inline void credmgr_ignore_broken_pipe(void) { signal(SIGPIPE, SIG_IGN); }
+static inline void credmgr_ignore_failed_writes(void) {
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+}
 
-static inline void credmgr_default_broken_pipe(void) { signal(SIGPIPE, SIG_DFL); }
+static inline void credmgr_default_failed_writes(void) {
+  signal(SIGPIPE, SIG_DFL);
+  signal(SIGXFSZ, SIG_DFL);
+}
 
 static inline sigset_t credmgr_ending_signals(void) {
   sigset_t set;
@@ -136,6 +142,7 @@ static inline int credmgr_spawn(
   sigaddset(&all, SIGHUP);
   sigaddset(&all, SIGQUIT);
   sigaddset(&all, SIGPIPE);
+  sigaddset(&all, SIGXFSZ);
   sigaddset(&all, SIGTSTP);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);

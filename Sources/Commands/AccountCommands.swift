@@ -18,18 +18,17 @@ extension Command {
       Option("--paste", "read the address where the browser ends up, or the code it shows, from standard input"),
       Option("--with-token", "read an existing token from standard input"),
       Option("--timeout", value: "DURATION", "how long to wait; otherwise 5m"),
+    ],
+    notes: [
+      "Of several grants it takes the first that fits the place: where neither BROWSER nor a display says that there is a",
+      "browser, that is device_code, if the provider offers it.",
     ], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     var wish = LoginWish()
     wish.account = invocation.value("--account")
-    if let text = invocation.value("--grant") {
-      guard let grant = Grant(rawValue: text) else {
-        throw .usage(
-          "there is no grant \"\(text)\"", hint: "grants are \(Grant.allCases.map(\.rawValue).joined(separator: ", "))")
-      }
-      wish.grant = grant
-    }
+    let offered = (try? context.home.library.load(provider))?.descriptor.grants ?? []
+    wish.grant = try grant(invocation, offered, context)
     wish.scope = invocation.all("--scope")
     wish.variables = try context.variables(invocation)
     wish.opensBrowser = !invocation.has("--no-browser")
@@ -42,7 +41,8 @@ extension Command {
         try context.source.login(provider, wish, token: token)
       }
     } else {
-      let user = TerminalUser(provider: provider)
+      let isAlternative = wish.grant == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
+      let user = TerminalUser(provider: provider, offersDevice: isAlternative)
       account = try manager { () throws(CredentialError) in
         try context.source.login(provider, wish, user: user)
       }
@@ -54,6 +54,25 @@ extension Command {
       context.tell("the provider says that the token's type is \"\(type)\"")
     }
     return .done
+  }
+
+  /// The grant that is asked for, or fits where we are; `nil` for the provider's first.
+  private static func grant(
+    _ invocation: Invocation, _ offered: [Grant], _ context: Context
+  ) throws(CommandError) -> Grant? {
+    if let text = invocation.value("--grant") {
+      if let grant = Grant(rawValue: text) { return grant }
+      let known = Grant.allCases.map(\.rawValue)
+      let near = didYouMean(nearMiss(text, among: known))
+      throw .usage("there is no grant \"\(text)\"\(near)", hint: "grants are \(known.joined(separator: ", "))")
+    }
+    let hasBrowser = ["BROWSER", "DISPLAY", "WAYLAND_DISPLAY"].contains { context.environment($0)?.isEmpty == false }
+    let asksForPage = ["--no-browser", "--paste", "--with-token"].contains { invocation.has($0) }
+    guard !hasBrowser, !asksForPage, offered.contains(.deviceCode), let first = offered.first,
+      ![.deviceCode, .clientCredentials].contains(first)
+    else { return nil }
+    context.tell("there is no browser here, so the grant is device_code; \"--no-browser\" prints an address instead")
+    return .deviceCode
   }
 
   private static func validity(_ credential: Credential, _ context: Context) -> String {
@@ -77,10 +96,17 @@ extension Command {
     let now = context.clock.now()
     if invocation.has("--json") {
       try context.output(
-        .array(accounts.map { account in json(account, isDefault: selected[account.provider] == account.name, now) }))
+        .array(
+          accounts.map { account in
+            json(
+              account, isDefault: selected[account.provider] == account.name,
+              isInterrupted: interrupted.contains { $0.provider == account.provider && $0.account == account.name },
+              now)
+          }))
       return .done
     }
     if accounts.isEmpty {
+      if let provider, let unknown = context.unknown(provider) { throw unknown }
       context.tell(provider.map { "nobody is logged in to \"\($0)\"" } ?? "nobody is logged in anywhere")
     }
     for account in accounts {
@@ -90,9 +116,7 @@ extension Command {
           + table(details(account.credential, now)))
     }
     for exchange in interrupted where provider == nil || provider == exchange.provider {
-      context.tell(
-        "an exchange for \"\(exchange.account)\" at \"\(exchange.provider)\" was interrupted; if its token does not work, run \"credmgr login \(exchange.provider)\""
-      )
+      context.tell(Notice.interrupted(exchange).sentence(now: now))
     }
     return .done
   }
@@ -137,7 +161,9 @@ extension Command {
     return credential.isRefreshable(at: now) ? .refresh : .login
   }
 
-  private static func json(_ account: Account, isDefault: Bool, _ now: Int64) -> JSONValue {
+  private static func json(
+    _ account: Account, isDefault: Bool, isInterrupted: Bool, _ now: Int64
+  ) -> JSONValue {
     let credential = account.credential
     return [
       "provider": .string(account.provider), "account": .string(account.name), "default": .boolean(isDefault),
@@ -148,7 +174,7 @@ extension Command {
       "expires_at": .optional(credential.expiresAt.map(Moment.format)),
       "refresh_token": .boolean(credential.refreshToken != nil),
       "refresh_token_expires_at": .optional(credential.refreshTokenExpiresAt.map(Moment.format)),
-      "next": .string(next(credential, now).rawValue),
+      "next": .string(next(credential, now).rawValue), "interrupted": .boolean(isInterrupted),
     ]
   }
 
@@ -169,17 +195,20 @@ extension Command {
 
   static let refresh = Command(
     name: "refresh", operands: "ID|--all", operandCount: 0...1, summary: "Refresh tokens now",
-    options: [account, Option("--all", "all accounts of all providers that can be refreshed")], needsNetwork: true
+    options: [
+      account, Option("--all", "all accounts of all providers that can be refreshed"),
+      Option("--timeout", value: "DURATION", "how long to wait for another process that refreshes it; otherwise 1m"),
+    ], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     guard invocation.has("--all") != (invocation.operands.count == 1) else {
-      throw .usage("name a provider, or \"--all\"", hint: "usage: credmgr refresh ID|--all")
+      throw .usage("name either a provider or \"--all\"", hint: "usage: credmgr refresh ID|--all")
     }
     if let text = invocation.operands.first {
       let provider = try context.provider(text)
       let name = try context.account(invocation)
+      let wish = Freshen(always: true, timeout: try context.duration("--timeout", invocation) ?? 60)
       let renewed = try manager { () throws(CredentialError) in
-        try context.source.freshAccount(
-          name, of: provider, Freshen(always: true), waiting: context.waiting(for: provider, name))
+        try context.source.freshAccount(name, of: provider, wish)
       }
       context.tell("refreshed \"\(renewed.name)\" at \"\(provider)\"" + validity(renewed.credential, context))
       return .done
@@ -191,9 +220,10 @@ extension Command {
   private static func refreshAll(_ context: Context) throws(CommandError) -> ExitStatus {
     let accounts = try manager { () throws(CredentialError) in
       try context.source.accountsIfAny()?.accounts(of: nil) ?? []
-    }
+    }.filter { $0.credential.isRefreshable(at: context.clock.now()) }
+    if accounts.isEmpty { context.tell("there is nothing to refresh") }
     var worst = ExitStatus.done
-    for account in accounts where account.credential.isRefreshable(at: context.clock.now()) {
+    for account in accounts {
       do throws(CredentialError) {
         let renewed = try context.source.freshAccount(account.name, of: account.provider, Freshen(always: true))
         context.tell("refreshed \"\(account.name)\" at \"\(account.provider)\"" + validity(renewed.credential, context))
@@ -224,7 +254,8 @@ extension Command {
     }
     if !isActive {
       let command = result.account.credential.isRefreshable(at: context.clock.now()) ? "refresh" : "login"
-      Terminal.writeError("credmgr: hint: run \"credmgr \(command) \(provider)\"\n")
+      let account = invocation.has("--account") ? " --account " + argument(result.account.name) : ""
+      context.tell("hint: run \"credmgr \(command) \(provider)\(account)\"")
     }
     return isActive ? .done : .loginNeeded
   }
@@ -240,14 +271,22 @@ extension Command {
     let provider = try context.provider(invocation.operands[0])
     var names: [String?] = [try context.account(invocation)]
     if invocation.has("--all") {
-      if names[0] != nil, invocation.has("--account") { throw .usage("\"--all\" and \"--account\" exclude each other") }
+      if invocation.has("--account") { throw .exclusive(["--all", "--account"]) }
       names = try manager { () throws(CredentialError) in
         try context.source.accountsIfAny()?.accounts(of: provider).map(\.name) ?? []
       }
+      if names.isEmpty { throw .noCredential(provider: provider, account: nil) }
     }
     for name in names {
-      let result = try manager { () throws(CredentialError) in
-        try context.source.logout(name, of: provider, keepsRemote: invocation.has("--keep-remote"))
+      let result: (account: String, isRevoked: Bool)
+      do throws(CredentialError) {
+        result = try context.source.logout(name, of: provider, keepsRemote: invocation.has("--keep-remote"))
+      } catch {
+        guard !invocation.has("--keep-remote"), [.refused, .unreachable].contains(error.message.status) else {
+          throw CommandError(error)
+        }
+        throw .failed(
+          error.message.with(hint: "nothing was forgotten; try again, or forget it here alone with \"--keep-remote\""))
       }
       let remote = result.isRevoked ? "revoked at the provider and forgotten" : "forgotten"
       context.tell("\"\(result.account)\" at \"\(provider)\": \(remote)")

@@ -49,7 +49,6 @@ struct Invocation {
     self.command = command
     if command.passesOptions {
       operands = Array(arguments)
-      asksForHelp = operands.first == "--help"
       return
     }
     var rest = Array(arguments)[...]
@@ -123,13 +122,13 @@ extension Command {
   /// What `credmgr help NAME` prints.
   var help: String {
     var text = "usage: \(usage)\n\n\(summary)\n"
-    let shown = (options + Self.common).map { option in
+    let shown = (passesOptions ? [] : options + Self.common).map { option in
       (
         left: [option.short, option.name].compactMap { $0 }.joined(separator: ", ")
           + (option.value.map { " " + $0 } ?? ""), right: option.help + (option.repeats ? "; may be repeated" : "")
       )
     }
-    text += "\n" + table(shown)
+    if !shown.isEmpty { text += "\n" + table(shown) }
     if !notes.isEmpty { text += "\n" + notes.map { $0 + "\n" }.joined() }
     return text
   }
@@ -137,7 +136,7 @@ extension Command {
 
 /// Two columns.
 func table(_ rows: [(left: String, right: String)]) -> String {
-  let width = min(rows.map(\.left.count).max() ?? 0, 30)
+  let width = min(rows.map(\.left.count).max() ?? 0, 36)
   return rows.map { row in
     let gap =
       row.left.count > width

@@ -8,6 +8,8 @@ import Providers
 enum CommandError: Error {
   /// A person is told something.
   case failed(Message)
+  /// There is nothing to hand out; what helps depends on whether the provider is known and was added.
+  case noCredential(provider: String, account: String?)
   /// A descriptor has errors; all of them are reported.
   case invalidDescriptor([Finding])
   /// The program with a network has to do it; the standard input that was read already.
@@ -18,6 +20,8 @@ enum CommandError: Error {
   init(_ error: CredentialError) {
     switch error {
     case .networkNeeded: self = .handOver(input: nil)
+    case .loginNeeded(let provider, let account, .noCredential):
+      self = .noCredential(provider: provider, account: account)
     case .provider(.invalid(let findings)): self = .invalidDescriptor(findings)
     default: self = .failed(error.message)
     }
@@ -32,8 +36,18 @@ enum CommandError: Error {
     .failed(Message(text, hint: hint, status: .usage))
   }
 
+  /// Options of which one alone can be meant.
+  static func exclusive(_ options: [String]) -> CommandError {
+    .usage(options.map { "\"\($0)\"" }.joined(separator: " and ") + " exclude each other")
+  }
+
+  static func unknownCommand(_ name: String) -> CommandError {
+    let near = didYouMean(nearMiss(name, among: Command.all.map(\.name)))
+    return .usage("unknown command \"\(name)\"\(near)", hint: "run \"credmgr help\"")
+  }
+
   static func unknownOption(_ name: String, of command: Command, among known: [String]) -> CommandError {
-    let near = nearMiss(name, among: known + ["--help"]).map { " (did you mean \"\($0)\"?)" } ?? ""
+    let near = didYouMean(nearMiss(name, among: known + ["--help"]))
     return .usage("unknown option \"\(name)\"\(near)", hint: "run \"credmgr help \(command.name)\"")
   }
 }

@@ -39,9 +39,34 @@ struct Context {
   /// The identifier of a provider in an operand.
   func provider(_ text: String) throws(CommandError) -> String {
     guard DescriptorLibrary.isIdentifier(text) else {
-      throw CommandError(CredentialError.provider(.malformedIdentifier(text)))
+      let near = nearMiss(text, among: source.knownProviders())
+      throw CommandError(
+        CredentialError.provider(
+          near == nil ? .malformedIdentifier(text) : .unknown(identifier: text, suggestion: near)))
     }
     return text
+  }
+
+  /// An error for a provider without a descriptor; `nil` when there is one.
+  func unknown(_ provider: String) -> CommandError? {
+    guard home.library.path(of: provider) == nil else { return nil }
+    return CommandError(
+      CredentialError.provider(
+        .unknown(identifier: provider, suggestion: nearMiss(provider, among: source.knownProviders()))))
+  }
+
+  /// Why there is no credential, with the first of the commands that lead to one.
+  func explained(_ provider: String, _ account: String?) -> CommandError {
+    if let unknown = unknown(provider) { return unknown }
+    let message = CredentialError.loginNeeded(provider: provider, account: account, .noCredential).message
+    do {
+      guard try source.accountsIfAny()?.registration(of: provider) == nil else { return .failed(message) }
+    } catch {
+      return CommandError(error)
+    }
+    return .failed(
+      message.with(
+        hint: "run \"credmgr add-provider \(provider) --client-id ID\", then \"credmgr login \(provider)\""))
   }
 
   /// The duration of an option, in seconds.
@@ -77,7 +102,7 @@ struct Context {
     var bytes = try file(path, limit: 1 << 16)
     while bytes.last == UInt8(ascii: "\n") || bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
     guard !bytes.isEmpty, String(validating: bytes, as: UTF8.self) != nil else {
-      throw .usage("there is no secret in \"\(path)\"")
+      throw .usage(path == "-" ? "there is no secret on standard input" : "there is no secret in \"\(path)\"")
     }
     return Secret(bytes: bytes)
   }
@@ -89,14 +114,25 @@ struct Context {
       File.isExecutable($0)
     }
   }
+}
 
-  func waiting(for provider: String, _ account: String?) -> (Double) -> Void {
-    var isTold = false
-    return { seconds in
-      if seconds >= 1, !isTold, Terminal.isTerminal(2) {
-        isTold = true
-        tell("waiting for another process with " + (account.map { "\"\($0)\" at " } ?? "") + "\"\(provider)\"")
-      }
+/// Tells what happens on the way, each thing once.
+final class NoticeTeller {
+  private let clock: any WallClock
+  private var told: [String] = []
+
+  init(_ clock: any WallClock) { self.clock = clock }
+
+  func tell(_ notice: Notice) {
+    switch notice {
+    case .waiting(_, _, let seconds):
+      // Who is not looked at by anybody waits in silence.
+      guard seconds >= 1, Terminal.isTerminal(2) else { return }
+    case .interrupted: break
     }
+    let sentence = notice.sentence(now: clock.now())
+    guard !told.contains(sentence) else { return }
+    told.append(sentence)
+    Terminal.writeError("credmgr: " + Message.visible(sentence) + "\n")
   }
 }

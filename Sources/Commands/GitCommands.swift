@@ -72,10 +72,23 @@ extension Command {
   private static func provider(
     _ request: GitCredential, _ context: Context
   ) -> (provider: String, username: String)? {
-    guard let scheme = request["protocol"], let host = request["host"],
+    guard let scheme = request["protocol"], let host = request["host"], isAuthority(host),
       let uri = try? URI(parsing: "\(scheme)://\(host)/"), uri.isSecure || (scheme == "http" && uri.isLoopback)
     else { return nil }
     return context.source.gitProvider(for: HostPattern.authority(uri) ?? host)
+  }
+
+  /// Whether a text is a host, with a port at most. git decodes what stands in a URL before it asks: in
+  /// `https://good.example%2F.evil.example` the host would begin like another one's.
+  private static func isAuthority(_ host: String) -> Bool {
+    host.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"):
+        true
+      default: ".-_:[]".utf8.contains(byte)
+      }
+    }
   }
 
   private static func get(_ request: GitCredential, _ context: Context) throws(CommandError) {
@@ -84,7 +97,7 @@ extension Command {
     let account: Account
     do throws(CredentialError) {
       account = try context.source.freshAccount(
-        accountName(wanted, claim, context), of: claim.provider, waiting: context.waiting(for: claim.provider, nil))
+        accountName(wanted, claim, context), of: claim.provider)
     } catch .unknownAccount {
       // A user name that is none of our accounts: another helper may know it.
       return
@@ -125,22 +138,22 @@ extension Command {
     notes: ["Only our own entry is added or removed; all others stay as they are."]
   ) { invocation, context throws(CommandError) in
     let scopes = ["--global", "--local", "--system"].filter { invocation.has($0) }
-    guard scopes.count <= 1 else { throw .usage("\(scopes.joined(separator: " and ")) exclude each other") }
+    guard scopes.count <= 1 else { throw .exclusive(scopes) }
     let scope = scopes.first ?? "--global"
     let entry = helper(context.executable)
-    let listed = try git(["config", scope, "--get-all", "credential.helper"])
+    let listed = try git(["config", scope, "--get-all", "credential.helper"], allowed: [0, 1])
     let isThere = listed.split(separator: "\n").contains { $0 == entry }
     if invocation.has("--remove") {
       guard isThere else {
         context.tell("git's configuration has no entry of ours")
         return .done
       }
-      _ = try git(["config", scope, "--fixed-value", "--unset-all", "credential.helper", entry], mayFail: false)
+      _ = try git(["config", scope, "--fixed-value", "--unset-all", "credential.helper", entry])
       context.tell("took the helper out of git's configuration")
     } else if isThere {
       context.tell("git's configuration has the helper already")
     } else {
-      _ = try git(["config", scope, "--add", "credential.helper", entry], mayFail: false)
+      _ = try git(["config", scope, "--add", "credential.helper", entry])
       context.tell("git asks credmgr for credentials now")
     }
     return .done
@@ -162,12 +175,14 @@ extension Command {
     return "!'" + pieces.joined(separator: "'\\''") + "' git-credential"
   }
 
-  private static func git(_ arguments: [String], mayFail: Bool = true) throws(CommandError) -> String {
+  /// Runs git, which says on standard error itself what does not work.
+  ///
+  /// - Parameter allowed: `git config --get-all` has the status 1 where there is no such key.
+  private static func git(_ arguments: [String], allowed: Set<Int32> = [0]) throws(CommandError) -> String {
     let completion = try system { () throws(POSIXError) in try Launcher.run("git", arguments) }
-    guard completion.status == 0 || mayFail else {
+    guard allowed.contains(completion.status) else {
       throw .failed(
-        Message("\"git \(arguments.joined(separator: " "))\" failed (status \(completion.status))", status: .unexpected)
-      )
+        Message("git did not change its configuration (status \(completion.status))", status: .unexpected))
     }
     return String(decoding: completion.output, as: UTF8.self)
   }

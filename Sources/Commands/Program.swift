@@ -2,6 +2,7 @@ import CredentialManager
 import Cryptography
 import HTTP
 import Messages
+import OAuth
 import POSIX
 import Providers
 
@@ -26,7 +27,7 @@ public enum Program {
   /// - Returns: the exit status of the process.
   public static func run(_ arguments: [String], network: Network?) -> Int32 {
     let coreLimit = ProcessProtection.apply()
-    Signals.ignoreBrokenPipe()
+    Signals.ignoreFailedWrites()
     var arguments = arguments
     // git finds a helper by this name.
     if let name = arguments.first, Path.lastComponent(of: name) == "git-credential-credmgr" {
@@ -42,6 +43,10 @@ public enum Program {
   private static func report(_ error: CommandError) -> Int32 {
     switch error {
     case .failed(let message):
+      Terminal.writeError(message.lines)
+      return message.status.rawValue
+    case .noCredential(let provider, let account):
+      let message = CredentialError.loginNeeded(provider: provider, account: account, .noCredential).message
       Terminal.writeError(message.lines)
       return message.status.rawValue
     case .invalidDescriptor(let findings):
@@ -66,10 +71,7 @@ public enum Program {
       return .usage
     }
     if let status = try help(name, arguments.dropFirst()) { return status }
-    guard let command = Command.all.first(where: { $0.name == name }) else {
-      let near = nearMiss(name, among: Command.all.map(\.name)).map { " (did you mean \"\($0)\"?)" } ?? ""
-      throw .usage("unknown command \"\(name)\"\(near)", hint: "run \"credmgr help\"")
-    }
+    guard let command = Command.all.first(where: { $0.name == name }) else { throw .unknownCommand(name) }
     let invocation = try Invocation(command, arguments.dropFirst())
     if invocation.asksForHelp {
       try system { () throws(POSIXError) in try Terminal.writeOutput(command.help) }
@@ -80,19 +82,23 @@ public enum Program {
       try replace(executable, all, input, coreLimit)
     }
     if command.needsNetwork, network == nil { try handOver(nil) }
+    let context = try context(executable, network, invocation)
     do throws(CommandError) {
-      return try command.run(invocation, try context(executable, network, traces: invocation.has("--trace")))
+      return try command.run(invocation, context)
     } catch .handOver(let input) where network == nil {
       try handOver(input)
+    } catch .noCredential(let provider, let account) {
+      throw context.explained(provider, account)
     }
   }
 
   private static func context(
-    _ executable: String, _ network: Network?, traces: Bool
+    _ executable: String, _ network: Network?, _ invocation: Invocation
   ) throws(CommandError) -> Context {
     let home = try manager { () throws(CredentialError) in
       try Home(environment: Environment.value, executable: executable)
     }
+    let secrets = KnownSecrets()
     var http: (any HTTPExchange)?
     if let network {
       Signals.installInterruptFlag()
@@ -101,10 +107,19 @@ public enum Program {
       } catch {
         throw .failed(error.message())
       }
-      if traces, let exchange = http { http = TracedExchange(exchange) { Terminal.writeError($0) } }
+      if invocation.has("--trace"), let exchange = http {
+        let typed = invocation.operands + invocation.all("--set").map { String($0.drop { $0 != "=" }.dropFirst()) }
+        let known = {
+          KnownPaths(
+            CredentialSource(home: home, http: nil, clock: SystemClock(), random: SystemRandomSource()), typed: typed)
+        }
+        http = TracedExchange(exchange, secrets, known: known) { Terminal.writeError($0) }
+      }
     }
     let clock = SystemClock()
-    let source = CredentialSource(home: home, http: http, clock: clock, random: SystemRandomSource())
+    let source = CredentialSource(
+      home: home, http: http, clock: clock, random: SystemRandomSource(), secrets: secrets)
+    source.notice = NoticeTeller(clock).tell
     return Context(source: source, clock: clock, executable: executable, environment: Environment.value)
   }
 
@@ -112,15 +127,12 @@ public enum Program {
     let text: String
     switch name {
     case "help", "--help", "-h":
-      guard let topic = rest.first else {
+      if let topic = rest.first, topic != "help" {
+        guard let command = Command.all.first(where: { $0.name == topic }) else { throw .unknownCommand(topic) }
+        text = command.help
+      } else {
         text = Help.overview
-        break
       }
-      guard let command = Command.all.first(where: { $0.name == topic }) else {
-        let near = nearMiss(topic, among: Command.all.map(\.name)).map { " (did you mean \"\($0)\"?)" } ?? ""
-        throw .usage("unknown command \"\(topic)\"\(near)", hint: "run \"credmgr help\"")
-      }
-      text = command.help
     case "--version", "version":
       text = "credmgr \(version)\n"
     default:

@@ -29,7 +29,8 @@ extension Command {
     }
     if source.hasPrefix("https://") {
       throw .usage(
-        "the discovery of an issuer's endpoints is not built in yet", hint: "write a descriptor: docs/descriptors.md")
+        "the endpoints of an issuer are not looked up at its address",
+        hint: "write a descriptor, as docs/descriptors.md says")
     }
     let addition: ProviderAddition
     if source == "-" || source.contains("/") || source.hasSuffix(".yaml") {
@@ -47,14 +48,31 @@ extension Command {
     for warning in addition.warnings { Terminal.writeError(warning.report) }
     let secret: Secret? = if let secretFile { try context.secret(secretFile) } else { nil }
     let variables = try context.variables(invocation)
-    try manager { () throws(CredentialError) in
+    do throws(CredentialError) {
       try context.source.add(
         addition, clientIdentifier: invocation.value("--client-id"), clientSecret: secret, variables: variables,
         replaces: invocation.has("--replace"),
         confirms: { accounts, hosts in confirmed(addition.identifier, accounts, hosts) })
+    } catch .provider(.missingVariable) {
+      throw .failed(.missing(try missing(addition, variables, context)))
+    } catch {
+      throw CommandError(error)
     }
     context.tell("added \"\(addition.identifier)\"; run \"credmgr login \(addition.identifier)\"")
     return .done
+  }
+
+  /// All variables that lack a value, not only the first one.
+  private static func missing(
+    _ addition: ProviderAddition, _ given: [String: String], _ context: Context
+  ) throws(CommandError) -> [Variable] {
+    let before = try manager { () throws(CredentialError) in
+      try context.source.accountsIfAny()?.registration(of: addition.identifier)?.variables
+    }
+    return addition.descriptor.variables.filter { variable in
+      let value = given[variable.name] ?? before?[variable.name] ?? variable.defaultValue ?? ""
+      return value.isEmpty && !variable.isOptional
+    }
   }
 
   private static func confirmed(_ provider: String, _ accounts: [String], _ hosts: [String]) -> Bool {
@@ -82,19 +100,18 @@ extension Command {
     var lines: [(left: String, right: String)] = []
     for identifier in context.source.knownProviders() {
       let loaded = try? library.load(identifier)
-      let title = loaded?.descriptor.title ?? "(has errors: run \"credmgr check\")"
+      let title = loaded?.descriptor.title ?? "(has errors: run \"credmgr providers \(identifier)\")"
       rows.append([
         "provider": .string(identifier), "title": .string(title), "added": .boolean(added.contains(identifier)),
         "grants": .array(loaded?.descriptor.grants.map { .string($0.rawValue) } ?? []),
         "file": .optional(library.path(of: identifier)),
       ])
-      lines.append((identifier + (added.contains(identifier) ? " *" : ""), title))
+      lines.append((identifier, (added.contains(identifier) ? "added  " : "-      ") + title))
     }
     if invocation.has("--json") {
       try context.output(.array(rows))
     } else {
       try context.output(table(lines))
-      if !added.isEmpty { Terminal.writeError("  * added\n") }
     }
     return .done
   }
@@ -123,7 +140,11 @@ extension Command {
       case .elsewhere(let text)?, .outOfBand(let text)?: text
       case nil: nil
       }
-    let endpoints = descriptor.endpoints.sorted { $0.key.rawValue < $1.key.rawValue }
+    // A leg that was only taken over from another one is of no interest where no grant uses it.
+    let used = descriptor.grants.flatMap(\.requiredLegs)
+    let unused = Grant.allCases.flatMap(\.requiredLegs).filter { $0.base != nil && !used.contains($0) }
+    let endpoints = descriptor.endpoints.filter { !unused.contains($0.key) }
+      .sorted { $0.key.rawValue < $1.key.rawValue }
     if invocation.has("--json") {
       let variables = descriptor.variables.map { variable -> JSONValue in
         [
@@ -143,11 +164,12 @@ extension Command {
       ])
       return .done
     }
+    let anyPort = if case .loopback(let uri)? = try? client?.redirect(), uri.port == nil { ", any port" } else { "" }
     var lines: [(left: String, right: String)] = [
       ("provider", identifier), ("title", descriptor.title), ("file", loaded.path),
       ("added", registration == nil ? "no" : "yes, client \"\(registration?.clientIdentifier ?? "")\""),
       ("grants", descriptor.grants.map(\.rawValue).joined(separator: ", ")),
-      ("redirect URI", redirect ?? "depends on the variables"),
+      ("redirect URI", redirect.map { $0 + anyPort } ?? "depends on the variables"),
       ("scopes", descriptor.scope.requested.joined(separator: " ")),
       ("hosts", descriptor.hosts.map(\.text).joined(separator: ", ")),
     ]
@@ -166,7 +188,10 @@ extension Command {
     name: "check", operands: "FILE…", operandCount: 1...10_000,
     summary: "Report every mistake in descriptors",
     options: [],
-    notes: ["Findings go to standard output, as FILE:LINE:COLUMN: error: SENTENCE, with the line and a caret."]
+    notes: [
+      "Findings go to standard output, as FILE:LINE:COLUMN: error: SENTENCE, with the line and a caret.",
+      "It says nothing when there are none.",
+    ]
   ) { invocation, context throws(CommandError) in
     var hasErrors = false
     for path in invocation.operands {
@@ -175,15 +200,18 @@ extension Command {
       let findings = context.home.library.check(bytes, name: name).findings
       for finding in findings { try context.output(finding.report) }
       hasErrors = hasErrors || findings.contains { $0.severity == .error }
-      if findings.isEmpty { context.tell("\(name): no findings") }
     }
     return hasErrors ? .usage : .done
   }
 
   static let simulate = Command(
     name: "simulate", operands: "ID|FILE [--port N] [--fault NAME]…", operandCount: 0...1000,
-    summary: "Play a provider on this machine, as its descriptor says it behaves", options: [], passesOptions: true
+    summary: "Play a provider on this machine, as its descriptor says it behaves", options: [],
+    notes: ["\"credmgr simulate --help\" shows all its options."], passesOptions: true
   ) { invocation, context throws(CommandError) in
+    guard !invocation.operands.isEmpty else {
+      throw .usage("too few arguments for \"credmgr simulate\"", hint: "run \"credmgr simulate --help\"")
+    }
     guard let program = context.sibling("credmgr-simulator") else {
       throw .failed(Message("there is no program \"credmgr-simulator\" beside this one", status: .unexpected))
     }

@@ -5,17 +5,28 @@ import POSIX
 /// The person at the terminal.
 final class TerminalUser: User {
   private let provider: String
+  /// Whether the login could be done by a code on another device as well.
+  private let offersDevice: Bool
   private var isWaitingTold = false
+  private var shownURL: String?
 
-  init(provider: String) { self.provider = provider }
+  init(provider: String, offersDevice: Bool) {
+    self.provider = provider
+    self.offersDevice = offersDevice
+  }
 
   func tell(_ step: LoginStep) {
     switch step {
     case .alreadyLoggedIn(let accounts):
-      say("already logged in to \"\(provider)\": \(accounts.joined(separator: ", "))")
+      say("already logged in to \"\(provider)\" as " + accounts.map { "\"\($0)\"" }.joined(separator: ", "))
     case .open(let url):
       say("opening the browser; if none appears, open this address:")
       show(url)
+      shownURL = url
+    case .visit(let url) where url == shownURL:
+      say(
+        "no browser could be started"
+          + (offersDevice ? "; \"credmgr login \(provider) --grant device_code\" needs none here" : ""))
     case .visit(let url):
       say("open this address in a browser:")
       show(url)

@@ -24,7 +24,7 @@ extension Command {
       validity: try context.duration("--min-validity", invocation), always: invocation.has("--refresh"),
       timeout: try context.duration("--timeout", invocation) ?? 60)
     let account = try manager { () throws(CredentialError) in
-      try context.source.freshAccount(name, of: provider, wish, waiting: context.waiting(for: provider, name))
+      try context.source.freshAccount(name, of: provider, wish)
     }
     let credential = account.credential
     if invocation.has("--json") {

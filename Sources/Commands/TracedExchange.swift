@@ -1,37 +1,35 @@
 import HTTP
 import JSON
 import Messages
+import OAuth
 
 /// Shows every exchange, and nothing that is secret.
 ///
-/// What is shown is what is known to be harmless: names always, values only of the names below. Masking what is known to be
-/// secret would show what nobody thought of.
+/// What is shown is what is known to be harmless: names always, values only of certain names. Masking what is known to be
+/// secret would show what nobody thought of. But a provider may repeat a secret under a harmless name, so what is shown is
+/// searched for secrets, too.
 final class TracedExchange: HTTPExchange {
   private let exchange: any HTTPExchange
+  private let secrets: KnownSecrets
   private let write: (String) -> Void
+  private let known: () -> KnownPaths
+  private lazy var paths = known()
 
-  init(_ exchange: any HTTPExchange, write: @escaping (String) -> Void) {
+  init(
+    _ exchange: any HTTPExchange, _ secrets: KnownSecrets, known: @escaping () -> KnownPaths,
+    write: @escaping (String) -> Void
+  ) {
     self.exchange = exchange
+    self.secrets = secrets
+    self.known = known
     self.write = write
   }
-
-  private static let harmlessParameters: Set<String> = [
-    "grant_type", "response_type", "scope", "scopes", "token_type", "token_type_hint", "expires_in", "expires_at",
-    "refresh_token_expires_in", "refresh_token_expires_at", "interval", "error", "error_description", "error_uri",
-    "code_challenge_method", "oauth_signature_method", "oauth_version", "oauth_timestamp", "oauth_callback_confirmed",
-    "status", "active", "ok", "verification_uri", "verification_url", "redirect_uri", "response_mode", "prompt",
-    "access_type",
-  ]
-
-  private static let harmlessFields: Set<String> = [
-    "accept", "content-type", "content-length", "date", "server", "user-agent", "cache-control", "retry-after",
-    "x-github-api-version", "connection", "vary",
-  ]
 
   func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse {
     show(request)
     do {
       let response = try exchange.send(request, limits: limits)
+      secrets.learn(response)
       show(response, body: response.body)
       return response
     } catch {
@@ -55,15 +53,16 @@ final class TracedExchange: HTTPExchange {
   }
 
   private func show(_ request: HTTPRequest) {
-    var line = request.uri.withoutQueryAndFragment.text
-    if request.uri.query != nil { line += "?" + Self.masked(request.uri.queryParameters) }
-    write("> \(request.method) \(Message.visible(line))\n")
+    secrets.learn(request)
+    var line = request.uri.origin + paths.masked(request.uri.path)
+    if request.uri.query != nil { line += "?" + masked(request.uri.queryParameters) }
+    show("> \(request.method) \(line)")
     show(request.fields, "> ")
     show(request.body, request.fields["Content-Type"], "> ")
   }
 
   private func show(_ response: HTTPResponse, body: [UInt8]?) {
-    write("< \(response.status)\n")
+    show("< \(response.status)")
     show(response.fields, "< ")
     if let body { show(body, response.mediaType, "< ") }
   }
@@ -71,13 +70,13 @@ final class TracedExchange: HTTPExchange {
   private func show(_ fields: HTTPFields, _ mark: String) {
     for field in fields {
       var value = "…"
-      if Self.harmlessFields.contains(field.name.lowercased()) { value = field.value }
+      if KnownSecrets.harmlessFields.contains(field.name.lowercased()) { value = field.value }
       if ["authorization", "www-authenticate"].contains(field.name.lowercased()) {
         // The scheme tells how the credential is presented, and is no secret; of a bare token there is none.
         let words = field.value.split(separator: " ", maxSplits: 1)
         value = (words.count == 2 && words[0].count <= 12 ? words[0] + " " : "") + "…"
       }
-      write("\(mark)\(Message.visible(field.name + ": " + value))\n")
+      show("\(mark)\(field.name): \(value)")
     }
   }
 
@@ -85,29 +84,37 @@ final class TracedExchange: HTTPExchange {
     guard !body.isEmpty else { return }
     var text = "(\(body.count) bytes)"
     if let value = try? JSONValue.parse(body) {
-      text = Self.masked(value).encoded
+      text = masked(value).encoded
     } else if type?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true {
-      text = Self.masked(FormParameters(decoding: String(decoding: body, as: UTF8.self)))
+      text = masked(FormParameters(decoding: String(decoding: body, as: UTF8.self)))
     }
-    write(mark + Message.visible(text) + "\n")
+    show(mark + text)
   }
 
-  private static func masked(_ parameters: FormParameters) -> String {
-    parameters.pairs.map { $0.name + "=" + (harmlessParameters.contains($0.name) ? $0.value : "…") }
+  private func show(_ line: String) { write(Message.visible(secrets.masked(line)) + "\n") }
+
+  private func masked(_ parameters: FormParameters) -> String {
+    parameters.pairs.map { $0.name + "=" + (KnownSecrets.harmlessNames.contains($0.name) ? $0.value : "…") }
       .joined(separator: "&")
   }
 
-  private static func masked(_ value: JSONValue) -> JSONValue {
+  private func masked(_ value: JSONValue) -> JSONValue {
     switch value {
     case .object(let members):
       .object(
         members.map { member in
-          harmlessParameters.contains(member.name) && member.value.members == nil && member.value.elements == nil
-            ? member : JSONValue.Member(member.name, masked(member.value))
+          KnownSecrets.harmlessNames.contains(member.name) && member.value.members == nil
+            && member.value.elements == nil
+            ? JSONValue.Member(member.name, shown(member.value)) : JSONValue.Member(member.name, masked(member.value))
         })
     case .array(let elements): .array(elements.map(masked))
     case .null, .boolean: value
     case .number, .string: "…"
     }
+  }
+
+  /// Before the text is encoded: a secret may have characters that JSON escapes.
+  private func shown(_ value: JSONValue) -> JSONValue {
+    if case .string(let text) = value { .string(secrets.masked(text)) } else { value }
   }
 }

@@ -2,6 +2,7 @@ import CredentialManager
 import JSON
 import Messages
 import OAuth
+import Providers
 import Vault
 
 extension Command {
@@ -9,15 +10,22 @@ extension Command {
     name: "vault", operands: "status|verify", operandCount: 1...1, summary: "Show the vault, or check every byte of it",
     options: [json]
   ) { invocation, context throws(CommandError) in
-    let accounts = try manager { () throws(CredentialError) in try context.source.accounts() }
-    switch invocation.operands[0] {
-    case "status":
-      let vault = try manager { () throws(CredentialError) in try accounts.vaultStatus() }
-      return try status(vault, invocation, context)
-    case "verify": return try verify(accounts, invocation, context)
-    default:
-      throw .usage("there is no \"vault \(invocation.operands[0])\"", hint: "run \"credmgr help vault\"")
+    let name = invocation.operands[0]
+    guard ["status", "verify"].contains(name) else {
+      let near = didYouMean(nearMiss(name, among: ["status", "verify"]))
+      throw .usage("there is no \"vault \(name)\"\(near)", hint: "run \"credmgr help vault\"")
     }
+    let accounts: Accounts
+    do throws(CredentialError) {
+      accounts = try context.source.accounts()
+    } catch .vault(.damaged(let path, let part)) where name == "verify" {
+      throw .failed(VaultError.damaged(path: path, part).message.with(hint: "put it back from a backup"))
+    } catch {
+      throw CommandError(error)
+    }
+    if name == "verify" { return try verify(accounts, invocation, context) }
+    let vault = try manager { () throws(CredentialError) in try accounts.vaultStatus() }
+    return try status(vault, invocation, context)
   }
 
   private static func status(
@@ -54,9 +62,9 @@ extension Command {
       try context.output(findings.map { Message.visible($0.sentence) + "\n" }.joined())
     }
     guard findings.isEmpty else {
-      let count = findings.count == 1 ? "one thing" : "\(findings.count) things"
+      let count = findings.count == 1 ? "one finding" : "\(findings.count) findings"
       throw .failed(
-        Message("the vault has \(count) that nobody wrote", hint: "put it back from a backup", status: .vault))
+        Message("the vault is not as it was written: \(count)", hint: "put it back from a backup", status: .vault))
     }
     if !invocation.has("--json") { context.tell("the vault is as it was written") }
     return .done

@@ -39,6 +39,7 @@ extension CredentialSource {
         try client.presenting(account.credential, on: request, freshness: freshness)
       }
       let canRepeat = !isRepetition && account.credential.isRefreshable(at: clock.now())
+      secrets.learn(presented)
       var isRefused = false
       let head: HTTPResponse
       do {
@@ -57,7 +58,7 @@ extension CredentialSource {
         return head
       }
       isRepetition = true
-      account = try refreshed(account, Freshen(always: true), waiting: { _ in })
+      account = try refreshed(account, Freshen(always: true))
     }
   }
 
@@ -73,6 +74,8 @@ extension CredentialSource {
     }
     let account = try accounts.resolve(name, provider: provider)
     let client = try client(provider, variables: account.credential.variables)
+    secrets.learn(account.credential)
+    try tellInterruption(provider, account.name, accounts)
     let question: (leg: Leg, request: HTTPRequest)
     do throws(OAuthError) {
       question = try client.validationRequest(account.credential, freshness: freshness)
@@ -104,11 +107,14 @@ extension CredentialSource {
     let accounts = try accounts(.readWrite)
     // The lock of a refresh: a token that is being exchanged for another would be revoked, and the other one stay.
     return try exclusively(
-      provider, account.name, seconds: 60, waiting: { _ in }, isDone: { () throws(CredentialError) in nil }
+      provider, account.name, seconds: 60,
+      waiting: { notice(.waiting(provider: provider, account: account.name, seconds: $0)) },
+      isDone: { () throws(CredentialError) in nil }
     ) { () throws(CredentialError) in
       guard let current = try accounts.account(account.name, of: provider) else { return (account.name, false) }
       var isRevoked = false
-      if !keepsRemote { isRevoked = try revoke(current) }
+      if !keepsRemote { isRevoked = try revoke(current, accounts) }
+      FaultPoint.reach("logout.revoked")
       var changes: [Change] = [
         .remove(Accounts.identifier(provider, account.name), if: .any),
         .remove(Accounts.pending(provider, account.name), if: .any),
@@ -116,12 +122,16 @@ extension CredentialSource {
       if try accounts.selected(for: provider) == account.name {
         changes.append(.remove(Accounts.selection(provider), if: .any))
       }
+      if try accounts.accounts(of: provider).count == 1 {
+        changes.append(.remove(Accounts.pending(provider, ""), if: .any))
+      }
       try accounts.reading { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
+      FaultPoint.reach("logout.committed")
       return (account.name, isRevoked)
     }
   }
 
-  private func revoke(_ account: Account) throws(CredentialError) -> Bool {
+  private func revoke(_ account: Account, _ accounts: Accounts) throws(CredentialError) -> Bool {
     let client = try client(account.provider, variables: account.credential.variables)
     let requests: [HTTPRequest]
     do throws(OAuthError) {
@@ -132,10 +142,21 @@ extension CredentialSource {
     } catch {
       throw .oauth(error, provider: account.provider)
     }
-    for request in requests {
-      let response = try send(request, provider: account.provider)
-      try core(account.provider) { () throws(OAuthError) in try client.checkRevocation(response) }
+    guard !requests.isEmpty else { return false }
+    secrets.learn(account.credential)
+    // A token that is revoked and not forgotten would be handed out as a good one.
+    let before = try accounts.note(account.provider, account.name)
+    try accounts.setNote(ExchangeNote(.logout, startedAt: clock.now()), account.provider, account.name)
+    FaultPoint.reach("logout.noted")
+    do throws(CredentialError) {
+      for request in requests {
+        let response = try send(request, provider: account.provider)
+        try core(account.provider) { () throws(OAuthError) in try client.checkRevocation(response) }
+      }
+    } catch {
+      if !isAnswerLost(error) { try? accounts.setNote(before, account.provider, account.name) }
+      throw error
     }
-    return !requests.isEmpty
+    return true
   }
 }

@@ -61,6 +61,8 @@ public enum CredentialError: Error, Sendable, Equatable {
   case timedOut(seconds: Int64)
   /// Another process did not finish in time with this account.
   case lockTimedOut(provider: String, account: String?)
+  /// The provider gave a new token, and the vault could not keep it.
+  case answerLost(provider: String, account: String, VaultError)
   /// The person stopped it.
   case interrupted
   /// This needs the network, which the program that was asked does not have.

@@ -14,16 +14,25 @@ public final class CredentialSource {
   let http: (any HTTPExchange)?
   let clock: any WallClock
   let random: any RandomSource
+  /// What was sent to providers, and is not to be shown to people.
+  public let secrets: KnownSecrets
+  /// Told what a person may want to know on the way.
+  public var notice: (Notice) -> Void = { _ in }
   private var openVault: (vault: Vault, access: VaultAccess)?
 
   /// - Parameters:
   ///   - http: `nil` for a program without a network; what needs one throws `CredentialError.networkNeeded` before
   ///     anything is changed.
-  public init(home: Home, http: (any HTTPExchange)?, clock: any WallClock, random: any RandomSource) {
+  ///   - secrets: grows with every exchange.
+  public init(
+    home: Home, http: (any HTTPExchange)?, clock: any WallClock, random: any RandomSource,
+    secrets: KnownSecrets = KnownSecrets()
+  ) {
     self.home = home
     self.http = http
     self.clock = clock
     self.random = random
+    self.secrets = secrets
   }
 
   // MARK: The vault
@@ -78,6 +87,7 @@ public final class CredentialSource {
     _ descriptor: Descriptor, _ registration: Registration, variables: [String: String] = [:]
   ) throws(CredentialError) -> Client {
     do {
+      secrets.learn(registration.clientSecret)
       return try Client(
         descriptor: descriptor, identifier: registration.clientIdentifier, secret: registration.clientSecret,
         variables: registration.variables.merging(variables) { _, new in new })
@@ -107,6 +117,7 @@ public final class CredentialSource {
   }
 
   func send(_ request: HTTPRequest, provider: String) throws(CredentialError) -> HTTPResponse {
+    secrets.learn(request)
     do {
       return try network().send(request, limits: .tokenEndpoint)
     } catch let error as HTTPError {
@@ -118,9 +129,10 @@ public final class CredentialSource {
     }
   }
 
-  /// Runs a step of the protocol core, whose errors it gives the provider's name.
+  /// Runs a step of the protocol core, whose errors it gives the provider's name, and takes the secrets out of that the
+  /// provider repeated.
   func core<Result>(_ provider: String, _ step: () throws(OAuthError) -> Result) throws(CredentialError) -> Result {
-    do { return try step() } catch { throw .oauth(error, provider: provider) }
+    do { return try step() } catch { throw .oauth(error.masked(by: secrets), provider: provider) }
   }
 
   // MARK: Locks

@@ -37,10 +37,14 @@ extension CredentialSource {
     ) { () throws(CredentialError) in
       // The lock may have become free because the other one was done.
       if let done = try done() { return done }
+      if let kept = try unfinished(grant, client, wish, vault) { return try keep(kept, client, wish, vault) }
+      try tellInterruption(of: wish, provider, vault)
       if !before.isEmpty { user.tell(.alreadyLoggedIn(accounts: before.map(\.name))) }
       let remaining = wish.timeout - (clock.now() - started)
-      var session = LoginSession(source: self, client: client, wish: wish, user: user, seconds: max(remaining, 1))
+      var session = LoginSession(
+        source: self, client: client, wish: wish, user: user, vault: vault, seconds: max(remaining, 1))
       let credential = try session.credential(grant)
+      FaultPoint.reach("login.stored")
       return try keep(credential, client, wish, vault)
     }
   }
@@ -61,6 +65,9 @@ extension CredentialSource {
       grant: client.descriptor.grants.first { $0 != .clientCredentials } ?? .authorizationCode, accessToken: token,
       obtainedAt: clock.now(), margin: client.descriptor.expiry.margin)
     credential.variables = wish.variables
+    try vault.reading { () throws(VaultError) in
+      _ = try vault.vault.store(credential.encoded, as: Accounts.pending(provider, wish.account ?? ""))
+    }
     return try keep(credential, client, wish, vault)
   }
 
@@ -74,19 +81,46 @@ extension CredentialSource {
     return offered.first ?? .authorizationCode
   }
 
-  /// Commits a new credential, then asks who it is for, and puts it under that name.
-  ///
-  /// The token is in the vault before anything else is asked of anybody: under the name that is known so far.
+  /// What an earlier login kept before it was interrupted, if it is what this one is about to ask for: the person need not
+  /// consent once more.
+  private func unfinished(
+    _ grant: Grant, _ client: Client, _ wish: LoginWish, _ accounts: Accounts
+  ) throws(CredentialError) -> Credential? {
+    let record = try accounts.reading { () throws(VaultError) in
+      try accounts.vault.record(Accounts.pending(client.descriptor.identifier, wish.account ?? ""))
+    }
+    guard let record, let kept = try? Credential(decoding: record.payload), kept.grant == grant,
+      kept.variables == wish.variables,
+      kept.requestedScope == (wish.scope.isEmpty ? client.descriptor.scope.requested : wish.scope),
+      (0...Self.unfinishedSeconds).contains(clock.now() - kept.loggedInAt), kept.isUsable(at: clock.now())
+    else { return nil }
+    return kept
+  }
+
+  /// For so long an interrupted login is finished instead of begun anew.
+  private static let unfinishedSeconds: Int64 = 600
+
+  private func tellInterruption(
+    of wish: LoginWish, _ provider: String, _ accounts: Accounts
+  ) throws(CredentialError) {
+    // The lock is ours, so nobody is at work with it.
+    let name = wish.account ?? ""
+    guard let note = try accounts.note(provider, name), note.isInterruption else { return }
+    notice(
+      .interrupted(
+        Interruption(provider: provider, account: wish.account, exchange: note.exchange, startedAt: note.startedAt)))
+  }
+
+  /// Asks who a new credential is for, and puts it under that name. It is in the vault already, under the name that was
+  /// known so far: until then nothing is asked of anybody.
   private func keep(
     _ credential: Credential, _ client: Client, _ wish: LoginWish, _ accounts: Accounts
   ) throws(CredentialError) -> Account {
     let provider = client.descriptor.identifier
     var credential = credential
     credential.variables = wish.variables
+    secrets.learn(credential)
     let waiting = Accounts.pending(provider, wish.account ?? "")
-    try accounts.reading { () throws(VaultError) in
-      _ = try accounts.vault.store(credential.encoded, as: waiting)
-    }
     let found: String?
     let name: String
     do throws(CredentialError) {
@@ -97,16 +131,22 @@ extension CredentialSource {
         throw .identityMismatch(account: name, expected: expected, found: found)
       }
     } catch {
-      try accounts.reading { () throws(VaultError) in _ = try accounts.vault.remove(waiting) }
+      // Who was interrupted here goes on from here with the next login.
+      if error != .interrupted {
+        try accounts.reading { () throws(VaultError) in _ = try accounts.vault.remove(waiting) }
+      }
       throw error
     }
+    FaultPoint.reach("login.identified")
     credential.identity = found
     let isFirst = try accounts.accounts(of: provider).isEmpty
     var changes: [Change] = [
       .store(credential.encoded, as: Accounts.identifier(provider, name), if: .any), .remove(waiting, if: .any),
+      .remove(Accounts.pending(provider, name), if: .any),
     ]
     if isFirst { changes.append(.store(Secret(name), as: Accounts.selection(provider), if: .any)) }
     let revision = try accounts.reading { () throws(VaultError) in try accounts.vault.apply(changes) }
+    FaultPoint.reach("login.committed")
     return Account(provider: provider, name: name, credential: credential, revision: revision)
   }
 
@@ -145,13 +185,17 @@ struct LoginSession {
   let client: Client
   let wish: LoginWish
   let user: any User
+  let vault: Accounts
   let deadline: Double
 
-  init(source: CredentialSource, client: Client, wish: LoginWish, user: any User, seconds: Int64) {
+  init(
+    source: CredentialSource, client: Client, wish: LoginWish, user: any User, vault: Accounts, seconds: Int64
+  ) {
     self.source = source
     self.client = client
     self.wish = wish
     self.user = user
+    self.vault = vault
     deadline = source.clock.monotonic() + Double(seconds)
   }
 
@@ -176,6 +220,47 @@ struct LoginSession {
     try source.send(request, provider: provider)
   }
 
+  // MARK: The commit
+
+  /// The exchange that brings the token. Signals wait until it is in the vault.
+  private func exchange(
+    _ request: HTTPRequest, _ read: (HTTPResponse) throws(OAuthError) -> Credential
+  ) throws(CredentialError) -> Credential {
+    try noted { () throws(CredentialError) in
+      try Signals.deferring { () throws(CredentialError) in
+        let response = try send(request)
+        FaultPoint.reach("login.answered")
+        return try kept(try core { () throws(OAuthError) in try read(response) })
+      }
+    }
+  }
+
+  /// Notes that the provider is about to give a token, until it did or will not.
+  private func noted(_ body: () throws(CredentialError) -> Credential) throws(CredentialError) -> Credential {
+    let name = wish.account ?? ""
+    let before = try vault.note(provider, name)
+    try vault.setNote(ExchangeNote(.login, startedAt: source.clock.now()), provider, name)
+    FaultPoint.reach("login.noted")
+    do throws(CredentialError) {
+      return try body()
+    } catch {
+      if !source.isAnswerLost(error) { try? vault.setNote(before, provider, name) }
+      throw error
+    }
+  }
+
+  /// Keeps a credential under the name that is known so far.
+  private func kept(_ credential: Credential) throws(CredentialError) -> Credential {
+    var credential = credential
+    credential.variables = wish.variables
+    do throws(VaultError) {
+      try vault.vault.store(credential.encoded, as: Accounts.pending(provider, wish.account ?? ""))
+    } catch {
+      throw .answerLost(provider: provider, account: wish.account ?? "", error)
+    }
+    return credential
+  }
+
   // MARK: The grants
 
   private func browserGrant(_ grant: Grant) throws(CredentialError) -> Credential {
@@ -194,13 +279,11 @@ struct LoginSession {
       try client.authorizationResponse([("code", code), ("state", request.state)], to: request)
     }
     if grant == .implicit {
-      return try core { () throws(OAuthError) in
-        try client.credential(response, now: source.clock.now())
-      }
+      return try kept(
+        try core { () throws(OAuthError) in try client.credential(response, now: source.clock.now()) })
     }
     let tokenRequest = try core { () throws(OAuthError) in try client.tokenRequest(response) }
-    let tokenResponse = try send(tokenRequest)
-    return try core { () throws(OAuthError) in
+    return try exchange(tokenRequest) { tokenResponse throws(OAuthError) in
       try client.credential(tokenResponse, after: response, now: source.clock.now())
     }
   }
@@ -225,16 +308,14 @@ struct LoginSession {
     let tokenRequest = try core { () throws(OAuthError) in
       try client.tokenRequest(temporary, consent, freshness: source.freshness)
     }
-    let response = try send(tokenRequest)
-    return try core { () throws(OAuthError) in
+    return try exchange(tokenRequest) { response throws(OAuthError) in
       try client.oauth1Credential(response, .token, after: consent, scope: scope, now: source.clock.now())
     }
   }
 
   private func clientCredentialsGrant() throws(CredentialError) -> Credential {
     let request = try core { () throws(OAuthError) in try client.clientCredentialsRequest(scope: scope) }
-    let response = try send(request)
-    return try core { () throws(OAuthError) in
+    return try exchange(request) { response throws(OAuthError) in
       try client.credential(
         response, .clientCredentials, grant: .clientCredentials, scope: scope, now: source.clock.now())
     }
@@ -251,6 +332,10 @@ struct LoginSession {
         userCode: device.userCode, url: device.verificationURI, completeURL: device.verificationURIComplete,
         seconds: device.polling.secondsLeft(now: source.clock.now())))
     if wish.opensBrowser { _ = user.open(device.verificationURIComplete ?? device.verificationURI) }
+    return try noted { () throws(CredentialError) in try polled(&device) }
+  }
+
+  private func polled(_ device: inout DeviceAuthorization) throws(CredentialError) -> Credential {
     while true {
       guard case .wait(let seconds) = device.polling.next(now: source.clock.now()) else {
         throw .oauth(.deviceCodeExpired, provider: provider)
@@ -272,11 +357,13 @@ struct LoginSession {
         device.polling.slowDown()
         continue
       }
+      FaultPoint.reach("login.answered")
       let step = try core { () throws(OAuthError) in
         try client.deviceAnswer(response, to: device, now: source.clock.now())
       }
       switch step {
-      case .credential(let credential): return credential
+      case .credential(let credential):
+        return try Signals.deferring { () throws(CredentialError) in try kept(credential) }
       case .pending: continue
       case .slowDown(let interval): device.polling.slowDown(to: interval)
       }

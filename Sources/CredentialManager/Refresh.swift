@@ -30,25 +30,27 @@ extension CredentialSource {
   /// - Throws: `CredentialError.loginNeeded` when only a person can help; `.networkNeeded` before anything was done, in a
   ///   program without a network.
   public func freshAccount(
-    _ name: String?, of provider: String, _ wish: Freshen = Freshen(), waiting: (Double) -> Void = { _ in }
+    _ name: String?, of provider: String, _ wish: Freshen = Freshen()
   ) throws(CredentialError) -> Account {
     guard let accounts = try accountsIfAny() else {
       throw .loginNeeded(provider: provider, account: name, .noCredential)
     }
     let account = try accounts.resolve(name, provider: provider)
     let now = clock.now()
-    if !wish.always, account.credential.isUsable(at: now, for: wish.validity) { return account }
+    if !wish.always, account.credential.isUsable(at: now, for: wish.validity) {
+      try tellInterruption(provider, account.name, accounts)
+      return account
+    }
     // Nobody asked for more than a token that is good, and a better one is not to be had.
     let isLastResort = wish.validity == nil && !account.credential.isRefreshable(at: now)
     if !wish.always, isLastResort, account.credential.isUsable(at: now, for: 0) { return account }
-    return try refreshed(account, wish, waiting: waiting)
+    return try refreshed(account, wish)
   }
 
   /// The account with a new token. One process at a time does so for an account; who comes late gets what the first one
   /// got.
-  func refreshed(
-    _ account: Account, _ wish: Freshen, waiting: (Double) -> Void
-  ) throws(CredentialError) -> Account {
+  func refreshed(_ account: Account, _ wish: Freshen) throws(CredentialError) -> Account {
+    let started = clock.now()
     try requireRefreshable(account)
     _ = try network()
     let client = try client(account.provider, variables: account.credential.variables)
@@ -63,10 +65,19 @@ extension CredentialSource {
       }
       return now
     }
+    var hasWaited = false
+    func waits(_ seconds: Double) {
+      hasWaited = true
+      notice(.waiting(provider: account.provider, account: account.name, seconds: seconds))
+    }
     return try exclusively(
-      account.provider, account.name, seconds: wish.timeout, waiting: waiting, isDone: renewed
+      account.provider, account.name, seconds: wish.timeout, waiting: waits, isDone: renewed
     ) { () throws(CredentialError) in
       if let renewed = try renewed() { return renewed }
+      // What was refused to the one whom we waited for would be refused to us, and the provider would count it as reuse.
+      if hasWaited, let refusal = try vault.note(account.provider, account.name)?.refusal, refusal.at >= started {
+        throw needed(account, refusal)
+      }
       guard let current = try vault.account(account.name, of: account.provider) else {
         throw .loginNeeded(provider: account.provider, account: account.name, .noCredential)
       }
@@ -93,22 +104,21 @@ extension CredentialSource {
   ) throws(CredentialError) -> Account {
     let provider = account.provider
     try requireRefreshable(account)
-    let pending = Accounts.pending(provider, account.name)
     let leg: Leg = account.credential.grant == .clientCredentials ? .clientCredentials : .refresh
     let request = try core(provider) { () throws(OAuthError) in
       account.credential.grant == .oauth1
         ? try client.sessionRefreshRequest(account.credential, freshness: freshness)
         : try client.refreshRequest(account.credential)
     }
-    let wasInterrupted = try accounts.reading { () throws(VaultError) in try accounts.vault.record(pending) != nil }
-    // A note that something is under way, which the answer's commit takes away again. It is also the proof, before the old
-    // refresh token is used up, that the vault can be written.
-    try accounts.reading { () throws(VaultError) in
-      _ = try accounts.vault.store(Secret(String(clock.now())), as: pending)
-    }
+    FaultPoint.reach("refresh.locked")
+    let wasInterrupted = try accounts.note(provider, account.name)?.isInterruption ?? false
+    secrets.learn(account.credential)
+    try accounts.setNote(ExchangeNote(.refresh, startedAt: clock.now()), provider, account.name)
+    FaultPoint.reach("refresh.noted")
     let outcome = Signals.deferring { () -> Result<Account, CredentialError> in
       do throws(CredentialError) {
         let response = try send(request, provider: provider)
+        FaultPoint.reach("refresh.answered")
         let now = clock.now()
         let credential = try core(provider) { () throws(OAuthError) in
           account.credential.grant == .oauth1
@@ -124,13 +134,20 @@ extension CredentialSource {
         return .failure(error)
       }
     }
+    FaultPoint.reach("refresh.committed")
     switch outcome {
     case .success(let renewed): return renewed
     case .failure(let error):
-      if !isAnswerLost(error) {
-        try accounts.reading { () throws(VaultError) in _ = try accounts.vault.remove(pending) }
+      var note: ExchangeNote?
+      if let refusal = refusal(error, of: account) {
+        note = ExchangeNote(
+          .refresh, startedAt: clock.now(),
+          refusal: .init(at: clock.now(), words: refusal.words, isAfterInterruption: wasInterrupted))
       }
-      throw meaning(of: error, for: account, wasInterrupted: wasInterrupted)
+      // Where this fails the note stays as it is, and says less than we know.
+      if !isAnswerLost(error) { try? accounts.setNote(note, provider, account.name) }
+      if let refusal = note?.refusal { throw needed(account, refusal) }
+      throw error
     }
   }
 
@@ -140,6 +157,8 @@ extension CredentialSource {
   ) throws(CredentialError) -> Account {
     let (provider, name) = (old.provider, old.name)
     var revision = old.revision
+    // What is not kept now is lost: a disk that is full or busy gets some more seconds.
+    var pauses: ArraySlice = [0.1, 0.4, 1, 2]
     while true {
       do throws(VaultError) {
         let stored = try accounts.vault.apply([
@@ -152,21 +171,21 @@ extension CredentialSource {
           throw .vault(.conflict(identifier, actual: actual))
         }
         guard current.credential.accessToken == old.credential.accessToken else {
-          try accounts.reading { () throws(VaultError) in
-            _ = try accounts.vault.remove(Accounts.pending(provider, name))
-          }
+          try accounts.setNote(nil, provider, name)
           return current
         }
         // It is the old token still, of which somebody noted that it was refused.
         revision = current.revision
       } catch {
-        throw .vault(error)
+        guard let pause = pauses.popFirst() else { throw .answerLost(provider: provider, account: name, error) }
+        do { try clock.sleep(seconds: pause) } catch { pauses = [] }
       }
     }
   }
 
-  /// Whether the provider may have given an answer that did not arrive; the note about it stays then.
-  private func isAnswerLost(_ error: CredentialError) -> Bool {
+  /// Whether the provider may have given an answer that was not kept; the note about it stays then.
+  func isAnswerLost(_ error: CredentialError) -> Bool {
+    if case .answerLost = error { return true }
     guard case .http(.unreachable(_, let reason), _) = error else { return false }
     switch reason {
     case .timedOut, .broken, .other: return true
@@ -174,19 +193,21 @@ extension CredentialSource {
     }
   }
 
-  /// What a failed refresh means: a person is needed when the provider will never take this refresh token again.
-  private func meaning(
-    of error: CredentialError, for account: Account, wasInterrupted: Bool
-  ) -> CredentialError {
-    guard case .oauth(.refused(_, let refusal), _) = error else { return error }
+  /// The provider's refusal when it will never take this refresh token again; `nil` for another error.
+  private func refusal(_ error: CredentialError, of account: Account) -> ErrorResponse? {
+    guard case .oauth(.refused(_, let refusal), _) = error else { return nil }
     let isGrantOver =
       refusal.code == "invalid_grant" || refusal.code == "invalid_token"
       || (account.credential.grant == .oauth1 && refusal.status == 401)
       || ["http_400", "http_401", "http_403"].contains(refusal.code)
-    guard isGrantOver, account.credential.grant != .clientCredentials else { return error }
-    return .loginNeeded(
+    guard isGrantOver, account.credential.grant != .clientCredentials else { return nil }
+    return refusal
+  }
+
+  private func needed(_ account: Account, _ refusal: ExchangeNote.Refusal) -> CredentialError {
+    .loginNeeded(
       provider: account.provider, account: account.name,
-      wasInterrupted ? .refreshInterrupted(refusal.words) : .refreshRefused(refusal.words))
+      refusal.isAfterInterruption ? .refreshInterrupted(refusal.words) : .refreshRefused(refusal.words))
   }
 
   /// Notes that somebody was refused with a token, so that it is refreshed before it is handed out again. Another token
@@ -207,15 +228,5 @@ extension CredentialSource {
         throw .vault(error)
       }
     }
-  }
-
-  /// Refreshes that were under way when their process ended, so that nobody knows whether the provider answered.
-  ///
-  /// - Returns: provider and account of each.
-  /// - Throws: `CredentialError.vault`.
-  public func interruptedExchanges() throws(CredentialError) -> [(provider: String, account: String)] {
-    guard let accounts = try accountsIfAny() else { return [] }
-    return try accounts.reading { () throws(VaultError) in try accounts.vault.records(.pending, provider: nil) }
-      .map { ($0.identifier.provider, $0.identifier.account) }
   }
 }

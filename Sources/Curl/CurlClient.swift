@@ -1,4 +1,5 @@
 import CCurl
+import Glibc
 import HTTP
 
 /// Sends requests with libcurl. Not for several threads at once.
@@ -74,10 +75,17 @@ public final class CurlClient: HTTPExchange {
     _ request: HTTPRequest, _ exchange: () throws(HTTPError) -> HTTPResponse
   ) throws(HTTPError) -> HTTPResponse {
     guard let trace else { return try exchange() }
-    let start = ContinuousClock.now
+    let start = Self.monotonicSeconds()
     let outcome = Result { () throws(HTTPError) -> HTTPResponse in try exchange() }
-    trace(request, outcome, (ContinuousClock.now - start) / .seconds(1))
+    trace(request, outcome, Self.monotonicSeconds() - start)
     return try outcome.get()
+  }
+
+  /// Not `ContinuousClock`: that is in the library of Swift's concurrency, which adds 0.6 MB to the program.
+  private static func monotonicSeconds() -> Double {
+    var time = timespec()
+    unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
   }
 
   private func perform(

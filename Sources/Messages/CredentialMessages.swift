@@ -1,5 +1,6 @@
 import CredentialManager
 import OAuth
+import Providers
 
 extension CredentialError {
   /// What is wrong, what to do, and the exit status.
@@ -28,7 +29,7 @@ extension CredentialError {
       Message(
         "\(quoted(provider)) needs a client identifier"
           + (register.map { "; register a client at \($0)" } ?? "; register a client at the provider"),
-        hint: "run \"credmgr add-provider \(provider) --client-id ID\"", status: .usage)
+        hint: "add \"--client-id ID\"", status: .usage)
     case .loginNeeded(let provider, let account, let reason):
       Message(
         reason.sentence(provider, account),
@@ -36,8 +37,9 @@ extension CredentialError {
         status: .loginNeeded)
     case .unknownAccount(let name, let provider, let known):
       Message(
-        "there is no account \(quoted(name)) at \(quoted(provider)); there are \(listed(known))",
-        hint: "run \"credmgr login \(provider) --account \(argument(name))\"", status: .loginNeeded)
+        "there is no account \(quoted(name)) at \(quoted(provider))" + didYouMean(nearMiss(name, among: known))
+          + "; there \(known.count == 1 ? "is" : "are") \(listed(known))",
+        hint: "run \"credmgr login \(provider) --account \(argument(name))\" to add it", status: .loginNeeded)
     case .ambiguousAccount(let provider, let known):
       Message(
         "there are several accounts at \(quoted(provider)): \(listed(known))",
@@ -52,7 +54,7 @@ extension CredentialError {
     case .grantNotOffered(let grant, let offered):
       Message(
         "the provider does not offer the grant \(quoted(grant.rawValue))",
-        hint: "it offers \(offered.map(\.rawValue).joined(separator: ", "))", status: .usage)
+        hint: "it offers \(listed(offered.map(\.rawValue)))", status: .usage)
     case .pasteNeeded(let provider):
       Message(
         "nobody pasted the address of the page where the browser ended up",
@@ -65,6 +67,11 @@ extension CredentialError {
       Message(
         "another process did not finish with " + (account.map { "\(quoted($0)) at " } ?? "") + quoted(provider),
         hint: "run the command again, or see \"ps -C credmgr-online\"", status: .unexpected)
+    case .answerLost(let provider, let account, let error):
+      Message(
+        "\(quoted(provider)) gave a new token for \(quoted(account)), and it could not be kept: "
+          + error.message.text.replacing("; nothing was changed", with: ""),
+        hint: "mend that, then run \"credmgr login \(provider) --account \(argument(account))\"", status: .vault)
     case .interrupted: Message("interrupted", status: .interrupted)
     case .networkNeeded:
       Message("this program has no network", hint: "install credmgr-online beside credmgr", status: .unexpected)
@@ -88,7 +95,7 @@ extension CredentialError {
 }
 
 /// A name as an argument in a shell.
-func argument(_ text: String) -> String {
+public func argument(_ text: String) -> String {
   let isPlain = text.utf8.allSatisfy { byte in
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
@@ -108,7 +115,8 @@ extension CredentialError.LoginReason {
     case .expired:
       "the credential for provider \(quoted(provider))\(whose) has expired, and cannot be refreshed"
     case .refreshRefused(let words):
-      "the provider \(quoted(provider)) does not refresh the credential any more" + (words.map { ": \($0)" } ?? "")
+      "the provider \(quoted(provider)) does not refresh the credential" + (account.map { " of \(quoted($0))" } ?? "")
+        + " any more" + (words.map { ": \($0)" } ?? "")
     case .notRefreshable:
       "the credential for provider \(quoted(provider))\(whose) is good, and there is nothing to refresh it with"
     case .refreshInterrupted(let words):

@@ -3,13 +3,25 @@ import Providers
 import YAML
 
 extension Finding {
-  /// `file:line:column: error: sentence`, the source line, and a caret below the place.
+  /// `file:line:column: error: sentence`, the source line, and a caret below the place; of a line without text only the
+  /// first.
   public var report: String {
-    let line = Message.visible(String(place.source.line(place.line)))
-    let caret = String(repeating: " ", count: max(place.column - 1, 0)) + "^"
-    let head = "\(place.source.name):\(place.line):\(place.column): \(severity.rawValue): \(Message.visible(sentence))"
-    return "\(head)\n  \(line)\n  \(caret)\n"
+    let name = Message.visible(place.source.name)
+    let head = "\(name):\(place.line):\(place.column): \(severity.rawValue): \(Message.visible(sentence))\n"
+    let line = Array(Message.visible(String(place.source.line(place.line))).unicodeScalars)
+    guard line.contains(where: { $0 != " " }) else { return head }
+    // Of a line that no terminal could show, the part around the place.
+    let column = min(max(place.column - 1, 0), line.count)
+    let start = column > Self.shownWidth / 2 && line.count > Self.shownWidth ? column - Self.shownWidth / 2 : 0
+    let end = min(start + Self.shownWidth, line.count)
+    var shown = start > 0 ? "…" : ""
+    let caret = String(repeating: " ", count: column - start + shown.count) + "^"
+    shown.unicodeScalars.append(contentsOf: line[start..<end])
+    if end < line.count { shown += "…" }
+    return "\(head)  \(shown)\n  \(caret)\n"
   }
+
+  private static let shownWidth = 160
 
   /// What was found, as a sentence.
   public var sentence: String {
@@ -48,7 +60,8 @@ extension Finding {
   }
 }
 
-func didYouMean(_ suggestion: String?) -> String {
+/// A suggestion in brackets, or nothing.
+public func didYouMean(_ suggestion: String?) -> String {
   suggestion.map { " (did you mean \(quoted($0))?)" } ?? ""
 }
 
@@ -100,24 +113,40 @@ extension ProviderError {
       return Message(
         "\(quoted(text)) is no identifier of a provider: lower-case letters, digits, \"-\", \"_\" and \".\"",
         status: .usage)
-    case .missingVariable(let variable):
-      return Message(
-        "the variable \(quoted(variable.name)) has no value" + help(variable),
-        hint: "add \"--set \(variable.name)=VALUE\"", status: .usage)
+    case .missingVariable(let variable): return .missing([variable])
     case .invalidVariable(let variable, let value):
       return Message(
-        "\(quoted(value)) is no value for the variable \(quoted(variable.name))" + rule(variable) + help(variable),
+        "\(quoted(value)) is no value for the variable \(quoted(variable.name))" + rule(variable)
+          + variable.explanation,
         status: .usage)
     case .unknownVariable(let name, let suggestion):
       return Message("there is no variable \(quoted(name))" + didYouMean(suggestion), status: .usage)
     }
   }
 
-  private func help(_ variable: Variable) -> String { variable.help.map { ": \($0)" } ?? "" }
-
   private func rule(_ variable: Variable) -> String {
     if !variable.choices.isEmpty { return " (one of \(variable.choices.joined(separator: ", ")))" }
     if let pattern = variable.pattern { return " (it has to match \(pattern))" }
-    return variable.format == .text ? "" : " (it has to be a \(variable.format.rawValue))"
+    return switch variable.format {
+    case .text: ""
+    case .hostname: " (it has to be the name of a host, with a port at most)"
+    case .url: " (it has to be a URL with https)"
+    case .redirect: " (it has to be a redirect URI, or oob)"
+    case .integer: " (it has to be a whole number)"
+    }
+  }
+}
+
+extension Variable {
+  fileprivate var explanation: String { help.map { ": \($0)" } ?? "" }
+}
+
+extension Message {
+  /// Variables of a descriptor that have no value.
+  public static func missing(_ variables: [Variable]) -> Message {
+    let names = listed(variables.map(\.name))
+    return Message(
+      variables.count == 1 ? "the variable \(names) has no value" : "the variables \(names) have no value",
+      hints: variables.map { "add \"--set \($0.name)=VALUE\"" + $0.explanation }, status: .usage)
   }
 }

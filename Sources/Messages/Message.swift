@@ -3,23 +3,31 @@
 public struct Message: Sendable, Equatable {
   /// What is wrong.
   public let text: String
-  /// What to do, where there is something to do.
-  public let hint: String?
+  /// What to do first, where there is something to do.
+  public var hint: String? { hints.first }
+  /// What to do, in a line each.
+  public let hints: [String]
   /// The exit status of the program.
   public let status: ExitStatus
 
   /// A message.
   public init(_ text: String, hint: String? = nil, status: ExitStatus) {
+    self.init(text, hints: hint.map { [$0] } ?? [], status: status)
+  }
+
+  /// A message with several things to do.
+  public init(_ text: String, hints: [String], status: ExitStatus) {
     self.text = Self.visible(text)
-    self.hint = hint.map(Self.visible)
+    self.hints = hints.map(Self.visible)
     self.status = status
   }
 
+  /// The same with something else to do.
+  public func with(hint: String) -> Message { Message(text, hint: hint, status: status) }
+
   /// The lines on standard error.
   public var lines: String {
-    var lines = "credmgr: error: \(text)\n"
-    if let hint { lines += "credmgr: hint: \(hint)\n" }
-    return lines
+    "credmgr: error: \(text)\n" + hints.map { "credmgr: hint: \($0)\n" }.joined()
   }
 
   /// A text without anything that a terminal would act on: parts of it come from files and providers.

@@ -20,9 +20,11 @@ extension OAuthError {
         hint: "run \"credmgr add-provider \(provider) --replace --set \(value)=VALUE\"", status: .usage)
     case .refused(let leg, let response):
       let words = response.words.map { ": \($0)" } ?? ""
-      let status = response.status.map { ", status \($0)" } ?? ""
+      let status = response.status.map { ["status \($0)"] } ?? []
+      // Where the provider gives no code, the core makes one of the status, which would say the same twice.
+      let code = response.code.hasPrefix("http_") ? [] : [response.code]
       return Message(
-        "\(name) refused at the endpoint \(quoted(leg.rawValue)) (\(response.code)\(status))\(words)",
+        "\(name) refused at the endpoint \(quoted(leg.rawValue)) (\((code + status).joined(separator: ", ")))\(words)",
         hint: hint(response.code, provider), status: .refused)
     case .unavailable(let leg, let status):
       return Message(
@@ -33,9 +35,9 @@ extension OAuthError {
         "\(name) redirects at the endpoint \(quoted(leg.rawValue)) (status \(status)), which is not followed: it would carry secrets along",
         hint: "check the URL with \"credmgr providers \(provider)\"", status: .refused)
     case .unreadable(let leg, let expected, let mediaType):
-      let found = mediaType.map { "it is \($0)" } ?? "it has no media type"
+      let found = mediaType.map { "is \($0)" } ?? "is not told"
       return Message(
-        "the answer of \(name) at the endpoint \(quoted(leg.rawValue)) is not \(expected.rawValue): \(found)",
+        "the answer of \(name) at the endpoint \(quoted(leg.rawValue)) cannot be read as \(expected.words); its type \(found)",
         status: .refused)
     case .missingField(let leg, let field):
       return Message(
@@ -43,7 +45,7 @@ extension OAuthError {
         status: .refused)
     case .malformedField(let leg, let field):
       return Message(
-        "the answer of \(name) at the endpoint \(quoted(leg.rawValue)) has a \(quoted(field.rawValue)) that cannot be read",
+        "the \(quoted(field.rawValue)) in the answer of \(name) at the endpoint \(quoted(leg.rawValue)) cannot be read",
         status: .refused)
     case .stateMismatch:
       return Message(
@@ -113,8 +115,20 @@ extension OAuthError {
       "check the client with \"credmgr add-provider \(provider) --replace --client-id ID --client-secret-file FILE\""
     case "access_denied", "invalid_grant": "run \"credmgr login \(provider)\" again"
     case "invalid_scope": "name other scopes with \"credmgr login \(provider) --scope SCOPE\""
+    case "http_404", "http_405": "check the URL with \"credmgr providers \(provider)\""
     case "redirect_uri_mismatch": "register the redirect URI that \"credmgr providers \(provider)\" shows"
     default: nil
+    }
+  }
+}
+
+extension ResponseFormat {
+  fileprivate var words: String {
+    switch self {
+    case .json: "JSON"
+    case .form: "a form (application/x-www-form-urlencoded)"
+    case .fragment: "a fragment"
+    case .query: "a query"
     }
   }
 }
@@ -151,7 +165,8 @@ extension HTTPError {
         hint: "end the program that uses it, or add \"--paste\"", status: .unexpected)
     case .receiverTimedOut: return Message("nobody answered in time", status: .refused)
     case .interrupted: return Message("interrupted", status: .interrupted)
-    case .system(let call, let code): return Message("\(call) failed (error \(code))", status: .unexpected)
+    case .system(let call, let code):
+      return Message("the system call \(call) failed: \(systemWords(code))", status: .unexpected)
     }
   }
 }

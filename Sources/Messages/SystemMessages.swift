@@ -11,19 +11,21 @@ extension POSIXError {
     case .symbolicLink(let path):
       Message("\(quoted(path)) is a symbolic link, which is not followed here", status: .usage)
     case .otherOwner(let path):
-      Message("\(quoted(path)) belongs to another user", hint: "run \"ls -l \(path)\" to see to whom", status: .usage)
+      Message(
+        "\(quoted(path)) belongs to another user", hint: "run \"ls -ld \(argument(path))\" to see to whom",
+        status: .usage)
     case .readableByOthers(let path, let mode):
       Message(
         "\(quoted(path)) is open to other users (mode \(String(mode & 0o7777, radix: 8)))",
-        hint: "run \"chmod go= \(path)\"", status: .usage)
+        hint: "run \"chmod go= \(argument(path))\"", status: .usage)
     case .writableByOthers(let path, let mode):
       Message(
         "\(quoted(path)) can be written by other users (mode \(String(mode & 0o7777, radix: 8)))",
-        hint: "run \"chmod go-w \(path)\"", status: .usage)
+        hint: "run \"chmod go-w \(argument(path))\"", status: .usage)
     case .tooLarge(let path, let limit):
       Message("\(quoted(path)) is longer than \(limit) bytes", status: .usage)
     case .exists(let path): Message("there is a file \(quoted(path)) already", status: .usage)
-    case .permissionDenied(let path): Message("\(quoted(path)) is not for us to use", status: .usage)
+    case .permissionDenied(let path): Message("\(quoted(path)) cannot be used: permission denied", status: .usage)
     case .timedOut: Message("it took too long", status: .unexpected)
     case .interrupted: Message("interrupted", status: .interrupted)
     case .noTerminal: Message("there is no terminal to ask at", status: .usage)
@@ -33,9 +35,31 @@ extension POSIXError {
     case .commandNotFound(let command): Message("there is no command \(quoted(command))", status: .usage)
     case .system(let call, let path, let code):
       Message(
-        "the system call \(call) failed" + (path.map { " for \(quoted($0))" } ?? "") + " (error \(code))",
+        "the system call \(call) failed" + (path.map { " for \(quoted($0))" } ?? "") + ": \(systemWords(code))",
         status: .unexpected)
     }
+  }
+}
+
+/// What the commonest error numbers of Linux mean (errno(3)).
+func systemWords(_ code: Int32) -> String {
+  switch code {
+  case 1: "operation not permitted"
+  case 2: "no such file or folder"
+  case 5: "input/output error"
+  case 9: "the file is closed"
+  case 12: "out of memory"
+  case 13: "permission denied"
+  case 20: "a part of the path is not a folder"
+  case 21: "it is a folder"
+  case 23, 24: "too many open files"
+  case 27: "the file is too large"
+  case 28: "no space left on the disk"
+  case 30: "the file system is read-only"
+  case 36: "the name is too long"
+  case 40: "too many symbolic links"
+  case 122: "the disk quota is exceeded"
+  default: "error \(code)"
   }
 }
 
@@ -44,7 +68,11 @@ extension VaultError {
   public var message: Message {
     switch self {
     case .absent(let path):
-      Message("there is no vault at \(quoted(path)) yet", hint: "run \"credmgr add-provider\" to begin", status: .vault)
+      Message(
+        "there is no vault at \(quoted(path)) yet",
+        hint:
+          "the first \"credmgr add-provider ID --client-id ID\" makes one; \"credmgr providers\" lists the providers",
+        status: .vault)
     case .keyFileMissing(let path):
       Message(
         "the vault is there, and its key file \(quoted(path)) is not",
@@ -96,7 +124,7 @@ extension VaultError {
     case .readOnly(let path):
       Message("the vault \(quoted(path)) cannot be written; nothing was changed", status: .vault)
     case .inputOutput(let path, let code):
-      Message("the vault \(quoted(path)) cannot be read or written (error \(code))", status: .vault)
+      Message("the vault \(quoted(path)) cannot be read or written (SQLite error \(code))", status: .vault)
     case .outOfMemory: Message("there is no memory for the keys", status: .vault)
     }
   }

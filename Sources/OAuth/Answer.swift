@@ -8,6 +8,8 @@ struct Answer: Sendable {
   let leg: Leg
   let rules: ResponseRules
   let status: Int?
+  /// When the provider sent it by its own clock, in seconds since 1970; `nil` when it did not say.
+  let date: Int64?
   private let root: JSONValue
 
   /// Reads an answer, and recognises the errors in it at any status.
@@ -17,6 +19,7 @@ struct Answer: Sendable {
     self.leg = leg
     self.rules = rules
     status = response.status
+    date = response.fields["Date"].flatMap(Moment.parseHTTPDate)
     if (300..<400).contains(response.status) { throw .redirected(leg, status: response.status) }
     let isSuccess = (200..<300).contains(response.status)
     guard let root = Self.read(response, rules.format ?? .json) else {
@@ -35,6 +38,7 @@ struct Answer: Sendable {
     leg = .authorization
     self.rules = rules
     status = nil
+    date = nil
     root = Self.object(parameters)
   }
 

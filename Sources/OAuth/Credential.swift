@@ -57,13 +57,21 @@ public struct Credential: Sendable, Equatable {
   }
 
   /// Whether the token may be handed out: not refused anywhere, and valid for more than `seconds` from `now` on.
+  ///
+  /// A clock that was set forward makes the token look expired; the refresh gives it times of the new clock. One that was
+  /// set back behind the moment when the token was obtained would have it live longer than it does. What it has still to
+  /// live is not known then, so it is refreshed once, where it can be.
   public func isUsable(at now: Int64, for seconds: Int64? = nil) -> Bool {
     if isRejected { return false }
     guard let expiresAt else { return true }
+    if now < obtainedAt - Self.clockTolerance, isRefreshable(at: now) { return false }
     // A token that lives for less than twice the margin would otherwise be refreshed at every call.
     let standard = min(margin, max(expiresAt - obtainedAt, 0) / 2)
     return expiresAt - now > max(seconds ?? standard, 0)
   }
+
+  /// Seconds by which a clock is corrected now and then without anybody's doing; the margin is no shorter.
+  static let clockTolerance: Int64 = 60
 
   /// Whether a refresh can be tried.
   public func isRefreshable(at now: Int64) -> Bool {

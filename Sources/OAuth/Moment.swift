@@ -35,6 +35,16 @@ public enum Moment {
     return days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
   }
 
+  /// Reads the preferred form of a date in HTTP, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7).
+  public static func parseHTTPDate(_ text: String) -> Int64? {
+    let words = text.split(separator: " ")
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    guard words.count == 6, words[5] == "GMT", words[1].utf8.count == 2,
+      let month = months.firstIndex(of: String(words[2]))
+    else { return nil }
+    return parse("\(words[3])-\(month < 9 ? "0" : "")\(month + 1)-\(words[1])T\(words[4])Z")
+  }
+
   /// `2026-11-21T02:16:06Z` for a moment (RFC 3339).
   public static func format(_ moment: Int64) -> String {
     let days = moment >= 0 ? moment / 86_400 : (moment - 86_399) / 86_400

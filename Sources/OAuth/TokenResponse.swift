@@ -25,9 +25,10 @@ public struct TokenResponse: Sendable {
     tokenSecret = isOAuth1 ? try answer.secret(.oauthTokenSecret) : nil
     sessionHandle = try answer.secret(.oauthSessionHandle)
     expiresAt =
-      Self.expiry(answer, .expiresIn, .expiresAt, now: now)
+      Self.expiry(answer, .expiresIn, .expiresAt, now: now, unknown: now + Self.unknownLifetime)
       ?? descriptor.expiry.lifetime.map { now + min($0, Moment.longest) }
-    refreshTokenExpiresAt = Self.expiry(answer, .refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now)
+    refreshTokenExpiresAt = Self.expiry(
+      answer, .refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now, unknown: nil)
     // An empty list says nothing: tokens of GitHub Apps have one, whatever they may do.
     let granted = answer.texts(.scope, separator: descriptor.scope.grantedSeparator)
     scope = granted?.isEmpty == true ? nil : granted
@@ -39,16 +40,24 @@ public struct TokenResponse: Sendable {
   /// What cannot be read is taken for not said: the token is good all the same, and throwing the answer away would lose a
   /// refresh token that may have been rotated.
   private static func expiry(
-    _ answer: Answer, _ duration: ResponseField, _ moment: ResponseField, now: Int64
+    _ answer: Answer, _ duration: ResponseField, _ moment: ResponseField, now: Int64, unknown: Int64?
   ) -> Int64? {
     if let text = answer.text(duration),
       let seconds = Moment.duration(text, answer.rules.source(of: duration).time), seconds > 0
     {
       return now + seconds
     }
-    guard let text = answer.text(moment), text != "0" else { return nil }
-    return Moment.moment(text, answer.rules.source(of: moment).time)
+    guard let text = answer.text(moment), text != "0",
+      let end = Moment.moment(text, answer.rules.source(of: moment).time)
+    else { return nil }
+    // A moment is by the provider's clock, and so is the date of the answer (RFC 9110, 6.6.1): with both it is a lifetime.
+    let seconds = end - (answer.date ?? now)
+    return seconds > 0 ? now + seconds : unknown
   }
+
+  /// Seconds for which a token counts as good whose end lies before its beginning: nobody issues what is over already, so
+  /// the clocks disagree, and one that counted as expired would be refreshed at every call.
+  private static let unknownLifetime: Int64 = 300
 }
 
 extension Client {

@@ -107,6 +107,8 @@ struct FileStatus {
   let owner: UInt32
   let group: UInt32
   let size: Int
+  /// The names that the file has; 0 after it was removed.
+  let links: UInt64
   let identity: [UInt64]
 
   init(_ status: stat) {
@@ -115,6 +117,7 @@ struct FileStatus {
     owner = status.st_uid
     group = status.st_gid
     size = Int(status.st_size)
+    links = UInt64(status.st_nlink)
     identity = [UInt64(status.st_dev), UInt64(status.st_ino)]
   }
 

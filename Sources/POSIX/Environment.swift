@@ -9,6 +9,16 @@ public enum Environment {
     return unsafe String(cString: text)
   }
 
+  /// Sets a variable for this process and for those that it starts. No other thread may run.
+  public static func set(_ name: String, _ value: String) {
+    _ = unsafe setenv(name, value, 1)
+  }
+
+  /// Takes a variable away. No other thread may run.
+  public static func remove(_ name: String) {
+    _ = unsafe unsetenv(name)
+  }
+
   /// All variables.
   public static func all() -> [String: String] {
     var result: [String: String] = [:]

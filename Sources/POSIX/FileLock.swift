@@ -2,7 +2,7 @@ import Glibc
 
 /// A lock between processes on a file (flock(2)). It is released when the value ends, and when the process does, in
 /// whatever way.
-public struct FileLock: ~Copyable {
+public struct FileLock: ~Copyable, Sendable {
   private let file: Descriptor
 
   private init(_ file: consuming Descriptor) { self.file = file }

@@ -25,7 +25,7 @@ public enum PrivateFile {
     try check(status, path)
   }
 
-  private static func check(_ status: FileStatus, _ path: String) throws(POSIXError) {
+  static func check(_ status: FileStatus, _ path: String) throws(POSIXError) {
     if !status.isRegularFile { throw .notRegularFile(path: path) }
     if status.owner != geteuid() { throw .otherOwner(path: path) }
     if status.permissions & 0o077 != 0 { throw .readableByOthers(path: path, mode: status.permissions) }

@@ -26,12 +26,13 @@ public enum Signals {
     installInterruptFlag()
   }
 
-  /// A closed output is an error of the write from now on, and no longer the silent end of the program.
-  public static func ignoreBrokenPipe() { credmgr_ignore_broken_pipe() }
+  /// A closed output, and a file that would grow beyond the limit of the process, are an error of the write from now on,
+  /// and no longer the silent end of the program.
+  public static func ignoreFailedWrites() { credmgr_ignore_failed_writes() }
 
-  /// What ``ignoreBrokenPipe()`` did would last in a program that takes this one's place.
+  /// What ``ignoreFailedWrites()`` did would last in a program that takes this one's place.
   static func restoreDefaults() {
-    credmgr_default_broken_pipe()
+    credmgr_default_failed_writes()
     var none = sigset_t()
     unsafe sigemptyset(&none)
     _ = unsafe pthread_sigmask(SIG_SETMASK, &none, nil)

@@ -25,7 +25,7 @@ public enum SimulatorProgram {
 
   private static func simulate(_ arguments: SimulatorArguments) throws(SimulatorError) {
     Signals.installInterruptFlag()
-    Signals.ignoreBrokenPipe()
+    Signals.ignoreFailedWrites()
     let descriptor = try descriptor(arguments)
     let random = SystemRandomSource()
     let secret = try secret(arguments, random)

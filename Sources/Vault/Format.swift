@@ -35,6 +35,7 @@ enum Format {
   /// What the associated data of a sealing begins with: a sealed blob of one kind never opens as another.
   enum Purpose: String {
     case slot, header, bucket, record
+    case handOut = "hand-out"
   }
 
   static func associatedData(_ purpose: Purpose) -> FieldWriter {

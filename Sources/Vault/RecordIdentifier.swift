@@ -59,19 +59,6 @@ public enum Change: Sendable {
   case store(Secret, as: RecordIdentifier, if: Precondition = .any)
   /// Removes a record; does nothing if there is none and none is demanded.
   case remove(RecordIdentifier, if: Precondition = .any)
-
-  /// The record that is changed.
-  public var identifier: RecordIdentifier {
-    switch self {
-    case .store(_, as: let identifier, if: _): identifier
-    case .remove(let identifier, if: _): identifier
-    }
-  }
-
-  var precondition: Precondition {
-    switch self {
-    case .store(_, as: _, if: let precondition): precondition
-    case .remove(_, if: let precondition): precondition
-    }
-  }
+  /// Appends an event of at most 2048 bytes to the log.
+  case note(Secret)
 }

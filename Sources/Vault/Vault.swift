@@ -130,6 +130,8 @@ public final class Vault {
     opening.keys.lockName(provider: provider, account: account)
   }
 
+  var openingKeys: VaultKeys { opening.keys }
+
   /// The vault's keys, for the same vault in another process; and how they were found.
   public var openedKeys: (vault: String, keys: Secret, foundBy: SlotKind?) {
     (Hexadecimal.encode(opening.keys.identifier), opening.keys.secret, opening.foundBy)

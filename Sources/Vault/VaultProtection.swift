@@ -5,12 +5,16 @@ import SQLite
 extension Vault {
   /// Makes a slot, or puts it in the place of the one of its kind.
   ///
-  /// - Parameter now: seconds since 1970, kept with the slot.
+  /// - Parameters:
+  ///   - now: seconds since 1970, kept with the slot.
+  ///   - event: what is noted in the log.
   /// - Returns: the Secret Service's item that is not needed any more.
   /// - Throws: as `apply` does; nothing is changed then.
   @discardableResult
-  public func protect(with draft: SlotDraft, now: Int64) throws(VaultError) -> String? {
-    let replaced = try changeSlots { slots, keys throws(VaultError) in
+  public func protect(
+    with draft: SlotDraft, now: Int64, noting event: Secret? = nil
+  ) throws(VaultError) -> String? {
+    let replaced = try changeSlots(noting: event) { slots, keys throws(VaultError) in
       try self.stage([draft], over: slots)
       let index = slots.firstIndex { $0.kind == draft.kind.rawValue }
       let number = index.map { slots[$0].number } ?? (slots.map(\.number).max() ?? 0) + 1
@@ -29,12 +33,13 @@ extension Vault {
 
   /// Removes the slot of a kind. The key file goes with its slot.
   ///
+  /// - Parameter event: what is noted in the log.
   /// - Returns: the Secret Service's item that is not needed any more.
   /// - Throws: `.noSlot`, `.lastSlot`, and as `apply` does; nothing is changed then. `.file` if the slot is removed and
   ///   the key file could not be.
   @discardableResult
-  public func unprotect(_ kind: SlotKind) throws(VaultError) -> String? {
-    let removed = try changeSlots { slots, _ throws(VaultError) in
+  public func unprotect(_ kind: SlotKind, noting event: Secret? = nil) throws(VaultError) -> String? {
+    let removed = try changeSlots(noting: event) { slots, _ throws(VaultError) in
       guard let index = slots.firstIndex(where: { $0.kind == kind.rawValue }) else { throw .noSlot(kind) }
       // A slot of a kind that is not known here may be one that nobody can open.
       guard slots.contains(where: { $0.kind != kind.rawValue && SlotKind(rawValue: $0.kind) != nil }) else {
@@ -72,12 +77,13 @@ extension Vault {
   }
 
   private func changeSlots<Result>(
-    _ body: (inout [KeySlot], VaultKeys) throws(VaultError) -> Result
+    noting event: Secret?, _ body: (inout [KeySlot], VaultKeys) throws(VaultError) -> Result
   ) throws(VaultError) -> Result {
     try change { change, keys throws(VaultError) in
       var slots = try Self.slots(self.connection, self.location)
       let result = try body(&slots, keys)
       try change.setSlots(slots)
+      if let event { try change.note(event) }
       return result
     }
   }

@@ -10,18 +10,23 @@ extension Vault {
   /// - Parameters:
   ///   - drafts: one for each kind of slot that there is: a rotation renews the wrapping keys, too.
   ///   - now: seconds since 1970, kept with the slots.
+  ///   - event: what is noted in the log.
   /// - Returns: the Secret Service's item that is not needed any more.
   /// - Throws: `.otherSlots` if there are others than the drafts are for; `.damaged` or `.damagedRecord` if anything is
   ///   not as it was written: a rotation would make it look genuine. And as `apply` does. Nothing is changed then.
   @discardableResult
-  public func rotate(to drafts: [SlotDraft], now: Int64) throws(VaultError) -> String? {
+  public func rotate(
+    to drafts: [SlotDraft], now: Int64, noting event: Secret? = nil
+  ) throws(VaultError) -> String? {
     try requireWritable()
-    let (fresh, item) = try transaction(.immediate) { old throws(VaultError) in
+    let (fresh, item, taken) = try transaction(.immediate) { old throws(VaultError) in
       let slots = try Self.slots(self.connection, self.location)
       guard slots.map(\.kind).sorted() == drafts.map(\.kind.rawValue).sorted() else { throw .otherSlots }
       let records = try self.genuineRecords(old)
       let fresh = try converting { () throws(CryptographyError) in try VaultKeys(after: old, random: self.random) }
       var change = try VaultChange(self, old)
+      // With the old keys: hand-outs are sealed with them.
+      if let event { try change.note(event) }
       try change.begin(anew: fresh)
       try self.stage(drafts, over: slots)
       var new: [KeySlot] = []
@@ -32,8 +37,9 @@ extension Vault {
       try change.setSlots(new)
       for record in records { try change.store(record) }
       try change.finish()
-      return (fresh, slots.compactMap(\.item).first)
+      return (fresh, slots.compactMap(\.item).first, change.taken)
     }
+    taken?.remove()
     use(fresh)
     try? settleKeyFile()
     return item

@@ -1,4 +1,5 @@
 import Cryptography
+import POSIX
 import SQLite
 
 extension Vault {
@@ -40,6 +41,8 @@ extension Vault {
           try change.store(payload, as: identifier, if: precondition)
         case .remove(let identifier, if: let precondition):
           try change.remove(identifier, if: precondition)
+        case .note(let event):
+          try change.note(event)
         }
       }
       return change.revision
@@ -64,12 +67,14 @@ extension Vault {
     _ body: (inout VaultChange, VaultKeys) throws(VaultError) -> Result
   ) throws(VaultError) -> Result {
     try requireWritable()
-    return try transaction(.immediate) { keys throws(VaultError) in
+    let (result, taken) = try transaction(.immediate) { keys throws(VaultError) in
       var change = try VaultChange(self, keys)
       let result = try body(&change, keys)
       try change.finish()
-      return result
+      return (result, change.taken)
     }
+    taken?.remove()
+    return result
   }
 
   func requireWritable() throws(VaultError) {
@@ -79,11 +84,15 @@ extension Vault {
 
 /// A change in the making: the header, and those parts of the index that it touches.
 struct VaultChange {
-  private let vault: Vault
-  private var keys: VaultKeys
+  let vault: Vault
+  private(set) var keys: VaultKeys
   private var key: SealingKey
   private var header: VaultHeader
   private var buckets: [UInt8: IndexBucket] = [:]
+  /// Pages of the log that are to be stored.
+  var pages: [RecordIdentifier: EventPage] = [:]
+  /// To be removed after the commit.
+  var taken: JournalFile.Taken?
 
   /// The revision of all that the change stores.
   var revision: Int64 { header.generation }
@@ -193,7 +202,7 @@ struct VaultChange {
     buckets[bucket.number] = bucket
   }
 
-  private mutating func bucket(of identifier: RecordIdentifier) throws(VaultError) -> IndexBucket {
+  mutating func bucket(of identifier: RecordIdentifier) throws(VaultError) -> IndexBucket {
     let number = IndexBucket.number(keys.lookup(identifier))
     if let bucket = buckets[number] { return bucket }
     let sealed = try vault.bucketRow(number)
@@ -220,8 +229,9 @@ struct VaultChange {
     header.slots = keys.digest(slots.sorted { $0.number < $1.number })
   }
 
-  /// Writes the touched parts of the index, and the header.
+  /// Writes the pages of the log, the touched parts of the index, and the header.
   mutating func finish() throws(VaultError) {
+    for (identifier, page) in pages { try store(page.encoded, as: identifier, if: .any) }
     let (key, random) = (key, vault.random)
     for (number, bucket) in buckets {
       guard !bucket.entries.isEmpty else {

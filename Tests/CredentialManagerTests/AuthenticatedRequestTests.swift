@@ -204,4 +204,19 @@ struct AuthenticatedRequestTests {
     #expect(try !fixture.source.logout(nil, of: "example", keepsRemote: false).isRevoked)
     #expect(try fixture.stored() == nil)
   }
+
+  /// A token that may be revoked is not handed out in silence, whenever the process died.
+  @Test func aLogoutThatIsInterrupted() throws {
+    let fixture = try Self.fixture()
+    fixture.http.then { _ in
+      #expect(
+        (try? fixture.another().accounts().note("example", "ana")) == ExchangeNote(.logout, startedAt: Fixture.now))
+      return HTTPResponse(status: 503)
+    }
+    #expect(throws: CredentialError.self) { try fixture.source.logout(nil, of: "example", keepsRemote: false) }
+    #expect(try fixture.another().interruptedExchanges().isEmpty, "the provider said that it did not")
+    fixture.http.then(.unreachable(host: "provider.example", reason: .broken))
+    #expect(throws: CredentialError.self) { try fixture.source.logout(nil, of: "example", keepsRemote: false) }
+    #expect(try fixture.another().interruptedExchanges().map(\.exchange) == [.logout])
+  }
 }

@@ -158,6 +158,74 @@ struct LoginTests {
     #expect(try fixture.user.visits.map { try $0.status } == ["400", "200"])
   }
 
+  // MARK: Interruptions
+
+  /// The process died behind the commit of the token: the next login goes on from there.
+  @Test func aLoginThatWasInterruptedIsFinished() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    var kept = Fixture.credential("kept")
+    kept.requestedScope = ["read"]
+    _ = try fixture.another().accounts(.readWrite).vault.store(kept.encoded, as: Accounts.pending("example", ""))
+    #expect(try fixture.source.interruptedExchanges().map(\.exchange) == [.login])
+    fixture.http.then(.identity("ana"))
+    let account = try fixture.login()
+    #expect(account.name == "ana")
+    #expect(account.credential.accessToken == Secret("kept"))
+    #expect(fixture.user.opened.isEmpty)
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+  }
+
+  /// Another scope, another grant, too long ago: the login is a new one.
+  @Test(arguments: [0, 1, 2])
+  func aLoginThatIsAnotherOne(_ number: Int) throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    var kept = Fixture.credential("kept")
+    kept.requestedScope = number == 0 ? ["read", "write"] : ["read"]
+    if number == 1 { kept.grant = .deviceCode }
+    if number == 2 { kept.loggedInAt -= 601 }
+    _ = try fixture.another().accounts(.readWrite).vault.store(kept.encoded, as: Accounts.pending("example", ""))
+    fixture.consent()
+    fixture.http.then(.token("token-1"))
+    fixture.http.then(.identity("ana"))
+    #expect(try fixture.login().credential.accessToken == Secret("token-1"))
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+  }
+
+  @Test func anInterruptedLoginIsTold() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    try fixture.another().accounts(.readWrite).setNote(ExchangeNote(.login, startedAt: 1), "example", "")
+    var notices: [Notice] = []
+    fixture.source.notice = { notices.append($0) }
+    fixture.consent()
+    fixture.http.then { _ in
+      #expect((try? fixture.another().accounts().note("example", "")) == ExchangeNote(.login, startedAt: Fixture.now))
+      return .token("token-1")
+    }
+    fixture.http.then(.identity("ana"))
+    _ = try fixture.login()
+    #expect(
+      notices == [.interrupted(Interruption(provider: "example", account: nil, exchange: .login, startedAt: 1))])
+    #expect(try fixture.another().accounts().note("example", "") == nil)
+  }
+
+  /// Nothing is lost when the provider says no, and what was told before stays true.
+  @Test func aRefusedLoginLeavesNoNote() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    let earlier = ExchangeNote(.refresh, startedAt: 1)
+    try fixture.another().accounts(.readWrite).setNote(earlier, "example", "ana")
+    for account in [nil, "ana"] {
+      fixture.consent()
+      fixture.http.then(.json("{\"error\":\"invalid_grant\"}", status: 400))
+      #expect(throws: CredentialError.self) { try fixture.login { $0.account = account } }
+    }
+    #expect(try fixture.another().accounts().note("example", "") == nil)
+    #expect(try fixture.another().accounts().note("example", "ana") == earlier)
+  }
+
   // MARK: Devices
 
   private static let device = HTTPResponse.json(

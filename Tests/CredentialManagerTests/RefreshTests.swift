@@ -3,6 +3,7 @@ import HTTP
 import OAuth
 import POSIX
 import Providers
+import Synchronization
 import Testing
 import Vault
 
@@ -80,14 +81,15 @@ struct RefreshTests {
 
   @Test func aNoteStandsInTheVaultMeanwhile() throws {
     let fixture = try Self.fixture()
-    var noted: [String] = []
     fixture.http.then { _ in
-      noted = ((try? fixture.another().interruptedExchanges()) ?? []).map { $0.provider + "/" + $0.account }
+      #expect(
+        (try? fixture.another().accounts().note("example", "ana")) == ExchangeNote(.refresh, startedAt: Fixture.now))
+      // Nothing was interrupted while somebody is at it.
+      #expect((try? fixture.another().interruptedExchanges()) == [])
       return .token("new")
     }
     _ = try fixture.source.freshAccount(nil, of: "example")
-    #expect(noted == ["example/ana"])
-    #expect(try fixture.another().interruptedExchanges().isEmpty)
+    #expect(try fixture.another().accounts().note("example", "ana") == nil)
   }
 
   @Test func aVaultThatCannotBeWritten() throws {
@@ -235,12 +237,73 @@ struct RefreshTests {
   /// A process died between the provider's answer and its commit: the refresh token is used up, and that is the reason.
   @Test func anExchangeThatNobodyFinished() throws {
     let fixture = try Self.fixture()
-    _ = try fixture.another().accounts(.readWrite).vault.store(
-      Secret("1"), as: Accounts.pending("example", "ana"))
-    #expect(try fixture.source.interruptedExchanges().map(\.account) == ["ana"])
-    fixture.http.then(.json("{\"error\":\"invalid_grant\",\"error_description\":\"used\"}", status: 400))
+    try fixture.another().accounts(.readWrite).setNote(ExchangeNote(.refresh, startedAt: 1), "example", "ana")
+    let interruption = Interruption(provider: "example", account: "ana", exchange: .refresh, startedAt: 1)
+    #expect(try fixture.source.interruptedExchanges() == [interruption])
+    for _ in 0..<2 {
+      fixture.http.then(.json("{\"error\":\"invalid_grant\",\"error_description\":\"used\"}", status: 400))
+      #expect(throws: Self.needed(.refreshInterrupted("used"))) { try fixture.source.freshAccount(nil, of: "example") }
+    }
+    // It is the reason until somebody logs in.
+    #expect(try fixture.another().interruptedExchanges().map(\.account) == ["ana"])
+  }
+
+  /// The token is good, but it may be the last one: whoever gets it is told.
+  @Test func anInterruptedExchangeIsTold() throws {
+    let fixture = try Self.fixture(left: 1000)
+    try fixture.another().accounts(.readWrite).setNote(ExchangeNote(.refresh, startedAt: 1), "example", "ana")
+    var notices: [Notice] = []
+    fixture.source.notice = { notices.append($0) }
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("old"))
+    #expect(
+      notices == [
+        .interrupted(Interruption(provider: "example", account: "ana", exchange: .refresh, startedAt: 1))
+      ])
+    // A refresh that works settles it.
+    fixture.http.then(.token("new"))
+    _ = try fixture.source.freshAccount(nil, of: "example", Freshen(always: true))
+    #expect(try fixture.source.interruptedExchanges().isEmpty)
+  }
+
+  /// The refresh token that was refused to the one whom we waited for is not sent again: a provider counts reuse.
+  @Test func whoWaitsTakesARefusal() throws {
+    let fixture = try Self.fixture()
+    let lock = Mutex(try Self.locked(fixture))
+    let home = fixture.home
+    fixture.clock.onSleep {
+      let other = CredentialSource(home: home, http: nil, clock: ManualClock(), random: SystemRandomSource())
+      let refusal = ExchangeNote.Refusal(at: Fixture.now, words: "used", isAfterInterruption: true)
+      try? other.accounts(.readWrite).setNote(
+        ExchangeNote(.refresh, startedAt: Fixture.now, refusal: refusal), "example", "ana")
+      lock.withLock { $0 = nil }
+    }
     #expect(throws: Self.needed(.refreshInterrupted("used"))) { try fixture.source.freshAccount(nil, of: "example") }
-    #expect(try fixture.another().interruptedExchanges().isEmpty)
+    #expect(fixture.http.requests.isEmpty)
+    // Who comes later asks the provider.
+    fixture.http.then(.token("new"))
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+  }
+
+  /// The vault fails between the answer and its commit, and not for a moment only.
+  @Test func anAnswerThatCannotBeKept() throws {
+    let fixture = try Self.fixture()
+    fixture.http.then { _ in
+      #expect(throws: Never.self) { try fixture.damageVault() }
+      return .token("new", refresh: "refresh-2")
+    }
+    let damage = VaultError.damaged(path: fixture.home.vaultLocation.file, .header)
+    #expect(throws: CredentialError.answerLost(provider: "example", account: "ana", damage)) {
+      try fixture.source.freshAccount(nil, of: "example")
+    }
+    #expect(try fixture.another().interruptedExchanges().map(\.account) == ["ana"])
+  }
+
+  /// What a provider repeats of what it was sent is not shown.
+  @Test func aRefusalThatRepeatsTheToken() throws {
+    let fixture = try Self.fixture()
+    fixture.http.then(
+      .json("{\"error\":\"invalid_grant\",\"error_description\":\"no refresh-1 or secret-1\"}", status: 400))
+    #expect(throws: Self.needed(.refreshRefused("no … or …"))) { try fixture.source.freshAccount(nil, of: "example") }
   }
 
   @Test func aRefreshTokenThatHasExpired() throws {
@@ -326,7 +389,8 @@ struct RefreshTests {
         Fixture.credential("theirs").encoded, as: Accounts.identifier("example", "ana"))
     }
     var waited: [Double] = []
-    let account = try fixture.source.freshAccount(nil, of: "example", waiting: { waited.append($0) })
+    fixture.source.notice = { if case .waiting("example", "ana", let seconds) = $0 { waited.append(seconds) } }
+    let account = try fixture.source.freshAccount(nil, of: "example")
     _ = consume lock
     #expect(account.credential.accessToken == Secret("theirs"))
     #expect(!waited.isEmpty)
@@ -338,7 +402,7 @@ struct RefreshTests {
     let fixture = try Self.fixture(left: 1000)
     let account = try fixture.source.accounts().resolve(nil, provider: "example")
     try fixture.store(Fixture.credential("theirs"))
-    let renewed = try fixture.source.refreshed(account, Freshen(always: true), waiting: { _ in })
+    let renewed = try fixture.source.refreshed(account, Freshen(always: true))
     #expect(renewed.credential.accessToken == Secret("theirs"))
     #expect(fixture.http.requests.isEmpty)
   }

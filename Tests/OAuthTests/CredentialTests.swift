@@ -90,6 +90,46 @@ struct CredentialTests {
     #expect(Fixture.credential(grant: .clientCredentials).isRefreshable(at: Fixture.now))
   }
 
+  // MARK: Clocks
+
+  /// A token that was obtained at `Fixture.now` for an hour, at other times of the clock.
+  @Test(
+    arguments: [
+      (0, true), (3539, true), (3540, false), (86_400, false), (-60, true), (-61, false), (-86_400, false),
+    ] as [(Int64, Bool)])
+  func aClockThatIsSet(_ change: Int64, _ isUsable: Bool) {
+    var credential = Fixture.credential()
+    credential.obtainedAt = Fixture.now
+    credential.expiresAt = Fixture.now + 3600
+    credential.refreshToken = Secret("r")
+    #expect(credential.isUsable(at: Fixture.now + change) == isUsable)
+    // Where nothing can be done about a clock that was set back, the token is better than none.
+    credential.refreshToken = nil
+    #expect(credential.isUsable(at: Fixture.now + change) == (isUsable || change < 0))
+  }
+
+  /// Forward by a day, and back again: one refresh each time, whoever calls however often.
+  @Test func aClockThatGoesToAndFro() {
+    var credential = Fixture.credential()
+    credential.refreshToken = Secret("r")
+    var refreshes = 0
+    var now = Fixture.now
+    credential.obtainedAt = now
+    credential.expiresAt = now + 3600
+    for change in [86_400, -86_400, -86_400, 86_400] as [Int64] {
+      now += change
+      for _ in 0..<50 {
+        if !credential.isUsable(at: now) {
+          refreshes += 1
+          credential.obtainedAt = now
+          credential.expiresAt = now + 3600
+        }
+        now += 10
+      }
+    }
+    #expect(refreshes == 4)
+  }
+
   // MARK: Secrets
 
   /// Everything that could be printed of a value.

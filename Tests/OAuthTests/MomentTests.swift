@@ -20,6 +20,18 @@ struct MomentTests {
     #expect(Moment.format(moment) == text)
   }
 
+  /// The first is the example of RFC 9110, 5.6.7.
+  @Test(
+    arguments: [
+      ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777), ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+      ("Sun, 06 Nov 1994 08:49:37 UTC", nil), ("Sunday, 06-Nov-94 08:49:37 GMT", nil),
+      ("Sun Nov  6 08:49:37 1994", nil), ("Sun, 6 Nov 1994 08:49:37 GMT", nil), ("Sun, 06 nov 1994 08:49:37 GMT", nil),
+      ("Sun, 31 Feb 1994 08:49:37 GMT", nil), ("", nil),
+    ] as [(String, Int64?)])
+  func dateOfHTTP(_ text: String, _ moment: Int64?) {
+    #expect(Moment.parseHTTPDate(text) == moment)
+  }
+
   @Test func everyDayOfFourCenturies() {
     for day in Int64(0)..<146_097 {
       let moment = day * 86_400 + day % 86_400

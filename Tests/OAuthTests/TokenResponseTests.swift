@@ -95,6 +95,22 @@ struct TokenResponseTests {
     #expect(try Self.json(members).expiresAt == moment)
   }
 
+  /// Our clock, the provider's clock and its moment differ; the token lives for what the provider means.
+  @Test(
+    arguments: [
+      ("Tue, 14 Nov 2023 22:13:20 GMT", 1_700_000_100, 100), ("Wed, 15 Nov 2023 22:13:20 GMT", 1_700_086_500, 100),
+      ("Mon, 13 Nov 2023 22:13:20 GMT", 1_699_913_700, 100), (nil, 1_700_000_100, 100),
+      ("yesterday", 1_700_000_100, 100),
+      // Over already, by whichever clock.
+      (nil, 1_699_999_000, 300), ("Tue, 14 Nov 2023 22:13:20 GMT", 1_700_000_000, 300),
+    ] as [(String?, Int64, Int64)])
+  func momentsAreByTheProvidersClock(_ date: String?, _ moment: Int64, _ lifetime: Int64) throws {
+    var response = HTTPResponse.json("{\"access_token\":\"t\",\"expires_at\":\(moment)}")
+    if let date { response.fields.set("Date", date) }
+    let credential = try Self.read(response)
+    #expect(credential.expiresAt == Fixture.now + lifetime)
+  }
+
   @Test(arguments: ["\"tomorrow\"", "\"2023-02-29 00:00:00Z\""])
   func expiresAtThatIsNone(_ text: String) throws {
     #expect(try Self.json("\"expires_at\":\(text)").expiresAt == nil)

@@ -1,5 +1,6 @@
 import Cryptography
 import Glibc
+import POSIX
 import SQLite
 import Testing
 
@@ -17,14 +18,10 @@ final class TemporaryVault {
 
   deinit {
     let directory = location.directory
-    let names = [
-      "vault.db", "vault.db-journal", "vault.key", "vault.key.new", "vault.db.replaced", "vault.key.replaced",
-    ]
-    for path in names.map({ directory + "/" + $0 }) {
-      unsafe unlink(path)
-      unsafe rmdir(path)
+    for name in (try? File.names(in: directory)) ?? [] {
+      unsafe unlink(directory + "/" + name)
+      unsafe rmdir(directory + "/" + name)
     }
-    unsafe rmdir(directory + "/elsewhere")
     unsafe rmdir(directory)
   }
 

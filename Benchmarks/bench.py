@@ -1,0 +1,382 @@
+"""Measures credmgr against its goals; started by script/bench, which builds everything first."""
+
+import argparse
+import http.client
+import json
+import os
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+sys.path.insert(0, os.path.join(ROOT, "Tests", "Judge"))
+
+from browser import Browser  # noqa: E402
+from growth import measure_growth  # noqa: E402
+from measuring import Command, by_hyperfine, in_parallel, in_turn, medians, peak_memory  # noqa: E402
+from peers import HOST, QUESTION, Peers  # noqa: E402
+
+RELEASE = os.path.join(ROOT, ".build", "release")
+BENCH = os.path.join(HERE, ".build", "release", "credmgr-bench")
+CREDMGR = os.path.join(RELEASE, "credmgr")
+
+DESCRIPTOR = """\
+provider: {id}
+grant: [authorization_code, client_credentials]
+endpoints:
+  authorization: https://{host}/authorize
+  token: https://{host}/token
+hosts: [{host}]
+git: {{ hosts: [{host}], username: ada }}
+client: {{ authentication: client_secret_post }}
+"""
+
+
+class Home:
+    """A throw-away home of credmgr."""
+
+    def __init__(self, folder, environment):
+        self.path = folder
+        self.environment = {**environment, "CREDMGR_HOME": folder}
+        os.makedirs(folder, 0o700, exist_ok=True)
+
+    def credmgr(self, *arguments, text="", environment=None):
+        outcome = subprocess.run([CREDMGR, *arguments], env={**self.environment, **(environment or {})}, input=text,
+                                 capture_output=True, text=True, timeout=120, check=False)
+        if outcome.returncode != 0:
+            raise RuntimeError(f"credmgr {' '.join(arguments)}: status {outcome.returncode}\n{outcome.stderr}")
+        return outcome.stdout
+
+    def command(self, *arguments, text="", expected=None):
+        command = Command([CREDMGR, *arguments], self.environment, text, expected)
+        command.prepare(self.path)
+        return command
+
+    def add(self, identifier, host):
+        path = os.path.join(self.path, identifier + ".yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(DESCRIPTOR.format(id=identifier, host=host))
+        self.credmgr("add-provider", path, "--client-id", "bench")
+        os.remove(path)
+
+    def grow(self, descriptors, accounts):
+        """Adds what is missing to this many of both; the descriptor that counts is the first one."""
+        providers = os.path.join(self.path, "config", "providers")
+        present = len(os.listdir(providers)) if os.path.isdir(providers) else 0
+        for number in range(present, descriptors):
+            self.add("bench" if number == 0 else f"bench-{number}", HOST if number == 0 else f"host-{number}.example")
+        subprocess.run([BENCH, "fill", self.path, str(accounts)], check=True)
+
+    def copy(self, folder):
+        shutil.copytree(self.path, folder)
+        return Home(folder, self.environment)
+
+    def token(self):
+        return self.command("token", "bench")
+
+    def git_get(self):
+        return self.command("git-credential", "get", text=QUESTION, expected="password=")
+
+
+class Simulator:
+    def __init__(self, home, *arguments):
+        self.process = subprocess.Popen(
+            [CREDMGR, "simulate", *arguments], env=home.environment, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True)
+        said = {}
+        for line in self.process.stdout:
+            word, _, rest = line.strip().partition(" ")
+            if word == "listening":
+                rest = rest.removeprefix("on ")
+            said[word] = rest
+            if word == "ready":
+                break
+        # The simulator's descriptor is the bench's with other addresses.
+        with open(said["descriptor"], encoding="utf-8") as file:
+            self.token = re.search(r"\btoken:[\s{]*(?:url: *)?\"?(http[^\s\",}]+)", file.read()).group(1)
+        self.client, self.secret_file = said["client-id"], said["client-secret-file"]
+        home.credmgr("add-provider", said["descriptor"], "--replace", "--client-id", self.client,
+                     "--client-secret-file", self.secret_file)
+
+    def answer_time(self, rounds):
+        """Milliseconds of the token endpoint's answer to a client that does nothing else, connection included."""
+        with open(self.secret_file, encoding="utf-8") as file:
+            secret = file.read().strip()
+        parts = urllib.parse.urlsplit(self.token)
+        body = urllib.parse.urlencode(
+            {"grant_type": "client_credentials", "client_id": self.client, "client_secret": secret})
+        times = []
+        for _ in range(rounds):
+            before = time.perf_counter_ns()
+            connection = http.client.HTTPConnection(parts.netloc)
+            connection.request("POST", parts.path, body, {"Content-Type": "application/x-www-form-urlencoded"})
+            answer = connection.getresponse()
+            answer.read()
+            connection.close()
+            times.append((time.perf_counter_ns() - before) / 1e6)
+            if answer.status != 200:
+                raise RuntimeError(f"the simulator answered {answer.status}")
+        return statistics.median(times)
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def login_work(home, rounds):
+    """Milliseconds of a whole login in which the browser belongs to this process, less the time that is not credmgr's."""
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter_ns()
+        process = subprocess.Popen([CREDMGR, "login", "bench", "--account", "ada", "--no-browser"],
+                                   env=home.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True)
+        address = next((word for line in process.stderr for word in line.split() if word.startswith("http")), None)
+        if address is None:
+            raise RuntimeError("login printed no address")
+        asked = time.perf_counter_ns()
+        # Only up to the redirect; what comes after it is the login's own work again.
+        callback = consent(address)
+        agreed = time.perf_counter_ns()
+        parts = urllib.parse.urlsplit(callback)
+        connection = http.client.HTTPConnection(parts.netloc)
+        connection.request("GET", parts.path + "?" + parts.query)
+        connection.getresponse().read()
+        connection.close()
+        process.stderr.read()
+        if process.wait() != 0:
+            raise RuntimeError("the login failed")
+        times.append((time.perf_counter_ns() - agreed + asked - start) / 1e6)
+    return statistics.median(times)
+
+
+def consent(address):
+    class Person(Browser):
+        """Stops before the address that the browser would be sent back to."""
+
+        def open(self, url):
+            return super().open(url)
+
+        def exchange(self, parts, method, body):
+            if parts.netloc != urllib.parse.urlsplit(address).netloc:
+                raise Callback(urllib.parse.urlunsplit(parts))
+            return super().exchange(parts, method, body)
+
+    try:
+        Person().open(address)
+    except Callback as callback:
+        return callback.args[0]
+    raise RuntimeError("nobody was sent back")
+
+
+class Callback(Exception):
+    pass
+
+
+class Bench:
+    def __init__(self, folder, quick):
+        self.folder = folder
+        self.rounds = 50 if quick else 500
+        self.few_rounds = 7 if quick else 41
+        self.environment = {
+            "PATH": RELEASE + ":/usr/local/bin:/usr/bin:/bin", "HOME": folder, "LANG": "C.UTF-8",
+            "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null",
+        }
+        self.result = {"rows": []}
+
+    def row(self, what, figure, goal, unit, met, note=""):
+        """`goal` is a text; `met` is None for figures without a goal."""
+        self.result["rows"].append(
+            {"what": what, "figure": round(figure, 3), "unit": unit, "goal": goal, "met": met, "note": note})
+
+    def ratio_row(self, what, slower, faster, times, limit, at_least=False):
+        ratio = times[slower] / times[faster]
+        self.row(what, ratio, f"{'≥' if at_least else '≤'} {limit}", "×", ratio >= limit if at_least else ratio <= limit,
+                 f"{times[slower]:.2f} / {times[faster]:.2f} ms")
+
+    def run(self, growth):
+        home = Home(os.path.join(self.folder, "few"), self.environment)
+        home.grow(5, 1)
+        many = home.copy(os.path.join(self.folder, "many"))
+        many.grow(1000 if growth else 50, 10_000 if growth else 1000)
+        self.processes(home, many)
+        self.memory_and_parallel(home)
+        self.network()
+        self.checking(home)
+        self.sizes()
+        if growth:
+            self.result["growth"] = measure_growth(home, many, self.rounds // 5)
+        return self.result
+
+    def processes(self, home, many):
+        peers = Peers(self.folder, self.environment)
+        try:
+            compared = peers.commands()
+            ours = {"token": home.token(), "git-credential get": home.git_get(), "token, many": many.token(),
+                    "git-credential get, many": many.git_get()}
+            quick = {name: command for name, command in compared.items() if not name.startswith(("pass", "gh"))}
+            slow = {name: command for name, command in compared.items() if name.startswith(("pass", "gh"))}
+            times = medians(in_turn({**ours, **quick}, self.rounds))
+            slow_times = medians(in_turn({"token": ours["token"], **slow}, max(self.rounds // 10, 7)))
+            without_input = {"token": ours["token"]}
+            if "git credential-store get" in compared:
+                without_input["git credential-store get"] = compared["git credential-store get"]
+            check = by_hyperfine(without_input, self.rounds)
+        finally:
+            peers.close()
+        self.result["milliseconds"] = {**times, **{name: slow_times[name] for name in slow}}
+        self.result["not_compared"] = peers.absent
+        self.result["hyperfine"] = check
+        store = "git credential-store get"
+        for name in ("token", "git-credential get"):
+            if store in times:
+                self.ratio_row(f"`{name}` to `{store}`", name, store, times, 1.5)
+        if len(check) == 2:
+            self.row(f"the same, `token`, by hyperfine", check["token"] / check[store], "≤ 1.5", "×",
+                     check["token"] / check[store] <= 1.5, f"{check['token']:.2f} / {check[store]:.2f} ms")
+        for name, limit in (("pass show", 15), ("gh auth token", 25)):
+            if name in slow_times:
+                self.ratio_row(f"`{name}` to `token`", name, "token", slow_times, limit, at_least=True)
+        for name in ("token", "git-credential get"):
+            self.ratio_row(f"`{name}` with many accounts and descriptors to few", f"{name}, many", name, times, 1.1)
+        status = many.command("status")
+        self.row("`status` of 10 000 accounts", medians(in_turn({"status": status}, self.few_rounds))["status"], "< 150",
+                 "ms", None)
+        last = self.result["rows"][-1]
+        last["met"] = last["figure"] < 150
+
+    def memory_and_parallel(self, home):
+        token = home.token()
+        if (peak := peak_memory(token)) is not None:
+            self.row("peak memory of `token`", peak / 1024, "≤ 8", "MiB", peak <= 8 * 1024)
+        single = statistics.median(in_turn({"token": token}, self.rounds)["token"])
+        wall = in_parallel(token, 64, self.few_rounds)
+        cores = len(os.sched_getaffinity(0))
+        throughput = 64 / (wall / 1e3)
+        goal = cores / (single / 1e3)
+        self.row("64 `token` at once", throughput, f"≥ {goal:.0f} ({cores} cores / single time)", "per s",
+                 throughput >= goal, f"{wall:.1f} ms for all")
+
+    def network(self):
+        home = Home(os.path.join(self.folder, "network"), self.environment)
+        descriptor = os.path.join(self.folder, "bench.yaml")
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(DESCRIPTOR.format(id="bench", host="bench.example"))
+        simulator = Simulator(home, descriptor, "--port", "0", "--grace", "3600")
+        try:
+            own = login_work(home, self.few_rounds)
+            refresh = home.command("token", "bench", "--refresh")
+            total = statistics.median(in_turn({"refresh": refresh}, self.few_rounds)["refresh"])
+            provider = simulator.answer_time(self.few_rounds)
+        finally:
+            simulator.close()
+        self.row("`token` with a refresh, less the provider's time", total - provider, "≤ 25", "ms",
+                 total - provider <= 25, f"{total:.1f} ms, of which the provider {provider:.1f} ms")
+        self.row("a login's own work", own - provider, "< 60", "ms", own - provider < 60)
+
+    def checking(self, home):
+        providers = os.path.join(ROOT, "providers")
+        micro = json.loads(subprocess.run([BENCH, "micro", providers], capture_output=True, text=True, check=True).stdout)
+        self.result["microseconds"] = micro
+        name, slowest = max(micro["check"].items(), key=lambda item: item[1])
+        self.row("parsing and checking one descriptor, the slowest", slowest / 1e3, "< 1", "ms", slowest < 1000, name)
+        files = sorted(os.path.join(providers, name) for name in os.listdir(providers) if name.endswith(".yaml"))
+        fifty = [files[number % len(files)] for number in range(max(50, len(files)))]
+        check = home.command("check", *fifty)
+        total = statistics.median(in_turn({"check": check}, self.few_rounds)["check"])
+        self.row(f"`check` of {len(fifty)} files ({len(files)} different)", total, "< 40", "ms", total < 40)
+
+    def sizes(self):
+        sizes = {}
+        for name in ("credmgr", "credmgr-online"):
+            copy = os.path.join(self.folder, name)
+            shutil.copy(os.path.join(RELEASE, name), copy)
+            subprocess.run(["strip", copy], check=True)
+            sizes[name] = os.path.getsize(copy)
+        self.result["bytes"] = sizes
+        total = sum(sizes.values()) / 1e6
+        self.row("both programs, stripped", total, "≤ 20", "MB", total <= 20,
+                 " + ".join(f"{size / 1e6:.1f}" for size in sizes.values()))
+
+
+def machine():
+    processor = "unknown"
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("model name"):
+                processor = line.split(":", 1)[1].strip()
+                break
+    system = platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
+    return {"date": time.strftime("%Y-%m-%d", time.gmtime()), "processor": processor,
+            "cores": len(os.sched_getaffinity(0)), "system": system, "kernel": platform.release(),
+            "load": round(os.getloadavg()[0], 2)}
+
+
+def tables(result):
+    about = result["machine"]
+    yield (f"{about['date']}, {about['system']}, Linux {about['kernel']}, {about['cores']} cores "
+           f"({about['processor']}), load {about['load']}")
+    yield ""
+    yield "| what | goal | figure | | met |"
+    yield "| --- | --- | --- | --- | --- |"
+    for row in result["rows"]:
+        figure = f"{row['figure']:.0f}" if row["figure"] >= 1000 else f"{row['figure']:.2f}"
+        yield f"| {row['what']} | {row['goal']} | {figure} {row['unit']} | {row['note']} | {'yes' if row['met'] else 'no'} |"
+    yield ""
+    yield "| command | median ms | to `git credential-store get` |"
+    yield "| --- | --- | --- |"
+    store = result["milliseconds"].get("git credential-store get")
+    for name, value in sorted(result["milliseconds"].items(), key=lambda item: item[1]):
+        yield f"| `{name}` | {value:.2f} | {f'{value / store:.2f}' if store else ''} |"
+    yield ""
+    for name, reason in result["not_compared"].items():
+        yield f"Not compared: {name} ({reason})."
+    yield ""
+    micro = result["microseconds"]
+    yield "| step | median µs |"
+    yield "| --- | --- |"
+    for name, title in (("seal", "seal a record"), ("open", "open a record"), ("decode", "decode a credential"),
+                        ("sign_hmac_sha1", "sign an OAuth 1 request (HMAC-SHA1)")):
+        yield f"| {title} | {micro[name]:.2f} |"
+    for name, value in micro["check"].items():
+        yield f"| check `{name}` | {value:.0f} |"
+    for axis in ("accounts", "descriptors"):
+        if growth := result.get("growth"):
+            yield ""
+            names = list(growth[axis][0]["milliseconds"])
+            yield f"| {axis} | " + " | ".join(f"{name}, ms" for name in names) + " |"
+            yield "| --- " * (len(names) + 1) + "|"
+            for point in growth[axis]:
+                yield f"| {point['count']} | " + " | ".join(f"{point['milliseconds'][n]:.2f}" for n in names) + " |"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--no-growth", action="store_true")
+    parser.add_argument("--svg")
+    options = parser.parse_args()
+    # A short name: the sockets of gpg-agent may not have long ones.
+    folder = tempfile.mkdtemp(prefix="cb-")
+    try:
+        result = Bench(folder, options.quick).run(not options.no_growth)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    result["machine"] = machine()
+    if options.svg and "growth" in result:
+        from plot import plot
+        with open(options.svg, "w", encoding="utf-8") as file:
+            file.write(plot(result["growth"]))
+    print(json.dumps(result, indent=2, ensure_ascii=False) if options.json else "\n".join(tables(result)))
+
+
+if __name__ == "__main__":
+    main()

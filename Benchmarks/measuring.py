@@ -1,0 +1,115 @@
+"""Times of whole processes, taken in turn: A, B, C, A, B, C, … so that what else the machine does meets all alike.
+
+hyperfine takes all times of A, then all of B, and Debian's cannot give a program standard input; it is used besides, as a
+check of the figures that it can take.
+"""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Command:
+    arguments: list
+    environment: dict
+    # What stands on standard input.
+    text: str = ""
+    # What the first run must print; a fast wrong answer is no figure.
+    expected: str | None = None
+    path: str = field(default="", init=False)
+
+    def prepare(self, folder):
+        self.path = os.path.join(folder, f"input-{abs(hash(self.text))}")
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write(self.text)
+        program = self.arguments[0]
+        self.arguments = [shutil.which(program, path=self.environment.get("PATH")) or program, *self.arguments[1:]]
+        with open(self.path, "rb") as file:
+            outcome = subprocess.run(
+                self.arguments, env=self.environment, stdin=file, capture_output=True, timeout=60, check=False)
+        out = outcome.stdout.decode()
+        if outcome.returncode != 0 or (self.expected is not None and self.expected not in out):
+            raise RuntimeError(
+                f"{' '.join(self.arguments)}: status {outcome.returncode}\n{out[:200]}{outcome.stderr.decode()[:500]}")
+
+    def start(self):
+        return os.posix_spawn(
+            self.arguments[0], self.arguments, self.environment,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, self.path, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0),
+            ])
+
+    def run(self):
+        """Milliseconds from its start to its end."""
+        before = time.perf_counter_ns()
+        process = self.start()
+        status = os.waitpid(process, 0)[1]
+        after = time.perf_counter_ns()
+        if status != 0:
+            raise RuntimeError(f"{' '.join(self.arguments)}: status {status}")
+        return (after - before) / 1e6
+
+
+def in_turn(commands, rounds, warm_up=5):
+    """The times in milliseconds of each of the named commands."""
+    times = {name: [] for name in commands}
+    for number in range(rounds + warm_up):
+        for name, command in commands.items():
+            duration = command.run()
+            if number >= warm_up:
+                times[name].append(duration)
+    return times
+
+
+def medians(times):
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def in_parallel(command, processes, rounds):
+    """Milliseconds for that many at once: the median over the rounds."""
+    walls = []
+    for _ in range(rounds):
+        before = time.perf_counter_ns()
+        running = [command.start() for _ in range(processes)]
+        for process in running:
+            if os.waitpid(process, 0)[1] != 0:
+                raise RuntimeError("one of many failed")
+        walls.append((time.perf_counter_ns() - before) / 1e6)
+    return statistics.median(walls)
+
+
+def peak_memory(command):
+    """The greatest resident set in KiB, by time(1): what Python itself needs would be counted in otherwise."""
+    if not (program := shutil.which("time")):
+        return None
+    with tempfile.NamedTemporaryFile("r") as report, open(command.path, "rb") as text:
+        subprocess.run([program, "-f", "%M", "-o", report.name, *command.arguments], env=command.environment,
+                       stdin=text, stdout=subprocess.DEVNULL, check=True)
+        return int(report.read())
+
+
+def by_hyperfine(commands, runs):
+    """The medians that hyperfine finds for commands without standard input."""
+    if not (program := shutil.which("hyperfine")):
+        return {}
+    found = {}
+    with tempfile.NamedTemporaryFile("r") as report:
+        arguments = [program, "--shell=none", "--warmup=20", f"--runs={runs}", f"--export-json={report.name}"]
+        for command in commands.values():
+            arguments.append(" ".join(command.arguments))
+        # All of them in one environment.
+        environment = {}
+        for command in commands.values():
+            environment |= command.environment
+        subprocess.run(arguments, env=environment, capture_output=True, check=True)
+        for name, result in zip(commands, json.load(report)["results"], strict=True):
+            found[name] = result["median"] * 1e3
+    return found

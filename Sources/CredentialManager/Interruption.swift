@@ -1,0 +1,159 @@
+import Cryptography
+import JSON
+import OAuth
+import POSIX
+import Vault
+
+/// What a person may want to know while something goes on.
+public enum Notice: Sendable, Equatable {
+  /// Another process is at work with this account; seconds waited so far.
+  case waiting(provider: String, account: String?, seconds: Double)
+  /// An earlier process ended in the middle of an exchange.
+  case interrupted(Interruption)
+}
+
+/// An exchange that was under way when its process ended, so that nobody knows whether the provider had answered.
+public struct Interruption: Sendable, Equatable {
+  /// What was asked of the provider.
+  public enum Exchange: String, Sendable {
+    /// A new token for an old one.
+    case refresh
+    /// The first token.
+    case login
+    /// The revocation of tokens.
+    case logout
+  }
+
+  /// The provider's identifier.
+  public let provider: String
+  /// The account's name; `nil` for a login that did not know yet whose it was.
+  public let account: String?
+  /// What was asked of the provider.
+  public let exchange: Exchange
+  /// Seconds since 1970.
+  public let startedAt: Int64
+}
+
+/// The record of the kind `pending`: it is written before an exchange that must not happen twice, and its commit takes it
+/// away again.
+struct ExchangeNote: Equatable {
+  /// What the provider said when it took a refresh token no more.
+  struct Refusal: Equatable {
+    let at: Int64
+    let words: String?
+    /// Whether an earlier exchange had been interrupted, so that its answer is lost.
+    let isAfterInterruption: Bool
+  }
+
+  let exchange: Interruption.Exchange
+  let startedAt: Int64
+  var refusal: Refusal?
+
+  init(_ exchange: Interruption.Exchange, startedAt: Int64, refusal: Refusal? = nil) {
+    self.exchange = exchange
+    self.startedAt = startedAt
+    self.refusal = refusal
+  }
+
+  /// Whether an answer of the provider may be lost.
+  var isInterruption: Bool { refusal?.isAfterInterruption ?? true }
+
+  var encoded: Secret {
+    var members: [JSONValue.Member] = [
+      .init("exchange", .string(exchange.rawValue)), .init("started_at", .integer(startedAt)),
+    ]
+    if let refusal {
+      members.append(.init("refused_at", .integer(refusal.at)))
+      members.append(.init("words", .optional(refusal.words)))
+      members.append(.init("after_interruption", .boolean(refusal.isAfterInterruption)))
+    }
+    return Secret(JSONValue.object(members).encoded)
+  }
+
+  /// Reads a record. What a login keeps until it knows whose it is stands for a login; what cannot be read for a refresh,
+  /// which is the one that can lose something.
+  init(decoding secret: Secret) {
+    if let credential = try? Credential(decoding: secret) {
+      self.init(.login, startedAt: credential.loggedInAt)
+      return
+    }
+    let value = try? JSONValue.parse(secret.revealBytes())
+    self.init(
+      value?["exchange"]?.text.flatMap(Interruption.Exchange.init) ?? .refresh,
+      startedAt: value?["started_at"]?.integer ?? 0)
+    if let refusedAt = value?["refused_at"]?.integer {
+      refusal = Refusal(
+        at: refusedAt, words: value?["words"]?.text,
+        isAfterInterruption: value?["after_interruption"] == .boolean(true))
+    }
+  }
+}
+
+extension Accounts {
+  /// The note about an account; `nil` when there is none.
+  func note(_ provider: String, _ account: String) throws(CredentialError) -> ExchangeNote? {
+    try reading { () throws(VaultError) in try vault.record(Self.pending(provider, account)) }
+      .map { ExchangeNote(decoding: $0.payload) }
+  }
+
+  /// Writes a note, or takes it away. It is also the proof, before something is used up at the provider, that the vault can
+  /// be written.
+  func setNote(_ note: ExchangeNote?, _ provider: String, _ account: String) throws(CredentialError) {
+    try reading { () throws(VaultError) in
+      if let note {
+        try vault.store(note.encoded, as: Self.pending(provider, account))
+      } else {
+        try vault.remove(Self.pending(provider, account))
+      }
+    }
+  }
+}
+
+extension CredentialSource {
+  /// Exchanges that were under way when their process ended.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func interruptedExchanges() throws(CredentialError) -> [Interruption] {
+    guard let accounts = try accountsIfAny() else { return [] }
+    let records = try accounts.reading { () throws(VaultError) in
+      try accounts.vault.records(.pending, provider: nil)
+    }
+    var interruptions: [Interruption] = []
+    for record in records {
+      let (provider, account) = (record.identifier.provider, record.identifier.account)
+      if let found = try interruption(ExchangeNote(decoding: record.payload), provider, account, accounts) {
+        interruptions.append(found)
+      }
+    }
+    return interruptions.sorted { ($0.provider, $0.account ?? "") < ($1.provider, $1.account ?? "") }
+  }
+
+  /// Tells of an exchange of this account that was interrupted.
+  func tellInterruption(_ provider: String, _ account: String, _ accounts: Accounts) throws(CredentialError) {
+    guard let note = try accounts.note(provider, account),
+      let interruption = try interruption(note, provider, account, accounts)
+    else { return }
+    notice(.interrupted(interruption))
+  }
+
+  private func interruption(
+    _ note: ExchangeNote, _ provider: String, _ account: String, _ accounts: Accounts
+  ) throws(CredentialError) -> Interruption? {
+    guard note.isInterruption, !isInUse(accounts.vault.lockName(provider: provider, account: account)) else {
+      return nil
+    }
+    return Interruption(
+      provider: provider, account: account.isEmpty ? nil : account, exchange: note.exchange, startedAt: note.startedAt)
+  }
+
+  /// Whether a process holds the lock, and so is still at what the note tells of.
+  private func isInUse(_ lock: String) -> Bool {
+    let path = home.lock(lock)
+    guard File.exists(path) else { return false }
+    do throws(POSIXError) {
+      return try FileLock.acquire(path, seconds: 0) == nil
+    } catch {
+      return error == .timedOut
+    }
+  }
+}

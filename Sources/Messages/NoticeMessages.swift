@@ -1,0 +1,33 @@
+import CredentialManager
+
+extension Notice {
+  /// What a person is told.
+  ///
+  /// - Parameter now: seconds since 1970.
+  public func sentence(now: Int64) -> String {
+    switch self {
+    case .waiting(let provider, let account, _):
+      return "waiting for another process that is at work with "
+        + (account.map { "\(quoted($0)) at " } ?? "") + quoted(provider)
+    case .interrupted(let interruption): return interruption.sentence(now: now)
+    }
+  }
+}
+
+extension Interruption {
+  fileprivate func sentence(now: Int64) -> String {
+    let whose = (account.map { " of \(quoted($0))" } ?? "") + " at \(quoted(provider))"
+    let past = startedAt > 0 && now - startedAt >= 60 ? " \(duration(now - startedAt)) ago" : ""
+    let option = account.map { " --account \(argument($0))" } ?? ""
+    switch exchange {
+    case .refresh:
+      return "a refresh\(whose) was interrupted\(past), and its answer may be lost; "
+        + "if the token is refused, run \"credmgr login \(provider)\(option)\""
+    case .login:
+      return "a login\(whose) was interrupted\(past); run \"credmgr login \(provider)\(option)\" to finish it"
+    case .logout:
+      return "a logout\(whose) was interrupted\(past), and the token may be revoked; "
+        + "run \"credmgr logout \(provider)\(option)\" to finish it"
+    }
+  }
+}

@@ -1,0 +1,197 @@
+import Cryptography
+import HTTP
+import JSON
+
+/// Secrets that this process has met, so that what is shown to people can be searched for them.
+///
+/// Providers repeat what they were sent in the words of a refusal. Everything counts as secret that travels under a name
+/// which is not known to be harmless. Not thread-safe.
+public final class KnownSecrets {
+  private var secrets: [Secret] = []
+
+  /// None so far.
+  public init() {}
+
+  /// Parameters and fields whose values are nobody's secret, as providers name them.
+  public static let harmlessNames: Set<String> = [
+    "grant_type", "response_type", "scope", "scopes", "token_type", "token_type_hint", "expires_in", "expires_at",
+    "refresh_token_expires_in", "refresh_token_expires_at", "interval", "error", "error_description", "error_uri",
+    "code_challenge_method", "oauth_signature_method", "oauth_version", "oauth_timestamp", "oauth_callback_confirmed",
+    "status", "active", "ok", "verification_uri", "verification_url", "redirect_uri", "response_mode", "prompt",
+    "access_type",
+  ]
+
+  /// Header fields whose values are nobody's secret.
+  public static let harmlessFields: Set<String> = [
+    "accept", "content-type", "content-length", "date", "server", "user-agent", "cache-control", "retry-after",
+    "x-github-api-version", "connection", "vary",
+  ]
+
+  /// Names of parameters that a person needs to read in the provider's words although a trace need not show them.
+  private static let identifiers: Set<String> = [
+    "client_id", "oauth_consumer_key", "oauth_nonce", "audience", "resource", "tenant", "login_hint", "realm",
+  ]
+
+  /// Shorter texts are no secrets, and stand in too many words.
+  private static let least = 4
+  /// For values whose names say nothing, in answers.
+  private static let leastInAnswer = 8
+
+  /// Remembers a secret.
+  public func learn(_ secret: Secret?) {
+    guard let secret, secret.count >= Self.least, !secrets.contains(secret) else { return }
+    secrets.append(secret)
+  }
+
+  /// Remembers everything secret of a credential.
+  public func learn(_ credential: Credential) {
+    learn(credential.accessToken)
+    for secret in [credential.refreshToken, credential.tokenSecret, credential.sessionHandle, credential.idToken] {
+      learn(secret)
+    }
+  }
+
+  /// Remembers what a request carries.
+  public func learn(_ request: HTTPRequest) {
+    learn(request.uri.queryParameters)
+    for field in request.fields where !Self.harmlessFields.contains(field.name.lowercased()) {
+      learn(field: field.value)
+    }
+    if let value = try? JSONValue.parse(request.body) {
+      learn(value, least: Self.least)
+    } else if request.fields["Content-Type"]?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true {
+      learn(FormParameters(decoding: String(decoding: request.body, as: UTF8.self)))
+    }
+  }
+
+  /// Remembers what an answer brought. A refusal brings none.
+  public func learn(_ response: HTTPResponse) {
+    guard (200..<300).contains(response.status) else { return }
+    if let value = try? JSONValue.parse(response.body) {
+      learn(value, least: Self.leastInAnswer)
+    } else if let text = String(validating: response.body, as: UTF8.self), text.contains("=") {
+      learn(FormParameters(decoding: text))
+    }
+  }
+
+  private func learn(_ parameters: FormParameters) {
+    for pair in parameters.pairs where !Self.isHarmless(pair.name) { learn(Secret(pair.value)) }
+  }
+
+  private func learn(_ value: JSONValue, least: Int) {
+    switch value {
+    case .object(let members):
+      for member in members where !Self.isHarmless(member.name) { learn(member.value, least: least) }
+    case .array(let elements): elements.forEach { learn($0, least: least) }
+    case .string(let text): if text.utf8.count >= least { learn(Secret(text)) }
+    case .number, .boolean, .null: break
+    }
+  }
+
+  /// A field as a whole, what stands behind its scheme, and what is in that (RFC 7617, RFC 5849).
+  private func learn(field value: String) {
+    learn(Secret(value))
+    let words = value.split(separator: " ", maxSplits: 1)
+    guard words.count == 2 else { return }
+    learn(Secret(String(words[1])))
+    switch words[0].lowercased() {
+    case "basic":
+      guard let pair = Base64.decode(String(words[1])) else { return }
+      let password = String(decoding: pair, as: UTF8.self).split(separator: ":", maxSplits: 1).last ?? ""
+      learn(Secret(String(password)))
+      learn(PercentEncoding.decode(password, plusAsSpace: true).map { Secret($0) })
+    case "oauth":
+      for parameter in words[1].split(separator: ",") {
+        let parts = parameter.split(separator: "=", maxSplits: 1)
+        guard parts.count == 2, !Self.isHarmless(parts[0].filter { $0 != " " }) else { continue }
+        let text = parts[1].filter { $0 != "\"" }
+        learn(PercentEncoding.decode(text, plusAsSpace: false).map { Secret($0) })
+      }
+    default: break
+    }
+  }
+
+  private static func isHarmless(_ name: some StringProtocol) -> Bool {
+    harmlessNames.contains(String(name)) || identifiers.contains(String(name))
+  }
+
+  // MARK: Masking
+
+  /// The text with an ellipsis in the place of each secret in it, also of those that are encoded.
+  public func masked(_ text: String) -> String {
+    var bytes = Array(text.utf8)
+    let before = bytes
+    // A secret may be part of another one.
+    for secret in secrets.sorted(by: { $0.count > $1.count }) where secret.count <= bytes.count {
+      for form in Self.forms(of: secret) { bytes = Self.replacing(form, in: bytes) }
+    }
+    // Words of a provider are cut off somewhere.
+    for secret in secrets {
+      let form = secret.revealBytes()
+      for count in stride(from: min(form.count - 1, bytes.count), through: Self.leastInAnswer, by: -1)
+      where bytes.suffix(count).elementsEqual(form.prefix(count)) {
+        bytes.replaceSubrange((bytes.count - count)..., with: Array("…".utf8))
+        break
+      }
+    }
+    return bytes == before ? text : String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static func forms(of secret: Secret) -> [[UInt8]] {
+    let bytes = secret.revealBytes()
+    let text = String(decoding: bytes, as: UTF8.self)
+    let percent = PercentEncoding.encode(text)
+    let lowerCase = percent.split(separator: "%", omittingEmptySubsequences: false).enumerated().map { index, piece in
+      index == 0 ? String(piece) : piece.prefix(2).lowercased() + piece.dropFirst(2)
+    }.joined(separator: "%")
+    let hexadecimal = Hexadecimal.encode(bytes)
+    var forms: Set<String> = [
+      text, percent, percent.replacing("%20", with: "+"), lowerCase, hexadecimal, hexadecimal.uppercased(),
+    ]
+    // Behind other bytes a text has three forms in Base64, whose ends also depend on what stands beside it.
+    for padding in 0..<3 {
+      for encoded in [
+        Base64.encode([UInt8](repeating: 0, count: padding) + bytes),
+        Base64.encodeURL([UInt8](repeating: 0, count: padding) + bytes),
+      ] {
+        let inner = encoded.filter { $0 != "=" }.dropFirst([0, 2, 3][padding]).dropLast()
+        if inner.utf8.count >= leastInAnswer { forms.insert(String(inner)) }
+      }
+    }
+    return forms.map { Array($0.utf8) }.sorted { $0.count > $1.count }
+  }
+
+  private static func replacing(_ form: [UInt8], in bytes: [UInt8]) -> [UInt8] {
+    guard let first = form.first, bytes.count >= form.count else { return bytes }
+    var result: [UInt8] = []
+    var index = 0
+    while index < bytes.count {
+      if bytes[index] == first, bytes[index...].starts(with: form) {
+        result += Array("…".utf8)
+        index += form.count
+      } else {
+        result.append(bytes[index])
+        index += 1
+      }
+    }
+    return result
+  }
+}
+
+extension OAuthError {
+  /// The error without the secrets that the provider repeated in it.
+  public func masked(by secrets: KnownSecrets) -> OAuthError {
+    switch self {
+    case .refused(let leg, let refusal):
+      .refused(
+        leg,
+        ErrorResponse(
+          code: secrets.masked(refusal.code), words: refusal.words.map(secrets.masked), status: refusal.status))
+    case .unreadable(let leg, let expected, let mediaType):
+      .unreadable(leg, expected: expected, mediaType: mediaType.map(secrets.masked))
+    case .issuerMismatch(let expected, let found):
+      .issuerMismatch(expected: expected, found: secrets.masked(found))
+    default: self
+    }
+  }
+}

@@ -1,0 +1,27 @@
+#if FAULT_POINTS
+  import Glibc
+#endif
+
+/// Named places at which a test can end the program, as a power cut would.
+///
+/// They exist in a build for tests alone: elsewhere a call does nothing, and its name is not in the program.
+public enum FaultPoint {
+  #if FAULT_POINTS
+    /// Ends the process (SIGKILL) if the variable `CREDMGR_FAULT` has this name as its value; with `NAME:3` at the third
+    /// time. With `NAME=stop` it stops it (SIGSTOP), so that a test can change the world before it goes on.
+    public static func reach(_ name: StaticString) {
+      guard let fault = Environment.value("CREDMGR_FAULT") else { return }
+      let signal = fault.hasSuffix("=stop") ? SIGSTOP : SIGKILL
+      let point = fault.split(separator: "=")[0].split(separator: ":")
+      guard point[0] == "\(name)" else { return }
+      let times = point.count > 1 ? Int(point[1]) ?? 1 : 1
+      // The variable itself counts: there is nowhere else to.
+      let rest = times > 1 ? "\(name):\(times - 1)" + (signal == SIGSTOP ? "=stop" : "") : ""
+      unsafe setenv("CREDMGR_FAULT", rest, 1)
+      if times == 1 { kill(getpid(), signal) }
+    }
+  #else
+    /// Nothing.
+    @inlinable public static func reach(_ name: StaticString) {}
+  #endif
+}

@@ -1,0 +1,4 @@
+import Glibc
+import SecretService
+
+exit(SecretServiceProgram.run(CommandLine.arguments))

@@ -1,0 +1,95 @@
+"""Counts that stand for speed, and do not depend on the machine: system calls, opened files, loaded libraries.
+
+What `script/bench` measures in milliseconds cannot fail a test on a busy machine. These can.
+"""
+
+import os
+import re
+import subprocess
+
+from program import BINARY, ProgramTest
+
+DESCRIPTOR = """\
+provider: {id}
+grant: authorization_code
+endpoints: {{ authorization: "https://{id}.example/authorize", token: "https://{id}.example/token" }}
+hosts: ["{id}.example"]
+git: {{ hosts: ["{id}.example"], username: ada }}
+"""
+
+# The first thing that `main` does: what the loader and the run-time library do before is not ours, and differs between a
+# static and a dynamic build.
+BEGINNING = "prctl(PR_SET_DUMPABLE"
+
+# 150 are needed: a third of them is SQLite's (open, lock, read and close, in the transactions that find the key and the
+# record); another third puts the keys into fenced memory and erases them, 13 for each; the rest checks that nobody
+# else can read or exchange the files, and protects the process. A look into another file costs about 5, another
+# transaction 10, another key 13; so whoever adds one of each without need is told here.
+MOST_CALLS = 180
+
+
+class Speed(ProgramTest):
+    def add_providers(self, numbers):
+        for number in numbers:
+            name = f"provider-{number}"
+            path = self.file(name + ".yaml", DESCRIPTOR.format(id=name))
+            self.credmgr("add-provider", path, "--client-id", "client")
+
+    def log_in(self, provider, account):
+        self.credmgr("login", provider, "--account", account, "--with-token", stdin="a-token-of-ours\n")
+
+    def traced(self, *arguments, stdin=""):
+        """The system calls of a successful run, from `main` on."""
+        trace = os.path.join(self.folder, "trace")
+        outcome = self.run_program("-f", "-qq", "-s", "200", "-o", trace, BINARY, *arguments, stdin=stdin,
+                                   binary="/usr/bin/strace")
+        self.assertEqual(outcome.status, 0, outcome.err)
+        self.assertIn("a-token-of-ours", outcome.out)
+        with open(trace, encoding="utf-8", errors="replace") as file:
+            calls = file.read().splitlines()
+        first = next((number for number, call in enumerate(calls) if BEGINNING in call), None)
+        self.assertIsNotNone(first, "the program does not protect itself")
+        return calls[first:]
+
+    def opened(self, calls):
+        """The names of the files that were opened, without those that were not there."""
+        names = [re.search(r'open(?:at)?\([^"]*"([^"]*)".*= \d+$', call) for call in calls]
+        return [os.path.relpath(name.group(1), self.environment["CREDMGR_HOME"]) for name in names if name]
+
+    def test_a_cached_token_takes_few_system_calls(self):
+        self.add_providers(range(1))
+        self.log_in("provider-0", "ada")
+        calls = self.traced("token", "provider-0")
+        self.assertLessEqual(len(calls), MOST_CALLS, "\n".join(calls))
+        self.assertEqual([call for call in calls if re.search(r"\b(socket|connect|fork|vfork|clone|execve)\(", call)], [])
+
+    def test_a_cached_token_opens_the_vault_and_its_key_only(self):
+        self.add_providers(range(1))
+        self.log_in("provider-0", "ada")
+        self.assertEqual(self.opened(self.traced("token", "provider-0")), ["vault/vault.db", "vault/vault.key"])
+
+    def test_git_looks_into_one_file_more(self):
+        self.add_providers(range(1))
+        self.log_in("provider-0", "ada")
+        calls = self.traced("git-credential", "get", stdin="protocol=https\nhost=provider-0.example\n\n")
+        self.assertEqual(self.opened(calls), ["config/git-hosts", "vault/vault.db", "vault/vault.key"])
+
+    def test_other_accounts_and_descriptors_cost_nothing(self):
+        self.add_providers(range(1))
+        self.log_in("provider-0", "ada")
+        alone = len(self.traced("token", "provider-0"))
+        self.add_providers(range(1, 40))
+        for number in range(1, 40):
+            self.log_in(f"provider-{number}", "ada")
+            self.log_in("provider-0", f"account-{number}")
+        # SQLite reads a page or two more of the tree that it searches.
+        self.assertLessEqual(len(self.traced("token", "provider-0")), alone + 5)
+
+    def test_no_library_of_the_network_or_of_foundation_is_loaded(self):
+        outcome = subprocess.run(["ldd", BINARY], capture_output=True, text=True, check=False)
+        text = outcome.stdout + outcome.stderr
+        if "not a dynamic executable" in text:
+            return  # The release: there is nothing to load.
+        self.assertIn("libc.so", text)
+        for name in ("libcurl", "libFoundation", "lib_FoundationICU", "libssl", "libdbus", "libsecret", "libglib"):
+            self.assertNotIn(name, text)

@@ -1,0 +1,85 @@
+import Cryptography
+import HTTP
+import Testing
+
+@testable import OAuth
+
+struct KnownSecretsTests {
+  private static func masked(_ text: String, _ secrets: String...) -> String {
+    let known = KnownSecrets()
+    for secret in secrets { known.learn(Secret(secret)) }
+    return known.masked(text)
+  }
+
+  @Test(
+    arguments: [
+      ("", ""), ("nothing", "nothing"), ("s3cret+/=", "…"), ("a s3cret+/= b s3cret+/=", "a … b …"),
+      ("s3cret%2B%2F%3D", "…"), ("s3cret%2b%2f%3d", "…"), ("7333637265742b2f3d", "…"), ("7333637265742B2F3D", "…"),
+      // base64 of it, alone and behind one and two bytes
+      ("czNjcmV0Ky89", "…9"), ("xzcmV0", "xzcmV0"),
+      ("eHMzY3JldCsvPQ==", "eH…Q=="), ("eHhzM2NyZXQrLz0=", "eHh…0="),
+      // cut off
+      ("the token s3cret+/", "the token …"), ("s3cret", "s3cret"),
+    ])
+  func everyForm(_ text: String, _ expected: String) {
+    #expect(Self.masked(text, "s3cret+/=") == expected)
+  }
+
+  @Test func aSecretThatIsPartOfAnother() {
+    #expect(Self.masked("abcd-efgh abcd", "abcd", "abcd-efgh") == "… …")
+    #expect(Self.masked("abc", "abc") == "abc", "too short to be a secret")
+  }
+
+  @Test func aMarkBehindItDoesNotHideIt() {
+    #expect(!Self.masked("token-1\u{301}", "token-1").contains("token-1"))
+  }
+
+  private static let uri = try? URI(parsing: "https://p.example/t?code=code-1&scope=read")
+
+  @Test(
+    arguments: [
+      ("Authorization", "Bearer token-1", "token-1"), ("Authorization", "token-1", "token-1"),
+      ("Authorization", "Basic aWQ6cCUyQi0x", "p+-1"), ("X-Api-Key", "token-1", "token-1"),
+      ("Authorization", "OAuth oauth_token=\"t%2F-1\", oauth_version=\"1.0\"", "t/-1"),
+      ("Cookie", "session=token-1", "session=token-1"),
+    ])
+  func fieldsOfARequest(_ name: String, _ value: String, _ secret: String) throws {
+    let known = KnownSecrets()
+    let uri = try #require(Self.uri)
+    known.learn(HTTPRequest(method: "GET", uri: uri, fields: HTTPFields([HTTPField(name: name, value: value)])))
+    #expect(known.masked("it was \(secret)!") == "it was …!")
+    #expect(known.masked("code-1 read 1.0") == "… read 1.0")
+  }
+
+  @Test func bodiesOfRequests() throws {
+    let uri = try #require(Self.uri)
+    for (type, body) in [
+      ("application/x-www-form-urlencoded", "grant_type=refresh_token&refresh_token=r%2F-1&client_id=public"),
+      ("application/json", "{\"grant_type\":\"refresh_token\",\"x\":{\"y\":[\"r/-1\"]},\"client_id\":\"public\"}"),
+    ] {
+      let known = KnownSecrets()
+      known.learn(
+        HTTPRequest(method: "POST", uri: uri, fields: ["Content-Type": type], body: Array(body.utf8)))
+      #expect(known.masked("refresh_token r/-1 of public") == "refresh_token … of public")
+    }
+  }
+
+  @Test func answers() {
+    let known = KnownSecrets()
+    known.learn(.json("{\"access_token\":\"token-12\",\"scope\":\"read-write\",\"n\":[\"short\"]}"))
+    known.learn(.json("{\"error\":\"invalid_grant\",\"trace\":\"correlation-1\"}", status: 400))
+    #expect(known.masked("token-12 read-write short correlation-1") == "… read-write short correlation-1")
+  }
+
+  @Test func errors() {
+    let known = KnownSecrets()
+    known.learn(Secret("token-1"))
+    #expect(
+      OAuthError.refused(.token, ErrorResponse(code: "token-1", words: "no token-1", status: 400)).masked(by: known)
+        == .refused(.token, ErrorResponse(code: "…", words: "no …", status: 400)))
+    #expect(
+      OAuthError.unreadable(.token, expected: .json, mediaType: "text/token-1").masked(by: known)
+        == .unreadable(.token, expected: .json, mediaType: "text/…"))
+    #expect(OAuthError.stateMissing.masked(by: known) == .stateMissing)
+  }
+}
