@@ -1,8 +1,8 @@
 extension Command {
   /// All commands, in the order of the help.
   static let all: [Command] = [
-    .addProvider, .providers, .check, .simulate, .login, .token, .header, .request, .status, .use, .refresh, .validate,
-    .logout, .gitCredential, .gitSetup, .vault,
+    .addProvider, .providers, .check, .simulate, .login, .token, .header, .request, .exec, .status, .use, .refresh,
+    .validate, .logout, .gitCredential, .gitSetup, .kubectlCredential, .vault,
   ]
 
   static let account = Option("--account", value: "NAME", "the account; otherwise the default one")

@@ -14,6 +14,8 @@ struct Context {
   /// The program's own file.
   let executable: String
   let environment: (String) -> String?
+  /// The limit of core dumps as it was before this program forbade its own, for a program that takes its place.
+  let coreLimit: UInt64?
 
   var home: Home { source.home }
 

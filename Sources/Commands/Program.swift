@@ -82,7 +82,7 @@ public enum Program {
       try replace(executable, all, input, coreLimit)
     }
     if command.needsNetwork, network == nil { try handOver(nil) }
-    let context = try context(executable, network, invocation)
+    let context = try context(executable, network, invocation, coreLimit)
     do throws(CommandError) {
       return try command.run(invocation, context)
     } catch .handOver(let input) where network == nil {
@@ -93,7 +93,7 @@ public enum Program {
   }
 
   private static func context(
-    _ executable: String, _ network: Network?, _ invocation: Invocation
+    _ executable: String, _ network: Network?, _ invocation: Invocation, _ coreLimit: UInt64?
   ) throws(CommandError) -> Context {
     let home = try manager { () throws(CredentialError) in
       try Home(environment: Environment.value, executable: executable)
@@ -120,7 +120,8 @@ public enum Program {
     let source = CredentialSource(
       home: home, http: http, clock: clock, random: SystemRandomSource(), secrets: secrets)
     source.notice = NoticeTeller(clock).tell
-    return Context(source: source, clock: clock, executable: executable, environment: Environment.value)
+    return Context(
+      source: source, clock: clock, executable: executable, environment: Environment.value, coreLimit: coreLimit)
   }
 
   private static func help(_ name: String, _ rest: ArraySlice<String>) throws(CommandError) -> ExitStatus? {

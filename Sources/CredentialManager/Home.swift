@@ -11,7 +11,10 @@ public struct Home: Sendable, Equatable {
   /// Locks; gone after a restart of the machine, where the system has such a folder.
   public let runtime: String
   /// Folders with descriptors besides the person's own, in order.
-  public let systemProviders: [String]
+  ///
+  /// Made when asked for: whoever has a valid token needs none of them.
+  public var systemProviders: [String] { ["/etc/credmgr/providers"] + Self.shippedProviders(executable) }
+  private let executable: String
 
   /// The folders for an environment.
   ///
@@ -36,19 +39,18 @@ public struct Home: Sendable, Equatable {
       vault = (absolute("XDG_DATA_HOME") ?? home + "/.local/share") + "/credmgr"
       runtime = absolute("XDG_RUNTIME_DIR").map { $0 + "/credmgr" } ?? vault + "/run"
     }
-    systemProviders = ["/etc/credmgr/providers"] + Self.shippedProviders(executable)
+    self.executable = executable
   }
 
   /// The folders of shipped descriptors for a program that lies in `PREFIX/bin` or `PREFIX/libexec/credmgr`, or that was
   /// just built, in a `.build` folder beside `providers`.
   private static func shippedProviders(_ executable: String) -> [String] {
-    if let build = executable.firstRange(of: "/.build/") {
-      return [executable[..<build.lowerBound] + "/providers"]
-    }
     var components = executable.split(separator: "/").dropLast()
+    if let build = components.firstIndex(of: ".build") {
+      return [components[..<build].map { "/" + $0 }.joined() + "/providers"]
+    }
     if components.last == "credmgr" { components = components.dropLast() }
-    let prefix = components.dropLast().map { "/" + $0 }.joined()
-    return [prefix + "/share/credmgr/providers"]
+    return [components.dropLast().map { "/" + $0 }.joined() + "/share/credmgr/providers"]
   }
 
   /// The person's own descriptors.

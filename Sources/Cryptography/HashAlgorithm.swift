@@ -48,7 +48,8 @@ public enum HashAlgorithm: Sendable, CaseIterable {
   /// The calls fail only where OpenSSL cannot allocate or was built without the digest. There is no answer
   /// then that a caller could use, and a wrong one would be worse than the end of the process.
   private func output(_ call: (UnsafeMutablePointer<UInt8>?) -> Bool) -> [UInt8] {
-    unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in
+    OpenSSLConfiguration.ignoreWhereStatic()
+    return unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in
       precondition(unsafe call(buffer.baseAddress), "the digest is not available")
       count = byteCount
     }

@@ -53,6 +53,7 @@ public struct RSAPublicKey: Sendable {
   private let key: Mutex<OpaquePointer>
 
   init(_ pem: Secret, of half: Half) throws(CryptographyError) {
+    OpenSSLConfiguration.ignoreWhereStatic()
     var pointer: OpaquePointer?
     pem.withBytes { bytes in
       unsafe pointer = bytes.withUnsafeBufferPointer { unsafe Self.read($0, half) }

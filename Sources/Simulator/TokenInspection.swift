@@ -57,7 +57,7 @@ extension Simulation {
     }
   }
 
-  /// The token that a request is about: a parameter, a part of the URL, or what the request itself presents.
+  /// The token that a request is about: a parameter, a part of the URL or of a header, or what the request itself presents.
   private mutating func inspectedToken(_ request: HTTPRequest, _ endpoint: Endpoint) throws(Refusal) -> String {
     if isOAuth1 {
       return try presentedToken(request, headers: endpoint.headers + descriptor.extraHeaders).token
@@ -79,6 +79,11 @@ extension Simulation {
     if parameters.isDropped("token") {
       for rule in endpoint.parameters where rule.value?.names.contains(where: names.contains) == true {
         return try parameters.needed(rule.name)
+      }
+      for header in endpoint.headers where header.value.names.contains("access_token") {
+        let pattern = TemplatePattern(header.value, knowledge())
+        let captured = request.fields[header.name].flatMap { pattern.captures(in: $0)?["access_token"] }
+        if let captured { return captured }
       }
     }
     return try parameters.needed("token")

@@ -30,8 +30,12 @@ struct ShippedRequestTests {
     "institution": "128807", "temporary_credentials_url": "https://api.example.com/oauth/request_token",
     "authorization_url": "https://api.example.com/oauth/authorize",
     "token_url": "https://api.example.com/oauth/access_token", "api_host": "api.example.com",
-    "redirect_uri": "ncipApp://success",
+    "redirect_uri": "https://app.example/callback", "domain": "tenant.example.com", "realm": "people",
+    "server": "https://login.example.com/oauth2/default", "shop": "a-shop",
   ]
+
+  /// The same for one provider, where it is something special.
+  private static let ownValues = ["oclc": ["redirect_uri": "ncipApp://success"]]
 
   @Test func everyDescriptorHasAGolden() throws {
     let goldens = try File.names(in: Self.folder).map { String($0.dropLast(".txt".count)) }
@@ -61,7 +65,8 @@ struct ShippedRequestTests {
   private static func requests(_ descriptor: Descriptor) throws -> String {
     var given: [String: String] = [:]
     for variable in descriptor.variables where variable.defaultValue == nil && !variable.isOptional {
-      let value: String = try #require(values[variable.name], "a value for \(variable.name)")
+      let own = ownValues[descriptor.identifier]?[variable.name]
+      let value: String = try #require(own ?? values[variable.name], "a value for \(variable.name)")
       given[variable.name] = value
     }
     // The institution is optional, and changes the address.
@@ -101,7 +106,9 @@ private struct Recorder {
     credential.requestedScope = scope
     credential.redirectURI = redirectURI
     for field in client.descriptor.endpoints.values.flatMap(\.response.keep) {
-      credential.kept[field.name] = "kept " + field.name
+      // A field that is an address is the only one that becomes a part of a URL as it is.
+      let isAddress = field.name.hasSuffix("_url")
+      credential.kept[field.name] = isAddress ? "https://kept.example.com" : "kept " + field.name
     }
     return credential
   }
@@ -143,9 +150,11 @@ private struct Recorder {
 
   /// What is done with a credential.
   mutating func recordUse() throws {
-    if credential.grant == .oauth1 {
+    if client.descriptor.endpoints[.refresh] == nil {
+      // Nothing is refreshed.
+    } else if credential.grant == .oauth1 {
       add("refresh", try client.sessionRefreshRequest(credential, freshness: Fixture.freshness))
-    } else if client.descriptor.endpoints[.refresh] != nil {
+    } else {
       add("refresh", try client.refreshRequest(credential))
     }
     if client.descriptor.endpoints[.introspection] != nil {

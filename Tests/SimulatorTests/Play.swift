@@ -22,6 +22,14 @@ struct Play {
   ) throws {
     let library = DescriptorLibrary(directories: []) { _ in nil }
     let descriptor = try library.load(Array(sample.text.utf8), name: "test").descriptor
+    try self.init(descriptor, settings, secret: secret, variables: variables)
+  }
+
+  init(
+    _ descriptor: Descriptor, _ settings: SimulationSettings = SimulationSettings(),
+    secret: Secret = Secret("s3cret"), variables: [String: String] = [:]
+  ) throws {
+    let library = DescriptorLibrary(directories: []) { _ in nil }
     clock = TestClock()
     provider = try SimulatedProvider(
       descriptor, at: try URI(parsing: Self.origin), settings: settings, clientSecret: secret,

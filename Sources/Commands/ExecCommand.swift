@@ -1,0 +1,88 @@
+import CredentialManager
+import Messages
+import POSIX
+import Providers
+
+extension Command {
+  static let exec = Command(
+    name: "exec", operands: "ID[:ACCOUNT][=VARIABLE]… -- COMMAND [ARGUMENT]…", operandCount: 0...10_000,
+    summary: "Run a command with tokens in its environment", options: [],
+    notes: [
+      "Without VARIABLE, the token of github is in GITHUB_TOKEN, that of my-gitlab in MY_GITLAB_TOKEN.",
+      "The command takes this program's place: signals and exit status are its own. Only these variables are added.",
+    ], passesOptions: true
+  ) { invocation, context throws(CommandError) in
+    if let first = invocation.operands.first, ["--help", "-h"].contains(first) {
+      try context.output(invocation.command.help)
+      return .done
+    }
+    guard let separator = invocation.operands.firstIndex(of: "--") else {
+      throw .usage("there is no \"--\" before the command", hint: "usage: credmgr exec ID -- COMMAND")
+    }
+    let wishes = invocation.operands[..<separator].filter { $0 != "--trace" }
+    let arguments = Array(invocation.operands[(separator + 1)...])
+    guard !wishes.isEmpty, let name = arguments.first else {
+      throw .usage(
+        wishes.isEmpty ? "no provider was named" : "no command was named", hint: "usage: credmgr exec ID -- COMMAND")
+    }
+    let program = try system { () throws(POSIXError) in try Launcher.find(name) }
+    var environment = Environment.all()
+    for text in wishes {
+      let wish = try EnvironmentWish(text)
+      let account = try manager { () throws(CredentialError) in
+        try context.source.freshAccount(wish.account, of: wish.provider)
+      }
+      environment[wish.variable] = account.credential.accessToken.reveal()
+    }
+    if let coreLimit = context.coreLimit { ProcessProtection.lift(coreLimit: coreLimit) }
+    do throws(POSIXError) {
+      try Launcher.replaceProcess(program, arguments, environment: environment)
+    } catch {
+      throw CommandError(error)
+    }
+  }
+}
+
+/// `ID[:ACCOUNT][=VARIABLE]`: whose token goes into which variable.
+struct EnvironmentWish: Equatable {
+  let provider: String
+  let account: String?
+  let variable: String
+
+  /// - Throws: `CommandError.failed` when the provider, the account or the variable cannot be one.
+  init(_ text: String) throws(CommandError) {
+    var rest = Substring(text)
+    var variable: String?
+    if let sign = rest.lastIndex(of: "=") {
+      variable = String(rest[rest.index(after: sign)...])
+      rest = rest[..<sign]
+    }
+    if let colon = rest.firstIndex(of: ":") {
+      let name = String(rest[rest.index(after: colon)...])
+      guard Accounts.isName(name) else { throw CommandError(CredentialError.malformedAccount(name)) }
+      account = name
+      rest = rest[..<colon]
+    } else {
+      account = nil
+    }
+    provider = String(rest)
+    guard DescriptorLibrary.isIdentifier(provider) else {
+      throw CommandError(CredentialError.provider(.malformedIdentifier(provider)))
+    }
+    self.variable = variable ?? Self.variable(for: provider)
+    guard Self.isVariable(self.variable) else {
+      throw .usage("\"\(self.variable)\" is no name for a variable: letters, digits and \"_\"")
+    }
+  }
+
+  private static func variable(for provider: String) -> String {
+    let letters = provider.uppercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }
+    let name = String(letters) + "_TOKEN"
+    return name.first?.isNumber == true ? "_" + name : name
+  }
+
+  private static func isVariable(_ text: String) -> Bool {
+    guard let first = text.first, !first.isNumber else { return false }
+    return text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+  }
+}

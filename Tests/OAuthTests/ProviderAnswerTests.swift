@@ -1,0 +1,376 @@
+import Cryptography
+import HTTP
+import Providers
+import Testing
+
+@testable import OAuth
+
+/// Answers as the providers' own documentation describes them, read by the shipped descriptors. The pages are named in the
+/// descriptors; names and shapes are theirs, the values are made up.
+struct ProviderAnswerTests {
+  private static func client(_ identifier: String, _ variables: [String: String] = [:]) throws -> Client {
+    let descriptor = try ShippedDescriptors.load(identifier)
+    return try Client(
+      descriptor: descriptor, identifier: "client-1", secret: Secret(descriptor.client.hasSecret ? "secret-1" : ""),
+      variables: variables)
+  }
+
+  private static func read(
+    _ client: Client, _ json: String, _ leg: Leg = .token, previous: Credential? = nil, status: Int = 200
+  ) throws -> Credential {
+    try client.credential(
+      .json(json, status: status), leg, grant: .authorizationCode, scope: client.descriptor.scope.requested,
+      previous: previous, now: Fixture.now)
+  }
+
+  /// The word that an answer is refused with.
+  private static func refusal(_ read: () throws -> Any) throws -> String? {
+    do {
+      _ = try read()
+      return nil
+    } catch OAuthError.refused(_, let error) {
+      return error.code
+    }
+  }
+
+  private static func api(_ client: Client, _ credential: Credential, _ url: String) throws -> HTTPFields {
+    let request = HTTPRequest(method: "GET", uri: try URI(parsing: url))
+    return try client.presenting(credential, on: request, freshness: Fixture.freshness).fields
+  }
+
+  // MARK: Slack
+
+  @Test("Slack: the bot's token is at the top, though a person's is there, too")
+  func slackBot() throws {
+    let client = try Self.client("slack", ["redirect_uri": "https://app.example/callback"])
+    let credential = try Self.read(
+      client,
+      """
+      {"ok":true,"access_token":"xoxb-1","token_type":"bot","scope":"commands,users:read","bot_user_id":"U0BOT",\
+      "app_id":"A1","team":{"name":"Softball","id":"T1"},"enterprise":null,\
+      "authed_user":{"id":"U1","scope":"chat:write","access_token":"xoxp-1","token_type":"user"}}
+      """)
+    #expect(credential.accessToken == Secret("xoxb-1"))
+    #expect(credential.refreshToken == nil)
+    #expect(credential.expiresAt == nil)
+    #expect(credential.grantedScope == ["commands", "users:read"])
+    #expect(credential.kept == ["team_id": "T1", "bot_user_id": "U0BOT"])
+  }
+
+  @Test("Slack: a person's token with rotation, and its refresh, whose answer is flat")
+  func slackPerson() throws {
+    let client = try Self.client(
+      "slack", ["redirect_uri": "https://app.example/callback", "user_scope": "search:read"])
+    let credential = try Self.read(
+      client,
+      """
+      {"ok":true,"app_id":"A1","authed_user":{"id":"U1","scope":"search:read","access_token":"xoxe.xoxp-1-a",\
+      "token_type":"user","refresh_token":"xoxe-1-a","expires_in":43200},"team":{"id":"T1"},"enterprise":null}
+      """)
+    #expect(credential.accessToken == Secret("xoxe.xoxp-1-a"))
+    #expect(credential.refreshToken == Secret("xoxe-1-a"))
+    #expect(credential.expiresAt == Fixture.now + 43200)
+    #expect(credential.grantedScope == ["search:read"])
+    let refreshed = try Self.read(
+      client,
+      """
+      {"ok":true,"access_token":"xoxe.xoxp-1-b","expires_in":43200,"refresh_token":"xoxe-1-b","token_type":"user",\
+      "scope":"search:read","team":{"id":"T1"}}
+      """, .refresh, previous: credential)
+    #expect(refreshed.accessToken == Secret("xoxe.xoxp-1-b"))
+    #expect(refreshed.refreshToken == Secret("xoxe-1-b"))
+    let page = try client.authorizationRequest(
+      .authorizationCode, redirectURI: "https://app.example/callback", scope: ["a", "b"], random: KnownRandom())
+    #expect(page.uri.queryParameters[first: "user_scope"] == "search:read")
+    #expect(page.uri.queryParameters[first: "scope"] == "a,b")
+  }
+
+  @Test("Slack: a no has status 200", arguments: [("invalid_code", Leg.token), ("invalid_refresh_token", .refresh)])
+  func slackRefusal(_ word: String, _ leg: Leg) throws {
+    let client = try Self.client("slack", ["redirect_uri": "https://app.example/callback"])
+    #expect(try Self.refusal { try Self.read(client, "{\"ok\":false,\"error\":\"\(word)\"}", leg) } == "invalid_grant")
+  }
+
+  @Test(
+    "Slack: auth.test",
+    arguments: [
+      ("{\"ok\":true,\"url\":\"https://t.slack.com/\",\"user\":\"ada\",\"user_id\":\"U1\"}", Validity.active),
+      ("{\"ok\":false,\"error\":\"invalid_auth\"}", .inactive),
+      ("{\"ok\":false,\"error\":\"token_expired\"}", .inactive),
+    ])
+  func slackValidity(_ json: String, _ validity: Validity) throws {
+    let client = try Self.client("slack", ["redirect_uri": "https://app.example/callback"])
+    #expect(try client.validity(.json(json), .introspection) == validity)
+    if validity == .active {
+      #expect(try client.accountName(.json(json)) == "ada")
+    } else {
+      #expect(throws: OAuthError.self) { try client.accountName(.json(json)) }
+    }
+  }
+
+  // MARK: Withings
+
+  @Test("Withings: the answer is within `body`, and each refresh brings a new refresh token")
+  func withings() throws {
+    let client = try Self.client("withings")
+    func answer(_ number: Int) -> String {
+      """
+      {"status":0,"body":{"userid":"363","access_token":"a-\(number)","refresh_token":"r-\(number)",\
+      "scope":"user.info,user.metrics","expires_in":10800,"token_type":"Bearer"}}
+      """
+    }
+    let credential = try Self.read(client, answer(1))
+    #expect(credential.accessToken == Secret("a-1"))
+    #expect(credential.expiresAt == Fixture.now + 10800)
+    #expect(credential.grantedScope == ["user.info", "user.metrics"])
+    #expect(client.accountName(in: credential) == "363")
+    let refreshed = try Self.read(client, answer(2), .refresh, previous: credential)
+    #expect(refreshed.accessToken == Secret("a-2"))
+    #expect(refreshed.refreshToken == Secret("r-2"))
+  }
+
+  @Test("Withings: any other status than 0 is a no, though HTTP says 200")
+  func withingsRefusal() throws {
+    let client = try Self.client("withings")
+    do {
+      _ = try Self.read(client, "{\"status\":503,\"body\":{},\"error\":\"Invalid Params: invalid code\"}")
+      Issue.record("taken")
+    } catch OAuthError.refused(let leg, let error) {
+      #expect(leg == .token)
+      #expect(error.code == "503")
+      #expect(error.words == "Invalid Params: invalid code")
+    }
+    let word = try Self.refusal {
+      try Self.read(client, "{\"status\":401,\"body\":{},\"error\":\"XRequestID: not provided\"}", .refresh)
+    }
+    #expect(word == "invalid_grant")
+  }
+
+  // MARK: Twitch
+
+  @Test("Twitch: scopes are a list, and each request names the client")
+  func twitch() throws {
+    let client = try Self.client("twitch")
+    let credential = try Self.read(
+      client,
+      """
+      {"access_token":"t","expires_in":14124,"refresh_token":"r","scope":["channel:moderate","user:read:email"],\
+      "token_type":"bearer"}
+      """)
+    #expect(credential.grantedScope == ["channel:moderate", "user:read:email"])
+    #expect(credential.withheldScope == [])
+    #expect(credential.expiresAt == Fixture.now + 14124)
+    let fields = try Self.api(client, credential, "https://api.twitch.tv/helix/users")
+    #expect(fields["Client-Id"] == "client-1")
+    #expect(fields["Authorization"] == "Bearer t")
+  }
+
+  @Test("Twitch: errors have a status and a message, and no code")
+  func twitchRefusals() throws {
+    let client = try Self.client("twitch")
+    let refused = "{\"error\":\"Bad Request\",\"status\":400,\"message\":\"Invalid refresh token\"}"
+    #expect(try Self.refusal { try Self.read(client, refused, .refresh, status: 400) } == "invalid_grant")
+    let response = HTTPResponse.json(
+      "{\"device_code\":\"d\",\"expires_in\":1800,\"interval\":5,\"user_code\":\"ABCDEFGH\","
+        + "\"verification_uri\":\"https://www.twitch.tv/activate?public=true&device-code=ABCDEFGH\"}")
+    let device = try client.deviceAuthorization(response, scope: [], now: Fixture.now)
+    let pending = HTTPResponse.json("{\"status\":400,\"message\":\"authorization_pending\"}", status: 400)
+    guard case .pending = try client.deviceAnswer(pending, to: device, now: Fixture.now) else {
+      _ = Issue.record("not pending")
+      return
+    }
+  }
+
+  @Test("Twitch: the token is validated under another scheme")
+  func twitchValidity() throws {
+    let client = try Self.client("twitch")
+    let (leg, request) = try client.validationRequest(Fixture.credential("t"), freshness: Fixture.freshness)
+    #expect(
+      request.wire == "GET https://id.twitch.tv/oauth2/validate\nAuthorization: OAuth t\nAccept: application/json\n")
+    let good = "{\"client_id\":\"client-1\",\"login\":\"ada\",\"scopes\":[],\"user_id\":\"1\",\"expires_in\":5520838}"
+    #expect(try client.validity(.json(good), leg) == .active)
+    let bad = HTTPResponse.json("{\"status\":401,\"message\":\"invalid access token\"}", status: 401)
+    #expect(try client.validity(bad, leg) == .inactive)
+  }
+
+  // MARK: TikTok
+
+  @Test("TikTok: both lifetimes, commas, and the person's identifier")
+  func tiktok() throws {
+    let client = try Self.client("tiktok")
+    let credential = try Self.read(
+      client,
+      """
+      {"access_token":"act.1","expires_in":86400,"open_id":"o-1","refresh_expires_in":31536000,\
+      "refresh_token":"rft.1","scope":"user.info.basic,video.list","token_type":"Bearer"}
+      """)
+    #expect(credential.expiresAt == Fixture.now + 86400)
+    #expect(credential.refreshTokenExpiresAt == Fixture.now + 31_536_000)
+    #expect(credential.grantedScope == ["user.info.basic", "video.list"])
+    #expect(credential.kept == ["open_id": "o-1"])
+    let refused = """
+      {"error":"invalid_grant","error_description":"Refresh token is invalid or expired.","log_id":"2022"}
+      """
+    #expect(try Self.refusal { try Self.read(client, refused, .refresh) } == "invalid_grant")
+  }
+
+  @Test("TikTok: the API says `ok` where others say nothing")
+  func tiktokIdentity() throws {
+    let client = try Self.client("tiktok")
+    let good = """
+      {"data":{"user":{"open_id":"o-1","display_name":"Ada"}},"error":{"code":"ok","message":"","log_id":"2022"}}
+      """
+    #expect(try client.accountName(.json(good)) == "Ada")
+    let bad = """
+      {"data":{},"error":{"code":"access_token_invalid","message":"The access token is invalid.","log_id":"2022"}}
+      """
+    #expect(try Self.refusal { try client.accountName(.json(bad, status: 401)) as Any } == "access_token_invalid")
+  }
+
+  @Test("TikTok: the challenge is the SHA-256 of the verifier in hexadecimal")
+  func tiktokChallenge() throws {
+    // sha256("abc"), FIPS 180-2, B.1
+    let made = CodeVerifier("abc").challenge(try Self.client("tiktok").descriptor.pkce)
+    #expect(made == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+  }
+
+  // MARK: Strava
+
+  @Test("Strava: both forms of the expiry, and the athlete")
+  func strava() throws {
+    let client = try Self.client("strava")
+    let credential = try Self.read(
+      client,
+      """
+      {"token_type":"Bearer","expires_at":1700021600,"expires_in":21600,"refresh_token":"r","access_token":"a",\
+      "athlete":{"id":1234,"username":null,"firstname":"Ada"}}
+      """)
+    #expect(credential.expiresAt == Fixture.now + 21600)
+    #expect(credential.kept == ["athlete_id": "1234"])
+    let refreshed = try Self.read(
+      client,
+      """
+      {"token_type":"Bearer","access_token":"b","expires_at":1700021600,"expires_in":20566,"refresh_token":"s"}
+      """, .refresh, previous: credential)
+    #expect(refreshed.expiresAt == Fixture.now + 20566)
+    #expect(refreshed.refreshToken == Secret("s"))
+    #expect(refreshed.kept == ["athlete_id": "1234"])
+    #expect(try client.accountName(.json("{\"id\":1234,\"username\":null}")) == "1234")
+  }
+
+  @Test("Strava: errors are a list of faults")
+  func stravaRefusal() throws {
+    let refused = """
+      {"message":"Bad Request","errors":[{"resource":"RefreshToken","field":"refresh_token","code":"invalid"}]}
+      """
+    let client = try Self.client("strava")
+    #expect(try Self.refusal { try Self.read(client, refused, .refresh, status: 400) } == "invalid_grant")
+  }
+
+  // MARK: Shopify
+
+  @Test("Shopify: no type, no expiry, a header of its own, and one shop only")
+  func shopify() throws {
+    let client = try Self.client("shopify", ["shop": "a-shop"])
+    let credential = try Self.read(client, "{\"access_token\":\"f85632\",\"scope\":\"write_orders,read_products\"}")
+    #expect(credential.expiresAt == nil)
+    #expect(credential.grantedScope == ["write_orders", "read_products"])
+    let fields = try Self.api(client, credential, "https://a-shop.myshopify.com/admin/api/graphql.json")
+    #expect(fields["X-Shopify-Access-Token"] == "f85632")
+    #expect(fields["Authorization"] == nil)
+    #expect(throws: OAuthError.foreignHost("b-shop.myshopify.com")) {
+      try Self.api(client, credential, "https://b-shop.myshopify.com/admin")
+    }
+    #expect(throws: ProviderError.self) { try Self.client("shopify", ["shop": "evil.example/"]) }
+  }
+
+  // MARK: Launchpad
+
+  @Test("Launchpad: no verifier, no confirmed callback, and signatures in plain text")
+  func launchpad() throws {
+    let client = try Self.client("launchpad")
+    let temporary = try client.temporaryCredentials(
+      .form("oauth_token=rt&oauth_token_secret=rs"), callback: "oob")
+    #expect(
+      try client.authorizationPage(temporary, scope: []).text
+        == "https://launchpad.net/+authorize-token?oauth_token=rt&allow_permission=READ_PUBLIC")
+    let authorization = try client.resourceOwnerAuthorization([("oauth_token", "rt")], to: temporary)
+    let form = FormParameters(
+      decoding: try client.tokenRequest(temporary, authorization, freshness: Fixture.freshness).form)
+    #expect(form[first: "oauth_consumer_key"] == "client-1")
+    #expect(form[first: "oauth_signature_method"] == "PLAINTEXT")
+    #expect(form[first: "oauth_signature"] == "&rs")
+    #expect(!form.contains("oauth_verifier"))
+    let credential = try client.oauth1Credential(
+      .form("oauth_token=at&oauth_token_secret=as&lp.context=None"), .token, after: authorization, scope: [],
+      now: Fixture.now)
+    #expect(
+      try Self.api(client, credential, "https://api.launchpad.net/1.0/people/+me")["Authorization"] == """
+        OAuth realm="https://api.launchpad.net/", oauth_consumer_key="client-1", oauth_token="at", \
+        oauth_signature_method="PLAINTEXT", oauth_timestamp="137131200", oauth_nonce="nonce-1", oauth_version="1.0", \
+        oauth_signature="%26as"
+        """)
+  }
+
+  // MARK: Zotero
+
+  @Test("Zotero: the token's secret is the key, which goes with requests that nobody signs")
+  func zotero() throws {
+    let client = try Self.client("zotero", ["write_access": "1"])
+    let temporary = try client.temporaryCredentials(
+      .form("oauth_token=rt&oauth_token_secret=rs&oauth_callback_confirmed=true"), callback: "oob")
+    let page = try client.authorizationPage(temporary, scope: []).queryParameters
+    #expect(page[first: "library_access"] == "1")
+    #expect(page[first: "write_access"] == "1")
+    #expect(page[first: "all_groups"] == "none")
+    let credential = try client.oauth1Credential(
+      .form("oauth_token=at&oauth_token_secret=P9NiFoyLeZu2bZNvvuQPDWsd&userID=475425&username=ada"), .token,
+      after: client.resourceOwnerAuthorization(verifier: "v"), scope: [], now: Fixture.now)
+    #expect(client.accountName(in: credential) == "ada")
+    #expect(credential.kept["userID"] == "475425")
+    #expect(credential.expiresAt == nil)
+    let fields = try Self.api(client, credential, "https://api.zotero.org/users/475425/items")
+    #expect(fields["Zotero-API-Key"] == "P9NiFoyLeZu2bZNvvuQPDWsd")
+    #expect(fields["Authorization"] == nil)
+  }
+
+  // MARK: Fitbit
+
+  @Test("Fitbit: the person's identifier, and scopes with spaces")
+  func fitbit() throws {
+    let client = try Self.client("fitbit")
+    let credential = try Self.read(
+      client,
+      """
+      {"access_token":"a","expires_in":28800,"refresh_token":"r","scope":"profile heartrate","token_type":"Bearer",\
+      "user_id":"GGNJL9"}
+      """)
+    #expect(credential.expiresAt == Fixture.now + 28800)
+    #expect(credential.grantedScope == ["profile", "heartrate"])
+    #expect(credential.kept == ["user_id": "GGNJL9"])
+  }
+
+  @Test("Fitbit: errors are a list, and the first one counts")
+  func fitbitRefusal() throws {
+    let client = try Self.client("fitbit")
+    let refused = """
+      {"errors":[{"errorType":"invalid_grant","message":"Refresh token invalid"}],"success":false}
+      """
+    #expect(try Self.refusal { try Self.read(client, refused, .refresh, status: 400) } == "invalid_grant")
+  }
+
+  @Test("Fitbit: the token says of itself whether it is good")
+  func fitbitValidity() throws {
+    let client = try Self.client("fitbit")
+    let (leg, request) = try client.validationRequest(Fixture.credential("t"), freshness: Fixture.freshness)
+    #expect(request.uri.text == "https://api.fitbit.com/1.1/oauth2/introspect")
+    #expect(request.fields["Authorization"] == "Bearer t")
+    #expect(request.form == "token=t")
+    let good = """
+      {"active":true,"scope":"{PROFILE=READ_WRITE}","client_id":"client-1","user_id":"GGNJL9",\
+      "token_type":"access_token","exp":1700028800000,"iat":1700000000000}
+      """
+    #expect(try client.validity(.json(good), leg) == .active)
+    #expect(try client.validity(.json("{\"active\":false}"), leg) == .inactive)
+  }
+}

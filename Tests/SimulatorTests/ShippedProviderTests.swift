@@ -1,0 +1,169 @@
+import Cryptography
+import HTTP
+import JSON
+import OAuth
+import POSIX
+import Providers
+import Testing
+
+@testable import Simulator
+
+/// One grant of one shipped descriptor.
+struct ShippedGrant: CustomTestStringConvertible {
+  let descriptor: Descriptor
+  let grant: Grant
+
+  var testDescription: String { descriptor.identifier + ", " + grant.rawValue }
+
+  /// Every grant of every file in `providers`.
+  static func all() throws -> [ShippedGrant] {
+    let folder = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined() + "/providers"
+    let library = DescriptorLibrary(directories: [folder]) { try? File.read($0, limit: 1 << 20) }
+    return try File.names(in: folder).filter { $0.hasSuffix(".yaml") }.flatMap { name in
+      let descriptor = try library.load(String(name.dropLast(".yaml".count))).descriptor
+      return descriptor.grants.map { ShippedGrant(descriptor: descriptor, grant: $0) }
+    }
+  }
+}
+
+/// Each shipped descriptor against the simulator that plays it.
+struct ShippedProviderTests {
+  @Test("login, token, request, identity, refresh, validation, logout", arguments: try ShippedGrant.all())
+  func wholeLife(_ shipped: ShippedGrant) throws {
+    let secret = Secret(shipped.descriptor.client.hasSecret ? "s3cret" : "")
+    let play = try Play(shipped.descriptor, secret: secret)
+    var credential = try play.login(shipped.grant)
+    #expect(try play.resource(credential).status == 200)
+    try checkIdentity(play, credential)
+
+    credential = try refreshed(play, credential)
+    #expect(try play.resource(credential).status == 200)
+    if play.canValidate { #expect(try play.validity(credential) == .active) }
+
+    guard play.client.descriptor.endpoints[.revocation] != nil else { return }
+    let requests = try play.client.revocationRequests(credential, freshness: play.freshness())
+    // What only a refresh token ends, a credential without one does not end.
+    guard !requests.isEmpty else { return }
+    for request in requests { try play.client.checkRevocation(play.send(request)) }
+    #expect(try play.resource(credential).status == 401)
+    if play.canValidate { #expect(try play.validity(credential) == .inactive) }
+  }
+
+  /// The account has the name that the person logged in with; a client's own token is nobody's.
+  private func checkIdentity(_ play: Play, _ credential: Credential) throws {
+    guard credential.grant != .clientCredentials else { return }
+    if play.client.descriptor.endpoints[.identity] == nil {
+      // Some say nowhere who it is.
+      if let name = play.client.accountName(in: credential) { #expect(!name.isEmpty) }
+    } else {
+      let request = try play.client.identityRequest(credential, freshness: play.freshness())
+      #expect(try play.client.accountName(play.send(request)) == "ada")
+    }
+  }
+
+  /// The credential after its token has expired, and been refused; the same one where nothing expires or is refreshed.
+  private func refreshed(_ play: Play, _ credential: Credential) throws -> Credential {
+    guard let expiresAt = credential.expiresAt else { return credential }
+    play.clock.advance(seconds: Double(expiresAt - play.clock.seconds))
+    #expect(try play.resource(credential).status == 401)
+    if play.canValidate { #expect(try play.validity(credential) == .inactive) }
+    let hasRefreshed = play.client.descriptor.endpoints[.refresh] != nil
+    guard hasRefreshed, credential.refreshToken != nil || credential.sessionHandle != nil else {
+      return try play.login(credential.grant)
+    }
+    let new = try credential.grant == .oauth1 ? play.renewed(credential) : play.refresh(credential)
+    #expect(new.accessToken != credential.accessToken)
+    #expect(try play.resource(credential).status == 401)
+    return new
+  }
+}
+
+extension Play {
+  fileprivate var canValidate: Bool {
+    client.descriptor.endpoints[.introspection] != nil || client.descriptor.endpoints[.identity] != nil
+  }
+
+  fileprivate func validity(_ credential: Credential) throws -> Validity {
+    let (leg, request) = try client.validationRequest(credential, freshness: freshness())
+    return try client.validity(send(request), leg)
+  }
+
+  /// A login in any way, with the scopes that the descriptor asks for.
+  fileprivate func login(_ grant: Grant) throws -> Credential {
+    let scope = client.descriptor.scope.requested
+    switch grant {
+    case .authorizationCode: return try login(scope: scope)
+    case .implicit:
+      let request = try authorization(.implicit, scope: scope)
+      let parameters = FormParameters(decoding: try #require(try decide(request.uri).fragment))
+      return try client.credential(client.authorizationResponse(parameters, to: request), now: clock.seconds)
+    case .clientCredentials:
+      let response = send(try client.clientCredentialsRequest(scope: scope))
+      return try client.credential(
+        response, .clientCredentials, grant: .clientCredentials, scope: scope, now: clock.seconds)
+    case .deviceCode: return try deviceLogin(scope)
+    case .oauth1: return try oauth1Login(scope)
+    }
+  }
+
+  private func deviceLogin(_ scope: [String]) throws -> Credential {
+    let response = send(try client.deviceAuthorizationRequest(scope: scope))
+    let device = try client.deviceAuthorization(response, scope: scope, now: clock.seconds)
+    func poll() throws -> DeviceAnswer {
+      clock.advance(seconds: 5)
+      return try client.deviceAnswer(
+        send(client.deviceTokenRequest(device)), to: device, now: clock.seconds)
+    }
+    guard case .pending = try poll() else { throw Unexpected.answer }
+    clock.advance(seconds: -4)
+    guard case .slowDown = try poll() else { throw Unexpected.answer }
+    let page = try get(device.verificationURIComplete ?? device.verificationURI)
+    #expect(page.text.hidden("user_code") == device.userCode)
+    let decision: FormParameters = [
+      ("user_code", device.userCode), ("account", "ada"), ("decision", "approve"),
+    ]
+    #expect(try post("/simulator/device", decision).status == 200)
+    clock.advance(seconds: 10)
+    guard case .credential(let credential) = try poll() else { throw Unexpected.answer }
+    return credential
+  }
+
+  private func oauth1Login(_ scope: [String]) throws -> Credential {
+    var callback = try redirectURI
+    if case .outOfBand(let text) = try client.redirect() { callback = text }
+    let temporary = try client.temporaryCredentials(
+      send(client.temporaryCredentialsRequest(callback: callback, scope: scope, freshness: freshness())),
+      callback: callback)
+    let page = try client.authorizationPage(temporary, scope: scope)
+    let authorization: ResourceOwnerAuthorization
+    if case .outOfBand = try client.redirect() {
+      authorization = client.resourceOwnerAuthorization(verifier: try codeShown(page))
+    } else {
+      authorization = try client.resourceOwnerAuthorization(decide(page).queryParameters, to: temporary)
+    }
+    let response = send(try client.tokenRequest(temporary, authorization, freshness: freshness()))
+    return try client.oauth1Credential(
+      response, .token, after: authorization, scope: scope, now: clock.seconds)
+  }
+
+  /// What a person reads from the page after the consent, where nobody is sent back; a provider without verifiers takes
+  /// anything.
+  private func codeShown(_ page: URI) throws -> String {
+    let request = try #require(send(HTTPRequest(method: "GET", uri: page)).text.hidden("request"))
+    let answer = try post(
+      "/simulator/consent", [("request", request), ("account", "ada"), ("decision", "approve")])
+    #expect(answer.status == 200)
+    guard let start = answer.text.firstRange(of: "<code>") else { return "done" }
+    return String(answer.text[start.upperBound...].prefix { $0 != "<" })
+  }
+
+  fileprivate func renewed(_ credential: Credential) throws -> Credential {
+    let response = send(try client.sessionRefreshRequest(credential, freshness: freshness()))
+    return try client.oauth1Credential(
+      response, .refresh, after: nil, scope: credential.requestedScope, previous: credential,
+      now: clock.seconds)
+  }
+}
+
+/// The provider answered otherwise than the test needs to go on.
+private enum Unexpected: Error { case answer }
