@@ -87,9 +87,9 @@ public enum ProviderError: Error, Sendable, Equatable {
   case unknownVariable(String, suggestion: String?)
 }
 
-/// The one of `known` that was probably meant: at most two edits away, or one for short names.
+/// The one of `known` that was probably meant: at most two edits away, one for short names, none for one or two letters.
 public func nearMiss(_ name: String, among known: some Sequence<String>) -> String? {
-  let bound = name.count <= 4 ? 1 : 2
+  let bound = name.count <= 2 ? 0 : name.count <= 4 ? 1 : 2
   let wanted = Array(name.lowercased())
   return known.lazy
     .map { (distance: distance(wanted, Array($0.lowercased())), name: $0) }
