@@ -109,8 +109,15 @@ struct Context {
     return Secret(bytes: bytes)
   }
 
+  /// Notes in the log who gets an account's credential: the program that started this one.
+  func noteHandOut(_ account: Account, by command: String) {
+    source.noteHandOut(account, to: command + (ParentProcess.name.map { " for " + $0 } ?? ""))
+  }
+
   /// A program that lies beside this one, or in `libexec/credmgr` of the same prefix.
-  func sibling(_ name: String) -> String? {
+  func sibling(_ name: String) -> String? { Self.sibling(name, of: executable) }
+
+  static func sibling(_ name: String, of executable: String) -> String? {
     let folder = Path.directory(of: executable) ?? "/"
     return [folder + "/" + name, (Path.directory(of: folder) ?? "") + "/libexec/credmgr/" + name].first {
       File.isExecutable($0)

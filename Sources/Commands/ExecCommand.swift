@@ -32,6 +32,7 @@ extension Command {
       let account = try manager { () throws(CredentialError) in
         try context.source.freshAccount(wish.account, of: wish.provider)
       }
+      context.source.noteHandOut(account, to: "exec " + Path.lastComponent(of: name))
       environment[wish.variable] = account.credential.accessToken.reveal()
     }
     if let coreLimit = context.coreLimit { ProcessProtection.lift(coreLimit: coreLimit) }

@@ -104,8 +104,10 @@ extension Command {
     } catch {
       throw CommandError(error)
     }
+    context.source.noteHandOut(account, to: "git " + (request["host"] ?? ""))
     let credential = account.credential
-    var answer = "username=\(wanted ?? claim.username)\npassword=\(credential.accessToken.reveal())\n"
+    let username = wanted ?? claim.username.replacing("{account}", with: account.name)
+    var answer = "username=\(username)\npassword=\(credential.accessToken.reveal())\n"
     if let expiresAt = credential.expiresAt { answer += "password_expiry_utc=\(expiresAt)\n" }
     try context.output(answer)
   }

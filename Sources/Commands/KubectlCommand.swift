@@ -19,6 +19,7 @@ extension Command {
     let account = try manager { () throws(CredentialError) in
       try context.source.freshAccount(name, of: provider)
     }
+    context.source.noteHandOut(account, to: "kubectl")
     // The ID token is what clusters with OpenID Connect look at, where there is one; else the access token.
     let token = account.credential.idToken ?? account.credential.accessToken
     var status: [JSONValue.Member] = [.init("token", .string(token.reveal()))]

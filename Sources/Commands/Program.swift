@@ -86,6 +86,9 @@ public enum Program {
     do throws(CommandError) {
       return try command.run(invocation, context)
     } catch .handOver(let input) where network == nil {
+      if let keys = context.source.keysToLeave {
+        try system { () throws(POSIXError) in try Launcher.leave(keys.bytes) }
+      }
       try handOver(input)
     } catch .noCredential(let provider, let account) {
       throw context.explained(provider, account)
@@ -117,8 +120,12 @@ public enum Program {
       }
     }
     let clock = SystemClock()
+    let keys = KeySources(
+      environment: Environment.value, secretService: { Context.sibling("credmgr-secret-service", of: executable) },
+      legacy: Launcher.takeLegacy().flatMap { OpenedKeys(decoding: $0) }, lock: home.passphraseLock,
+      ask: TerminalPassphrase.ask)
     let source = CredentialSource(
-      home: home, http: http, clock: clock, random: SystemRandomSource(), secrets: secrets)
+      home: home, http: http, clock: clock, random: SystemRandomSource(), secrets: secrets, keys: keys)
     source.notice = NoticeTeller(clock).tell
     return Context(
       source: source, clock: clock, executable: executable, environment: Environment.value, coreLimit: coreLimit)

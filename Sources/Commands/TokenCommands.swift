@@ -27,6 +27,7 @@ extension Command {
       try context.source.freshAccount(name, of: provider, wish)
     }
     let credential = account.credential
+    context.noteHandOut(account, by: "token")
     if invocation.has("--json") {
       try context.output([
         "provider": .string(provider), "account": .string(account.name),
@@ -60,7 +61,8 @@ extension Command {
       throw .usage("\"--method\" and \"--data-file\" need \"--url\"")
     }
     // Before the body is read: what needs a network is handed over with standard input as it was.
-    _ = try manager { () throws(CredentialError) in try context.source.freshAccount(name, of: provider) }
+    let account = try manager { () throws(CredentialError) in try context.source.freshAccount(name, of: provider) }
+    context.noteHandOut(account, by: "header")
     if let file = invocation.value("--data-file") {
       request?.fields.set("Content-Type", "application/x-www-form-urlencoded")
       request?.body = try context.file(file, limit: 64 << 20)

@@ -6,31 +6,71 @@ import Providers
 import Vault
 
 extension Command {
+  /// What `credmgr vault` is followed by, and the options that go with it.
+  private struct VaultOperation {
+    let name: String
+    /// The operand behind the name; `nil` where there is none.
+    var operand: String?
+    var options: Set<String> = []
+    let run: @Sendable (Invocation, Context) throws(CommandError) -> ExitStatus
+  }
+
+  private static let vaultOperations: [VaultOperation] = [
+    VaultOperation(name: "status", options: ["--json"], run: status),
+    VaultOperation(name: "verify", options: ["--json"], run: verify),
+    VaultOperation(
+      name: "protect", operand: "passphrase|secret-service|key-file", options: ["--remove", "--passphrase-file"],
+      run: VaultKeyOperations.protect),
+    VaultOperation(name: "unlock", options: ["--for"], run: VaultKeyOperations.unlock),
+    VaultOperation(name: "lock", run: VaultKeyOperations.lock),
+    VaultOperation(name: "rotate", run: VaultKeyOperations.rotate),
+    VaultOperation(name: "backup", operand: "FILE", run: VaultKeyOperations.backup),
+    VaultOperation(name: "restore", operand: "FILE", options: ["--key-file"], run: VaultKeyOperations.restore),
+    VaultOperation(
+      name: "export", operand: "FILE", options: ["--plain", "--passphrase-file"], run: VaultKeyOperations.export),
+    VaultOperation(
+      name: "import", operand: "FILE", options: ["--replace", "--passphrase-file"], run: VaultKeyOperations.import),
+  ]
+
   static let vault = Command(
-    name: "vault", operands: "status|verify", operandCount: 1...1, summary: "Show the vault, or check every byte of it",
-    options: [json]
+    name: "vault", operands: "OPERATION [OPERAND]", operandCount: 1...2,
+    summary: "Show, check, lock, copy and protect the vault",
+    options: [
+      Option("--for", value: "DURATION", "unlock: for how long; otherwise 8h"),
+      Option("--remove", "protect: remove this way into the vault"),
+      Option(
+        "--passphrase-file", value: "FILE", "protect, export: the new passphrase; import: the passphrase of the file"),
+      Option("--key-file", value: "FILE", "restore: the key file of the time of the backup"),
+      Option("--plain", repeats: true, "export: without encryption; has to be said twice"),
+      Option("--replace", "import: replace what is there and different"),
+      json,
+    ],
+    notes: vaultOperations.map { operation in
+      "  credmgr vault " + [operation.name, operation.operand].compactMap { $0 }.joined(separator: " ")
+    } + [
+      "",
+      "CREDMGR_PASSPHRASE_FILE and CREDMGR_PASSPHRASE_COMMAND answer for the passphrase where there is no terminal.",
+    ]
   ) { invocation, context throws(CommandError) in
     let name = invocation.operands[0]
-    guard ["status", "verify"].contains(name) else {
-      let near = didYouMean(nearMiss(name, among: ["status", "verify"]))
+    guard let operation = vaultOperations.first(where: { $0.name == name }) else {
+      let near = didYouMean(nearMiss(name, among: vaultOperations.map(\.name)))
       throw .usage("there is no \"vault \(name)\"\(near)", hint: "run \"credmgr help vault\"")
     }
-    let accounts: Accounts
-    do throws(CredentialError) {
-      accounts = try context.source.accounts()
-    } catch .vault(.damaged(let path, let part)) where name == "verify" {
-      throw .failed(VaultError.damaged(path: path, part).message.with(hint: "put it back from a backup"))
-    } catch {
-      throw CommandError(error)
+    if operation.operand == nil, invocation.operands.count > 1 {
+      throw .usage("too many arguments for \"credmgr vault \(name)\"", hint: "run \"credmgr help vault\"")
     }
-    if name == "verify" { return try verify(accounts, invocation, context) }
-    let vault = try manager { () throws(CredentialError) in try accounts.vaultStatus() }
-    return try status(vault, invocation, context)
+    for option in invocation.command.options
+    where invocation.has(option.name) && !operation.options.contains(option.name) {
+      throw .usage("\"\(option.name)\" does not go with \"vault \(name)\"", hint: "run \"credmgr help vault\"")
+    }
+    return try operation.run(invocation, context)
   }
 
   private static func status(
-    _ status: VaultStatus, _ invocation: Invocation, _ context: Context
+    _ invocation: Invocation, _ context: Context
   ) throws(CommandError) -> ExitStatus {
+    let (status, unlockedUntil) = try manager { () throws(CredentialError) in try context.source.vaultStatus() }
     if invocation.has("--json") {
       let slots = status.slots.map { slot -> JSONValue in
         ["kind": .optional(slot.kind?.words), "created_at": .string(Moment.format(slot.created))]
@@ -38,6 +78,7 @@ extension Command {
       try context.output([
         "file": .string(status.path), "format": .integer(status.formatVersion), "slots": .array(slots),
         "records": .integer(status.recordCount),
+        "unlocked_until": .optional(unlockedUntil.map(Moment.format)),
       ])
       return .done
     }
@@ -45,6 +86,7 @@ extension Command {
     for slot in status.slots {
       rows.append(("slot", "\(slot.kind?.words ?? "of a newer credmgr"), since \(Moment.format(slot.created))"))
     }
+    if let unlockedUntil { rows.append(("unlocked", "until \(Moment.format(unlockedUntil))")) }
     try context.output(table(rows.map { ($0.0, $0.1) }))
     if status.slots.allSatisfy({ $0.kind == .keyFile }) {
       context.tell("a key file protects a copied vault, and nothing against programs that run as you")
@@ -53,8 +95,16 @@ extension Command {
   }
 
   private static func verify(
-    _ accounts: Accounts, _ invocation: Invocation, _ context: Context
+    _ invocation: Invocation, _ context: Context
   ) throws(CommandError) -> ExitStatus {
+    let accounts: Accounts
+    do throws(CredentialError) {
+      accounts = try context.source.accounts()
+    } catch .vault(.damaged(let path, let part)) {
+      throw .failed(VaultError.damaged(path: path, part).message.with(hint: "put it back from a backup"))
+    } catch {
+      throw CommandError(error)
+    }
     let findings = try manager { () throws(CredentialError) in try accounts.verify() }
     if invocation.has("--json") {
       try context.output(["findings": .array(findings.map { .string($0.sentence) })])

@@ -124,7 +124,9 @@ extension CredentialSource {
     let accounts = try accounts(.readWrite)
     try install(addition)
     try accounts.reading { () throws(VaultError) in
-      _ = try accounts.vault.store(registration.encoded, as: Accounts.registration(identifier))
+      _ = try accounts.vault.apply([
+        .store(registration.encoded, as: Accounts.registration(identifier)), noting(.addProvider, identifier),
+      ])
     }
     try writeGitHosts(accounts)
   }
@@ -193,7 +195,7 @@ extension CredentialSource {
     return nil
   }
 
-  private func writeGitHosts(_ accounts: Accounts) throws(CredentialError) {
+  func writeGitHosts(_ accounts: Accounts) throws(CredentialError) {
     var lines: [String] = []
     for provider in try accounts.addedProviders() {
       guard let client = try? client(provider), let git = client.gitHosts else { continue }

@@ -38,6 +38,7 @@ extension CredentialSource {
       let presented = try core(provider) { () throws(OAuthError) in
         try client.presenting(account.credential, on: request, freshness: freshness)
       }
+      if !isRepetition { noteHandOut(account, to: "request " + (request.uri.host ?? "")) }
       let canRepeat = !isRepetition && account.credential.isRefreshable(at: clock.now())
       secrets.learn(presented)
       var isRefused = false
@@ -125,6 +126,7 @@ extension CredentialSource {
       if try accounts.accounts(of: provider).count == 1 {
         changes.append(.remove(Accounts.pending(provider, ""), if: .any))
       }
+      changes.append(noting(.logout, provider, account.name, isRevoked ? "revoked" : "forgotten"))
       try accounts.reading { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
       FaultPoint.reach("logout.committed")
       return (account.name, isRevoked)

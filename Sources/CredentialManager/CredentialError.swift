@@ -75,4 +75,8 @@ public enum CredentialError: Error, Sendable, Equatable {
   case malformedToken
   /// The provider has no way to say whether a token is good.
   case notValidatable(provider: String)
+  /// What is to be imported was not exported by this program.
+  case malformedExport
+  /// The import would replace these.
+  case alreadyThere([RecordIdentifier])
 }

@@ -14,24 +14,30 @@ public final class CredentialSource {
   let http: (any HTTPExchange)?
   let clock: any WallClock
   let random: any RandomSource
+  let keys: KeySources
   /// What was sent to providers, and is not to be shown to people.
   public let secrets: KnownSecrets
   /// Told what a person may want to know on the way.
   public var notice: (Notice) -> Void = { _ in }
   private var openVault: (vault: Vault, access: VaultAccess)?
+  private var knownKeys: OpenedKeys?
+  /// The keys for the program that takes this one's place, where somebody would be asked for them again.
+  public private(set) var keysToLeave: OpenedKeys?
 
   /// - Parameters:
   ///   - http: `nil` for a program without a network; what needs one throws `CredentialError.networkNeeded` before
   ///     anything is changed.
   ///   - secrets: grows with every exchange.
+  ///   - keys: whom to ask for the vault's key.
   public init(
     home: Home, http: (any HTTPExchange)?, clock: any WallClock, random: any RandomSource,
-    secrets: KnownSecrets = KnownSecrets()
+    secrets: KnownSecrets = KnownSecrets(), keys: KeySources = .keyFile
   ) {
     self.home = home
     self.http = http
     self.clock = clock
     self.random = random
+    self.keys = keys
     self.secrets = secrets
   }
 
@@ -43,8 +49,17 @@ public final class CredentialSource {
   public func accounts(_ access: VaultAccess = .readOnly) throws(CredentialError) -> Accounts {
     if let open = openVault, open.access == .readWrite || access == .readOnly { return Accounts(open.vault) }
     do {
-      let vault = try Vault.open(home.vaultLocation, access, random: random, now: clock.now())
+      // Who was asked once is not asked again.
+      if let opened = openVault?.vault.openedKeys { knownKeys = OpenedKeys(vault: opened.vault, keys: opened.keys) }
+      let known = knownKeys
+      let holders = known.map { known in [KeyHolder.opened { $0 == known.vault ? known.keys : nil }] } ?? []
+      let vault = try Vault.open(
+        home.vaultLocation, access, random: random, now: clock.now(), holders: holders + keys.holders)
       openVault = (vault, access)
+      let opened = vault.openedKeys
+      if opened.foundBy == .passphrase || opened.foundBy == .secretService {
+        keysToLeave = OpenedKeys(vault: opened.vault, keys: opened.keys)
+      }
       return Accounts(vault)
     } catch {
       throw .vault(error)
@@ -60,6 +75,12 @@ public final class CredentialSource {
     } catch .vault(.absent) {
       return nil
     }
+  }
+
+  /// Lets go of the vault: the next use opens it anew, with these keys if they are the right ones.
+  func close(keeping keys: OpenedKeys?) {
+    openVault = nil
+    knownKeys = keys
   }
 
   // MARK: Clients
@@ -86,11 +107,14 @@ public final class CredentialSource {
   func client(
     _ descriptor: Descriptor, _ registration: Registration, variables: [String: String] = [:]
   ) throws(CredentialError) -> Client {
+    let (clock, random) = (clock, random)
+    let fresh = { @Sendable () -> Freshness in Freshness(now: clock.now(), random: random) }
     do {
       secrets.learn(registration.clientSecret)
       return try Client(
         descriptor: descriptor, identifier: registration.clientIdentifier, secret: registration.clientSecret,
-        variables: registration.variables.merging(variables) { _, new in new })
+        variables: registration.variables.merging(variables) { _, new in new },
+        freshness: fresh)
     } catch {
       throw .provider(error)
     }

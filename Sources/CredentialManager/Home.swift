@@ -62,6 +62,9 @@ public struct Home: Sendable, Equatable {
   /// The file whose lock stands for one account.
   func lock(_ name: String) -> String { runtime + "/" + name + ".lock" }
 
+  /// The file whose lock keeps processes from asking for a passphrase at the same time.
+  public var passphraseLock: String { runtime + "/passphrase.lock" }
+
   /// The descriptors along the path: the person's, the system's, the shipped ones.
   public var library: DescriptorLibrary {
     DescriptorLibrary(directories: [userProviders] + systemProviders) { path in

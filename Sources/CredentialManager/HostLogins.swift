@@ -117,7 +117,9 @@ extension CredentialSource {
     try accounts.reading { () throws(VaultError) in
       // git stores after every use: what is there already need not be written again.
       if try accounts.vault.record(identifier).flatMap({ HostLogin(decoding: $0.payload) }) == login { return }
-      try accounts.vault.store(login.encoded, as: identifier)
+      try accounts.vault.apply([
+        .store(login.encoded, as: identifier), noting(.store, nil, login.username, origin),
+      ])
     }
   }
 
@@ -127,8 +129,9 @@ extension CredentialSource {
   public func eraseHostLogins(_ pattern: HostLoginPattern) throws(CredentialError) {
     guard try accountsIfAny() != nil else { return }
     let accounts = try accounts(.readWrite)
-    let changes = try logins(pattern, accounts).map { Change.remove($0.record.identifier, if: .any) }
+    var changes = try logins(pattern, accounts).map { Change.remove($0.record.identifier, if: .any) }
     guard !changes.isEmpty else { return }
+    changes.append(noting(.erase, nil, pattern.username, pattern.origin))
     try accounts.reading { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
   }
 }

@@ -145,6 +145,7 @@ extension CredentialSource {
       .remove(Accounts.pending(provider, name), if: .any),
     ]
     if isFirst { changes.append(.store(Secret(name), as: Accounts.selection(provider), if: .any)) }
+    changes.append(noting(.login, provider, name, credential.grant.rawValue))
     let revision = try accounts.reading { () throws(VaultError) in try accounts.vault.apply(changes) }
     FaultPoint.reach("login.committed")
     return Account(provider: provider, name: name, credential: credential, revision: revision)
@@ -161,7 +162,7 @@ extension CredentialSource {
     _ credential: Credential, _ client: Client, _ accounts: Accounts, _ wish: LoginWish
   ) throws(CredentialError) -> String? {
     let provider = client.descriptor.identifier
-    guard client.descriptor.endpoints[.identity] != nil, client.descriptor.account != nil,
+    guard client.descriptor.endpoints[.identity] != nil, !client.descriptor.account.isEmpty,
       credential.grant != .clientCredentials
     else { return client.accountName(in: credential).flatMap { Accounts.isName($0) ? $0 : nil } }
     do throws(CredentialError) {
@@ -204,11 +205,19 @@ struct LoginSession {
   private var secondsLeft: Double { max(deadline - source.clock.monotonic(), 0) }
 
   mutating func credential(_ grant: Grant) throws(CredentialError) -> Credential {
-    switch grant {
-    case .authorizationCode, .implicit: try browserGrant(grant)
-    case .deviceCode: try deviceGrant()
-    case .clientCredentials: try clientCredentialsGrant()
-    case .oauth1: try oauth1Grant()
+    let credential =
+      switch grant {
+      case .authorizationCode, .implicit: try browserGrant(grant)
+      case .deviceCode: try deviceGrant()
+      case .clientCredentials: try clientCredentialsGrant()
+      case .oauth1: try oauth1Grant()
+      }
+    guard let request = try core({ () throws(OAuthError) in try client.tokenExchangeRequest(credential) }) else {
+      return credential
+    }
+    return try exchange(request) { response throws(OAuthError) in
+      try client.credential(
+        response, .tokenExchange, grant: grant, scope: scope, previous: credential, now: source.clock.now())
     }
   }
 

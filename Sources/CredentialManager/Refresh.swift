@@ -163,7 +163,7 @@ extension CredentialSource {
       do throws(VaultError) {
         let stored = try accounts.vault.apply([
           .store(credential.encoded, as: Accounts.identifier(provider, name), if: .revision(revision)),
-          .remove(Accounts.pending(provider, name), if: .any),
+          .remove(Accounts.pending(provider, name), if: .any), noting(.refresh, provider, name),
         ])
         return Account(provider: provider, name: name, credential: credential, revision: stored)
       } catch .conflict(let identifier, let actual) {
@@ -221,7 +221,10 @@ extension CredentialSource {
       account.credential.isRejected = true
       let identifier = Accounts.identifier(provider, account.name)
       do throws(VaultError) {
-        try accounts.vault.store(account.credential.encoded, as: identifier, if: .revision(account.revision))
+        try accounts.vault.apply([
+          .store(account.credential.encoded, as: identifier, if: .revision(account.revision)),
+          noting(.refused, provider, account.name),
+        ])
       } catch .conflict {
         continue
       } catch {

@@ -6,6 +6,8 @@ public enum CryptographyError: Error, Equatable, Sendable {
   case notAuthentic
   /// The PEM text holds no RSA key that can be read without a passphrase.
   case notAnRSAKey
+  /// The PEM text holds no key on P-256 that can be read without a passphrase.
+  case notAnECKey
   /// The key cannot make a signature with this digest (it is too short).
   case cannotSign
   /// The costs of a passphrase derivation are outside of what this program accepts.

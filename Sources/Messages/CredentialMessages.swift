@@ -88,6 +88,13 @@ extension CredentialError {
       Message(
         "what was given is no token: it is empty, or has spaces or other characters that a header cannot have",
         status: .usage)
+    case .malformedExport:
+      Message("this is no file that \"credmgr vault export\" made", status: .usage)
+    case .alreadyThere(let records):
+      Message(
+        "the import would replace " + records.prefix(3).map(\.words).joined(separator: ", ")
+          + (records.count > 3 ? " and \(records.count - 3) more" : "") + "; nothing was changed",
+        hint: "add \"--replace\" to replace what is there", status: .usage)
     case .notValidatable(let provider):
       Message("\(quoted(provider)) has no endpoint that says whether a token is good", status: .usage)
     }

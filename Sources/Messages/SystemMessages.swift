@@ -89,6 +89,11 @@ extension VaultError {
     case .wrongPassphrase: Message("the passphrase is wrong", status: .vault)
     case .passphraseUnavailable(let error): error.passphraseMessage
     case .secretService(let fault): fault.message
+    case .kernelKeyring(.system(_, _, let code)):
+      Message(
+        "the kernel keeps no keys here (error \(code)); the vault stays locked",
+        hint: "give the passphrase each time, or set CREDMGR_PASSPHRASE_FILE", status: .vault)
+    case .kernelKeyring(let error): Message(error.message.text, status: .vault)
     case .noSlot(let kind): Message("the vault has no \(kind.words) to remove", status: .usage)
     case .lastSlot(let kind):
       Message(
@@ -174,6 +179,8 @@ extension SecretServiceFault {
       Message(
         "the program that speaks to the Secret Service is missing",
         hint: "install credmgr-secret-service beside credmgr", status: .vault)
+    case .noLibrary:
+      Message("libsecret is not installed", hint: "install the package libsecret-1-0", status: .vault)
     case .failed: Message("the Secret Service did not do what it was asked for", status: .vault)
     }
   }

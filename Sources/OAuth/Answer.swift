@@ -8,6 +8,7 @@ struct Answer: Sendable {
   let leg: Leg
   let rules: ResponseRules
   let status: Int?
+  private let headers: HTTPFields
   /// When the provider sent it by its own clock, in seconds since 1970; `nil` when it did not say.
   let date: Int64?
   private let root: JSONValue
@@ -19,10 +20,12 @@ struct Answer: Sendable {
     self.leg = leg
     self.rules = rules
     status = response.status
+    headers = response.fields
     date = response.fields["Date"].flatMap(Moment.parseHTTPDate)
     if (300..<400).contains(response.status) { throw .redirected(leg, status: response.status) }
     let isSuccess = (200..<300).contains(response.status)
-    guard let root = Self.read(response, rules.format ?? .json) else {
+    let isInHeaders = rules.fields.values.contains { $0.paths.contains { $0.header != nil } }
+    guard let root = Self.read(response, rules.format ?? .json) ?? (isSuccess && isInHeaders ? .object([]) : nil) else {
       if isSuccess {
         throw .unreadable(leg, expected: rules.format ?? .json, mediaType: response.mediaType)
       }
@@ -38,6 +41,7 @@ struct Answer: Sendable {
     leg = .authorization
     self.rules = rules
     status = nil
+    headers = HTTPFields()
     date = nil
     root = Self.object(parameters)
   }
@@ -95,7 +99,7 @@ struct Answer: Sendable {
   }
 
   /// The text at a path from the answer's root.
-  func text(_ path: FieldPath) -> String? { Self.value(at: path, in: root).flatMap(Self.text) }
+  func text(_ path: FieldPath) -> String? { value(at: path, in: root).flatMap(Self.text) }
 
   /// The texts of a field that is a list, or one text with separators.
   func texts(_ field: ResponseField, separator: String) -> [String]? {
@@ -123,14 +127,15 @@ struct Answer: Sendable {
   /// The object with the fields.
   private var scoped: JSONValue {
     guard let within = rules.within else { return root }
-    return Self.value(at: within, in: root) ?? .null
+    return value(at: within, in: root) ?? .null
   }
 
   private func first(of paths: [FieldPath], in value: JSONValue) -> JSONValue? {
-    paths.lazy.compactMap { Self.value(at: $0, in: value) }.first { $0 != .null }
+    paths.lazy.compactMap { self.value(at: $0, in: value) }.first { $0 != .null }
   }
 
-  private static func value(at path: FieldPath, in root: JSONValue) -> JSONValue? {
+  private func value(at path: FieldPath, in root: JSONValue) -> JSONValue? {
+    if let name = path.header { return headers[name].map(JSONValue.string) }
     // A name with dots in it, as some providers have, is found as it stands.
     if let whole = root[path.text] { return whole }
     var value = root

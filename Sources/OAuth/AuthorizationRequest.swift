@@ -12,6 +12,8 @@ public struct AuthorizationRequest: Sendable {
   public let state: String
   /// The proof key (RFC 7636, 4.1); `nil` where the provider cannot do it.
   public let codeVerifier: CodeVerifier?
+  /// What the ID token has to have in it (OpenID Connect Core 1.0, 3.1.2.1); `nil` where none is sent.
+  public let nonce: String?
   /// The redirect URI, which is sent again with the code (RFC 6749, 4.1.3).
   public let redirectURI: String
   /// The scopes that are asked for.
@@ -105,10 +107,13 @@ extension Client {
       parameters.append("code_challenge", challenge)
       parameters.append("code_challenge_method", method)
     }
+    let nonce = descriptor.sendsNonce ? Base64.encodeURL(random.bytes(32)) : nil
+    if let nonce { parameters.append("nonce", nonce) }
     let exchange = ["redirect_uri": redirectURI, "scope": joinedScope]
     let request = try request(.authorization, parameters, exchange: exchange)
     return AuthorizationRequest(
-      uri: request.uri, grant: grant, state: state, codeVerifier: verifier, redirectURI: redirectURI, scope: scope)
+      uri: request.uri, grant: grant, state: state, codeVerifier: verifier, nonce: nonce,
+      redirectURI: redirectURI, scope: scope)
   }
 
   /// The answer in a redirect's parameters. The `state` is looked at before anything else, in constant time.
@@ -125,7 +130,9 @@ extension Client {
     } else if descriptor.state == .required {
       throw .stateMissing
     }
-    if let expected = descriptor.issuer, let found = answer.text(.issuer), found != expected {
+    if let expected = descriptor.issuer.flatMap({ try? $0.filled(values()) }), let found = answer.text(.issuer),
+      found != expected
+    {
       throw .issuerMismatch(expected: expected, found: found)
     }
     if let error = answer.error { throw .refused(.authorization, error) }

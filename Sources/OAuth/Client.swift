@@ -12,18 +12,23 @@ public struct Client: Sendable {
   public let secret: Secret?
   /// A value for every variable of the descriptor that has one.
   public let variables: [String: String]
+  let freshness: (@Sendable () -> Freshness)?
 
   /// A client whose variables have a value each.
   ///
-  /// - Parameter variables: what the person gave; a variable without a value here has its default.
+  /// - Parameters:
+  ///   - given: what the person gave; a variable without a value here has its default.
+  ///   - freshness: the moment and the random text of a request; `nil` for who makes none.
   /// - Throws: `ProviderError.unknownVariable`, `.invalidVariable`, and `.missingVariable` for the first one that has neither
   ///   a value nor a default and may not stay empty.
   public init(
-    descriptor: Descriptor, identifier: String, secret: Secret?, variables given: [String: String]
+    descriptor: Descriptor, identifier: String, secret: Secret?, variables given: [String: String],
+    freshness: (@Sendable () -> Freshness)? = nil
   ) throws(ProviderError) {
     self.descriptor = descriptor
     self.identifier = identifier
     self.secret = secret
+    self.freshness = freshness
     variables = try Self.values(of: descriptor, given: given)
   }
 

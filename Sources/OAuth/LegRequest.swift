@@ -18,31 +18,36 @@ extension Client {
     isSigned: Bool = false
   ) throws(OAuthError) -> HTTPRequest {
     let endpoint = try endpoint(leg)
+    let calculator = RequestCalculator(freshness?())
+    let calculate = calculator.calculate
+    var exchange = exchange
+    if let assertion = try assertion(endpoint, credential, exchange, calculator) { exchange["assertion"] = assertion }
     let values = values(for: credential, exchange)
     var parameters = parameters
     var fields = HTTPFields()
     let presentsToken =
       endpoint.authentication == .accessToken || (leg == .identity && endpoint.authentication == nil)
     if leg != .authorization, !presentsToken, !isSigned {
-      try authenticate(endpoint, &parameters, &fields)
+      try authenticate(endpoint, &parameters, &fields, assertion: exchange["assertion"])
     }
     for rule in endpoint.parameters {
-      parameters.replace(rule.name, with: rule.value.flatMap { try? $0.filled(values) })
+      parameters.replace(rule.name, with: rule.value.flatMap { try? $0.filled(values, calculate: calculate) })
     }
     parameters = FormParameters(
       parameters.pairs.map { .init(name: endpoint.rename[$0.name] ?? $0.name, value: $0.value) })
+    var request = HTTPRequest(
+      method: endpoint.method, uri: try uri(leg, values, calculate), fields: fields)
+    try request.place(parameters, endpoint, leg)
+    // What a header signs is there before it; the type of the body goes before what a descriptor calls it.
+    let mediaType = request.fields["Content-Type"]
+    request.fields = fields
+    let requestValues = request.values(values)
     for header in endpoint.headers {
-      guard let value = try? header.value.filled(values) else { continue }
+      guard let value = try? header.value.filled(requestValues, calculate: calculate) else { continue }
       guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: header.name) }
-      fields.set(header.name, value)
+      request.fields.set(header.name, value)
     }
-    var request = HTTPRequest(method: endpoint.method, uri: try uri(leg, values), fields: fields)
-    let wireNamesInQuery = Set(endpoint.inQuery.map { endpoint.rename[$0] ?? $0 })
-    let isInQuery = { (pair: FormParameters.Pair) in
-      endpoint.send == .query || wireNamesInQuery.contains(pair.name)
-    }
-    request.uri = request.uri.adding(query: FormParameters(parameters.pairs.filter(isInQuery)))
-    request.place(FormParameters(parameters.pairs.filter { !isInQuery($0) }), endpoint.send)
+    if let mediaType { request.fields.set("Content-Type", mediaType) }
     if presentsToken, !isSigned, let credential {
       request = try presenting(credential, on: request, overwriting: false)
     }
@@ -53,10 +58,12 @@ extension Client {
     return request
   }
 
-  private func uri(_ leg: Leg, _ values: (String) -> String?) throws(OAuthError) -> URI {
+  private func uri(
+    _ leg: Leg, _ values: (String) -> String?, _ calculate: Template.Calculator
+  ) throws(OAuthError) -> URI {
     let url = try endpoint(leg).url
     do {
-      return try url.filled(values)
+      return try url.filled(values, calculate: calculate)
     } catch .template(.missing(let name)) {
       throw .missingValue(leg, name: name)
     } catch {
@@ -66,7 +73,7 @@ extension Client {
 
   /// RFC 6749, 2.3.1.
   private func authenticate(
-    _ endpoint: Endpoint, _ parameters: inout FormParameters, _ fields: inout HTTPFields
+    _ endpoint: Endpoint, _ parameters: inout FormParameters, _ fields: inout HTTPFields, assertion: String?
   ) throws(OAuthError) {
     switch authentication(for: endpoint) {
     case .clientSecretBasic:
@@ -78,6 +85,10 @@ extension Client {
       guard let secret else { throw .clientSecretMissing }
       parameters.append("client_id", identifier)
       parameters.append("client_secret", secret.reveal())
+    case .privateKeyJWT, .clientSecretJWT:
+      guard let assertion else { throw .clientSecretMissing }
+      parameters.append("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+      parameters.append("client_assertion", assertion)
     case .none:
       if !parameters.contains("client_id") { parameters.append("client_id", identifier) }
     case .accessToken:
@@ -104,25 +115,6 @@ extension FormParameters {
       pairs[index].value = value
     } else {
       append(name, value)
-    }
-  }
-}
-
-extension HTTPRequest {
-  /// Puts parameters into the body. A request without a body that has a method with one says so (`Content-Length: 0`).
-  fileprivate mutating func place(_ parameters: FormParameters, _ placement: ParameterPlacement) {
-    switch placement {
-    case .query:
-      break
-    case .form where parameters.isEmpty && (method == "GET" || method == "DELETE"):
-      break
-    case .form:
-      fields.set("Content-Type", "application/x-www-form-urlencoded")
-      body = Array(parameters.encoded.utf8)
-    case .json:
-      fields.set("Content-Type", "application/json")
-      let members = parameters.pairs.map { JSONValue.Member($0.name, .string($0.value)) }
-      body = Array(JSONValue.object(members).encoded.utf8)
     }
   }
 }

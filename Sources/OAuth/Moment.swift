@@ -97,6 +97,7 @@ public enum Moment {
   /// A moment in an answer.
   static func moment(_ text: String, _ form: TimeForm?) -> Int64? {
     switch form {
+    case .jwt: nil
     case .seconds, .milliseconds: duration(text, form)
     case .date: parse(text)
     case nil: duration(text, .seconds) ?? parse(text)

@@ -126,6 +126,11 @@ extension Client {
     let isForm = request.fields["Content-Type"]?.lowercased().hasPrefix("application/x-www-form-urlencoded") ?? false
     // A body of another type cannot carry parameters; the header can always (RFC 5849, 3.5).
     let carriesBody = transport == .body && (isForm || request.body.isEmpty) && request.method != "GET"
+    if rules.signsBody, !isForm, !request.body.isEmpty {
+      // The extension OAuth Request Body Hash, 3.2: the hash of the signature method.
+      let hash = (method.hmac ?? method.rsa ?? .sha1).digest(request.body)
+      parameters.append("oauth_body_hash", Base64.encode(hash))
+    }
     let baseString = OAuth1Signature.baseString(request, parameters)
     let signature = try OAuth1Signature.sign(
       baseString, method, clientSecret: secret ?? Secret(""), tokenSecret: token?.secret ?? Secret(""))

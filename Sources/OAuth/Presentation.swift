@@ -52,7 +52,7 @@ extension Client {
     }
     if credential.grant == .oauth1 { throw .signatureNeedsURL }
     var fields = HTTPFields()
-    try addHeaders(presenting: credential, to: &fields)
+    try addHeaders(presenting: credential, on: nil, to: &fields)
     return fields
   }
 
@@ -64,7 +64,7 @@ extension Client {
   ) throws(OAuthError) -> HTTPRequest {
     var request = request
     var fields = HTTPFields()
-    try addHeaders(presenting: credential, to: &fields)
+    try addHeaders(presenting: credential, on: request, to: &fields)
     var credentialField = "authorization"
     if case .header(let name, _) = descriptor.headerStyle.location { credentialField = name.lowercased() }
     for field in fields {
@@ -85,12 +85,16 @@ extension Client {
     return request
   }
 
-  private func addHeaders(presenting credential: Credential, to fields: inout HTTPFields) throws(OAuthError) {
-    let values = values(for: credential)
+  private func addHeaders(
+    presenting credential: Credential, on request: HTTPRequest?, to fields: inout HTTPFields
+  ) throws(OAuthError) {
+    let ownValues = values(for: credential)
+    let values = request?.values(ownValues) ?? ownValues
+    let calculate = RequestCalculator(freshness?()).calculate
     if case .header(let name, let scheme) = descriptor.headerStyle.location {
       var value = (scheme.isEmpty ? "" : scheme + " ") + credential.accessToken.reveal()
       for parameter in descriptor.headerStyle.parameters {
-        guard let text = try? parameter.value.filled(values) else { continue }
+        guard let text = try? parameter.value.filled(values, calculate: calculate) else { continue }
         guard !text.contains("\""), !text.contains("\\") else { throw .malformedHeader(name: parameter.name) }
         value += ", " + parameter.name + "=\"" + text + "\""
       }
@@ -99,7 +103,8 @@ extension Client {
     }
     for header in descriptor.extraHeaders {
       // A header whose value is not known for this account, such as an institution's, is left out.
-      guard let value = try? header.value.filled(values) else { continue }
+      if request == nil, header.value.names.contains(where: { $0.hasPrefix("request_") }) { throw .signatureNeedsURL }
+      guard let value = try? header.value.filled(values, calculate: calculate) else { continue }
       guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: header.name) }
       fields.set(header.name, value)
     }
@@ -158,6 +163,6 @@ extension Client {
     guard let git = descriptor.git else { return nil }
     let values = values()
     let hosts = git.hosts.compactMap { try? $0.filled(values) }
-    return (hosts, (try? git.username.filled(values)) ?? "oauth2")
+    return (hosts, (try? git.username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2")
   }
 }

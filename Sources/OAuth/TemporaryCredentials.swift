@@ -34,7 +34,8 @@ extension Client {
   ) throws(OAuthError) -> HTTPRequest {
     let joined = scope.joined(separator: descriptor.scope.separator)
     let request = try oauth1Request(.temporaryCredentials, exchange: ["redirect_uri": callback, "scope": joined])
-    return try signed(request, token: nil, [("oauth_callback", callback)], freshness: freshness)
+    let isHere = descriptor.oauth1.callback == .temporaryCredentials
+    return try signed(request, token: nil, isHere ? [("oauth_callback", callback)] : [], freshness: freshness)
   }
 
   /// RFC 5849, 2.1.
@@ -58,8 +59,10 @@ extension Client {
   /// - Throws: `OAuthError` when the descriptor has no such leg.
   public func authorizationPage(_ temporary: TemporaryCredentials, scope: [String]) throws(OAuthError) -> URI {
     let joined = scope.joined(separator: descriptor.scope.separator)
+    var parameters: FormParameters = [("oauth_token", temporary.token.reveal())]
+    if descriptor.oauth1.callback == .authorization { parameters.append("oauth_callback", temporary.callback) }
     return try request(
-      .authorization, [("oauth_token", temporary.token.reveal())],
+      .authorization, parameters,
       exchange: ["redirect_uri": temporary.callback, "scope": joined], isSigned: true
     ).uri
   }

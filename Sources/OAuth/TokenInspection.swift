@@ -95,13 +95,13 @@ extension Client {
   /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
   public func accountName(_ response: HTTPResponse) throws(OAuthError) -> String? {
     let answer = try Answer(response, .identity, endpoint(.identity).response)
-    return descriptor.account.flatMap { answer.text($0) }
+    return descriptor.account.lazy.compactMap { answer.text($0) }.first { !$0.isEmpty }
   }
 
   /// The account's name in what was kept of the token answer, where the provider has no identity endpoint.
   public func accountName(in credential: Credential) -> String? {
-    guard descriptor.endpoints[.identity] == nil, let account = descriptor.account else { return nil }
-    return credential.kept[account.text]
+    guard descriptor.endpoints[.identity] == nil else { return nil }
+    return descriptor.account.lazy.compactMap { credential.kept[$0.text] }.first
   }
 
   private func tokenRequest(

@@ -21,6 +21,19 @@ extension Client {
     return try self.request(.token, parameters, exchange: exchange)
   }
 
+  /// The request that turns the token of a login into another (RFC 8693, 2.1); `nil` where the provider has no such leg.
+  ///
+  /// - Throws: `OAuthError` when the request does not come about.
+  public func tokenExchangeRequest(_ credential: Credential) throws(OAuthError) -> HTTPRequest? {
+    guard descriptor.endpoints[.tokenExchange] != nil else { return nil }
+    let parameters: FormParameters = [
+      ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+      ("subject_token", credential.accessToken.reveal()),
+      ("subject_token_type", "urn:ietf:params:oauth:token-type:access_token"),
+    ]
+    return try request(.tokenExchange, parameters, credential: credential)
+  }
+
   /// The client credentials grant (RFC 6749, 4.4.2).
   ///
   /// - Throws: `OAuthError` when the descriptor has no such leg or a secret is missing.

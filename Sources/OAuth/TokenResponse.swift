@@ -15,9 +15,15 @@ public struct TokenResponse: Sendable {
   let scope: [String]?
   let kept: [String: String]
 
-  init(_ answer: Answer, _ descriptor: Descriptor, isOAuth1: Bool = false, now: Int64) throws(OAuthError) {
+  init(_ answer: Answer, _ descriptor: Descriptor, isOAuth1: Bool = false, previous: Credential?, now: Int64)
+    throws(OAuthError)
+  {
     let tokenField: ResponseField = isOAuth1 ? .oauthToken : .accessToken
-    guard let token = try answer.secret(tokenField) else { throw .missingField(answer.leg, tokenField) }
+    // A descriptor that says that the answer has no token means that the old one stays.
+    let isKept = answer.rules.source(of: tokenField).paths.isEmpty
+    guard let token = try answer.secret(tokenField) ?? (isKept ? previous?.accessToken : nil) else {
+      throw .missingField(answer.leg, tokenField)
+    }
     accessToken = token
     tokenType = answer.text(.tokenType)
     idToken = try answer.secret(.idToken)
@@ -47,9 +53,10 @@ public struct TokenResponse: Sendable {
     {
       return now + seconds
     }
-    guard let text = answer.text(moment), text != "0",
-      let end = Moment.moment(text, answer.rules.source(of: moment).time)
-    else { return nil }
+    guard let text = answer.text(moment), text != "0" else { return nil }
+    let form = answer.rules.source(of: moment).time
+    let stated = form == .jwt ? JWTClaims.parse(text)?["exp"]?.integer : Moment.moment(text, form)
+    guard let end = stated else { return nil }
     // A moment is by the provider's clock, and so is the date of the answer (RFC 9110, 6.6.1): with both it is a lifetime.
     if let date = answer.date { return now + (end - date) }
     return end > now ? end : unknown
@@ -83,7 +90,16 @@ extension Client {
     var credential = try credential(
       response.answer, grant: .implicit, scope: response.request.scope, previous: nil, now: now)
     credential.redirectURI = response.request.redirectURI
+    try check(response.request.nonce, credential)
     return credential
+  }
+
+  /// OpenID Connect Core 1.0, 3.1.3.7, 11.
+  private func check(_ nonce: String?, _ credential: Credential) throws(OAuthError) {
+    guard let nonce, let idToken = credential.idToken else { return }
+    guard let found = JWTClaims.parse(idToken.reveal())?["nonce"]?.text, constantTimeEqual(found, nonce) else {
+      throw .malformedField(.token, .idToken)
+    }
   }
 
   /// As the first one, with what the redirect brought besides the code (QuickBooks' `realmId`).
@@ -94,6 +110,7 @@ extension Client {
   ) throws(OAuthError) -> Credential {
     var credential = try credential(
       response, .token, grant: .authorizationCode, scope: authorization.request.scope, now: now)
+    try check(authorization.request.nonce, credential)
     credential.kept.merge(authorization.answer.kept) { fromToken, _ in fromToken }
     credential.redirectURI = authorization.request.redirectURI
     return credential
@@ -102,7 +119,7 @@ extension Client {
   func credential(
     _ answer: Answer, grant: Grant, scope: [String], previous: Credential?, now: Int64
   ) throws(OAuthError) -> Credential {
-    let token = try TokenResponse(answer, descriptor, isOAuth1: grant == .oauth1, now: now)
+    let token = try TokenResponse(answer, descriptor, isOAuth1: grant == .oauth1, previous: previous, now: now)
     var credential =
       previous
       ?? Credential(grant: grant, accessToken: token.accessToken, obtainedAt: now, margin: descriptor.expiry.margin)

@@ -3,7 +3,7 @@ import YAML
 
 extension DescriptorDecoder {
   static let endpointKeys = [
-    "url", "method", "send", "in_query", "parameters", "rename", "authentication", "headers", "response",
+    "url", "method", "send", "in_query", "verbatim", "parameters", "rename", "authentication", "headers", "response",
     "tokens",
   ]
 
@@ -42,10 +42,11 @@ extension DescriptorDecoder {
     let endpoint = Endpoint(
       url: url ?? URLTemplate(Template(literal: "")), method: method, send: send,
       inQuery: texts(node["in_query"])?.map(\.value) ?? [],
-      parameters: parameters(node["parameters"]),
+      verbatim: texts(node["verbatim"])?.map(\.value) ?? [],
+      parameters: parameters(node["parameters"], owned: Self.ownedParameters),
       rename: rename(node["rename"]),
       authentication: choice(node["authentication"]),
-      headers: headers(node["headers"], names: Self.legNames),
+      headers: headers(node["headers"], names: Self.legNames + Self.requestNames),
       response: response(leg, node["response"], root),
       tokens: tokens(node["tokens"], leg))
     return url == nil ? nil : endpoint
@@ -55,14 +56,14 @@ extension DescriptorDecoder {
     leg == .authorization || leg == .identity ? "GET" : "POST"
   }
 
-  private mutating func parameters(_ node: Node?) -> [ParameterRule] {
+  mutating func parameters(_ node: Node?, owned: Set<String>) -> [ParameterRule] {
     guard let node, !node.isNull else { return [] }
     guard let entries = node.entries else {
       add(.wrongType(expected: "a mapping"), at: node.place)
       return []
     }
     return entries.compactMap { entry in
-      if Self.ownedParameters.contains(entry.key) {
+      if owned.contains(entry.key) {
         add(.ownedParameter(entry.key), at: entry.keyPlace)
         return nil
       }
@@ -109,7 +110,7 @@ extension DescriptorDecoder {
 
   /// The legs whose answer is a credential, and to which the descriptor's own `response` applies.
   private static let credentialLegs: Set<Leg> = [
-    .authorization, .token, .refresh, .clientCredentials, .deviceToken,
+    .authorization, .token, .refresh, .clientCredentials, .deviceToken, .tokenExchange,
   ]
 
   private mutating func response(_ leg: Leg, _ own: Node?, _ root: Node) -> ResponseRules {
@@ -132,7 +133,7 @@ extension DescriptorDecoder {
     let isRedirect = general == .fragment || general == .query
     switch leg {
     case .authorization: return isRedirect ? general : nil
-    case .token, .refresh, .clientCredentials, .deviceToken, .deviceAuthorization:
+    case .token, .refresh, .clientCredentials, .deviceToken, .deviceAuthorization, .tokenExchange:
       return general.flatMap { isRedirect ? nil : $0 } ?? .json
     case .temporaryCredentials: return .form
     case .introspection, .revocation, .identity: return .json
@@ -175,7 +176,7 @@ extension DescriptorDecoder {
       fields = texts(node)?.map { KeptField(name: $0.value, paths: [FieldPath($0.value)]) } ?? []
     }
     // What is kept goes before what the engine knows; under these names it would take the place of that.
-    let taken = Self.engineNames + Self.legNames
+    let taken = Self.engineNames + Self.legNames + Self.requestNames
     for field in fields where !Self.isTemplateName(field.name) || taken.contains(field.name) {
       add(.malformedName(field.name), at: node.place)
     }

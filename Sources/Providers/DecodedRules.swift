@@ -9,8 +9,9 @@ extension DescriptorDecoder {
   static let expiryKeys = ["lifetime", "margin"]
   static let deviceKeys = ["verification_uri_complete", "interval", "slow_down"]
   static let oauth1Keys = [
-    "signature_method", "transport", "realm", "version", "callback_confirmed", "verifier",
+    "signature_method", "transport", "realm", "version", "callback", "callback_confirmed", "verifier", "body_hash",
   ]
+  static let assertionKeys = ["algorithm", "key", "key_encoding", "header", "claims", "lifetime"]
   static let gitKeys = ["hosts", "username"]
 
   mutating func variables(_ node: Node?) -> [Variable] {
@@ -23,7 +24,8 @@ extension DescriptorDecoder {
   }
 
   private mutating func variable(_ entry: Node.Entry) -> Variable? {
-    if !Self.isTemplateName(entry.key) || (Self.engineNames + Self.legNames).contains(entry.key),
+    if !Self.isTemplateName(entry.key)
+      || (Self.engineNames + Self.legNames + Self.requestNames).contains(entry.key),
       entry.key != "redirect_uri"
     {
       add(.malformedName(entry.key), at: entry.keyPlace)
@@ -119,6 +121,18 @@ extension DescriptorDecoder {
     return rules
   }
 
+  mutating func assertion(_ node: Node?) -> AssertionRules? {
+    guard let node = mapping(node, keys: Self.assertionKeys) else { return nil }
+    var rules = AssertionRules()
+    rules.algorithm = choice(node["algorithm"])
+    if let key = template(node["key"], names: Self.legNames) { rules.key = key }
+    rules.keyEncoding = choice(node["key_encoding"]) ?? .text
+    rules.header = parameters(node["header"], owned: [])
+    rules.claims = parameters(node["claims"], owned: [])
+    rules.lifetime = duration(node["lifetime"]) ?? rules.lifetime
+    return rules
+  }
+
   mutating func expiry(_ node: Node?) -> ExpiryRules {
     var rules = ExpiryRules(lifetime: nil, margin: 60)
     guard let node = mapping(node, keys: Self.expiryKeys) else { return rules }
@@ -148,7 +162,8 @@ extension DescriptorDecoder {
     var rules = OAuth1Rules(
       signatureMethod: Template(literal: SignatureMethod.hmacSHA1.rawValue),
       transport: Template(literal: SignatureTransport.header.rawValue),
-      realm: nil, sendsVersion: true, requiresCallbackConfirmed: true, requiresVerifier: true)
+      realm: nil, sendsVersion: true, requiresCallbackConfirmed: true, requiresVerifier: true,
+      callback: .temporaryCredentials, signsBody: false)
     guard let node = mapping(node, keys: Self.oauth1Keys) else { return rules }
     if let method = named(SignatureMethod.self, node["signature_method"]) { rules.signatureMethod = method }
     if let transport = named(SignatureTransport.self, node["transport"]) { rules.transport = transport }
@@ -156,6 +171,15 @@ extension DescriptorDecoder {
     rules.sendsVersion = boolean(node["version"]) ?? true
     rules.requiresCallbackConfirmed = isRequired(node["callback_confirmed"])
     rules.requiresVerifier = isRequired(node["verifier"])
+    rules.signsBody = boolean(node["body_hash"]) ?? false
+    if let callback = node["callback"], let text = text(callback) {
+      let allowed: [Leg] = [.temporaryCredentials, .authorization]
+      if let leg = allowed.first(where: { $0.rawValue == text }) {
+        rules.callback = leg
+      } else {
+        unknownValue(text, allowed: allowed.map(\.rawValue), at: callback.place)
+      }
+    }
     return rules
   }
 
@@ -178,7 +202,7 @@ extension DescriptorDecoder {
   mutating func git(_ node: Node?) -> GitRules? {
     guard let node = mapping(node, keys: Self.gitKeys) else { return nil }
     _ = required("hosts", in: node)
-    let username = template(node["username"]) ?? Template(literal: "oauth2")
+    let username = template(node["username"], names: ["account"]) ?? Template(literal: "oauth2")
     return GitRules(hosts: hosts(node["hosts"]) ?? [], username: username)
   }
 

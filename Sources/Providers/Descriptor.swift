@@ -23,17 +23,22 @@ public struct Descriptor: Sendable, Equatable {
   /// Proof key for code exchange (RFC 7636).
   public var pkce: PKCEMethod
   /// The issuer, where it is known: compared with the `iss` of RFC 9207.
-  public var issuer: String?
+  public var issuer: Template?
+  /// Whether a `nonce` is sent, and compared with that of the ID token (OpenID Connect Core 1.0, 3.1.2.1).
+  public var sendsNonce: Bool
   /// How the client is registered.
   public var client: ClientRules
   /// Lifetimes.
   public var expiry: ExpiryRules
+  /// The JWT that the client signs (RFC 7523), where there is one.
+  public var assertion: AssertionRules?
   /// The device flow.
   public var device: DeviceRules
   /// OAuth 1.0a.
   public var oauth1: OAuth1Rules
-  /// Where the account's name stands: in the answer of the identity endpoint, or without one among what was kept.
-  public var account: FieldPath?
+  /// Where the account's name stands: in the answer of the identity endpoint, or without one among what was kept. The
+  /// first of these that is there counts.
+  public var account: [FieldPath]
   /// The hosts that the credential is presented to.
   public var hosts: [Template]
   /// The git hosts, where there are any.
@@ -195,6 +200,10 @@ public struct OAuth1Rules: Sendable, Equatable {
   public var requiresCallbackConfirmed: Bool
   /// Whether a verifier has to be there (RFC 5849, 2.2); 1.0 without "a" has none.
   public var requiresVerifier: Bool
+  /// The leg that the callback is sent with: `temporaryCredentials` (RFC 5849, 2.1), or `authorization` as 1.0 had it.
+  public var callback: Leg
+  /// Whether a body that is no form is signed by its hash, in `oauth_body_hash`.
+  public var signsBody: Bool
 }
 
 /// The git hosts of a provider.

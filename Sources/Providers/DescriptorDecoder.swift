@@ -15,7 +15,11 @@ struct DescriptorDecoder {
   /// What the engine knows besides in what is sent to the provider's own endpoints.
   static let legNames = [
     "client_secret", "access_token", "refresh_token", "token_secret", "code", "state", "user_code",
-    "verification_uri",
+    "verification_uri", "assertion",
+  ]
+  /// What the engine knows besides in headers: the request that they are for.
+  static let requestNames = [
+    "request_method", "request_host", "request_path", "request_query", "request_body",
   ]
   /// Parameters that protect a flow: a descriptor may rename them, never set them.
   static let ownedParameters: Set<String> = [
@@ -33,7 +37,8 @@ struct DescriptorDecoder {
   static let topKeys = [
     "provider", "title", "extends", "grant", "variables", "endpoints", "response_format", "response",
     "header_style",
-    "extra_headers", "scope", "redirect", "state", "pkce", "issuer", "client", "expiry", "device", "oauth1",
+    "extra_headers", "scope", "redirect", "state", "pkce", "nonce", "issuer", "client", "assertion", "expiry", "device",
+    "oauth1",
     "account",
     "hosts", "git",
   ]
@@ -71,17 +76,19 @@ struct DescriptorDecoder {
       variables: variables,
       endpoints: endpoints,
       headerStyle: headerStyle(root["header_style"], signed: grants.first?.value == .oauth1),
-      extraHeaders: headers(root["extra_headers"], names: Self.legNames),
+      extraHeaders: headers(root["extra_headers"], names: Self.legNames + Self.requestNames),
       scope: scope(root["scope"]),
       redirect: redirect(root["redirect"]),
       state: choice(root["state"]) ?? .required,
       pkce: choice(root["pkce"]) ?? .s256,
-      issuer: root["issuer"].flatMap { text($0) },
+      issuer: template(root["issuer"]),
+      sendsNonce: boolean(root["nonce"]) ?? false,
       client: client(root["client"]),
       expiry: expiry(root["expiry"]),
+      assertion: assertion(root["assertion"]),
       device: device(root["device"]),
       oauth1: oauth1(root["oauth1"]),
-      account: root["account"].flatMap { text($0) }.map { FieldPath($0) },
+      account: texts(root["account"])?.map { FieldPath($0.value) } ?? [],
       hosts: hosts(root["hosts"]) ?? [],
       git: git(root["git"]))
     warnOfUnused(root["variables"])
@@ -239,7 +246,8 @@ struct DescriptorDecoder {
       defer { standard = sample }
       return samples[name] ?? standard
     }
-    return anyScheme ? try url.anyScheme(fill) : try url.filled(fill)
+    let calculate: Template.Calculator = { _, _ in Array(sample.utf8) }
+    return anyScheme ? try url.anyScheme(fill, calculate: calculate) : try url.filled(fill, calculate: calculate)
   }
 
   mutating func headers(_ node: Node?, names: [String] = []) -> [HeaderTemplate] {

@@ -49,7 +49,7 @@ enum DescriptorTree {
       var result = replacement
       result.value = merged(
         replacement.value, over: entry.value,
-        keepingNulls: replacement.key == "parameters" || replacement.key == "endpoints")
+        keepingNulls: ["parameters", "endpoints", "claims"].contains(replacement.key))
       entries.append(result)
     }
     for entry in upper where !lower.contains(where: { $0.key == entry.key }) {

@@ -16,6 +16,8 @@ public enum Leg: String, Sendable, CaseIterable {
   case temporaryCredentials = "temporary_credentials"
   /// "Is this token good?" (RFC 7662, 2.1)
   case introspection
+  /// What follows the token of a login: that token becomes another (RFC 8693, 2.1).
+  case tokenExchange = "token_exchange"
   /// Revocation (RFC 7009, 2.1).
   case revocation
   /// Who is logged in (OpenID Connect Core 1.0, 5.3, or the provider's own).
@@ -39,6 +41,8 @@ public enum ParameterPlacement: String, Sendable, CaseIterable {
   case form
   /// A body of `application/json`.
   case json
+  /// The fragment of the URL, behind its own `?`: a page whose routes begin with `#`.
+  case fragment
 }
 
 /// How a client shows who it is (RFC 6749, 2.3; OpenID Connect Core 1.0, 9).
@@ -47,6 +51,10 @@ public enum ClientAuthentication: String, Sendable, CaseIterable {
   case clientSecretBasic = "client_secret_basic"
   /// `client_id` and `client_secret` among the parameters.
   case clientSecretPost = "client_secret_post"
+  /// A JWT that the private key signs (RFC 7523, 2.2; the name is OpenID Connect's).
+  case privateKeyJWT = "private_key_jwt"
+  /// A JWT whose HMAC has the client secret as its key.
+  case clientSecretJWT = "client_secret_jwt"
   /// `client_id` alone (a public client).
   case none
   /// The access token that the request is about, presented as to the API.
@@ -79,6 +87,8 @@ public struct Endpoint: Sendable, Equatable {
   public var send: ParameterPlacement
   /// Parameters that go into the query although the others go into a body.
   public var inQuery: [String]
+  /// Parameters whose value stands as it is: not percent-encoded in a query, JSON in a JSON body.
+  public var verbatim: [String]
   /// Parameters that are added, or dropped.
   public var parameters: [ParameterRule]
   /// Standard names, and the names on the wire.

@@ -11,6 +11,13 @@ public struct FieldPath: Sendable, Equatable {
   /// A path of these names.
   public init(components: [String]) { self.components = components }
 
+  /// The header of the answer that is meant, of `header:NAME`.
+  public var header: String? {
+    text.hasPrefix(Self.headerPrefix) ? String(text.dropFirst(Self.headerPrefix.count)) : nil
+  }
+
+  private static let headerPrefix = "header:"
+
   /// The path as it is written in a descriptor.
   public var text: String { components.joined(separator: ".") }
 }
@@ -83,6 +90,8 @@ public enum TimeForm: String, Sendable, CaseIterable {
   case milliseconds
   /// `2013-08-23T18:45:29Z`, `2013-08-23 18:45:29Z`, with an offset where there is one, UTC where there is none (RFC 3339).
   case date
+  /// The `exp` of a JWT (RFC 7519, 4.1.4).
+  case jwt
 }
 
 /// Where a field stands in an answer.

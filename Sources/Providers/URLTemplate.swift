@@ -16,21 +16,25 @@ public struct URLTemplate: Sendable, Equatable {
   ///
   /// - Throws: `URLTemplateError.template` when a value is missing, `.authority` when a value is not fit to stand in a host,
   ///   `.url` when the whole is no URL, `.insecure` when it is neither `https` nor on loopback.
-  public func filled(_ values: (String) -> String?) throws(URLTemplateError) -> URI {
-    let uri = try anyScheme(values)
+  public func filled(
+    _ values: (String) -> String?, calculate: Template.Calculator = { _, _ in nil }
+  ) throws(URLTemplateError) -> URI {
+    let uri = try anyScheme(values, calculate: calculate)
     guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback) else { throw .insecure(uri.description) }
     return uri
   }
 
   /// As `filled`, for a redirect, whose scheme may be the application's own.
-  public func anyScheme(_ values: (String) -> String?) throws(URLTemplateError) -> URI {
+  public func anyScheme(
+    _ values: (String) -> String?, calculate: Template.Calculator = { _, _ in nil }
+  ) throws(URLTemplateError) -> URI {
     var text = ""
     for (index, part) in template.parts.enumerated() {
       switch part {
       case .literal(let piece): text += piece
       case .place(let terms):
         let value: String
-        do { value = try Template.value(of: terms, values) } catch { throw .template(error) }
+        do { value = try Template.value(of: terms, values, calculate) } catch { throw .template(error) }
         switch Self.position(after: text) {
         case .beginning:
           // A base URL may be written with a slash behind it or without; a whole URL stays as it is.

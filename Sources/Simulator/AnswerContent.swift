@@ -7,6 +7,7 @@ struct AnswerContent {
   private let rules: ResponseRules
   private var root = JSONValue.object([])
   private var pairs = FormParameters()
+  private var headers = HTTPFields()
 
   init(_ rules: ResponseRules) { self.rules = rules }
 
@@ -46,6 +47,10 @@ struct AnswerContent {
 
   /// Puts a value at a path from the root of the answer, or from the object `within` it.
   mutating func set(_ path: FieldPath, _ value: JSONValue, within: FieldPath? = nil) {
+    if let name = path.header {
+      headers.set(name, value.scalarText ?? "")
+      return
+    }
     pairs.remove(path.text)
     pairs.append(path.text, value.scalarText ?? "")
     root.set(value, at: ((within?.components ?? []) + path.components)[...])
@@ -56,7 +61,7 @@ struct AnswerContent {
 
   /// The answer in the format that the descriptor names.
   func response(_ status: Int) -> HTTPResponse {
-    var response = HTTPResponse(status: status)
+    var response = HTTPResponse(status: status, fields: headers)
     // RFC 6749, 5.1: what has tokens in it is not kept by anybody on the way.
     response.fields.set("Cache-Control", "no-store")
     if rules.format == .form {

@@ -68,7 +68,7 @@ extension Simulation {
     if scope.isEmpty { scope = descriptor.scope.requested }
     return AuthorizationTerms(
       grant: grant, redirectURI: redirectURI, isRedirectExplicit: isExplicit, scope: scope, state: givenState,
-      challenge: try challenge(parameters, grant))
+      challenge: try challenge(parameters, grant), nonce: try nonce(parameters))
   }
 
   private func grant(_ parameters: LegParameters) throws(Refusal) -> Grant {
@@ -81,6 +81,10 @@ extension Simulation {
       throw Refusal("unsupported_response_type", .unsupportedResponseType)
     }
     return grant
+  }
+
+  private func nonce(_ parameters: LegParameters) throws(Refusal) -> String? {
+    descriptor.sendsNonce ? try parameters.needed("nonce") : try parameters.optional("nonce")
   }
 
   /// RFC 7636, 4.3.
@@ -155,7 +159,7 @@ extension Simulation {
   private func addIssuer(to content: inout AnswerContent) {
     if hasFault(.wrongIssuer) {
       content.set(.issuer, .string("https://wrong-issuer.example"))
-    } else if let issuer = descriptor.issuer {
+    } else if let issuer {
       content.set(.issuer, .string(issuer))
     }
   }

@@ -1,5 +1,6 @@
 import Cryptography
 import HTTP
+import JSON
 import Providers
 
 extension Simulation {
@@ -35,11 +36,67 @@ extension Simulation {
         guard let secret else { throw .client(.wrongClientAuthentication(expected: expected)) }
         guard isSecret(secret) else { throw .client(.unknownClient) }
       }
+    case .privateKeyJWT, .clientSecretJWT:
+      guard basic == nil, secret == nil, try parameters.needed("client_assertion_type") == Self.assertionType else {
+        throw .client(.wrongClientAuthentication(expected: expected))
+      }
+      guard try isAssertion(parameters.needed("client_assertion"), expected) else { throw .client(.unknownClient) }
     case .none:
       guard basic == nil, secret == nil else { throw .client(.wrongClientAuthentication(expected: expected)) }
       try checkIdentifier(parameters)
     case .accessToken:
       guard basic == nil, secret == nil else { throw .client(.wrongClientAuthentication(expected: expected)) }
+    }
+  }
+
+  private static let assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+  /// RFC 7523, 3: signed by the client, in time. Claims that the descriptor sets are whatever it says.
+  private func isAssertion(_ text: String, _ method: ClientAuthentication) -> Bool {
+    let pieces = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+    guard pieces.count == 3, let signature = Base64.decodeURL(pieces[2]),
+      let header = Base64.decodeURL(pieces[0]).flatMap({ try? JSONValue.parse($0) }),
+      let claims = Base64.decodeURL(pieces[1]).flatMap({ try? JSONValue.parse($0) })
+    else { return false }
+    let rules = descriptor.assertion ?? AssertionRules()
+    let algorithm = rules.algorithm ?? (method == .clientSecretJWT ? .hs256 : .rs256)
+    guard header["alg"]?.text == algorithm.rawValue else { return false }
+    let changed = Set(rules.claims.map(\.name))
+    if !changed.contains("sub") {
+      guard claims["sub"]?.text.map(isClient) == true else { return false }
+    }
+    if let expiry = claims["exp"]?.integer, expiry < now / 1000 { return false }
+    // Another key than the client's secret is not known here.
+    guard rules.key.names == ["client_secret"] else { return true }
+    return isSignature(signature, of: Array((pieces[0] + "." + pieces[1]).utf8), algorithm, rules.keyEncoding)
+  }
+
+  private func isSignature(
+    _ signature: [UInt8], of text: [UInt8], _ algorithm: AssertionAlgorithm, _ encoding: KeyEncoding
+  ) -> Bool {
+    let key: [UInt8]? =
+      switch encoding {
+      case .text: clientSecret.revealBytes()
+      case .hex: Hexadecimal.decode(clientSecret.reveal())
+      case .base64: Base64.decode(clientSecret.reveal())
+      }
+    guard let key else { return false }
+    func rsa(_ hash: HashAlgorithm) -> Bool {
+      let key = try? RSAPrivateKey(pem: Secret(bytes: key))
+      return key?.publicKey.isValid(signature: signature, for: text, hash) == true
+    }
+    func hmac(_ hash: HashAlgorithm) -> Bool {
+      Secret(bytes: hash.authenticationCode(for: text, key: key)) == Secret(bytes: signature)
+    }
+    return switch algorithm {
+    case .rs256: rsa(.sha256)
+    case .rs384: rsa(.sha384)
+    case .rs512: rsa(.sha512)
+    case .es256:
+      (try? ECPrivateKey(pem: Secret(bytes: key)))?.publicKey.isValid(signature: signature, for: text) == true
+    case .hs256: hmac(.sha256)
+    case .hs384: hmac(.sha384)
+    case .hs512: hmac(.sha512)
     }
   }
 

@@ -61,7 +61,8 @@ struct DescriptorText {
     add("redirect", .text(descriptor.redirect.template.text))
     add("state", .text(descriptor.state.rawValue))
     add("pkce", .text(descriptor.pkce.rawValue))
-    add("issuer", descriptor.issuer.map { .text($0) })
+    if descriptor.sendsNonce { add("nonce", boolean(true)) }
+    add("issuer", descriptor.issuer.map { .text($0.text) })
     add(
       "client",
       mapping([
@@ -75,9 +76,10 @@ struct DescriptorText {
         ("lifetime", descriptor.expiry.lifetime.map { .text("\($0)s") }),
         ("margin", .text("\(descriptor.expiry.margin)s")),
       ]))
+    add("assertion", descriptor.assertion.map(assertion))
     if descriptor.grants.contains(.deviceCode) { add("device", device(descriptor.device)) }
     if descriptor.grants.contains(.oauth1) { add("oauth1", oauth1(descriptor.oauth1)) }
-    add("account", descriptor.account.map { .text($0.text) })
+    add("account", descriptor.account.isEmpty ? nil : paths(descriptor.account))
     add("hosts", .list(descriptor.hosts.map { .text($0.text) }))
     add("git", descriptor.git.map(git))
     return entries
@@ -124,7 +126,8 @@ struct DescriptorText {
       ("signature_method", .text(rules.signatureMethod.text)), ("transport", .text(rules.transport.text)),
       ("realm", rules.realm.map { .text($0.text) }), ("version", boolean(rules.sendsVersion)),
       ("callback_confirmed", rule(rules.requiresCallbackConfirmed)),
-      ("verifier", rule(rules.requiresVerifier)),
+      ("verifier", rule(rules.requiresVerifier)), ("callback", .text(rules.callback.rawValue)),
+      ("body_hash", boolean(rules.signsBody)),
     ])
   }
 
@@ -158,20 +161,33 @@ struct DescriptorText {
 
   private static func endpoint(_ endpoint: Endpoint, _ leg: Leg) -> Value {
     let standardTokens: [ResponseField] = leg == .revocation ? [.refreshToken, .accessToken] : [.accessToken]
-    let parameters = endpoint.parameters.map { rule in
-      Entry(key: rule.name, value: rule.value.map { .text($0.text) } ?? null)
-    }
+    let parameters = rules(endpoint.parameters)
     let rename = endpoint.rename.sorted { $0.key < $1.key }.map { Entry(key: $0.key, value: .text($0.value)) }
     return mapping([
       ("url", .text(endpoint.url.template.text)), ("method", .text(endpoint.method)),
       ("send", .text(endpoint.send.rawValue)),
       ("in_query", endpoint.inQuery.isEmpty ? nil : texts(endpoint.inQuery)),
+      ("verbatim", endpoint.verbatim.isEmpty ? nil : texts(endpoint.verbatim)),
       ("parameters", parameters.isEmpty ? nil : .mapping(parameters)),
       ("rename", rename.isEmpty ? nil : .mapping(rename)),
       ("authentication", endpoint.authentication.map { .text($0.rawValue) }),
       ("headers", endpoint.headers.isEmpty ? nil : headers(endpoint.headers)),
       ("response", response(endpoint.response)),
       ("tokens", endpoint.tokens == standardTokens ? nil : texts(endpoint.tokens.map(\.rawValue))),
+    ])
+  }
+
+  private static func rules(_ rules: [ParameterRule]) -> [Entry] {
+    rules.map { Entry(key: $0.name, value: $0.value.map { .text($0.text) } ?? null) }
+  }
+
+  private static func assertion(_ rules: AssertionRules) -> Value {
+    mapping([
+      ("algorithm", rules.algorithm.map { .text($0.rawValue) }), ("key", .text(rules.key.text)),
+      ("key_encoding", .text(rules.keyEncoding.rawValue)),
+      ("header", rules.header.isEmpty ? nil : .mapping(self.rules(rules.header))),
+      ("claims", rules.claims.isEmpty ? nil : .mapping(self.rules(rules.claims))),
+      ("lifetime", .text("\(rules.lifetime)s")),
     ])
   }
 

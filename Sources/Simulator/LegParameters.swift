@@ -21,7 +21,7 @@ struct LegParameters {
     guard !request.body.isEmpty else { return [] }
     let mediaType = HTTPResponse(status: 0, fields: request.fields).mediaType
     switch placement {
-    case .query: throw .request(.unwantedBody)
+    case .query, .fragment: throw .request(.unwantedBody)
     case .form:
       guard mediaType == MediaTypes.form else { throw .request(.wrongMediaType(expected: MediaTypes.form)) }
       guard let text = String(validating: request.body, as: UTF8.self) else { throw .request(.malformedBody) }
@@ -36,7 +36,7 @@ struct LegParameters {
   private static func jsonParameters(_ bytes: [UInt8]) -> FormParameters? {
     guard let members = (try? JSONValue.parse(bytes))?.members else { return nil }
     return FormParameters(
-      members.compactMap { member in member.value.scalarText.map { .init(name: member.name, value: $0) } })
+      members.map { .init(name: $0.name, value: $0.value.scalarText ?? $0.value.encoded) })
   }
 
   /// Every parameter of a request, wherever it stands and whatever it is; for finding out which leg is meant.
@@ -116,11 +116,12 @@ struct LegParameters {
         continue
       }
       let pattern = TemplatePattern(template, knowledge)
+      let isJSON = endpoint.send == .json && endpoint.verbatim.contains(rule.name)
       guard let value = try optional(rule.name) else {
         if pattern.isOptional || template.literal == "" { continue }
         throw .request(.missing(wire))
       }
-      guard pattern.matches(value) else { throw .request(.wrongValue(wire)) }
+      guard isJSON || pattern.matches(value) else { throw .request(.wrongValue(wire)) }
     }
   }
 }

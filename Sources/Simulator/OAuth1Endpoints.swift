@@ -133,16 +133,21 @@ extension Simulation {
     _ protocolParameters: OAuth1Parameters, _ parameters: LegParameters, _ content: inout AnswerContent
   ) throws(Refusal) {
     try checkSignature(protocolParameters, token: nil)
-    guard let callback = protocolParameters.signed[first: "oauth_callback"] else {
-      throw .request(.missing("oauth_callback"))
+    var callback = protocolParameters.signed[first: "oauth_callback"]
+    switch (descriptor.oauth1.callback, callback) {
+    case (.authorization, _?): throw .request(.unwanted("oauth_callback"))
+    // 1.0 without "a" names it on the page.
+    case (.authorization, nil): callback = ""
+    case (_, nil): throw .request(.missing("oauth_callback"))
+    case (_, let given?):
+      guard isRegistered(redirect: given) else { throw .request(.redirectMismatch) }
     }
-    guard isRegistered(redirect: callback) else { throw .request(.redirectMismatch) }
     var scope = try scopes(try parameters.optional("scope"))
     if scope.isEmpty { scope = descriptor.scope.requested }
     let token = randomText("temporary-")
     let secret = randomText("")
     state.temporaryCredentials[token] = IssuedTemporaryCredentials(
-      secret: secret, callback: callback, scope: scope)
+      secret: secret, callback: callback ?? "", scope: scope)
     content.set(.oauthToken, .string(token))
     content.set(.oauthTokenSecret, .string(secret))
     if descriptor.oauth1.requiresCallbackConfirmed { content.set(.oauthCallbackConfirmed, .string("true")) }
@@ -154,8 +159,14 @@ extension Simulation {
       let parameters = try LegParameters(request, endpoint)
       try parameters.checkRules(knowledge())
       let token = try parameters.needed("oauth_token")
-      guard let issued = state.temporaryCredentials[token], issued.authorization == nil else {
+      guard var issued = state.temporaryCredentials[token], issued.authorization == nil else {
         throw .grant(.temporaryCredentialsUnknown)
+      }
+      if descriptor.oauth1.callback == .authorization {
+        let callback = try parameters.needed("oauth_callback")
+        guard isRegistered(redirect: callback) else { throw .request(.redirectMismatch) }
+        issued.callback = callback
+        state.temporaryCredentials[token] = issued
       }
       let identifier = randomText("consent-")
       state.pages[identifier] = .temporaryCredentials(token)

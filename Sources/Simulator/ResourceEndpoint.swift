@@ -43,7 +43,7 @@ extension Simulation {
       var content = AnswerContent(endpoint.response)
       content.setSuccess()
       content.set(FieldPath("sub"), .string(consent.account))
-      if let path = descriptor.account { content.set(path, .string(consent.account)) }
+      if let path = descriptor.account.first { content.set(path, .string(consent.account)) }
       content.set(kept: consent.kept, endpoint.response.keep)
       return content.response(200)
     } catch {

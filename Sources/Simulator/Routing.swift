@@ -102,6 +102,7 @@ extension Simulation {
     case .refresh: "refresh_token"
     case .clientCredentials: "client_credentials"
     case .deviceToken: "urn:ietf:params:oauth:grant-type:device_code"
+    case .tokenExchange: "urn:ietf:params:oauth:grant-type:token-exchange"
     default: nil
     }
   }
@@ -113,6 +114,7 @@ extension Simulation {
     case .token: isOAuth1 ? "oauth_verifier" : "code"
     case .refresh: isOAuth1 ? "oauth_session_handle" : "refresh_token"
     case .deviceToken: "device_code"
+    case .tokenExchange: "subject_token"
     case .introspection, .revocation: "token"
     case .temporaryCredentials: "oauth_callback"
     case .clientCredentials, .deviceAuthorization, .identity: nil
@@ -131,7 +133,7 @@ extension Simulation {
     case .revocation: return SimulatedAnswer(revocation(request, endpoint))
     case .deviceAuthorization:
       return SimulatedAnswer(deviceAuthorization(request, endpoint))
-    case .token, .refresh, .clientCredentials, .deviceToken, .temporaryCredentials:
+    case .token, .refresh, .clientCredentials, .deviceToken, .temporaryCredentials, .tokenExchange:
       if let broken = brokenAnswer(endpoint.response) { return slowed(broken) }
       var answer = SimulatedAnswer(
         isOAuth1 ? oauth1Answer(request, leg, endpoint) : tokenAnswer(request, leg, endpoint))

@@ -16,6 +16,13 @@ extension Descriptor {
         filled.variable($0)?.defaultValue
       }
       simulated.endpoints[leg]?.url = URLTemplate(template)
+      // What stands in a fragment does not reach a server: the script of the page would ask with a query.
+      if endpoint.send == .fragment {
+        let text = template.text
+        let route = text.firstIndex(of: "#").flatMap { try? Template(parsing: String(text[..<$0])) }
+        simulated.endpoints[leg]?.url = URLTemplate(route ?? template)
+        simulated.endpoints[leg]?.send = .query
+      }
     }
     let authority = String(origin.origin.dropFirst(origin.scheme.count + "://".count))
     simulated.hosts = [Template(literal: authority)]
@@ -36,6 +43,8 @@ extension Descriptor {
     var templates = [redirect.template, oauth1.signatureMethod, oauth1.transport]
     templates += [oauth1.realm, device.verificationURIComplete, git?.username].compactMap { $0 }
     templates += (headerStyle.parameters + extraHeaders).map(\.value) + hosts + (git?.hosts ?? [])
+    templates += [issuer, assertion?.key].compactMap { $0 }
+    templates += ((assertion?.header ?? []) + (assertion?.claims ?? [])).compactMap(\.value)
     for endpoint in endpoints.values {
       templates.append(endpoint.url.template)
       templates += endpoint.parameters.compactMap(\.value) + endpoint.headers.map(\.value)
@@ -102,7 +111,7 @@ extension Descriptor {
   /// - Parameter value: what a place at the very beginning, which stands for a whole address, is filled with.
   private static func moved(_ template: Template, to origin: String, _ value: (String) -> String?) -> Template {
     var parts = template.parts
-    if case .place(let terms)? = parts.first, let address = terms.compactMap({ $0.value(value) }).first {
+    if case .place(let terms)? = parts.first, let address = terms.compactMap({ $0.variable(value) }).first {
       parts[0] = .literal(address.hasSuffix("/") ? String(address.dropLast()) : address)
     }
     if case .literal(let text)? = parts.first, let slashes = text.firstRange(of: "://") {
@@ -117,7 +126,7 @@ extension Descriptor {
 
 extension Template.Term {
   /// What a term that is a variable yields.
-  fileprivate func value(_ values: (String) -> String?) -> String? {
+  fileprivate func variable(_ values: (String) -> String?) -> String? {
     if case .name(let name) = self { values(name) } else { nil }
   }
 }
@@ -142,8 +151,9 @@ extension Template {
   private static func text(_ term: Term) -> String {
     switch term {
     case .name(let name): name
-    case .literal(let text): "\"" + text + "\""
-    case .call(let function, let term): function.rawValue + "(" + text(term) + ")"
+    case .literal(let text): "\"" + text.replacing("\n", with: "\\n") + "\""
+    case .call(let function, let terms):
+      function.rawValue + "(" + terms.map(text).joined(separator: ", ") + ")"
     }
   }
 }

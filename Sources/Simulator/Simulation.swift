@@ -84,11 +84,14 @@ struct Simulation: Sendable {
       for field in endpoint.response.keep { kept[field.name] = "sample-" + field.name }
     }
     // Without an identity endpoint, one of them is the account's name.
-    if descriptor.endpoints[.identity] == nil, let name = descriptor.account?.text, kept[name] != nil {
+    if descriptor.endpoints[.identity] == nil, let name = descriptor.account.first?.text, kept[name] != nil {
       kept[name] = account
     }
     return kept
   }
+
+  /// The issuer of RFC 9207, with its variables filled.
+  var issuer: String? { descriptor.issuer.flatMap { try? $0.filled(value) } }
 
   // MARK: Issuing
 
@@ -109,13 +112,15 @@ struct Simulation: Sendable {
   ) {
     state.log.count(.tokens)
     let granted = state.consents[consent]
-    let token = randomText("access-")
+    let token = rules.source(of: .expiresAt).time == .jwt ? jwt() : randomText("access-")
     state.tokens[token] = IssuedToken(consent: consent, expiresAt: now + lifetime * 1000)
     content.set(.accessToken, .string(token))
     content.set(.tokenType, .string(tokenType))
     setExpiry(&content, rules, .expiresIn, .expiresAt, seconds: lifetime)
     if withRefreshToken {
-      let refreshToken = randomText("refresh-")
+      // Where the access token itself is what is refreshed with, there is no other.
+      let isAccessToken = rules.source(of: .refreshToken).paths.first == rules.source(of: .accessToken).paths.first
+      let refreshToken = isAccessToken ? token : randomText("refresh-")
       let seconds = Self.refreshTokenLifetime
       state.refreshTokens[refreshToken] = IssuedRefreshToken(
         consent: consent, expiresAt: now + seconds * 1000)
@@ -128,13 +133,20 @@ struct Simulation: Sendable {
     content.set(kept: granted.kept, rules.keep)
   }
 
+  /// A token that says itself when it expires (RFC 7519, 4.1.4).
+  private func jwt() -> String {
+    let header: JSONValue = ["alg": "none"]
+    let claims: JSONValue = ["exp": .integer(now / 1000 + lifetime), "jti": .string(randomText(""))]
+    return [header, claims].map { Base64.encodeURL(Array($0.encoded.utf8)) }.joined(separator: ".") + ".x"
+  }
+
   /// A duration always, and a moment where the descriptor knows where it stands.
   private func setExpiry(
     _ content: inout AnswerContent, _ rules: ResponseRules, _ duration: ResponseField,
     _ moment: ResponseField,
     seconds: Int64
   ) {
-    if hasFault(.noExpiry) { return }
+    if hasFault(.noExpiry) || rules.source(of: moment).time == .jwt { return }
     content.set(duration, seconds: seconds)
     guard rules.fields[moment] != nil else { return }
     let time = now / 1000 + seconds
@@ -143,7 +155,7 @@ struct Simulation: Sendable {
       // With the space that OCLC writes, which is the harder of the two forms.
       content.set(moment, .string(Moment.format(time).replacing("T", with: " ")))
     case .milliseconds: content.set(moment, .integer(time * 1000))
-    case .seconds, nil: content.set(moment, .integer(time))
+    case .seconds, .jwt, nil: content.set(moment, .integer(time))
     }
   }
 

@@ -40,6 +40,8 @@ struct AuthorizationTerms: Sendable {
   var scope: [String]
   var state: String?
   var challenge: String?
+  /// OpenID Connect Core 1.0, 3.1.2.1: what the ID token has to have in it.
+  var nonce: String?
 }
 
 /// What a page of consent is about.

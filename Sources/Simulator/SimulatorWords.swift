@@ -182,6 +182,7 @@ enum SimulatorWords {
     case .query: "the query"
     case .form: "the form body"
     case .json: "the JSON body"
+    case .fragment: "the fragment"
     }
   }
 

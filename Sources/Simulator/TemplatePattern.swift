@@ -57,7 +57,7 @@ struct TemplatePattern {
     switch term {
     case .name(let name): name
     case .literal(let text): text
-    case .call(_, let term): name(term)
+    case .call(let function, let terms): terms.first.map(name) ?? function.rawValue
     }
   }
 
@@ -65,12 +65,14 @@ struct TemplatePattern {
     switch term {
     case .name(let name): return knowledge(name)
     case .literal(let text): return .known(text)
-    case .call(let function, let term):
-      guard case .known(let text) = evaluate(term, knowledge) else { return evaluate(term, knowledge) }
-      switch function {
-      case .lowercase: return .known(text.lowercased())
-      case .uppercase: return .known(text.uppercased())
+    case .call(let function, let terms):
+      let arguments = terms.map { evaluate($0, knowledge) }
+      if let argument = arguments.first, case .known(let text) = argument {
+        if function == .lowercase { return .known(text.lowercased()) }
+        if function == .uppercase { return .known(text.uppercased()) }
       }
+      // What a hash or a clock makes is taken as it comes, unless what goes into it may be missing.
+      return .open(isOptional: arguments.contains(.open(isOptional: true)))
     }
   }
 

@@ -19,6 +19,7 @@ extension Simulation {
       var content = AnswerContent(endpoint.response)
       content.setSuccess()
       switch leg {
+      case .tokenExchange: try exchangeToken(parameters, &content, endpoint.response)
       case .refresh: try refresh(parameters, &content, endpoint.response)
       case .clientCredentials: try clientCredentials(parameters, &content, endpoint.response)
       case .deviceToken: try poll(parameters, &content, endpoint.response)
@@ -74,7 +75,7 @@ extension Simulation {
     }
     try checkRevoked(issued.consent)
     issue(issued.consent, withRefreshToken: true, into: &content, rules)
-    addIDToken(issued.consent, to: &content)
+    addIDToken(issued.consent, nonce: issued.terms.nonce, to: &content)
   }
 
   /// RFC 6749, 6, with rotation (RFC 9700, 4.14.2): a refresh token that comes again after it was replaced takes everything
@@ -100,6 +101,27 @@ extension Simulation {
     issue(issued.consent, withRefreshToken: rotates, into: &content, rules)
   }
 
+  /// RFC 8693, 2.1: the token of a login becomes another, which lives longer, and the first one is spent.
+  private mutating func exchangeToken(
+    _ parameters: LegParameters, _ content: inout AnswerContent, _ rules: ResponseRules
+  ) throws(Refusal) {
+    let token = try subjectToken(parameters)
+    guard let issued = state.tokens.removeValue(forKey: token) else { throw .grant(.tokenUnknown) }
+    try checkRevoked(issued.consent)
+    issue(issued.consent, withRefreshToken: false, into: &content, rules)
+  }
+
+  /// The token to exchange; a descriptor may drop the parameter and send the token under a template of its own.
+  private func subjectToken(_ parameters: LegParameters) throws(Refusal) -> String {
+    if parameters.isDropped("subject_token") {
+      for rule in descriptor.endpoints[.tokenExchange]?.parameters ?? []
+      where rule.value?.names.contains("access_token") == true {
+        return try parameters.needed(rule.name)
+      }
+    }
+    return try parameters.needed("subject_token")
+  }
+
   /// RFC 6749, 4.4.2; without a refresh token (4.4.3).
   private mutating func clientCredentials(
     _ parameters: LegParameters, _ content: inout AnswerContent, _ rules: ResponseRules
@@ -115,15 +137,17 @@ extension Simulation {
   }
 
   /// OpenID Connect Core 1.0, 2 and 3.1.3.7: signed with the client's secret (HS256), where `openid` was asked for.
-  private func addIDToken(_ consent: ConsentID, to content: inout AnswerContent) {
+  private func addIDToken(_ consent: ConsentID, nonce: String?, to content: inout AnswerContent) {
     guard state.consents[consent].scope.contains("openid") else { return }
     let issued = now / 1000
     let header: JSONValue = ["alg": "HS256", "typ": "JWT"]
-    let claims: JSONValue = [
-      "iss": .string(descriptor.issuer ?? origin), "sub": .string(state.consents[consent].account),
-      "aud": .string(SimulatedProvider.clientIdentifier), "iat": .integer(issued),
-      "exp": .integer(issued + lifetime),
+    var members: [JSONValue.Member] = [
+      .init("iss", .string(issuer ?? origin)), .init("sub", .string(state.consents[consent].account)),
+      .init("aud", .string(SimulatedProvider.clientIdentifier)), .init("iat", .integer(issued)),
+      .init("exp", .integer(issued + lifetime)),
     ]
+    if let nonce { members.append(.init("nonce", .string(nonce))) }
+    let claims = JSONValue.object(members)
     let text = [header, claims].map { Base64.encodeURL(Array($0.encoded.utf8)) }.joined(separator: ".")
     let mark = HashAlgorithm.sha256.authenticationCode(for: Array(text.utf8), key: clientSecret.revealBytes())
     content.set(.idToken, .string(text + "." + Base64.encodeURL(mark)))

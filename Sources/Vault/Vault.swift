@@ -151,6 +151,13 @@ public final class Vault {
     try VaultStatus(try connect(location), location)
   }
 
+  /// The name of a vault and of its present keys, without a key to it: `KeyHolder.opened` is asked with it.
+  ///
+  /// - Throws: as `open` does.
+  public static func keyName(of location: VaultLocation) throws(VaultError) -> String {
+    Hexadecimal.encode(try keyIdentifier(try connect(location), location))
+  }
+
   /// Runs the body in one transaction, with the keys that the vault has at this moment.
   ///
   /// Another process may have changed the vault key since this one opened the vault. The new one is looked for
@@ -212,7 +219,7 @@ public struct VaultStatus: Sendable, Equatable {
   public let formatVersion: Int64
   /// The ways to the vault key.
   public let slots: [Slot]
-  /// The number of records of all kinds.
+  /// The number of records of all kinds but the log's.
   public let recordCount: Int
 }
 
@@ -224,7 +231,7 @@ extension VaultStatus {
       (
         try Vault.slots(connection, location),
         try converting(location, connection) { () throws(SQLiteError) in
-          try connection.integer("SELECT count(*) FROM record")
+          try connection.integer("SELECT count(*) FROM record WHERE kind<>\(RecordKind.event.rawValue)")
         }
       )
     }

@@ -16,6 +16,8 @@ public enum VaultError: Error, Equatable, Sendable {
   case wrongPassphrase
   /// The passphrase could not be asked for.
   case passphraseUnavailable(POSIXError)
+  /// The kernel does not keep keys.
+  case kernelKeyring(POSIXError)
   /// The Secret Service did not give or keep the key.
   case secretService(SecretServiceFault)
   /// There is no slot of this kind.
@@ -66,6 +68,8 @@ public enum SecretServiceFault: Sendable, Equatable {
   case timedOut
   /// The program that speaks to it is not installed.
   case notInstalled
+  /// libsecret, which that program needs, is not installed.
+  case noLibrary
   /// Another failure.
   case failed
 }

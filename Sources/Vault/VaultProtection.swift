@@ -26,6 +26,7 @@ extension Vault {
       defer { slots[index] = slot }
       return slots[index]
     }
+    FaultPoint.reach("protect.committed")
     // Where this fails the key file is in force in the place where it is, and the next one to come moves it.
     try? settleKeyFile()
     return replaced?.item
@@ -47,6 +48,7 @@ extension Vault {
       }
       return slots.remove(at: index)
     }
+    FaultPoint.reach("unprotect.committed")
     try settleKeyFile()
     return removed.item
   }
@@ -98,6 +100,7 @@ extension Vault {
     try settle(slots)
     let path = location.nextKeyFile
     try converting { () throws(POSIXError) in try PrivateFile.replace(path, file.content) }
+    FaultPoint.reach("key-file.staged")
   }
 
   /// Moves the key file of a committed slot to its place, and removes one that no slot needs.
@@ -116,6 +119,7 @@ extension Vault {
     try converting { () throws(POSIXError) in
       if let next, identifiers.contains(next.identifier) {
         try PrivateFile.replace(location.keyFile, next.content)
+        FaultPoint.reach("key-file.moved")
       }
       try File.remove(location.nextKeyFile)
       if identifiers.isEmpty { try File.remove(location.keyFile) }

@@ -1,4 +1,5 @@
 import Cryptography
+import POSIX
 import SQLite
 
 extension Vault {
@@ -37,8 +38,10 @@ extension Vault {
       try change.setSlots(new)
       for record in records { try change.store(record) }
       try change.finish()
+      FaultPoint.reach("rotate.written")
       return (fresh, slots.compactMap(\.item).first, change.taken)
     }
+    FaultPoint.reach("rotate.committed")
     taken?.remove()
     use(fresh)
     try? settleKeyFile()

@@ -16,7 +16,7 @@ import Testing
     #expect(descriptor.redirect.template.literal == "http://127.0.0.1/callback")
     #expect(descriptor.state == .required)
     #expect(descriptor.pkce == .s256)
-    #expect(descriptor.issuer == nil)
+    #expect(descriptor.issuer == nil && !descriptor.sendsNonce && descriptor.assertion == nil)
     #expect(descriptor.client == ClientRules(authentication: nil, identifier: nil, register: nil, hasSecret: true))
     #expect(descriptor.expiry == ExpiryRules(lifetime: nil, margin: 60))
     #expect(descriptor.device == DeviceRules(verificationURIComplete: nil, interval: 5, slowDown: .add(5)))
@@ -25,7 +25,7 @@ import Testing
     #expect(
       descriptor.oauth1.sendsVersion && descriptor.oauth1.requiresCallbackConfirmed
         && descriptor.oauth1.requiresVerifier)
-    #expect(descriptor.account == nil)
+    #expect(descriptor.account.isEmpty)
     #expect(descriptor.hosts.isEmpty)
     #expect(descriptor.git == nil)
     let authorization = try #require(descriptor.endpoints[.authorization])
@@ -50,6 +50,7 @@ import Testing
           method: PUT
           send: json
           in_query: [redirect_uri]
+          verbatim: [audience]
           parameters: {audience: "{host}", grant_type: null}
           rename: {client_id: app}
           authentication: client_secret_post
@@ -68,18 +69,21 @@ import Testing
       redirect: https://{host}/callback
       state: optional
       pkce: S256-hex
+      nonce: true
+      assertion: {algorithm: ES256, key: "{client_secret}", key_encoding: hex, header: {kid: "{client_id}"}, claims: {sub: null, aud: x}, lifetime: 1h}
       issuer: https://issuer.example
       client: {authentication: none, id: everybody, register: https://a.example/register}
       expiry: {lifetime: 1h, margin: 30s}
       device: {verification_uri_complete: "{verification_uri}?c={user_code}", interval: 7s, slow_down: x1.5}
-      oauth1: {signature_method: PLAINTEXT, transport: body, realm: r, version: false, callback_confirmed: optional, verifier: optional}
-      account: user.name
+      oauth1: {signature_method: PLAINTEXT, transport: body, realm: r, version: false, callback_confirmed: optional, verifier: optional, callback: authorization, body_hash: true}
+      account: [user.name, sub]
       hosts: ["*.{host}", "b.example:8443"]
       git: {hosts: ["{host}"], username: "{client_id}"}
       """)
     #expect(descriptor.grants == [.authorizationCode, .deviceCode])
     let token = try #require(descriptor.endpoints[.token])
     #expect(token.method == "PUT" && token.send == .json && token.inQuery == ["redirect_uri"])
+    #expect(token.verbatim == ["audience"])
     #expect(token.parameters.map(\.name) == ["audience", "grant_type"])
     #expect(token.parameters.map { $0.value?.names } == [["host"], nil])
     #expect(token.rename == ["client_id": "app"])
@@ -104,7 +108,7 @@ import Testing
     #expect(descriptor.scope == ScopeRules(requested: ["a", "b"], separator: ",", grantedSeparator: " "))
     #expect(descriptor.redirect.template.names == ["host"])
     #expect(descriptor.state == .optional && descriptor.pkce == .s256Hexadecimal)
-    #expect(descriptor.issuer == "https://issuer.example")
+    #expect(descriptor.issuer?.literal == "https://issuer.example")
     #expect(
       descriptor.client
         == ClientRules(
@@ -117,8 +121,14 @@ import Testing
     #expect(descriptor.oauth1.realm?.literal == "r")
     #expect(
       !descriptor.oauth1.sendsVersion && !descriptor.oauth1.requiresCallbackConfirmed
-        && !descriptor.oauth1.requiresVerifier)
-    #expect(descriptor.account == FieldPath("user.name"))
+        && !descriptor.oauth1.requiresVerifier && descriptor.oauth1.signsBody)
+    #expect(descriptor.oauth1.callback == .authorization && descriptor.sendsNonce)
+    let assertion = try #require(descriptor.assertion)
+    #expect(assertion.algorithm == .es256 && assertion.keyEncoding == .hex && assertion.lifetime == 3600)
+    #expect(assertion.key.names == ["client_secret"] && assertion.header.map(\.name) == ["kid"])
+    #expect(
+      assertion.claims.map(\.name) == ["sub", "aud"] && assertion.claims.map { $0.value?.literal } == [nil, "x"])
+    #expect(descriptor.account == [FieldPath("user.name"), FieldPath("sub")])
     #expect(descriptor.git?.username.names == ["client_id"])
   }
 

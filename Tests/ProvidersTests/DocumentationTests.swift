@@ -46,13 +46,15 @@ import YAML
     ("Scopes", "key", DescriptorDecoder.scopeKeys),
     ("Client", "key", DescriptorDecoder.clientKeys),
     ("Client", "authentication", ClientAuthentication.allCases.map(\.rawValue)),
+    ("Assertion", "key", DescriptorDecoder.assertionKeys),
     ("Expiry", "key", DescriptorDecoder.expiryKeys),
     ("Device", "key", DescriptorDecoder.deviceKeys),
     ("OAuth 1.0a", "key", DescriptorDecoder.oauth1Keys),
     ("Git", "key", DescriptorDecoder.gitKeys),
     ("Variables", "key", DescriptorDecoder.variableKeys),
     ("Variables", "format", Variable.Format.allCases.map(\.rawValue)),
-    ("Templates", "name", DescriptorDecoder.engineNames + DescriptorDecoder.legNames),
+    ("Templates", "name", DescriptorDecoder.engineNames + DescriptorDecoder.legNames + DescriptorDecoder.requestNames),
+    ("Functions", "function", Template.Function.allCases.map(\.rawValue)),
   ]
 
   @Test(arguments: tables)
@@ -68,6 +70,9 @@ import YAML
     ("pkce", PKCEMethod.allCases.map(\.rawValue)), ("send", ParameterPlacement.allCases.map(\.rawValue)),
     ("time", TimeForm.allCases.map(\.rawValue)), ("signature_method", SignatureMethod.allCases.map(\.rawValue)),
     ("transport", SignatureTransport.allCases.map(\.rawValue)),
+    ("algorithm", AssertionAlgorithm.allCases.map(\.rawValue)),
+    ("key_encoding", KeyEncoding.allCases.map(\.rawValue)),
+    ("callback", [Leg.temporaryCredentials, .authorization].map(\.rawValue)),
     ("callback_confirmed", StateRule.allCases.map(\.rawValue)), ("verifier", StateRule.allCases.map(\.rawValue)),
   ]
 

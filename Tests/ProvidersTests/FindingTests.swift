@@ -91,7 +91,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       "a text for a mapping", tail: "variables: ‸x\nexpiry: ‸1h\nextra_headers: ‸[a]\n",
       .wrongType(expected: "a mapping"), .wrongType(expected: "a mapping"), .wrongType(expected: "a mapping")),
     FaultyDescriptor(
-      "a mapping for a text", tail: "title: ‸{a: b}\naccount: ‸[a, b]\nscope: [a, ‸{b: c}, ‸~]\n",
+      "a mapping for a text", tail: "title: ‸{a: b}\naccount: ‸{a: b}\nscope: [a, ‸{b: c}, ‸~]\n",
       .wrongType(expected: "a text"), .wrongType(expected: "a text"), .wrongType(expected: "a text"),
       .wrongType(expected: "a text")),
     FaultyDescriptor("a place that is not quoted", tail: "redirect: ‸{redirect_uri}\n", .wrongType(expected: "a text")),
@@ -114,9 +114,13 @@ struct FaultyDescriptor: CustomTestStringConvertible {
     FaultyDescriptor(
       "unknown values of a leg", leg: "method: ‸get, send: ‸body, authentication: ‸basic, tokens: [‸id_token]",
       .unknownValue("get", allowed: ["GET", "POST", "PUT", "PATCH", "DELETE"], suggestion: "GET"),
-      .unknownValue("body", allowed: ["query", "form", "json"], suggestion: nil),
+      .unknownValue("body", allowed: ["query", "form", "json", "fragment"], suggestion: nil),
       .unknownValue(
-        "basic", allowed: ["client_secret_basic", "client_secret_post", "none", "access_token"], suggestion: nil),
+        "basic",
+        allowed: [
+          "client_secret_basic", "client_secret_post", "private_key_jwt", "client_secret_jwt", "none", "access_token",
+        ],
+        suggestion: nil),
       .unknownValue("id_token", allowed: ["access_token", "refresh_token"], suggestion: nil)),
     FaultyDescriptor(
       "an unknown signature", tail: "oauth1: {signature_method: ‸HMAC-MD5, transport: ‸headers}\n",
@@ -167,9 +171,9 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       "the redirect without a variable of that name", tail: "redirect: ‸\"{redirect_uri}\"\n",
       .unknownTemplateName("redirect_uri", suggestion: nil)),
     FaultyDescriptor(
-      "braces", tail: "extra_headers: {X-A: ‸\"a{b\", X-B: ‸\"a}b\", X-C: ‸\"{}\", X-D: ‸\"{base64(client_id)}\"}\n",
+      "braces", tail: "extra_headers: {X-A: ‸\"a{b\", X-B: ‸\"a}b\", X-C: ‸\"{}\", X-D: ‸\"{rot13(client_id)}\"}\n",
       .template(.unbalancedBrace(offset: 1)), .template(.unbalancedBrace(offset: 1)), .template(.malformedPlace("")),
-      .template(.unknownFunction("base64"))),
+      .template(.unknownFunction("rot13"))),
     FaultyDescriptor(
       "http away from loopback",
       "provider: sample\ngrant: client_credentials\nendpoints: {token: ‸http://a.example/token}\n",

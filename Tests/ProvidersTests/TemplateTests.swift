@@ -11,6 +11,7 @@ import Testing
     ("{none || \"text\"}", "text"), ("{\"a | b\"}", "a | b"),
     ("{lowercase(Upper)}-{uppercase(b)}", "abc-TWO WORDS"), ("{lowercase(uppercase(Upper))}", "abc"),
     ("{lowercase(none) || a}", "1"), ("{x.y-z_1}", "dotted"),
+    ("{lowercase(\"A, (\")}", "a, ("), ("{\"a\\nb\"}", "a\nb"), ("{now()||a}", "1"), ("{hex(a) || b}", "two words"),
     ("{{}}", "{}"), ("{{a}}", "{a}"), ("{{{a}}}", "{1}"), ("ä{a}€", "ä1€"),
   ]
 
@@ -23,7 +24,11 @@ import Testing
     ("{", .unbalancedBrace(offset: 0)), ("a{b", .unbalancedBrace(offset: 1)), ("a}", .unbalancedBrace(offset: 1)),
     ("{a}}", .unbalancedBrace(offset: 3)), ("{}", .malformedPlace("")), ("{a b}", .malformedPlace("a b")),
     ("{a || }", .malformedPlace("")), ("{a | b}", .malformedPlace("a | b")), ("{ä}", .malformedPlace("ä")),
-    ("{base64(a)}", .unknownFunction("base64")), ("{lowercase()}", .malformedPlace("")),
+    ("{rot13(a)}", .unknownFunction("rot13")), ("{base64()}", .malformedPlace("")),
+    ("{sha256(a)}", .malformedPlace("sha256(a)")), ("{lowercase(a, b)}", .malformedPlace("lowercase(a, b)")),
+    ("{uppercase(sha256(a))}", .malformedPlace("uppercase(sha256(a))")), ("{random(a)}", .malformedPlace("random(a)")),
+    ("{hmac_sha256(a)}", .malformedPlace("hmac_sha256(a)")), ("{hex(a, )}", .malformedPlace("")),
+    ("{lowercase()}", .malformedPlace("")),
     ("{a\n}", .malformedPlace("a\n")), ("{\"a}", .malformedPlace("\"a")), ("{a/b}", .malformedPlace("a/b")),
   ]
 
@@ -46,6 +51,7 @@ import Testing
   }
 
   @Test func namesAndLiterals() throws {
+    #expect(try Template(parsing: "{hex(hmac_sha256(a, b, \"c\", now(), d))}").names == ["a", "b", "d"])
     #expect(try Template(parsing: "{a}x{lowercase(b) || \"t\" || c}").names == ["a", "b", "c"])
     #expect(try Template(parsing: "x{{y}}").literal == "x{y}")
     #expect(try Template(parsing: "x{y}").literal == nil)

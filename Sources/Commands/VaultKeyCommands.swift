@@ -1,0 +1,151 @@
+import CredentialManager
+import Cryptography
+import JSON
+import Messages
+import OAuth
+import POSIX
+import Providers
+import Vault
+
+/// What is done to the vault as a whole, and to the ways into it.
+enum VaultKeyOperations {
+  // MARK: Ways into the vault
+
+  private static func kind(_ invocation: Invocation) throws(CommandError) -> SlotKind {
+    guard let text = invocation.operands.dropFirst().first else {
+      throw .usage("name a way into the vault", hint: "usage: credmgr vault protect passphrase|secret-service|key-file")
+    }
+    guard let kind = SlotKind.allCases.first(where: { $0.logName == text }) else {
+      let names = SlotKind.allCases.map(\.logName)
+      let near = didYouMean(nearMiss(text, among: names))
+      throw .usage(
+        "there is no way into a vault called \"\(text)\"\(near)", hint: "there are \(names.joined(separator: ", "))")
+    }
+    return kind
+  }
+
+  static func protect(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+    let kind = try kind(invocation)
+    if invocation.has("--remove") {
+      if invocation.has("--passphrase-file") { throw .exclusive(["--remove", "--passphrase-file"]) }
+      try manager { () throws(CredentialError) in try context.source.unprotect(kind) }
+      context.tell("the \(kind.words) does not open the vault any more")
+      context.tell(
+        "copies of the vault that were made before still open with it; \"credmgr vault rotate\" changes the key")
+      return .done
+    }
+    let passphrase = try passphrase(invocation, context)
+    if passphrase != nil, kind != .passphrase { throw .usage("\"--passphrase-file\" goes with a passphrase only") }
+    let others = try manager { () throws(CredentialError) in
+      try context.source.protect(with: kind, passphrase: passphrase)
+    }
+    context.tell("the \(kind.words) opens the vault")
+    if kind != .keyFile, others.contains(.keyFile) {
+      context.tell(
+        "so does the key file, without anybody being asked; \"credmgr vault protect key-file --remove\" removes it")
+    }
+    return .done
+  }
+
+  private static func passphrase(_ invocation: Invocation, _ context: Context) throws(CommandError) -> Secret? {
+    guard let path = invocation.value("--passphrase-file") else { return nil }
+    return try context.secret(path)
+  }
+
+  // MARK: Lock and unlock
+
+  static func unlock(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+    let seconds = try context.duration("--for", invocation) ?? 8 * 3600
+    guard seconds > 0 else { throw .usage("a vault cannot be unlocked for no time") }
+    switch try manager({ () throws(CredentialError) in try context.source.unlock(seconds: seconds) }) {
+    case .kept(let deadline): context.tell("the vault is unlocked until \(Moment.format(deadline))")
+    case .opensByItself: context.tell("the key file opens the vault; there is nothing to unlock")
+    }
+    return .done
+  }
+
+  static func lock(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+    let (wasUnlocked, opensByItself) = try manager { () throws(CredentialError) in try context.source.lock() }
+    if opensByItself {
+      context.tell(
+        "the key file still opens the vault; \"credmgr vault protect key-file --remove\" removes it")
+    } else {
+      context.tell(wasUnlocked ? "the vault is locked" : "the vault was locked already")
+    }
+    return .done
+  }
+
+  // MARK: The vault as a whole
+
+  static func rotate(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+    try manager { () throws(CredentialError) in try context.source.rotateVault() }
+    context.tell("the vault has a new key, and every record is sealed with it")
+    context.tell("earlier backups open with the earlier keys only; \"credmgr vault backup FILE\" makes a new one")
+    return .done
+  }
+
+  private static func file(_ invocation: Invocation) throws(CommandError) -> String {
+    guard let path = invocation.operands.dropFirst().first else {
+      throw .usage("name a file", hint: "usage: credmgr vault \(invocation.operands[0]) FILE")
+    }
+    return path
+  }
+
+  static func backup(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+    let path = try file(invocation)
+    let kinds = try manager { () throws(CredentialError) in try context.source.backUpVault(to: path) }
+    context.tell("wrote the vault to \"\(path)\"")
+    if kinds == [.keyFile] {
+      context.tell(
+        "it opens with \"\(context.home.vaultLocation.keyFile)\" only, which is not in it: keep a copy elsewhere")
+    }
+    return .done
+  }
+
+  static func restore(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+    let path = try file(invocation)
+    let kept = try manager { () throws(CredentialError) in
+      try context.source.restoreVault(from: path, keyFile: invocation.value("--key-file"))
+    }
+    context.tell("the vault is the one of \"\(path)\"")
+    if !kept.isEmpty {
+      context.tell("what was there before is kept in " + kept.map { "\"\($0)\"" }.joined(separator: " and "))
+    }
+    return .done
+  }
+
+  // MARK: Export and import
+
+  static func export(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+    let path = try file(invocation)
+    let isPlain = invocation.all("--plain").count > 1
+    if invocation.has("--plain"), !isPlain {
+      throw .usage(
+        "a plain export can be read, and every token in it used, by whoever has the file",
+        hint: "say \"--plain\" twice if that is what you want")
+    }
+    let passphrase = try passphrase(invocation, context)
+    if isPlain, passphrase != nil { throw .exclusive(["--plain", "--passphrase-file"]) }
+    let (json, count) = try manager { () throws(CredentialError) in
+      try context.source.exportVault(isPlain: isPlain, passphrase: passphrase)
+    }
+    let text = json.formatted + "\n"
+    if path == "-" {
+      try context.output(text)
+    } else {
+      try system { () throws(POSIXError) in try PrivateFile.create(path, Array(text.utf8)) }
+      context.tell("exported \(count) records to \"\(path)\"")
+    }
+    return .done
+  }
+
+  static func `import`(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+    let bytes = try context.file(try file(invocation), limit: 1 << 30)
+    let passphrase = try passphrase(invocation, context)
+    let count = try manager { () throws(CredentialError) in
+      try context.source.importVault(bytes, passphrase: passphrase, replaces: invocation.has("--replace"))
+    }
+    context.tell(count == 0 ? "everything was there already" : "imported \(count) records")
+    return .done
+  }
+}

@@ -1,0 +1,164 @@
+import Cryptography
+import POSIX
+import Vault
+
+/// What a passphrase is asked for.
+public enum PassphraseQuestion: Sendable, Equatable {
+  /// To open the vault; 2 and more after a wrong answer.
+  case vault(attempt: Int)
+  /// To protect the vault with from now on. Whoever asks a person makes sure that it is typed right.
+  case newForVault
+  /// To open an exported file; 2 and more after a wrong answer.
+  case export(attempt: Int)
+  /// To protect an exported file with.
+  case newForExport
+
+  var attempt: Int {
+    switch self {
+    case .vault(let attempt), .export(let attempt): attempt
+    case .newForVault, .newForExport: 1
+    }
+  }
+}
+
+/// Whom a source may ask for the vault's key.
+public struct KeySources {
+  /// Asks a person. Throws `.noTerminal` where there is nobody.
+  public typealias Ask = (PassphraseQuestion) throws(POSIXError) -> Secret
+
+  /// Who is asked, in this order.
+  let holders: [KeyHolder]
+  let secretService: SecretServiceClient
+  private let answers: PassphraseAnswers
+
+  /// Key file, kept keys, Secret Service, and then a person.
+  ///
+  /// - Parameters:
+  ///   - environment: looks a variable up: `CREDMGR_PASSPHRASE_FILE` and `CREDMGR_PASSPHRASE_COMMAND` answer for a person.
+  ///   - secretService: finds the program that speaks to the Secret Service.
+  ///   - legacy: the keys that this program left when it put itself in its own place.
+  ///   - lock: the file whose lock keeps processes from asking at the same time.
+  public init(
+    environment: @escaping (String) -> String?, secretService: @escaping () -> String?, legacy: OpenedKeys?,
+    lock: String?, ask: @escaping Ask
+  ) {
+    let client = SecretServiceClient(program: secretService, environment: environment)
+    let answers = PassphraseAnswers(environment: environment, lock: lock, ask: ask)
+    self.secretService = client
+    self.answers = answers
+    holders = [
+      .keyFile, .opened { vault in legacy?.vault == vault ? legacy?.keys : nil },
+      .opened { vault in KeptKeys(vault)?.keys },
+      .secretService { item throws(VaultError) in try client.lookup(item) },
+      .passphrase { attempt throws(VaultError) in try answers.answer(.vault(attempt: attempt)) },
+    ]
+  }
+
+  /// The key file and nothing else.
+  public static var keyFile: KeySources {
+    KeySources(
+      environment: { _ in nil }, secretService: { nil }, legacy: nil, lock: nil,
+      ask: { _ throws(POSIXError) in throw .noTerminal })
+  }
+
+  /// A passphrase.
+  ///
+  /// - Throws: `.wrongPassphrase` when it makes no sense to ask again; `.passphraseUnavailable`.
+  func passphrase(_ question: PassphraseQuestion) throws(VaultError) -> Secret { try answers.answer(question) }
+}
+
+/// The keys of an opened vault, on the way from one program to the one that takes its place.
+public struct OpenedKeys: Sendable {
+  let vault: String
+  let keys: Secret
+
+  init(vault: String, keys: Secret) {
+    self.vault = vault
+    self.keys = keys
+  }
+
+  /// The name has 32 hexadecimal digits.
+  private static let nameCount = 32
+
+  /// `nil` if the bytes are not what `bytes` gave.
+  public init?(decoding bytes: [UInt8]) {
+    guard bytes.count > Self.nameCount else { return nil }
+    vault = String(decoding: bytes.prefix(Self.nameCount), as: UTF8.self)
+    keys = Secret(bytes: Array(bytes.dropFirst(Self.nameCount)))
+  }
+
+  /// For a memory that nobody else reads.
+  public var bytes: [UInt8] { Array(vault.utf8) + keys.revealBytes() }
+}
+
+/// Who answers the question for a passphrase.
+private struct PassphraseAnswers {
+  let environment: (String) -> String?
+  let lock: String?
+  let ask: KeySources.Ask
+
+  private static let attempts = 3
+  private static let limit = 1 << 16
+
+  func answer(_ question: PassphraseQuestion) throws(VaultError) -> Secret {
+    if let answer = try given() {
+      // It will not be another one the next time.
+      guard question.attempt == 1 else { throw .wrongPassphrase }
+      return answer
+    }
+    guard question.attempt <= Self.attempts else { throw .wrongPassphrase }
+    do throws(POSIXError) {
+      return try alone { () throws(POSIXError) in try ask(question) }
+    } catch {
+      throw .passphraseUnavailable(error)
+    }
+  }
+
+  /// Several processes would share the keys that are typed. Where no lock can be had, the question is worth more.
+  private func alone(_ body: () throws(POSIXError) -> Secret) throws(POSIXError) -> Secret {
+    guard let lock, let folder = Path.directory(of: lock) else { return try body() }
+    let held: FileLock?
+    do throws(POSIXError) {
+      try PrivateFile.createDirectory(folder)
+      held = try FileLock.acquire(lock, seconds: 600)
+    } catch {
+      if error == .interrupted { throw error }
+      held = nil
+    }
+    return try withExtendedLifetime(held) { () throws(POSIXError) in try body() }
+  }
+
+  /// The answer of a file or of a command; `nil` where neither is named.
+  private func given() throws(VaultError) -> Secret? {
+    var bytes: [UInt8]
+    if let path = value("CREDMGR_PASSPHRASE_FILE") {
+      do throws(POSIXError) {
+        bytes = try File.read(path, limit: Self.limit)
+      } catch {
+        throw .passphraseUnavailable(error)
+      }
+    } else if let command = value("CREDMGR_PASSPHRASE_COMMAND") {
+      bytes = try output(of: command)
+    } else {
+      return nil
+    }
+    while bytes.last == UInt8(ascii: "\n") || bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+    guard !bytes.isEmpty else { throw .passphraseUnavailable(.endOfInput) }
+    return Secret(bytes: bytes)
+  }
+
+  private func output(of command: String) throws(VaultError) -> [UInt8] {
+    // A command that asks credmgr for something would be asked itself.
+    let environment = Environment.all().filter { $0.key != "CREDMGR_PASSPHRASE_COMMAND" }
+    do throws(POSIXError) {
+      let completion = try Launcher.run("/bin/sh", ["-c", command], environment: environment, limit: Self.limit)
+      if completion.status == 0 { return completion.output }
+    } catch {
+      throw .passphraseUnavailable(error)
+    }
+    // It has said itself what is wrong.
+    throw .passphraseUnavailable(.endOfInput)
+  }
+
+  private func value(_ name: String) -> String? { environment(name).flatMap { $0.isEmpty ? nil : $0 } }
+}

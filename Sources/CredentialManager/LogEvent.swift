@@ -1,0 +1,126 @@
+import Cryptography
+import JSON
+import Vault
+
+/// A line of the log: what happened, never with a secret in it.
+public struct LogEvent: Sendable, Equatable {
+  /// What happened. The text is in the log and in the output of `credmgr log --json`.
+  public enum Action: String, Sendable, CaseIterable {
+    /// Somebody logged in.
+    case login
+    /// A token was refreshed.
+    case refresh
+    /// A token was revoked or forgotten.
+    case logout
+    /// Somebody was refused with a token.
+    case refused
+    /// A provider was added or changed.
+    case addProvider = "add-provider"
+    /// A credential was given to somebody.
+    case handOut = "hand-out"
+    /// A user name and password for a host was stored.
+    case store
+    /// Such were erased.
+    case erase
+    /// A way into the vault was added or changed.
+    case protect
+    /// A way into the vault was removed.
+    case unprotect
+    /// The keys were given to the kernel to keep.
+    case unlock
+    /// The vault key was changed.
+    case rotate
+    /// The vault was copied to a file.
+    case backup
+    /// The vault was brought back from a file.
+    case restore
+    /// Credentials were exported.
+    case export
+    /// Credentials were imported.
+    case `import`
+  }
+
+  /// Seconds since 1970.
+  public let time: Int64
+  /// What happened.
+  public let action: Action
+  /// The provider that it was about.
+  public let provider: String?
+  /// The account.
+  public let account: String?
+  /// To whom, how, or what else is worth knowing.
+  public let detail: String?
+
+  init(time: Int64, action: Action, provider: String? = nil, account: String? = nil, detail: String? = nil) {
+    self.time = time
+    self.action = action
+    self.provider = provider
+    self.account = account
+    self.detail = detail
+  }
+
+  /// What comes from outside is cut to this length.
+  private static let limit = 255
+
+  var encoded: Secret {
+    var members: [JSONValue.Member] = [.init("t", .integer(time)), .init("a", .string(action.rawValue))]
+    for (name, text) in [("p", provider), ("n", account), ("d", detail)] {
+      if let text { members.append(.init(name, .string(String(text.unicodeScalars.prefix(Self.limit))))) }
+    }
+    return Secret(JSONValue.object(members).encoded)
+  }
+
+  init?(decoding payload: Secret) {
+    guard let value = try? JSONValue.parse(payload.revealBytes()), let time = value["t"]?.integer,
+      let action = value["a"]?.text.flatMap(Action.init)
+    else { return nil }
+    self.init(
+      time: time, action: action, provider: value["p"]?.text, account: value["n"]?.text, detail: value["d"]?.text)
+  }
+}
+
+extension CredentialSource {
+  /// An event of now, for the transaction in which it happens.
+  func noting(
+    _ action: LogEvent.Action, _ provider: String? = nil, _ account: String? = nil, _ detail: String? = nil
+  ) -> Change {
+    .note(event(action, provider, account, detail))
+  }
+
+  func event(
+    _ action: LogEvent.Action, _ provider: String? = nil, _ account: String? = nil, _ detail: String? = nil
+  ) -> Secret {
+    LogEvent(time: clock.now(), action: action, provider: provider, account: account, detail: detail).encoded
+  }
+
+  /// Notes that an account's credential was given to somebody. That it cannot be noted is no reason not to give it.
+  ///
+  /// - Parameter receiver: who got it, such as `git github.com`.
+  public func noteHandOut(_ account: Account, to receiver: String) {
+    noteHandOut(account.provider, account.name, to: receiver)
+  }
+
+  /// Notes that a credential was given to somebody.
+  public func noteHandOut(_ provider: String, _ account: String, to receiver: String) {
+    guard let vault = try? accountsIfAny()?.vault else { return }
+    try? vault.noteHandOut(event(.handOut, provider, account, receiver))
+  }
+
+  /// The log, the oldest first.
+  ///
+  /// - Returns: the events, and how many are known to be lost.
+  /// - Throws: `CredentialError.vault`.
+  public func log() throws(CredentialError) -> (events: [LogEvent], lost: Int64) {
+    guard let accounts = try accountsIfAny() else { return ([], 0) }
+    let logged = try accounts.reading { () throws(VaultError) in try accounts.vault.events() }
+    var lost: Int64 = 0
+    for series in EventSeries.allCases {
+      let numbers = logged.filter { $0.series == series }.compactMap(\.number)
+      if let first = numbers.first, let last = numbers.last { lost += last - first + 1 - Int64(numbers.count) }
+    }
+    // In the order in which they were noted, where the clock says the same or was set back between them.
+    let events = logged.compactMap { LogEvent(decoding: $0.payload) }
+    let sorted = events.enumerated().sorted { ($0.element.time, $0.offset) < ($1.element.time, $1.offset) }
+    return (sorted.map(\.element), lost)
+  }
+}
