@@ -59,6 +59,8 @@ public struct Client: Sendable {
   ) -> (String) -> String? {
     { name in
       if let value = exchange[name] { return value }
+      // The redirect of this login, with the port that it had, and not the one that is registered.
+      if name == "redirect_uri", let uri = credential?.redirectURI { return uri }
       if let value = credential?.kept[name] { return value }
       if let value = credential?.variables[name] ?? variables[name] { return value }
       switch name {
@@ -67,7 +69,6 @@ public struct Client: Sendable {
       case "access_token": return credential?.accessToken.reveal()
       case "refresh_token": return credential?.refreshToken?.reveal()
       case "token_secret": return credential?.tokenSecret?.reveal()
-      case "redirect_uri": return credential?.redirectURI
       case "scope": return credential.map { $0.requestedScope.joined(separator: descriptor.scope.separator) }
       default: return nil
       }

@@ -108,7 +108,9 @@ extension Simulation {
     let token = try subjectToken(parameters)
     guard let issued = state.tokens.removeValue(forKey: token) else { throw .grant(.tokenUnknown) }
     try checkRevoked(issued.consent)
-    issue(issued.consent, withRefreshToken: false, into: &content, rules)
+    // Such a token is not refreshed, unless with itself (Instagram).
+    let isRenewable = rules.source(of: .refreshToken).paths.first == rules.source(of: .accessToken).paths.first
+    issue(issued.consent, withRefreshToken: isRenewable, into: &content, rules)
   }
 
   /// The token to exchange; a descriptor may drop the parameter and send the token under a template of its own.

@@ -290,10 +290,11 @@ struct ProviderAnswerTests {
   func launchpad() throws {
     let client = try Self.client("launchpad")
     let temporary = try client.temporaryCredentials(
-      .form("oauth_token=rt&oauth_token_secret=rs"), callback: "oob")
+      .form("oauth_token=rt&oauth_token_secret=rs"), callback: "http://127.0.0.1:5000/callback")
     #expect(
       try client.authorizationPage(temporary, scope: []).text
-        == "https://launchpad.net/+authorize-token?oauth_token=rt&allow_permission=READ_PUBLIC")
+        == "https://launchpad.net/+authorize-token?oauth_token=rt"
+        + "&oauth_callback=http%3A%2F%2F127.0.0.1%3A5000%2Fcallback&allow_permission=READ_PUBLIC")
     let authorization = try client.resourceOwnerAuthorization([("oauth_token", "rt")], to: temporary)
     let form = FormParameters(
       decoding: try client.tokenRequest(temporary, authorization, freshness: Fixture.freshness).form)

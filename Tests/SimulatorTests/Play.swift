@@ -38,7 +38,8 @@ struct Play {
     #expect(written.warnings == [])
     client = try Client(
       descriptor: written.descriptor, identifier: SimulatedProvider.clientIdentifier, secret: secret,
-      variables: variables)
+      variables: variables,
+      freshness: { [clock] in Freshness(timestamp: clock.seconds, nonce: "n\(clock.tick())") })
   }
 
   func send(_ request: HTTPRequest) -> HTTPResponse { provider.answer(request).response }

@@ -28,9 +28,20 @@ struct ShippedGrant: CustomTestStringConvertible {
 
 /// Each shipped descriptor against the simulator that plays it.
 struct ShippedProviderTests {
+  /// A key of this test alone, for descriptors whose client signs.
+  private static let privateKey = Secret(
+    """
+    -----BEGIN PRIVATE KEY-----
+    MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgHvc5atP3XwFZxeZT
+    Gn03dRd6n1lQiIeX6vjmpfOdQPihRANCAAT4uhS0hpkyq+01EEKMhCbVeBQJa/B7
+    6LqXTmudjPtCF7X6Hxl/+dV9sgQ/dLsJrwZe5CaB4bKyM6BWcYvBajN/
+    -----END PRIVATE KEY-----
+    """)
+
   @Test("login, token, request, identity, refresh, validation, logout", arguments: try ShippedGrant.all())
   func wholeLife(_ shipped: ShippedGrant) throws {
-    let secret = Secret(shipped.descriptor.client.hasSecret ? "s3cret" : "")
+    let signs = shipped.descriptor.assertion != nil
+    let secret = signs ? Self.privateKey : Secret(shipped.descriptor.client.hasSecret ? "s3cret" : "")
     let play = try Play(shipped.descriptor, secret: secret)
     var credential = try play.login(shipped.grant)
     #expect(try play.resource(credential).status == 200)
@@ -64,6 +75,8 @@ struct ShippedProviderTests {
   /// The credential after its token has expired, and been refused; the same one where nothing expires or is refreshed.
   private func refreshed(_ play: Play, _ credential: Credential) throws -> Credential {
     guard let expiresAt = credential.expiresAt else { return credential }
+    // What is renewed with itself has to be good still.
+    if credential.refreshToken == credential.accessToken { return try play.refresh(credential) }
     play.clock.advance(seconds: Double(expiresAt - play.clock.seconds))
     #expect(try play.resource(credential).status == 401)
     if play.canValidate { #expect(try play.validity(credential) == .inactive) }
@@ -92,7 +105,7 @@ extension Play {
   fileprivate func login(_ grant: Grant) throws -> Credential {
     let scope = client.descriptor.scope.requested
     switch grant {
-    case .authorizationCode: return try login(scope: scope)
+    case .authorizationCode: return try exchanged(login(scope: scope))
     case .implicit:
       let request = try authorization(.implicit, scope: scope)
       let parameters = FormParameters(decoding: try #require(try decide(request.uri).fragment))
@@ -104,6 +117,16 @@ extension Play {
     case .deviceCode: return try deviceLogin(scope)
     case .oauth1: return try oauth1Login(scope)
     }
+  }
+
+  /// What a token becomes right after the login, where the provider has such a leg.
+  private func exchanged(_ credential: Credential) throws -> Credential {
+    guard let request = try client.tokenExchangeRequest(credential) else { return credential }
+    let exchanged = try client.credential(
+      send(request), .tokenExchange, grant: credential.grant, scope: credential.requestedScope,
+      previous: credential, now: clock.seconds)
+    #expect(exchanged.accessToken != credential.accessToken)
+    return exchanged
   }
 
   private func deviceLogin(_ scope: [String]) throws -> Credential {
