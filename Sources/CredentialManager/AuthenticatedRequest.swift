@@ -112,7 +112,11 @@ extension CredentialSource {
       waiting: { notice(.waiting(provider: provider, account: account.name, seconds: $0)) },
       isDone: { () throws(CredentialError) in nil }
     ) { () throws(CredentialError) in
-      guard let current = try accounts.account(account.name, of: provider) else { return (account.name, false) }
+      guard var current = try accounts.account(account.name, of: provider) else { return (account.name, false) }
+      // The token that nobody has committed yet is the one to revoke.
+      if let kept = accounts.keptAnswer(provider, account.name), kept.previous == current.credential.accessToken {
+        current.credential = kept.credential
+      }
       var isRevoked = false
       if !keepsRemote { isRevoked = try revoke(current, accounts) }
       FaultPoint.reach("logout.revoked")
@@ -128,6 +132,7 @@ extension CredentialSource {
       }
       changes.append(noting(.logout, provider, account.name, isRevoked ? "revoked" : "forgotten"))
       try accounts.reading { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
+      accounts.vault.removeAnswer(provider: provider, account: account.name)
       FaultPoint.reach("logout.committed")
       return (account.name, isRevoked)
     }

@@ -61,8 +61,9 @@ public enum CredentialError: Error, Sendable, Equatable {
   case timedOut(seconds: Int64)
   /// Another process did not finish in time with this account.
   case lockTimedOut(provider: String, account: String?)
-  /// The provider gave a new token, and the vault could not keep it.
-  case answerLost(provider: String, account: String, VaultError)
+  /// The provider gave a new token, and the vault could not take it. Where it is kept beside the vault, the next one to
+  /// use the account takes it from there.
+  case uncommitted(provider: String, account: String?, isKept: Bool, VaultError)
   /// The person stopped it.
   case interrupted
   /// This needs the network, which the program that was asked does not have.

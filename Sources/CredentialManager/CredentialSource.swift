@@ -187,7 +187,7 @@ public final class CredentialSource {
       switch error {
       case .timedOut: throw .lockTimedOut(provider: provider, account: account)
       case .interrupted: throw .interrupted
-      default: throw .system(error)
+      default: throw .vault(.file(error))
       }
     }
     if let failure { throw failure }

@@ -70,13 +70,8 @@ struct ExchangeNote: Equatable {
     return Secret(JSONValue.object(members).encoded)
   }
 
-  /// Reads a record. What a login keeps until it knows whose it is stands for a login; what cannot be read for a refresh,
-  /// which is the one that can lose something.
+  /// Reads a record. What cannot be read stands for a refresh, which is the one that can lose something.
   init(decoding secret: Secret) {
-    if let credential = try? Credential(decoding: secret) {
-      self.init(.login, startedAt: credential.loggedInAt)
-      return
-    }
     let value = try? JSONValue.parse(secret.revealBytes())
     self.init(
       value?["exchange"]?.text.flatMap(Interruption.Exchange.init) ?? .refresh,
@@ -89,7 +84,43 @@ struct ExchangeNote: Equatable {
   }
 }
 
+/// A credential that the provider gave, and that is not in the vault yet.
+struct KeptAnswer: Equatable {
+  /// The token that it was given for; `nil` for a login.
+  let previous: Secret?
+  let credential: Credential
+
+  init(_ credential: Credential, after previous: Secret?) {
+    self.credential = credential
+    self.previous = previous
+  }
+
+  var encoded: Secret {
+    Secret(
+      JSONValue.object([
+        .init("previous", .optional(previous?.reveal())), .init("credential", .string(credential.encoded.reveal())),
+      ]).encoded)
+  }
+
+  init?(decoding secret: Secret) {
+    guard let value = try? JSONValue.parse(secret.revealBytes()), let text = value["credential"]?.text,
+      let credential = try? Credential(decoding: Secret(text))
+    else { return nil }
+    self.init(credential, after: value["previous"]?.text.map { Secret($0) })
+  }
+}
+
 extension Accounts {
+  /// What the provider answered to an exchange that was interrupted before its commit. For who holds the account's lock.
+  func keptAnswer(_ provider: String, _ account: String) -> KeptAnswer? {
+    vault.answer(provider: provider, account: account).flatMap { KeptAnswer(decoding: $0) }
+  }
+
+  /// Makes the place for an answer.
+  func prepareAnswer(_ provider: String, _ account: String) throws(CredentialError) -> AnswerFile {
+    do { return try vault.prepareAnswer(provider: provider, account: account) } catch { throw .vault(error) }
+  }
+
   /// The note about an account; `nil` when there is none.
   func note(_ provider: String, _ account: String) throws(CredentialError) -> ExchangeNote? {
     try reading { () throws(VaultError) in try vault.record(Self.pending(provider, account)) }
@@ -140,6 +171,10 @@ extension CredentialSource {
     _ note: ExchangeNote, _ provider: String, _ account: String, _ accounts: Accounts
   ) throws(CredentialError) -> Interruption? {
     guard note.isInterruption, !isInUse(accounts.vault.lockName(provider: provider, account: account)) else {
+      return nil
+    }
+    // What a refresh brought is beside the vault, and taken up by the next one: nothing is lost.
+    if note.exchange == .refresh, note.refusal == nil, accounts.keptAnswer(provider, account)?.previous != nil {
       return nil
     }
     return Interruption(

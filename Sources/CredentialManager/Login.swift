@@ -66,7 +66,7 @@ extension CredentialSource {
       obtainedAt: clock.now(), margin: client.descriptor.expiry.margin)
     credential.variables = wish.variables
     try vault.reading { () throws(VaultError) in
-      _ = try vault.vault.store(credential.encoded, as: Accounts.pending(provider, wish.account ?? ""))
+      try vault.vault.check([Accounts.identifier(provider, wish.account ?? "")])
     }
     return try keep(credential, client, wish, vault)
   }
@@ -86,11 +86,14 @@ extension CredentialSource {
   private func unfinished(
     _ grant: Grant, _ client: Client, _ wish: LoginWish, _ accounts: Accounts
   ) throws(CredentialError) -> Credential? {
-    let record = try accounts.reading { () throws(VaultError) in
-      try accounts.vault.record(Accounts.pending(client.descriptor.identifier, wish.account ?? ""))
-    }
-    guard let record, let kept = try? Credential(decoding: record.payload), kept.grant == grant,
-      kept.variables == wish.variables,
+    let (provider, name) = (client.descriptor.identifier, wish.account ?? "")
+    // A token that is exchanged for the one to keep is no use by itself.
+    guard client.descriptor.endpoints[.tokenExchange] == nil,
+      let note = try accounts.note(provider, name), note.exchange == .login,
+      let answer = accounts.keptAnswer(provider, name), answer.previous == nil
+    else { return nil }
+    let kept = answer.credential
+    guard kept.grant == grant, kept.variables == wish.variables,
       kept.requestedScope == (wish.scope.isEmpty ? client.descriptor.scope.requested : wish.scope),
       (0...Self.unfinishedSeconds).contains(clock.now() - kept.loggedInAt), kept.isUsable(at: clock.now())
     else { return nil }
@@ -111,8 +114,8 @@ extension CredentialSource {
         Interruption(provider: provider, account: wish.account, exchange: note.exchange, startedAt: note.startedAt)))
   }
 
-  /// Asks who a new credential is for, and puts it under that name. It is in the vault already, under the name that was
-  /// known so far: until then nothing is asked of anybody.
+  /// Asks who a new credential is for, and puts it under that name. It is on the disk already: until then nothing is asked
+  /// of anybody.
   private func keep(
     _ credential: Credential, _ client: Client, _ wish: LoginWish, _ accounts: Accounts
   ) throws(CredentialError) -> Account {
@@ -133,7 +136,8 @@ extension CredentialSource {
     } catch {
       // Who was interrupted here goes on from here with the next login.
       if error != .interrupted {
-        try accounts.reading { () throws(VaultError) in _ = try accounts.vault.remove(waiting) }
+        try? accounts.setNote(nil, provider, wish.account ?? "")
+        accounts.vault.removeAnswer(provider: provider, account: wish.account ?? "")
       }
       throw error
     }
@@ -146,8 +150,15 @@ extension CredentialSource {
     ]
     if isFirst { changes.append(.store(Secret(name), as: Accounts.selection(provider), if: .any)) }
     changes.append(noting(.login, provider, name, credential.grant.rawValue))
-    let revision = try accounts.reading { () throws(VaultError) in try accounts.vault.apply(changes) }
+    let revision: Int64
+    do throws(VaultError) {
+      revision = try accounts.vault.apply(changes)
+    } catch {
+      guard accounts.keptAnswer(provider, wish.account ?? "") != nil else { throw .vault(error) }
+      throw .uncommitted(provider: provider, account: wish.account, isKept: true, error)
+    }
     FaultPoint.reach("login.committed")
+    accounts.vault.removeAnswer(provider: provider, account: wish.account ?? "")
     return Account(provider: provider, name: name, credential: credential, revision: revision)
   }
 
@@ -204,20 +215,35 @@ struct LoginSession {
   private var scope: [String] { wish.scope.isEmpty ? client.descriptor.scope.requested : wish.scope }
   private var secondsLeft: Double { max(deadline - source.clock.monotonic(), 0) }
 
+  /// Runs the grant. Before anything is asked of anybody there is a note about it in the vault, and a place for its answer:
+  /// a token that cannot be kept is lost.
   mutating func credential(_ grant: Grant) throws(CredentialError) -> Credential {
-    let credential =
-      switch grant {
-      case .authorizationCode, .implicit: try browserGrant(grant)
-      case .deviceCode: try deviceGrant()
-      case .clientCredentials: try clientCredentialsGrant()
-      case .oauth1: try oauth1Grant()
+    let name = wish.account ?? ""
+    let before = try vault.note(provider, name)
+    let place = try vault.prepareAnswer(provider, name)
+    try vault.setNote(ExchangeNote(.login, startedAt: source.clock.now()), provider, name)
+    FaultPoint.reach("login.noted")
+    do throws(CredentialError) {
+      let credential =
+        switch grant {
+        case .authorizationCode, .implicit: try browserGrant(grant, place)
+        case .deviceCode: try deviceGrant(place)
+        case .clientCredentials: try clientCredentialsGrant(place)
+        case .oauth1: try oauth1Grant(place)
+        }
+      guard let request = try core({ () throws(OAuthError) in try client.tokenExchangeRequest(credential) }) else {
+        return credential
       }
-    guard let request = try core({ () throws(OAuthError) in try client.tokenExchangeRequest(credential) }) else {
-      return credential
-    }
-    return try exchange(request) { response throws(OAuthError) in
-      try client.credential(
-        response, .tokenExchange, grant: grant, scope: scope, previous: credential, now: source.clock.now())
+      return try exchange(request, place) { response throws(OAuthError) in
+        try client.credential(
+          response, .tokenExchange, grant: grant, scope: scope, previous: credential, now: source.clock.now())
+      }
+    } catch {
+      if !source.isAnswerLost(error) {
+        try? vault.setNote(before, provider, name)
+        vault.vault.removeAnswer(provider: provider, account: name)
+      }
+      throw error
     }
   }
 
@@ -233,46 +259,32 @@ struct LoginSession {
 
   /// The exchange that brings the token. Signals wait until it is in the vault.
   private func exchange(
-    _ request: HTTPRequest, _ read: (HTTPResponse) throws(OAuthError) -> Credential
+    _ request: HTTPRequest, _ place: borrowing AnswerFile, _ read: (HTTPResponse) throws(OAuthError) -> Credential
   ) throws(CredentialError) -> Credential {
-    try noted { () throws(CredentialError) in
-      try Signals.deferring { () throws(CredentialError) in
-        let response = try send(request)
-        FaultPoint.reach("login.answered")
-        return try kept(try core { () throws(OAuthError) in try read(response) })
-      }
+    try Signals.deferring { () throws(CredentialError) in
+      let response = try send(request)
+      FaultPoint.reach("login.answered")
+      return try kept(try core { () throws(OAuthError) in try read(response) }, place)
     }
   }
 
-  /// Notes that the provider is about to give a token, until it did or will not.
-  private func noted(_ body: () throws(CredentialError) -> Credential) throws(CredentialError) -> Credential {
-    let name = wish.account ?? ""
-    let before = try vault.note(provider, name)
-    try vault.setNote(ExchangeNote(.login, startedAt: source.clock.now()), provider, name)
-    FaultPoint.reach("login.noted")
-    do throws(CredentialError) {
-      return try body()
-    } catch {
-      if !source.isAnswerLost(error) { try? vault.setNote(before, provider, name) }
-      throw error
-    }
-  }
-
-  /// Keeps a credential under the name that is known so far.
-  private func kept(_ credential: Credential) throws(CredentialError) -> Credential {
+  /// Keeps a credential until it is known whose it is.
+  private func kept(
+    _ credential: Credential, _ place: borrowing AnswerFile
+  ) throws(CredentialError) -> Credential {
     var credential = credential
     credential.variables = wish.variables
     do throws(VaultError) {
-      try vault.vault.store(credential.encoded, as: Accounts.pending(provider, wish.account ?? ""))
+      try place.fill(KeptAnswer(credential, after: nil).encoded, isForced: true)
     } catch {
-      throw .answerLost(provider: provider, account: wish.account ?? "", error)
+      throw .uncommitted(provider: provider, account: wish.account, isKept: false, error)
     }
     return credential
   }
 
   // MARK: The grants
 
-  private func browserGrant(_ grant: Grant) throws(CredentialError) -> Credential {
+  private func browserGrant(_ grant: Grant, _ place: borrowing AnswerFile) throws(CredentialError) -> Credential {
     let redirect = try core { () throws(OAuthError) in try client.redirect() }
     let inFragment =
       grant == .implicit || client.descriptor.endpoints[.authorization]?.response.format == .fragment
@@ -289,15 +301,15 @@ struct LoginSession {
     }
     if grant == .implicit {
       return try kept(
-        try core { () throws(OAuthError) in try client.credential(response, now: source.clock.now()) })
+        try core { () throws(OAuthError) in try client.credential(response, now: source.clock.now()) }, place)
     }
     let tokenRequest = try core { () throws(OAuthError) in try client.tokenRequest(response) }
-    return try exchange(tokenRequest) { tokenResponse throws(OAuthError) in
+    return try exchange(tokenRequest, place) { tokenResponse throws(OAuthError) in
       try client.credential(tokenResponse, after: response, now: source.clock.now())
     }
   }
 
-  private func oauth1Grant() throws(CredentialError) -> Credential {
+  private func oauth1Grant(_ place: borrowing AnswerFile) throws(CredentialError) -> Credential {
     let redirect = try core { () throws(OAuthError) in try client.redirect() }
     var receiver = try CallbackReceiver(redirect, inFragment: false, pastes: wish.pastes, provider: provider)
     let request = try core { () throws(OAuthError) in
@@ -317,20 +329,20 @@ struct LoginSession {
     let tokenRequest = try core { () throws(OAuthError) in
       try client.tokenRequest(temporary, consent, freshness: source.freshness)
     }
-    return try exchange(tokenRequest) { response throws(OAuthError) in
+    return try exchange(tokenRequest, place) { response throws(OAuthError) in
       try client.oauth1Credential(response, .token, after: consent, scope: scope, now: source.clock.now())
     }
   }
 
-  private func clientCredentialsGrant() throws(CredentialError) -> Credential {
+  private func clientCredentialsGrant(_ place: borrowing AnswerFile) throws(CredentialError) -> Credential {
     let request = try core { () throws(OAuthError) in try client.clientCredentialsRequest(scope: scope) }
-    return try exchange(request) { response throws(OAuthError) in
+    return try exchange(request, place) { response throws(OAuthError) in
       try client.credential(
         response, .clientCredentials, grant: .clientCredentials, scope: scope, now: source.clock.now())
     }
   }
 
-  private mutating func deviceGrant() throws(CredentialError) -> Credential {
+  private mutating func deviceGrant(_ place: borrowing AnswerFile) throws(CredentialError) -> Credential {
     let request = try core { () throws(OAuthError) in try client.deviceAuthorizationRequest(scope: scope) }
     let answer = try send(request)
     var device = try core { () throws(OAuthError) in
@@ -341,10 +353,12 @@ struct LoginSession {
         userCode: device.userCode, url: device.verificationURI, completeURL: device.verificationURIComplete,
         seconds: device.polling.secondsLeft(now: source.clock.now())))
     if wish.opensBrowser { _ = user.open(device.verificationURIComplete ?? device.verificationURI) }
-    return try noted { () throws(CredentialError) in try polled(&device) }
+    return try polled(&device, place)
   }
 
-  private func polled(_ device: inout DeviceAuthorization) throws(CredentialError) -> Credential {
+  private func polled(
+    _ device: inout DeviceAuthorization, _ place: borrowing AnswerFile
+  ) throws(CredentialError) -> Credential {
     while true {
       guard case .wait(let seconds) = device.polling.next(now: source.clock.now()) else {
         throw .oauth(.deviceCodeExpired, provider: provider)
@@ -372,7 +386,7 @@ struct LoginSession {
       }
       switch step {
       case .credential(let credential):
-        return try Signals.deferring { () throws(CredentialError) in try kept(credential) }
+        return try Signals.deferring { () throws(CredentialError) in try kept(credential, place) }
       case .pending: continue
       case .slowDown(let interval): device.polling.slowDown(to: interval)
       }

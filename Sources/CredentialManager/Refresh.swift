@@ -81,6 +81,12 @@ extension CredentialSource {
       guard let current = try vault.account(account.name, of: account.provider) else {
         throw .loginNeeded(provider: account.provider, account: account.name, .noCredential)
       }
+      // An earlier process died between the provider's answer and its commit.
+      if let kept = vault.keptAnswer(account.provider, account.name), kept.previous == current.credential.accessToken {
+        let renewed = try commit(kept.credential, of: current, vault, isKept: true)
+        if renewed.credential.isUsable(at: clock.now(), for: wish.validity) { return renewed }
+        return try refresh(renewed, client, vault)
+      }
       return try refresh(current, client, vault)
     }
   }
@@ -113,6 +119,7 @@ extension CredentialSource {
     FaultPoint.reach("refresh.locked")
     let wasInterrupted = try accounts.note(provider, account.name)?.isInterruption ?? false
     secrets.learn(account.credential)
+    let place = try accounts.prepareAnswer(provider, account.name)
     try accounts.setNote(ExchangeNote(.refresh, startedAt: clock.now()), provider, account.name)
     FaultPoint.reach("refresh.noted")
     let outcome = Signals.deferring { () -> Result<Account, CredentialError> in
@@ -129,7 +136,12 @@ extension CredentialSource {
               response, leg, grant: account.credential.grant, scope: account.credential.requestedScope,
               previous: account.credential, now: now)
         }
-        return .success(try commit(credential, of: account, accounts))
+        let answer = KeptAnswer(credential, after: account.credential.accessToken)
+        var isKept = true
+        // Where this fails, the commit is the only chance.
+        do throws(VaultError) { try place.fill(answer.encoded, isForced: false) } catch { isKept = false }
+        FaultPoint.reach("refresh.kept")
+        return .success(try commit(credential, of: account, accounts, isKept: isKept))
       } catch {
         return .failure(error)
       }
@@ -145,7 +157,10 @@ extension CredentialSource {
           refusal: .init(at: clock.now(), words: refusal.words, isAfterInterruption: wasInterrupted))
       }
       // Where this fails the note stays as it is, and says less than we know.
-      if !isAnswerLost(error) { try? accounts.setNote(note, provider, account.name) }
+      if !isAnswerLost(error) {
+        try? accounts.setNote(note, provider, account.name)
+        accounts.vault.removeAnswer(provider: provider, account: account.name)
+      }
       if let refusal = note?.refusal { throw needed(account, refusal) }
       throw error
     }
@@ -153,7 +168,7 @@ extension CredentialSource {
 
   /// Keeps what a refresh brought, unless somebody logged in meanwhile: then that is the newer one, and stays.
   private func commit(
-    _ credential: Credential, of old: Account, _ accounts: Accounts
+    _ credential: Credential, of old: Account, _ accounts: Accounts, isKept: Bool
   ) throws(CredentialError) -> Account {
     let (provider, name) = (old.provider, old.name)
     var revision = old.revision
@@ -165,19 +180,24 @@ extension CredentialSource {
           .store(credential.encoded, as: Accounts.identifier(provider, name), if: .revision(revision)),
           .remove(Accounts.pending(provider, name), if: .any), noting(.refresh, provider, name),
         ])
+        accounts.vault.removeAnswer(provider: provider, account: name)
         return Account(provider: provider, name: name, credential: credential, revision: stored)
       } catch .conflict(let identifier, let actual) {
         guard let current = try accounts.account(name, of: provider) else {
           throw .vault(.conflict(identifier, actual: actual))
         }
         guard current.credential.accessToken == old.credential.accessToken else {
-          try accounts.setNote(nil, provider, name)
+          // It may be ours: a commit can fail behind the moment from which on it counts.
+          try? accounts.setNote(nil, provider, name)
+          accounts.vault.removeAnswer(provider: provider, account: name)
           return current
         }
         // It is the old token still, of which somebody noted that it was refused.
         revision = current.revision
       } catch {
-        guard let pause = pauses.popFirst() else { throw .answerLost(provider: provider, account: name, error) }
+        guard let pause = pauses.popFirst() else {
+          throw .uncommitted(provider: provider, account: name, isKept: isKept, error)
+        }
         do { try clock.sleep(seconds: pause) } catch { pauses = [] }
       }
     }
@@ -185,7 +205,7 @@ extension CredentialSource {
 
   /// Whether the provider may have given an answer that was not kept; the note about it stays then.
   func isAnswerLost(_ error: CredentialError) -> Bool {
-    if case .answerLost = error { return true }
+    if case .uncommitted = error { return true }
     guard case .http(.unreachable(_, let reason), _) = error else { return false }
     switch reason {
     case .timedOut, .broken, .other: return true

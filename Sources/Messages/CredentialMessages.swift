@@ -67,11 +67,15 @@ extension CredentialError {
       Message(
         "another process did not finish with " + (account.map { "\(quoted($0)) at " } ?? "") + quoted(provider),
         hint: "run the command again, or see \"ps -C credmgr-online\"", status: .unexpected)
-    case .answerLost(let provider, let account, let error):
+    case .uncommitted(let provider, let account, let isKept, let error):
       Message(
-        "\(quoted(provider)) gave a new token for \(quoted(account)), and it could not be kept: "
+        "\(quoted(provider)) gave a new token\(account.map { " for \(quoted($0))" } ?? ""), "
+          + (isKept ? "which waits beside the vault: " : "which is lost: ")
           + error.message.text.replacing("; nothing was changed", with: ""),
-        hint: "mend that, then run \"credmgr login \(provider) --account \(argument(account))\"", status: .vault)
+        hint: isKept
+          ? "mend that, and run the command again"
+          : "mend that, then run \"credmgr login \(provider)\(account.map { " --account \(argument($0))" } ?? "")\"",
+        status: .vault)
     case .interrupted: Message("interrupted", status: .interrupted)
     case .networkNeeded:
       Message("this program has no network", hint: "install credmgr-online beside credmgr", status: .unexpected)

@@ -10,7 +10,7 @@ public enum FaultPoint {
     /// Ends the process (SIGKILL) if the variable `CREDMGR_FAULT` has this name as its value; with `NAME:3` at the third
     /// time. With `NAME=stop` it stops it (SIGSTOP), so that a test can change the world before it goes on.
     public static func reach(_ name: StaticString) {
-      guard let fault = Environment.value("CREDMGR_FAULT") else { return }
+      guard let fault = Environment.value("CREDMGR_FAULT"), !fault.isEmpty else { return }
       let signal = fault.hasSuffix("=stop") ? SIGSTOP : SIGKILL
       let point = fault.split(separator: "=")[0].split(separator: ":")
       guard point[0] == "\(name)" else { return }

@@ -1,3 +1,5 @@
+import Glibc
+
 /// What the operating system refused, as data; the sentences are made elsewhere.
 public enum POSIXError: Error, Equatable, Sendable {
   /// There is no such file or folder, or a part of the path is no folder.
@@ -36,4 +38,10 @@ public enum POSIXError: Error, Equatable, Sendable {
   case commandNotFound(String)
   /// Another failure; `code` is the `errno` of the call.
   case system(call: String, path: String?, code: Int32)
+
+  /// Whether there was no room: on the disk, in the quota, or within the greatest length of a file.
+  public var isDiskFull: Bool {
+    guard case .system(_, _, let code) = self else { return false }
+    return [ENOSPC, EDQUOT, EFBIG].contains(code)
+  }
 }

@@ -117,9 +117,9 @@ struct Simulation: Sendable {
     content.set(.accessToken, .string(token))
     content.set(.tokenType, .string(tokenType))
     setExpiry(&content, rules, .expiresIn, .expiresAt, seconds: lifetime)
-    if withRefreshToken {
-      // Where the access token itself is what is refreshed with, there is no other.
-      let isAccessToken = rules.source(of: .refreshToken).paths.first == rules.source(of: .accessToken).paths.first
+    // Where the access token itself is what is refreshed with, there is no other.
+    let isAccessToken = rules.source(of: .refreshToken).paths.first == rules.source(of: .accessToken).paths.first
+    if withRefreshToken || isAccessToken {
       let refreshToken = isAccessToken ? token : randomText("refresh-")
       let seconds = Self.refreshTokenLifetime
       state.refreshTokens[refreshToken] = IssuedRefreshToken(

@@ -36,6 +36,7 @@ enum Format {
   enum Purpose: String {
     case slot, header, bucket, record
     case handOut = "hand-out"
+    case answer
   }
 
   static func associatedData(_ purpose: Purpose) -> FieldWriter {

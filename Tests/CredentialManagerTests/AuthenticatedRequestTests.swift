@@ -219,4 +219,16 @@ struct AuthenticatedRequestTests {
     #expect(throws: CredentialError.self) { try fixture.source.logout(nil, of: "example", keepsRemote: false) }
     #expect(try fixture.another().interruptedExchanges().map(\.exchange) == [.logout])
   }
+
+  /// The newest token is the one that is good at the provider.
+  @Test func aLogoutRevokesWhatNobodyCommitted() throws {
+    let fixture = try Self.fixture()
+    try fixture.leave(
+      ExchangeNote(.refresh, startedAt: 1),
+      KeptAnswer(Fixture.credential("new", refresh: "refresh-2"), after: Secret("old")))
+    for _ in 0..<2 { fixture.http.then(HTTPResponse(status: 200)) }
+    _ = try fixture.source.logout(nil, of: "example", keepsRemote: false)
+    #expect(fixture.http.requests.compactMap { $0.parameters[first: "token"] } == ["refresh-2", "new"])
+    #expect(try fixture.answerFiles.isEmpty)
+  }
 }

@@ -288,6 +288,19 @@ final class Fixture {
     try another().accounts().account(account, of: provider)?.credential
   }
 
+  /// Leaves behind what a process does that is killed in the middle of an exchange.
+  func leave(_ note: ExchangeNote?, _ answer: KeptAnswer?, _ account: String = "ana") throws {
+    let accounts = try another().accounts(.readWrite)
+    try accounts.setNote(note, "example", account)
+    guard let answer else { return }
+    try accounts.prepareAnswer("example", account).fill(answer.encoded, isForced: false)
+  }
+
+  /// Names of files with answers that are not in the vault.
+  var answerFiles: [String] {
+    get throws { try File.names(in: home.vault).filter { $0.hasSuffix(".answer") } }
+  }
+
   /// Makes the vault one that can be read and not be changed.
   func damageVault() throws {
     try Connection(path: home.vaultLocation.file, .readWrite, busyTimeout: 0).execute("UPDATE header SET sealed=x'00'")

@@ -167,6 +167,7 @@ struct RefreshTests {
     // The record stays: somebody else may have had the better of us, or the provider may be wrong.
     #expect(try fixture.stored() == before)
     #expect(try fixture.another().interruptedExchanges().isEmpty)
+    #expect(try fixture.answerFiles.isEmpty)
   }
 
   @Test(arguments: [400, 401, 403])
@@ -202,6 +203,7 @@ struct RefreshTests {
     }
     #expect(try fixture.stored() == before)
     #expect(try fixture.another().interruptedExchanges().isEmpty)
+    #expect(try fixture.answerFiles.isEmpty)
   }
 
   @Test func unreachable() throws {
@@ -285,17 +287,70 @@ struct RefreshTests {
   }
 
   /// The vault fails between the answer and its commit, and not for a moment only.
-  @Test func anAnswerThatCannotBeKept() throws {
+  @Test func anAnswerThatCannotBeCommitted() throws {
     let fixture = try Self.fixture()
     fixture.http.then { _ in
       #expect(throws: Never.self) { try fixture.damageVault() }
       return .token("new", refresh: "refresh-2")
     }
     let damage = VaultError.damaged(path: fixture.home.vaultLocation.file, .header)
-    #expect(throws: CredentialError.answerLost(provider: "example", account: "ana", damage)) {
+    #expect(throws: CredentialError.uncommitted(provider: "example", account: "ana", isKept: true, damage)) {
       try fixture.source.freshAccount(nil, of: "example")
     }
-    #expect(try fixture.another().interruptedExchanges().map(\.account) == ["ana"])
+    // It is beside the vault.
+    let kept = try fixture.another().accounts().keptAnswer("example", "ana")
+    #expect(kept?.credential.refreshToken == Secret("refresh-2"))
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+  }
+
+  /// A process died between the answer and its commit, and the answer is beside the vault.
+  @Test func anAnswerThatNobodyCommitted() throws {
+    let fixture = try Self.fixture()
+    try fixture.leave(
+      ExchangeNote(.refresh, startedAt: 1),
+      KeptAnswer(Fixture.credential("new", refresh: "refresh-2"), after: Secret("old")))
+    #expect(try fixture.source.interruptedExchanges().isEmpty, "nothing is lost")
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    #expect(fixture.http.requests.isEmpty)
+    #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
+    #expect(try fixture.answerFiles.isEmpty)
+    #expect(try fixture.another().accounts().note("example", "ana") == nil)
+  }
+
+  /// What it is of is another token than the one that is kept now.
+  @Test(arguments: [Secret("older"), nil])
+  func anAnswerOfAnotherTime(_ previous: Secret?) throws {
+    let fixture = try Self.fixture()
+    try fixture.leave(nil, KeptAnswer(Fixture.credential("stale", refresh: "stale"), after: previous))
+    fixture.http.then(.token("new"))
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    #expect(try fixture.stored()?.refreshToken == Secret("refresh-1"))
+    #expect(try fixture.answerFiles.isEmpty)
+  }
+
+  @Test func theTokenInItHasExpiredMeanwhile() throws {
+    let fixture = try Self.fixture()
+    var kept = Fixture.credential("expired", refresh: "refresh-2")
+    kept.expiresAt = Fixture.now
+    try fixture.leave(ExchangeNote(.refresh, startedAt: 1), KeptAnswer(kept, after: Secret("old")))
+    fixture.http.then { request in
+      #expect(request.parameters[first: "refresh_token"] == "refresh-2")
+      return .token("new", refresh: "refresh-3")
+    }
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    #expect(try fixture.stored()?.refreshToken == Secret("refresh-3"))
+    #expect(try fixture.answerFiles.isEmpty)
+  }
+
+  /// Whatever somebody writes into it is no answer.
+  @Test(arguments: [[], [0], Array(repeating: 0, count: 16_384), [0, 0, 0, 0, 0, 0, 0, 4, 1, 2, 3, 4]] as [[UInt8]])
+  func aFileThatIsNoAnswer(_ bytes: [UInt8]) throws {
+    let fixture = try Self.fixture()
+    try fixture.leave(nil, KeptAnswer(Fixture.credential("stale"), after: Secret("old")))
+    let file = fixture.home.vault + "/" + (try #require(try fixture.answerFiles.first))
+    try PrivateFile.replace(file, bytes)
+    fixture.http.then(.token("new"))
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
   }
 
   /// What a provider repeats of what it was sent is not shown.

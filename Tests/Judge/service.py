@@ -9,6 +9,7 @@ import html
 import http.server
 import json
 import secrets as randomness
+import sys
 import threading
 import time
 import urllib.parse
@@ -157,6 +158,7 @@ class Service:
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        self._server.handle_error = self._broken
         self.port = self._server.server_address[1]
         self.base = f"http://127.0.0.1:{self.port}"
 
@@ -174,6 +176,12 @@ class Service:
             self._server.server_close()
             self._thread.join()
             self._thread = None
+
+    def _broken(self, *_):
+        """A client that dies in the middle of a request is nobody's fault."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, ConnectionError):
+            self.faults.append(error)
 
     def secret(self, prefix="", length=30):
         """A new random value that must stand nowhere but in the vault and in the answers that carry it."""

@@ -57,7 +57,8 @@ struct FileLockTests {
       _ = try FileLock.acquire(folder("lock"), seconds: 30) { _ throws(POSIXError) in throw .interrupted }
     }
     _ = consume lock
-    let third = try FileLock.acquire(folder("lock"), seconds: 0)
+    // A program that another test is starting may have a copy of the file for a moment.
+    let third = try FileLock.acquire(folder("lock"), seconds: 5)
     let isThird = third != nil
     #expect(isThird)
   }

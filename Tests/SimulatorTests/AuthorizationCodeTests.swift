@@ -34,6 +34,31 @@ struct AuthorizationCodeTests {
     #expect(try play.log("refusals") == 0)
   }
 
+  @Test("a signed client, a nonce, an exchange after the login, and a token that says itself when it expires")
+  func rarities() throws {
+    let play = try Play(Descriptors.rare)
+    let short = try play.login(scope: ["openid", "read"])
+    #expect(short.idToken != nil && short.expiresAt == play.clock.seconds + 3600)
+    #expect(short.refreshToken == short.accessToken)
+    let request = try #require(try play.client.tokenExchangeRequest(short))
+    let long = try play.client.credential(
+      play.send(request), .tokenExchange, grant: .authorizationCode, scope: short.requestedScope, previous: short,
+      now: play.clock.seconds)
+    #expect(try play.resource(long).status == 200)
+    #expect(try play.resource(short).status == 401)
+    let refreshed = try play.refresh(long)
+    #expect(refreshed.accessToken != long.accessToken)
+    #expect(try play.resource(refreshed).status == 200)
+    let identity = play.send(try play.client.identityRequest(refreshed, freshness: play.freshness()))
+    #expect(try play.client.accountName(identity) == "ada")
+    #expect(try play.log("refusals") == 1)
+    var forged = try play.client.clientCredentialsRequest(scope: [])
+    let text = String(decoding: forged.body, as: UTF8.self)
+    forged.body = Array(text.replacing("\"client_assertion\":\"", with: "\"client_assertion\":\"x").utf8)
+    #expect(play.send(forged).status == 401)
+    #expect(play.send(try play.client.clientCredentialsRequest(scope: [])).status == 200)
+  }
+
   @Test("a provider that does everything in its own way")
   func oddities() throws {
     let play = try Play(Descriptors.odd)

@@ -188,5 +188,35 @@ enum Descriptors {
       hosts: [odd.example]
       """)
 
-  static let all = [linkedIn, gitHub, oclc, l2p, oauth1, odd]
+  /// A provider with what few have: a signed client, a nonce, an exchange after the login, tokens that say when they expire.
+  static let rare = Sample(
+    text: """
+      provider: rare
+      grant: [authorization_code, client_credentials]
+      variables: { tenant: { default: t1 } }
+      endpoints:
+        authorization: { url: "https://rare.example/#/authorize", send: fragment }
+        token:
+          url: https://rare.example/token
+          send: json
+          verbatim: [ttl]
+          parameters: { ttl: "60", at: "{now()}", hash: '{hex(sha256(client_secret, "|", code))}' }
+          headers: { X-Sign: "{hex(hmac_sha256(client_secret, request_body, now()))}" }
+        client_credentials: { parameters: { day: '{date(now("7d"))}' } }
+        token_exchange: { url: https://rare.example/exchange, method: GET }
+        refresh: { rename: { refresh_token: subject } }
+        identity: https://rare.example/me
+      response:
+        fields: { refresh_token: access_token, expires_at: { path: access_token, time: jwt } }
+      nonce: true
+      issuer: https://{tenant}.rare.example
+      client: { authentication: client_secret_jwt }
+      assertion: { algorithm: HS384, header: { kid: k }, claims: { jti: null, aud: https://rare.example }, lifetime: 1m }
+      scope: [openid, read]
+      account: [name.full, login]
+      hosts: [rare.example]
+      git: { hosts: [git.rare.example], username: "{account}" }
+      """)
+
+  static let all = [linkedIn, gitHub, oclc, l2p, oauth1, odd, rare]
 }

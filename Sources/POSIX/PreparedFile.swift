@@ -1,0 +1,55 @@
+import Glibc
+
+/// A private file whose room on the disk is taken before its content is known, so that writing the content is one call
+/// that hardly anything can hinder.
+public struct PreparedFile: ~Copyable {
+  private let file: Descriptor
+  private let path: String
+
+  /// Makes the file, in the place of one that is there.
+  ///
+  /// - Parameter size: the bytes of room; more can be written, if there is room then.
+  /// - Throws: ``POSIXError/isDiskFull`` when there is no room.
+  public static func make(_ path: String, size: Int) throws(POSIXError) -> PreparedFile {
+    try File.remove(path)
+    let file = try Descriptor(opening: path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
+    // posix_fallocate(3): the answer is the error number, and errno is left alone.
+    let code = posix_fallocate(file.number, 0, size)
+    if code != 0 {
+      unsafe unlink(path)
+      throw .system(call: "posix_fallocate", path: path, code: code)
+    }
+    return PreparedFile(file, path)
+  }
+
+  private init(_ file: consuming Descriptor, _ path: String) {
+    self.file = file
+    self.path = path
+  }
+
+  /// Writes the content, in the place of what was written before.
+  ///
+  /// - Parameter isForced: whether a power cut must not take it, either.
+  public func fill(_ bytes: [UInt8], isForced: Bool) throws(POSIXError) {
+    let length = (0..<8).map { UInt8(truncatingIfNeeded: bytes.count >> (56 - 8 * $0)) }
+    lseek(file.number, 0, SEEK_SET)
+    try file.writeAll(length + bytes, path)
+    if isForced { try file.synchronize(path) }
+  }
+
+  /// The content of such a file; nil if there is no file, or it was not filled.
+  ///
+  /// - Throws: what ``PrivateFile/read(_:limit:)`` throws otherwise.
+  public static func read(_ path: String, limit: Int) throws(POSIXError) -> [UInt8]? {
+    let bytes: [UInt8]
+    do throws(POSIXError) {
+      bytes = try PrivateFile.read(path, limit: limit)
+    } catch .notFound {
+      return nil
+    }
+    guard bytes.count > 8, bytes[0..<4].allSatisfy({ $0 == 0 }) else { return nil }
+    let count = bytes[4..<8].reduce(0) { $0 << 8 | Int($1) }
+    guard count > 0, count <= bytes.count - 8 else { return nil }
+    return Array(bytes[8..<8 + count])
+  }
+}

@@ -1,0 +1,78 @@
+import Cryptography
+import POSIX
+
+/// A place beside the vault for what a provider is about to answer.
+///
+/// Between an answer and the end of a change of the vault lie some thirty calls of the system, half a dozen of them waits
+/// for the disk. Who dies there would lose the answer, and with it a refresh token that the provider has replaced. The
+/// place is made before the provider is asked, room on the disk and all; filling it is one call.
+public struct AnswerFile: ~Copyable {
+  private let file: PreparedFile
+  private let keys: VaultKeys
+  private let random: any RandomSource
+  private let name: String
+  private let path: String
+
+  /// Most answers have less than a fourth of it.
+  private static let byteCount = 16_384
+
+  init(_ vault: Vault, _ keys: VaultKeys, name: String) throws(VaultError) {
+    path = vault.location.answerFile(name)
+    do throws(POSIXError) {
+      file = try PreparedFile.make(path, size: Self.byteCount)
+    } catch {
+      throw error.isDiskFull ? .full(path: path) : .file(error)
+    }
+    self.keys = keys
+    random = vault.random
+    self.name = name
+  }
+
+  /// Keeps the answer.
+  ///
+  /// - Parameter isForced: whether a power cut must not take it, either: where no change of the vault follows at once.
+  /// - Throws: `.full`, `.file`.
+  public func fill(_ payload: Secret, isForced: Bool) throws(VaultError) {
+    let (keys, random, name) = (keys, random, name)
+    let sealed = try converting { () throws(CryptographyError) in
+      try keys.records.sealed(payload, Self.associatedData(name), random: random)
+    }
+    do throws(POSIXError) {
+      try file.fill(sealed, isForced: isForced)
+    } catch {
+      throw error.isDiskFull ? .full(path: path) : .file(error)
+    }
+  }
+
+  fileprivate static func associatedData(_ name: String) -> FieldWriter {
+    var fields = Format.associatedData(.answer)
+    fields.append(name: name)
+    return fields
+  }
+}
+
+extension Vault {
+  /// Makes a place for an answer about an account; what was in it is gone. For who holds the account's lock.
+  ///
+  /// - Throws: `.full`, `.file`, `.readOnly`.
+  public func prepareAnswer(provider: String, account: String) throws(VaultError) -> AnswerFile {
+    try requireWritable()
+    return try AnswerFile(self, openingKeys, name: lockName(provider: provider, account: account))
+  }
+
+  /// What was kept there; `nil` if there is nothing, or nothing that this vault sealed.
+  public func answer(provider: String, account: String) -> Secret? {
+    let name = lockName(provider: provider, account: account)
+    guard let bytes = try? PreparedFile.read(location.answerFile(name), limit: Format.payloadLimit) else { return nil }
+    return openingKeys.records.opened(bytes, AnswerFile.associatedData(name))
+  }
+
+  /// Takes the place away, with what is in it.
+  public func removeAnswer(provider: String, account: String) {
+    _ = try? File.remove(location.answerFile(lockName(provider: provider, account: account)))
+  }
+}
+
+extension VaultLocation {
+  fileprivate func answerFile(_ name: String) -> String { directory + "/" + name + ".answer" }
+}

@@ -1,0 +1,252 @@
+"""A small world to break: a provider that rotates refresh tokens, a home with three accounts, and ways to die in it.
+
+A world can be put back to how it was, so that the same command can be killed in it a thousand times.
+"""
+
+import collections
+import copy
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+
+import oauth2_server
+from browser import Browser
+from oauth2_server import OAuth2Server
+from program import BINARY, DESCRIPTORS, DONE, LOGIN_NEEDED, TIMEOUT, Outcome
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCES = os.path.abspath(os.path.join(HERE, "../../Sources"))
+PROVIDER = "oauth2-public"
+ADA, GRACE = "ada.lovelace@example.org", "grace-hopper"
+OTHER, OTHER_TOKEN = "oauth2-post", "token-of-another-provider"
+STRACE = "/usr/bin/strace"
+
+# The system calls between which the state of the disk or of the provider can differ.
+WRITING = ("pwrite64", "fsync", "fdatasync", "ftruncate", "unlink", "rename", "link", "write", "sendto", "recvfrom")
+
+
+def strict(condition, *words):
+    if not condition:
+        raise AssertionError(" ".join(str(word) for word in words))
+
+
+def is_test_build():
+    """Whether the program has fault points: those that were built for use have none."""
+    with open(BINARY, "rb") as file:
+        return b"CREDMGR_FAULT" in file.read()
+
+
+def fault_points():
+    """Every name in the sources, with the files in which it stands."""
+    names = collections.defaultdict(set)
+    for folder, _, files in os.walk(SOURCES):
+        for name in files:
+            if name.endswith(".swift"):
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    for point in re.findall(r'FaultPoint\.reach\("([^"]+)"\)', file.read()):
+                        names[point].add(name)
+    return names
+
+
+class World:
+    """Everything that one worker needs; nothing is shared with another one."""
+
+    def __init__(self, folder, **options):
+        self.folder = folder
+        self.home = os.path.join(folder, "home")
+        self.saved = os.path.join(folder, "saved")
+        os.makedirs(folder, exist_ok=True)
+        self.service = OAuth2Server(**options)
+        self.service.__enter__()
+        self.environment = {
+            "PATH": os.path.dirname(BINARY) + ":/usr/bin:/bin", "HOME": folder, "CREDMGR_HOME": self.home,
+            "BROWSER": os.path.join(HERE, "browser.py"), "LANG": "C.UTF-8",
+        }
+
+    def close(self):
+        self.service.stop()
+        strict(not self.service.faults, self.service.faults)
+
+    # Programs.
+    def start(self, *arguments, stdin=subprocess.DEVNULL, binary=BINARY, **environment):
+        return subprocess.Popen(
+            [binary, *arguments], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**self.environment, **environment}, cwd=self.folder)
+
+    def run(self, *arguments, stdin="", binary=BINARY, **environment):
+        process = self.start(*arguments, stdin=subprocess.PIPE, binary=binary, **environment)
+        try:
+            out, err = process.communicate(stdin, TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise AssertionError(f"credmgr {' '.join(arguments)} does not end") from None
+        return Outcome(process.returncode, out, err)
+
+    def expect(self, *arguments, status=DONE, **options):
+        outcome = self.run(*arguments, **options)
+        strict(outcome.status == status, "credmgr", *arguments, "ended with", outcome.status, outcome.err)
+        return outcome
+
+    # The state.
+    def people(self):
+        """Two accounts that rotate, and one of another provider."""
+        for name in (PROVIDER, OTHER):
+            secret = os.path.join(self.folder, "secret")
+            with open(secret, "w", encoding="utf-8") as file:
+                file.write(oauth2_server.CLIENT_SECRET)
+            client = oauth2_server.PUBLIC_CLIENT if name == PROVIDER else oauth2_server.POST_CLIENT
+            self.expect("add-provider", os.path.join(DESCRIPTORS, name + ".yaml"), "--client-id", client,
+                        "--set", f"port={self.service.port}",
+                        *(("--client-secret-file", secret) if name == OTHER else ()))
+        for account in (ADA, GRACE):
+            self.expect("login", PROVIDER, "--account", account)
+        self.grace = self.expect("token", PROVIDER, "--account", GRACE).line
+        self.expect("login", OTHER, "--account", ADA, "--with-token", stdin=OTHER_TOKEN)
+        return self
+
+    def save(self):
+        shutil.rmtree(self.saved, ignore_errors=True)
+        shutil.copytree(self.home, self.saved, symlinks=True)
+        service = self.service
+        self.kept = copy.deepcopy((service.tokens, service.codes)), service.families
+        return self
+
+    def restore(self):
+        shutil.rmtree(self.home, ignore_errors=True)
+        shutil.copytree(self.saved, self.home, symlinks=True)
+        with self.service.token_lock:
+            (self.service.tokens, self.service.codes), self.service.families = copy.deepcopy(self.kept)[0], self.kept[1]
+            self.service.counts.clear()
+            self.service.exchanges.clear()
+
+    # Logins, whose consent is given here and costs no process.
+    def login(self, *arguments, **environment):
+        process = self.start("login", PROVIDER, "--no-browser", *arguments, **environment)
+        self.consent(process)
+        return process
+
+    def consent(self, process):
+        def follow():
+            text = ""
+            for line in iter(process.stderr.readline, ""):
+                text += line
+                found = re.search(r"^  (http://\S+)$", line)
+                if found:
+                    try:
+                        Browser().open(found.group(1))
+                    except OSError:
+                        pass  # nobody listens any more: it was killed
+            process.said = text
+
+        process.said = ""
+        process.follower = threading.Thread(target=follow, daemon=True)
+        process.follower.start()
+
+    # What must hold after anything.
+    def assert_whole(self):
+        """The vault is as it was written, and nobody else's account has changed."""
+        self.expect("vault", "verify")
+        strict(self.expect("token", PROVIDER, "--account", GRACE).line == self.grace, "another account has changed")
+        strict(self.expect("token", OTHER).line == OTHER_TOKEN, "another provider's account has changed")
+
+    def works(self, *expected):
+        """Whether the account can be refreshed; an answer that is lost is told beforehand and as the reason."""
+        told = self.expect("status", PROVIDER).err
+        outcome = self.run("token", PROVIDER, "--account", ADA, "--refresh")
+        if outcome.status == DONE:
+            strict(self.service.accepts(outcome.line), "a token that the provider does not know")
+            return True
+        strict(outcome.status == LOGIN_NEEDED, "status", outcome.status, outcome.err)
+        strict("interrupted" in told, "nobody told that the answer may be lost:", told)
+        strict("interrupted" in outcome.err, "the reason is not told:", outcome.err)
+        return False
+
+
+def end(process):
+    """Waits for a process that was killed or ended, and for who reads from it."""
+    process.wait(TIMEOUT)
+    if hasattr(process, "follower"):
+        process.follower.join(TIMEOUT)
+    for stream in (process.stdout, process.stderr, process.stdin):
+        if stream:
+            stream.close()
+    return process.returncode
+
+
+def kill_after(process, seconds):
+    """SIGKILL at this moment; returns whether the process was still there."""
+    deadline = time.monotonic() + seconds
+    while process.poll() is None and (rest := deadline - time.monotonic()) > 0:
+        time.sleep(min(rest, 0.002))
+    alive = process.poll() is None
+    if alive:
+        process.kill()
+    end(process)
+    return alive and process.returncode == -9
+
+
+# Commands.
+def refresh(world, **environment):
+    return world.start("token", PROVIDER, "--account", ADA, "--refresh", **environment)
+
+
+def login(world, **environment):
+    return world.login("--account", ADA, **environment)
+
+
+def logout(world, **environment):
+    return world.start("logout", PROVIDER, "--account", ADA, **environment)
+
+
+# What must hold after the death of each: returns whether something was lost (and told).
+def after_refresh(world):
+    world.assert_whole()
+    lost = not world.works()
+    # Counted now: what the dead one sent may have been answered after its death.
+    strict(not lost or world.service.counts["granted:refresh_token"], "lost, and the provider had given nothing")
+    return lost
+
+
+def after_login(world):
+    """The old credential or the new one works. A token that the provider gave is kept, or its loss is told."""
+    granted = world.service.counts["granted:authorization_code"]
+    newest = world.service.tokens[-1].access_token
+    world.assert_whole()
+    stored = world.expect("token", PROVIDER, "--account", ADA)
+    lost = bool(granted) and stored.line != newest
+    if lost:
+        told = world.expect("status", PROVIDER).err
+        strict("login" in told and "interrupted" in told, "nobody told of the login:", told)
+        # What was kept before it died is taken up by the next login, without the person.
+        opened = len(world.service.requests("/authorize", "GET"))
+        process = login(world)
+        strict(end(process) == DONE, process.said)
+        if len(world.service.requests("/authorize", "GET")) == opened:
+            strict(world.expect("token", PROVIDER, "--account", ADA).line == newest, "another token was kept")
+            lost = False
+    strict(world.works(), "the account does not work after a login that was killed")
+    return lost
+
+
+def after_logout(world):
+    """The account is there and works, or is gone; a token that may be revoked is not handed out in silence."""
+    world.assert_whole()
+    outcome = world.run("token", PROVIDER, "--account", ADA)
+    if outcome.status == DONE and not world.service.accepts(outcome.line):
+        strict("logout" in outcome.err and "interrupted" in outcome.err, "a revoked token in silence:", outcome.err)
+        world.expect("logout", PROVIDER, "--account", ADA)
+        outcome = world.run("token", PROVIDER, "--account", ADA)
+    if outcome.status == DONE:
+        strict(world.works(), "it was not logged out, and does not work")
+    else:
+        strict(outcome.status == LOGIN_NEEDED, outcome.status, outcome.err)
+        live = [token for token in world.service.tokens if token.family == 1 and not token.revoked]
+        strict(not live, "it is forgotten here, and not revoked there")
+    return False
+
+
+COMMANDS = {"refresh": (refresh, after_refresh), "login": (login, after_login), "logout": (logout, after_logout)}

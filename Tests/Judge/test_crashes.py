@@ -1,0 +1,336 @@
+"""The program is killed at random moments, at every named point, and between any two of its system calls.
+
+    CREDMGR_KILLS=3000 CREDMGR_SEED=7 run.py crashes
+
+Without the variable there are a few hundred kills, and a different seed each time, which a failure names.
+"""
+
+import collections
+import concurrent.futures
+import errno
+import os
+import random
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from program import BINARY, DONE, LOCKED, ProgramTest
+from siege import (
+    ADA, COMMANDS, GRACE, PROVIDER, STRACE, WRITING, World, after_refresh, end, fault_points, is_test_build, kill_after,
+    login, refresh, strict,
+)
+
+KILLS = int(os.environ.get("CREDMGR_KILLS", 120))
+SEED = int(os.environ.get("CREDMGR_SEED", time.time_ns() % 100_000))
+WORKERS = os.cpu_count() or 1
+
+
+def report(text):
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+class CrashTest(ProgramTest):
+    """Each worker has a world of its own, which it puts back before each death."""
+
+    def setUp(self):
+        super().setUp()
+        self.worlds = {}
+        # Nothing here cuts the power, so memory will do, and is faster. Figures are taken on a disk.
+        if "CREDMGR_KILLS" not in os.environ and os.access("/dev/shm", os.W_OK):
+            self.folder = tempfile.mkdtemp(prefix="credmgr-judge-", dir="/dev/shm")
+            self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def world(self, number=0):
+        if number not in self.worlds:
+            self.worlds[number] = World(os.path.join(self.folder, f"world-{number}"))
+            self.addCleanup(self.worlds[number].close)
+            self.worlds[number].people().save()
+        return self.worlds[number]
+
+    def each(self, cases, body, workers=WORKERS):
+        """Runs `body(world, case)` for all cases; the first that fails is the failure."""
+        worlds = [self.world(number) for number in range(workers)]
+        cases = list(cases)
+
+        def work(number):
+            results = []
+            for case in cases[number::workers]:
+                worlds[number].restore()
+                try:
+                    results.append((case, body(worlds[number], case)))
+                except AssertionError as error:
+                    raise AssertionError(f"{case}, seed {SEED}: {error}") from error
+            return results
+
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            return [result for results in pool.map(work, range(workers)) for result in results]
+
+
+class RandomMoments(CrashTest):
+    def kill(self, name):
+        start, check = COMMANDS[name]
+        durations = []
+
+        def whole(world, _):
+            began = time.monotonic()
+            process = start(world)
+            strict(end(process) == DONE, process.returncode)
+            durations.append(time.monotonic() - began)
+            check(world)
+
+        self.each(range(2 * WORKERS), whole)
+        longest = statistics.median(durations) * 1.1
+        source = random.Random(SEED)
+
+        def death(world, seconds):
+            killed = kill_after(start(world), seconds)
+            answered = any(world.service.counts[f"granted:{grant}"] for grant in ("refresh_token", "authorization_code"))
+            return killed, answered or world.service.counts["revocation"] > 0, check(world)
+
+        deaths = [result for _, result in self.each((source.uniform(0, longest) for _ in range(KILLS)), death)]
+        counts = collections.Counter(deaths)
+        killed = sum(count for (was_killed, _, _), count in counts.items() if was_killed)
+        behind = sum(count for (was_killed, answered, _), count in counts.items() if was_killed and answered)
+        lost = sum(count for (_, _, was_lost), count in counts.items() if was_lost)
+        report(f"{name}: {killed} kills within {longest * 1000:.0f} ms, {behind} of them after the provider had acted, "
+               f"{lost} answers lost, all of them told")
+        self.assertGreater(killed, KILLS // 4, "most of the moments came too late")
+
+    def test_refresh(self):
+        self.kill("refresh")
+
+    def test_login(self):
+        self.kill("login")
+
+    def test_logout(self):
+        self.kill("logout")
+
+
+# What is lost when the program dies there; a point that is not here has no test.
+POINTS = {
+    "refresh": {"refresh.locked": False, "refresh.noted": False, "refresh.answered": True, "refresh.kept": False,
+                "refresh.committed": False},
+    "login": {"login.noted": False, "login.answered": True, "login.stored": False, "login.identified": False,
+              "login.committed": False},
+    "logout": {"logout.noted": False, "logout.revoked": False, "logout.committed": False},
+}
+
+
+class NamedPoints(CrashTest):
+    def setUp(self):
+        super().setUp()
+        if not is_test_build():
+            self.skipTest("this program was built for use, and has no fault points")
+
+    def test_every_point_is_known(self):
+        named = {point for points in POINTS.values() for point in points}
+        self.assertEqual(set(fault_points()), named)
+
+    def test_death_at_each(self):
+        cases = [(command, point) for command, points in POINTS.items() for point in points]
+
+        def death(world, case):
+            command, point = case
+            start, check = COMMANDS[command]
+            code = end(start(world, CREDMGR_FAULT=point))
+            strict(code == -9, "it was not reached: status", code)
+            lost = check(world)
+            strict(lost == POINTS[command][point], "lost" if lost else "not lost")
+
+        self.each(cases, death)
+
+    def test_the_first_login_of_all(self):
+        """Whatever it leaves behind, the next login makes the account."""
+        def death(world, point):
+            for account in (ADA, GRACE):
+                world.expect("logout", PROVIDER, "--account", account)
+            strict(end(world.login(CREDMGR_FAULT=point)) == -9)
+            world.expect("vault", "verify")
+            process = world.login()
+            strict(end(process) == DONE, process.said)
+            strict(world.service.accepts(world.expect("token", PROVIDER).line))
+            strict("interrupted" not in world.expect("status").err)
+
+        self.each(list(POINTS["login"]), death)
+
+
+@unittest.skipUnless(os.access(STRACE, os.X_OK), "there is no strace")
+class SystemCalls(CrashTest):
+    """Death and failure at each single call that changes something, also of a program that was built for use."""
+
+    def inject(self, world, fault, *arguments, log=None, **environment):
+        options = ["-f", "-qq", "-o", log or "/dev/null", "-e", "trace=" + ",".join(WRITING)]
+        if fault:
+            options += ["-e", "inject=" + fault]
+        return world.start(*options, BINARY, *arguments, binary=STRACE, **environment)
+
+    def calls(self, *arguments):
+        """How often each call is made in a run in which nothing happens."""
+        world = self.world()
+        world.restore()
+        log = os.path.join(self.folder, "calls")
+        self.assertEqual(end(self.inject(world, None, *arguments, log=log)), DONE)
+        with open(log, encoding="utf-8", errors="replace") as file:
+            return collections.Counter(re.findall(r"^\d+ +(\w+)\(", file.read(), re.M))
+
+    def death_between(self, name, *arguments):
+        _, check = COMMANDS[name]
+        counts = self.calls(*arguments)
+        cases = [(call, when) for call, count in counts.items() for when in range(1, count + 1)]
+
+        def death(world, case):
+            call, when = case
+            code = end(self.inject(world, f"{call}:signal=KILL:when={when}", *arguments))
+            # How often a socket is read depends on how the answer arrives.
+            strict(code == -9 or (code == DONE and call == "recvfrom"), "it did not die:", code)
+            return check(world)
+
+        lost = sum(was_lost for _, was_lost in self.each(cases, death))
+        report(f"{name}: killed before each of {len(cases)} system calls, {lost} answers lost, all of them told")
+        return lost
+
+    def test_refresh(self):
+        # Some ten calls lie between the provider's answer and the end of the commit.
+        self.assertGreater(self.death_between("refresh", "token", PROVIDER, "--account", ADA, "--refresh"), 0)
+
+    def test_logout(self):
+        self.death_between("logout", "logout", PROVIDER, "--account", ADA)
+
+    def failing(self, errors, calls, lasting):
+        """Each call fails in turn, once or from then on."""
+        arguments = ("token", PROVIDER, "--account", ADA, "--refresh")
+        counts = self.calls(*arguments)
+        cases = [(call, error, when) for call in calls for error in errors for when in range(1, counts[call] + 1)]
+        self.assertTrue(cases)
+
+        def failure(world, case):
+            call, error, when = case
+            process = self.inject(world, f"{call}:error={error}:when={when}{'+' if lasting else ''}", *arguments)
+            out, err = process.communicate(timeout=60)
+            strict(process.returncode in (DONE, LOCKED), "status", process.returncode, err)
+            if process.returncode == DONE:
+                strict(world.service.accepts(out.strip()), "a token that the provider does not know")
+            else:
+                strict(re.search(r"(?m)^credmgr: error: \S", err), err)
+                asked = world.service.counts["token:refresh_token"]
+                strict(("waits beside the vault" in err) == bool(asked), "the provider was asked", asked, "times:", err)
+            return after_refresh(world)
+
+        # The program tries for some seconds to keep an answer.
+        lost = sum(was_lost for _, was_lost in self.each(cases, failure, 4 * WORKERS if lasting else WORKERS))
+        report(f"{'/'.join(errors)} {'from each on' if lasting else 'at each'} of {len(cases)} calls: "
+               f"{lost} answers lost, all of them told")
+        return lost
+
+    def test_a_write_or_a_sync_that_fails_once_costs_nothing(self):
+        self.assertEqual(self.failing(["ENOSPC", "EIO"], ["pwrite64"], lasting=False), 0)
+        self.assertEqual(self.failing(["EIO"], ["fsync", "fdatasync"], lasting=False), 0)
+
+    def test_a_disk_that_stays_full_and_a_disk_that_does_not_sync(self):
+        self.failing(["ENOSPC"], ["pwrite64"], lasting=True)
+        self.failing(["EIO"], ["fdatasync"], lasting=True)
+
+
+class Disks(CrashTest):
+    """No room, no right to write, a limit on the length of files: nothing is asked of the provider that could be lost."""
+
+    def refused(self, world, *words):
+        """A refresh and a login that fail before anybody is asked, and leave everything as it was."""
+        world.service.exchanges.clear()
+        for arguments in (("token", PROVIDER, "--account", ADA, "--refresh"),
+                          ("login", PROVIDER, "--account", ADA, "--timeout", "5s")):
+            outcome = world.expect(*arguments, status=LOCKED)
+            self.assertRegex(outcome.err, r"(?m)^credmgr: error: \S")
+            self.assertRegex(outcome.err, "|".join(words))
+        self.assertEqual(world.service.exchanges, [], "the provider was asked")
+        world.assert_whole()
+
+    def mounted(self, *options):
+        if os.geteuid() != 0:
+            self.skipTest("only root can mount")
+        world = self.world()
+        done = subprocess.run(["mount", *options, world.home], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            self.skipTest(done.stderr)
+        self.addCleanup(subprocess.run, ["umount", "--lazy", world.home], check=False)
+        return world
+
+    def full_disk(self):
+        world = self.mounted("-t", "tmpfs", "-o", "size=512k,mode=700", "tmpfs")
+        for name in os.listdir(world.saved):
+            shutil.copytree(os.path.join(world.saved, name), os.path.join(world.home, name))
+        return world
+
+    def fill(self, world):
+        path = os.path.join(world.home, "filler")
+        with open(path, "ab", buffering=0) as filler:
+            for size in (65536, 4096, 1):
+                try:
+                    while True:
+                        filler.write(b"x" * size)
+                except OSError as error:
+                    self.assertEqual(error.errno, errno.ENOSPC)
+        return path
+
+    def test_a_full_disk(self):
+        world = self.full_disk()
+        filler = self.fill(world)
+        self.refused(world, "full")
+        os.remove(filler)
+        self.assertTrue(world.works())
+
+    def test_a_disk_that_fills_while_the_provider_answers(self):
+        if not is_test_build():
+            self.skipTest("this program was built for use, and has no fault points")
+        world = self.full_disk()
+        process = refresh(world, CREDMGR_FAULT="refresh.answered=stop")
+        self.stopped(process)
+        filler = self.fill(world)
+        process.send_signal(signal.SIGCONT)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, LOCKED, err)
+        self.assertIn("waits beside the vault", err)
+        world.assert_whole()
+        os.remove(filler)
+        newest = world.service.tokens[-1].access_token
+        self.assertEqual(world.expect("token", PROVIDER, "--account", ADA, "--refresh").line, newest)
+        self.assertTrue(world.works())
+        self.assertEqual(world.service.counts["reuse"], 0)
+
+    def stopped(self, process):
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and process.poll() is None:
+            with open(f"/proc/{process.pid}/stat", encoding="utf-8") as file:
+                if file.read().rpartition(")")[2].split()[0] == "T":
+                    return
+            time.sleep(0.01)
+        self.fail("it never stopped")
+
+    def test_a_directory_that_is_read_only(self):
+        world = self.mounted("--bind", self.world().home)
+        subprocess.run(["mount", "-o", "remount,bind,ro", world.home], check=True)
+        self.refused(world, "cannot be written", "cannot be used")
+        subprocess.run(["mount", "-o", "remount,bind,rw", world.home], check=True)
+        self.assertTrue(world.works())
+
+    def test_a_limit_on_the_length_of_files(self):
+        world = self.world()
+        size = os.path.getsize(os.path.join(world.home, "vault", "vault.db"))
+        for limit in (0, 512, 4096, size // 2, size - 4096, size - 1, size):
+            with self.subTest(limit=limit):
+                world.restore()
+                command = ["prlimit", f"--fsize={limit}", "--", BINARY, "token", PROVIDER, "--account", ADA, "--refresh"]
+                process = world.start(*command[1:], binary="/usr/bin/prlimit")
+                out, err = process.communicate(timeout=60)
+                if process.returncode == DONE:
+                    self.assertTrue(world.service.accepts(out.strip()))
+                else:
+                    self.assertEqual(process.returncode, LOCKED, err)
+                    self.assertRegex(err, r"(?m)^credmgr: error: \S")
+                self.assertFalse(after_refresh(world))

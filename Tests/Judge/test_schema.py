@@ -1,0 +1,62 @@
+"""The JSON Schema of descriptors, as a validator that knows nothing of credmgr reads it."""
+
+import glob
+import json
+import os
+import re
+import unittest
+
+import yaml
+from jsonschema import Draft202012Validator
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+
+class Loader(yaml.SafeLoader):
+    """YAML 1.2's core: `null`, `true` and `false` alone are more than texts."""
+
+
+Loader.yaml_implicit_resolvers = {}
+Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile("^(~|null|Null|NULL|)$"), ["~", "n", "N", ""])
+Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(true|false)$"), ["t", "f"])
+
+
+def parse(text):
+    return yaml.load(text, Loader)
+
+
+class Schema(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with open(os.path.join(ROOT, "docs", "descriptor.schema.json"), encoding="utf-8") as file:
+            schema = json.load(file)
+        Draft202012Validator.check_schema(schema)
+        cls.validator = Draft202012Validator(schema)
+
+    def test_shipped_descriptors_are_accepted(self):
+        paths = glob.glob(os.path.join(ROOT, "providers", "*.yaml"))
+        self.assertGreaterEqual(len(paths), 7)
+        for path in sorted(paths):
+            with self.subTest(path=os.path.basename(path)), open(path, encoding="utf-8") as file:
+                self.assertEqual([], [error.message for error in self.validator.iter_errors(parse(file.read()))])
+
+    def test_examples_of_the_reference_are_accepted(self):
+        with open(os.path.join(ROOT, "docs", "descriptors.md"), encoding="utf-8") as file:
+            examples = [part.split("```")[0] for part in file.read().split("```yaml\n")[1:]]
+        self.assertGreater(len(examples), 10)
+        for example in examples:
+            with self.subTest(example=example.splitlines()[0]):
+                self.assertEqual([], [error.message for error in self.validator.iter_errors(parse(example))])
+
+    def test_faulty_descriptors_are_refused(self):
+        with open(os.path.join(HERE, "descriptors", "faulty.json"), encoding="utf-8") as file:
+            faulty = json.load(file)
+        self.assertGreater(len(faulty), 20)
+        for description, text in faulty:
+            with self.subTest(description=description):
+                self.assertFalse(self.validator.is_valid(parse(text)))
+
+
+if __name__ == "__main__":
+    unittest.main()

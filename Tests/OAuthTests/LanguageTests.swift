@@ -1,0 +1,377 @@
+import Cryptography
+import HTTP
+import JSON
+import Providers
+import Testing
+
+@testable import OAuth
+
+/// What a descriptor can say about a request and its answer beyond the RFCs.
+struct LanguageTests {
+  private static func client(
+    _ more: String = "", grant: String = "client_credentials", endpoints: String, id: String = "client-1",
+    secret: String? = "secret-1", freshness: Freshness? = Freshness(timestamp: 1_800_000_000, nonce: "n1")
+  ) throws -> Client {
+    let legs = endpoints.split(separator: "\n").map { "  \($0)\n" }.joined()
+    var moment: (@Sendable () -> Freshness)?
+    if let freshness { moment = { freshness } }
+    return try Client(
+      descriptor: Fixture.descriptor("grant: \(grant)\nendpoints:\n\(legs)\(more)\n"), identifier: id,
+      secret: secret.map { Secret($0) }, variables: [:], freshness: moment)
+  }
+
+  private static func token(_ keys: String, _ more: String = "", secret: String? = "secret-1") throws -> HTTPRequest {
+    try client(
+      more, endpoints: "client_credentials:\n  url: https://p.example/token\n  authentication: none\n" + keys,
+      secret: secret
+    ).clientCredentialsRequest(scope: ["a:b", "c,d"])
+  }
+
+  // MARK: Functions
+
+  static let functions: [(template: String, value: String)] = [
+    ("{base64(client_secret, \":\")}", "c2VjcmV0LTE6"), ("{hex(\"az\")}", "617a"),
+    ("{hex(sha256(\"a\", \"bc\"))}", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+    // RFC 4231, 4.3
+    (
+      "{hex(hmac_sha256(\"Jefe\", \"what do ya want \", \"for nothing?\"))}",
+      "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+    ),
+    ("{now()}", "1800000000"), ("{now()}000", "1800000000000"), ("{now(\"2h\")}", "1800007200"),
+    ("{date(now(\"1d\"))}", "2027-01-16"), ("{datetime(now())}", "2027-01-15T08:00:00Z"),
+    ("{random()}-{random()}", "n1-n1"),
+    ("{json(\"a\\nb\")}", "a\\nb"), ("{uppercase(client_id)}", "CLIENT-1"),
+  ]
+
+  @Test(arguments: functions)
+  func functionsOfTemplates(_ template: String, _ value: String) throws {
+    #expect(try Self.token("  headers: { X: '\(template)' }").fields["X"] == value)
+  }
+
+  @Test func whatNeedsAMissingValueIsLeftOut() throws {
+    let request = try Self.token("  parameters: { a: '{hex(refresh_token)}', b: '{hex(scope)}' }")
+    #expect(FormParameters(decoding: request.form).names == ["grant_type", "scope", "client_id", "b"])
+    let withoutClock = try Self.client(
+      endpoints: "client_credentials: { url: https://p.example/t, parameters: { at: '{now()}' } }", freshness: nil)
+    #expect(try !withoutClock.clientCredentialsRequest(scope: []).form.contains("at="))
+  }
+
+  @Test func headersSignTheRequestThatIsSent() throws {
+    let request = try Self.token(
+      """
+        parameters: { scope: null }
+        headers: { X: '{request_method} {request_host} {request_path} {request_body}{request_query || "-"}' }
+      """)
+    #expect(request.fields["X"] == "POST p.example /token \(request.form)-")
+    // What has a line break is no header.
+    #expect(throws: OAuthError.malformedHeader(name: "X")) {
+      try Self.token("  send: query\n  headers: { X: '{request_query}' }")
+    }
+  }
+
+  /// OCLC's own figures, of the page about its signature and of its library: the key is the secret as text, host and path
+  /// are the service's fixed ones, and the query is sorted.
+  @Test func signatureOfOCLC() throws {
+    let keys: Set = [
+      "name", "key", "secret", "timestamp", "nonce", "method", "url", "expected_signature", "source",
+      "expected_base_string",
+    ]
+    for vector in try Vectors.load("oclc-hmac", keys: keys) {
+      func text(_ name: String) throws -> String { try #require(vector[name]?.text) }
+      let more = """
+        extra_headers:
+          X-Sign: '{base64(hmac_sha256(client_secret, client_id, "\\n", now(), "\\n", random(), "\\n\\n", request_method, "\\nwww.oclc.org\\n443\\n/wskey\\n", request_query))}'
+        hosts: ["*.worldcat.org", worldcat.org]
+        """
+      let client = try Self.client(
+        more, endpoints: "client_credentials: https://p.example/t", id: text("key"), secret: text("secret"),
+        freshness: Freshness(timestamp: try #require(Int64(text("timestamp"))), nonce: text("nonce")))
+      let request = HTTPRequest(method: try text("method"), uri: try URI(parsing: text("url")))
+      let presented = try client.presenting(Fixture.credential(), on: request, freshness: Fixture.freshness)
+      #expect(try presented.fields["X-Sign"] == text("expected_signature"))
+      #expect(throws: OAuthError.signatureNeedsURL) {
+        try client.headerFields(presenting: Fixture.credential(), on: nil, freshness: Fixture.freshness)
+      }
+    }
+  }
+
+  // MARK: Placement
+
+  @Test func verbatimInAQuery() throws {
+    let request = try Self.token("  send: query\n  verbatim: [scope]")
+    #expect(request.uri.text.hasSuffix("?grant_type=client_credentials&client_id=client-1&scope=a:b%20c,d"))
+    let attack = try Self.token("  send: query\n  verbatim: [x]\n  parameters: { x: 'a&state=1#b=%' }")
+    #expect(attack.uri.text.hasSuffix("&x=a%26state%3D1%23b%3D%25"))
+  }
+
+  @Test func verbatimInJSON() throws {
+    let request = try Self.token(
+      "  send: json\n  verbatim: [ttl, on, list]\n"
+        + "  parameters: { scope: null, ttl: '3600', on: 'true', list: '[{{\"a\": \"{json(client_secret)}\"}}]', text: '7' }",
+      secret: "q\"1")
+    #expect(
+      try JSONValue.parse(request.body) == [
+        "grant_type": "client_credentials", "client_id": "client-1", "ttl": 3600, "on": true,
+        "list": [["a": "q\"1"]], "text": "7",
+      ])
+    #expect(throws: OAuthError.missingValue(.clientCredentials, name: "x")) {
+      try Self.token("  send: json\n  verbatim: [x]\n  parameters: { x: 'no json' }")
+    }
+  }
+
+  @Test func behindARouteInTheFragment() throws {
+    let client = try Fixture.client(
+      "pkce: none", endpoints: "authorization: { url: 'https://p.example/#/oauth/authorize', send: fragment }")
+    let uri = try client.authorizationRequest(
+      .authorizationCode, redirectURI: "http://127.0.0.1:1/cb", scope: [], random: KnownRandom()
+    ).uri
+    #expect(uri.query == nil)
+    #expect(
+      uri.fragment?.hasPrefix("/oauth/authorize?response_type=code&client_id=client-1&redirect_uri=http%3A") == true)
+  }
+
+  /// WeChat wants a fragment behind everything.
+  @Test func aFragmentStaysBehindTheQuery() throws {
+    let client = try Fixture.client(endpoints: "authorization: { url: 'https://p.example/connect#wechat_redirect' }")
+    let uri = try client.authorizationRequest(
+      .authorizationCode, redirectURI: "http://127.0.0.1:1/cb", scope: [], random: KnownRandom()
+    ).uri
+    #expect(uri.text.hasPrefix("https://p.example/connect?response_type=code&"))
+    #expect(uri.text.hasSuffix("#wechat_redirect"))
+  }
+
+  // MARK: Assertions
+
+  private static func jwt(_ text: String?) throws -> (header: JSONValue, claims: JSONValue, text: String, mark: [UInt8])
+  {
+    let pieces = try #require(text).split(separator: ".").map(String.init)
+    func part(_ index: Int) throws -> [UInt8] { try #require(Base64.decodeURL(pieces[index])) }
+    return (
+      try JSONValue.parse(part(0)), try JSONValue.parse(part(1)), pieces[0] + "." + pieces[1], try part(2)
+    )
+  }
+
+  @Test func clientSecretJWT() throws {
+    let client = try Self.client(
+      "client: { authentication: client_secret_jwt }",
+      endpoints: "token: https://p.example/token?v=1", secret: "secret-1")
+    let form = FormParameters(decoding: try client.clientCredentialsRequest(scope: []).form)
+    #expect(form.names == ["grant_type", "client_assertion_type", "client_assertion"])
+    #expect(form[first: "client_assertion_type"] == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+    let jwt = try Self.jwt(form[first: "client_assertion"])
+    #expect(jwt.header == ["alg": "HS256", "typ": "JWT"])
+    #expect(
+      jwt.claims == [
+        "iss": "client-1", "sub": "client-1", "aud": "https://p.example/token", "jti": "n1", "iat": 1_800_000_000,
+        "exp": 1_800_000_300,
+      ])
+    #expect(jwt.mark == HashAlgorithm.sha256.authenticationCode(for: Array(jwt.text.utf8), key: Array("secret-1".utf8)))
+  }
+
+  /// What Apple wants for a secret: a JWT that a key on P-256 signs.
+  @Test func aSignedSecret() throws {
+    let more = """
+      assertion:
+        algorithm: ES256
+        header: { kid: key-1 }
+        claims: { iss: team-1, sub: "{client_id}", aud: https://p.example, jti: null, nbf: "{now()}" }
+        lifetime: 1h
+      """
+    let request = try Self.token("  parameters: { client_secret: '{assertion}' }", more, secret: Self.ecKey)
+    let jwt = try Self.jwt(FormParameters(decoding: request.form)[first: "client_secret"])
+    #expect(jwt.header == ["alg": "ES256", "typ": "JWT", "kid": "key-1"])
+    #expect(
+      jwt.claims == [
+        "iss": "team-1", "sub": "client-1", "aud": "https://p.example", "iat": 1_800_000_000, "exp": 1_800_003_600,
+        "nbf": 1_800_000_000,
+      ])
+    let key = try ECPrivateKey(pem: Secret(Self.ecKey)).publicKey
+    #expect(key.isValid(signature: jwt.mark, for: Array(jwt.text.utf8)))
+    #expect(!key.isValid(signature: jwt.mark, for: Array("x".utf8)))
+  }
+
+  /// The key of the vectors of Ghost is hexadecimal.
+  @Test func aKeyInHexadecimal() throws {
+    let request = try Self.token(
+      "  parameters: { assertion: '{assertion}' }", "assertion: { algorithm: HS512, key_encoding: hex }",
+      secret: "00ff")
+    let jwt = try Self.jwt(FormParameters(decoding: request.form)[first: "assertion"])
+    #expect(jwt.mark == HashAlgorithm.sha512.authenticationCode(for: Array(jwt.text.utf8), key: [0, 255]))
+  }
+
+  @Test(arguments: [
+    ("RS256", "secret-1"), ("ES256", "secret-1"), ("HS256, key_encoding: hex", "xyz"),
+    ("HS256, key_encoding: base64", "*"),
+  ])
+  func aKeyThatIsNone(_ algorithm: String, _ secret: String) {
+    #expect(throws: OAuthError.clientKeyMalformed) {
+      try Self.token(
+        "  parameters: { assertion: '{assertion}' }", "assertion: { algorithm: \(algorithm) }", secret: secret)
+    }
+  }
+
+  // A key for tests alone, of `openssl ecparam -genkey`.
+  private static let ecKey = """
+    -----BEGIN PRIVATE KEY-----
+    MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg+EHBrDCnG3nsUVlI
+    41sYhwwXUIwQ+zRPiEeyzFGep3ShRANCAAQcehVNrFyMoMy3DZtoBhvzKL3D1jj4
+    ctDDf6C2LxgBod6X6NbyAtNim94EzhrQBiqKgGxK6J/S+NtNJTm0b6bi
+    -----END PRIVATE KEY-----
+
+    """
+
+  // MARK: Nonce
+
+  @Test(arguments: [(true, nil), (false, OAuthError.malformedField(.token, .idToken))] as [(Bool, OAuthError?)])
+  func theNonceHasToComeBack(_ isOurs: Bool, _ error: OAuthError?) throws {
+    let client = try Fixture.client("nonce: true")
+    let request = try client.authorizationRequest(
+      .authorizationCode, redirectURI: "http://127.0.0.1:1/cb", scope: [], random: KnownRandom())
+    let nonce = try #require(request.nonce)
+    #expect(request.uri.queryParameters[first: "nonce"] == nonce && nonce != request.state)
+    let response = try client.authorizationResponse([("code", "c"), ("state", request.state)], to: request)
+    let claims: JSONValue = ["nonce": .string(isOurs ? nonce : "another")]
+    let idToken = "e30." + Base64.encodeURL(Array(claims.encoded.utf8)) + ".x"
+    let read = {
+      try client.credential(
+        .json("{\"access_token\": \"t\", \"id_token\": \"\(idToken)\"}"), after: response, now: Fixture.now)
+    }
+    if let error { #expect(throws: error) { try read() } } else { #expect(try read().idToken == Secret(idToken)) }
+    // Without an ID token there is nothing to compare.
+    #expect(try client.credential(.json("{\"access_token\": \"t\"}"), after: response, now: Fixture.now).idToken == nil)
+  }
+
+  // MARK: Answers
+
+  private static func answer(_ response: HTTPResponse, _ rules: String, leg: Leg = .clientCredentials) throws
+    -> Credential
+  {
+    let client = try Self.client(
+      "response: \(rules)", endpoints: "token: https://p.example/t")
+    return try client.credential(response, leg, grant: .clientCredentials, scope: [], now: Fixture.now)
+  }
+
+  @Test func aTokenInAHeader() throws {
+    let response = HTTPResponse(status: 204, fields: ["X-Token": "t-1"])
+    #expect(try Self.answer(response, "{ fields: { access_token: 'header:x-token' } }").accessToken == Secret("t-1"))
+    #expect(throws: OAuthError.missingField(.clientCredentials, .accessToken)) {
+      try Self.answer(HTTPResponse(status: 204), "{ fields: { access_token: 'header:x-token' } }")
+    }
+  }
+
+  @Test func anExpiryInTheToken() throws {
+    let token = "e30." + Base64.encodeURL(Array("{\"exp\": 1700003600}".utf8)) + ".x"
+    let rules = "{ fields: { expires_at: { path: access_token, time: jwt } } }"
+    #expect(try Self.answer(.json("{\"access_token\": \"\(token)\"}"), rules).expiresAt == 1_700_003_600)
+    #expect(try Self.answer(.json("{\"access_token\": \"opaque\"}"), rules).expiresAt == nil)
+  }
+
+  /// Instagram, Threads and Facebook refresh with the access token; COROS gives no new one.
+  @Test func refreshWithTheAccessToken() throws {
+    let client = try Fixture.client(
+      "response: { fields: { refresh_token: access_token } }",
+      endpoints: "refresh: { method: GET, rename: { refresh_token: access_token }, authentication: access_token }")
+    let first = try client.credential(
+      .json("{\"access_token\": \"t-1\"}"), .token, grant: .authorizationCode, scope: [], now: Fixture.now)
+    #expect(first.isRefreshable(at: Fixture.now))
+    #expect(try client.refreshRequest(first).uri.queryParameters[first: "access_token"] == "t-1")
+    let second = try client.credential(
+      .json("{\"access_token\": \"t-2\"}"), .refresh, grant: .authorizationCode, scope: [], previous: first,
+      now: Fixture.now)
+    #expect(try client.refreshRequest(second).uri.queryParameters[first: "access_token"] == "t-2")
+  }
+
+  @Test func aRefreshThatKeepsTheToken() throws {
+    let client = try Fixture.client(endpoints: "refresh: { response: { fields: { access_token: [] } } }")
+    let first = Fixture.credential("t-1")
+    let second = try client.credential(
+      .json("{\"result\": \"0000\", \"expires_in\": 60}"), .refresh, grant: .authorizationCode, scope: [],
+      previous: first, now: Fixture.now)
+    #expect(second.accessToken == Secret("t-1") && second.expiresAt == Fixture.now + 60)
+  }
+
+  @Test func tokenExchange() throws {
+    #expect(try Fixture.client().tokenExchangeRequest(Fixture.credential()) == nil)
+    let client = try Fixture.client(
+      "client: { authentication: client_secret_post }",
+      endpoints: """
+        token_exchange:
+          url: https://p.example/access_token
+          method: GET
+          rename: { subject_token: access_token }
+          parameters: { grant_type: ig_exchange_token, subject_token_type: null, client_id: null }
+        """)
+    let request = try client.tokenExchangeRequest(Fixture.credential("short"))
+    #expect(
+      request?.uri.text
+        == "https://p.example/access_token?grant_type=ig_exchange_token&access_token=short&client_secret=secret-1")
+    var short = Fixture.credential("short")
+    short.kept = ["user": "7"]
+    let long = try client.credential(
+      .json("{\"access_token\": \"long\"}"), .tokenExchange, grant: .authorizationCode, scope: [], previous: short,
+      now: Fixture.now)
+    #expect(long.accessToken == Secret("long") && long.kept == ["user": "7"])
+  }
+
+  @Test func theFirstNameThatIsThere() throws {
+    let client = try Fixture.client(
+      "account: [user.email, login]", endpoints: "identity: https://p.example/me")
+    #expect(try client.accountName(.json("{\"user\": {\"email\": \"\"}, \"login\": \"ada\"}")) == "ada")
+    #expect(try client.accountName(.json("{\"user\": {\"email\": \"e\"}, \"login\": \"ada\"}")) == "e")
+  }
+
+  @Test func anIssuerWithAVariable() throws {
+    let client = try Fixture.client(
+      "variables: { tenant: { default: t1 } }\nissuer: https://{tenant}.example")
+    let request = try client.authorizationRequest(
+      .authorizationCode, redirectURI: "http://127.0.0.1:1/cb", scope: [], random: KnownRandom())
+    func answer(_ issuer: String) throws {
+      _ = try client.authorizationResponse(
+        [("code", "c"), ("state", request.state), ("iss", issuer)], to: request)
+    }
+    try answer("https://t1.example")
+    #expect(throws: OAuthError.issuerMismatch(expected: "https://t1.example", found: "https://t2.example")) {
+      try answer("https://t2.example")
+    }
+  }
+
+  // MARK: OAuth 1.0
+
+  private static func oauth1(_ rules: String) throws -> Client {
+    try Fixture.client(
+      "oauth1: { callback_confirmed: optional, \(rules) }", grant: "oauth1",
+      endpoints: """
+        temporary_credentials: https://p.example/request
+        authorization: { url: https://p.example/authorize, rename: { oauth_token: tok }, parameters: { app: "{client_id}" } }
+        """)
+  }
+
+  /// 1.0 without "a" names the callback on the page (TripIt).
+  @Test func theCallbackOnThePage() throws {
+    for (rules, isOnPage) in [("callback: authorization", true), ("verifier: optional", false)] {
+      let client = try Self.oauth1(rules)
+      let request = try client.temporaryCredentialsRequest(
+        callback: "http://127.0.0.1:1/cb", scope: [], freshness: Fixture.freshness)
+      #expect(request.fields["Authorization"]?.contains("oauth_callback") == !isOnPage)
+      let temporary = try client.temporaryCredentials(
+        .form("oauth_token=t&oauth_token_secret=s"), callback: "http://127.0.0.1:1/cb")
+      let page = try client.authorizationPage(temporary, scope: []).queryParameters
+      #expect(page.names == (isOnPage ? ["tok", "oauth_callback", "app"] : ["tok", "app"]))
+    }
+  }
+
+  /// The figure of the extension: the SHA-1 of "Hello World!".
+  @Test func theHashOfABody() throws {
+    let client = try Self.oauth1("body_hash: true")
+    let request = HTTPRequest(
+      method: "PUT", uri: try URI(parsing: "https://p.example/x"), fields: ["Content-Type": "text/plain"],
+      body: Array("Hello World!".utf8))
+    let credential = Fixture.credential("t", grant: .oauth1)
+    let signed = try client.presenting(credential, on: request, freshness: Fixture.freshness)
+    #expect(
+      signed.fields["Authorization"]?.contains("oauth_body_hash=\"Lve95gjOVATpfV8EL5X4nxwjKHE%3D\"") == true)
+    let plain = try Self.oauth1("verifier: optional").presenting(
+      credential, on: request, freshness: Fixture.freshness)
+    #expect(plain.fields["Authorization"]?.contains("oauth_body_hash") == false)
+  }
+}
