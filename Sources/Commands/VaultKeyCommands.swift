@@ -104,8 +104,16 @@ enum VaultKeyOperations {
 
   static func restore(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
     let path = try file(invocation)
-    let kept = try manager { () throws(CredentialError) in
-      try context.source.restoreVault(from: path, keyFile: invocation.value("--key-file"))
+    let kept: [String]
+    do throws(CredentialError) {
+      kept = try context.source.restoreVault(from: path, keyFile: invocation.value("--key-file"))
+    } catch .vault(.keyFileOfAnotherVault(let keyFile)) {
+      throw .failed(
+        Message(
+          "the backup does not open with the key file \"\(keyFile)\"",
+          hint: "name the one of its time with \"--key-file FILE\"", status: .vault))
+    } catch {
+      throw CommandError(error)
     }
     context.tell("the vault is the one of \"\(path)\"")
     if !kept.isEmpty {
@@ -134,7 +142,7 @@ enum VaultKeyOperations {
       try context.output(text)
     } else {
       try system { () throws(POSIXError) in try PrivateFile.create(path, Array(text.utf8)) }
-      context.tell("exported \(count) records to \"\(path)\"")
+      context.tell("exported \(records(count)) to \"\(path)\"")
     }
     return .done
   }
@@ -145,7 +153,9 @@ enum VaultKeyOperations {
     let count = try manager { () throws(CredentialError) in
       try context.source.importVault(bytes, passphrase: passphrase, replaces: invocation.has("--replace"))
     }
-    context.tell(count == 0 ? "everything was there already" : "imported \(count) records")
+    context.tell(count == 0 ? "everything was there already" : "imported \(records(count))")
     return .done
   }
+
+  private static func records(_ count: Int) -> String { count == 1 ? "one record" : "\(count) records" }
 }

@@ -78,6 +78,10 @@ public enum CredentialError: Error, Sendable, Equatable {
   case notValidatable(provider: String)
   /// What is to be imported was not exported by this program.
   case malformedExport
+  /// The passphrase is not the one of the exported file.
+  case wrongExportPassphrase
+  /// Nobody answered for the passphrase of the exported file.
+  case exportPassphraseUnavailable(POSIXError)
   /// The import would replace these.
   case alreadyThere([RecordIdentifier])
 }

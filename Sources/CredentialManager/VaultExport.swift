@@ -108,7 +108,7 @@ struct VaultExport {
     var attempt = 1
     while true {
       let passphrase: Secret
-      do { passphrase = try ask(attempt) } catch { throw .vault(error) }
+      do { passphrase = try ask(attempt) } catch { throw CredentialError(export: error) }
       let opened: Secret
       do throws(CryptographyError) {
         let key = try SealingKey(passphrase: passphrase, costs: costs, salt: salt)
@@ -169,7 +169,7 @@ extension CredentialSource {
       try vault.apply([noting(.export, nil, nil, isPlain ? "plain" : "encrypted")])
       return (json, export.items.count)
     } catch {
-      throw .vault(error)
+      throw CredentialError(export: error)
     }
   }
 
@@ -212,5 +212,17 @@ extension CredentialSource {
     let count = try stored.get()
     try writeGitHosts(accounts)
     return count
+  }
+}
+
+extension CredentialError {
+  /// The passphrase in question is that of a file, and not of the vault.
+  fileprivate init(export error: VaultError) {
+    self =
+      switch error {
+      case .wrongPassphrase: .wrongExportPassphrase
+      case .passphraseUnavailable(let reason): .exportPassphraseUnavailable(reason)
+      default: .vault(error)
+      }
   }
 }

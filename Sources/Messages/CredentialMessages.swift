@@ -94,6 +94,15 @@ extension CredentialError {
         status: .usage)
     case .malformedExport:
       Message("this is no file that \"credmgr vault export\" made", status: .usage)
+    case .wrongExportPassphrase: Message("the passphrase is not the one of the exported file", status: .usage)
+    case .exportPassphraseUnavailable(.interrupted): Message("interrupted", status: .interrupted)
+    case .exportPassphraseUnavailable(.noTerminal):
+      Message(
+        "there is no terminal to ask for the passphrase of the exported file at",
+        hint: "add \"--passphrase-file FILE\"",
+        status: .usage)
+    case .exportPassphraseUnavailable(.endOfInput): Message("there was no passphrase", status: .usage)
+    case .exportPassphraseUnavailable(let error): error.message
     case .alreadyThere(let records):
       Message(
         "the import would replace " + records.prefix(3).map(\.words).joined(separator: ", ")

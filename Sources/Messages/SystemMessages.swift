@@ -165,8 +165,8 @@ extension SecretServiceFault {
     switch self {
     case .noBus:
       Message(
-        "the vault's key is with the Secret Service, and there is no session bus to ask it on",
-        hint: "run credmgr inside the desktop's session, or set DBUS_SESSION_BUS_ADDRESS", status: .vault)
+        "there is no session bus on which the Secret Service could be reached",
+        hint: "run credmgr in the desktop's session, or set DBUS_SESSION_BUS_ADDRESS", status: .vault)
     case .noService:
       Message(
         "nobody on the session bus offers the Secret Service", hint: "start gnome-keyring-daemon, or another one",

@@ -223,7 +223,8 @@ class Service:
             try:
                 handler.wfile.write(response.body)
             except (BrokenPipeError, ConnectionResetError):
-                pass  # a client may stop reading a body that is too long for it
+                return  # a client may stop reading a body that is too long for it
+        self.counts[f"answered:{request.path}"] += 1
 
     def handle(self, request):
         route = self.routes.get((request.method, request.path))

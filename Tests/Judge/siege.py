@@ -58,13 +58,17 @@ class World:
         self.folder = folder
         self.home = os.path.join(folder, "home")
         self.saved = os.path.join(folder, "saved")
+        self.passphrase = os.path.join(folder, "passphrase")
         os.makedirs(folder, exist_ok=True)
         self.service = OAuth2Server(**options)
         self.service.__enter__()
         self.environment = {
             "PATH": os.path.dirname(BINARY) + ":/usr/bin:/bin", "HOME": folder, "CREDMGR_HOME": self.home,
             "BROWSER": os.path.join(HERE, "browser.py"), "LANG": "C.UTF-8",
+            "CREDMGR_PASSPHRASE_FILE": self.passphrase,
         }
+        with open(self.passphrase, "w", encoding="utf-8", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
+            file.write("a passphrase of some words")
 
     def close(self):
         self.service.stop()
@@ -202,6 +206,22 @@ def logout(world, **environment):
     return world.start("logout", PROVIDER, "--account", ADA, **environment)
 
 
+def rotate(world, **environment):
+    return world.start("vault", "rotate", **environment)
+
+
+def protect(world, **environment):
+    return world.start("vault", "protect", "passphrase", "--passphrase-file", world.passphrase, **environment)
+
+
+def unprotect(world, **environment):
+    return world.start("vault", "protect", "key-file", "--remove", **environment)
+
+
+def protect_again(world, **environment):
+    return world.start("vault", "protect", "key-file", **environment)
+
+
 # What must hold after the death of each: returns whether something was lost (and told).
 def after_refresh(world):
     world.assert_whole()
@@ -249,4 +269,15 @@ def after_logout(world):
     return False
 
 
-COMMANDS = {"refresh": (refresh, after_refresh), "login": (login, after_login), "logout": (logout, after_logout)}
+def after_change_of_keys(world):
+    """Whichever keys are in force, the vault opens, and everything is in it."""
+    world.assert_whole()
+    strict(world.works(), "the account does not work")
+    return False
+
+
+COMMANDS = {
+    "refresh": (refresh, after_refresh), "login": (login, after_login), "logout": (logout, after_logout),
+    "rotate": (rotate, after_change_of_keys), "protect": (protect, after_change_of_keys),
+    "unprotect": (unprotect, after_change_of_keys), "protect again": (protect_again, after_change_of_keys),
+}

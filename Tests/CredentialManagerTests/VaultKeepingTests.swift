@@ -1,0 +1,335 @@
+import Cryptography
+import JSON
+import POSIX
+import Testing
+import Vault
+
+@testable import CredentialManager
+
+@Suite struct VaultKeepingTests {
+  private let fixture: Fixture
+
+  init() throws {
+    fixture = try Fixture()
+    try fixture.add()
+    try fixture.store(Fixture.credential())
+  }
+
+  /// Another process, in which somebody answers for the passphrase.
+  private func source(
+    _ answer: String?, asked: Asked = Asked(), environment: [String: String] = [:], legacy: OpenedKeys? = nil
+  ) -> CredentialSource {
+    let keys = KeySources(
+      environment: { environment[$0] }, secretService: { nil }, legacy: legacy, lock: fixture.home.passphraseLock
+    ) { question throws(POSIXError) in
+      asked.questions.append(question)
+      guard let answer else { throw .noTerminal }
+      return Secret(answer)
+    }
+    return CredentialSource(
+      home: fixture.home, http: nil, clock: fixture.clock, random: SystemRandomSource(), keys: keys)
+  }
+
+  private func protect(_ passphrase: String) throws {
+    let source = source(passphrase)
+    #expect(try source.protect(with: .passphrase) == [.keyFile])
+    try source.unprotect(.keyFile)
+  }
+
+  private func token(_ source: CredentialSource) throws -> String? {
+    try source.accounts().account("ana", of: "example")?.credential.accessToken.reveal()
+  }
+
+  @Test func whoIsAskedOnceIsNotAskedAgain() throws {
+    try protect("p")
+    let asked = Asked()
+    let source = source("p", asked: asked)
+    #expect(try token(source) == "token-1")
+    _ = try source.accounts(.readWrite)
+    #expect(asked.questions == [.vault(attempt: 1)])
+    let keys = try #require(source.keysToLeave)
+    let next = self.source(nil, legacy: OpenedKeys(decoding: keys.bytes))
+    #expect(try token(next) == "token-1")
+    #expect(next.keysToLeave == nil)
+  }
+
+  @Test func aKeyFileIsNotLeftToAnybody() throws {
+    let source = source(nil)
+    #expect(try token(source) == "token-1")
+    #expect(source.keysToLeave == nil)
+  }
+
+  @Test func aPersonHasThreeAttempts() throws {
+    try protect("p")
+    let asked = Asked()
+    #expect(throws: CredentialError.vault(.wrongPassphrase)) { try token(source("q", asked: asked)) }
+    #expect(asked.questions == [.vault(attempt: 1), .vault(attempt: 2), .vault(attempt: 3)])
+  }
+
+  @Test func aFileOrACommandAnswersFirstAndOnce() throws {
+    try protect("p")
+    let path = fixture.root + "/passphrase"
+    let cases: [(String, [String: String], VaultError?)] = [
+      ("p\r\n", ["CREDMGR_PASSPHRASE_FILE": path, "CREDMGR_PASSPHRASE_COMMAND": "false"], nil),
+      ("p", ["CREDMGR_PASSPHRASE_COMMAND": "cat '\(path)'"], nil),
+      ("q\n", ["CREDMGR_PASSPHRASE_FILE": path], .wrongPassphrase),
+      ("\n", ["CREDMGR_PASSPHRASE_FILE": path], .passphraseUnavailable(.endOfInput)),
+      ("p", ["CREDMGR_PASSPHRASE_COMMAND": "false"], .passphraseUnavailable(.endOfInput)),
+      ("p", ["CREDMGR_PASSPHRASE_FILE": path + "x"], .passphraseUnavailable(.notFound(path: path + "x"))),
+    ]
+    for (text, environment, error) in cases {
+      try PrivateFile.replace(path, Array(text.utf8))
+      let asked = Asked()
+      let source = source("p", asked: asked, environment: environment)
+      if let error {
+        #expect(throws: CredentialError.vault(error), "\(text)") { try token(source) }
+      } else {
+        #expect(try token(source) == "token-1", "\(text)")
+      }
+      #expect(asked.questions.isEmpty)
+    }
+    // What is set to nothing is not set.
+    #expect(try token(source("p", environment: ["CREDMGR_PASSPHRASE_FILE": ""])) == "token-1")
+  }
+
+  @Test func aRotationNeedsThePassphrase() throws {
+    try protect("p")
+    let before = try source("p").accounts().vault.openedKeys.vault
+    #expect(throws: CredentialError.vault(.passphraseUnavailable(.noTerminal))) {
+      let opened = source("p")
+      _ = try token(opened)
+      let keys = try #require(opened.keysToLeave)
+      try source(nil, legacy: keys).rotateVault()
+    }
+    try source("p").rotateVault()
+    let after = source("p")
+    #expect(try token(after) == "token-1")
+    #expect(try after.accounts().vault.openedKeys.vault != before)
+    #expect(try after.accounts().verify() == [])
+    #expect(throws: CredentialError.vault(.wrongPassphrase)) { try token(source("q")) }
+  }
+
+  @Test func theSecretServiceIsToldApartFromItsProgram() {
+    for (environment, program, fault) in [
+      ([:], "/bin/true", SecretServiceFault.noBus),
+      (["DBUS_SESSION_BUS_ADDRESS": "autolaunch:"], "/bin/true", .noBus),
+      (["XDG_RUNTIME_DIR": fixture.root], "/bin/true", .noBus),
+      (["DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"], nil, .notInstalled),
+      // A program that answers nothing has no key.
+      (["DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"], "/bin/true", .failed),
+      (["DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"], "/bin/false", .failed),
+    ] as [([String: String], String?, SecretServiceFault)] {
+      let keys = KeySources(
+        environment: { environment[$0] }, secretService: { program }, legacy: nil, lock: nil
+      ) { _ throws(POSIXError) in throw .noTerminal }
+      let source = CredentialSource(
+        home: fixture.home, http: nil, clock: fixture.clock, random: SystemRandomSource(), keys: keys)
+      #expect(throws: CredentialError.vault(.secretService(fault))) { try source.protect(with: .secretService) }
+    }
+  }
+
+  @Test func everyFailureOfTheProgramHasAName() throws {
+    let script = fixture.root + "/service"
+    for (status, fault) in [
+      (3, SecretServiceFault.noKey), (4, .locked), (5, .noService), (6, .noBus), (7, .noLibrary), (1, .failed),
+      (139, .failed),
+    ] {
+      try File.replace(script, Array("#!/bin/sh\nexit \(status)\n".utf8))
+      _ = try Launcher.run("/bin/chmod", ["755", script])
+      let client = SecretServiceClient(program: { script }, environment: { _ in "unix:path=/x" })
+      #expect(throws: VaultError.secretService(fault)) { try client.lookup("00") }
+    }
+  }
+
+  @Test func aBackupIsNeverWrittenOverAFile() throws {
+    let path = fixture.root + "/backup.db"
+    #expect(try fixture.source.backUpVault(to: path) == [.keyFile])
+    let bytes = try PrivateFile.read(path, limit: 1 << 24)
+    #expect(throws: CredentialError.system(.exists(path: path))) { try fixture.source.backUpVault(to: path) }
+    #expect(try PrivateFile.read(path, limit: 1 << 24) == bytes)
+  }
+
+  @Test func aSourceGoesOnWithWhatItRestored() throws {
+    let path = fixture.root + "/backup.db"
+    _ = try fixture.source.backUpVault(to: path)
+    try fixture.store(Fixture.credential("token-2"))
+    #expect(try token(fixture.source) == "token-2")
+    let kept = try fixture.source.restoreVault(from: path, keyFile: nil)
+    #expect(kept == [fixture.home.vaultLocation.file + ".replaced"])
+    #expect(try token(fixture.source) == "token-1")
+    #expect(try fixture.source.accounts().verify() == [])
+  }
+
+  @Test func nothingIsUnlockedThatOpensByItself() throws {
+    #expect(try fixture.source.unlock(seconds: 60) == .opensByItself)
+    #expect(try fixture.source.lock() == (false, true))
+  }
+}
+
+@Suite struct VaultExportTests {
+  private let fixture: Fixture
+
+  init() throws {
+    fixture = try Fixture()
+    try fixture.add()
+    try fixture.store(Fixture.credential())
+    try fixture.source.accounts(.readWrite).select("ana", provider: "example")
+    try fixture.source.store(
+      HostLogin(username: "u", password: Secret("p"), path: "\"x\""), for: "https://host.example")
+  }
+
+  @Test func everyRecordThatAnotherMachineCanUse() throws {
+    let (json, count) = try fixture.source.exportVault(isPlain: true)
+    #expect(count == 4)
+    let other = try Fixture()
+    #expect(try other.source.importVault(Array(json.encoded.utf8), replaces: false) == 4)
+    #expect(try other.stored() == fixture.stored())
+    #expect(try other.another().accounts().selected(for: "example") == "ana")
+    #expect(
+      try other.another().hostLogin(HostLoginPattern(origin: "https://host.example"))
+        == fixture.source.hostLogin(HostLoginPattern(origin: "https://host.example")))
+    #expect(try other.another().exportVault(isPlain: true).json == json)
+    // Once more changes nothing.
+    #expect(try other.source.importVault(Array(json.encoded.utf8), replaces: false) == 0)
+  }
+
+  @Test(arguments: ["true", "12", "\"quoted\"", "{}", "null", "a b"])
+  func anAccountNameThatLooksLikeJSON(_ name: String) throws {
+    try fixture.store(Fixture.credential(), name)
+    try fixture.another().accounts(.readWrite).select(name, provider: "example")
+    let other = try Fixture()
+    _ = try other.source.importVault(
+      Array(fixture.another().exportVault(isPlain: true).json.encoded.utf8), replaces: false)
+    #expect(try other.another().accounts().selected(for: "example") == name)
+  }
+
+  @Test func theEncryptedFormShowsNothingAndOpensWithItsPassphrase() throws {
+    let export = try VaultExport(fixture.source.accounts().vault)
+    let cheap = PassphraseCosts(operations: 1, memory: 8192)
+    let text = try export.encrypted(Secret("p"), costs: cheap, random: SystemRandomSource()).encoded
+    for secret in ["token-1", "refresh-1", "example", "ana", "secret-1"] { #expect(!text.contains(secret)) }
+    var attempts: [Int] = []
+    let opened = try VaultExport(Array(text.utf8)) { attempt throws(VaultError) in
+      attempts.append(attempt)
+      return Secret(attempt < 3 ? "wrong" : "p")
+    }
+    #expect(attempts == [1, 2, 3])
+    #expect(opened.plain == export.plain)
+    // No byte of the sealed part can be altered.
+    let value = try JSONValue.parse(Array(text.utf8))
+    let sealed = try #require(value["sealed"]?.text.flatMap(Base64.decode))
+    for index in stride(from: 0, to: sealed.count, by: 101) {
+      var altered = sealed
+      altered[index] ^= 1
+      let members = try #require(value.members).map {
+        $0.name == "sealed" ? JSONValue.Member("sealed", .string(Base64.encode(altered))) : $0
+      }
+      #expect(throws: CredentialError.wrongExportPassphrase) {
+        try VaultExport(Array(JSONValue.object(members).encoded.utf8)) { attempt throws(VaultError) in
+          guard attempt == 1 else { throw .wrongPassphrase }
+          return Secret("p")
+        }
+      }
+    }
+  }
+
+  @Test func theStandardCostsAreTheModerateOnes() throws {
+    let (json, _) = try fixture.source.exportVault(isPlain: false, passphrase: Secret("p"))
+    #expect(try #require(json["operations"]?.integer) >= 3)
+    #expect(try #require(json["memory"]?.integer) >= 256 << 20)
+  }
+
+  @Test func whatIsThereIsReplacedOnRequestOnly() throws {
+    let json = try Array(fixture.source.exportVault(isPlain: true).json.encoded.utf8)
+    try fixture.store(Fixture.credential("token-2"))
+    let identifier = Accounts.identifier("example", "ana")
+    #expect(throws: CredentialError.alreadyThere([identifier])) {
+      try fixture.another().importVault(json, replaces: false)
+    }
+    #expect(try fixture.stored()?.accessToken == Secret("token-2"))
+    #expect(try fixture.another().importVault(json, replaces: true) == 1)
+    #expect(try fixture.stored()?.accessToken == Secret("token-1"))
+  }
+
+  @Test(arguments: [
+    "", "[]", "{}", "nonsense", #"{"format":"credmgr-export-2","records":[]}"#, #"{"format":"credmgr-export-1"}"#,
+    #"{"format":"credmgr-export-1","records":[1]}"#,
+    #"{"format":"credmgr-export-1","records":[{"kind":"event","provider":"a","account":"b","value":"x"}]}"#,
+    #"{"format":"credmgr-export-1","records":[{"kind":"credential","provider":"../x","account":"b","value":{}}]}"#,
+    #"{"format":"credmgr-export-1","records":[{"kind":"credential","provider":"x","account":"","value":{}}]}"#,
+    #"{"format":"credmgr-export-1","records":[{"kind":"selection","provider":"x","account":"y","value":"z"}]}"#,
+    #"{"format":"credmgr-export-1","records":[{"kind":"registration","provider":"x","account":"","value":"z"}]}"#,
+    #"{"format":"credmgr-export-encrypted-1","operations":1,"memory":1,"salt":"","nonce":"","sealed":""}"#,
+    #"{"format":"credmgr-export-encrypted-1","operations":1,"memory":99999999999999,"salt":"AAAAAAAAAAAAAAAAAAAAAA==","nonce":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA","sealed":""}"#,
+  ])
+  func whatIsNoExport(_ text: String) throws {
+    #expect(throws: CredentialError.malformedExport) {
+      try fixture.source.importVault(Array(text.utf8), passphrase: Secret("p"), replaces: true)
+    }
+  }
+}
+
+@Suite struct LogTests {
+  private let fixture: Fixture
+
+  init() throws {
+    fixture = try Fixture()
+    try fixture.add()
+  }
+
+  private func log() throws -> [String] {
+    try fixture.another().log().events.map { event in
+      [event.action.rawValue, event.provider, event.account, event.detail].compactMap { $0 }.joined(separator: " ")
+    }
+  }
+
+  @Test func whatChangesIsNoted() throws {
+    fixture.http.then(.token("token-1", refresh: "refresh-1"))
+    fixture.http.then(.identity("ana"))
+    fixture.consent()
+    _ = try fixture.login()
+    fixture.http.then(.token("token-2", refresh: "refresh-2"))
+    let account = try fixture.source.freshAccount("ana", of: "example", Freshen(always: true))
+    fixture.source.noteHandOut(account, to: "git example.org")
+    try fixture.source.reject(Secret("token-2"), account: nil, of: "example")
+    _ = try fixture.source.logout("ana", of: "example", keepsRemote: true)
+    try fixture.source.rotateVault()
+    _ = try fixture.source.exportVault(isPlain: true)
+    #expect(
+      try Set(log()) == [
+        "add-provider example", "login example ana authorization_code", "refresh example ana",
+        "hand-out example ana git example.org", "refused example ana", "logout example ana forgotten", "rotate",
+        "export plain",
+      ])
+    #expect(try fixture.another().log().lost == 0)
+    let all = try fixture.another().log().events
+    #expect(all.map(\.time) == all.map(\.time).sorted())
+  }
+
+  @Test func whatFailsIsNotNoted() throws {
+    fixture.http.then(.json("{}", status: 400))
+    fixture.consent()
+    #expect(throws: CredentialError.self) { try fixture.login() }
+    #expect(try log() == ["add-provider example"])
+  }
+
+  @Test func aLongTextIsCut() throws {
+    let event = LogEvent(time: 1, action: .handOut, detail: String(repeating: "ü", count: 5000))
+    let decoded = try #require(LogEvent(decoding: event.encoded))
+    #expect(decoded.detail == String(repeating: "ü", count: 255))
+    #expect(event.encoded.count <= 2048)
+  }
+
+  @Test func aVaultThatCannotBeWrittenHandsOutAllTheSame() throws {
+    try fixture.store(Fixture.credential())
+    try fixture.damageVault()
+    let account = try fixture.another().freshAccount("ana", of: "example")
+    fixture.another().noteHandOut(account, to: "token")
+    #expect(account.credential.accessToken == Secret("token-1"))
+  }
+}
+
+/// What was asked.
+final class Asked {
+  var questions: [PassphraseQuestion] = []
+}

@@ -1,0 +1,217 @@
+"""Many processes at once on one account: one refresh, one browser, and nobody's token used twice."""
+
+import fcntl
+import glob
+import os
+import pty
+import re
+import subprocess
+import time
+import unittest
+
+import oauth2_server
+from oauth2_server import OAuth2Server
+from program import BINARY, DONE, LOGIN_NEEDED, TIMEOUT, UNEXPECTED, ProgramTest
+from siege import is_test_build
+
+ADA = ProgramTest.accounts[0]
+MANY = 64
+
+
+class RaceTest(ProgramTest):
+    def logged_in(self, **options):
+        """An account whose token has expired already, at a provider that ends the family when a token is used twice."""
+        service = self.serve(OAuth2Server(lifetime=1, **options))
+        provider = self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)
+        self.credmgr("login", provider, "--account", ADA)
+        time.sleep(1.1)
+        return service, provider
+
+    def many(self, count, *arguments, **environment):
+        return [
+            subprocess.Popen([BINARY, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, env={**self.environment, **environment})
+            for _ in range(count)
+        ]
+
+    def ends(self, processes):
+        """The statuses, outputs and errors of all, in order."""
+        results = []
+        for process in processes:
+            out, err = process.communicate(timeout=TIMEOUT)
+            self.errors.append(err)
+            results.append((process.returncode, out.strip(), err))
+        return results
+
+    def wait_until(self, condition, seconds=20):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "it never came about")
+            time.sleep(0.005)
+
+    def assert_one_token(self, results, service):
+        self.assertEqual({status for status, _, _ in results}, {DONE}, results)
+        tokens = {out for _, out, _ in results}
+        self.assertEqual(len(tokens), 1)
+        self.assertTrue(service.accepts(tokens.pop()))
+        self.assertEqual(service.counts["reuse"], 0)
+
+
+class Refreshes(RaceTest):
+    def test_one_refresh_for_sixty_four(self):
+        service, provider = self.logged_in()
+        self.assert_one_token(self.ends(self.many(MANY, "token", provider)), service)
+        self.assertEqual(service.counts["token:refresh_token"], 1)
+
+    def test_a_provider_that_takes_three_seconds(self):
+        service, provider = self.logged_in(refresh_delay=3)
+        began = time.monotonic()
+        self.assert_one_token(self.ends(self.many(MANY, "token", provider)), service)
+        self.assertEqual(service.counts["token:refresh_token"], 1)
+        self.assertLess(time.monotonic() - began, 20)
+
+    def test_every_command_takes_part(self):
+        service, provider = self.logged_in(refresh_delay=1)
+        processes = [process for command in (
+            ("token", provider), ("header", provider), ("refresh", provider), ("token", provider, "--refresh"),
+            ("request", provider, service.base + "/resource"), ("exec", f"{provider}=TOKEN", "--", "true"),
+        ) for process in self.many(4, *command)]
+        self.assertEqual({status for status, _, _ in self.ends(processes)}, {DONE})
+        self.assertEqual(service.counts["token:refresh_token"], 1)
+
+    def test_the_holder_of_the_lock_dies_before_it_asks(self):
+        if not is_test_build():
+            self.skipTest("this program was built for use, and has no fault points")
+        service, provider = self.logged_in()
+        holder = self.many(1, "token", provider, CREDMGR_FAULT="refresh.noted=stop")
+        self.wait_until(lambda: state(holder[0].pid) == "T")
+        others = self.many(MANY - 1, "token", provider)
+        time.sleep(0.5)
+        holder[0].kill()
+        self.ends(holder)
+        self.assert_one_token(self.ends(others), service)
+        self.assertEqual(service.counts["token:refresh_token"], 1)
+
+    def test_the_holder_of_the_lock_dies_while_the_provider_answers(self):
+        """The answer is lost. Who waited asks once more, all others take its refusal, and each is told why."""
+        service, provider = self.logged_in(refresh_delay=1.5)
+        holder = self.many(1, "token", provider)
+        self.wait_until(lambda: service.counts["token:refresh_token"] == 1)
+        others = self.many(MANY - 1, "token", provider)
+        time.sleep(0.3)
+        holder[0].kill()
+        self.ends(holder)
+        results = self.ends(others)
+        self.assertEqual({status for status, _, _ in results}, {LOGIN_NEEDED}, results)
+        for _, _, err in results:
+            self.assertIn("interrupted", err)
+        self.assertLessEqual(service.counts["token:refresh_token"], 3, "a refused token was sent again and again")
+        self.credmgr("vault", "verify")
+        self.credmgr("login", provider, "--account", ADA)
+        self.assertNotIn("interrupted", self.credmgr("status", provider).err)
+
+    def test_logout_and_login_in_between(self):
+        service, provider = self.logged_in(refresh_delay=0.3)
+        service.lifetime = 3600
+        first = self.many(16, "token", provider)
+        logout = self.many(1, "logout", provider, "--account", ADA)
+        second = self.many(16, "token", provider)
+        self.assertEqual(self.ends(logout)[0][0], DONE)
+        login = self.many(1, "login", provider, "--account", ADA)
+        third = self.many(16, "token", provider)
+        self.assertEqual(self.ends(login)[0][0], DONE)
+        for status, out, err in self.ends(first + second + third):
+            self.assertIn(status, (DONE, LOGIN_NEEDED), err)
+            self.assertTrue(status != DONE or service.find(out), "a token that the provider never gave")
+        self.assertEqual(service.counts["reuse"], 0)
+        self.assertTrue(service.accepts(self.credmgr("token", provider).line))
+        self.credmgr("vault", "verify")
+        self.assertNotIn("interrupted", self.credmgr("status", provider).err)
+
+
+class Logins(RaceTest):
+    def test_fifty_logins_open_one_browser(self):
+        service = self.serve(OAuth2Server())
+        provider = self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)
+        opened = os.path.join(self.folder, "opened")
+        script = self.file("count", f'#!/bin/sh\necho "$1" >>{opened}\nsleep 1\nexec {self.environment["BROWSER"]} "$1"\n')
+        os.chmod(script, 0o700)
+        results = self.ends(self.many(50, "login", provider, BROWSER=script))
+        self.assertEqual({status for status, _, _ in results}, {DONE}, results)
+        with open(opened, encoding="utf-8") as file:
+            self.assertEqual(len(file.readlines()), 1)
+        self.assertEqual(service.counts["granted:authorization_code"], 1)
+        self.assertTrue(service.accepts(self.credmgr("token", provider).line))
+
+
+class Waiting(RaceTest):
+    """Somebody holds the lock of the account and does not let go."""
+
+    def setUp(self):
+        super().setUp()
+        self.service, self.provider = self.logged_in()
+        self.credmgr("token", self.provider)
+        time.sleep(1.1)
+        locks = glob.glob(os.path.join(self.homes[-1], "run", "*.lock"))
+        self.held = [open(path, "r+b") for path in locks]
+        for file in self.held:
+            self.addCleanup(file.close)
+            fcntl.flock(file, fcntl.LOCK_EX)
+
+    def at_a_terminal(self, *arguments):
+        """Its status, what it says at the terminal with the second at which it does, and when it ended."""
+        ours, theirs = pty.openpty()
+        began = time.monotonic()
+        process = subprocess.Popen([BINARY, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=theirs, env=self.environment)
+        os.close(theirs)
+        said = []
+        try:
+            while chunk := os.read(ours, 4096):
+                said.append((time.monotonic() - began, chunk.decode()))
+        except OSError:
+            pass  # the other end is closed
+        os.close(ours)
+        process.communicate(timeout=TIMEOUT)
+        return process.returncode, said, time.monotonic() - began
+
+    def test_it_says_for_whom_after_a_second_and_ends_in_time(self):
+        for command in ("token", "refresh"):
+            with self.subTest(command):
+                arguments = (command, self.provider, "--timeout", "3s") + (("--refresh",) if command == "token" else ())
+                status, said, seconds = self.at_a_terminal(*arguments)
+                self.assertEqual(status, UNEXPECTED)
+                text = "".join(chunk for _, chunk in said)
+                self.assertEqual(len(re.findall("waiting", text)), 1, text)
+                self.assertRegex(text, f'waiting .*"{ADA}".*"{self.provider}"')
+                self.assertTrue(0.9 <= said[0][0] <= 2.5, said)
+                self.assertTrue(2.9 <= seconds <= 5, seconds)
+                self.assertRegex(text, r"credmgr: error: another process .*\s+credmgr: hint: \S")
+
+    def test_a_login_says_so_too(self):
+        status, said, seconds = self.at_a_terminal("login", self.provider, "--account", ADA, "--timeout", "3s")
+        self.assertNotEqual(status, DONE)
+        self.assertIn("waiting", "".join(chunk for _, chunk in said))
+        self.assertTrue(2.9 <= seconds <= 5, seconds)
+
+    def test_nobody_looks_so_nothing_is_said(self):
+        outcome = self.run_program("token", self.provider, "--timeout", "2s")
+        self.assertEqual(outcome.status, UNEXPECTED)
+        self.assertNotIn("waiting", outcome.err)
+
+    def test_it_goes_on_as_soon_as_the_lock_is_free(self):
+        processes = self.many(8, "token", self.provider)
+        time.sleep(0.5)
+        for file in self.held:
+            fcntl.flock(file, fcntl.LOCK_UN)
+        self.assertEqual(len({out for _, out, _ in self.ends(processes)}), 1)
+        self.assertEqual(self.service.counts["token:refresh_token"], 2)
+
+
+def state(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+if __name__ == "__main__":
+    unittest.main()

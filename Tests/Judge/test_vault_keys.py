@@ -1,0 +1,331 @@
+"""Who opens the vault: a person at a terminal, the kernel's keyring, a real gnome-keyring-daemon."""
+
+import os
+import pty
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import oauth2_server
+from oauth2_server import OAuth2Server
+from program import BINARY, DONE, LOCKED, ProgramTest
+
+ADA, _ = ProgramTest.accounts
+PASSPHRASE = "correct horse battery staple"
+
+# System calls of x86-64 and aarch64 (linux/unistd.h): add_key, request_key, keyctl.
+KEYRING_CALLS = {"x86_64": (248, 249, 250), "aarch64": (217, 218, 219)}
+
+
+class VaultTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.service = self.serve(OAuth2Server())
+        self.provider = self.add("oauth2-public", self.service, oauth2_server.PUBLIC_CLIENT)
+        self.credmgr("login", self.provider, "--account", ADA)
+        self.token = self.credmgr("token", self.provider).line
+        self.passphrase = self.file("passphrase", PASSPHRASE + "\n")
+        self.vault = os.path.join(self.environment["CREDMGR_HOME"], "vault")
+
+    def with_passphrase(self):
+        return {"CREDMGR_PASSPHRASE_FILE": self.passphrase}
+
+    def protect(self):
+        """From here on only the passphrase opens the vault."""
+        self.credmgr("vault", "protect", "passphrase", environment=self.with_passphrase())
+        self.credmgr("vault", "protect", "key-file", "--remove")
+        self.assertEqual(os.listdir(self.vault), ["vault.db"])
+
+
+class Terminal(VaultTest):
+    """A person at a terminal, who is the only one that has it."""
+
+    def at_terminal(self, *arguments, keys, environment=None):
+        """Runs `credmgr` with a terminal of its own, types `keys` one after the other at each prompt.
+
+        Returns the exit status, standard output, and all that stood on the terminal."""
+        output = tempfile.TemporaryFile()
+        child, terminal = pty.fork()
+        if child == 0:
+            os.dup2(output.fileno(), 1)
+            os.execve(BINARY, ["credmgr", *arguments], {**self.environment, **(environment or {})})
+        shown, keys = "", list(keys)
+        prompts = 0
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if not select.select([terminal], [], [], 0.1)[0]:
+                continue
+            try:
+                piece = os.read(terminal, 4096)
+            except OSError:
+                break
+            if not piece:
+                break
+            shown += piece.decode()
+            asked = shown.count(": ") - shown.count("credmgr: ") - shown.count("error: ") - shown.count("hint: ")
+            if asked > prompts and shown.endswith(": ") and keys:
+                prompts = asked
+                os.write(terminal, keys.pop(0).encode())
+        _, status = os.waitpid(child, 0)
+        os.close(terminal)
+        output.seek(0)
+        out = output.read().decode()
+        output.close()
+        self.errors.append(shown)
+        self.assertNotIn(PASSPHRASE, shown, "the terminal shows what is typed")
+        return os.waitstatus_to_exitcode(status), out, shown
+
+    def test_the_passphrase_is_asked_without_echo(self):
+        self.protect()
+        status, out, shown = self.at_terminal("token", self.provider, keys=[PASSPHRASE + "\r"])
+        self.assertEqual((status, out.strip()), (DONE, self.token), shown)
+        self.assertEqual(shown.count("passphrase of the vault"), 1)
+
+    def test_a_wrong_one_is_said_and_asked_for_again_twice(self):
+        self.protect()
+        status, out, shown = self.at_terminal("token", self.provider, keys=["wrong\r", PASSPHRASE + "\r"])
+        self.assertEqual((status, out.strip()), (DONE, self.token), shown)
+        self.assertEqual(shown.count("credmgr: the passphrase is wrong"), 1)
+        status, out, shown = self.at_terminal("token", self.provider, keys=["wrong\r"] * 9)
+        self.assertEqual((status, out), (LOCKED, ""))
+        self.assertIn("credmgr: error: the passphrase is wrong", shown)
+        self.assertEqual(shown.count("passphrase of the vault"), 3)
+
+    def test_control_c_and_control_d(self):
+        self.protect()
+        status, _, shown = self.at_terminal("token", self.provider, keys=["abc\x03"])
+        self.assertEqual(status, 130, shown)
+        status, _, shown = self.at_terminal("token", self.provider, keys=["\x04"])
+        self.assertEqual(status, LOCKED, shown)
+
+    def test_a_new_passphrase_is_typed_twice(self):
+        status, _, shown = self.at_terminal(
+            "vault", "protect", "passphrase",
+            keys=["\r", PASSPHRASE + "\r", "something else\r", PASSPHRASE + "\r", PASSPHRASE + "\r"])
+        self.assertEqual(status, DONE, shown)
+        self.assertIn("an empty passphrase protects nothing", shown)
+        self.assertIn("the two are not the same", shown)
+        self.credmgr("vault", "protect", "key-file", "--remove")
+        self.credmgr("vault", "verify", environment=self.with_passphrase())
+
+    def test_a_refresh_does_not_ask_a_second_time(self):
+        self.service.lifetime = 3600
+        self.protect()
+        status, out, shown = self.at_terminal("token", self.provider, "--refresh", keys=[PASSPHRASE + "\r"] * 3)
+        self.assertEqual(status, DONE, shown)
+        self.assertTrue(self.service.accepts(out.strip()))
+        self.assertNotEqual(out.strip(), self.token)
+        self.assertEqual(shown.count("passphrase of the vault"), 1)
+
+    def test_what_is_started_gets_nothing_of_the_keys(self):
+        # A token that has expired: the keys go from one program to the other, and no further.
+        self.service.refreshed_lifetime = 1
+        self.credmgr("token", self.provider, "--refresh")
+        self.protect()
+        time.sleep(1.1)
+        outcome = self.run_program(
+            "exec", f"{self.provider}=TOKEN", "--", "sh", "-c", "ls -l /proc/self/fd; env",
+            environment=self.with_passphrase())
+        self.assertEqual(self.service.counts["granted:refresh_token"], 2)
+        self.assertIn("TOKEN=", outcome.out)
+        self.assertNotIn("memfd", outcome.out)
+        self.assertNotIn("CREDMGR_LEGACY", outcome.out)
+
+    def test_processes_ask_one_after_the_other(self):
+        self.protect()
+        script = self.file("both", f"{BINARY} token {self.provider} & {BINARY} token {self.provider}; wait")
+        output = tempfile.TemporaryFile()
+        child, terminal = pty.fork()
+        if child == 0:
+            os.dup2(output.fileno(), 1)
+            os.execve("/bin/sh", ["sh", script], self.environment)
+        shown, typed = "", 0
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if select.select([terminal], [], [], 0.3)[0]:
+                try:
+                    shown += os.read(terminal, 4096).decode()
+                except OSError:
+                    break
+            elif shown.count("passphrase of the vault") > typed:
+                self.assertEqual(shown.count("passphrase of the vault"), typed + 1, "two ask at once")
+                typed += 1
+                os.write(terminal, (PASSPHRASE + "\r").encode())
+        os.waitpid(child, 0)
+        os.close(terminal)
+        output.seek(0)
+        self.assertEqual(output.read().decode().split(), [self.token] * 2, shown)
+        output.close()
+
+
+class KernelKeyring(VaultTest):
+    def setUp(self):
+        super().setUp()
+        self.protect()
+
+    def unlock(self, *arguments, **options):
+        return self.run_program("vault", "unlock", *arguments, environment=self.with_passphrase(), **options)
+
+    def test_unlock_and_lock(self):
+        outcome = self.unlock("--for", "1h")
+        if "keeps no keys" in outcome.err:
+            self.skipTest("the kernel keeps no keys here")
+        self.addCleanup(self.run_program, "vault", "lock")
+        self.assertRegex(outcome.err, r"unlocked until \d{4}-\d\d-\d\dT")
+        self.assertEqual(self.credmgr("token", self.provider).line, self.token)
+        self.assertIn("unlocked", self.credmgr("vault", "status").out)
+        self.credmgr("vault", "verify")
+        # A new key is kept for as long as the old one would have been.
+        self.credmgr("vault", "rotate", environment=self.with_passphrase())
+        self.assertEqual(self.credmgr("token", self.provider).line, self.token)
+        self.assertIn("is locked", self.credmgr("vault", "lock").err)
+        self.credmgr("token", self.provider, status=LOCKED, stdin="")
+        self.assertIn("locked already", self.credmgr("vault", "lock").err)
+        self.assertNotIn("unlocked", self.credmgr("vault", "status").out)
+
+    def test_the_time_ends(self):
+        outcome = self.unlock("--for", "1s")
+        if "keeps no keys" in outcome.err:
+            self.skipTest("the kernel keeps no keys here")
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and self.run_program("token", self.provider).status == DONE:
+            time.sleep(0.1)
+        self.credmgr("token", self.provider, status=LOCKED)
+
+    def test_a_kernel_that_refuses(self):
+        machine = os.uname().machine
+        if machine not in KEYRING_CALLS:
+            self.skipTest(f"the system calls of {machine} are not known here")
+        script = self.file("without-keyring", FORBIDDER.format(calls=KEYRING_CALLS[machine]))
+        outcome = self.run_program(
+            script, BINARY, "vault", "unlock", binary=shutil.which("python3"), environment=self.with_passphrase())
+        self.assertEqual(outcome.status, LOCKED)
+        self.assertIn("the kernel keeps no keys here (error 1)", outcome.err)
+        outcome = self.run_program(
+            script, BINARY, "token", self.provider, binary=shutil.which("python3"), environment=self.with_passphrase())
+        self.assertEqual((outcome.status, outcome.line), (DONE, self.token))
+
+
+# Forbids the system calls (seccomp(2)), as containers do, and runs the command.
+FORBIDDER = '''
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+code = struct.pack("=HBBI", 0x20, 0, 0, 0)
+for call in {calls}:
+    code += struct.pack("=HBBI", 0x15, 0, 1, call) + struct.pack("=HBBI", 0x06, 0, 0, 0x00050000 | 1)
+code += struct.pack("=HBBI", 0x06, 0, 0, 0x7FFF0000)
+buffer = ctypes.create_string_buffer(code)
+program = struct.pack("@HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, program, 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+'''
+
+
+@unittest.skipUnless(shutil.which("gnome-keyring-daemon") and shutil.which("dbus-daemon"), "no gnome-keyring-daemon")
+class SecretService(VaultTest):
+    """A session bus and a keyring of our own, without a display."""
+
+    def setUp(self):
+        super().setUp()
+        folder = os.path.join(self.folder, "session")
+        for name in ("run", "data", "cache"):
+            os.makedirs(os.path.join(folder, name), mode=0o700)
+        self.session = {
+            "XDG_RUNTIME_DIR": os.path.join(folder, "run"), "XDG_DATA_HOME": os.path.join(folder, "data"),
+            "XDG_CACHE_HOME": os.path.join(folder, "cache"), "HOME": folder, "PATH": self.environment["PATH"],
+        }
+        bus = subprocess.Popen(
+            ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--print-address=1"], stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True, env=self.session)
+        self.addCleanup(bus.stdout.close)
+        self.addCleanup(bus.wait)
+        self.addCleanup(bus.kill)
+        self.session["DBUS_SESSION_BUS_ADDRESS"] = bus.stdout.readline().strip()
+        self.keyring = subprocess.Popen(
+            ["gnome-keyring-daemon", "--foreground", "--unlock", "--components=secrets"], stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, env=self.session)
+        self.addCleanup(self.keyring.wait)
+        self.addCleanup(self.keyring.kill)
+        self.keyring.stdin.write("keyring password")
+        self.keyring.stdin.close()
+        deadline = time.monotonic() + 20
+        while "boolean true" not in self.on_bus(
+                "org.freedesktop.DBus", "/", "org.freedesktop.DBus.NameHasOwner", "string:org.freedesktop.secrets"):
+            self.assertLess(time.monotonic(), deadline, "the keyring does not come up")
+            time.sleep(0.05)
+        self.environment.update(self.session, HOME=self.environment["HOME"])
+
+    def on_bus(self, destination, path, *call):
+        return subprocess.run(
+            ["dbus-send", "--session", "--print-reply", f"--dest={destination}", path, *call], env=self.session,
+            capture_output=True, text=True).stdout
+
+    def protect_by_service(self):
+        self.credmgr("vault", "protect", "secret-service")
+        self.credmgr("vault", "protect", "key-file", "--remove")
+        self.assertEqual(os.listdir(self.vault), ["vault.db"])
+
+    def items(self):
+        answer = self.on_bus(
+            "org.freedesktop.secrets", "/org/freedesktop/secrets/collection/login",
+            "org.freedesktop.DBus.Properties.Get", "string:org.freedesktop.Secret.Collection", "string:Items")
+        return answer.count("object path")
+
+    def test_the_key_is_with_the_service(self):
+        self.protect_by_service()
+        self.assertEqual(self.items(), 1)
+        self.assertEqual(self.credmgr("token", self.provider).line, self.token)
+        self.assertTrue(self.service.accepts(self.credmgr("token", self.provider, "--refresh").line))
+        self.credmgr("vault", "rotate")
+        self.assertEqual(self.items(), 1, "the item of the old key is gone")
+        self.credmgr("vault", "verify")
+        self.credmgr("vault", "protect", "key-file")
+        self.credmgr("vault", "protect", "secret-service", "--remove")
+        self.assertEqual(self.items(), 0)
+        self.credmgr("vault", "verify")
+
+    def test_a_locked_keyring_is_not_unlocked(self):
+        self.protect_by_service()
+        self.on_bus(
+            "org.freedesktop.secrets", "/org/freedesktop/secrets", "org.freedesktop.Secret.Service.Lock",
+            "array:objpath:/org/freedesktop/secrets/collection/login")
+        started = time.monotonic()
+        self.assertIn("is locked", self.credmgr("token", self.provider, status=LOCKED).err)
+        self.assertLess(time.monotonic() - started, 2)
+        self.assertIn("is locked", self.credmgr("vault", "protect", "secret-service", status=LOCKED).err)
+
+    def test_a_service_that_does_not_answer_is_left_after_two_seconds(self):
+        self.protect_by_service()
+        self.keyring.send_signal(signal.SIGSTOP)
+        started = time.monotonic()
+        self.assertIn("did not answer", self.credmgr("token", self.provider, status=LOCKED).err)
+        self.assertLess(time.monotonic() - started, 4)
+        self.keyring.send_signal(signal.SIGCONT)
+        self.credmgr("token", self.provider)
+
+    def test_without_a_bus_none_is_started(self):
+        self.protect_by_service()
+        for environment in (
+                {"DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": ""},
+                {"DBUS_SESSION_BUS_ADDRESS": "autolaunch:", "DISPLAY": ":77"},
+                {"DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent/bus"}):
+            outcome = self.credmgr("token", self.provider, status=LOCKED, environment=environment)
+            self.assertIn("there is no session bus", outcome.err)
+        buses = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+        self.assertNotIn("dbus-launch", buses)
+
+    def test_the_passphrase_opens_where_the_service_does_not(self):
+        self.protect_by_service()
+        self.credmgr("vault", "protect", "passphrase", environment=self.with_passphrase())
+        outcome = self.credmgr("token", self.provider, environment={
+            **self.with_passphrase(), "DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": ""})
+        self.assertEqual(outcome.line, self.token)
+
+
+if __name__ == "__main__":
+    unittest.main()
