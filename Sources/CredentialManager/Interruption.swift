@@ -159,6 +159,17 @@ extension CredentialSource {
     return interruptions.sorted { ($0.provider, $0.account ?? "") < ($1.provider, $1.account ?? "") }
   }
 
+  /// Whether an earlier process got a new token in the place of this one, and died before its commit: the provider may have
+  /// ended the old one. An exchange that was interrupted before is told.
+  func isSuperseded(_ account: Account, _ accounts: Accounts) throws(CredentialError) -> Bool {
+    guard let note = try accounts.note(account.provider, account.name) else { return false }
+    if let found = try interruption(note, account.provider, account.name, accounts) {
+      notice(.interrupted(found))
+      return false
+    }
+    return accounts.keptAnswer(account.provider, account.name)?.previous == account.credential.accessToken
+  }
+
   /// Tells of an exchange of this account that was interrupted.
   func tellInterruption(_ provider: String, _ account: String, _ accounts: Accounts) throws(CredentialError) {
     guard let note = try accounts.note(provider, account),

@@ -37,10 +37,8 @@ extension CredentialSource {
     }
     let account = try accounts.resolve(name, provider: provider)
     let now = clock.now()
-    if !wish.always, account.credential.isUsable(at: now, for: wish.validity) {
-      try tellInterruption(provider, account.name, accounts)
-      return account
-    }
+    let isGood = !wish.always && account.credential.isUsable(at: now, for: wish.validity)
+    if isGood, try !isSuperseded(account, accounts) { return account }
     // Nobody asked for more than a token that is good, and a better one is not to be had.
     let isLastResort = wish.validity == nil && !account.credential.isRefreshable(at: now)
     if !wish.always, isLastResort, account.credential.isUsable(at: now, for: 0) { return account }

@@ -304,8 +304,9 @@ struct RefreshTests {
   }
 
   /// A process died between the answer and its commit, and the answer is beside the vault.
-  @Test func anAnswerThatNobodyCommitted() throws {
-    let fixture = try Self.fixture()
+  @Test(arguments: [0, 1000])
+  func anAnswerThatNobodyCommitted(_ left: Int64) throws {
+    let fixture = try Self.fixture(left: left)
     try fixture.leave(
       ExchangeNote(.refresh, startedAt: 1),
       KeptAnswer(Fixture.credential("new", refresh: "refresh-2"), after: Secret("old")))

@@ -22,8 +22,8 @@ import unittest
 
 from program import BINARY, DONE, LOCKED, ProgramTest
 from siege import (
-    ADA, COMMANDS, GRACE, PROVIDER, STRACE, WRITING, World, after_refresh, end, fault_points, is_test_build, kill_after,
-    login, refresh, strict,
+    ADA, COMMANDS, GRACE, PROVIDER, SOURCES, STRACE, WRITING, World, after_refresh, end, fault_points, is_test_build,
+    kill_after, refresh, strict,
 )
 
 KILLS = int(os.environ.get("CREDMGR_KILLS", 40))
@@ -175,6 +175,19 @@ class NamedPoints(CrashTest):
             strict("interrupted" not in world.expect("status").err)
 
         self.each(list(POINTS["login"]), death)
+
+
+class Release(unittest.TestCase):
+    def test_a_program_for_use_has_no_fault_points(self):
+        folder = os.path.join(SOURCES, "../.build/release")
+        programs = [os.path.join(folder, name) for name in ("credmgr", "credmgr-online")]
+        if not all(os.path.exists(program) for program in programs):
+            self.skipTest("nothing was built for use: swift build -c release")
+        for program in programs:
+            with open(program, "rb") as file:
+                content = file.read()
+            for name in ("CREDMGR_FAULT", *fault_points()):
+                self.assertNotIn(name.encode(), content, f"{program} has the fault point {name}")
 
 
 @unittest.skipUnless(os.access(STRACE, os.X_OK), "there is no strace")
@@ -357,3 +370,7 @@ class Disks(CrashTest):
                     self.assertEqual(process.returncode, LOCKED, err)
                     self.assertRegex(err, r"(?m)^credmgr: error: \S")
                 self.assertFalse(after_refresh(world))
+
+
+if __name__ == "__main__":
+    unittest.main()

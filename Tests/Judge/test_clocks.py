@@ -1,0 +1,77 @@
+"""A clock that somebody sets forward or back by a day costs one refresh each time, and no expired token for long."""
+
+import json
+import os
+import time
+import unittest
+
+import oauth2_server
+from oauth2_server import OAuth2Server
+from program import BINARY, DONE, ProgramTest
+from service import json_response
+
+ADA = ProgramTest.accounts[0]
+FAKETIME = "/usr/bin/faketime"
+# A clock can be put before the system's in a dynamic program only, which this one always is.
+ONLINE = os.path.join(os.path.dirname(BINARY), "credmgr-online")
+
+
+class MomentServer(OAuth2Server):
+    """Says when a token ends, and not for how long it lives."""
+
+    def token(self, request):
+        response = super().token(request)
+        answer = json.loads(response.body)
+        if "expires_in" in answer:
+            answer["expires_at"] = int(time.time()) + answer.pop("expires_in")
+        return json_response(answer, response.status)
+
+
+@unittest.skipUnless(os.access(FAKETIME, os.X_OK), "there is no faketime")
+class Clocks(ProgramTest):
+    def at(self, change, *arguments):
+        command = ("--exclude-monotonic", "-f", change, ONLINE) if change else ()
+        return self.credmgr(*command, *arguments, binary=FAKETIME if change else ONLINE)
+
+    def follow(self, service):
+        """Forward, back to the truth, back, and to the truth again, each with many calls."""
+        provider = self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)
+        self.credmgr("login", provider, "--account", ADA)
+        for number, change in enumerate(("", "+1d", "", "-1d", ""), start=0):
+            tokens = {self.at(change, "token", provider).line for _ in range(6)}
+            self.assertEqual(len(tokens), 1, f"a clock at {change or 'the truth'}")
+            self.assertTrue(service.accepts(tokens.pop()))
+            self.assertEqual(service.counts["token:refresh_token"], number, f"a clock at {change or 'the truth'}")
+
+    def test_a_lifetime(self):
+        self.follow(self.serve(OAuth2Server()))
+
+    def test_a_moment_by_the_providers_clock(self):
+        self.follow(self.serve(MomentServer()))
+
+    def test_a_clock_that_is_always_wrong(self):
+        """By the provider's own figures a token lives for two seconds, whatever the clock says."""
+        for change in ("+1d", "-1d"):
+            with self.subTest(change):
+                self.new_home()
+                service = self.serve(MomentServer(lifetime=2, refreshed_lifetime=2))
+                provider = self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)
+                self.at(change, "login", provider, "--account", ADA)
+                first = self.at(change, "token", provider).line
+                self.assertEqual(service.counts["token:refresh_token"], 0)
+                time.sleep(2.1)
+                self.assertNotEqual(self.at(change, "token", provider).line, first)
+                self.assertEqual(service.counts["token:refresh_token"], 1)
+
+    def test_the_clock_is_really_another_one(self):
+        expected = time.gmtime(time.time() + 86_400)
+        service = self.serve(OAuth2Server())
+        provider = self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)
+        outcome = self.at("+1d", "login", provider, "--account", ADA)
+        self.assertEqual(outcome.status, DONE)
+        obtained = json.loads(self.credmgr("status", "--json").out)[0]["obtained_at"]
+        self.assertEqual(obtained[:10], time.strftime("%Y-%m-%d", expected))
+
+
+if __name__ == "__main__":
+    unittest.main()

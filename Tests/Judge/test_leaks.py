@@ -1,0 +1,260 @@
+"""No secret leaves: not on standard error, not in a trace, a file, an argument or an environment.
+
+Every command runs, with `--trace` and `--json`, against a provider that repeats all that it is sent under names that are
+harmless; once when it works, and once when it is refused. All that comes out, all files of the home and the arguments
+and environments of all processes on the way are searched for each secret in each form.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import oauth2_server
+from echo_server import EchoServer
+from program import BINARY, DESCRIPTORS, DONE, TIMEOUT, ProgramTest, disguises
+
+ADA = ProgramTest.accounts[0]
+PASSPHRASE = "the-passphrase-of-the-judge"
+PERSONAL_TOKEN = "personal-token-0123456789abcdef"
+PASSWORD = "password-of-a-host-0123456789"
+
+
+class Watcher:
+    """Collects the arguments and environments of all processes that belong to a test, for as long as it runs."""
+
+    def __init__(self, mark):
+        self.mark = mark.encode()
+        self.seen = {}
+        self.running = True
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+
+    def watch(self):
+        while self.running:
+            for name in os.listdir("/proc"):
+                if name.isdigit() and int(name) != os.getpid():
+                    self.look(name)
+            time.sleep(0.001)
+
+    def look(self, pid):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                arguments = file.read()
+            if (pid, arguments) in self.seen:
+                return
+            # Only root may look into a process that protects itself.
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                environment = file.read()
+        except OSError:
+            return
+        if self.mark in environment or self.mark in arguments:
+            self.seen[pid, arguments] = environment
+
+    def stop(self):
+        self.running = False
+        self.thread.join()
+        return self.seen
+
+
+class Leaks(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.outputs = []
+        self.environment["CREDMGR_PASSPHRASE_FILE"] = self.file("passphrase", PASSPHRASE)
+        self.keyword = self.file("personal", PERSONAL_TOKEN)
+
+    # Whose standard output is a secret, and nobody's but the caller's.
+    SHOWING = ("token", "header", "git-credential", "kubectl-credential", "exec", "request")
+
+    def runs(self, *arguments, stdin="", **options):
+        """Runs a command as it is, with a trace, and with JSON; keeps all that it says."""
+        outcomes = []
+        for more in ((), ("--trace",), ("--json",), ("--trace", "--json")):
+            if "--" in arguments:
+                if more:
+                    continue
+                command = arguments
+            else:
+                command = arguments + more
+            outcome = self.run_program(*command, stdin=stdin, **options)
+            self.outputs.append((command, outcome.err))
+            if arguments[0] not in self.SHOWING:
+                self.outputs.append((command, outcome.out))
+            outcomes.append(outcome)
+        return outcomes
+
+    def everything(self, service, provider):
+        self.runs("token", provider, "--account", ADA)
+        self.runs("token", provider, "--account", ADA, "--refresh")
+        self.runs("refresh", provider, "--account", ADA)
+        self.runs("refresh", "--all")
+        self.runs("header", provider, "--account", ADA, "--url", service.base + "/resource")
+        self.runs("request", provider, service.base + "/resource", "--account", ADA, "--include")
+        self.runs("request", provider, service.base + "/identity?x=1", "--account", ADA, "-H", f"X-Key: {PASSWORD}")
+        self.runs("validate", provider, "--account", ADA)
+        self.runs("status")
+        self.runs("status", provider)
+        self.runs("providers")
+        self.runs("providers", provider)
+        self.runs("use", provider, ADA)
+        self.runs("kubectl-credential", provider)
+        self.runs("exec", f"{provider}:{ADA}=TOKEN", "--", "true")
+        host = f"protocol=http\nhost=127.0.0.1:{service.port}\n"
+        for operation in ("get", "store", "erase"):
+            self.runs("git-credential", operation, stdin=host + f"username=ada\npassword={PASSWORD}\n\n")
+        self.runs("vault", "status")
+        self.runs("vault", "verify")
+        self.runs("log")
+        self.runs("check", os.path.join(DESCRIPTORS, "oauth2-post.yaml"))
+        self.runs("help")
+
+    def search(self, service, seen, asked=()):
+        """Every secret in every form in every place."""
+        secrets = (service.secrets | service.verifiers | {PASSPHRASE, PERSONAL_TOKEN, PASSWORD}) - set(asked)
+        forms = [(secret, kind, form) for secret in secrets for kind, form in disguises(secret.encode())]
+        places = [(" ".join(command), text.encode()) for command, text in self.outputs]
+        for (_, arguments), environment in seen.items():
+            # What the person typed into the command line is the person's.
+            typed = arguments.replace(PASSWORD.encode(), b"")
+            places += [("the arguments " + repr(typed), typed), ("the environment of " + repr(typed), environment)]
+        for secret, kind, form in forms:
+            for place, text in places:
+                if form in text:
+                    self.fail(f"{place} shows {secret}, {kind}:\n{text.decode(errors='replace')}")
+        for home in self.homes:
+            self.assert_nowhere_in(home, secrets)
+        files = sum(len(names) for home in self.homes for _, _, names in os.walk(home))
+        print(f"  searched {len(self.outputs)} outputs, {len(seen)} processes' arguments and environments and {files} "
+              f"files for {len(secrets)} secrets in {len(forms)} forms", file=sys.stderr)
+
+    def test_every_command(self):
+        service = self.serve(EchoServer())
+        watcher = Watcher(self.folder)
+        provider = self.add("oauth2-post", service, oauth2_server.POST_CLIENT, oauth2_server.CLIENT_SECRET)
+        basic = self.add("oauth2-basic", service, oauth2_server.CONFIDENTIAL_CLIENT, oauth2_server.CLIENT_SECRET)
+        for name in (provider, basic):
+            logins = self.runs("login", name, "--account", ADA)
+            self.assertEqual(logins[0].status, DONE, logins[0].err)
+        self.runs("login", provider, "--account", "by-hand", "--with-token", stdin=PERSONAL_TOKEN)
+        for name in (provider, basic):
+            self.everything(service, name)
+        # Refused, each of them, with all that was sent in the words of the refusal.
+        service.refuses = True
+        for name in (provider, basic):
+            self.everything(service, name)
+            self.runs("login", name, "--account", ADA)
+            self.runs("login", name)
+            self.runs("logout", name, "--account", ADA)
+        self.assertGreater(service.counts["refused:/token"], 10)
+        self.assertGreater(service.counts["refused:/revoke"], 2)
+        service.refuses = False
+        self.runs("vault", "protect", "passphrase", "--passphrase-file", self.environment["CREDMGR_PASSPHRASE_FILE"])
+        self.runs("vault", "rotate")
+        kept = os.path.join(self.homes[-1], "kept")
+        os.mkdir(kept, mode=0o700)
+        self.runs("vault", "backup", os.path.join(kept, "backup"))
+        self.runs("vault", "export", os.path.join(kept, "export"))
+        self.assertEqual(len(os.listdir(kept)), 2)
+        self.runs("vault", "import", os.path.join(kept, "export"))
+        self.runs("vault", "verify")
+        self.runs("logout", provider, "--all")
+        self.runs("log")
+        seen = watcher.stop()
+        # `exec` was asked to put this one there.
+        asked = {value for environment in seen.values() for value in
+                 (part.partition(b"=")[2].decode() for part in environment.split(b"\0") if part.startswith(b"TOKEN="))}
+        self.assertLessEqual(len(asked), 4)
+        self.search(service, seen, asked)
+        traces = [text for command, text in self.outputs if "--trace" in command]
+        self.assertTrue(any("error_description" in text and "…" in text for text in traces), "nothing was masked")
+
+    def test_children_that_did_not_ask(self):
+        """A browser, and a command that asked for another provider's token."""
+        service = self.serve(EchoServer())
+        provider = self.add("oauth2-post", service, oauth2_server.POST_CLIENT, oauth2_server.CLIENT_SECRET)
+        self.credmgr("login", provider, "--account", "by-hand", "--with-token", stdin=PERSONAL_TOKEN)
+        seen = os.path.join(self.folder, "seen")
+        script = self.file("browser", f'#!/bin/sh\nenv >>{seen}\necho "$@" >>{seen}\n'
+                                      f'ls -l /proc/$$/fd >>{seen}\nexec {self.environment["BROWSER"]} "$1"\n')
+        os.chmod(script, 0o700)
+        self.credmgr("login", provider, "--account", ADA, environment={"BROWSER": script})
+        shown = self.credmgr("exec", f"{provider}:by-hand=MINE", "--", "sh", "-c", "env; ls -l /proc/$$/fd").out
+        with open(seen, encoding="utf-8") as file:
+            browser = file.read()
+        self.assertIn(f"MINE={PERSONAL_TOKEN}", shown)
+        for text, secrets in ((browser, service.secrets | {PERSONAL_TOKEN, PASSPHRASE}),
+                              (shown, service.secrets | {PASSPHRASE})):
+            for secret in secrets:
+                for kind, form in disguises(secret.encode()):
+                    self.assertNotIn(form.decode("utf-8", "replace"), text, kind)
+            self.assertNotIn("vault.db", text, "an open file of ours")
+        self.assertNotIn("CREDMGR_", browser)
+
+
+class Protection(ProgramTest):
+    """A process that waits, seen by another one of the same user."""
+
+    def test_no_core_dump_and_nobody_attaches(self):
+        service = self.serve(EchoServer())
+        # Root may look into anything, so somebody else does.
+        user = 65534 if os.geteuid() == 0 else os.geteuid()
+        folder = tempfile.mkdtemp(prefix="credmgr-judge-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        programs = os.path.join(folder, "bin")
+        os.makedirs(programs)
+        for name in ("credmgr", "credmgr-online"):
+            shutil.copy(os.path.join(os.path.dirname(BINARY), name), programs)
+        descriptor = shutil.copy(os.path.join(DESCRIPTORS, "oauth2-public.yaml"), folder)
+        home = os.path.join(folder, "home")
+        os.makedirs(home, mode=0o700)
+        for path in (folder, programs):
+            os.chmod(path, 0o755)
+        if user != os.geteuid():
+            os.chown(home, user, user)
+        as_user = {"user": user, "group": user, "extra_groups": []} if user != os.geteuid() else {}
+        environment = {**self.environment, "CREDMGR_HOME": home + "/own", "HOME": home}
+        program = os.path.join(programs, "credmgr")
+        subprocess.run([program, "add-provider", descriptor, "--client-id", "c", "--set", f"port={service.port}"],
+                       env=environment, check=True, capture_output=True, cwd="/", **as_user)
+        process = subprocess.Popen(
+            [program, "login", "oauth2-public", "--no-browser"], env=environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd="/", **as_user)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        for line in process.stderr:
+            if "http://" in line:
+                break
+        with open(f"/proc/{process.pid}/limits", encoding="utf-8") as file:
+            limits = file.read()
+        self.assertRegex(limits, r"(?m)^Max core file size +0 ")
+        # proc(5): the files of a process that is not dumpable belong to root.
+        self.assertEqual(os.stat(f"/proc/{process.pid}/environ").st_uid, 0)
+        for name in ("environ", "mem", "maps", "fd"):
+            read = subprocess.run(["ls" if name == "fd" else "cat", f"/proc/{process.pid}/{name}"],
+                                  capture_output=True, check=False, **as_user)
+            self.assertNotEqual(read.returncode, 0, f"/proc/PID/{name} can be read")
+        if os.access("/usr/bin/strace", os.X_OK):
+            attach = subprocess.run(["strace", "-p", str(process.pid)], capture_output=True, text=True, timeout=TIMEOUT,
+                                    check=False, **as_user)
+            self.assertNotEqual(attach.returncode, 0)
+            self.assertIn("Operation not permitted", attach.stderr)
+
+    def test_a_program_that_is_started_gets_its_core_dumps_back(self):
+        self.credmgr("--version")
+        path = self.file("notes.yaml", "provider: notes\ngrant: authorization_code\nendpoints: { authorization: "
+                         "'https://n.example/a', token: 'https://n.example/t' }\n")
+        self.credmgr("add-provider", path, "--client-id", "c")
+        self.credmgr("login", "notes", "--with-token", stdin=PERSONAL_TOKEN)
+        shown = self.credmgr("exec", "notes=TOKEN", "--", "sh", "-c", "ulimit -c").out.strip()
+        ours = subprocess.run(["sh", "-c", "ulimit -c"], capture_output=True, text=True, check=True).stdout.strip()
+        self.assertEqual(shown, ours)
+
+
+if __name__ == "__main__":
+    unittest.main()
