@@ -46,6 +46,8 @@ let package = Package(
       name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(
       name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
+    .systemLibrary(
+      name: "CQREncode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
     .systemLibrary(name: "CSecret"),
     .systemLibrary(name: "CPOSIX"),
 
@@ -62,6 +64,7 @@ let package = Package(
       name: "SecretService", dependencies: ["CSecret", "Cryptography", "POSIX"], swiftSettings: strict),
     .target(name: "HTTP", dependencies: ["CPOSIX"], swiftSettings: strict),
     .target(name: "Curl", dependencies: ["CCurl", "HTTP"], swiftSettings: strict),
+    .target(name: "QRCode", dependencies: ["CQREncode"], swiftSettings: strict),
     .target(name: "Providers", dependencies: ["YAML", "HTTP"], swiftSettings: strict),
     .target(
       name: "OAuth", dependencies: ["Providers", "HTTP", "Cryptography", "JSON"],
@@ -96,7 +99,7 @@ let package = Package(
       name: "credmgr", dependencies: ["Commands", "Cryptography"], swiftSettings: strict,
       linkerSettings: fullyStatic),
     .executableTarget(
-      name: "credmgr-online", dependencies: ["Commands", "Curl", "HTTP", "POSIX"], swiftSettings: strict,
+      name: "credmgr-online", dependencies: ["Commands", "Curl", "HTTP", "POSIX", "QRCode"], swiftSettings: strict,
       linkerSettings: staticLibrary),
     .executableTarget(
       name: "credmgr-secret-service", dependencies: ["SecretService"], swiftSettings: strict,
@@ -115,6 +118,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(name: "HTTPTests", dependencies: ["HTTP", "POSIX"], swiftSettings: strict),
     .testTarget(name: "POSIXTests", dependencies: ["POSIX"], swiftSettings: strict),
+    .testTarget(name: "QRCodeTests", dependencies: ["QRCode"], swiftSettings: strict),
     .testTarget(name: "CurlTests", dependencies: ["Curl", "HTTP"], swiftSettings: strict),
     .testTarget(
       name: "ProvidersTests", dependencies: ["Providers", "YAML", "HTTP"], swiftSettings: strict),

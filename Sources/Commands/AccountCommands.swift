@@ -20,8 +20,9 @@ extension Command {
       Option("--timeout", value: "DURATION", "how long to wait; otherwise 5m"),
     ],
     notes: [
-      "Of several grants it takes the first that fits the place: where neither BROWSER nor a display says that there is a",
-      "browser, that is device_code, if the provider offers it.",
+      "Of several grants it takes the first that fits the place: over SSH, and where there is no display, that is",
+      "device_code, if the provider offers it; else the address is printed, and the one where the browser ends up can be",
+      "pasted. A command in BROWSER is used everywhere.",
     ], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
@@ -31,7 +32,7 @@ extension Command {
     wish.grant = try grant(invocation, offered, context)
     wish.scope = invocation.all("--scope")
     wish.variables = try context.variables(invocation)
-    wish.opensBrowser = !invocation.has("--no-browser")
+    wish.opensBrowser = !invocation.has("--no-browser") && Surroundings(environment: context.environment) == .desktop
     wish.pastes = invocation.has("--paste")
     wish.timeout = try context.duration("--timeout", invocation) ?? wish.timeout
     let account: Account
@@ -42,7 +43,8 @@ extension Command {
       }
     } else {
       let isAlternative = wish.grant == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
-      let user = TerminalUser(provider: provider, offersDevice: isAlternative)
+      let user = TerminalUser(provider: provider, offersDevice: isAlternative, context)
+      defer { user.settle() }
       account = try manager { () throws(CredentialError) in
         try context.source.login(provider, wish, user: user)
       }
@@ -66,12 +68,17 @@ extension Command {
       let near = didYouMean(nearMiss(text, among: known))
       throw .usage("there is no grant \"\(text)\"\(near)", hint: "grants are \(known.joined(separator: ", "))")
     }
-    let hasBrowser = ["BROWSER", "DISPLAY", "WAYLAND_DISPLAY"].contains { context.environment($0)?.isEmpty == false }
     let asksForPage = ["--no-browser", "--paste", "--with-token"].contains { invocation.has($0) }
-    guard !hasBrowser, !asksForPage, offered.contains(.deviceCode), let first = offered.first,
+    guard !asksForPage, offered.contains(.deviceCode), let first = offered.first,
       ![.deviceCode, .clientCredentials].contains(first)
     else { return nil }
-    context.tell("there is no browser here, so the grant is device_code; \"--no-browser\" prints an address instead")
+    let reason: String
+    switch Surroundings(environment: context.environment) {
+    case .desktop: return nil
+    case .ssh: reason = "you are here by SSH"
+    case .headless: reason = "there is no browser here"
+    }
+    context.tell("\(reason), so the grant is device_code; \"--no-browser\" prints an address instead")
     return .deviceCode
   }
 

@@ -16,6 +16,8 @@ struct Context {
   let environment: (String) -> String?
   /// The limit of core dumps as it was before this program forbade its own, for a program that takes its place.
   let coreLimit: UInt64?
+  /// The rows of the QR code of a text, true for a dark module; `nil` if there is none.
+  let qrCode: (String) -> [[Bool]]?
 
   var home: Home { source.home }
 

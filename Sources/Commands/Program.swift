@@ -24,8 +24,11 @@ public enum Program {
   /// - Parameters:
   ///   - arguments: with the program's name first.
   ///   - network: `nil` for a program that hands everything that needs one to `credmgr-online`.
+  ///   - qrCode: the rows of the QR code of a text, true for a dark module; `nil` if it has none.
   /// - Returns: the exit status of the process.
-  public static func run(_ arguments: [String], network: Network?) -> Int32 {
+  public static func run(
+    _ arguments: [String], network: Network?, qrCode: @escaping (String) -> [[Bool]]?
+  ) -> Int32 {
     let coreLimit = ProcessProtection.apply()
     Signals.ignoreFailedWrites()
     var arguments = arguments
@@ -34,7 +37,7 @@ public enum Program {
       arguments.insert("git-credential", at: 1)
     }
     do throws(CommandError) {
-      return try run(Array(arguments.dropFirst()), all: arguments, network, coreLimit).rawValue
+      return try run(Array(arguments.dropFirst()), all: arguments, network, qrCode, coreLimit).rawValue
     } catch {
       return report(error)
     }
@@ -64,7 +67,8 @@ public enum Program {
   }
 
   private static func run(
-    _ arguments: [String], all: [String], _ network: Network?, _ coreLimit: UInt64?
+    _ arguments: [String], all: [String], _ network: Network?, _ qrCode: @escaping (String) -> [[Bool]]?,
+    _ coreLimit: UInt64?
   ) throws(CommandError) -> ExitStatus {
     guard let name = arguments.first else {
       Terminal.writeError(Help.overview)
@@ -82,7 +86,7 @@ public enum Program {
       try replace(executable, all, input, coreLimit)
     }
     if command.needsNetwork, network == nil { try handOver(nil) }
-    let context = try context(executable, network, invocation, coreLimit)
+    let context = try context(executable, network, qrCode, invocation, coreLimit)
     do throws(CommandError) {
       return try command.run(invocation, context)
     } catch .handOver(let input) where network == nil {
@@ -96,7 +100,8 @@ public enum Program {
   }
 
   private static func context(
-    _ executable: String, _ network: Network?, _ invocation: Invocation, _ coreLimit: UInt64?
+    _ executable: String, _ network: Network?, _ qrCode: @escaping (String) -> [[Bool]]?, _ invocation: Invocation,
+    _ coreLimit: UInt64?
   ) throws(CommandError) -> Context {
     let home = try manager { () throws(CredentialError) in
       try Home(environment: Environment.value, executable: executable)
@@ -128,7 +133,8 @@ public enum Program {
       home: home, http: http, clock: clock, random: SystemRandomSource(), secrets: secrets, keys: keys)
     source.notice = NoticeTeller(clock).tell
     return Context(
-      source: source, clock: clock, executable: executable, environment: Environment.value, coreLimit: coreLimit)
+      source: source, clock: clock, executable: executable, environment: Environment.value, coreLimit: coreLimit,
+      qrCode: qrCode)
   }
 
   private static func help(_ name: String, _ rest: ArraySlice<String>) throws(CommandError) -> ExitStatus? {

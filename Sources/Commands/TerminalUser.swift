@@ -7,12 +7,16 @@ final class TerminalUser: User {
   private let provider: String
   /// Whether the login could be done by a code on another device as well.
   private let offersDevice: Bool
+  private let context: Context
   private var isWaitingTold = false
   private var shownURL: String?
+  /// Whether the cursor is in a line that the next second writes over.
+  private var isCounting = false
 
-  init(provider: String, offersDevice: Bool) {
+  init(provider: String, offersDevice: Bool, _ context: Context) {
     self.provider = provider
     self.offersDevice = offersDevice
+    self.context = context
   }
 
   func tell(_ step: LoginStep) {
@@ -30,6 +34,13 @@ final class TerminalUser: User {
     case .visit(let url):
       say("open this address in a browser:")
       show(url)
+    case .awaiting(let redirect, canPaste: true, opensBrowser: false):
+      say("a browser on another machine then ends up at \(redirect), and cannot load it")
+      say("if so, copy the whole address from there, paste it here, and press Enter; Ctrl-C stops")
+    case .awaiting(_, canPaste: true, opensBrowser: true):
+      say("waiting for the consent; you can also paste the address where the browser ends up; Ctrl-C stops")
+    case .awaiting:
+      if Terminal.isTerminal(2) { say("waiting for the consent; Ctrl-C stops") }
     case .paste(let redirect):
       if redirect == "oob" || redirect.hasPrefix("urn:") {
         say("paste the code that the page shows, and press Enter:")
@@ -38,9 +49,12 @@ final class TerminalUser: User {
         say("paste that address here, and press Enter:")
       }
     case .device(let userCode, let url, let completeURL, let seconds):
+      if let completeURL { showQRCode(completeURL) } else { showQRCode(url) }
       say("open \(url) in any browser, and enter the code \(userCode)")
       if let completeURL, completeURL != url { say("or open \(completeURL)") }
       say("the code is valid for \(duration(seconds)); Ctrl-C stops")
+    case .awaitingConsent(let seconds):
+      count("waiting for the consent; \(countdown(seconds)) left; Ctrl-C stops")
     case .waiting(let seconds):
       if seconds >= 1, !isWaitingTold {
         isWaitingTold = true
@@ -51,9 +65,44 @@ final class TerminalUser: User {
     }
   }
 
-  private func say(_ text: String) { Terminal.writeError("credmgr: " + Message.visible(text) + "\n") }
+  private func say(_ text: String) {
+    settle()
+    context.tell(text)
+  }
 
   private func show(_ url: String) { Terminal.writeError("  " + Message.visible(url) + "\n") }
+
+  private func countdown(_ seconds: Int64) -> String {
+    let seconds = max(seconds, 0)
+    return "\(seconds / 60):" + (seconds % 60 < 10 ? "0" : "") + "\(seconds % 60)"
+  }
+
+  /// Leaves the line that counts, so that what follows does not stand in it.
+  func settle() {
+    if isCounting { Terminal.writeError("\r\u{1B}[K") }
+    isCounting = false
+  }
+
+  /// Writes over what it wrote the second before; only on a terminal that can.
+  private func count(_ text: String) {
+    let line = "credmgr: " + text
+    guard canDraw, line.count < Terminal.width else { return }
+    isCounting = true
+    Terminal.writeError("\r" + line + "\u{1B}[K")
+  }
+
+  private var canDraw: Bool { Terminal.isTerminal(2) && ![nil, "", "dumb"].contains(context.environment("TERM")) }
+
+  /// A picture for the camera of a telephone, where it fits and the terminal has the characters.
+  private func showQRCode(_ url: String) {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(context.environment).first { !$0.isEmpty } ?? ""
+    let isUTF8 = ["utf-8", "utf8"].contains { locale.lowercased().hasSuffix($0) }
+    guard canDraw, isUTF8, let modules = context.qrCode(url) else { return }
+    let drawing = QRCodeDrawing(modules: modules)
+    guard drawing.width <= Terminal.width else { return }
+    let isInColour = (context.environment("NO_COLOR") ?? "").isEmpty
+    Terminal.writeError(drawing.lines(inColour: isInColour).joined(separator: "\n") + "\n")
+  }
 
   func open(_ url: String) -> Bool { (try? Browser.open(url, patience: 0.3)) ?? false }
 

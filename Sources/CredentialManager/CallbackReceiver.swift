@@ -52,6 +52,9 @@ struct CallbackReceiver: ~Copyable {
       if !user.open(url) { user.tell(.visit(url: url)) }
     }
     guard loopback != nil else { return try pasted(session, read, fromCode) }
+    user.tell(
+      .awaiting(
+        redirect: redirectURI, canPaste: user.pasteDescriptor != nil, opensBrowser: session.wish.opensBrowser))
     var answer: Result<Answer, OAuthError>?
     let received: LoopbackReceiver.Received?
     do {

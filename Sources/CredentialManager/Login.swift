@@ -364,8 +364,12 @@ struct LoginSession {
         throw .oauth(.deviceCodeExpired, provider: provider)
       }
       guard Double(seconds) < secondsLeft else { throw .timedOut(seconds: wish.timeout) }
-      do { try source.clock.sleep(seconds: Double(seconds)) } catch { throw .interrupted }
-      if user.isCancelled { throw .interrupted }
+      // Second by second, for a person who watches the time that is left.
+      for _ in 0..<seconds {
+        user.tell(.awaitingConsent(secondsLeft: device.polling.secondsLeft(now: source.clock.now())))
+        do { try source.clock.sleep(seconds: 1) } catch { throw .interrupted }
+        if user.isCancelled { throw .interrupted }
+      }
       let pollRequest = try core { () throws(OAuthError) in try client.deviceTokenRequest(device) }
       let response: HTTPResponse
       do {

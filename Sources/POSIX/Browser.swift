@@ -1,6 +1,7 @@
 /// The person's browser.
 public enum Browser {
-  /// Shows a URL in the first browser that takes it: the commands of `BROWSER`, separated by colons, then `xdg-open`.
+  /// Shows a URL in the first browser that takes it: the commands of `BROWSER`, separated by colons, then `xdg-open`, then
+  /// `wslview`, which shows it in the browser of Windows.
   ///
   /// In a command `%s` stands for the URL and `%%` for a percent sign; without a `%s` the URL is the last argument. Words are
   /// separated by blanks, and quotes of both kinds hold a word together. No shell is involved.
@@ -33,7 +34,7 @@ public enum Browser {
     // A text that begins with a dash would be an option of the browser.
     if url.hasPrefix("-") { return [] }
     let own = browser.split(separator: ":").map { words(of: String($0)) }.filter { !$0.isEmpty }
-    return own.map { arguments($0, url) } + [["xdg-open", url]]
+    return own.map { arguments($0, url) } + [["xdg-open", url], ["wslview", url]]
   }
 
   private static func arguments(_ words: [String], _ url: String) -> [String] {

@@ -3,9 +3,13 @@ import Glibc
 import Curl
 import HTTP
 import POSIX
+import QRCode
 
 exit(
-  Program.run(CommandLine.arguments) { userAgent, isCancelled throws(HTTPError) in
-    let trust = CurlTrust(file: Environment.value("SSL_CERT_FILE"), folder: Environment.value("SSL_CERT_DIR"))
-    return try CurlClient(userAgent: userAgent, trust: trust, isCancelled: isCancelled)
-  })
+  Program.run(
+    CommandLine.arguments,
+    network: { userAgent, isCancelled throws(HTTPError) in
+      let trust = CurlTrust(file: Environment.value("SSL_CERT_FILE"), folder: Environment.value("SSL_CERT_DIR"))
+      return try CurlClient(userAgent: userAgent, trust: trust, isCancelled: isCancelled)
+    },
+    qrCode: { QRCode($0)?.modules }))

@@ -1,4 +1,4 @@
 import Commands
 import Glibc
 
-exit(Program.run(CommandLine.arguments, network: nil))
+exit(Program.run(CommandLine.arguments, network: nil, qrCode: { _ in nil }))

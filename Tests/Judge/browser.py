@@ -57,8 +57,12 @@ class Form(html.parser.HTMLParser):
 
 
 class Browser:
-    def __init__(self, decision=None, typed=()):
-        """`decision` is pressed instead of the approving button, for a person who says no."""
+    def __init__(self, decision=None, typed=(), follows_loopback=True):
+        """`decision` is pressed instead of the approving button, for a person who says no.
+
+        A browser on another machine does not follow to the loopback addresses of this one.
+        """
+        self.follows_loopback = follows_loopback
         self.decision = decision
         self.typed = dict(typed)
         self.cookies = {}
@@ -68,10 +72,13 @@ class Browser:
         """Follows from `url` to the end; returns (status, text, final address)."""
         method, body = "GET", None
         submitted = False
+        home = urllib.parse.urlsplit(url).netloc
         for _ in range(MAXIMUM_STEPS):
             parts = urllib.parse.urlsplit(url)
             self.visited.append(url)
             if parts.scheme != "http" or parts.hostname not in ("127.0.0.1", "::1", "localhost"):
+                return 0, "", url
+            if not self.follows_loopback and parts.netloc != home:
                 return 0, "", url
             status, headers, text = self.exchange(parts, method, body)
             if status in (301, 302, 303, 307, 308) and "location" in headers:

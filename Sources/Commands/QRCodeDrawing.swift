@@ -1,0 +1,37 @@
+/// A QR code as lines of half blocks: two modules, one above the other, in a cell of the terminal.
+struct QRCodeDrawing {
+  /// Rows of modules; true is dark.
+  let modules: [[Bool]]
+
+  /// The modules of the light frame that readers need (ISO/IEC 18004 asks for 4; they all read 2).
+  static let quietZone = 2
+
+  /// The columns that it takes.
+  var width: Int { modules.count + 2 * Self.quietZone }
+
+  /// The lines, without ends.
+  ///
+  /// - Parameter inColour: black on white, whatever the terminal's colours are. Otherwise a light module is one in the
+  ///   colour of the text, which is right on a dark terminal; on a light one the code is reversed, and most readers take that.
+  func lines(inColour: Bool) -> [String] {
+    let range = -Self.quietZone..<modules.count + Self.quietZone
+    return stride(from: range.lowerBound, to: range.upperBound, by: 2).map { row in
+      let cells = range.map { column in cell(isDark(row, column), isDark(row + 1, column), inColour) }
+      // Colours 16 and 231 are black and white in every theme; 0 and 15 are what the theme says.
+      return inColour ? "\u{1B}[38;5;16;48;5;231m" + cells.joined() + "\u{1B}[0m" : cells.joined()
+    }
+  }
+
+  private func isDark(_ row: Int, _ column: Int) -> Bool {
+    modules.indices.contains(row) && modules.indices.contains(column) && modules[row][column]
+  }
+
+  private func cell(_ above: Bool, _ below: Bool, _ inColour: Bool) -> String {
+    switch (above == inColour, below == inColour) {
+    case (true, true): "█"
+    case (true, false): "▀"
+    case (false, true): "▄"
+    case (false, false): " "
+    }
+  }
+}

@@ -1,0 +1,160 @@
+"""A login at a real terminal: on a desktop, over SSH, in a container."""
+
+import os
+import re
+import signal
+import socket
+import unittest
+
+import oauth2_server
+from browser import Browser
+from oauth2_server import OAuth2Server
+from program import BINARY, LOGIN_NEEDED, ProgramTest
+from terminal import Terminal
+
+from pyzbar import pyzbar
+
+ADA = ProgramTest.accounts[0]
+COLOUR = "\x1b[38;5;16;48;5;231m"
+BLOCKS = "█▀▄"
+
+
+def picture(lines, dark):
+    """The pixels of half blocks, 4 by 4 for a module, as a camera would see them: what is `dark` is black."""
+    rows = []
+    for line in lines:
+        for half in ("█▀", "█▄"):
+            pixels = bytes(0 if (cell in half) == dark else 255 for cell in line for _ in range(4))
+            rows += [pixels] * 4
+    frame = 16
+    width = len(rows[0]) + 2 * frame
+    white = bytes([255]) * width
+    rows = [white] * frame + [white[:frame] + row + white[:frame] for row in rows] + [white] * frame
+    return b"".join(rows), width, len(rows)
+
+
+class TerminalTest(ProgramTest):
+    def terminal(self, *arguments, columns=80, **environment):
+        values = {**self.environment, "TERM": "xterm-256color", **environment}
+        terminal = Terminal([BINARY, *arguments], {name: value for name, value in values.items() if value is not None},
+                            self.folder, columns)
+        self.addCleanup(lambda: terminal.process.poll() is None and terminal.process.kill())
+        self.addCleanup(lambda: self.errors.append(terminal.seen))
+        return terminal
+
+    def server(self, name, **options):
+        service = self.serve(OAuth2Server(**options))
+        return service, self.add(name, service, oauth2_server.PUBLIC_CLIENT)
+
+    def consent(self, service, terminal):
+        code = terminal.wait_for(r"\b[B-Z]{4}-[B-Z]{4}\b").group(0)
+        Browser().open(f"{service.base}/activate?user_code={code}")
+
+    def address(self, terminal):
+        return terminal.wait_for(r"  (https?://\S+)\r\n").group(1)
+
+
+class Devices(TerminalTest):
+    def shown(self, columns=80, **environment):
+        service, provider = self.server("oauth2-device", interval=1)
+        terminal = self.terminal("login", provider, "--account", ADA, columns=columns,
+                                 **{"BROWSER": None, **environment})
+        self.consent(service, terminal)
+        self.assertEqual(terminal.end(), 0, terminal.seen)
+        return terminal.seen
+
+    def decoded(self, lines, dark):
+        found = pyzbar.decode(picture(lines, dark))
+        self.assertEqual(len(found), 1, "\n".join(lines))
+        return found[0].data.decode()
+
+    def test_a_camera_reads_the_code_on_any_terminal(self):
+        seen = self.shown()
+        lines = [line.removeprefix(COLOUR).removesuffix("\x1b[0m") for line in seen.split("\r\n")
+                 if line.startswith(COLOUR)]
+        self.assertEqual(self.decoded(lines, dark=True), re.search(r"or open (\S+)", seen).group(1))
+
+    def test_without_colours_it_is_right_on_a_dark_terminal(self):
+        seen = self.shown(NO_COLOR="1")
+        self.assertNotIn("\x1b[38", seen)
+        lines = [line for line in seen.split("\r\n") if line and not line.strip(BLOCKS + " ")]
+        self.assertEqual(self.decoded(lines, dark=False), re.search(r"or open (\S+)", seen).group(1))
+
+    def test_no_picture_where_it_cannot_be_shown(self):
+        for environment in ({"columns": 30}, {"LANG": "C"}, {"TERM": "dumb"}):
+            with self.subTest(environment):
+                self.new_home()
+                self.assertFalse(set(BLOCKS) & set(self.shown(**environment)))
+
+    def test_the_time_that_is_left_is_counted_in_one_line(self):
+        seen = self.shown()
+        self.assertRegex(seen, r"\rcredmgr: waiting for the consent; \d+:\d\d left; Ctrl-C stops\x1b\[K")
+        self.assertRegex(seen, r"\r\x1b\[Kcredmgr: logged in to")
+
+
+class Places(TerminalTest):
+    def test_by_ssh_the_device_flow_is_chosen_where_there_is_one(self):
+        service = self.serve(OAuth2Server(interval=1))
+        text = open(os.path.join(os.path.dirname(__file__), "descriptors/oauth2-device.yaml"), encoding="utf-8").read()
+        both = self.file("both.yaml", re.sub(r"(?m)^grant: .*", "grant: [authorization_code, device_code]", text)
+                         .replace("oauth2-device", "both")
+                         .replace("endpoints:", f"endpoints:\n  authorization: {service.base}/authorize"))
+        self.credmgr("add-provider", both, "--client-id", oauth2_server.PUBLIC_CLIENT, "--set", f"port={service.port}")
+        terminal = self.terminal("login", "both", "--account", ADA, BROWSER=None, DISPLAY=":0",
+                                 SSH_CONNECTION="192.0.2.1 1 192.0.2.2 22")
+        self.consent(service, terminal)
+        self.assertEqual(terminal.end(), 0, terminal.seen)
+        self.assertIn("you are here by SSH, so the grant is device_code", terminal.seen)
+
+    def test_elsewhere_the_address_is_pasted(self):
+        for place in ({"SSH_TTY": "/dev/pts/0"}, {}):
+            with self.subTest(place):
+                self.new_home()
+                service, provider = self.server("oauth2-public")
+                terminal = self.terminal("login", provider, "--account", ADA, BROWSER=None, **place)
+                address = self.address(terminal)
+                terminal.wait_for("Ctrl-C stops")
+                self.assertEqual(terminal.seen.count("credmgr: "), 3, terminal.seen)
+                # On another machine nothing listens at the redirect's address.
+                _, _, final = Browser(follows_loopback=False).open(address)
+                terminal.type(final + "\n")
+                self.assertEqual(terminal.end(), 0, terminal.seen)
+                self.assertEqual(service.counts["granted:authorization_code"], 1)
+
+    def test_a_person_can_paste_while_the_browser_is_waited_for(self):
+        service, provider = self.server("oauth2-public")
+        terminal = self.terminal("login", provider, "--account", ADA, BROWSER="true")
+        address = self.address(terminal)
+        terminal.wait_for("you can also paste")
+        _, _, final = Browser(follows_loopback=False).open(address)
+        terminal.type(final + "\n")
+        self.assertEqual(terminal.end(), 0, terminal.seen)
+
+    def test_a_browser_that_does_not_fork_holds_nobody_up(self):
+        _, provider = self.server("oauth2-public")
+        script = self.file("browser", f"#!/bin/sh\necho $$ > {self.folder}/browser.pid\nexec sleep 300\n")
+        os.chmod(script, 0o700)
+        terminal = self.terminal("login", provider, "--account", ADA, BROWSER=script)
+        address = self.address(terminal)
+        terminal.wait_for("you can also paste")
+        Browser().open(address)
+        self.assertEqual(terminal.end(), 0, terminal.seen)
+        with open(os.path.join(self.folder, "browser.pid"), encoding="ascii") as file:
+            os.kill(int(file.read()), signal.SIGTERM)
+
+    def test_control_c_leaves_nothing_behind(self):
+        _, provider = self.server("oauth2-public")
+        terminal = self.terminal("login", provider, "--account", ADA, BROWSER="true")
+        port = int(re.search(r"127\.0\.0\.1%3A(\d+)", self.address(terminal)).group(1))
+        terminal.wait_for("you can also paste")
+        socket.create_connection(("127.0.0.1", port)).close()
+        terminal.interrupt()
+        self.assertEqual(terminal.end(), 130, terminal.seen)
+        with self.assertRaises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
+        self.credmgr("token", provider, status=LOGIN_NEEDED)
+        self.assertEqual(self.credmgr("status", "--json").out.strip(), "[]")
+
+
+if __name__ == "__main__":
+    unittest.main()
