@@ -2,7 +2,8 @@ extension Command {
   /// All commands, in the order of the help.
   static let all: [Command] = [
     .addProvider, .providers, .check, .simulate, .login, .token, .header, .request, .exec, .status, .use, .refresh,
-    .validate, .logout, .gitCredential, .gitSetup, .kubectlCredential, .vault, .log,
+    .validate, .logout, .gitCredential, .gitSetup, .dockerCredential,
+    .kubectlCredential, .vault, .log,
   ]
 
   static let account = Option("--account", value: "NAME", "the account; otherwise the default one")

@@ -32,9 +32,11 @@ public enum Program {
     let coreLimit = ProcessProtection.apply()
     Signals.ignoreFailedWrites()
     var arguments = arguments
-    // git finds a helper by this name.
-    if let name = arguments.first, Path.lastComponent(of: name) == "git-credential-credmgr" {
-      arguments.insert("git-credential", at: 1)
+    // git and docker find their helpers by these names.
+    if let name = arguments.first.map(Path.lastComponent),
+      ["git-credential-credmgr", "docker-credential-credmgr"].contains(name)
+    {
+      arguments.insert(String(name.dropLast("-credmgr".count)), at: 1)
     }
     do throws(CommandError) {
       return try run(Array(arguments.dropFirst()), all: arguments, network, qrCode, coreLimit).rawValue

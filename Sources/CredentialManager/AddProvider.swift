@@ -88,7 +88,7 @@ extension CredentialSource {
     return Array(lines.joined(separator: "\n").utf8)
   }
 
-  /// Installs a descriptor with the client's registration, and brings the index of git hosts up to date.
+  /// Installs a descriptor with the client's registration, and brings the indexes of git and docker hosts up to date.
   ///
   /// - Parameters:
   ///   - replaces: whether a provider that was added before is replaced; what is not given stays as it was.
@@ -129,6 +129,7 @@ extension CredentialSource {
       ])
     }
     try writeGitHosts(accounts)
+    try writeDockerHosts(accounts)
   }
 
   private func install(_ addition: ProviderAddition) throws(CredentialError) {
@@ -156,6 +157,8 @@ extension CredentialSource {
       added.formUnion(
         Set(client.destinations(for: credential)).subtracting(old?.destinations(for: credential) ?? []))
     }
+    // git and docker hand a token to these, and never the secret.
+    if !accounts.isEmpty { added.formUnion(Set(client.helperHosts).subtracting(old?.helperHosts ?? [])) }
     guard !added.isEmpty else { return }
     let names = accounts.map(\.name)
     if !confirms(names, added.sorted()) {

@@ -59,6 +59,9 @@ public struct Home: Sendable, Equatable {
   /// The index from git hosts to providers.
   public var gitHosts: String { configuration + "/git-hosts" }
 
+  /// The index from container registries to providers.
+  public var dockerHosts: String { configuration + "/docker-hosts" }
+
   /// The file whose lock stands for one account.
   func lock(_ name: String) -> String { runtime + "/" + name + ".lock" }
 

@@ -123,6 +123,19 @@ extension CredentialSource {
     }
   }
 
+  /// Stores a login as the only one of its origin: where a host is asked for by its name alone, it has one.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func store(only login: HostLogin, for origin: String) throws(CredentialError) {
+    let accounts = try accounts(.readWrite)
+    let identifier = Self.identifier(origin, login)
+    let others = try logins(HostLoginPattern(origin: origin), accounts).filter { $0.record.identifier != identifier }
+    if others.isEmpty { return try store(login, for: origin) }
+    var changes = others.map { Change.remove($0.record.identifier, if: .any) }
+    changes += [.store(login.encoded, as: identifier), noting(.store, nil, login.username, origin)]
+    try accounts.reading { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
+  }
+
   /// Forgets the logins that are meant.
   ///
   /// - Throws: `CredentialError.vault`.

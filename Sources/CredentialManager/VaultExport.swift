@@ -211,6 +211,7 @@ extension CredentialSource {
     }
     let count = try stored.get()
     try writeGitHosts(accounts)
+    try writeDockerHosts(accounts)
     return count
   }
 }

@@ -165,4 +165,16 @@ extension Client {
     let hosts = git.hosts.compactMap { try? $0.filled(values) }
     return (hosts, (try? git.username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2")
   }
+
+  /// The container registries with the variables filled, and the user name that goes with a token; `nil` where there are
+  /// none.
+  public var dockerHosts: (hosts: [String], username: String)? {
+    guard let docker = descriptor.docker else { return nil }
+    let values = values()
+    let hosts = docker.hosts.compactMap { try? $0.filled(values) }
+    return (hosts, (try? docker.username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2")
+  }
+
+  /// The hosts that git and docker present a token to.
+  public var helperHosts: [String] { (gitHosts?.hosts ?? []) + (dockerHosts?.hosts ?? []) }
 }

@@ -13,6 +13,7 @@ extension DescriptorDecoder {
   ]
   static let assertionKeys = ["algorithm", "key", "key_encoding", "header", "claims", "lifetime"]
   static let gitKeys = ["hosts", "username"]
+  static let dockerKeys = ["hosts", "username"]
 
   mutating func variables(_ node: Node?) -> [Variable] {
     guard let node, !node.isNull else { return [] }
@@ -204,6 +205,13 @@ extension DescriptorDecoder {
     _ = required("hosts", in: node)
     let username = template(node["username"], names: ["account"]) ?? Template(literal: "oauth2")
     return GitRules(hosts: hosts(node["hosts"]) ?? [], username: username)
+  }
+
+  mutating func docker(_ node: Node?) -> DockerRules? {
+    guard let node = mapping(node, keys: Self.dockerKeys) else { return nil }
+    _ = required("hosts", in: node)
+    let username = template(node["username"], names: ["account"]) ?? Template(literal: "oauth2")
+    return DockerRules(hosts: hosts(node["hosts"]) ?? [], username: username)
   }
 
   mutating func hosts(_ node: Node?) -> [Template]? {

@@ -43,6 +43,8 @@ public struct Descriptor: Sendable, Equatable {
   public var hosts: [Template]
   /// The git hosts, where there are any.
   public var git: GitRules?
+  /// The container registries, where there are any.
+  public var docker: DockerRules?
 
   /// The variable with this name.
   public func variable(_ name: String) -> Variable? { variables.first { $0.name == name } }
@@ -208,6 +210,14 @@ public struct OAuth1Rules: Sendable, Equatable {
 
 /// The git hosts of a provider.
 public struct GitRules: Sendable, Equatable {
+  /// The hosts, with a port where it is not the ordinary one.
+  public var hosts: [Template]
+  /// The user name that goes with a token.
+  public var username: Template
+}
+
+/// The container registries of a provider.
+public struct DockerRules: Sendable, Equatable {
   /// The hosts, with a port where it is not the ordinary one.
   public var hosts: [Template]
   /// The user name that goes with a token.

@@ -40,7 +40,7 @@ struct DescriptorDecoder {
     "extra_headers", "scope", "redirect", "state", "pkce", "nonce", "issuer", "client", "assertion", "expiry", "device",
     "oauth1",
     "account",
-    "hosts", "git",
+    "hosts", "git", "docker",
   ]
 
   mutating func add(_ problem: Finding.Problem, at place: Place, severity: Finding.Severity = .error) {
@@ -90,7 +90,8 @@ struct DescriptorDecoder {
       oauth1: oauth1(root["oauth1"]),
       account: texts(root["account"])?.map { FieldPath($0.value) } ?? [],
       hosts: hosts(root["hosts"]) ?? [],
-      git: git(root["git"]))
+      git: git(root["git"]),
+      docker: docker(root["docker"]))
     warnOfUnused(root["variables"])
     return descriptor
   }

@@ -82,6 +82,7 @@ struct DescriptorText {
     add("account", descriptor.account.isEmpty ? nil : paths(descriptor.account))
     add("hosts", .list(descriptor.hosts.map { .text($0.text) }))
     add("git", descriptor.git.map(git))
+    add("docker", descriptor.docker.map(docker))
     return entries
   }
 
@@ -132,6 +133,12 @@ struct DescriptorText {
   }
 
   private static func git(_ rules: GitRules) -> Value {
+    mapping([
+      ("hosts", .list(rules.hosts.map { .text($0.text) })), ("username", .text(rules.username.text)),
+    ])
+  }
+
+  private static func docker(_ rules: DockerRules) -> Value {
     mapping([
       ("hosts", .list(rules.hosts.map { .text($0.text) })), ("username", .text(rules.username.text)),
     ])

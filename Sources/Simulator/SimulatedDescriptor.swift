@@ -28,6 +28,7 @@ extension Descriptor {
     simulated.hosts = [Template(literal: authority)]
     let gitHosts = settings.gitHosts.isEmpty ? [authority] : settings.gitHosts
     simulated.git?.hosts = gitHosts.map { Template(literal: $0) }
+    simulated.docker?.hosts = [Template(literal: authority)]
     let isGiven = redirect.template.names.contains { settings.variables[$0] != nil }
     if !settings.keepsRedirect, !isGiven, !simulated.redirectReachesThisMachine {
       simulated.redirect = URLTemplate(Template(literal: Self.standardRedirect))
@@ -41,8 +42,9 @@ extension Descriptor {
   /// The names in all templates.
   private var usedNames: Set<String> {
     var templates = [redirect.template, oauth1.signatureMethod, oauth1.transport]
-    templates += [oauth1.realm, device.verificationURIComplete, git?.username].compactMap { $0 }
+    templates += [oauth1.realm, device.verificationURIComplete, git?.username, docker?.username].compactMap { $0 }
     templates += (headerStyle.parameters + extraHeaders).map(\.value) + hosts + (git?.hosts ?? [])
+    templates += docker?.hosts ?? []
     templates += [issuer, assertion?.key].compactMap { $0 }
     templates += ((assertion?.header ?? []) + (assertion?.claims ?? [])).compactMap(\.value)
     for endpoint in endpoints.values {

@@ -260,6 +260,32 @@ struct AddProviderTests {
     #expect(try Self.registration(fixture, "base") != nil)
   }
 
+  /// A host of git or docker gets the token, too.
+  @Test(arguments: ["git", "docker"]) func aNewHostOfAHelperIsAskedAbout(_ key: String) throws {
+    let fixture = try Self.fixtureWithAccount()
+    let addition = try Self.file(fixture, Fixture.endpoints + "\n\(key): { hosts: [evil.example] }")
+    #expect(
+      throws: CredentialError.destinationChange(provider: "example", accounts: ["ana"], hosts: ["evil.example"])
+    ) {
+      try Self.add(fixture, addition, replaces: true) { _, _ in false }
+    }
+  }
+
+  // MARK: Docker hosts
+
+  @Test func dockerHosts() throws {
+    let fixture = try Fixture()
+    #expect(fixture.source.dockerHosts() == [])
+    let rules = Fixture.endpoints + "\nvariables: { host: { default: Code.example } }\n"
+    try fixture.add(rules + "docker: { hosts: [\"registry.{host}\", \"{host}:5000\"], username: \"{account}\" }")
+    let hosts = fixture.another().dockerHosts()
+    #expect(hosts.map(\.host) == ["registry.code.example", "code.example:5000"])
+    #expect(hosts.map(\.provider) == ["example", "example"])
+    #expect(hosts.map { $0.username(for: "ana") } == ["ana", "ana"])
+    try fixture.add(Fixture.endpoints + "\ndocker: { hosts: [other.example] }", "other")
+    #expect(fixture.another().dockerHosts().last?.username(for: "ana") == "oauth2")
+  }
+
   // MARK: Git hosts
 
   @Test func gitHosts() throws {

@@ -199,4 +199,14 @@ struct PresentationTests {
     #expect(try Fixture.client("git: { hosts: [git.example] }").gitHosts?.username == "oauth2")
     #expect(try Fixture.client().gitHosts == nil)
   }
+
+  @Test func dockerHosts() throws {
+    let client = try Fixture.client(
+      "variables: { host: {} }\ndocker: { hosts: [\"registry.{host}\"], username: \"{account}\" }",
+      variables: ["host": "code.example"])
+    #expect(client.dockerHosts?.hosts == ["registry.code.example"])
+    #expect(client.dockerHosts?.username == "{account}")
+    #expect(try Fixture.client("docker: { hosts: [code.example] }").dockerHosts?.username == "oauth2")
+    #expect(try Fixture.client().dockerHosts == nil)
+  }
 }

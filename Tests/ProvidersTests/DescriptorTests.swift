@@ -27,7 +27,7 @@ import Testing
         && descriptor.oauth1.requiresVerifier)
     #expect(descriptor.account.isEmpty)
     #expect(descriptor.hosts.isEmpty)
-    #expect(descriptor.git == nil)
+    #expect(descriptor.git == nil && descriptor.docker == nil)
     let authorization = try #require(descriptor.endpoints[.authorization])
     #expect(authorization.method == "GET" && authorization.send == .query && authorization.response.format == nil)
     let token = try #require(descriptor.endpoints[.token])
@@ -79,6 +79,7 @@ import Testing
       account: [user.name, sub]
       hosts: ["*.{host}", "b.example:8443"]
       git: {hosts: ["{host}"], username: "{client_id}"}
+      docker: {hosts: ["registry.{host}"], username: "{account}"}
       """)
     #expect(descriptor.grants == [.authorizationCode, .deviceCode])
     let token = try #require(descriptor.endpoints[.token])
@@ -130,6 +131,8 @@ import Testing
       assertion.claims.map(\.name) == ["sub", "aud"] && assertion.claims.map { $0.value?.literal } == [nil, "x"])
     #expect(descriptor.account == [FieldPath("user.name"), FieldPath("sub")])
     #expect(descriptor.git?.username.names == ["client_id"])
+    #expect(descriptor.docker?.username.names == ["account"])
+    #expect(descriptor.docker?.hosts.map(\.names) == [["host"]])
   }
 
   static let headerStyles: [(text: String, location: HeaderStyle.Location)] = [

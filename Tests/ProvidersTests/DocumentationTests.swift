@@ -51,6 +51,7 @@ import YAML
     ("Device", "key", DescriptorDecoder.deviceKeys),
     ("OAuth 1.0a", "key", DescriptorDecoder.oauth1Keys),
     ("Git", "key", DescriptorDecoder.gitKeys),
+    ("Docker", "key", DescriptorDecoder.dockerKeys),
     ("Variables", "key", DescriptorDecoder.variableKeys),
     ("Variables", "format", Variable.Format.allCases.map(\.rawValue)),
     ("Templates", "name", DescriptorDecoder.engineNames + DescriptorDecoder.legNames + DescriptorDecoder.requestNames),

@@ -61,6 +61,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
         device: {‸intervall: 5s}
         oauth1: {‸versions: false}
         git: {hosts: [a.example], ‸user: x}
+        docker: {hosts: [a.example], ‸names: x}
 
         """,
       .unknownKey("defualt", suggestion: "default"), .unknownKey("form", suggestion: "format"),
@@ -68,7 +69,8 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       .unknownKey("equal", suggestion: "equals"), .unknownKey("schema", suggestion: "scheme"),
       .unknownKey("seperator", suggestion: "separator"), .unknownKey("secret", suggestion: nil),
       .unknownKey("lifetme", suggestion: "lifetime"), .unknownKey("intervall", suggestion: "interval"),
-      .unknownKey("versions", suggestion: "version"), .unknownKey("user", suggestion: "username")),
+      .unknownKey("versions", suggestion: "version"), .unknownKey("user", suggestion: "username"),
+      .unknownKey("names", suggestion: nil)),
     FaultyDescriptor(
       "a merge key", tail: "client: &c {id: x}\nscope:\n  ‸<<: *c\n", .unknownKey("<<", suggestion: nil)),
     FaultyDescriptor(
@@ -83,6 +85,10 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       "a leg without its URL", "provider: sample\ngrant: client_credentials\nendpoints: {token: ‸{send: json}}\n",
       .missingKey("url")),
     FaultyDescriptor("a git without hosts", tail: "git: ‸{username: x}\n", .missingKey("hosts")),
+    FaultyDescriptor("a docker without hosts", tail: "docker: ‸{username: x}\n", .missingKey("hosts")),
+    FaultyDescriptor(
+      "a registry that is no host", tail: "docker: {hosts: [‸\"https://a.example/\"]}\n",
+      .invalidHost("https://a.example/")),
   ]
 
   static let values: [FaultyDescriptor] = [

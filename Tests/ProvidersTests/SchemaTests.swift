@@ -308,6 +308,7 @@ enum DescriptorSchema {
         ]),
       "account": texts_, "hosts": texts_,
       "git": object(DescriptorDecoder.gitKeys, ["hosts": texts_, "username": text_], required: ["hosts"]),
+      "docker": object(DescriptorDecoder.dockerKeys, ["hosts": texts_, "username": text_], required: ["hosts"]),
     ]
   }
 
