@@ -36,7 +36,8 @@ public enum Program {
     if let name = arguments.first.map(Path.lastComponent),
       ["git-credential-credmgr", "docker-credential-credmgr"].contains(name)
     {
-      arguments.insert(String(name.dropLast("-credmgr".count)), at: 1)
+      // Under our own name from here on: the program that takes this one's place must not read the name a second time.
+      arguments = ["credmgr", String(name.dropLast("-credmgr".count))] + arguments.dropFirst()
     }
     do throws(CommandError) {
       return try run(Array(arguments.dropFirst()), all: arguments, network, qrCode, coreLimit).rawValue

@@ -9,6 +9,7 @@ import html
 import http.server
 import json
 import secrets as randomness
+import ssl
 import sys
 import threading
 import time
@@ -136,7 +137,7 @@ def with_query(url, fields):
 class Service:
     """Runs from `with` to the end of the block. A subclass fills `routes` with (method, path) -> handler."""
 
-    def __init__(self):
+    def __init__(self, tls=None):
         self.routes = {}
         self.counts = collections.Counter()
         self.exchanges = []
@@ -161,6 +162,11 @@ class Service:
         self._server.handle_error = self._broken
         self.port = self._server.server_address[1]
         self.base = f"http://127.0.0.1:{self.port}"
+        if tls is not None:
+            # The handshake is for the thread of the connection: one that fails must not hold up the others.
+            self._server.socket = tls.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False)
+            self.base = f"https://127.0.0.1:{self.port}"
 
     def __enter__(self):
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -180,7 +186,7 @@ class Service:
     def _broken(self, *_):
         """A client that dies in the middle of a request is nobody's fault."""
         error = sys.exc_info()[1]
-        if not isinstance(error, ConnectionError):
+        if not isinstance(error, (ConnectionError, ssl.SSLError)):
             self.faults.append(error)
 
     def secret(self, prefix="", length=30):

@@ -1,0 +1,33 @@
+"""TLS for the judge's servers: an authority and a certificate for 127.0.0.1, made by openssl when they are needed."""
+
+import os
+import ssl
+import subprocess
+
+
+class Authority:
+    """Lives as long as its folder."""
+
+    def __init__(self, folder):
+        self.certificate = os.path.join(folder, "ca.pem")
+        self._key = os.path.join(folder, "ca.key")
+        self._folder = folder
+        self._openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                      "-subj", "/CN=judge", "-keyout", self._key, "-out", self.certificate)
+
+    def _openssl(self, *arguments):
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+
+    def context(self):
+        """What a server on 127.0.0.1 answers with."""
+        request, key, chain, names = (
+            os.path.join(self._folder, name) for name in ("server.csr", "server.key", "server.pem", "server.ext"))
+        with open(names, "w", encoding="utf-8") as file:
+            file.write("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        self._openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                      "-subj", "/CN=127.0.0.1", "-keyout", key, "-out", request)
+        self._openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self._key, "-days", "2",
+                      "-CAcreateserial", "-extfile", names, "-out", chain)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(chain, key)
+        return context
