@@ -69,7 +69,12 @@ extension Command {
       throw .usage("there is no grant \"\(text)\"\(near)", hint: "grants are \(known.joined(separator: ", "))")
     }
     let asksForPage = ["--no-browser", "--paste", "--with-token"].contains { invocation.has($0) }
-    guard !asksForPage, offered.contains(.deviceCode), let first = offered.first,
+    return asksForPage ? nil : fittingGrant(offered, context)
+  }
+
+  /// The grant that fits where we are; `nil` for the provider's first.
+  static func fittingGrant(_ offered: [Grant], _ context: Context) -> Grant? {
+    guard offered.contains(.deviceCode), let first = offered.first,
       ![.deviceCode, .clientCredentials].contains(first)
     else { return nil }
     let reason: String

@@ -120,7 +120,7 @@ extension Command {
       try context.source.hostLogin(HostLoginPattern(origin: address.origin))
     }
     if let login {
-      return try answer(address, login.username, login.password, context)
+      return try answer(address, login.username ?? "", login.password, context)
     }
     guard let claim = claim(address, context) else { throw .usage(DockerError.notFound) }
     let name = try account(context)

@@ -13,10 +13,14 @@ final class TerminalUser: User {
   /// Whether the cursor is in a line that the next second writes over.
   private var isCounting = false
 
-  init(provider: String, offersDevice: Bool, _ context: Context) {
+  /// Where the person types, if that is not standard input.
+  private let terminal: ControllingTerminal?
+
+  init(provider: String, offersDevice: Bool, _ context: Context, terminal: ControllingTerminal? = nil) {
     self.provider = provider
     self.offersDevice = offersDevice
     self.context = context
+    self.terminal = terminal
   }
 
   func tell(_ step: LoginStep) {
@@ -107,13 +111,13 @@ final class TerminalUser: User {
   func open(_ url: String) -> Bool { (try? Browser.open(url, patience: 0.3)) ?? false }
 
   func pastedLine() -> String? {
-    while let line = try? Terminal.readLine(0) {
+    while let line = try? Terminal.readLine(terminal?.number ?? 0) {
       if !line.isEmpty { return line }
     }
     return nil
   }
 
-  var pasteDescriptor: Int32? { Terminal.isTerminal(0) ? 0 : nil }
+  var pasteDescriptor: Int32? { terminal?.number ?? (Terminal.isTerminal(0) ? 0 : nil) }
 
   var isCancelled: Bool { Signals.isInterrupted }
 }

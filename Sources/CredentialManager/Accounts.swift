@@ -14,6 +14,14 @@ public struct Account: Sendable {
   public let revision: Int64
 }
 
+extension Account {
+  /// Whether a user name is this account's: its name, or whom the provider says it is for. Providers do not tell letters by
+  /// case there.
+  public func goes(byUsername username: String) -> Bool {
+    name == username || credential.identity?.lowercased() == username.lowercased()
+  }
+}
+
 /// The accounts in a vault.
 public struct Accounts {
   let vault: Vault
@@ -80,6 +88,20 @@ public struct Accounts {
     guard let first = accounts.first else { throw .loginNeeded(provider: provider, account: nil, .noCredential) }
     if accounts.count > 1 { throw .ambiguousAccount(provider: provider, known: accounts.map(\.name)) }
     return first
+  }
+
+  /// The account that goes by a user name: the one that is called so, else the one that the provider knows by it. Of several
+  /// that are the same person there, the default one counts, then the first.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func name(forUsername username: String, of provider: String) throws(CredentialError) -> String? {
+    if try account(username, of: provider) != nil { return username }
+    let accounts = try accounts(of: provider).filter { $0.goes(byUsername: username) }
+    if accounts.count > 1, let selected = try selected(for: provider), accounts.contains(where: { $0.name == selected })
+    {
+      return selected
+    }
+    return accounts.first?.name
   }
 
   /// Sets the default account of a provider.

@@ -18,6 +18,19 @@ public struct ProviderAddition: Sendable {
   public let identifier: String
 }
 
+/// What a descriptor says about a git host.
+public struct GitClaim: Sendable, Equatable {
+  /// The provider's identifier.
+  public let provider: String
+  /// The user name that goes with every token.
+  public let username: String
+  /// Whether the user name in a remote's URL is none of an account.
+  public let ignoresUsername: Bool
+
+  /// How `ignoresUsername` is written in the index.
+  static let anyUsername = "any-username"
+}
+
 extension CredentialSource {
   /// Reads a descriptor that is to be added from the path of descriptors.
   ///
@@ -186,14 +199,16 @@ extension CredentialSource {
 
   // MARK: Git hosts
 
-  /// The provider and user name for a git host; `nil` when no provider claims it.
+  /// The provider of a git host; `nil` when no provider claims it.
   ///
   /// The index is one small file, so that this does not grow with the number of descriptors.
-  public func gitProvider(for host: String) -> (provider: String, username: String)? {
+  public func gitProvider(for host: String) -> GitClaim? {
     guard let bytes = try? File.read(home.gitHosts, limit: 1 << 20) else { return nil }
     for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
       let fields = line.split(separator: "\t").map(String.init)
-      if fields.count == 3, fields[0] == host.lowercased() { return (fields[1], fields[2]) }
+      guard fields.count >= 3, fields[0] == host.lowercased() else { continue }
+      return GitClaim(
+        provider: fields[1], username: fields[2], ignoresUsername: fields.dropFirst(3).contains(GitClaim.anyUsername))
     }
     return nil
   }
@@ -202,7 +217,8 @@ extension CredentialSource {
     var lines: [String] = []
     for provider in try accounts.addedProviders() {
       guard let client = try? client(provider), let git = client.gitHosts else { continue }
-      lines += git.hosts.map { $0.lowercased() + "\t" + provider + "\t" + git.username + "\n" }
+      let more = client.descriptor.git?.ignoresUsername == true ? "\t" + GitClaim.anyUsername : ""
+      lines += git.hosts.map { $0.lowercased() + "\t" + provider + "\t" + git.username + more + "\n" }
     }
     do {
       try File.createDirectory(home.configuration)

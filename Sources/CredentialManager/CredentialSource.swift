@@ -131,6 +131,24 @@ public final class CredentialSource {
     return identifiers.sorted()
   }
 
+  /// The descriptors whose hosts say one of these realms (RFC 9110, 11.5) when they ask for credentials.
+  ///
+  /// Anybody can say it, so that it is worth a hint to a person and no more.
+  public func providers(ofRealms realms: [String]) -> [Descriptor] {
+    let wanted = realms.map { $0.lowercased() }
+    var found: [Descriptor] = []
+    for identifier in knownProviders() {
+      // Most have none, and need not be decoded for that.
+      guard let path = home.library.path(of: identifier), let bytes = try? File.read(path, limit: 1 << 20),
+        bytes.firstRange(of: Array("realms:".utf8)) != nil,
+        let descriptor = try? home.library.load(identifier).descriptor, let git = descriptor.git,
+        git.realms.contains(where: { wanted.contains($0.lowercased()) })
+      else { continue }
+      found.append(descriptor)
+    }
+    return found
+  }
+
   // MARK: The network
 
   var freshness: Freshness { Freshness(now: clock.now(), random: random) }

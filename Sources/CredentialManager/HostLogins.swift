@@ -4,10 +4,12 @@ import Vault
 
 /// A user name and a password for a host that no provider claims, such as git and docker store them.
 public struct HostLogin: Sendable, Equatable {
-  /// The user name.
-  public var username: String
-  /// The password, or a token that serves as one.
+  /// The user name; `nil` where there is none, which is not the same as an empty one.
+  public var username: String?
+  /// The password, or a token that serves as one; with `scheme`, what stands behind it in the header.
   public var password: Secret
+  /// The authentication scheme, such as `Bearer`, where this is no user name and password (git-credential(1), `authtype`).
+  public var scheme: String?
   /// The path on the host that it is for, without the slash before it; `nil` for all of them.
   public var path: String?
   /// When the password expires, in seconds since 1970.
@@ -17,10 +19,12 @@ public struct HostLogin: Sendable, Equatable {
 
   /// A login.
   public init(
-    username: String, password: Secret, path: String? = nil, expiresAt: Int64? = nil, refreshToken: Secret? = nil
+    username: String?, password: Secret, scheme: String? = nil, path: String? = nil, expiresAt: Int64? = nil,
+    refreshToken: Secret? = nil
   ) {
     self.username = username
     self.password = password
+    self.scheme = scheme
     self.path = path
     self.expiresAt = expiresAt
     self.refreshToken = refreshToken
@@ -28,20 +32,22 @@ public struct HostLogin: Sendable, Equatable {
 
   var encoded: Secret {
     var members: [JSONValue.Member] = [
-      .init("username", .string(username)), .init("password", .string(password.reveal())),
+      .init("username", .optional(username)), .init("password", .string(password.reveal())),
       .init("path", .optional(path)),
     ]
+    if let scheme { members.append(.init("scheme", .string(scheme))) }
     if let expiresAt { members.append(.init("expires_at", .integer(expiresAt))) }
     if let refreshToken { members.append(.init("refresh_token", .string(refreshToken.reveal()))) }
     return Secret(JSONValue.object(members).encoded)
   }
 
   init?(decoding secret: Secret) {
-    guard let value = try? JSONValue.parse(secret.revealBytes()), let username = value["username"]?.text,
-      let password = value["password"]?.text
-    else { return nil }
-    self.username = username
+    guard let value = try? JSONValue.parse(secret.revealBytes()), let password = value["password"]?.text else {
+      return nil
+    }
+    username = value["username"]?.text
     self.password = Secret(password)
+    scheme = value["scheme"]?.text
     path = value["path"]?.text
     expiresAt = value["expires_at"]?.integer
     refreshToken = value["refresh_token"]?.text.map { Secret($0) }
@@ -58,25 +64,30 @@ public struct HostLoginPattern: Sendable {
   public var username: String?
   /// The password, so that a newer one is not erased for an older one.
   public var password: Secret?
+  /// Whether a login with a scheme of its own is of use, too.
+  public var takesSchemes: Bool
 
   /// A pattern.
-  public init(origin: String, path: String? = nil, username: String? = nil, password: Secret? = nil) {
+  public init(
+    origin: String, path: String? = nil, username: String? = nil, password: Secret? = nil, takesSchemes: Bool = false
+  ) {
     self.origin = origin
     self.path = path
     self.username = username
     self.password = password
+    self.takesSchemes = takesSchemes
   }
 
   func matches(_ login: HostLogin) -> Bool {
     (path == nil || path == login.path) && (username == nil || username == login.username)
-      && (password == nil || password == login.password)
+      && (password == nil || password == login.password) && (takesSchemes || login.scheme == nil)
   }
 }
 
 extension CredentialSource {
   private static func identifier(_ origin: String, _ login: HostLogin) -> RecordIdentifier {
     // One text out of two that cannot be mistaken for another two.
-    let name = JSONValue.array([.string(login.username), .optional(login.path)]).encoded
+    let name = JSONValue.array([.optional(login.username), .optional(login.path)]).encoded
     return RecordIdentifier(kind: .login, provider: origin, account: name)
   }
 
@@ -105,7 +116,7 @@ extension CredentialSource {
     guard let accounts = try accountsIfAny() else { return [] }
     return try accounts.reading { () throws(VaultError) in try accounts.vault.records(.login, provider: nil) }
       .compactMap { record in HostLogin(decoding: record.payload).map { (record.identifier.provider, $0) } }
-      .sorted { ($0.0, $0.1.username) < ($1.0, $1.1.username) }
+      .sorted { ($0.0, $0.1.username ?? "") < ($1.0, $1.1.username ?? "") }
   }
 
   /// Stores a login; one with the same user name and path is replaced.

@@ -9,14 +9,18 @@ import Vault
 public struct Freshen: Sendable {
   /// Seconds that the token has to live from now on; `nil`: as the provider's descriptor says.
   public var validity: Int64?
+  /// Seconds that the token should live from now on, where a token of this provider lives for twice as long, and a longer
+  /// one is to be had.
+  public var comfort: Int64
   /// Whether to refresh although the token is good.
   public var always: Bool
   /// Seconds that another process is waited for that refreshes the same account.
   public var timeout: Int64
 
   /// A token that is good for the descriptor's margin.
-  public init(validity: Int64? = nil, always: Bool = false, timeout: Int64 = 60) {
+  public init(validity: Int64? = nil, comfort: Int64 = 0, always: Bool = false, timeout: Int64 = 60) {
     self.validity = validity
+    self.comfort = comfort
     self.always = always
     self.timeout = timeout
   }
@@ -37,7 +41,7 @@ extension CredentialSource {
     }
     let account = try accounts.resolve(name, provider: provider)
     let now = clock.now()
-    let isGood = !wish.always && account.credential.isUsable(at: now, for: wish.validity)
+    let isGood = !wish.always && account.credential.isUsable(at: now, for: wish.validity, comfort: wish.comfort)
     if isGood, try !isSuperseded(account, accounts) { return account }
     // Nobody asked for more than a token that is good, and a better one is not to be had.
     let isLastResort = wish.validity == nil && !account.credential.isRefreshable(at: now)

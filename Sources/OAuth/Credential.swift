@@ -61,12 +61,14 @@ public struct Credential: Sendable, Equatable {
   /// A clock that was set forward makes the token look expired; the refresh gives it times of the new clock. One that was
   /// set back behind the moment when the token was obtained would have it live longer than it does. What it has still to
   /// live is not known then, so it is refreshed once, where it can be.
-  public func isUsable(at now: Int64, for seconds: Int64? = nil) -> Bool {
+  ///
+  /// - Parameter comfort: seconds that are wished for instead of the descriptor's margin, where it is shorter.
+  public func isUsable(at now: Int64, for seconds: Int64? = nil, comfort: Int64 = 0) -> Bool {
     if isRejected { return false }
     guard let expiresAt else { return true }
     if now < obtainedAt - Self.clockTolerance, isRefreshable(at: now) { return false }
     // A token that lives for less than twice the margin would otherwise be refreshed at every call.
-    let standard = min(margin, max(expiresAt - obtainedAt, 0) / 2)
+    let standard = min(max(margin, comfort), max(expiresAt - obtainedAt, 0) / 2)
     return expiresAt - now > max(seconds ?? standard, 0)
   }
 

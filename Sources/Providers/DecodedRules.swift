@@ -12,7 +12,7 @@ extension DescriptorDecoder {
     "signature_method", "transport", "realm", "version", "callback", "callback_confirmed", "verifier", "body_hash",
   ]
   static let assertionKeys = ["algorithm", "key", "key_encoding", "header", "claims", "lifetime"]
-  static let gitKeys = ["hosts", "username"]
+  static let gitKeys = ["hosts", "username", "ignore_username", "realms"]
   static let dockerKeys = ["hosts", "username"]
 
   mutating func variables(_ node: Node?) -> [Variable] {
@@ -204,7 +204,9 @@ extension DescriptorDecoder {
     guard let node = mapping(node, keys: Self.gitKeys) else { return nil }
     _ = required("hosts", in: node)
     let username = template(node["username"], names: ["account"]) ?? Template(literal: "oauth2")
-    return GitRules(hosts: hosts(node["hosts"]) ?? [], username: username)
+    return GitRules(
+      hosts: hosts(node["hosts"]) ?? [], username: username, ignoresUsername: boolean(node["ignore_username"]) ?? false,
+      realms: texts(node["realms"])?.map(\.value) ?? [])
   }
 
   mutating func docker(_ node: Node?) -> DockerRules? {

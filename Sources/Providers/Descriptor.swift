@@ -214,6 +214,10 @@ public struct GitRules: Sendable, Equatable {
   public var hosts: [Template]
   /// The user name that goes with a token.
   public var username: Template
+  /// Whether the user name in a remote's URL says nothing about the account.
+  public var ignoresUsername: Bool
+  /// The realms (RFC 9110, 11.5) by which a host is recognised as one of this kind.
+  public var realms: [String]
 }
 
 /// The container registries of a provider.

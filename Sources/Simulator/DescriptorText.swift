@@ -135,6 +135,7 @@ struct DescriptorText {
   private static func git(_ rules: GitRules) -> Value {
     mapping([
       ("hosts", .list(rules.hosts.map { .text($0.text) })), ("username", .text(rules.username.text)),
+      ("ignore_username", boolean(rules.ignoresUsername)), ("realms", .list(rules.realms.map { .text($0) })),
     ])
   }
 

@@ -307,7 +307,9 @@ enum DescriptorSchema {
           "callback_confirmed": choice(StateRule.self), "verifier": choice(StateRule.self), "body_hash": boolean,
         ]),
       "account": texts_, "hosts": texts_,
-      "git": object(DescriptorDecoder.gitKeys, ["hosts": texts_, "username": text_], required: ["hosts"]),
+      "git": object(
+        DescriptorDecoder.gitKeys, ["hosts": texts_, "username": text_, "ignore_username": boolean, "realms": texts_],
+        required: ["hosts"]),
       "docker": object(DescriptorDecoder.dockerKeys, ["hosts": texts_, "username": text_], required: ["hosts"]),
     ]
   }
