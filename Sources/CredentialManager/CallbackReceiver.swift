@@ -55,6 +55,7 @@ struct CallbackReceiver: ~Copyable {
     user.tell(
       .awaiting(
         redirect: redirectURI, canPaste: user.pasteDescriptor != nil, opensBrowser: session.wish.opensBrowser))
+    let title = session.client.descriptor.title
     var answer: Result<Answer, OAuthError>?
     let received: LoopbackReceiver.Received?
     do {
@@ -63,14 +64,14 @@ struct CallbackReceiver: ~Copyable {
         judge: { parameters in
           do throws(OAuthError) {
             answer = .success(try read(parameters))
-            return .accept(page: .loggedIn)
+            return .accept(page: .loggedIn(title))
           } catch {
             guard Self.isOurs(error) else {
               user.tell(.strayRedirect)
               return .reject(page: .stray)
             }
             answer = .failure(error)
-            return .accept(page: .refused(error))
+            return .accept(page: .refused(error, title))
           }
         })
     } catch {
@@ -119,20 +120,27 @@ struct CallbackReceiver: ~Copyable {
 }
 
 extension Page {
-  static var loggedIn: Page {
-    Page(title: "Logged in", text: "You can close this window and go back to the terminal.")
+  static func loggedIn(_ title: String) -> Page {
+    Page(
+      .done, title: "\(title) said yes",
+      text: "credmgr finishes the login in the terminal. You can close this window.")
   }
 
   static var stray: Page {
     Page(
-      title: "Not the answer that is waited for",
-      text: "This address does not belong to the login that is under way. Nothing was changed.")
+      .ignored, title: "Not the answer that is waited for",
+      text: """
+        This address does not belong to the login that is under way, so nothing was changed.
+        Use the page that credmgr opened last, or begin again in the terminal.
+        """)
   }
 
-  static func refused(_ error: OAuthError) -> Page {
+  static func refused(_ error: OAuthError, _ title: String) -> Page {
     guard case .refused(_, let response) = error else {
-      return Page(title: "The login did not work", text: "The terminal says what is wrong.")
+      return Page(.refused, title: "The login did not work", text: "The terminal says what is wrong.")
     }
-    return Page(title: "The provider refused the login", text: response.words ?? response.code)
+    return Page(
+      .refused, title: "\(title) refused the login",
+      text: "\(response.words ?? response.code)\n\nYou can close this window, and try again in the terminal.")
   }
 }

@@ -1,29 +1,50 @@
 /// What the person's browser shows at the end of a login: plain text in a plain page, which loads nothing from anywhere.
 public struct Page: Sendable, Equatable {
+  /// What kind of news it is; the sign above the heading and its colour follow from it, and say nothing that the words do
+  /// not say.
+  public enum Kind: String, Sendable {
+    /// The login worked.
+    case done
+    /// The provider, or we, refused.
+    case refused
+    /// The request is not the awaited one, and changed nothing.
+    case ignored
+    /// The answer is being handed over.
+    case relay
+  }
+
+  /// The kind of news.
+  public var kind: Kind
   /// The heading.
   public var title: String
   /// What follows; a line feed begins a new line.
   public var text: String
 
   /// Makes a page of plain texts; they are escaped when they are shown.
-  public init(title: String, text: String) {
+  public init(_ kind: Kind, title: String, text: String) {
+    self.kind = kind
     self.title = title
     self.text = text
   }
 
   /// Shown for the moment in which a fragment is handed over.
-  public static let relay = Page(title: "One moment", text: "The answer is being handed over.")
+  public static let relay = Page(.relay, title: "One moment", text: "The answer is being handed over.")
 }
 
 /// The HTML of a page and the header fields that it needs.
 enum PageDocument {
   /// Follows the light or dark setting of the browser.
   static let style = """
-    :root{color-scheme:light dark}\
-    body{margin:0;min-height:100vh;display:grid;place-items:center;background:Canvas;color:CanvasText;\
-    font:1.125rem/1.5 system-ui,sans-serif}\
-    main{max-width:32rem;padding:2rem;border-top:.25rem solid #2f6fdd}\
-    h1{margin:0 0 1rem;font-size:1.75rem;line-height:1.2}\
+    :root{color-scheme:light dark;--done:light-dark(#1a7f37,#4ac26b);--refused:light-dark(#c62828,#ff7b72);\
+    --ignored:light-dark(#7d5700,#e3b341);--relay:light-dark(#1f5fbf,#7ab4ff)}*{box-sizing:border-box}\
+    body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1.5rem;background:light-dark(#f4f5f7,#15171b);\
+    color:light-dark(#1d2126,#e8eaed);font:1.125rem/1.55 system-ui,sans-serif}\
+    main{width:100%;max-width:34rem;padding:2.5rem;border-radius:1rem;background:light-dark(#fff,#1f2228);\
+    border:1px solid light-dark(#dfe2e7,#343841)}\
+    svg{display:block;width:3rem;height:3rem;margin:0 0 1.25rem;fill:none;stroke:currentColor;stroke-width:2;\
+    stroke-linecap:round;stroke-linejoin:round}\
+    .done svg{color:var(--done)}.refused svg{color:var(--refused)}.ignored svg{color:var(--ignored)}\
+    .relay svg{color:var(--relay)}h1{margin:0 0 .75rem;font-size:1.75rem;line-height:1.2}\
     p{margin:0;white-space:pre-line;overflow-wrap:anywhere}
     """
 
@@ -31,39 +52,57 @@ enum PageDocument {
   static let cleaningScript = "history.replaceState(null,\"\",location.pathname)"
 
   /// A fragment never reaches a server, so the page itself posts it. By fetch and not by a form: of a form the browser would
-  /// send the origin `null`, as the page sends no referrer.
+  /// send the origin `null`, as the page sends no referrer. A screen reader reads what takes the place of the first words.
   static let relayScript = """
-    (async()=>{const answer=location.hash.slice(1);\(cleaningScript);const place=document.querySelector("main");\
-    try{const response=await fetch(location.pathname,{method:"POST",\
+    (async()=>{const answer=location.hash.slice(1);\(cleaningScript);\
+    const main=document.querySelector("main");try{const response=await fetch(location.pathname,{method:"POST",\
     headers:{"Content-Type":"application/x-www-form-urlencoded"},body:answer});\
-    const page=new DOMParser().parseFromString(await response.text(),"text/html");\
-    document.title=page.title;place.replaceChildren(...page.querySelector("main").childNodes)}\
-    catch(error){place.querySelector("p").textContent=String(error)}})()
+    const page=new DOMParser().parseFromString(await response.text(),"text/html"),said=page.querySelector("main");\
+    document.title=page.title;main.className=said.className;main.replaceChildren(...said.childNodes)}\
+    catch{main.className="refused";main.querySelector("p").textContent=\
+    "Nobody waits for the answer any more. Begin again in the terminal."}})()
     """
 
   // The hashes that a Content-Security-Policy names (CSP level 3, section 6.7.2.2). A test computes them anew.
-  static let styleHash = "sha256-5HLv3wAGdLMWGk5BKlX0DhZifoI0We0Rfu1nLRRaVVo="
+  static let styleHash = "sha256-UqovxHlZdOLFi2GowX+NfS/aVe8psPQ8JWDFRjoQOUM="
   static let cleaningScriptHash = "sha256-8A+3er73YJf04rRHGhbZwZQACPiiipi9EPduIeAAIDk="
-  static let relayScriptHash = "sha256-h6zdWcrbZjujtr2KHCUqRVdl3o5ITJyypOmilWUkINY="
+  static let relayScriptHash = "sha256-8oCvOUjKp+fjO3Lcz1GbtzMLff2r9FmeemPaB0oRmZc="
 
   /// A whole answer, head and body.
   static func response(status: Int, _ page: Page, isRelay: Bool = false) -> [UInt8] {
     let script = isRelay ? relayScript : cleaningScript
+    let withoutScripts =
+      isRelay ? "<noscript><p>Scripts are off here. Paste the address of this page in the terminal.</p></noscript>" : ""
     let body = """
       <!doctype html>
       <html lang="en"><head><meta charset="utf-8"><title>\(escaped(page.title))</title>
-      <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
+      <meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="data:,">
       <style>\(style)</style></head>
-      <body><main><h1>\(escaped(page.title))</h1><p>\(escaped(page.text))</p></main>
+      <body><main class="\(page.kind.rawValue)" aria-live="polite">\(sign(page.kind))
+      <h1>\(escaped(page.title))</h1><p>\(escaped(page.text))</p>\(withoutScripts)</main>
       <script>\(script)</script></body></html>
 
       """
     let policy =
-      "default-src 'none'; style-src '\(styleHash)'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+      "default-src 'none'; style-src '\(styleHash)'; img-src data:; base-uri 'none'; form-action 'none'; "
+      + "frame-ancestors 'none'; "
       + (isRelay
         ? "script-src '\(relayScriptHash)'; connect-src 'self'" : "script-src '\(cleaningScriptHash)'")
     return head(
       status, [("Content-Type", "text/html; charset=utf-8"), ("Content-Security-Policy", policy)], body)
+  }
+
+  /// A circle with a tick, a cross, a question mark, or dots.
+  private static func sign(_ kind: Page.Kind) -> String {
+    let path =
+      switch kind {
+      case .done: "M8 12.5l2.8 2.8L16 9.5"
+      case .refused: "M9 9l6 6M15 9l-6 6"
+      case .ignored: "M9.5 9.5a2.5 2.5 0 1 1 3.5 2.3c-.7.3-1 .8-1 1.7M12 16.5v.01"
+      case .relay: "M8 12v.01M12 12v.01M16 12v.01"
+      }
+    return "<svg viewBox=\"0 0 24 24\" aria-hidden=\"true\"><circle cx=\"12\" cy=\"12\" r=\"10\"/>"
+      + "<path d=\"\(path)\"/></svg>"
   }
 
   /// An answer to what is not for us: the status alone.

@@ -53,8 +53,8 @@ final class LoopbackClient {
 }
 
 struct LoopbackReceiverTests {
-  private static let good = Page(title: "Done", text: "You can close this window.")
-  private static let bad = Page(title: "Not this one", text: "")
+  private static let good = Page(.done, title: "Done", text: "You can close this window.")
+  private static let bad = Page(.ignored, title: "Not this one", text: "")
 
   private static func judge(_ parameters: FormParameters) -> LoopbackReceiver.Verdict {
     parameters[first: "state"] == "right" ? .accept(page: good) : .reject(page: bad)

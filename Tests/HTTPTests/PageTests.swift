@@ -28,7 +28,7 @@ struct PageTests {
 
   @Test(arguments: [false, true])
   func holdsWhatItsPolicyNames(isRelay: Bool) {
-    let page = Page(title: "A <b>", text: "x & \"y\" 'z'\nnext</p><script>")
+    let page = Page(.done, title: "A <b>", text: "x & \"y\" 'z'\nnext</p><script>")
     let text = String(decoding: PageDocument.response(status: 200, page, isRelay: isRelay), as: UTF8.self)
     #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n"))
     #expect(text.contains("<h1>A &lt;b&gt;</h1>"))
@@ -49,7 +49,7 @@ struct PageTests {
   }
 
   @Test func lengthIsThatOfTheBody() throws {
-    let text = String(decoding: PageDocument.response(status: 400, Page(title: "é", text: "")), as: UTF8.self)
+    let text = String(decoding: PageDocument.response(status: 400, Page(.refused, title: "é", text: "")), as: UTF8.self)
     let end = try #require(text.firstRange(of: "\r\n\r\n"))
     let body = text[end.upperBound...]
     #expect(text.contains("Content-Length: \(body.utf8.count)\r\n"))

@@ -1,0 +1,116 @@
+"""A real browser without a window, driven through its DevTools protocol."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import time
+
+import websocket
+
+PROGRAM = shutil.which("chromium")
+
+
+class Chromium:
+    def __init__(self, folder, dark=False):
+        self.folder = folder
+        self.number = 0
+        self.events = []
+        arguments = [PROGRAM, "--headless=new", "--remote-debugging-port=0", "--remote-allow-origins=*", "--no-first-run",
+                     f"--user-data-dir={folder}", "--window-size=900,600", "--disable-gpu", "--disable-background-networking"]
+        if os.geteuid() == 0:
+            arguments.append("--no-sandbox")
+        self.process = subprocess.Popen([*arguments, "about:blank"], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        port, path = self.until(self.active_port)
+        self.socket = websocket.create_connection(f"ws://127.0.0.1:{port}{path}", timeout=30)
+        self.session = None
+        page = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
+        self.session = self.call("Target.attachToTarget", targetId=page["targetId"], flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network", "Accessibility"):
+            self.call(domain + ".enable")
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+
+    def active_port(self):
+        path = os.path.join(self.folder, "DevToolsActivePort")
+        if os.path.exists(path):
+            lines = open(path, encoding="ascii").read().split("\n")
+            return lines if len(lines) == 2 else None
+
+    def until(self, look, seconds=30):
+        """What `look` finds, as soon as it finds something."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            found = look()
+            if found:
+                return found
+            time.sleep(0.05)
+        raise AssertionError(f"never came to pass: {look}")
+
+    def call(self, method, **parameters):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        self.socket.send(json.dumps(message))
+        while True:
+            answer = json.loads(self.socket.recv())
+            if answer.get("id") == self.number:
+                if "error" in answer:
+                    raise AssertionError(f"{method}: {answer['error']}")
+                return answer["result"]
+            self.events.append(answer)
+
+    def run(self, script):
+        """The value of a JavaScript expression in the page."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        if "exceptionDetails" in answer:
+            raise AssertionError(answer["exceptionDetails"])
+        return answer["result"].get("value")
+
+    def open(self, url):
+        self.call("Page.navigate", url=url)
+
+    def complaints(self):
+        """What the browser did not like: violations of the policy, failed requests, exceptions."""
+        self.run("0")
+        return [event for event in self.events
+                if event.get("method") == "Runtime.exceptionThrown"
+                or event.get("method") == "Log.entryAdded" and event["params"]["entry"]["level"] == "error"]
+
+    def requested(self):
+        """The addresses that were asked for."""
+        self.run("0")
+        return [event["params"]["request"]["url"] for event in self.events
+                if event.get("method") == "Network.requestWillBeSent"]
+
+    def history(self):
+        """The addresses that the person can go back to."""
+        return [entry["url"] for entry in self.call("Page.getNavigationHistory")["entries"]]
+
+    def read_aloud(self):
+        """What a screen reader has: (role, name) of all that is not ignored."""
+        nodes = self.call("Accessibility.getFullAXTree")["nodes"]
+        return [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes
+                if not node.get("ignored")]
+
+    def picture(self, path):
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+
+    def close(self):
+        try:
+            self.session = None
+            self.call("Browser.close")
+        except (OSError, websocket.WebSocketException):
+            self.process.kill()
+        self.socket.close()
+        self.process.wait(30)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
