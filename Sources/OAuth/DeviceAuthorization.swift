@@ -131,7 +131,8 @@ extension Client {
     let parameters: FormParameters = [
       ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"), ("device_code", authorization.deviceCode),
     ]
-    return try request(.deviceToken, parameters)
+    let scope = authorization.scope.joined(separator: descriptor.scope.separator)
+    return try request(.deviceToken, parameters, exchange: ["scope": scope])
   }
 
   /// RFC 8628, 3.5.

@@ -11,27 +11,34 @@ extension DescriptorDecoder {
     let names = Leg.allCases.map(\.rawValue)
     guard let node = mapping(required("endpoints", in: root), keys: names) else { return [:] }
     var endpoints: [Leg: Endpoint] = [:]
+    let grants = (root["grant"]?.elements ?? [root["grant"]].compactMap { $0 }).compactMap(\.text)
+    let tokenIsUsed = [Grant.authorizationCode, .oauth1].contains { grants.contains($0.rawValue) }
     for leg in Leg.allCases {
-      guard let description = description(of: leg, in: node) else { continue }
+      guard let description = description(of: leg, in: node, tokenIsUsed: tokenIsUsed) else { continue }
       endpoints[leg] = endpoint(leg, description, root)
     }
     return endpoints
   }
 
   /// What stands below `endpoints` for a leg, over what it takes over from its base.
-  private func description(of leg: Leg, in node: Node) -> Node? {
+  ///
+  /// - Parameter tokenIsUsed: whether a grant of the descriptor has the leg `token` itself. Where none has, the leg that takes it
+  ///   over is the exchange that it describes, and its parameters belong to that.
+  private func description(of leg: Leg, in node: Node, tokenIsUsed: Bool) -> Node? {
     let own = node[leg.rawValue].flatMap { $0.isNull ? nil : $0 }
     guard let base = leg.base, let inherited = node[base.rawValue], inherited.entries != nil else {
       return own
     }
-    let taken = DescriptorTree.without("parameters", inherited)
+    let isTheExchange = !tokenIsUsed && leg != .refresh
+    let taken = isTheExchange ? inherited : DescriptorTree.without("parameters", inherited)
     guard let own else { return node[leg.rawValue] == nil ? taken : nil }
     return DescriptorTree.merged(own, over: taken)
   }
 
   private mutating func endpoint(_ leg: Leg, _ node: Node, _ root: Node) -> Endpoint? {
     guard let node = mapping(node, keys: Self.endpointKeys) else { return nil }
-    let url = required("url", in: node).flatMap { self.url($0, names: Self.legNames) }
+    let owned = Self.ownedParameters(at: leg)
+    let url = required("url", in: node).flatMap { self.url($0, names: Self.legNames, owned: owned) }
     let method = node["method"].flatMap { text($0) } ?? Self.defaultMethod(leg)
     if let place = node["method"]?.place, !["GET", "POST", "PUT", "PATCH", "DELETE"].contains(method) {
       unknownValue(method, allowed: ["GET", "POST", "PUT", "PATCH", "DELETE"], at: place)
@@ -43,8 +50,8 @@ extension DescriptorDecoder {
       url: url ?? URLTemplate(Template(literal: "")), method: method, send: send,
       inQuery: texts(node["in_query"])?.map(\.value) ?? [],
       verbatim: texts(node["verbatim"])?.map(\.value) ?? [],
-      parameters: parameters(node["parameters"], owned: Self.ownedParameters),
-      rename: rename(node["rename"]),
+      parameters: parameters(node["parameters"], owned: owned),
+      rename: rename(node["rename"], owned: owned),
       authentication: choice(node["authentication"]),
       headers: headers(node["headers"], names: Self.legNames + Self.requestNames),
       response: response(leg, node["response"], root),
@@ -72,7 +79,7 @@ extension DescriptorDecoder {
     }
   }
 
-  private mutating func rename(_ node: Node?) -> [String: String] {
+  private mutating func rename(_ node: Node?, owned: Set<String>) -> [String: String] {
     guard let node, !node.isNull else { return [:] }
     guard let entries = node.entries else {
       add(.wrongType(expected: "a mapping"), at: node.place)
@@ -82,7 +89,7 @@ extension DescriptorDecoder {
     for entry in entries {
       names[entry.key] = text(entry.value)
       // To call another parameter by the name of one that the engine owns would set that one.
-      if let name = names[entry.key], Self.ownedParameters.contains(name), name != entry.key {
+      if let name = names[entry.key], owned.contains(name), name != entry.key {
         add(.ownedParameter(name), at: entry.value.place)
       }
     }
@@ -116,16 +123,21 @@ extension DescriptorDecoder {
   private mutating func response(_ leg: Leg, _ own: Node?, _ root: Node) -> ResponseRules {
     var node = own.flatMap { $0.isNull ? nil : $0 }
     if let general = root["response"], !general.isNull {
-      // Errors look the same at every leg of a provider; fields and what is kept are a credential's.
-      let applies =
-        Self.credentialLegs.contains(leg)
-        ? general
-        : Node(.mapping(general.entries?.filter { $0.key == "errors" } ?? []), at: general.place)
+      let applies = Node(
+        .mapping(general.entries?.filter { Self.isGeneral($0.key, at: leg) } ?? []), at: general.place)
       if general.entries == nil { _ = mapping(general, keys: Self.responseKeys) }
       node = node.map { DescriptorTree.merged($0, over: applies) } ?? applies
     }
     let rules = response(mapping(node, keys: Self.responseKeys), format: format(leg, root))
     return rules
+  }
+
+  /// Whether what the descriptor's own `response` says under a key holds for a leg.
+  private static func isGeneral(_ key: String, at leg: Leg) -> Bool {
+    // Parameters of a redirect do not nest, and its errors are those of RFC 6749, 4.1.2.1, whatever a body has.
+    if leg == .authorization { return key != "within" && key != "errors" }
+    // Errors look the same at every leg of a provider; fields and what is kept are a credential's.
+    return key == "errors" || credentialLegs.contains(leg)
   }
 
   private mutating func format(_ leg: Leg, _ root: Node) -> ResponseFormat? {

@@ -28,6 +28,12 @@ struct DescriptorDecoder {
     "oauth_timestamp", "oauth_signature_method", "oauth_consumer_key", "oauth_token", "oauth_callback",
     "oauth_verifier",
   ]
+  /// Those that protect something at a leg. A `state` or a `nonce` that is sent again with a code is like any other
+  /// parameter, and so is the consumer key in the address of a page, which nobody signs.
+  static func ownedParameters(at leg: Leg) -> Set<String> {
+    leg == .authorization
+      ? ownedParameters.subtracting(["oauth_consumer_key"]) : ownedParameters.subtracting(["state", "nonce"])
+  }
   /// Headers that belong to the HTTP client, or decide where a message ends.
   static let ownedHeaders: Set<String> = [
     "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "keep-alive",
@@ -207,15 +213,15 @@ struct DescriptorDecoder {
 
   /// A URL template. Its places are filled with the variables' defaults, or with harmless values, to see whether a URL can
   /// come of it at all.
-  mutating func url(_ node: Node, names: [String], anyScheme: Bool = false) -> URLTemplate? {
+  mutating func url(
+    _ node: Node, names: [String], owned: Set<String> = [], anyScheme: Bool = false
+  ) -> URLTemplate? {
     guard let template = template(node, names: names) else { return nil }
     let url = URLTemplate(template)
     do {
       let uri = try sample(url, anyScheme)
-      if !anyScheme {
-        for name in uri.queryParameters.pairs.map(\.name) where Self.ownedParameters.contains(name) {
-          add(.ownedParameter(name), at: node.place)
-        }
+      for name in uri.queryParameters.pairs.map(\.name) where owned.contains(name) {
+        add(.ownedParameter(name), at: node.place)
       }
       return url
     } catch {

@@ -31,7 +31,8 @@ public struct Variable: Sendable, Equatable {
 
   /// A value to try templates with; `nil` where any text does.
   var sample: String? {
-    if let defaultValue, !defaultValue.isEmpty { return defaultValue }
+    // `oob` is a redirect, and no URL.
+    if let defaultValue, !defaultValue.isEmpty, defaultValue != "oob" || format != .redirect { return defaultValue }
     return switch format {
     case .integer: "1"
     case .url, .redirect: "https://sample.example"

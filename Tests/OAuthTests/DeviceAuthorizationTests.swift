@@ -36,6 +36,17 @@ struct DeviceAuthorizationTests {
         == "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code&device_code=D&client_id=client-1")
   }
 
+  @Test func theScopesMayBeSentAgain() throws {
+    let client = try Fixture.client(
+      grant: "device_code",
+      endpoints: """
+        device_authorization: https://provider.example/device
+        device_token: { parameters: { scope: "{scope}" } }
+        """, secret: nil)
+    let request = try client.deviceTokenRequest(Self.device())
+    #expect(request.form.contains("&scope=a&"))
+  }
+
   @Test func pageThatIsComposed() throws {
     let device = try Self.device("", "device: { verification_uri_complete: \"{verification_uri}?d={user_code}\" }")
     #expect(device.verificationURIComplete == "https://example.com/device?d=WDJB-MJHT")

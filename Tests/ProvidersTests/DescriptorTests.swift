@@ -231,11 +231,16 @@ import Testing
         device_authorization: https://a.example/d
       response: {within: data, fields: {access_token: t}, keep: [general], errors: {code: status}}
       """)
-    for leg in [Leg.authorization, .token, .refresh, .identity, .deviceAuthorization] {
+    for leg in [Leg.token, .refresh, .identity, .deviceAuthorization] {
       #expect(descriptor.endpoints[leg]?.response.errors.code == [FieldPath("status")])
     }
-    for leg in [Leg.authorization, .token, .refresh] {
+    // A redirect is flat, and has the errors of RFC 6749, 4.1.2.1.
+    #expect(descriptor.endpoints[.authorization]?.response.within == nil)
+    #expect(descriptor.endpoints[.authorization]?.response.errors == ErrorRules())
+    for leg in [Leg.token, .refresh] {
       #expect(descriptor.endpoints[leg]?.response.within == FieldPath("data"))
+    }
+    for leg in [Leg.authorization, .token, .refresh] {
       #expect(descriptor.endpoints[leg]?.response.source(of: .accessToken).paths == [FieldPath("t")])
     }
     for leg in [Leg.identity, .deviceAuthorization] {
@@ -245,7 +250,69 @@ import Testing
     #expect(descriptor.endpoints[.authorization]?.response.keep.map(\.name) == ["general"])
     #expect(descriptor.endpoints[.token]?.response.keep.map(\.name) == ["own"])
     #expect(descriptor.endpoints[.token]?.response.errors.success == ["ok"])
-    #expect(descriptor.endpoints[.authorization]?.response.errors.success == [])
+  }
+
+  @Test func aRedirectReadsWhatItsOwnLegSays() throws {
+    let descriptor = try descriptor(
+      """
+      provider: sample
+      grant: implicit
+      endpoints: {authorization: {url: https://a.example/a, response: {within: data, errors: {code: why}}}}
+      response: {within: body, errors: {code: status, description: words}}
+      """)
+    let response = try #require(descriptor.endpoints[.authorization]?.response)
+    #expect(response.within == FieldPath("data"))
+    #expect(response.errors.code == [FieldPath("why")] && response.errors.description == ErrorRules().description)
+  }
+
+  @Test func whereNoGrantUsesTokenItsParametersAreThoseOfWhatTakesItOver() throws {
+    func parameters(_ grant: String, _ own: String = "") throws -> [Leg: [String]] {
+      try descriptor(
+        """
+        provider: sample
+        grant: \(grant)
+        endpoints:
+          authorization: https://a.example/a
+          device_authorization: https://a.example/d
+          token: {url: https://a.example/t, parameters: {audience: x, grant_type: y}}
+          \(own)
+        """
+      ).endpoints.mapValues { $0.parameters.map(\.name) }
+    }
+    let machine = try parameters("client_credentials", "client_credentials: {parameters: {grant_type: ~, own: z}}")
+    #expect(machine[.clientCredentials] == ["audience", "grant_type", "own"] && machine[.refresh] == [])
+    #expect(try parameters("[device_code, client_credentials]")[.deviceToken] == ["audience", "grant_type"])
+    for grant in ["[authorization_code, client_credentials]", "[device_code, oauth1]"] {
+      let endpoints = try parameters(
+        grant, grant.contains("oauth1") ? "temporary_credentials: https://a.example/r" : "")
+      #expect(endpoints[.clientCredentials] == [] && endpoints[.deviceToken] == [])
+    }
+  }
+
+  @Test func aRedirectMayBeOutOfBandByDefault() throws {
+    let descriptor = try descriptor(
+      """
+      provider: sample
+      grant: authorization_code
+      variables: {redirect_uri: {format: redirect, default: oob}}
+      endpoints: {authorization: https://a.example/a, token: https://a.example/t}
+      redirect: "{redirect_uri}"
+      """)
+    #expect(descriptor.redirect.template.names == ["redirect_uri"])
+  }
+
+  @Test func aStateMayBeSentAgainAndAConsumerKeyBeShown() throws {
+    let descriptor = try descriptor(
+      """
+      provider: sample
+      grant: oauth1
+      endpoints:
+        temporary_credentials: https://a.example/r
+        authorization: {url: https://a.example/a, parameters: {oauth_consumer_key: "{client_id}"}}
+        token: {url: https://a.example/t, parameters: {state: "{state}", nonce: "{random()}"}}
+      """)
+    #expect(descriptor.endpoints[.authorization]?.parameters.map(\.name) == ["oauth_consumer_key"])
+    #expect(descriptor.endpoints[.token]?.parameters.map(\.name) == ["state", "nonce"])
   }
 
   static let formats: [(format: String, expected: [Leg: ResponseFormat?])] = [

@@ -211,17 +211,21 @@ struct FaultyDescriptor: CustomTestStringConvertible {
   static let owned: [FaultyDescriptor] = [
     FaultyDescriptor(
       "parameters that the engine owns",
-      leg: "parameters: {‸state: x, ‸code_challenge: ~, ‸nonce: y, ‸oauth_signature: z, grant_type: w}",
+      "provider: sample\ngrant: implicit\nendpoints:\n  authorization: {url: https://a.example/a, parameters: {‸state: x, ‸code_challenge: ~, ‸nonce: y, ‸oauth_signature: z, prompt: w}}\n",
       .ownedParameter("state"), .ownedParameter("code_challenge"), .ownedParameter("nonce"),
       .ownedParameter("oauth_signature")),
     FaultyDescriptor(
       "another parameter by the name of one",
-      leg: "rename: {scope: ‸state, state: custom, code_verifier: code_verifier}",
+      "provider: sample\ngrant: implicit\nendpoints:\n  authorization: {url: https://a.example/a, rename: {scope: ‸state, state: custom, code_challenge: code_challenge}}\n",
       .ownedParameter("state")),
     FaultyDescriptor(
+      "what proves the code, where the code is",
+      leg: "parameters: {‸code_verifier: x, state: y, nonce: z}, rename: {grant_type: ‸oauth_token}",
+      .ownedParameter("code_verifier"), .ownedParameter("oauth_token")),
+    FaultyDescriptor(
       "one in the query of the URL",
-      "provider: sample\ngrant: client_credentials\nendpoints: {token: ‸\"https://a.example/t?v=1&state=x\"}\n",
-      .ownedParameter("state")),
+      "provider: sample\ngrant: implicit\nendpoints: {authorization: ‸\"https://a.example/t?v=1&state=x\", token: ‸\"https://a.example/t?state=x&code_verifier=y\"}\n",
+      .ownedParameter("state"), .ownedParameter("code_verifier")),
     FaultyDescriptor(
       "headers that the connection owns",
       tail: "extra_headers: {‸Host: a.example, ‸content-length: 0, ‸Transfer-Encoding: chunked, ‸Cookie: a=b}\n",
@@ -272,7 +276,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       endpoints:
         token:
           url: ‸http://a.example/token
-          parameters: {‸state: x}
+          parameters: {‸code_verifier: x}
         ‸identitiy: https://a.example/me
       header_style: {header: ‸Host}
       expiry: {lifetime: ‸soon}
@@ -281,7 +285,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       .unknownValue(
         "browser", allowed: ["authorization_code", "implicit", "device_code", "client_credentials", "oauth1"],
         suggestion: nil),
-      .insecureURL("http://a.example/token"), .ownedParameter("state"),
+      .insecureURL("http://a.example/token"), .ownedParameter("code_verifier"),
       .unknownKey("identitiy", suggestion: "identity"),
       .forbiddenHeader("Host"), .invalidDuration("soon"), .yaml(.duplicateKey("expiry", firstLine: 9))),
   ]

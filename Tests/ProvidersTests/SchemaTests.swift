@@ -217,31 +217,10 @@ enum DescriptorSchema {
           ("type", texts(["string", "number", "boolean", "null"])), ("pattern", .text("^[^\\x00-\\x1f\\x7f]*$")),
         ])
       ),
-      (
-        "url",
-        .object([
-          ("type", texts(["string", "null"])),
-          (
-            "not",
-            .object([
-              ("type", .text("string")),
-              (
-                "pattern",
-                .text("[?&](?:" + DescriptorDecoder.ownedParameters.sorted().joined(separator: "|") + ")(?:[=&#]|$)")
-              ),
-            ])
-          ),
-        ])
-      ),
-      (
-        "parameters",
-        mapping(
-          text_,
-          names: .object([
-            ("not", .object([("enum", texts(DescriptorDecoder.ownedParameters.sorted()))]))
-          ]))
-      ),
+      ("url", url(except: DescriptorDecoder.ownedParameters(at: .token))),
+      ("parameters", mapping(text_, names: other(than: DescriptorDecoder.ownedParameters(at: .token)))),
       ("endpoint", either(reference("url"), object(DescriptorDecoder.endpointKeys, endpoint))),
+      ("page", either(url(except: pageOwned), object(DescriptorDecoder.endpointKeys, page))),
       (
         "withURL", either(.object([("type", texts(["string", "null"]))]), .object([("required", texts(["url"]))]))
       ),
@@ -265,7 +244,10 @@ enum DescriptorSchema {
         reference("variable"), names: .object([("pattern", .text("^[A-Za-z0-9._-]+$"))])),
       "endpoints": object(
         Leg.allCases.map(\.rawValue),
-        Dictionary(uniqueKeysWithValues: Leg.allCases.map { ($0.rawValue, reference("endpoint")) })),
+        Dictionary(
+          uniqueKeysWithValues: Leg.allCases.map {
+            ($0.rawValue, reference($0 == .authorization ? "page" : "endpoint"))
+          })),
       "response_format": choice(ResponseFormat.self), "response": reference("response"),
       "header_style": either(
         reference("headerValue"),
@@ -319,11 +301,38 @@ enum DescriptorSchema {
       "url": reference("url"), "method": .object([("enum", .list(texts: ["GET", "POST", "PUT", "PATCH", "DELETE"]))]),
       "send": choice(ParameterPlacement.self), "in_query": texts_, "verbatim": texts_,
       "parameters": reference("parameters"),
-      "rename": mapping(.object([("not", .object([("enum", texts(DescriptorDecoder.ownedParameters.sorted()))]))])),
+      "rename": mapping(other(than: DescriptorDecoder.ownedParameters(at: .token))),
       "authentication": choice(ClientAuthentication.self), "headers": reference("headers"),
       "response": reference("response"),
       "tokens": list(of: [ResponseField.accessToken, .refreshToken].map(\.rawValue)),
     ]
+  }
+
+  /// The leg `authorization`, where other parameters are the engine's.
+  private static var page: [String: JSONText] {
+    endpoint.merging([
+      "url": url(except: pageOwned), "parameters": mapping(text_, names: other(than: pageOwned)),
+      "rename": mapping(other(than: pageOwned)),
+    ]) { $1 }
+  }
+
+  private static var pageOwned: Set<String> { DescriptorDecoder.ownedParameters(at: .authorization) }
+
+  private static func other(than names: Set<String>) -> JSONText {
+    .object([("not", .object([("enum", texts(names.sorted()))]))])
+  }
+
+  private static func url(except names: Set<String>) -> JSONText {
+    .object([
+      ("type", texts(["string", "null"])),
+      (
+        "not",
+        .object([
+          ("type", .text("string")),
+          ("pattern", .text("[?&](?:" + names.sorted().joined(separator: "|") + ")(?:[=&#]|$)")),
+        ])
+      ),
+    ])
   }
 
   private static var response: [String: JSONText] {
