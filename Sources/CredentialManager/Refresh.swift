@@ -138,12 +138,40 @@ extension CredentialSource {
               response, leg, grant: account.credential.grant, scope: account.credential.requestedScope,
               previous: account.credential, now: now)
         }
-        let answer = KeptAnswer(credential, after: account.credential.accessToken)
         var isKept = true
-        // Where this fails, the commit is the only chance.
-        do throws(VaultError) { try place.fill(answer.encoded, isForced: false) } catch { isKept = false }
-        FaultPoint.reach("refresh.kept")
-        return .success(try commit(credential, of: account, accounts, isKept: isKept))
+        func keep(_ credential: Credential) {
+          let answer = KeptAnswer(credential, after: account.credential.accessToken)
+          // Where this fails, the commit is the only chance.
+          do throws(VaultError) { try place.fill(answer.encoded, isForced: false) } catch { isKept = false }
+          FaultPoint.reach("refresh.kept")
+        }
+        guard
+          let exchange = try core(
+            provider,
+            { () throws(OAuthError) in
+              try client.tokenExchangeRequest(afterRefresh: credential)
+            })
+        else {
+          keep(credential)
+          return .success(try commit(credential, of: account, accounts, isKept: isKept))
+        }
+        // The token itself is no use, but the refresh token beside it may be the only good one.
+        var unfinished = credential
+        unfinished.isRejected = true
+        keep(unfinished)
+        do throws(CredentialError) {
+          let response = try send(exchange, provider: provider)
+          let exchanged = try core(provider) { () throws(OAuthError) in
+            try client.credential(
+              response, .tokenExchange, grant: credential.grant, scope: credential.requestedScope, previous: credential,
+              now: clock.now())
+          }
+          keep(exchanged)
+          return .success(try commit(exchanged, of: account, accounts, isKept: isKept))
+        } catch {
+          _ = try commit(unfinished, of: account, accounts, isKept: isKept)
+          throw error
+        }
       } catch {
         return .failure(error)
       }

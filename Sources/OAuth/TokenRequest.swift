@@ -26,12 +26,25 @@ extension Client {
   /// - Throws: `OAuthError` when the request does not come about.
   public func tokenExchangeRequest(_ credential: Credential) throws(OAuthError) -> HTTPRequest? {
     guard descriptor.endpoints[.tokenExchange] != nil else { return nil }
-    let parameters: FormParameters = [
+    return try request(.tokenExchange, exchangeParameters(credential), credential: credential)
+  }
+
+  /// The same behind a refresh: where the descriptor says so, and where a credential is obtained anew, as by a login; `nil`
+  /// otherwise.
+  ///
+  /// - Throws: `OAuthError` when the request does not come about.
+  public func tokenExchangeRequest(afterRefresh credential: Credential) throws(OAuthError) -> HTTPRequest? {
+    guard let endpoint = descriptor.endpoints[.tokenExchange] else { return nil }
+    guard endpoint.followsRefresh || credential.grant == .clientCredentials else { return nil }
+    return try tokenExchangeRequest(credential)
+  }
+
+  private func exchangeParameters(_ credential: Credential) -> FormParameters {
+    [
       ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
       ("subject_token", credential.accessToken.reveal()),
       ("subject_token_type", "urn:ietf:params:oauth:token-type:access_token"),
     ]
-    return try request(.tokenExchange, parameters, credential: credential)
   }
 
   /// The client credentials grant (RFC 6749, 4.4.2).

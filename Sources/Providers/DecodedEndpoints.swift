@@ -4,7 +4,7 @@ import YAML
 extension DescriptorDecoder {
   static let endpointKeys = [
     "url", "method", "send", "in_query", "verbatim", "parameters", "rename", "authentication", "headers", "response",
-    "tokens",
+    "tokens", "follows",
   ]
 
   mutating func endpoints(_ root: Node) -> [Leg: Endpoint] {
@@ -55,7 +55,7 @@ extension DescriptorDecoder {
       authentication: choice(node["authentication"]),
       headers: headers(node["headers"], names: Self.legNames + Self.requestNames),
       response: response(leg, node["response"], root),
-      tokens: tokens(node["tokens"], leg))
+      tokens: tokens(node["tokens"], leg), followsRefresh: followsRefresh(node["follows"]))
     return url == nil ? nil : endpoint
   }
 
@@ -106,6 +106,15 @@ extension DescriptorDecoder {
       unknownValue(text.value, allowed: allowed.map(\.rawValue), at: text.place)
       return nil
     }
+  }
+
+  private mutating func followsRefresh(_ node: Node?) -> Bool {
+    let allowed = [Leg.token, .refresh].map(\.rawValue)
+    let texts = texts(node) ?? []
+    for text in texts where !allowed.contains(text.value) {
+      unknownValue(text.value, allowed: allowed, at: text.place)
+    }
+    return texts.contains { $0.value == Leg.refresh.rawValue }
   }
 
   // MARK: Answers

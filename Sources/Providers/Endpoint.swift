@@ -101,4 +101,6 @@ public struct Endpoint: Sendable, Equatable {
   public var response: ResponseRules
   /// Which tokens are sent, one request each, by a leg that is about a token (revocation, introspection).
   public var tokens: [ResponseField]
+  /// Whether a token exchange follows each refresh, and not only a login (Bullhorn).
+  public var followsRefresh: Bool
 }

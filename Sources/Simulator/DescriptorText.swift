@@ -182,6 +182,7 @@ struct DescriptorText {
       ("headers", endpoint.headers.isEmpty ? nil : headers(endpoint.headers)),
       ("response", response(endpoint.response)),
       ("tokens", endpoint.tokens == standardTokens ? nil : texts(endpoint.tokens.map(\.rawValue))),
+      ("follows", endpoint.followsRefresh ? texts([Leg.token, .refresh].map(\.rawValue)) : nil),
     ])
   }
 

@@ -217,6 +217,21 @@ final class Fixture {
     scope: [read]
     """
 
+  /// The same, with a session that the token of a login becomes; that of a refresh, too, if `follows` says so.
+  static func exchanging(_ follows: String = "token") -> String {
+    endpoints.replacing(
+      "  identity:",
+      with: """
+          token_exchange:
+            url: https://provider.example/session
+            parameters: { grant_type: null, subject_token_type: null, client_id: null }
+            response: { fields: { access_token: session, refresh_token: [] } }
+            authentication: none
+            follows: \(follows)
+          identity:
+        """)
+  }
+
   let root: String
   let home: Home
   let http = ScriptedExchange()

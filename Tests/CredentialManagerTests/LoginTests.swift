@@ -109,6 +109,42 @@ struct LoginTests {
     #expect(try fixture.page[first: "response_type"] == "token")
   }
 
+  @Test func theTokenBecomesAnother() throws {
+    let fixture = try Fixture()
+    try fixture.add(Fixture.exchanging())
+    fixture.consent()
+    fixture.http.then(.token("short", refresh: "refresh-1"))
+    fixture.http.then(.json("{\"session\": \"long\", \"expires_in\": 7200}"))
+    fixture.http.then(.identity("ana"))
+    let account = try fixture.login()
+    #expect(account.credential.accessToken == Secret("long"))
+    #expect(account.credential.refreshToken == Secret("refresh-1"))
+    #expect(account.credential.expiresAt == Fixture.now + 7200)
+    #expect(fixture.http.requests[1].parameters == [("subject_token", "short")])
+    #expect(fixture.http.requests[2].fields["Authorization"] == "Bearer long")
+    #expect(try fixture.stored() == account.credential)
+  }
+
+  /// What was interrupted between the two is no use, and the person is asked once more.
+  @Test func aTokenThatDidNotBecomeAnotherIsNotKept() throws {
+    let fixture = try Fixture()
+    try fixture.add(Fixture.exchanging())
+    fixture.consent()
+    fixture.http.then(.token("short", refresh: "refresh-1"))
+    fixture.http.then(.json("{\"error\": \"invalid_request\"}", status: 400))
+    #expect(
+      throws: CredentialError.oauth(
+        .refused(.tokenExchange, ErrorResponse(code: "invalid_request", words: nil, status: 400)), provider: "example")
+    ) { try fixture.login() }
+    #expect(try fixture.source.accounts().accounts(of: nil).isEmpty)
+    fixture.consent()
+    fixture.http.then(.token("short-2"))
+    fixture.http.then(.json("{\"session\": \"long\"}"))
+    fixture.http.then(.identity("ana"))
+    #expect(try fixture.login().credential.accessToken == Secret("long"))
+    #expect(fixture.http.requests[2].parameters[first: "grant_type"] == "authorization_code")
+  }
+
   @Test func clientCredentials() throws {
     let fixture = try Fixture()
     try fixture.add()

@@ -112,6 +112,57 @@ struct RefreshTests {
     #expect(fixture.http.requests[0].parameters == [("grant_type", "client_credentials"), ("scope", "a")])
   }
 
+  // MARK: A token that becomes another
+
+  private static func exchanging(_ follows: String, grant: Grant = .authorizationCode) throws -> Fixture {
+    let fixture = try Fixture()
+    try fixture.add(Fixture.exchanging(follows))
+    var credential = Fixture.credential("old")
+    credential.grant = grant
+    credential.expiresAt = Fixture.now
+    credential.obtainedAt = Fixture.now - 3600
+    if grant == .clientCredentials { credential.refreshToken = nil }
+    try fixture.store(credential)
+    return fixture
+  }
+
+  private static let exchanged = HTTPResponse.json("{\"session\": \"long\", \"expires_in\": 7200}")
+
+  @Test(
+    arguments: [
+      ("token", .authorizationCode, "short"), ("[token, refresh]", .authorizationCode, "long"),
+      // It is obtained anew, as by a login.
+      ("token", .clientCredentials, "long"),
+    ] as [(String, Grant, String)])
+  func whatFollowsARefresh(_ follows: String, _ grant: Grant, _ token: String) throws {
+    let fixture = try Self.exchanging(follows, grant: grant)
+    fixture.http.then(.token("short", refresh: grant == .clientCredentials ? nil : "refresh-2"))
+    if token == "long" { fixture.http.then(Self.exchanged) }
+    let account = try fixture.source.freshAccount(nil, of: "example")
+    #expect(account.credential.accessToken == Secret(token))
+    #expect(account.credential.refreshToken == (grant == .clientCredentials ? nil : Secret("refresh-2")))
+    #expect(try fixture.stored() == account.credential)
+    #expect(fixture.http.isDone)
+    if token == "long" { #expect(fixture.http.requests[1].parameters == [("subject_token", "short")]) }
+  }
+
+  /// The refresh token of the first answer may be the only good one.
+  @Test func aSecondStepThatFailsLosesNoRefreshToken() throws {
+    let fixture = try Self.exchanging("[token, refresh]")
+    fixture.http.then(.token("short", refresh: "refresh-2"))
+    fixture.http.then(.json("{}", status: 503))
+    #expect(throws: CredentialError.oauth(.unavailable(.tokenExchange, status: 503), provider: "example")) {
+      try fixture.source.freshAccount(nil, of: "example")
+    }
+    #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
+    #expect(try fixture.stored()?.isRejected == true, "the token in between is never handed out")
+    fixture.http.then(.token("short-2", refresh: "refresh-3"))
+    fixture.http.then(Self.exchanged)
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("long"))
+    #expect(fixture.http.requests[2].parameters[first: "refresh_token"] == "refresh-2")
+    #expect(try fixture.stored()?.refreshToken == Secret("refresh-3"))
+  }
+
   private static let oauth1 = """
     grant: oauth1
     endpoints:

@@ -305,6 +305,7 @@ enum DescriptorSchema {
       "authentication": choice(ClientAuthentication.self), "headers": reference("headers"),
       "response": reference("response"),
       "tokens": list(of: [ResponseField.accessToken, .refreshToken].map(\.rawValue)),
+      "follows": list(of: [Leg.token, .refresh].map(\.rawValue)),
     ]
   }
 
