@@ -74,7 +74,16 @@ extension Client {
       }
     }
     if case .query(let name) = descriptor.headerStyle.location {
-      request.uri = request.uri.adding(query: [(name, credential.accessToken.reveal())])
+      var query: FormParameters = [(name, credential.accessToken.reveal())]
+      let given = request.uri.queryParameters
+      let values = request.values(values(for: credential))
+      let calculate = RequestCalculator(freshness ?? self.freshness?()).calculate
+      // What the caller, or the leg, says itself stays.
+      for parameter in descriptor.headerStyle.parameters where !given.contains(parameter.name) {
+        guard let text = try? parameter.value.filled(values, calculate: calculate) else { continue }
+        query.append(parameter.name, text)
+      }
+      request.uri = request.uri.adding(query: query)
     }
     if credential.grant == .oauth1, case .none = descriptor.headerStyle.location {
       guard let freshness else { throw .signatureNeedsURL }

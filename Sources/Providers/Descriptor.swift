@@ -89,7 +89,8 @@ public struct HeaderStyle: Sendable, Equatable {
 
   /// Where the token goes.
   public var location: Location
-  /// Parameters behind the token in the same header, `name="value"`, separated by commas (OCLC).
+  /// Parameters behind the token: in the same header as `name="value"`, separated by commas (OCLC), or in the same query
+  /// (WeChat).
   public var parameters: [HeaderTemplate]
 }
 

@@ -136,8 +136,19 @@ extension Simulation {
     return token.contains(" ") ? nil : String(token)
   }
 
-  /// Checks the parameters behind the token: `, name="value"`, in the declared order.
+  /// Checks the parameters behind the token: in a query, or in a header as `, name="value"`, in the declared order.
   private func checkTokenParameters(_ request: HTTPRequest, _ values: [String: String]) throws(Refusal) {
+    if case .query = descriptor.headerStyle.location {
+      let given = request.uri.queryParameters
+      for parameter in descriptor.headerStyle.parameters {
+        let pattern = TemplatePattern(parameter.value, knowledge(values))
+        guard let value = given[first: parameter.name] else {
+          if pattern.isOptional { continue }
+          throw .request(.missing(parameter.name))
+        }
+        guard pattern.matches(value) else { throw .request(.wrongValue(parameter.name)) }
+      }
+    }
     guard case .header(let name, _) = descriptor.headerStyle.location else { return }
     let pieces = (request.fields[name] ?? "").split(separator: ",").dropFirst().map(\.trimmingSpaces)
     var given = pieces.map { piece -> (name: Substring, value: Substring) in

@@ -50,6 +50,20 @@ struct PresentationTests {
     }
   }
 
+  @Test func parametersBesideTheTokenInAQuery() throws {
+    let style = """
+      response: { keep: [openid] }
+      header_style: { query: access_token, parameters: { openid: "{openid}", v: "5", key: "{client_id}" } }
+      """
+    var credential = Fixture.credential("t")
+    credential.kept = ["openid": "o 1"]
+    #expect(
+      try Self.present(style, credential, url: Self.api + "?x=1&v=6").uri.query
+        == "x=1&v=6&access_token=t&openid=o%201&key=client-1")
+    credential.kept = [:]
+    #expect(try Self.present(style, credential).uri.query == "access_token=t&v=5&key=client-1")
+  }
+
   private static let oclc = """
     response: { keep: [principalID, principalIDNS] }
     header_style: { scheme: bearer, parameters: { principalID: "{principalID}", principalIDNS: "{principalIDNS}" } }
