@@ -70,6 +70,15 @@ final class ScriptedExchange: HTTPExchange {
 final class ScriptedUser: User {
   private(set) var steps: [LoginStep] = []
   private(set) var opened: [String] = []
+  /// The steps without those that only say what is waited for.
+  var told: [LoginStep] {
+    steps.filter { step in
+      switch step {
+      case .awaiting, .awaitingConsent: false
+      default: true
+      }
+    }
+  }
   var lines: [String] = []
   /// What the browser does with a page; `nil` when no browser can be opened.
   var browse: ((String) throws -> Void)?

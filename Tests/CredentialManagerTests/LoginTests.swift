@@ -34,7 +34,7 @@ struct LoginTests {
     #expect(fixture.http.requests[1].fields["Authorization"] == "Bearer token-1")
 
     #expect(try fixture.user.visits.map { try $0.status } == ["200"])
-    #expect(fixture.user.steps == [.open(url: try #require(fixture.user.opened.first))])
+    #expect(fixture.user.told == [.open(url: try #require(fixture.user.opened.first))])
     #expect(try fixture.another().accounts().selected(for: "example") == "ana")
     #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
@@ -291,7 +291,7 @@ struct LoginTests {
     // 5, 5, then slower: 10, 10; after a time-out 15.
     #expect(fixture.clock.now() == Fixture.now + 45)
     #expect(
-      fixture.user.steps == [
+      fixture.user.told == [
         .device(userCode: "U-1", url: "https://provider.example/d", completeURL: nil, seconds: 60)
       ])
     #expect(fixture.user.opened.isEmpty)
@@ -386,7 +386,7 @@ struct LoginTests {
     fixture.user.isCancelled = true
     #expect(throws: CredentialError.interrupted) { try fixture.login() }
     let url = try #require(fixture.user.opened.first)
-    #expect(fixture.user.steps == [.open(url: url), .visit(url: url)])
+    #expect(fixture.user.told == [.open(url: url), .visit(url: url)])
   }
 
   // MARK: Accounts
