@@ -16,6 +16,10 @@ extension Command {
     let scopes = ["--global", "--local", "--system"].filter { invocation.has($0) }
     guard scopes.count <= 1 else { throw .exclusive(scopes) }
     let scope = scopes.first ?? "--global"
+    if scope == "--local", try git(["rev-parse", "--is-inside-git-dir"], allowed: nil, isQuiet: true).isEmpty {
+      throw .usage(
+        "there is no git repository here", hint: "run \"credmgr git-setup\" for all repositories, or go to the one")
+    }
     let entry = helper(context.executable)
     let listed = try git(["config", scope, "--get-all", "credential.helper"], allowed: [0, 1])
     let isThere = listed.split(separator: "\n").contains { $0 == entry }
@@ -32,7 +36,30 @@ extension Command {
       _ = try git(["config", scope, "--add", "credential.helper", entry])
       context.tell("git asks credmgr for credentials now")
     }
+    if !invocation.has("--remove") { try tellOthers(before: entry, context) }
     return .done
+  }
+
+  /// Helpers that git asks before ours: what they know is what git gets, however old it is, and what git gets of us they are
+  /// told to store. They are somebody else's entries, so that nothing is done about them.
+  private static func tellOthers(before entry: String, _ context: Context) throws(CommandError) {
+    let listed = try git(["config", "--null", "--show-scope", "--get-all", "credential.helper"], allowed: [0, 1])
+    var others: [(scope: String, helper: String)] = []
+    let fields = listed.split(separator: "\0", omittingEmptySubsequences: false).map(String.init)
+    for (scope, helper) in zip(stride(from: 0, to: fields.count - 1, by: 2), stride(from: 1, to: fields.count, by: 2))
+      .map({ (fields[$0], fields[$1]) })
+    {
+      if helper == entry { break }
+      // An empty entry sends those before it away (gitcredentials(7)).
+      if helper.isEmpty { others = [] } else { others.append((scope, helper)) }
+    }
+    for other in others {
+      context.tell("git asks the helper \"\(other.helper)\" first, and tells it what credmgr answers")
+      // What stands on a command line is there for one command.
+      guard ["system", "global", "local"].contains(other.scope) else { continue }
+      let entry = argument(other.helper)
+      context.tell("hint: run \"git config --\(other.scope) --fixed-value --unset-all credential.helper \(entry)\"")
+    }
   }
 
   /// The value of `credential.helper`: an absolute path is run as it is, anything else by a shell behind a `!`
@@ -53,10 +80,16 @@ extension Command {
 
   /// Runs git, which says on standard error itself what does not work.
   ///
-  /// - Parameter allowed: `git config --get-all` has the status 1 where there is no such key.
-  private static func git(_ arguments: [String], allowed: Set<Int32> = [0]) throws(CommandError) -> String {
-    let completion = try system { () throws(POSIXError) in try Launcher.run("git", arguments) }
-    guard allowed.contains(completion.status) else {
+  /// - Parameters:
+  ///   - allowed: `git config --get-all` has the status 1 where there is no such key; `nil` for any status.
+  ///   - isQuiet: whether what git says is not for the person.
+  private static func git(
+    _ arguments: [String], allowed: Set<Int32>? = [0], isQuiet: Bool = false
+  ) throws(CommandError) -> String {
+    let completion = try system { () throws(POSIXError) in
+      try Launcher.run("git", arguments, silencesErrors: isQuiet)
+    }
+    guard allowed?.contains(completion.status) ?? true else {
       throw .failed(
         Message("git did not change its configuration (status \(completion.status))", status: .unexpected))
     }

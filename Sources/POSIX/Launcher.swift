@@ -30,7 +30,7 @@ public enum Launcher {
     public let output: [UInt8]
   }
 
-  /// Runs a program to its end. Its standard error is ours.
+  /// Runs a program to its end. Its standard error is ours, unless nobody is to see it.
   ///
   /// - Parameters:
   ///   - input: what it reads; without it, nothing.
@@ -39,7 +39,8 @@ public enum Launcher {
   /// - Throws: `commandNotFound`, `timedOut`, `interrupted`, `tooLarge`.
   public static func run(
     _ command: String, _ arguments: [String], input: [UInt8] = [],
-    environment: [String: String] = Environment.all(), seconds: Double = 60, limit: Int = 1 << 20
+    environment: [String: String] = Environment.all(), seconds: Double = 60, limit: Int = 1 << 20,
+    silencesErrors: Bool = false
   ) throws(POSIXError) -> Completion {
     let file = try find(command)
     // A file in memory instead of a pipe: nothing to write while we read, and a reader that goes away does not hurt.
@@ -58,7 +59,7 @@ public enum Launcher {
       }
       child = try spawn(
         file, [command] + arguments, environment, input: memory.number, output: writing.number,
-        error: STDERR_FILENO, ownSession: false)
+        error: silencesErrors ? -1 : STDERR_FILENO, ownSession: false)
     }
     do throws(POSIXError) {
       let output = try read(reading, until: SystemClock().monotonic() + seconds, limit: limit)
