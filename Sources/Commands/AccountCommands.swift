@@ -94,9 +94,16 @@ extension Command {
 
   static let status = Command(
     name: "status", operands: "[ID]", operandCount: 0...1,
-    summary: "Show accounts, scopes, expiry, and what happens next", options: [json]
+    summary: "Show accounts, scopes, expiry, and what happens next",
+    options: [
+      Option("--why", "which account is used here, and why"),
+      Option("--for", value: "URL", "which account is used for a remote's URL, and why"), json,
+    ]
   ) { invocation, context throws(CommandError) in
     let provider: String? = if let text = invocation.operands.first { try context.provider(text) } else { nil }
+    if invocation.has("--why") || invocation.has("--for") {
+      return try whichAccount(provider, invocation, context)
+    }
     let (accounts, selected) = try manager { () throws(CredentialError) -> ([Account], [String: String]) in
       guard let vault = try context.source.accountsIfAny() else { return ([], [:]) }
       let accounts = try vault.accounts(of: provider)
@@ -190,21 +197,6 @@ extension Command {
     ]
   }
 
-  static let use = Command(
-    name: "use", operands: "ID ACCOUNT", operandCount: 2...2, summary: "Set the default account of a provider",
-    options: []
-  ) { invocation, context throws(CommandError) in
-    let provider = try context.provider(invocation.operands[0])
-    try manager { () throws(CredentialError) in
-      guard try context.source.accountsIfAny() != nil else {
-        throw .loginNeeded(provider: provider, account: invocation.operands[1], .noCredential)
-      }
-      try context.source.accounts(.readWrite).select(invocation.operands[1], provider: provider)
-    }
-    context.tell("\"\(invocation.operands[1])\" is the default account of \"\(provider)\"")
-    return .done
-  }
-
   static let refresh = Command(
     name: "refresh", operands: "ID|--all", operandCount: 0...1, summary: "Refresh tokens now",
     options: [
@@ -217,7 +209,7 @@ extension Command {
     }
     if let text = invocation.operands.first {
       let provider = try context.provider(text)
-      let name = try context.account(invocation)
+      let name = try context.account(invocation, of: provider)
       let wish = Freshen(always: true, timeout: try context.duration("--timeout", invocation) ?? 60)
       let renewed = try manager { () throws(CredentialError) in
         try context.source.freshAccount(name, of: provider, wish)
@@ -254,7 +246,7 @@ extension Command {
     notes: ["Exit status 0 when it is, 3 when it is not."], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
-    let name = try context.account(invocation)
+    let name = try context.account(invocation, of: provider)
     let result = try manager { () throws(CredentialError) in try context.source.validate(name, of: provider) }
     let isActive = result.validity == .active
     if invocation.has("--json") {
@@ -281,7 +273,7 @@ extension Command {
     ], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
-    var names: [String?] = [try context.account(invocation)]
+    var names: [String?] = [try context.account(invocation, of: provider)]
     if invocation.has("--all") {
       if invocation.has("--account") { throw .exclusive(["--all", "--account"]) }
       names = try manager { () throws(CredentialError) in

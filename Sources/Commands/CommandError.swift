@@ -12,6 +12,8 @@ enum CommandError: Error {
   case noCredential(provider: String, account: String?)
   /// A descriptor has errors; all of them are reported.
   case invalidDescriptor([Finding])
+  /// The rules for accounts have errors; all of them are reported.
+  case invalidRules([Finding])
   /// The program with a network has to do it; the standard input that was read already.
   case handOver(input: [UInt8]?)
   /// The reader of standard output is gone, which is nothing to speak of.
@@ -23,6 +25,7 @@ enum CommandError: Error {
     case .loginNeeded(let provider, let account, .noCredential):
       self = .noCredential(provider: provider, account: account)
     case .provider(.invalid(let findings)): self = .invalidDescriptor(findings)
+    case .malformedRules(let findings): self = .invalidRules(findings)
     default: self = .failed(error.message)
     }
   }

@@ -32,10 +32,35 @@ struct Context {
   /// Tells a person something.
   func tell(_ text: String) { Terminal.writeError("credmgr: " + Message.visible(text) + "\n") }
 
-  /// The account that is asked for: by option, or by the environment.
-  func account(_ invocation: Invocation) throws(CommandError) -> String? {
-    guard let name = invocation.value("--account") ?? environment("CREDMGR_ACCOUNT").flatMap({ $0.isEmpty ? nil : $0 })
-    else { return nil }
+  /// The account that is meant: by option, by the environment, or by a rule of the configuration; `nil` for the default one.
+  func account(_ invocation: Invocation, of provider: String) throws(CommandError) -> String? {
+    try account(invocation.value("--account"), of: provider)
+  }
+
+  /// The same for an account that is named otherwise, or not at all.
+  func account(_ name: String?, of provider: String) throws(CommandError) -> String? {
+    try choice(name, of: provider, remotes: Workplace(environment: environment).remotes)?.name
+  }
+
+  /// The account that is meant, and why; `nil` where nothing but the default is.
+  ///
+  /// - Parameters:
+  ///   - option: the account that is named.
+  ///   - remotes: what is worked with.
+  func choice(
+    _ option: String?, of provider: String, remotes: () -> [RemoteAddress]
+  ) throws(CommandError) -> AccountChoice? {
+    if let option { return AccountChoice(try accountName(option), .option) }
+    if let name = environment("CREDMGR_ACCOUNT"), !name.isEmpty {
+      return AccountChoice(try accountName(name), .environment)
+    }
+    let rule = try manager { () throws(CredentialError) in
+      try source.rule(for: provider, remotes: remotes, folders: Workplace(environment: environment).folders)
+    }
+    return rule.map { AccountChoice($0.account, .rule($0)) }
+  }
+
+  private func accountName(_ name: String) throws(CommandError) -> String {
     guard Accounts.isName(name) else { throw CommandError(CredentialError.malformedAccount(name)) }
     return name
   }

@@ -123,16 +123,12 @@ extension Command {
       return try answer(address, login.username ?? "", login.password, context)
     }
     guard let claim = claim(address, context) else { throw .usage(DockerError.notFound) }
-    let name = try account(context)
+    let name = try context.account(nil, of: claim.provider)
     let account = try manager { () throws(CredentialError) in
       try context.source.freshAccount(name, of: claim.provider)
     }
     context.source.noteHandOut(account, to: "docker " + address.host)
     try answer(address, claim.username(for: account.name), account.credential.accessToken, context)
-  }
-
-  private static func account(_ context: Context) throws(CommandError) -> String? {
-    context.environment("CREDMGR_ACCOUNT").flatMap { $0.isEmpty ? nil : $0 }
   }
 
   private static func answer(
@@ -203,7 +199,7 @@ extension Command {
   private static func username(
     of claim: CredentialSource.DockerHost, _ context: Context
   ) throws(CommandError) -> String? {
-    let name = try account(context)
+    let name = try context.account(nil, of: claim.provider)
     return try manager { () throws(CredentialError) in
       do throws(CredentialError) {
         return try context.source.accountsIfAny().map { accounts throws(CredentialError) in

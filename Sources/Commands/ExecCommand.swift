@@ -29,8 +29,9 @@ extension Command {
     var environment = Environment.all()
     for text in wishes {
       let wish = try EnvironmentWish(text)
+      let accountName = try context.account(wish.account, of: wish.provider)
       let account = try manager { () throws(CredentialError) in
-        try context.source.freshAccount(wish.account, of: wish.provider)
+        try context.source.freshAccount(accountName, of: wish.provider)
       }
       context.source.noteHandOut(account, to: "exec " + Path.lastComponent(of: name))
       environment[wish.variable] = account.credential.accessToken.reveal()

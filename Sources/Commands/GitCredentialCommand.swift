@@ -78,8 +78,8 @@ private struct GitQuestion {
     var missing: (account: String?, error: CommandError)?
     if let claim {
       var account: Account?
+      let name = try accountName(claim)
       do throws(CredentialError) {
-        let name = try accountName(claim)
         try rejectGiven(claim)
         account = try context.source.freshAccount(name, of: claim.provider, Freshen(comfort: Self.comfort))
       } catch {
@@ -105,11 +105,10 @@ private struct GitQuestion {
 
   /// The account that git means: the user name in the URL, unless that is the one that goes with every token; else what the
   /// rules say. A user name may also be whom the provider knows the account as.
-  private func accountName(_ claim: GitClaim) throws(CredentialError) -> String? {
-    if let username, !username.isEmpty, username != claim.username, !claim.ignoresUsername {
-      return try context.source.accountsIfAny()?.name(forUsername: username, of: claim.provider) ?? username
-    }
-    return context.environment("CREDMGR_ACCOUNT").flatMap { $0.isEmpty ? nil : $0 }
+  private func accountName(_ claim: GitClaim) throws(CommandError) -> String? {
+    if let username, let name = try context.accountName(forUsername: username, claim) { return name }
+    let place = Workplace(environment: context.environment)
+    return try context.choice(nil, of: claim.provider) { place.remotes(uri, path: request["path"]) }?.name
   }
 
   /// git asks again within one request: the server refused what it got before.
@@ -260,6 +259,16 @@ private struct GitQuestion {
   }
 }
 
+extension Context {
+  /// The account that a user name in a URL means; `nil` where it says nothing about the account.
+  func accountName(forUsername username: String, _ claim: GitClaim) throws(CommandError) -> String? {
+    guard !username.isEmpty, username != claim.username, !claim.ignoresUsername else { return nil }
+    return try manager { () throws(CredentialError) in
+      try source.accountsIfAny()?.name(forUsername: username, of: claim.provider) ?? username
+    }
+  }
+}
+
 /// Whether there is somebody who can be asked to log in.
 private struct Person {
   let context: Context
@@ -281,7 +290,7 @@ private struct Person {
     }
     // Only git knows all of the places where this can stand.
     let arguments = ["config", "--get-urlmatch", "credential.interactive", uri.origin]
-    guard let said = try? Launcher.run("git", arguments), said.status == 0 else { return true }
+    guard let said = try? Launcher.run("git", arguments, silencesErrors: true), said.status == 0 else { return true }
     return !GitCredential.isFalse(String(decoding: said.output.filter { $0 > 0x20 }, as: UTF8.self))
   }
 

@@ -14,7 +14,7 @@ extension Command {
     ]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
-    let name = try context.account(invocation)
+    let name = try context.account(invocation, of: provider)
     let version = try apiVersion(context.environment("KUBERNETES_EXEC_INFO"))
     let account = try manager { () throws(CredentialError) in
       try context.source.freshAccount(name, of: provider)

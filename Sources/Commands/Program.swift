@@ -60,6 +60,11 @@ public enum Program {
       let message = ProviderError.invalid(findings).message
       Terminal.writeError(message.lines)
       return message.status.rawValue
+    case .invalidRules(let findings):
+      for finding in findings { Terminal.writeError(finding.report) }
+      let message = CredentialError.malformedRules(findings).message
+      Terminal.writeError(message.lines)
+      return message.status.rawValue
     case .handOver:
       let message = CredentialError.networkNeeded.message
       Terminal.writeError(message.lines)

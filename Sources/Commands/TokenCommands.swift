@@ -19,7 +19,7 @@ extension Command {
     ]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
-    let name = try context.account(invocation)
+    let name = try context.account(invocation, of: provider)
     let wish = Freshen(
       validity: try context.duration("--min-validity", invocation), always: invocation.has("--refresh"),
       timeout: try context.duration("--timeout", invocation) ?? 60)
@@ -53,7 +53,7 @@ extension Command {
     notes: ["With curl: curl -H @<(credmgr header ID) URL"]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
-    let name = try context.account(invocation)
+    let name = try context.account(invocation, of: provider)
     var request: HTTPRequest?
     if let url = invocation.value("--url") {
       request = HTTPRequest(method: invocation.value("--method") ?? "GET", uri: try uri(url))
@@ -115,7 +115,7 @@ extension Command {
       }
     }
     if let method = invocation.value("--method") { request.method = method.uppercased() }
-    let name = try context.account(invocation)
+    let name = try context.account(invocation, of: provider)
     var failure: CommandError?
     let head = try manager { () throws(CredentialError) in
       try context.source.send(request, account: name, of: provider, limits: .unlimited) { part in

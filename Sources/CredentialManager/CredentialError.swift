@@ -53,6 +53,8 @@ public enum CredentialError: Error, Sendable, Equatable {
   case malformedAccount(String)
   /// The login was for somebody else than the account is, or the provider does not say for whom it was.
   case identityMismatch(account: String, expected: String, found: String?)
+  /// Somebody is logged in under the name that a login without one gets, and the provider does not say who logs in.
+  case nameNeeded(provider: String, account: String)
   /// The provider does not offer this grant; what it offers.
   case grantNotOffered(Grant, offered: [Grant])
   /// The person has to paste the redirect, and there is nobody to ask.
@@ -72,6 +74,10 @@ public enum CredentialError: Error, Sendable, Equatable {
   case destinationChange(provider: String, accounts: [String], hosts: [String])
   /// A kept registration cannot be read.
   case malformedRegistration(provider: String)
+  /// The file with the rules for accounts has errors.
+  case malformedRules([Finding])
+  /// The file with the rules for accounts is written in a way that is not edited but by hand.
+  case uneditableRules(String)
   /// What is given is not a token: empty, or with spaces or control characters in it.
   case malformedToken
   /// The provider has no way to say whether a token is good.

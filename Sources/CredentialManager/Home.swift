@@ -14,6 +14,8 @@ public struct Home: Sendable, Equatable {
   ///
   /// Made when asked for: whoever has a valid token needs none of them.
   public var systemProviders: [String] { ["/etc/credmgr/providers"] + Self.shippedProviders(executable) }
+  /// The person's home folder, which `~` stands for; `nil` where `HOME` does not say.
+  public let person: String?
   private let executable: String
 
   /// The folders for an environment.
@@ -27,6 +29,7 @@ public struct Home: Sendable, Equatable {
       guard let path = environment(name), path.hasPrefix("/") else { return nil }
       return path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     }
+    person = absolute("HOME")
     if let home = environment("CREDMGR_HOME"), !home.isEmpty {
       guard let home = absolute("CREDMGR_HOME") else { throw .relativeHome(home) }
       configuration = home + "/config"
@@ -61,6 +64,9 @@ public struct Home: Sendable, Equatable {
 
   /// The index from container registries to providers.
   public var dockerHosts: String { configuration + "/docker-hosts" }
+
+  /// The rules that say which account is used where.
+  public var accountRules: String { configuration + "/accounts.yaml" }
 
   /// The file whose lock stands for one account.
   func lock(_ name: String) -> String { runtime + "/" + name + ".lock" }

@@ -23,6 +23,7 @@ extension CredentialSource {
     let probed = [Accounts.identifier(provider, wish.account ?? ""), Accounts.pending(provider, wish.account ?? "")]
     try vault.reading { () throws(VaultError) in try vault.vault.check(probed) }
     let before = try vault.accounts(of: provider)
+    if client.descriptor.account.isEmpty { try requireName(wish, found: nil, grant, provider, before) }
     let started = clock.now()
     func done() throws(CredentialError) -> Account? {
       try vault.accounts(of: provider).first { account in
@@ -133,6 +134,7 @@ extension CredentialSource {
       if let expected, expected != found {
         throw .identityMismatch(account: name, expected: expected, found: found)
       }
+      try requireName(wish, found: found, credential.grant, provider, try accounts.accounts(of: provider))
     } catch {
       // Who was interrupted here goes on from here with the next login.
       if error != .interrupted {
@@ -160,6 +162,19 @@ extension CredentialSource {
     FaultPoint.reach("login.committed")
     accounts.vault.removeAnswer(provider: provider, account: wish.account ?? "")
     return Account(provider: provider, name: name, credential: credential, revision: revision)
+  }
+
+  /// A login of which nobody says whose it is must not take the place of another one that is still good: it may be
+  /// somebody else's.
+  private func requireName(
+    _ wish: LoginWish, found: String?, _ grant: Grant, _ provider: String, _ accounts: [Account]
+  ) throws(CredentialError) {
+    // With its own credentials a client is always the same.
+    guard wish.account == nil, found == nil, grant != .clientCredentials,
+      let there = accounts.first(where: { $0.name == Self.standardAccount }),
+      there.credential.isUsable(at: clock.now(), for: 0) || there.credential.isRefreshable(at: clock.now())
+    else { return }
+    throw .nameNeeded(provider: provider, account: there.name)
   }
 
   /// The name of an account whose provider names none.

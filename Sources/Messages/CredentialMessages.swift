@@ -51,6 +51,13 @@ extension CredentialError {
         "the login was for \(found.map(quoted) ?? "somebody whom the provider does not name"), and the account "
           + "\(quoted(account)) is \(quoted(expected)); nothing was changed",
         hint: "log in as \(quoted(expected)), or add \"--account \(argument(found ?? "NAME"))\"", status: .refused)
+    case .nameNeeded(let provider, let account):
+      Message(
+        "\(quoted(provider)) does not say who logs in, and \(quoted(account)) is logged in already; nothing was changed",
+        hints: [
+          "run \"credmgr login \(provider) --account NAME\" for another account",
+          "run \"credmgr login \(provider) --account \(argument(account))\" to put a new token in the place of the old one",
+        ], status: .usage)
     case .grantNotOffered(let grant, let offered):
       Message(
         "the provider does not offer the grant \(quoted(grant.rawValue))",
@@ -88,6 +95,12 @@ extension CredentialError {
       Message(
         "the registration at \(quoted(provider)) in the vault cannot be read", hint: "run \"credmgr vault verify\"",
         status: .vault)
+    case .malformedRules(let findings):
+      Message(
+        "the rules for accounts have \(findings.count == 1 ? "an error" : "\(findings.count) errors")"
+          + (findings.first.map { " in \(quoted($0.place.source.name))" } ?? ""), status: .usage)
+    case .uneditableRules(let path):
+      Message("\(quoted(path)) is not written line by line, and can be edited only by hand", status: .usage)
     case .malformedToken:
       Message(
         "what was given is no token: it is empty, or has spaces or other characters that a header cannot have",

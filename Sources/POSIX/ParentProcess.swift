@@ -2,6 +2,24 @@ import Glibc
 
 /// The process that started this one.
 public enum ParentProcess {
+  /// The arguments of the processes above this one, the nearest first, as they say themselves; none where the system does not
+  /// tell.
+  public static func argumentsOfAncestors(limit: Int = 8) -> [[String]] {
+    var found: [[String]] = []
+    var process = getppid()
+    while process > 1, found.count < limit {
+      guard let bytes = try? File.read("/proc/\(process)/cmdline", limit: 1 << 16) else { break }
+      found.append(bytes.split(separator: 0).map { String(decoding: $0, as: UTF8.self) })
+      // The name in brackets may hold anything (proc(5), `stat`); behind it stand the state and the parent.
+      guard let status = try? File.read("/proc/\(process)/stat", limit: 4096),
+        let end = status.lastIndex(of: UInt8(ascii: ")")),
+        let parent = String(decoding: status[end...], as: UTF8.self).split(separator: " ").dropFirst(2).first
+      else { break }
+      process = pid_t(parent) ?? 0
+    }
+    return found
+  }
+
   /// The first 15 bytes of its program's name (proc(5), `comm`), as it says itself; nil where the system does not tell.
   public static var name: String? {
     guard let bytes = try? File.read("/proc/\(getppid())/comm", limit: 64) else { return nil }

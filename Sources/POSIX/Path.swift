@@ -38,6 +38,13 @@ public enum Path {
     return unsafe String(cString: text)
   }
 
+  /// The path without symbolic links (realpath(3)); nil where there is no such file.
+  public static func resolved(_ path: String) -> String? {
+    guard let text = unsafe realpath(path, nil) else { return nil }
+    defer { unsafe free(text) }
+    return unsafe String(cString: text)
+  }
+
   /// The file of the running program (proc(5)).
   public static func executable() throws(POSIXError) -> String {
     let link = "/proc/self/exe"

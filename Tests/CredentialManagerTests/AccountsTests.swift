@@ -26,6 +26,24 @@ struct AccountsTests {
     }
   }
 
+  /// git's user name is the account's, or whom the provider knows it as; a name goes before an identity.
+  @Test func byAUserName() throws {
+    let fixture = try Self.fixture("octo", "ana")
+    for (name, identity) in [("work", "Octo-Cat"), ("home", "octo-cat"), ("other", "ana")] {
+      var credential = Fixture.credential("token of " + name)
+      credential.identity = identity
+      try fixture.store(credential, name)
+    }
+    let accounts = try fixture.source.accounts(.readWrite)
+    #expect(try accounts.name(forUsername: "octo", of: "example") == "octo")
+    #expect(try accounts.name(forUsername: "ana", of: "example") == "ana")
+    #expect(try accounts.name(forUsername: "octo-cat", of: "example") == "home")
+    try accounts.select("work", provider: "example")
+    #expect(try accounts.name(forUsername: "octo-cat", of: "example") == "work")
+    #expect(try accounts.name(forUsername: "eve", of: "example") == nil)
+    #expect(try accounts.name(forUsername: "octo", of: "another") == nil)
+  }
+
   @Test func theDefaultOne() throws {
     let fixture = try Self.fixture("ana", "bob")
     let accounts = try fixture.source.accounts(.readWrite)

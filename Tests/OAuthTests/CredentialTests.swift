@@ -63,6 +63,19 @@ struct CredentialTests {
     #expect(!credential.isUsable(at: Fixture.now + 20))
   }
 
+  /// What somebody wishes for beyond the margin counts for no more than half of the token's life.
+  @Test func comfort() {
+    var credential = Fixture.credential()
+    credential.obtainedAt = Fixture.now
+    credential.expiresAt = Fixture.now + 3600
+    #expect(credential.isUsable(at: Fixture.now + 3299, comfort: 300))
+    #expect(!credential.isUsable(at: Fixture.now + 3300, comfort: 300))
+    #expect(credential.isUsable(at: Fixture.now + 3300))
+    #expect(credential.isUsable(at: Fixture.now + 3300, for: 0, comfort: 300))
+    credential.expiresAt = Fixture.now + 400
+    #expect(credential.isUsable(at: Fixture.now + 199, comfort: 300))
+  }
+
   @Test(
     arguments: [
       (nil, nil, true), (1000, nil, true), (61, nil, true), (60, nil, false), (0, nil, false), (-1, nil, false),

@@ -1,0 +1,45 @@
+import CredentialManager
+import HTTP
+import POSIX
+
+/// Where a command runs, as the rules of the configuration see it (docs/git.md).
+struct Workplace {
+  let environment: (String) -> String?
+
+  /// The remotes of the repository here: the one called `origin`, or all where there is none of that name.
+  ///
+  /// Only git knows all of the places where a remote's URL can stand.
+  func remotes() -> [RemoteAddress] {
+    guard
+      let listed = try? Launcher.run("git", ["config", "--get-regexp", #"^remote\..*\.url$"#], silencesErrors: true),
+      listed.status == 0
+    else { return [] }
+    let lines = String(decoding: listed.output, as: UTF8.self).split(separator: "\n")
+    let origin = lines.filter { $0.hasPrefix("remote.origin.url ") }
+    return (origin.isEmpty ? lines : origin).compactMap { line in
+      line.firstIndex(of: " ").flatMap { RemoteAddress(String(line[line.index(after: $0)...])) }
+    }
+  }
+
+  /// The folder here, and where git is at work with a repository that lies elsewhere, as with a clone, that one.
+  func folders() -> [String] {
+    let here = (try? Path.currentDirectory()).map { [$0] } ?? []
+    guard let repository = environment("GIT_DIR"), repository.hasPrefix("/") else { return here }
+    return here + [repository]
+  }
+
+  /// The remote that git asks about.
+  ///
+  /// Without `credential.useHttpPath` git does not say the path; the program that it runs for the remote has the URL as an
+  /// argument, and the repository here knows its remotes.
+  func remotes(_ uri: URI, path: String?) -> [RemoteAddress] {
+    if let path { return [RemoteAddress(uri, path: path)] }
+    let host = RemoteAddress(uri, path: nil)
+    for arguments in ParentProcess.argumentsOfAncestors() {
+      let addresses = arguments.filter { $0.contains("://") }.compactMap { RemoteAddress($0) }
+      if let address = addresses.last(where: { $0.host == host.host }) { return [address] }
+    }
+    let own = remotes().filter { $0.host == host.host }
+    return own.isEmpty ? [host] : own
+  }
+}

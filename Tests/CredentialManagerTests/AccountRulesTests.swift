@@ -1,0 +1,147 @@
+import POSIX
+import Providers
+import Testing
+
+@testable import CredentialManager
+
+struct AccountRulesTests {
+  private static let home = "/home/ada"
+
+  private static func rules(_ text: String, _ fixture: Fixture) throws -> AccountRules {
+    let path = fixture.source.home.accountRules
+    try File.createDirectory(fixture.source.home.configuration)
+    try File.replace(path, Array(text.utf8))
+    return try AccountRules(path: path, home: home)
+  }
+
+  private static let text = """
+    # mine
+    rules:
+      - provider: github
+        for: https://github.com/acme/secret
+        account: vault
+      - { provider: github, for: "git@github.com:acme", account: work }
+      - provider: github
+        in: ~/work
+        account: work
+      - provider: gitlab
+        for: https://gitlab.com/acme
+        in: /srv/acme/
+        account: both
+
+    """
+
+  @Test(
+    arguments: [
+      ("github", "https://github.com/acme/secret.git", "/", "vault"),
+      ("github", "https://github.com/acme/tools", "/", "work"),
+      ("github", "https://github.com/ada/notes", "/home/ada/work/notes", "work"),
+      ("github", "https://github.com/ada/notes", "/home/ada/work", "work"),
+      ("github", "https://github.com/ada/notes", "/home/ada/workshop", nil),
+      ("gitlab", "https://gitlab.com/acme/a", "/srv/acme/x", "both"),
+      ("gitlab", "https://gitlab.com/acme/a", "/srv", nil), ("gitlab", "https://gitlab.com/a", "/srv/acme", nil),
+      ("other", "https://github.com/acme/tools", "/home/ada/work", nil),
+    ])
+  func theFirstThatMatchesCounts(_ provider: String, _ remote: String, _ folder: String, _ account: String?) throws {
+    let fixture = try Fixture()
+    let rules = try Self.rules(Self.text, fixture)
+    let address = try #require(RemoteAddress(remote))
+    #expect(rules.first(for: provider, remotes: { [address] }, folders: { [folder] })?.account == account)
+  }
+
+  /// Who has no rule for a provider pays for no look at the repository.
+  @Test func nothingIsLookedForWithoutNeed() throws {
+    let fixture = try Fixture()
+    let none = try AccountRules(path: fixture.source.home.accountRules, home: nil)
+    #expect(none.rules.isEmpty)
+    let folders = try Self.rules("rules: [{provider: github, in: /a, account: b}]", fixture)
+    var asked: [String] = []
+    for (rules, provider) in [(none, "github"), (folders, "gitlab"), (folders, "github")] {
+      _ = rules.first(
+        for: provider,
+        remotes: {
+          asked.append("remotes")
+          return []
+        },
+        folders: {
+          asked.append("folders")
+          return []
+        })
+    }
+    #expect(asked == ["folders"])
+  }
+
+  @Test(arguments: ["", "# nothing\n", "rules:\n", "rules: []\n"])
+  func noRules(_ text: String) throws {
+    let fixture = try Fixture()
+    #expect(try Self.rules(text, fixture).rules.isEmpty)
+  }
+
+  /// Every finding of the file, each at its place.
+  @Test(
+    arguments: [
+      ("rules: 1\n", ["1:8"]), ("[]\n", ["1:1"]), ("rule: []\n", ["1:1", "1:1"]), ("rules: [1]\n", ["1:9"]),
+      ("rules:\n  - provider: github\n    account: a\n    four: x\n", ["4:5", "2:5"]),
+      ("rules:\n  - { provider: Git Hub, account: a, in: work }\n", ["2:17", "2:42"]),
+      ("rules:\n  - { account: a, for: /srv }\n  - { provider: p, for: https://h }\n", ["2:5", "2:24", "3:5"]),
+      ("rules:\n  - { provider: p, account: [], for: https://h, for: x }\n", ["2:49"]), ("rules: [\n", ["2:1"]),
+    ])
+  func errorsHaveAPlace(_ text: String, _ places: [String]) throws {
+    let fixture = try Fixture()
+    do {
+      _ = try Self.rules(text, fixture)
+      Issue.record("no error")
+    } catch CredentialError.malformedRules(let findings) {
+      #expect(findings.map { "\($0.place.line):\($0.place.column)" } == places)
+    }
+  }
+
+  // MARK: Adding
+
+  @Test func theFirstRuleMakesTheFile() throws {
+    let fixture = try Fixture()
+    let rules = try AccountRules(path: fixture.source.home.accountRules, home: nil)
+    let text = try rules.adding(
+      provider: "github", account: "ada: #1", remote: "https://github.com/acme", folder: nil, home: nil)
+    #expect(
+      text == """
+        # Which account is used where: the first rule that matches counts.
+        rules:
+          - provider: github
+            account: "ada: #1"
+            for: https://github.com/acme
+
+        """)
+    #expect(try Self.rules(text, fixture).rules.first?.account == "ada: #1")
+  }
+
+  /// All that is there stays, comments too; a rule stands before those that are for more.
+  @Test func aNarrowerRuleStandsBeforeTheWiderOne() throws {
+    let fixture = try Fixture()
+    let before =
+      "rules:\n  # all of it\n  - provider: github\n    for: https://github.com/acme\n    account: work # the firm\n"
+    let rules = try Self.rules(before, fixture)
+    let narrower = try rules.adding(
+      provider: "github", account: "x", remote: "https://github.com/acme/x", folder: nil, home: nil)
+    #expect(
+      narrower
+        == "rules:\n  # all of it\n  - provider: github\n    account: x\n    for: https://github.com/acme/x\n"
+        + "  - provider: github\n    for: https://github.com/acme\n    account: work # the firm\n")
+    let other = try rules.adding(provider: "github", account: "y", remote: nil, folder: "~/y", home: Self.home)
+    #expect(other == before + "  - provider: github\n    account: y\n    in: ~/y\n")
+    let same = try rules.adding(
+      provider: "github", account: "home", remote: "git@github.com:acme", folder: nil, home: nil)
+    #expect(same == before.replacing("account: work", with: "account: home"))
+    for text in [narrower, other, same] { #expect(try Self.rules(text, fixture).rules.isEmpty == false) }
+  }
+
+  @Test func whatIsNotWrittenLineByLineIsLeftAlone() throws {
+    let fixture = try Fixture()
+    for text in ["rules: [{provider: p, in: /a, account: b}]\n", "rules: []\n"] {
+      let rules = try Self.rules(text, fixture)
+      #expect(throws: CredentialError.uneditableRules(rules.path)) {
+        try rules.adding(provider: "p", account: "c", remote: nil, folder: "/x", home: nil)
+      }
+    }
+  }
+}
