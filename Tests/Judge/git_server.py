@@ -25,11 +25,14 @@ def backend():
 
 
 class GitServer:
-    """`accepts` is a function of (user name, password) that says whether to serve."""
+    """`accepts` is a function of (user name, password) that says whether to serve; `permits` is one of (path, password)
+    for servers that look at whose repository it is. `scheme` is the one that the server asks for and takes."""
 
-    def __init__(self, root, accepts, port=0, realm="loopback git"):
+    def __init__(self, root, accepts, port=0, realm="loopback git", permits=None, scheme="Basic"):
         self.root = os.path.abspath(root)
         self.accepts = accepts
+        self.permits = permits
+        self.scheme = scheme
         self.realm = realm
         self.refused = 0
         self.served = 0
@@ -68,13 +71,17 @@ class GitServer:
 
     def _allowed(self, handler):
         scheme, _, value = (handler.headers.get("Authorization") or "").partition(" ")
-        if scheme.lower() != "basic":
+        if scheme.lower() != self.scheme.lower():
             return False
+        if scheme.lower() == "bearer":
+            return self.accepts("", value)
         try:
             user, colon, password = base64.b64decode(value, validate=True).decode().partition(":")
         except (ValueError, UnicodeDecodeError):
             return False
         if not (colon and password and self.accepts(user, password)):
+            return False
+        if self.permits and not self.permits(handler.path, password):
             return False
         self.users.add(user)
         return True
@@ -85,7 +92,7 @@ class GitServer:
             self.refused += 1
             text = b"a token is needed\n"
             handler.send_response(401)
-            handler.send_header("WWW-Authenticate", f'Basic realm="{self.realm}"')
+            handler.send_header("WWW-Authenticate", f'{self.scheme} realm="{self.realm}"')
             handler.send_header("Content-Type", "text/plain")
             handler.send_header("Content-Length", str(len(text)))
             handler.end_headers()

@@ -1,6 +1,8 @@
 """git with credmgr as its credential helper, over smart HTTP, against a server that accepts one token."""
 
 import os
+import re
+import shutil
 import subprocess
 import time
 import unittest
@@ -8,35 +10,59 @@ import unittest
 import oauth2_server
 from git_server import GitServer
 from oauth2_server import OAuth2Server
-from program import BINARY, ProgramTest
+from program import BINARY, HERE, ProgramTest
 
 ADA = ProgramTest.accounts[0]
 
+# Another git than the system's, such as one that knows `capability[]=state` (2.46).
+GIT = os.environ.get("CREDMGR_GIT", "/usr/bin/git")
+VERSION = tuple(map(int, re.findall(r"\d+", subprocess.run(
+    [GIT, "--version"], capture_output=True, text=True, check=True).stdout)[:2]))
 
-class Git(ProgramTest):
+
+class GitTest(ProgramTest):
+    """A provider whose tokens a git server on loopback takes."""
+
     def setUp(self):
         super().setUp()
         self.served = os.path.join(self.folder, "served")
         self.work = os.path.join(self.folder, "work")
-        subprocess.run(["git", "init", "--quiet", "--bare", os.path.join(self.served, "team/demo.git")], check=True,
+        self.repository("team/demo.git")
+
+    def repository(self, path):
+        subprocess.run([GIT, "init", "--quiet", "--bare", os.path.join(self.served, path)], check=True,
                        env={**self.environment, "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "init.defaultBranch",
                             "GIT_CONFIG_VALUE_0": "main"})
 
-    def ready(self, **options):
+    def ready(self, log_in=True, permits=None, scheme="Basic", **options):
         self.service = self.serve(OAuth2Server(**options))
-        self.git_server = self.enterContext(
-            GitServer(self.served, lambda _, password: self.service.accepts(password)))
+        self.git_server = self.enterContext(GitServer(
+            self.served, lambda _, password: self.service.accepts(password), permits=permits, scheme=scheme))
         self.provider = self.add("git-host", self.service, oauth2_server.PUBLIC_CLIENT, git_port=self.git_server.port)
-        self.credmgr("login", self.provider, "--account", ADA)
+        if log_in:
+            self.credmgr("login", self.provider, "--account", ADA)
         self.url = f"{self.git_server.base}/team/demo.git"
 
-    def git(self, *arguments, status=0, helper=True, cwd=None):
-        options = ["-c", "user.name=Ada", "-c", "user.email=ada@localhost", "-c", "init.defaultBranch=main"]
+    def options(self, helper=True):
+        options = ["-c", "user.name=Ada", "-c", "user.email=ada@localhost", "-c", "init.defaultBranch=main",
+                   "-c", "protocol.file.allow=always"]
         if helper:
             options += ["-c", "credential.helper=", "-c", f"credential.helper=!'{BINARY}' git-credential"]
-        outcome = self.run_program(*options, *arguments, binary="/usr/bin/git", cwd=cwd)
+        return options
+
+    def git(self, *arguments, status=0, helper=True, **options):
+        outcome = self.run_program(*self.options(helper), *arguments, binary=GIT, **options)
         self.assertEqual(outcome.status, status, outcome.err)
         return outcome
+
+    def start_git(self, *arguments, **options):
+        return self.start(*self.options(), *arguments, binary=GIT, stdin=False, **options)
+
+    def revoke(self):
+        """At the provider; the refresh token stays good."""
+        dead = self.service.tokens[-1]
+        dead.revoked = True
+        self.service.tokens.append(type(dead)(**{**vars(dead), "access_token": "gone", "revoked": False}))
 
     def commit(self, text):
         with open(os.path.join(self.work, "file"), "w", encoding="utf-8") as file:
@@ -44,6 +70,14 @@ class Git(ProgramTest):
         self.git("add", "file", cwd=self.work)
         self.git("commit", "--quiet", "--message", text, cwd=self.work)
 
+    def publish(self, url, text="one"):
+        """A first commit on the server."""
+        self.git("clone", "--quiet", url, self.work)
+        self.commit(text)
+        self.git("push", "--quiet", "origin", "HEAD:main", cwd=self.work)
+
+
+class Git(GitTest):
     def test_clone_push_fetch(self):
         self.ready()
         self.git("clone", "--quiet", self.url, self.work)
@@ -71,13 +105,159 @@ class Git(ProgramTest):
 
     def test_a_token_that_the_server_refuses_is_replaced(self):
         self.ready()
-        dead = self.service.tokens[-1]
-        dead.revoked = True
-        self.service.tokens.append(type(dead)(**{**vars(dead), "access_token": "gone", "revoked": False}))
-        self.run_program("-c", "credential.helper=", "-c", f"credential.helper=!'{BINARY}' git-credential",
-                         "clone", "--quiet", self.url, self.work, binary="/usr/bin/git")
+        self.revoke()
+        # A git before 2.46 gives up after a refusal; the next one gets another token.
+        self.git("clone", "--quiet", self.url, self.work, status=0 if VERSION >= (2, 46) else 128)
         self.git("clone", "--quiet", self.url, self.work + "2")
         self.assertEqual(self.service.counts["granted:refresh_token"], 1)
+
+    @unittest.skipIf(VERSION < (2, 46), "this git does not ask twice")
+    def test_a_token_revoked_in_the_middle_fails_nothing(self):
+        self.ready()
+        self.publish(self.url)
+        for count in (1, 2):
+            self.revoke()
+            self.git("fetch", "--quiet", cwd=self.work)
+            self.assertEqual(self.service.counts["granted:refresh_token"], count)
+
+    def test_a_server_that_refuses_every_token_is_not_asked_for_ever(self):
+        self.ready(permits=lambda path, password: False)
+        self.git("clone", "--quiet", self.url, self.work, status=128)
+        self.assertLessEqual(self.service.counts["granted:refresh_token"], 1)
+        self.assertLessEqual(self.git_server.refused, 3)
+
+    @unittest.skipIf(VERSION < (2, 46), "this git knows user names and passwords only")
+    def test_a_server_that_takes_bearer_gets_it(self):
+        self.ready(scheme="Bearer")
+        self.git("clone", "--quiet", self.url, self.work)
+
+    def test_fifty_fetches_after_an_expiry_refresh_once(self):
+        self.ready(lifetime=3, refresh_delay=0.2)
+        obtained = time.monotonic()
+        self.publish(self.url)
+        copies = []
+        for number in range(50):
+            copies.append(f"{self.work}-{number}")
+            shutil.copytree(self.work, copies[-1])
+        refreshed = self.service.counts["granted:refresh_token"]
+        time.sleep(max(0, obtained + 3.1 - time.monotonic()))
+        self.git_server.refused = 0
+        running = [self.start_git("fetch", "--quiet", cwd=copy) for copy in copies]
+        outcomes = [fetch.end() for fetch in running]
+        self.assertEqual([outcome.err for outcome in outcomes if outcome.status], [])
+        self.assertEqual(self.service.counts["granted:refresh_token"], refreshed + 1)
+        self.assertEqual(self.git_server.refused, 50, "each is refused once, because git first tries without credentials")
+
+    def test_submodules(self):
+        self.ready()
+        self.publish(self.url)
+        self.repository("team/whole.git")
+        whole = f"{self.git_server.base}/team/whole.git"
+        self.work += "-whole"
+        self.publish(whole)
+        self.git("submodule", "--quiet", "add", "../demo.git", "part", cwd=self.work)
+        self.git("commit", "--quiet", "--message", "two", cwd=self.work)
+        self.git("push", "--quiet", "origin", "HEAD:main", cwd=self.work)
+        copy = self.work + "2"
+        self.git("clone", "--quiet", "--recurse-submodules", whole, copy)
+        self.assertTrue(os.path.exists(os.path.join(copy, "part", "file")))
+
+    # Who is asked.
+    def test_git_logs_in_where_nobody_is(self):
+        self.ready(log_in=False)
+        self.git("clone", "--quiet", self.url, self.work, environment={"GIT_TERMINAL_PROMPT": "1"})
+        self.assertEqual(len(self.service.requests("/authorize", "GET")), 1)
+        self.git("fetch", "--quiet", cwd=self.work)
+        self.assertEqual(len(self.service.requests("/authorize", "GET")), 1)
+
+    def test_several_gits_open_one_browser(self):
+        self.ready(log_in=False)
+        running = [self.start_git("clone", "--quiet", self.url, f"{self.work}-{number}",
+                                  environment={"GIT_TERMINAL_PROMPT": "1"}) for number in range(8)]
+        outcomes = [clone.end() for clone in running]
+        self.assertEqual([outcome.err for outcome in outcomes if outcome.status], [])
+        self.assertEqual(len(self.service.requests("/authorize", "GET")), 1)
+
+    def test_who_does_not_want_to_be_asked_is_not(self):
+        self.ready(log_in=False)
+        for arguments, environment in (
+            ((), {"GIT_TERMINAL_PROMPT": "0"}),
+            (("-c", "credential.interactive=false"), {"GIT_TERMINAL_PROMPT": "1"}),
+            (("-c", f"credential.{self.git_server.base}.interactive=never"), {"GIT_TERMINAL_PROMPT": "1"}),
+            ((), {"GIT_TERMINAL_PROMPT": "1", "GIT_ASKPASS": "/bin/true"}),
+        ):
+            with self.subTest(arguments=arguments, environment=environment):
+                outcome = self.git(*arguments, "clone", "--quiet", self.url, self.work, status=128,
+                                   environment=environment)
+                self.assertNotIn("credmgr", outcome.err)
+                self.assertEqual(self.service.requests("/authorize"), [])
+
+    def test_a_login_that_is_refused_ends_the_question(self):
+        self.ready(log_in=False)
+        refusing = self.file("refusing", f"#!/usr/bin/env python3\nimport sys\nsys.path.insert(0, {HERE!r})\n"
+                             "import browser\nbrowser.Browser(decision='deny').open(sys.argv[1])\n")
+        os.chmod(refusing, 0o700)
+        outcome = self.git("clone", "--quiet", self.url, self.work, status=128,
+                           environment={"GIT_TERMINAL_PROMPT": "1", "BROWSER": refusing})
+        self.assertIn("quit", outcome.err)
+        self.assertNotIn("Username", outcome.err)
+
+    # Several accounts.
+    def two_owners(self):
+        """Two accounts on one host, each of which may read what is its own. Their names stand in the configuration."""
+        tokens = {}
+
+        def permits(path, password):
+            owner = path.split("/")[1]
+            return tokens.get(owner) == password
+
+        self.ready(permits=permits, log_in=False)
+        for owner in ("team", "acme"):
+            self.credmgr("login", self.provider, "--account", owner)
+            tokens[owner] = self.service.tokens[-1].access_token
+        self.repository("acme/tools.git")
+        return f"{self.git_server.base}/acme/tools.git"
+
+    def test_two_owners_on_one_host(self):
+        other = self.two_owners()
+        self.credmgr("use", self.provider, "acme", "--for", f"{self.git_server.base}/acme")
+        for number, options in enumerate(((), ("-c", "credential.useHttpPath=true"))):
+            self.git(*options, "clone", "--quiet", self.url, f"{self.work}-team-{number}")
+            clone = f"{self.work}-acme-{number}"
+            self.git(*options, "clone", "--quiet", other, clone)
+            self.git(*options, "fetch", "--quiet", cwd=clone)
+        self.assertEqual(self.service.counts["granted:refresh_token"], 0)
+
+    def test_an_account_for_a_folder(self):
+        other = self.two_owners()
+        theirs = os.path.join(self.folder, "acme")
+        os.mkdir(theirs)
+        self.credmgr("use", self.provider, "acme", "--in", theirs)
+        # The clone is made from outside: its place counts.
+        self.git("clone", "--quiet", other, os.path.join(theirs, "tools"))
+        self.git("fetch", "--quiet", cwd=os.path.join(theirs, "tools"))
+        self.git("clone", "--quiet", self.url, self.work)
+        self.git("ls-remote", other, cwd=theirs)
+        self.assertEqual(self.service.counts["granted:refresh_token"], 0, "no account was tried in vain")
+
+    def test_an_account_by_the_environment_and_by_the_user_name(self):
+        other = self.two_owners()
+        self.git("clone", "--quiet", other, self.work, environment={"CREDMGR_ACCOUNT": "acme"})
+        self.git("clone", "--quiet", other.replace("://", "://acme@"), self.work + "2")
+
+    # Hosts that no provider claims.
+    def test_what_a_person_types_is_asked_once(self):
+        server = self.enterContext(GitServer(self.served, lambda user, password: (user, password) == ("ada", "typed-1")))
+        asked = os.path.join(self.folder, "asked")
+        askpass = self.file("askpass", f"#!/bin/sh\necho x >> '{asked}'\n"
+                            "case $1 in User*) echo ada;; *) echo typed-1;; esac\n")
+        os.chmod(askpass, 0o700)
+        url = f"{server.base}/team/demo.git"
+        self.git("clone", "--quiet", url, self.work, environment={"GIT_ASKPASS": askpass})
+        self.git("clone", "--quiet", url, self.work + "2")
+        with open(asked, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "x\nx\n", "the user name and the password")
+        self.assert_nowhere_in(self.homes[-1], {"typed-1", f"127.0.0.1:{server.port}"})
 
     def test_another_host_gets_nothing(self):
         self.ready()

@@ -1,0 +1,321 @@
+"""The protocol between git and its helpers (git-credential(1)), spoken to credmgr without git and with it."""
+
+import os
+import time
+import unittest
+
+from program import BINARY, USAGE, ProgramTest
+from test_git import GIT, GitTest
+
+FORGE = """\
+provider: forge
+grant: authorization_code
+endpoints: { authorization: "https://forge.example/authorize", token: "https://forge.example/token" }
+git: { hosts: [forge.example], username: token-user }
+"""
+
+
+class ProtocolTest(ProgramTest):
+    def ask(self, operation, *lines, status=0, arguments=(), **options):
+        outcome = self.run_program("git-credential", *arguments, operation, stdin="".join(f"{line}\n" for line in lines) + "\n",
+                                   **options)
+        self.assertEqual(outcome.status, status, outcome.err)
+        answer = {}
+        for line in outcome.out.splitlines():
+            name, _, value = line.partition("=")
+            answer.setdefault(name, []).append(value)
+        return answer
+
+    def get(self, *lines, **options):
+        """User name and password of the answer; `None` for none."""
+        answer = self.ask("get", *lines, **options)
+        if not answer:
+            return None
+        return answer.get("username", [None])[0], answer.get("password", answer.get("credential"))[0]
+
+    def log_in(self, account, token):
+        if not os.path.exists(os.path.join(self.homes[-1], "config/providers/forge.yaml")):
+            self.credmgr("add-provider", self.file("forge.yaml", FORGE), "--client-id", "client")
+        self.credmgr("login", "forge", "--account", account, "--with-token", stdin=token + "\n")
+
+
+class Protocol(ProtocolTest):
+    """What git's own tests of helpers ask for (t0303), and what they do not."""
+
+    # Hosts that no provider claims.
+    def test_what_was_stored_comes_back_for_the_same_host_alone(self):
+        https = ("protocol=https", "host=example.com")
+        self.assertIsNone(self.get(*https))
+        self.ask("store", *https, "username=ada", "password=word one=two")
+        self.assertEqual(self.get(*https), ("ada", "word one=two"))
+        for other in (("protocol=http", "host=example.com"), ("protocol=https", "host=other.example"),
+                      ("protocol=https", "host=example.com:8443"), (*https, "username=grace"), (*https, "path=a.git"),
+                      (*https, "username=")):
+            self.assertIsNone(self.get(*other), other)
+        self.assertEqual(self.get("protocol=https", "host=EXAMPLE.com:443"), ("ada", "word one=two"))
+        self.ask("store", "protocol=smtp", "host=mail.example:587", "username=ada", "password=post")
+        self.assertEqual(self.get("protocol=smtp", "host=mail.example:587"), ("ada", "post"))
+
+    def test_several_users_and_paths(self):
+        host = ("protocol=https", "host=example.com")
+        self.ask("store", *host, "username=ada", "password=1")
+        self.ask("store", *host, "username=grace", "password=2")
+        self.ask("store", *host, "path=a/b.git", "username=ada", "password=3")
+        self.assertEqual(self.get(*host, "username=ada", "path=a/b.git"), ("ada", "3"))
+        self.assertEqual(self.get(*host, "username=grace"), ("grace", "2"))
+        self.assertIsNone(self.get(*host, "path=a"))
+        self.ask("store", *host, "username=grace", "password=newer")
+        self.assertEqual(self.get(*host, "username=grace"), ("grace", "newer"))
+        self.assertEqual(self.get(*host), ("grace", "newer"), "the one that was stored last")
+
+    def test_erase_takes_what_matches_and_no_more(self):
+        host = ("protocol=https", "host=example.com")
+        for user, password in (("ada", "1"), ("grace", "2")):
+            self.ask("store", *host, f"username={user}", f"password={password}")
+        self.ask("erase", *host, "username=ada", "password=another")
+        self.assertEqual(self.get(*host, "username=ada"), ("ada", "1"), "a newer password is not erased for an older one")
+        self.ask("erase", *host, "username=ada", "password=1")
+        self.assertIsNone(self.get(*host, "username=ada"))
+        self.assertEqual(self.get(*host, "username=grace"), ("grace", "2"))
+        self.ask("store", *host, "path=p", "username=ada", "password=3")
+        self.ask("erase", *host)
+        self.assertIsNone(self.get(*host))
+
+    def test_an_empty_user_name_is_one(self):
+        host = ("protocol=https", "host=sso.example")
+        self.ask("store", *host, "username=", "password=")
+        self.assertEqual(self.get(*host), ("", ""))
+        self.ask("store", *host, "password=x")
+        self.assertEqual(self.get(*host), ("", ""), "without a user name nothing is stored")
+
+    def test_expiry_and_refresh_token_are_kept(self):
+        host = ("protocol=https", "host=example.com")
+        self.ask("store", *host, "username=ada", "password=1", "password_expiry_utc=9999999999", "oauth_refresh_token=more")
+        answer = self.ask("get", *host)
+        self.assertEqual(answer["password_expiry_utc"], ["9999999999"])
+        self.assertEqual(answer["oauth_refresh_token"], ["more"])
+        self.ask("store", *host, "username=old", "password=1", "password_expiry_utc=1000000000")
+        self.assertIsNone(self.get(*host, "username=old"))
+        self.assertNotIn("username=old", self.credmgr("log", "--json").out)
+
+    def test_a_lifetime(self):
+        host = ("protocol=https", "host=example.com")
+        self.ask("store", *host, "username=ada", "password=1", arguments=("--timeout=1",))
+        self.assertEqual(self.get(*host), ("ada", "1"))
+        time.sleep(1.1)
+        self.assertIsNone(self.get(*host))
+        self.ask("store", *host, "username=ada", "password=1", arguments=("--timeout", "5m"))
+        self.assertEqual(self.get(*host), ("ada", "1"))
+        self.ask("store", *host, "username=ada", "password=1", arguments=("--timeout", "soon"), status=USAGE)
+
+    def test_schemes(self):
+        host = ("protocol=https", "host=example.com")
+        knows = ("capability[]=authtype", *host)
+        self.ask("store", *knows, "authtype=Bearer", "credential=t-1", "ephemeral=1")
+        self.assertIsNone(self.get(*knows), "what is of use only now is not kept")
+        self.ask("store", *knows, "authtype=Bearer", "credential=t-1")
+        answer = self.ask("get", *knows)
+        self.assertEqual((answer["authtype"], answer["credential"]), (["Bearer"], ["t-1"]))
+        self.assertEqual(answer["capability[]"], ["authtype"])
+        self.assertNotIn("username", answer)
+        self.assertIsNone(self.get(*host), "a git that does not know schemes gets none")
+        self.ask("erase", *knows, "authtype=Bearer", "credential=t-0")
+        self.assertEqual(self.get(*knows), (None, "t-1"))
+        self.ask("erase", *knows, "authtype=Bearer", "credential=t-1")
+        self.assertIsNone(self.get(*knows))
+
+    def test_nothing_of_it_is_readable(self):
+        self.ask("store", "protocol=https", "host=example.com", "username=ada.lovelace@example.org", "password=sesame-1")
+        self.assert_nowhere_in(self.homes[-1], {"ada.lovelace@example.org", "sesame-1", "example.com"})
+
+    # A provider's hosts.
+    def test_a_providers_host(self):
+        self.log_in("octo", "t-octo")
+        host = ("protocol=https", "host=forge.example")
+        self.assertEqual(self.get(*host), ("token-user", "t-octo"))
+        for approved in (("username=token-user", "password=t-octo"), ("username=octo", "password=stale"),
+                         ("username=token-user", "password=stale")):
+            self.ask("store", *host, *approved)
+            self.assertEqual(self.get(*host), ("token-user", "t-octo"))
+            self.assertEqual(self.get(*host, "username=octo"), ("octo", "t-octo"))
+        self.ask("store", *host, "username=other", "password=p")
+        self.assertEqual(self.get(*host, "username=other"), ("other", "p"), "nobody's account is kept like any other")
+        self.assertEqual(self.get(*host), ("token-user", "t-octo"))
+        self.ask("erase", *host)
+        self.ask("erase", *host, "username=octo", "password=older")
+        self.assertEqual(self.get(*host), ("token-user", "t-octo"), "only what was refused is bad")
+        self.ask("erase", *host, "username=octo", "password=t-octo")
+        self.assertEqual(self.get(*host, status=3), None)
+
+    def test_capabilities_of_a_providers_answer(self):
+        self.log_in("octo", "t-octo")
+        host = ("protocol=https", "host=forge.example")
+        self.assertEqual(set(self.ask("get", *host)), {"username", "password"})
+        answer = self.ask("get", "capability[]=authtype", "capability[]=state", "capability[]=later", *host)
+        self.assertEqual(answer["capability[]"], ["authtype", "state"])
+        self.assertEqual(answer["ephemeral"], ["1"])
+        self.assertTrue(answer["state[]"][0].startswith("credmgr."))
+        self.assertNotIn("continue", answer, "there is nothing to refresh it with")
+        answer = self.ask("get", "capability[]=authtype", *host, "wwwauth[]=Bearer realm=x")
+        self.assertEqual((answer["authtype"], answer["credential"]), (["Bearer"], ["t-octo"]))
+        answer = self.ask("get", "capability[]=authtype", *host, "wwwauth[]=Bearer realm=x", "wwwauth[]=Basic")
+        self.assertEqual(answer["password"], ["t-octo"])
+        # Of a state that is not ours, or is of another token, nothing follows.
+        for state in ("other.helper=1", "credmgr.given=0 forge octo", "credmgr.given=x", "credmgr.given=1 other octo"):
+            self.assertEqual(self.get("capability[]=state", f"state[]={state}", *host), ("token-user", "t-octo"))
+        self.get("capability[]=state", *(f"state[]={state}" for state in answer.get("state[]", [])), *host)
+
+    def test_unknown_keys_and_operations(self):
+        self.log_in("octo", "t-octo")
+        self.assertEqual(self.get("protocol=https", "quit=1", "colour=blue", "list[]=x", "url=https://evil.example",
+                                  "host=forge.example", "continue=1"), ("token-user", "t-octo"))
+        self.assertEqual(self.ask("frobnicate", "protocol=https", "host=forge.example"), {})
+        self.assertEqual(self.run_program("git-credential", "capability").out,
+                         "version 0\ncapability authtype\ncapability state\n")
+
+    def test_limits(self):
+        host = ("protocol=https", "host=example.com")
+        self.ask("get", *host, "wwwauth[]=" + "x" * 70_000, status=USAGE)
+        self.ask("get", *host, *["wwwauth[]=" + "x" * 60_000] * 20, status=USAGE)
+        self.ask("store", *host, "username=" + "u" * 4097, "password=p", status=USAGE)
+        self.ask("store", *host, "username=" + "u" * 4096, "password=" + "p" * 65_000)
+        self.assertEqual(self.get(*host), ("u" * 4096, "p" * 65_000))
+
+    def test_a_hint_for_a_host_that_says_what_it_is(self):
+        asked = ("protocol=https", "host=git.example.org", 'wwwauth[]=Basic realm="GitLab"')
+        outcome = self.run_program("git-credential", "get", stdin="\n".join(asked) + "\n\n")
+        self.assertEqual((outcome.status, outcome.out), (0, ""))
+        self.assertIn("credmgr add-provider gitlab --set host=git.example.org --client-id ID", outcome.err)
+        for realm in ("Gitea", "GitHub", "Forgejo"):
+            outcome = self.run_program("git-credential", "get",
+                                       stdin=f"protocol=https\nhost=git.example.org\nwwwauth[]=basic REALM={realm}\n\n")
+            self.assertIn("credmgr add-provider git", outcome.err)
+        # Anybody can say it: it never leads to a token, nor over what is stored.
+        self.credmgr("add-provider", "gitlab", "--client-id", "client")
+        self.credmgr("login", "gitlab", "--account", "octo", "--with-token", stdin="t-gitlab\n")
+        outcome = self.run_program("git-credential", "get", stdin="\n".join(asked) + "\n\n")
+        self.assertEqual(outcome.out, "")
+        self.assertIn("--as gitlab-git.example.org", outcome.err)
+        self.ask("store", *asked[:2], "username=ada", "password=1")
+        outcome = self.run_program("git-credential", "get", stdin="\n".join(asked) + "\n\n")
+        self.assertEqual(outcome.err, "")
+        self.assertIn("password=1", outcome.out)
+
+
+class Attacks(ProtocolTest):
+    """Each against a host of a provider with an account, and against one that something is stored for."""
+
+    def setUp(self):
+        super().setUp()
+        self.log_in("octo", "t-octo")
+        self.ask("store", "protocol=https", "host=example.com", "username=ada", "password=stored-1")
+
+    def assert_refused(self, text):
+        for good in ("forge.example", "example.com"):
+            question = text.replace("GOOD", good)
+            for operation in ("get", "store", "erase"):
+                outcome = self.run_program("git-credential", operation, stdin=question)
+                self.assertEqual(outcome.out, "", question)
+            self.assertEqual(self.get("protocol=https", "host=forge.example"), ("token-user", "t-octo"), question)
+            self.assertEqual(self.get("protocol=https", "host=example.com"), ("ada", "stored-1"), question)
+
+    def test_cve_2020_5260_a_line_feed_in_a_value(self):
+        # https://evil.example?%0ahost=GOOD, as a git without the fix passes it on.
+        self.assert_refused("protocol=https\nhost=evil.example?\nhost=GOOD\n\n")
+        self.assert_refused("protocol=https\nhost=evil.example\nhost=GOOD\n\n")
+        self.assert_refused("protocol=https\nhost=GOOD\nusername=x\nhost=evil.example\nprotocol=http\n\n")
+
+    def test_cve_2020_11008_no_host_or_no_protocol(self):
+        for text in ("protocol=https\nhost=\n\n", "protocol=https\n\n", "host=GOOD\n\n", "protocol=\nhost=GOOD\n\n",
+                     "protocol=https\npath=GOOD\n\n", "\n", "", "protocol=https\nhost=:443\n\n",
+                     "protocol=https\nhost=/GOOD\n\n"):
+            self.assert_refused(text)
+
+    def test_cve_2024_50338_a_carriage_return_that_another_reader_takes_for_a_line_end(self):
+        self.assert_refused("protocol=https\nhost=evil.example\rhost=GOOD\n\n")
+        self.assert_refused("protocol=https\nhost=evil.example\nusername=x\rhost=GOOD\n\n")
+        self.assert_refused("protocol=https\nhost=GOOD\r\n\n")
+
+    def test_cve_2024_52006_a_carriage_return_anywhere(self):
+        self.assert_refused("protocol=https\rx\nhost=GOOD\n\n")
+        self.assert_refused("protocol=https\nhost=GOOD\npath=a\rb\n\n")
+        self.assert_refused("protocol=https\nhost=GOOD\nunknown=a\rb\n\n")
+        self.assert_refused("protocol=https\r\nhost=GOOD\r\n\r\n")
+
+    def test_a_nul(self):
+        self.assert_refused("protocol=https\nhost=GOOD\0.evil.example\n\n")
+        self.assert_refused("protocol=https\nhost=GOOD\npassword=\0\n\n")
+
+    def test_hosts_that_begin_like_another(self):
+        for host in ("GOOD/.evil.example", "GOOD?.evil.example", "GOOD#.evil.example", "GOOD\\.evil.example",
+                     "x@GOOD", "GOOD%2F.evil.example", "GOOD evil.example", "GOOD\t", "GOOD:443:443", "GOOD."):
+            self.assert_refused(f"protocol=https\nhost={host}\n\n")
+
+    def test_http_where_the_provider_says_https(self):
+        for question in (("get",), ("store", "username=ada", "password=p"), ("erase", "password=t-octo")):
+            outcome = self.run_program("git-credential", question[0], stdin="protocol=http\nhost=forge.example\n"
+                                       + "".join(line + "\n" for line in question[1:]) + "\n")
+            self.assertEqual(outcome.out, "")
+            self.assertIn("https alone", outcome.err)
+        self.assertIsNone(self.get("protocol=http", "host=forge.example"))
+        self.assertEqual(self.get("protocol=https", "host=forge.example"), ("token-user", "t-octo"))
+
+    def test_a_descriptor_that_could_be_meant_is_not_asked_for_another_host(self):
+        for host in ("forge.example.evil.example", "evil-forge.example", "forge.example:444", "forge"):
+            self.assertIsNone(self.get("protocol=https", f"host={host}"), host)
+
+
+class WithGit(GitTest):
+    """The same by `git credential`, with the helper found by its name."""
+
+    def setUp(self):
+        super().setUp()
+        folder = os.path.join(self.folder, "bin")
+        os.mkdir(folder)
+        os.symlink(BINARY, os.path.join(folder, "git-credential-credmgr"))
+        self.environment["PATH"] = folder + ":" + self.environment["PATH"]
+        self.environment["GIT_ASKPASS"] = self.file("askpass", "#!/bin/sh\necho asked-for\n")
+        os.chmod(self.environment["GIT_ASKPASS"], 0o700)
+
+    def credential(self, operation, *lines, helper="credmgr", options=()):
+        outcome = self.run_program("-c", f"credential.helper={helper}", *options, "credential", operation, binary=GIT,
+                                   stdin="".join(f"{line}\n" for line in lines) + "\n")
+        self.assertEqual(outcome.status, 0, outcome.err)
+        return dict(line.split("=", 1) for line in outcome.out.splitlines())
+
+    def test_fill_approve_reject(self):
+        host = ("protocol=https", "host=example.com")
+        self.assertEqual(self.credential("fill", *host)["password"], "asked-for")
+        self.credential("approve", *host, "username=ada", "password=1")
+        self.assertEqual(self.credential("fill", *host)["password"], "1")
+        self.credential("reject", *host, "username=ada", "password=1")
+        self.assertEqual(self.credential("fill", *host)["password"], "asked-for")
+
+    def test_paths(self):
+        host = ("protocol=https", "host=example.com")
+        by_path = ("-c", "credential.useHttpPath=true")
+        self.credential("approve", *host, "path=a.git", "username=ada", "password=1", options=by_path)
+        self.assertEqual(self.credential("fill", *host, "path=b.git", options=by_path)["password"], "asked-for")
+        self.assertEqual(self.credential("fill", *host, "path=a.git", options=by_path)["password"], "1")
+        self.assertEqual(self.credential("fill", *host, "path=b.git")["password"], "1", "git says no path")
+
+    def test_a_lifetime(self):
+        host = ("protocol=https", "host=timeout.example")
+        self.credential("approve", *host, "username=ada", "password=1", helper="credmgr --timeout=1")
+        time.sleep(1.1)
+        self.assertEqual(self.credential("fill", *host, helper="credmgr --timeout=1")["password"], "asked-for")
+
+    def test_the_name_still_works_when_the_token_is_refreshed(self):
+        self.ready(lifetime=1)
+        time.sleep(1.1)
+        host = f"host=127.0.0.1:{self.git_server.port}"
+        answer = self.credential("fill", "protocol=http", host)
+        self.assertEqual(answer["password"], self.service.tokens[-1].access_token)
+        self.assertEqual(self.service.counts["granted:refresh_token"], 1)
+
+
+del GitTest
+
+
+if __name__ == "__main__":
+    unittest.main()
