@@ -90,14 +90,17 @@ static inline void credmgr_catch_once(int number) {
   sigaction(number, &action, NULL);
 }
 
+// Whether they were ignored already when the program was started; weak for the same reason.
+__attribute__((weak)) int credmgr_ignored_signals = 0;
+
 static inline void credmgr_ignore_failed_writes(void) {
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);
+  if (signal(SIGPIPE, SIG_IGN) == SIG_IGN) credmgr_ignored_signals |= 1;
+  if (signal(SIGXFSZ, SIG_IGN) == SIG_IGN) credmgr_ignored_signals |= 2;
 }
 
-static inline void credmgr_default_failed_writes(void) {
-  signal(SIGPIPE, SIG_DFL);
-  signal(SIGXFSZ, SIG_DFL);
+static inline void credmgr_restore_failed_writes(void) {
+  if (!(credmgr_ignored_signals & 1)) signal(SIGPIPE, SIG_DFL);
+  if (!(credmgr_ignored_signals & 2)) signal(SIGXFSZ, SIG_DFL);
 }
 
 static inline sigset_t credmgr_ending_signals(void) {

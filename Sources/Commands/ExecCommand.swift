@@ -10,6 +10,7 @@ extension Command {
     notes: [
       "Without VARIABLE, the token of github is in GITHUB_TOKEN, that of my-gitlab in MY_GITLAB_TOKEN.",
       "The command takes this program's place: signals and exit status are its own. Only these variables are added.",
+      "The exit status is 127 where there is no such command and 126 where it cannot be run, as with env(1).",
     ], passesOptions: true
   ) { invocation, context throws(CommandError) in
     if let first = invocation.operands.first, ["--help", "-h"].contains(first) {
@@ -25,22 +26,42 @@ extension Command {
       throw .usage(
         wishes.isEmpty ? "no provider was named" : "no command was named", hint: "usage: credmgr exec ID -- COMMAND")
     }
-    let program = try system { () throws(POSIXError) in try Launcher.find(name) }
-    var environment = Environment.all()
-    for text in wishes {
-      let wish = try EnvironmentWish(text)
+    let program = try program(name)
+    let list = try wishes.map { text throws(CommandError) in try EnvironmentWish(text) }
+    for (index, wish) in list.enumerated() where list[..<index].contains(where: { $0.variable == wish.variable }) {
+      throw .usage("two tokens would be in \"\(wish.variable)\"", hint: "name another variable: ID=VARIABLE")
+    }
+    var environment = Environment.entries()
+    for wish in list {
       let accountName = try context.account(wish.account, of: wish.provider)
       let account = try manager { () throws(CredentialError) in
         try context.source.freshAccount(accountName, of: wish.provider)
       }
       context.source.noteHandOut(account, to: "exec " + Path.lastComponent(of: name))
-      environment[wish.variable] = account.credential.accessToken.reveal()
+      let assignment = Array((wish.variable + "=").utf8)
+      environment.removeAll { $0.starts(with: assignment) }
+      environment.append(assignment + account.credential.accessToken.revealBytes())
     }
     if let coreLimit = context.coreLimit { ProcessProtection.lift(coreLimit: coreLimit) }
     do throws(POSIXError) {
-      try Launcher.replaceProcess(program, arguments, environment: environment)
+      // The command as it came, in whatever encoding.
+      let command = Array(Environment.arguments().suffix(arguments.count))
+      try Launcher.replaceProcess(program, bytes: command, environment: environment)
     } catch {
-      throw CommandError(error)
+      // Its interpreter is not there.
+      if case .notFound = error { throw .failed(Message(error.message.text, status: .commandNotFound)) }
+      throw .failed(Message(error.message.text, status: .notExecutable))
+    }
+  }
+
+  /// The file of a command; what there is to say without one has the status that it has with env(1).
+  private static func program(_ name: String) throws(CommandError) -> String {
+    do throws(POSIXError) {
+      return try Launcher.find(name)
+    } catch {
+      let isThere = name.contains("/") && File.exists(name)
+      let message = isThere ? POSIXError.permissionDenied(path: name).message : error.message
+      throw .failed(Message(message.text, status: isThere ? .notExecutable : .commandNotFound))
     }
   }
 }

@@ -177,7 +177,10 @@ public enum Program {
     if let coreLimit { ProcessProtection.lift(coreLimit: coreLimit) }
     do throws(POSIXError) {
       if let input { try Launcher.replaceStandardInput(with: input) }
-      try Launcher.replaceProcess(online, arguments)
+      // Byte by byte as they came, except for the names in front, which may be ours.
+      let given = Environment.arguments().dropFirst()
+      let names = arguments.dropLast(given.count).map { Array($0.utf8) }
+      try Launcher.replaceProcess(online, bytes: names + given)
     } catch {
       throw CommandError(error)
     }

@@ -59,6 +59,10 @@ public enum ExitStatus: Int32, Sendable {
   case unreachable = 5
   /// The vault is locked, damaged or not ours.
   case vault = 6
+  /// A command that takes this program's place cannot be run (env(1)).
+  case notExecutable = 126
+  /// There is no command to take this program's place (env(1)).
+  case commandNotFound = 127
   /// Interrupted.
   case interrupted = 130
 }

@@ -8,14 +8,20 @@ struct CStringList: ~Copyable {
   private let count: Int
 
   /// - Throws: `system` with EINVAL if a text holds a zero, which would cut it off.
-  init(_ texts: [String]) throws(POSIXError) {
-    if texts.contains(where: { $0.utf8.contains(0) }) {
+  init(_ texts: [String]) throws(POSIXError) { try self.init(bytes: texts.map { Array($0.utf8) }) }
+
+  /// The same for texts in whatever encoding they came.
+  init(bytes texts: [[UInt8]]) throws(POSIXError) {
+    if texts.contains(where: { $0.contains(0) }) {
       throw .system(call: "execve", path: nil, code: EINVAL)
     }
     count = texts.count
     unsafe base = .allocate(capacity: texts.count + 1)
     unsafe base.initialize(repeating: nil, count: texts.count + 1)
-    for (index, text) in texts.enumerated() { unsafe base[index] = strdup(text) }
+    for (index, text) in texts.enumerated() {
+      let terminated = text.map { CChar(bitPattern: $0) } + [0]
+      unsafe base[index] = strdup(terminated)
+    }
   }
 
   /// `NAME=value` for each variable.

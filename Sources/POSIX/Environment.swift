@@ -19,6 +19,25 @@ public enum Environment {
     _ = unsafe unsetenv(name)
   }
 
+  /// All variables as `NAME=value`, byte by byte as they came, in their order.
+  public static func entries() -> [[UInt8]] {
+    var result: [[UInt8]] = []
+    guard var entry = unsafe credmgr_environment() else { return result }
+    while let text = unsafe entry.pointee {
+      unsafe result.append(UnsafeRawBufferPointer(start: text, count: strlen(text)).map { $0 })
+      unsafe entry += 1
+    }
+    return result
+  }
+
+  /// The arguments of the process, byte by byte as they came, with its name first.
+  public static func arguments() -> [[UInt8]] {
+    (0..<Int(CommandLine.argc)).compactMap { index in
+      guard let text = unsafe CommandLine.unsafeArgv[index] else { return nil }
+      return unsafe UnsafeRawBufferPointer(start: text, count: strlen(text)).map { $0 }
+    }
+  }
+
   /// All variables.
   public static func all() -> [String: String] {
     var result: [String: String] = [:]

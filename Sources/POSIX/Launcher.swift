@@ -105,6 +105,20 @@ public enum Launcher {
     throw Descriptor.failure("execve", path)
   }
 
+  /// As ``replaceProcess(_:_:environment:)``, with bytes in whatever encoding they came. A file that says itself not what
+  /// runs it is a script of the shell, as for execvp(3).
+  public static func replaceProcess(
+    _ path: String, bytes arguments: [[UInt8]], environment: [[UInt8]] = Environment.entries()
+  ) throws(POSIXError) -> Never {
+    let list = try CStringList(bytes: arguments)
+    let variables = try CStringList(bytes: environment)
+    let script = try CStringList(bytes: [Array("sh".utf8), Array(path.utf8)] + arguments.dropFirst())
+    Signals.restoreDefaults()
+    unsafe execve(path, list.base, variables.base)
+    if errno == ENOEXEC { unsafe execve("/bin/sh", script.base, variables.base) }
+    throw Descriptor.failure("execve", path)
+  }
+
   private static func spawn(
     _ file: String, _ arguments: [String], _ environment: [String: String], input: Int32, output: Int32,
     error: Int32, ownSession: Bool

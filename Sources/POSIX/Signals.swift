@@ -30,13 +30,9 @@ public enum Signals {
   /// and no longer the silent end of the program.
   public static func ignoreFailedWrites() { credmgr_ignore_failed_writes() }
 
-  /// What ``ignoreFailedWrites()`` did would last in a program that takes this one's place.
-  static func restoreDefaults() {
-    credmgr_default_failed_writes()
-    var none = sigset_t()
-    unsafe sigemptyset(&none)
-    _ = unsafe pthread_sigmask(SIG_SETMASK, &none, nil)
-  }
+  /// What ``ignoreFailedWrites()`` did would last in a program that takes this one's place. What was ignored before it stays
+  /// ignored, and what was blocked blocked: that is whose program this one was started for.
+  static func restoreDefaults() { credmgr_restore_failed_writes() }
 
   /// Runs `body` while these signals (and SIGQUIT and SIGTSTP) wait; what came meanwhile takes effect afterwards.
   ///
