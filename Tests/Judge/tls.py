@@ -18,12 +18,12 @@ class Authority:
     def _openssl(self, *arguments):
         subprocess.run(["openssl", *arguments], check=True, capture_output=True)
 
-    def context(self):
-        """What a server on 127.0.0.1 answers with."""
+    def context(self, hosts=()):
+        """What a server on 127.0.0.1 answers with, which may be called by other names, too."""
         request, key, chain, names = (
             os.path.join(self._folder, name) for name in ("server.csr", "server.key", "server.pem", "server.ext"))
         with open(names, "w", encoding="utf-8") as file:
-            file.write("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+            file.write(",".join(["subjectAltName=IP:127.0.0.1", "DNS:localhost", *(f"DNS:{host}" for host in hosts)]))
         self._openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                       "-subj", "/CN=127.0.0.1", "-keyout", key, "-out", request)
         self._openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self._key, "-days", "2",

@@ -205,3 +205,18 @@ struct CredentialTests {
     }
   }
 }
+
+/// The end of an ID token (OpenID Connect Core 1.0, 2).
+struct IDTokenExpiryTests {
+  @Test(
+    arguments: [
+      ("{\"exp\":4102444800}", 4_102_444_800), ("{\"exp\":1000000000.75}", 1_000_000_000), ("{\"exp\":\"soon\"}", nil),
+      ("{\"sub\":\"ada\"}", nil), ("{\"exp\":1e400}", nil), ("nothing", nil),
+    ] as [(String, Int64?)])
+  func isReadFromItsClaims(_ claims: String, _ end: Int64?) {
+    var credential = Credential(grant: .authorizationCode, accessToken: Secret("t"), obtainedAt: 0)
+    #expect(credential.idTokenExpiresAt == nil)
+    credential.idToken = Secret("e30." + Base64.encodeURL(Array(claims.utf8)) + ".x")
+    #expect(credential.idTokenExpiresAt == end)
+  }
+}
