@@ -24,6 +24,15 @@ static inline CURLcode credmgr_curl_set_body(CURL *handle, const void *bytes, in
   return code != CURLE_OK ? code : curl_easy_setopt(handle, CURLOPT_COPYPOSTFIELDS, count > 0 ? bytes : "");
 }
 
+/// A body that is read while it is sent; its length is known.
+static inline CURLcode credmgr_curl_set_reader(CURL *handle, int64_t count, void *context, curl_read_callback reader) {
+  CURLcode code = curl_easy_setopt(handle, CURLOPT_UPLOAD, 1L);
+  if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_INFILESIZE_LARGE, (curl_off_t)count);
+  if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_READFUNCTION, reader);
+  if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_READDATA, context);
+  return code;
+}
+
 static inline CURLcode credmgr_curl_set_error_buffer(CURL *handle, char *buffer) {
   return curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, buffer);
 }

@@ -95,10 +95,15 @@ extension Command {
     notes: [
       "Refreshes the token and repeats the request once when the provider answers 401.",
       "Exit status 4 when the answer's status is 400 or above; the body is printed all the same.",
+      "Bodies pass through in pieces. What comes from a pipe is written to a file in TMPDIR (/var/tmp) first, which has no",
+      "name: its length is sent with it, and it can be sent again.",
     ], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     var request = HTTPRequest(method: "GET", uri: try uri(invocation.operands[1]).with(fragment: nil))
+    let progress = TransferProgress(context.clock)
+    defer { progress.end() }
+    var body: RequestBody?
     for header in invocation.all("--header") {
       guard let colon = header.firstIndex(of: ":") else {
         throw .usage("\"\(header.prefix(40))\" is no header", hint: "headers are written \"Name: value\"")
@@ -108,8 +113,15 @@ extension Command {
     }
     if let data = invocation.value("--data") {
       request.method = "POST"
-      request.body =
-        data.hasPrefix("@") ? try context.file(String(data.dropFirst()), limit: 1 << 30) : Array(data.utf8)
+      if data.hasPrefix("@") {
+        let path = data.dropFirst()
+        let file = try system { () throws(POSIXError) in
+          path == "-" ? try FileBody(standardInput: ()) : try FileBody(String(path))
+        }
+        body = RequestBody(file, progress)
+      } else {
+        request.body = Array(data.utf8)
+      }
       if request.fields["Content-Type"] == nil {
         request.fields.set("Content-Type", "application/x-www-form-urlencoded")
       }
@@ -118,8 +130,12 @@ extension Command {
     let name = try context.account(invocation, of: provider)
     var failure: CommandError?
     let head = try manager { () throws(CredentialError) in
-      try context.source.send(request, account: name, of: provider, limits: .unlimited) { part in
+      try context.source.send(request, body: body, account: name, of: provider, limits: .unlimited) { part in
         do throws(CommandError) {
+          switch part {
+          case .head(let head): progress.begins(head)
+          case .body(let bytes): progress.received(bytes.count)
+          }
           try print(part, includesHead: invocation.has("--include"), context)
           return true
         } catch {

@@ -39,11 +39,12 @@ final class TracedExchange: HTTPExchange {
   }
 
   func stream(
-    _ request: HTTPRequest, limits: HTTPLimits, receive: (HTTPPart) -> Bool
+    _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
     show(request)
+    if let body { show("> (\(body.length) bytes)") }
     do {
-      let head = try exchange.stream(request, limits: limits, receive: receive)
+      let head = try exchange.stream(request, body: body, limits: limits, receive: receive)
       show(head, body: nil)
       return head
     } catch {

@@ -22,19 +22,28 @@ extension CredentialSource {
 
   /// Makes a request with an account's credential on it. Refreshes and repeats once when the provider answers 401.
   ///
-  /// - Parameter receive: takes the answer as it comes; the 401 that is repeated is not among it.
+  /// - Parameters:
+  ///   - body: sent in the place of the request's own body. It is read from its beginning each time, and taken into memory
+  ///     only where a signature is over it.
+  ///   - receive: takes the answer as it comes; the 401 that is repeated is not among it.
   /// - Returns: the head of the answer.
   /// - Throws: as `freshAccount`; `CredentialError.oauth` with `.foreignHost` before anything is sent to a host that the
   ///   descriptor does not name; `.http`.
   public func send(
-    _ request: HTTPRequest, account name: String?, of provider: String, limits: HTTPLimits,
-    receive: (HTTPPart) -> Bool
+    _ request: HTTPRequest, body: (any HTTPBodySource)? = nil, account name: String?, of provider: String,
+    limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(CredentialError) -> HTTPResponse {
     let network = try network()
     var account = try freshAccount(name, of: provider)
+    var (request, body) = (request, body)
     var isRepetition = false
     while true {
       let client = try client(provider, variables: account.credential.variables)
+      if let source = body, client.signsBody(of: request, with: account.credential) {
+        do { request.body = try source.readAll() } catch { throw .http(error, provider: provider) }
+        body = nil
+      }
+      body?.rewind()
       let presented = try core(provider) { () throws(OAuthError) in
         try client.presenting(account.credential, on: request, freshness: freshness)
       }
@@ -44,7 +53,7 @@ extension CredentialSource {
       var isRefused = false
       let head: HTTPResponse
       do {
-        head = try network.stream(presented, limits: limits) { part in
+        head = try network.stream(presented, body: body, limits: limits) { part in
           if case .head(let response) = part, response.status == 401, canRepeat {
             isRefused = true
             return false

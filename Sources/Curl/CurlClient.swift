@@ -53,7 +53,7 @@ public final class CurlClient: HTTPExchange {
   public func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse {
     var body: [UInt8] = []
     return try traced(request) { () throws(HTTPError) -> HTTPResponse in
-      var response = try perform(request, limits) { part in
+      var response = try perform(request, limits, nil) { part in
         if case .body(let bytes) = part { body += bytes }
         return true
       }
@@ -64,10 +64,10 @@ public final class CurlClient: HTTPExchange {
 
   /// See ``HTTPExchange``.
   public func stream(
-    _ request: HTTPRequest, limits: HTTPLimits, receive: (HTTPPart) -> Bool
+    _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
     try traced(request) { () throws(HTTPError) -> HTTPResponse in
-      try perform(request, limits, receive)
+      try perform(request, limits, body, receive)
     }
   }
 
@@ -89,7 +89,7 @@ public final class CurlClient: HTTPExchange {
   }
 
   private func perform(
-    _ request: HTTPRequest, _ limits: HTTPLimits, _ receive: (HTTPPart) -> Bool
+    _ request: HTTPRequest, _ limits: HTTPLimits, _ body: (any HTTPBodySource)?, _ receive: (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
     if isCancelled() { throw .interrupted }
     guard ["http", "https"].contains(request.uri.scheme) else {
@@ -98,7 +98,8 @@ public final class CurlClient: HTTPExchange {
     let lines = try CurlFields.lines(of: request)
     var outcome: Result<HTTPResponse, HTTPError> = .failure(.interrupted)
     withoutActuallyEscaping(receive) { receive in
-      let transfer = CurlTransfer(limit: limits.bodyBytes, isCancelled: isCancelled, receive: receive)
+      let transfer = CurlTransfer(
+        limit: limits.bodyBytes, body: body, isCancelled: isCancelled, receive: receive)
       outcome = Result { () throws(HTTPError) -> HTTPResponse in
         try perform(request, limits, lines, transfer)
       }
@@ -130,6 +131,11 @@ public final class CurlClient: HTTPExchange {
     try check(unsafe credmgr_curl_set_list(handle, CURLOPT_HTTPHEADER, list))
     try check(unsafe credmgr_curl_set_error_buffer(handle, message))
     try check(unsafe transfer.attach(to: handle))
+    if transfer.body != nil {
+      // After the rest: libcurl takes a method of its own for it.
+      try check(unsafe transfer.attachBody(to: handle))
+      try set(CURLOPT_CUSTOMREQUEST, request.method)
+    }
     let code = withExtendedLifetime(transfer) { unsafe curl_easy_perform(handle) }
     if let failure = transfer.failure { throw failure }
     if code == CURLE_OK || transfer.isEndedByReceiver, let head = transfer.head { return head }

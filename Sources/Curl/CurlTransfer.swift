@@ -14,15 +14,22 @@ final class CurlTransfer {
   private var fields = HTTPFields()
   private var headBytes = 0
   private var bodyBytes = 0
+  private var sentBytes: Int64 = 0
   private let limit: Int
+  /// What is sent, where it is not in the request.
+  let body: (any HTTPBodySource)?
   private let isCancelled: () -> Bool
   private let receive: (HTTPPart) -> Bool
 
   /// The head is kept in memory as long as it gets, so it has a limit of its own.
   private static let headLimit = 256 * 1024
 
-  init(limit: Int, isCancelled: @escaping () -> Bool, receive: @escaping (HTTPPart) -> Bool) {
+  init(
+    limit: Int, body: (any HTTPBodySource)?, isCancelled: @escaping () -> Bool,
+    receive: @escaping (HTTPPart) -> Bool
+  ) {
     self.limit = limit
+    self.body = body
     self.isCancelled = isCancelled
     self.receive = receive
   }
@@ -48,6 +55,36 @@ final class CurlTransfer {
         guard let context = unsafe context else { return 1 }
         return unsafe Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue().goesOn() ? 0 : 1
       })
+  }
+
+  /// Makes libcurl read the body from here.
+  @unsafe
+  func attachBody(to handle: UnsafeMutableRawPointer) -> CURLcode {
+    unsafe credmgr_curl_set_reader(
+      handle, body?.length ?? 0, Unmanaged.passUnretained(self).toOpaque(),
+      { buffer, size, count, context in
+        guard let context = unsafe context, let buffer = unsafe buffer else { return Int(CURL_READFUNC_ABORT) }
+        let transfer = unsafe Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()
+        guard let piece = transfer.piece(atMost: size * count) else { return Int(CURL_READFUNC_ABORT) }
+        unsafe UnsafeMutableRawBufferPointer(start: buffer, count: size * count).copyBytes(from: piece)
+        return piece.count
+      })
+  }
+
+  /// CURLOPT_READFUNCTION(3): fewer bytes than there is room for are no end; none are.
+  private func piece(atMost count: Int) -> [UInt8]? {
+    do throws(HTTPError) {
+      let piece = try body?.read(atMost: min(count, Int(clamping: (body?.length ?? 0) - sentBytes))) ?? []
+      sentBytes += Int64(piece.count)
+      if piece.isEmpty, let body, sentBytes < body.length {
+        // It became shorter while it was sent.
+        throw .system(call: "read", code: 0)
+      }
+      return piece
+    } catch {
+      failure = error
+      return nil
+    }
   }
 
   /// CURLOPT_HEADERFUNCTION(3): one complete line a call, the status line and the empty line too; trailers come after the body.

@@ -25,6 +25,34 @@ public enum HTTPPart: Sendable {
   case body([UInt8])
 }
 
+/// The body of a request that is read while it is sent, so that it is never in memory as a whole.
+public protocol HTTPBodySource: AnyObject {
+  /// Its length in bytes.
+  var length: Int64 { get }
+
+  /// The next bytes, `count` at most; none at the end.
+  ///
+  /// - Throws: `HTTPError.system` when they cannot be read.
+  func read(atMost count: Int) throws(HTTPError) -> [UInt8]
+
+  /// Goes back to the beginning, for a request that is made again.
+  func rewind()
+}
+
+extension HTTPBodySource {
+  /// All that is left of it.
+  ///
+  /// - Throws: as `read(atMost:)`.
+  public func readAll() throws(HTTPError) -> [UInt8] {
+    var bytes: [UInt8] = []
+    while true {
+      let piece = try read(atMost: 1 << 16)
+      if piece.isEmpty { return bytes }
+      bytes += piece
+    }
+  }
+}
+
 /// Sends requests. Never follows a redirect, never repeats a request, keeps no cookies.
 public protocol HTTPExchange {
   /// Sends the request and returns the whole answer, whatever its status.
@@ -35,16 +63,27 @@ public protocol HTTPExchange {
   /// Sends the request and hands the answer over piece by piece; returns the head.
   ///
   /// `receive` ends the exchange by returning false, which is no error: the head is returned then, too.
+  ///
+  /// - Parameter body: sent in the place of the request's own body, from where it stands; `nil`: the request's own.
   func stream(
-    _ request: HTTPRequest, limits: HTTPLimits, receive: (HTTPPart) -> Bool
+    _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse
 }
 
 extension HTTPExchange {
-  /// Takes the whole answer first; for exchanges that have it in memory anyway.
+  /// Streams the answer to a request whose body is in it.
   public func stream(
     _ request: HTTPRequest, limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
+    try stream(request, body: nil, limits: limits, receive: receive)
+  }
+
+  /// Takes the whole body and the whole answer first; for exchanges that have them in memory anyway.
+  public func stream(
+    _ request: HTTPRequest, body source: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
+  ) throws(HTTPError) -> HTTPResponse {
+    var request = request
+    if let source { request.body = try source.readAll() }
     var response = try send(request, limits: limits)
     let body = response.body
     response.body = []

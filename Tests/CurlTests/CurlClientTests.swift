@@ -47,6 +47,65 @@ struct CurlClientTests {
     #expect(!sent.contains("fragment"))
   }
 
+  /// A body in memory that is read like a file.
+  private final class Source: HTTPBodySource {
+    let length: Int64
+    private let bytes: [UInt8]
+    private var place = 0
+
+    init(_ text: String, length: Int? = nil) {
+      bytes = Array(text.utf8)
+      self.length = Int64(length ?? bytes.count)
+    }
+
+    func read(atMost count: Int) throws(HTTPError) -> [UInt8] {
+      // In small pieces, whatever there is room for.
+      let piece = bytes[place...].prefix(min(count, 7))
+      place += piece.count
+      return Array(piece)
+    }
+
+    func rewind() { place = 0 }
+  }
+
+  @Test(arguments: ["POST", "PUT", "PATCH", "DELETE"])
+  func streamsABody(method: String) throws {
+    let server = try ScriptedServer([Self.ok])
+    let client = try CurlClient(userAgent: "t")
+    let text = String(repeating: "0123456789", count: 100)
+    let request = try Self.request(server.port, method: method, fields: ["Content-Type": "text/plain"])
+    let head = try client.stream(request, body: Source(text), limits: Self.limits) { _ in true }
+    #expect(head.status == 200)
+    let sent = try #require(server.finish().first)
+    #expect(sent.hasPrefix("\(method) / HTTP/1.1\r\n"))
+    #expect(sent.hasSuffix("\r\n\r\n" + text))
+    #expect(sent.contains("\r\nContent-Length: 1000\r\n"))
+    #expect(!sent.contains("Expect") && !sent.contains("Transfer-Encoding"))
+  }
+
+  @Test func aStreamedBodyMayBeEmpty() throws {
+    let server = try ScriptedServer([Self.ok])
+    let request = try Self.request(server.port, method: "PUT")
+    _ = try CurlClient(userAgent: "t").stream(request, body: Source(""), limits: Self.limits) { _ in true }
+    #expect(try #require(server.finish().first).contains("\r\nContent-Length: 0\r\n"))
+  }
+
+  /// A file that becomes longer is sent as long as it was, one that becomes shorter is an error.
+  @Test func aBodyOfAnotherLength() throws {
+    var server = try ScriptedServer([Self.ok])
+    var request = try Self.request(server.port, method: "PUT")
+    _ = try CurlClient(userAgent: "t").stream(request, body: Source("abcdef", length: 3), limits: Self.limits) { _ in
+      true
+    }
+    #expect(try #require(server.finish().first).hasSuffix("\r\n\r\nabc"))
+    server = try ScriptedServer([Self.ok])
+    request = try Self.request(server.port, method: "PUT")
+    #expect(throws: HTTPError.system(call: "read", code: 0)) {
+      try CurlClient(userAgent: "t").stream(request, body: Source("abc", length: 6), limits: Self.limits) { _ in true }
+    }
+    _ = server.finish()
+  }
+
   @Test(arguments: [
     ("GET", "", false), ("POST", "", true), ("PUT", "x", true), ("DELETE", "", false), ("PATCH", "a=b", true),
     ("DELETE", "x", true), ("PROPFIND", "", false), ("GET", "x", true),

@@ -1,0 +1,81 @@
+import Glibc
+
+/// A file, or standard input, that is read in pieces, and more than once.
+public final class FileBody {
+  private let file: Descriptor
+  private let path: String
+  private let start: Int64
+  private var offset: Int64
+  /// The bytes from the beginning to the end.
+  public let length: Int64
+
+  /// A file. What cannot be read twice, such as a pipe, is written to a file without a name first.
+  ///
+  /// - Throws: `notFound`, `permissionDenied`, `notRegularFile` for a folder; `system` when there is no room for what a pipe
+  ///   brings.
+  public convenience init(_ path: String) throws(POSIXError) {
+    try self.init(Descriptor(opening: path, O_RDONLY), path)
+  }
+
+  /// Standard input, from where it stands.
+  ///
+  /// - Throws: as the other one.
+  public convenience init(standardInput _: Void) throws(POSIXError) {
+    let number = dup(STDIN_FILENO)
+    if number < 0 { throw Descriptor.failure("dup", "-") }
+    try self.init(Descriptor(owning: number), "-")
+  }
+
+  private init(_ file: consuming Descriptor, _ path: String) throws(POSIXError) {
+    self.path = path
+    let status = try file.status(path)
+    if status.isDirectory { throw .notRegularFile(path: path) }
+    if status.isRegularFile {
+      // Standard input may have been read in part by whoever had it before.
+      start = Int64(max(lseek(file.number, 0, SEEK_CUR), 0))
+      length = max(Int64(status.size) - start, 0)
+      offset = start
+      self.file = file
+    } else {
+      let copy = try Self.unnamedFile()
+      var count: Int64 = 0
+      while true {
+        if Signals.isInterrupted { throw .interrupted }
+        let piece = try file.readSome(path, atMost: 1 << 16)
+        if piece.isEmpty { break }
+        try copy.writeAll(piece, nil)
+        count += Int64(piece.count)
+      }
+      start = 0
+      offset = 0
+      length = count
+      self.file = copy
+    }
+  }
+
+  /// In `TMPDIR`, else below `/var/tmp`, which is on a disk where `/tmp` is memory. Nobody else can open it.
+  private static func unnamedFile() throws(POSIXError) -> Descriptor {
+    let folder = Environment.value("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/var/tmp"
+    // O_TMPFILE of Linux, which the C library's headers hide from Swift: __O_TMPFILE | O_DIRECTORY.
+    return try Descriptor(opening: folder, 0o20000000 | O_DIRECTORY | O_RDWR, mode: 0o600)
+  }
+
+  /// The next bytes, `count` at most; none at the end.
+  ///
+  /// - Throws: `system`.
+  public func read(atMost count: Int) throws(POSIXError) -> [UInt8] {
+    let number = file.number
+    let place = off_t(offset)
+    var code = 0
+    let piece = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+      repeat { code = unsafe pread(number, buffer.baseAddress, count, place) } while code < 0 && errno == EINTR
+      initialized = Swift.max(code, 0)
+    }
+    if code < 0 { throw Descriptor.failure("read", path) }
+    offset += Int64(piece.count)
+    return piece
+  }
+
+  /// Goes back to the beginning.
+  public func rewind() { offset = start }
+}
