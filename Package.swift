@@ -30,7 +30,8 @@ let staticLibrary: [LinkerSetting] = [
 let package = Package(
   name: "credmgr",
   products: [
-    .library(name: "CredentialManager", targets: ["CredentialManager"]),
+    // With the modules that a program needs besides: what sends requests, and its values.
+    .library(name: "CredentialManager", targets: ["CredentialManager", "Curl", "HTTP"]),
     .executable(name: "credmgr", targets: ["credmgr"]),
     .executable(name: "credmgr-online", targets: ["credmgr-online"]),
     .executable(name: "credmgr-secret-service", targets: ["credmgr-secret-service"]),

@@ -1,0 +1,72 @@
+import Cryptography
+import HTTP
+import OAuth
+import POSIX
+import Testing
+
+@testable import CredentialManager
+
+/// What other packages use of the library.
+struct CredentialsTests {
+  /// Answers every request with its authorization.
+  private struct Echo: HTTPExchange {
+    func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse {
+      HTTPResponse(status: 200, fields: ["X": "y"], body: Array((request.fields["Authorization"] ?? "").utf8))
+    }
+  }
+
+  private static func credentials(_ fixture: Fixture, _ network: Credentials.Network? = nil) -> Credentials {
+    Credentials(
+      home: fixture.home, program: fixture.root + "/.build/debug/credmgr", network: network, clock: fixture.clock,
+      random: SystemRandomSource())
+  }
+
+  @Test func aTokenWithoutANetwork() throws {
+    let fixture = try Fixture()
+    let credentials = Self.credentials(fixture)
+    #expect(try credentials.accounts(of: "example") == [])
+    #expect(throws: CredentialError.loginNeeded(provider: "example", account: nil, .noCredential)) {
+      try credentials.token(of: "example")
+    }
+    try fixture.add()
+    try fixture.store(Fixture.credential())
+    let token = try credentials.token(of: "example", account: "ana", validFor: 60)
+    #expect(token.account == "ana" && token.value == Secret("token-1") && token.expiresAt == Fixture.now + 3600)
+    #expect(!"\(token)".contains("token-1"))
+    #expect(try credentials.accounts(of: "example") == ["ana"])
+    let headers = try credentials.headers(of: "example", for: "https://api.provider.example/things")
+    #expect(headers.map(\.name) == ["Authorization"] && headers.map(\.value) == ["Bearer token-1"])
+    #expect(throws: CredentialError.oauth(.foreignHost("evil.example"), provider: "example")) {
+      try credentials.headers(of: "example", for: "https://evil.example/")
+    }
+    #expect(throws: CredentialError.networkNeeded) { try credentials.token(of: "example", validFor: 7200) }
+    #expect(throws: CredentialError.networkNeeded) {
+      try credentials.send(to: "https://api.provider.example/things", of: "example")
+    }
+  }
+
+  @Test func aRequest() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    try fixture.store(Fixture.credential())
+    let credentials = Self.credentials(fixture) { Echo() }
+    let answer = try credentials.send(
+      "POST", to: "https://api.provider.example/things", fields: [("Content-Type", "text/plain")], body: [1], of: "example")
+    #expect(answer.status == 200 && answer.fields["X"] == "y")
+    #expect(String(decoding: answer.body, as: UTF8.self) == "Bearer token-1")
+    #expect(throws: CredentialError.self) { try credentials.send(to: "https://evil.example/", of: "example") }
+    #expect(throws: CredentialError.self) { try credentials.send(to: "not a URL", of: "example") }
+  }
+
+  @Test func severalTasksAtOnce() async throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    try fixture.store(Fixture.credential())
+    let credentials = Self.credentials(fixture)
+    let tokens = try await withThrowingTaskGroup(of: Secret.self) { group in
+      for _ in 0..<8 { group.addTask { try credentials.token(of: "example").value } }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(tokens == Array(repeating: Secret("token-1"), count: 8))
+  }
+}

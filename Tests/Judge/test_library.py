@@ -1,0 +1,68 @@
+"""The Swift library, from another package: the example is compiled against what was built, and run."""
+
+import glob
+import os
+import shutil
+import subprocess
+import unittest
+
+import oauth2_server
+from oauth2_server import OAuth2Server
+from program import BINARY, ProgramTest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILT = os.path.dirname(BINARY)
+MODULES = ("YAML", "JSON", "SQLite", "Cryptography", "POSIX", "HTTP", "Curl", "Providers", "OAuth", "Vault",
+           "CredentialManager")
+LIBRARIES = ("yaml", "sqlite3", "sodium", "crypto", "curl")
+SWIFT = shutil.which("swiftc")
+
+
+@unittest.skipUnless(SWIFT, "there is no Swift here")
+class Library(ProgramTest):
+    """`swift build --package-path Examples` would compile the whole library a second time, which takes a minute; so the
+    manifest is resolved, and the source compiled with the modules that are there."""
+
+    def test_the_manifest_finds_the_product(self):
+        done = subprocess.run(
+            ["swift", "package", "--package-path", os.path.join(ROOT, "Examples"), "--scratch-path", self.folder + "/build",
+             "describe", "--type", "json"], capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('"CredentialManager"', done.stdout)
+
+    def test_the_example(self):
+        program = os.path.join(self.folder, "repositories")
+        objects = [path for name in MODULES for path in glob.glob(f"{BUILT}/{name}.build/**/*.o", recursive=True)]
+        maps = [flag for path in glob.glob(os.path.join(ROOT, "Sources/C*/module.modulemap"))
+                for flag in ("-Xcc", "-fmodule-map-file=" + path)]
+        done = subprocess.run(
+            ["swiftc", "-parse-as-library", "-swift-version", "6", "-warnings-as-errors", "-I", f"{BUILT}/Modules", *maps,
+             "-module-cache-path", os.path.join(BUILT, "ModuleCache"),
+             os.path.join(ROOT, "Examples/Sources/repositories/Repositories.swift"), *objects,
+             *(f"-l{name}" for name in LIBRARIES), "-o", program], capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.service = self.serve(OAuth2Server())
+
+        def example(path="/resource"):
+            return self.run_program("oauth2-public", self.service.base + path, binary=program).out
+
+        self.add("oauth2-public", self.service, oauth2_server.PUBLIC_CLIENT)
+        self.assertEqual(example(), 'run "credmgr login oauth2-public"\n')
+        self.credmgr("login", "oauth2-public", "--account", "ada")
+        out = example()
+        self.assertRegex(out, r"^ada may [a-z, ]*read")
+        self.assertRegex(out, r"(?m)^200 .*ada")
+        # Two tasks, one of which has to refresh: the access token alone is dead.
+        revoked = self.service.tokens[-1]
+        revoked.revoked = True
+        self.service.tokens.append(type(revoked)(**{**vars(revoked), "access_token": "gone", "revoked": False}))
+        self.assertRegex(example(), r"(?m)^200 .*ada")
+        self.assertEqual(self.service.counts["granted:refresh_token"], 1)
+        # A host that the descriptor does not name gets nothing.
+        self.assertIn("foreignHost", self.run_program("oauth2-public", "https://evil.example/", binary=program).out)
+        self.assertIn("library for repositories", self.credmgr("log").out)
+
+
+if __name__ == "__main__":
+    unittest.main()
