@@ -51,7 +51,8 @@ struct CredentialsTests {
     try fixture.store(Fixture.credential())
     let credentials = Self.credentials(fixture) { Echo() }
     let answer = try credentials.send(
-      "POST", to: "https://api.provider.example/things", fields: [("Content-Type", "text/plain")], body: [1], of: "example")
+      "POST", to: "https://api.provider.example/things", fields: [("Content-Type", "text/plain")], body: [1],
+      of: "example")
     #expect(answer.status == 200 && answer.fields["X"] == "y")
     #expect(String(decoding: answer.body, as: UTF8.self) == "Bearer token-1")
     #expect(throws: CredentialError.self) { try credentials.send(to: "https://evil.example/", of: "example") }
