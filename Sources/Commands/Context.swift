@@ -127,8 +127,11 @@ struct Context {
   }
 
   /// A secret in a file, without the line break at its end.
-  func secret(_ path: String) throws(CommandError) -> Secret {
-    var bytes = try file(path, limit: 1 << 16)
+  func secret(_ path: String) throws(CommandError) -> Secret { try secret(file(path, limit: 1 << 16), path) }
+
+  /// The secret in the bytes of a file, without the line break at its end.
+  func secret(_ bytes: [UInt8], _ path: String) throws(CommandError) -> Secret {
+    var bytes = bytes
     while bytes.last == UInt8(ascii: "\n") || bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
     guard !bytes.isEmpty, String(validating: bytes, as: UTF8.self) != nil else {
       throw .usage(path == "-" ? "there is no secret on standard input" : "there is no secret in \"\(path)\"")

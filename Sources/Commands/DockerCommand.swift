@@ -108,9 +108,15 @@ extension Command {
   }
 
   /// The provider that a registry belongs to.
-  private static func claim(_ address: RegistryAddress, _ context: Context) -> CredentialSource.DockerHost? {
+  private static func claim(
+    _ address: RegistryAddress, _ context: Context
+  ) throws(CommandError) -> CredentialSource.DockerHost? {
     guard address.isSafe else { return nil }
-    return context.source.dockerHosts().first { $0.host == address.host }
+    return try claims(context).first { $0.host == address.host }
+  }
+
+  private static func claims(_ context: Context) throws(CommandError) -> [CredentialSource.DockerHost] {
+    try manager { () throws(CredentialError) in try context.source.dockerHosts() }
   }
 
   private static func get(_ input: [UInt8], _ context: Context) throws(CommandError) {
@@ -122,7 +128,7 @@ extension Command {
     if let login {
       return try answer(address, login.username ?? "", login.password, context)
     }
-    guard let claim = claim(address, context) else { throw .usage(DockerError.notFound) }
+    guard let claim = try claim(address, context) else { throw .usage(DockerError.notFound) }
     let name = try context.account(nil, of: claim.provider)
     let account = try manager { () throws(CredentialError) in
       try context.source.freshAccount(name, of: claim.provider)
@@ -152,7 +158,7 @@ extension Command {
     let address = try RegistryAddress(server)
     let secret = Secret(text("secret"))
     // docker stores what it was given, and a provider's token is in the vault already, with what refreshes it.
-    if let claim = claim(address, context), try isHandedOut(secret, by: claim, context) { return }
+    if let claim = try claim(address, context), try isHandedOut(secret, by: claim, context) { return }
     try manager { () throws(CredentialError) in
       try context.source.store(only: HostLogin(username: username, password: secret), for: address.origin)
     }
@@ -173,7 +179,7 @@ extension Command {
     try manager { () throws(CredentialError) in
       try context.source.eraseHostLogins(HostLoginPattern(origin: address.origin))
     }
-    if let claim = claim(address, context), try username(of: claim, context) != nil {
+    if let claim = try claim(address, context), try username(of: claim, context) != nil {
       context.tell(
         "\"\(address.host)\" still gets the token of \"\(claim.provider)\": "
           + "\"credmgr logout \(claim.provider)\" ends that")
@@ -184,7 +190,7 @@ extension Command {
   /// are left out: one that cannot be had would end the build.
   private static func list(_ context: Context) throws(CommandError) {
     var names: [String: String] = [:]
-    for claim in context.source.dockerHosts() {
+    for claim in try claims(context) {
       if let username = try username(of: claim, context) { names[claim.host] = username }
     }
     let stored = try manager { () throws(CredentialError) in try context.source.hostLogins() }

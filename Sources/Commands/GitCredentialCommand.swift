@@ -53,7 +53,9 @@ private struct GitQuestion {
   private static let comfort: Int64 = 300
 
   /// `nil` for a question about no host, or about one that is not to be told anything.
-  init?(_ request: GitCredential, _ context: Context) {
+  ///
+  /// - Throws: `CommandError` where the vault has to be looked into for it, and does not open.
+  init?(_ request: GitCredential, _ context: Context) throws(CommandError) {
     guard let uri = request.uri else { return nil }
     self.request = request
     self.context = context
@@ -62,7 +64,10 @@ private struct GitQuestion {
       claim = nil
       return
     }
-    claim = HostPattern.authority(uri).flatMap { context.source.gitProvider(for: $0) }
+    claim = try manager { () throws(CredentialError) in
+      guard let host = HostPattern.authority(uri) else { return nil }
+      return try context.source.gitProvider(for: host)
+    }
     if let claim, !uri.isSecure, !uri.isLoopback {
       // Whoever listens on the way would read it.
       context.tell("\"\(uri.host ?? "")\" is of \"\(claim.provider)\", whose credentials go over https alone")

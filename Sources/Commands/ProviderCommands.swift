@@ -9,32 +9,43 @@ import Providers
 extension Command {
   static let addProvider = Command(
     name: "add-provider", operands: "SOURCE", operandCount: 1...1,
-    summary: "Install a provider: a shipped descriptor, a file, or \"-\"",
+    summary: "Install a provider: a shipped descriptor, a file, \"-\", or an issuer",
     options: [
       Option("--as", value: "ID", "install it under another identifier"),
       Option("--client-id", value: "ID", "the client identifier, or consumer key, that the provider gave you"),
       Option("--client-secret-file", value: "FILE", "a file with the client secret; \"-\" is standard input"),
+      Option(
+        "--initial-access-token-file", value: "FILE",
+        "a file with the token that the provider wants when a client is registered; \"-\" is standard input"),
       Option("--set", value: "NAME=VALUE", repeats: true, "the value of a variable of the descriptor"),
+      Option("--yes", "keep what was discovered at an issuer without being asked"),
       Option("--replace", "replace one that was added before; what is not given stays as it was"),
     ],
     notes: [
-      "SOURCE is an identifier that \"credmgr providers\" lists, or a path with a \"/\" or \".yaml\" in it.",
+      "SOURCE is an identifier that \"credmgr providers\" lists, a path with a \"/\" or \".yaml\" in it, or the https URL",
+      "of an issuer, whose metadata becomes a descriptor; it is shown before it is kept.",
+      "Without \"--client-id\" a client is registered at the provider, where the descriptor says how.",
       "The client identifier, secret and variables are kept in the vault.",
     ]
   ) { invocation, context throws(CommandError) in
     let source = invocation.operands[0]
     let secretFile = invocation.value("--client-secret-file")
-    if source == "-", secretFile == "-" {
-      throw .usage("the descriptor and the secret cannot both be on standard input")
+    let tokenFile = invocation.value("--initial-access-token-file")
+    if [source, secretFile, tokenFile].filter({ $0 == "-" }).count > 1 {
+      throw .usage("only one of the descriptor, the secret and the token can be on standard input")
     }
-    if source.hasPrefix("https://") {
-      throw .usage(
-        "the endpoints of an issuer are not looked up at its address",
-        hint: "write a descriptor, as docs/descriptors.md says")
+    // A program without a network reads it, and the one with a network reads it again.
+    var input: [UInt8]?
+    func read(_ path: String) throws(CommandError) -> [UInt8] {
+      let bytes = try context.file(path)
+      if path == "-" { input = bytes }
+      return bytes
     }
     let addition: ProviderAddition
-    if source == "-" || source.contains("/") || source.hasSuffix(".yaml") {
-      let bytes = try context.file(source)
+    if isURL(source) {
+      addition = try discovered(source, invocation, context)
+    } else if source == "-" || source.contains("/") || source.hasSuffix(".yaml") {
+      let bytes = try read(source)
       let name = source == "-" ? "<standard input>" : source
       addition = try manager { () throws(CredentialError) in
         try context.source.addition(bytes, named: name, as: invocation.value("--as"))
@@ -45,21 +56,72 @@ extension Command {
         try context.source.addition(shipped: identifier, as: invocation.value("--as"))
       }
     }
-    for warning in addition.warnings { Terminal.writeError(warning.report) }
-    let secret: Secret? = if let secretFile { try context.secret(secretFile) } else { nil }
+    let secret: Secret? = if let secretFile { try context.secret(read(secretFile), secretFile) } else { nil }
+    let token: Secret? = if let tokenFile { try context.secret(read(tokenFile), tokenFile) } else { nil }
     let variables = try context.variables(invocation)
+    let registration: Registration?
     do throws(CredentialError) {
-      try context.source.add(
+      registration = try context.source.add(
         addition, clientIdentifier: invocation.value("--client-id"), clientSecret: secret, variables: variables,
-        replaces: invocation.has("--replace"),
+        initialAccessToken: token, replaces: invocation.has("--replace"),
         confirms: { accounts, hosts in confirmed(addition.identifier, accounts, hosts) })
     } catch .provider(.missingVariable) {
       throw .failed(.missing(try missing(addition, variables, context)))
+    } catch .networkNeeded {
+      throw .handOver(input: input)
     } catch {
       throw CommandError(error)
     }
+    for warning in addition.warnings { Terminal.writeError(warning.report) }
+    if let registered = registration?.registered, let registration {
+      context.tell("registered the client \"\(registration.clientIdentifier)\" at \(registered.place)")
+      if let expiresAt = registered.secretExpiresAt {
+        context.tell(
+          "its secret expires in \(duration(expiresAt - context.clock.now())); "
+            + "\"credmgr add-provider \(addition.identifier) --replace\" then registers another one")
+      }
+    }
     context.tell("added \"\(addition.identifier)\"; run \"credmgr login \(addition.identifier)\"")
     return .done
+  }
+
+  private static func isURL(_ source: String) -> Bool {
+    let beginning = source.prefix("https://".count).lowercased()
+    return beginning == "https://" || beginning.hasPrefix("http://")
+  }
+
+  /// What an issuer says of itself, if the person wants to keep it.
+  private static func discovered(
+    _ source: String, _ invocation: Invocation, _ context: Context
+  ) throws(CommandError) -> ProviderAddition {
+    let discovery = try manager { () throws(CredentialError) in
+      let discovery = try context.source.discover(source, as: invocation.value("--as"))
+      let identifier = discovery.addition.identifier
+      if !invocation.has("--replace"), try context.source.accountsIfAny()?.registration(of: identifier) != nil {
+        throw .alreadyAdded(provider: identifier)
+      }
+      return discovery
+    }
+    context.tell("this was discovered at \(discovery.location):")
+    var shown = "\n"
+    for line in discovery.text.split(separator: "\n", omittingEmptySubsequences: false) {
+      shown += line.isEmpty ? "\n" : "  " + Message.visible(String(line)) + "\n"
+    }
+    Terminal.writeError(shown)
+    for endpoint in discovery.foreignEndpoints {
+      context.tell("the \(endpoint.name) is on another host than the issuer: \(endpoint.host)")
+    }
+    if invocation.has("--yes") { return discovery.addition }
+    guard Terminal.isTerminal(0), Terminal.isTerminal(2) else {
+      throw .failed(
+        Message(
+          "nobody can be asked here whether to keep what was discovered", hint: "add \"--yes\" to keep it",
+          status: .usage))
+    }
+    guard agrees("Keep it as \"\(discovery.addition.identifier)\"?") else {
+      throw .failed(Message("nothing was kept", status: .usage))
+    }
+    return discovery.addition
   }
 
   /// All variables that lack a value, not only the first one.
@@ -80,7 +142,12 @@ extension Command {
     Terminal.writeError(
       Message.visible(
         "The new descriptor of \"\(provider)\" sends the tokens of \(accounts.joined(separator: ", ")) to "
-          + hosts.joined(separator: ", ")) + "\nIs that what you want? [y/N] ")
+          + hosts.joined(separator: ", ")) + "\n")
+    return agrees("Is that what you want?")
+  }
+
+  private static func agrees(_ question: String) -> Bool {
+    Terminal.writeError(Message.visible(question) + " [y/N] ")
     let answer = (try? Terminal.readLine(0)) ?? ""
     return ["y", "yes"].contains(answer.lowercased())
   }
@@ -133,6 +200,7 @@ extension Command {
       try context.source.accountsIfAny()?.registration(of: identifier)
     }
     let values = registration?.variables ?? [:]
+    let settings = (try? context.home.library.settings(of: identifier)) ?? []
     let client = try? Client(descriptor: descriptor, identifier: "", secret: nil, variables: values)
     let redirect: String? =
       switch try? client?.redirect() {
@@ -161,8 +229,12 @@ extension Command {
         "endpoints": .object(endpoints.map { .init($0.key.rawValue, .string($0.value.url.text)) }),
         "hosts": .array(descriptor.hosts.map { .string($0.text) }),
         "scope": .array(descriptor.scope.requested.map(JSONValue.string)),
+        "settings": .array(settings.map { setting in value(of: setting, context) }),
       ])
       return .done
+    }
+    let shown = settings.map { setting in
+      (left: setting.key, right: "\(setting.value)  (\(origin(of: setting, context)))")
     }
     let anyPort = if case .loopback(let uri)? = try? client?.redirect(), uri.port == nil { ", any port" } else { "" }
     var lines: [(left: String, right: String)] = [
@@ -180,8 +252,43 @@ extension Command {
       lines.append(("variable " + variable.name, state + (variable.help.map { " – " + $0 } ?? "")))
     }
     for (leg, endpoint) in endpoints { lines.append(("endpoint " + leg.rawValue, endpoint.url.text)) }
-    try context.output(table(lines.filter { !$0.right.isEmpty }))
+    try context.output(table(lines.filter { !$0.right.isEmpty }) + "\n" + table(shown))
     return .done
+  }
+
+  /// Whose a file along the path is.
+  private static func owner(of path: String, _ context: Context) -> String {
+    let folder = context.home.library.directories.firstIndex { path.hasPrefix($0 + "/") }
+    return switch folder {
+    case 0: "own"
+    case 1: "system"
+    default: "shipped"
+    }
+  }
+
+  private static func origin(of setting: DescriptorSetting, _ context: Context) -> String {
+    switch setting.origin {
+    case .file(let path, let line):
+      "\(owner(of: path, context)), \(path.split(separator: "/").last ?? ""):\(line)"
+    case .standard(let specification): "default, \(specification)"
+    }
+  }
+
+  private static func value(of setting: DescriptorSetting, _ context: Context) -> JSONValue {
+    var members: [JSONValue.Member] = [.init("key", .string(setting.key)), .init("value", .string(setting.value))]
+    switch setting.origin {
+    case .file(let path, let line):
+      members += [
+        .init("from", .string(owner(of: path, context))), .init("file", .string(path)), .init("line", .integer(line)),
+        .init("specification", .null),
+      ]
+    case .standard(let specification):
+      members += [
+        .init("from", "default"), .init("file", .null), .init("line", .null),
+        .init("specification", .string(specification)),
+      ]
+    }
+    return .object(members)
   }
 
   static let check = Command(

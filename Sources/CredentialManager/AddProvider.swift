@@ -106,27 +106,35 @@ extension CredentialSource {
   /// - Parameters:
   ///   - replaces: whether a provider that was added before is replaced; what is not given stays as it was.
   ///   - confirms: asked, with the new hosts, when tokens of existing accounts would go elsewhere.
+  ///   - initialAccessToken: what a client is registered with, where that needs one (RFC 7591, 3).
+  /// - Returns: the registration, where a client was registered at the provider.
   /// - Throws: `CredentialError.alreadyAdded`, `.clientIdentifierMissing`, `.destinationChange`, `.provider` for variables,
-  ///   `.vault`, `.system`. Nothing is changed then.
+  ///   `.vault`, `.system`; of a registration also `.oauth`, `.http`, `.networkNeeded`. Nothing is changed here then.
+  @discardableResult
   public func add(
     _ addition: ProviderAddition, clientIdentifier: String?, clientSecret: Secret?, variables: [String: String],
-    replaces: Bool, confirms: (_ accounts: [String], _ hosts: [String]) -> Bool
-  ) throws(CredentialError) {
+    initialAccessToken: Secret? = nil, replaces: Bool, confirms: (_ accounts: [String], _ hosts: [String]) -> Bool
+  ) throws(CredentialError) -> Registration? {
     let identifier = addition.identifier
     let existing = try accountsIfAny()
     let previous = try existing?.registration(of: identifier)
     if previous != nil, !replaces { throw .alreadyAdded(provider: identifier) }
-    guard
-      let clientIdentifier = clientIdentifier ?? previous?.clientIdentifier ?? addition.descriptor.client.identifier
-    else {
+    let given = clientIdentifier
+    let known = clientIdentifier ?? previous?.clientIdentifier ?? addition.descriptor.client.identifier
+    let canRegister = addition.descriptor.endpoints[.registration] != nil && clientSecret == nil
+    if known == nil, !canRegister {
       throw .clientIdentifierMissing(provider: identifier, register: addition.descriptor.client.register)
     }
     // Values of variables that the new descriptor does not have any more are let go.
     var values = previous?.variables.filter { addition.descriptor.variable($0.key) != nil } ?? [:]
     values.merge(variables) { _, new in new }
-    let registration = Registration(
-      clientIdentifier: clientIdentifier, clientSecret: clientSecret ?? previous?.clientSecret, variables: values)
+    var registration = Registration(
+      clientIdentifier: known ?? "", clientSecret: clientSecret ?? previous?.clientSecret, variables: values,
+      // Of another client, what one was registered with says nothing.
+      registered: known == previous?.clientIdentifier ? previous?.registered : nil)
     let client = try client(addition.descriptor, registration)
+    let registers = canRegister ? try self.registers(client, given: given, previous: previous) : false
+    if registers { _ = try network() }
     if let existing {
       let keepsSecret = clientSecret == nil && previous?.clientSecret != nil
       try checkDestinations(client, existing.accounts(of: identifier), keepsSecret: keepsSecret, confirms)
@@ -135,14 +143,17 @@ extension CredentialSource {
     // The vault is opened for writing before the descriptor is there: one with the registration of another would send a secret
     // to the wrong place, were it not for the question above.
     let accounts = try accounts(.readWrite)
+    if registers {
+      registration = try register(client, variables: values, initialAccessToken: initialAccessToken)
+    }
     try install(addition)
     try accounts.reading { () throws(VaultError) in
       _ = try accounts.vault.apply([
         .store(registration.encoded, as: Accounts.registration(identifier)), noting(.addProvider, identifier),
       ])
     }
-    try writeGitHosts(accounts)
-    try writeDockerHosts(accounts)
+    try writeHostIndexes(accounts)
+    return registers ? registration : nil
   }
 
   private func install(_ addition: ProviderAddition) throws(CredentialError) {
@@ -194,37 +205,6 @@ extension CredentialSource {
         let client = try? client(descriptor, registration)
       else { continue }
       try checkDestinations(client, accounts.accounts(of: provider), keepsSecret: false, confirms)
-    }
-  }
-
-  // MARK: Git hosts
-
-  /// The provider of a git host; `nil` when no provider claims it.
-  ///
-  /// The index is one small file, so that this does not grow with the number of descriptors.
-  public func gitProvider(for host: String) -> GitClaim? {
-    guard let bytes = try? File.read(home.gitHosts, limit: 1 << 20) else { return nil }
-    for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
-      let fields = line.split(separator: "\t").map(String.init)
-      guard fields.count >= 3, fields[0] == host.lowercased() else { continue }
-      return GitClaim(
-        provider: fields[1], username: fields[2], ignoresUsername: fields.dropFirst(3).contains(GitClaim.anyUsername))
-    }
-    return nil
-  }
-
-  func writeGitHosts(_ accounts: Accounts) throws(CredentialError) {
-    var lines: [String] = []
-    for provider in try accounts.addedProviders() {
-      guard let client = try? client(provider), let git = client.gitHosts else { continue }
-      let more = client.descriptor.git?.ignoresUsername == true ? "\t" + GitClaim.anyUsername : ""
-      lines += git.hosts.map { $0.lowercased() + "\t" + provider + "\t" + git.username + more + "\n" }
-    }
-    do {
-      try File.createDirectory(home.configuration)
-      try File.replace(home.gitHosts, Array(lines.joined().utf8))
-    } catch {
-      throw .system(error)
     }
   }
 }

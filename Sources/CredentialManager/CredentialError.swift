@@ -41,6 +41,8 @@ public enum CredentialError: Error, Sendable, Equatable {
   case notAdded(provider: String)
   /// The provider was added before.
   case alreadyAdded(provider: String)
+  /// An issuer's metadata is not taken.
+  case discovery(MetadataError, issuer: String)
   /// The client identifier is missing.
   case clientIdentifierMissing(provider: String, register: String?)
   /// A person has to log in.

@@ -108,9 +108,13 @@ public final class CredentialSource {
     _ descriptor: Descriptor, _ registration: Registration, variables: [String: String] = [:]
   ) throws(CredentialError) -> Client {
     let (clock, random) = (clock, random)
+    var descriptor = descriptor
+    // What the provider says of this one client goes before what the descriptor says of all.
+    if let method = registration.registered?.authentication { descriptor.client.authentication = method }
     let fresh = { @Sendable () -> Freshness in Freshness(now: clock.now(), random: random) }
     do {
       secrets.learn(registration.clientSecret)
+      secrets.learn(registration.registered?.accessToken)
       return try Client(
         descriptor: descriptor, identifier: registration.clientIdentifier, secret: registration.clientSecret,
         variables: registration.variables.merging(variables) { _, new in new },

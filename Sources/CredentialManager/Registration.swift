@@ -1,5 +1,6 @@
 import Cryptography
 import JSON
+import Providers
 
 /// What the person registered at a provider, as the vault keeps it: the client (RFC 6749, 2) and the variables' values.
 public struct Registration: Sendable, Equatable {
@@ -9,12 +10,33 @@ public struct Registration: Sendable, Equatable {
   public var clientSecret: Secret?
   /// Values for the descriptor's variables.
   public var variables: [String: String]
+  /// How the client came about, where the provider registered it at our request.
+  public var registered: Registered?
+
+  /// What a provider answered that registered a client (RFC 7591, 3.2.1), beside identifier and secret.
+  public struct Registered: Sendable, Equatable {
+    /// Where it was registered.
+    public var place: String
+    /// The redirect that it was registered with.
+    public var redirectURI: String?
+    /// How it shows who it is; `nil` where the provider did not say.
+    public var authentication: ClientAuthentication?
+    /// When the secret expires, in seconds since 1970; `nil` for never.
+    public var secretExpiresAt: Int64?
+    /// What the registration is read, changed and deleted with (RFC 7592, 3).
+    public var accessToken: Secret?
+    /// Where that is done (RFC 7592, 3).
+    public var uri: String?
+  }
 
   /// A registration.
-  public init(clientIdentifier: String, clientSecret: Secret?, variables: [String: String]) {
+  public init(
+    clientIdentifier: String, clientSecret: Secret?, variables: [String: String], registered: Registered? = nil
+  ) {
     self.clientIdentifier = clientIdentifier
     self.clientSecret = clientSecret
     self.variables = variables
+    self.registered = registered
   }
 
   var encoded: Secret {
@@ -22,6 +44,7 @@ public struct Registration: Sendable, Equatable {
     if let clientSecret { members.append(.init("client_secret", .string(clientSecret.reveal()))) }
     let values = variables.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .string($0.value)) }
     members.append(.init("variables", .object(values)))
+    if let registered { members.append(.init("registered", registered.value)) }
     return Secret(JSONValue.object(members).encoded)
   }
 
@@ -33,5 +56,27 @@ public struct Registration: Sendable, Equatable {
     clientSecret = value["client_secret"]?.text.map { Secret($0) }
     variables = [:]
     for member in value["variables"]?.members ?? [] { variables[member.name] = member.value.text }
+    registered = value["registered"].flatMap { Registered($0) }
+  }
+}
+
+extension Registration.Registered {
+  fileprivate var value: JSONValue {
+    [
+      "place": .string(place), "redirect_uri": .optional(redirectURI),
+      "token_endpoint_auth_method": .optional(authentication?.rawValue),
+      "client_secret_expires_at": secretExpiresAt.map { .integer($0) } ?? .null,
+      "registration_access_token": .optional(accessToken?.reveal()), "registration_client_uri": .optional(uri),
+    ]
+  }
+
+  fileprivate init?(_ value: JSONValue) {
+    guard let place = value["place"]?.text else { return nil }
+    self.place = place
+    redirectURI = value["redirect_uri"]?.text
+    authentication = value["token_endpoint_auth_method"]?.text.flatMap { ClientAuthentication(rawValue: $0) }
+    secretExpiresAt = value["client_secret_expires_at"]?.integer
+    accessToken = value["registration_access_token"]?.text.map { Secret($0) }
+    uri = value["registration_client_uri"]?.text
   }
 }

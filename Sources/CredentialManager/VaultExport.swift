@@ -210,8 +210,7 @@ extension CredentialSource {
       return .success(changes.count)
     }
     let count = try stored.get()
-    try writeGitHosts(accounts)
-    try writeDockerHosts(accounts)
+    try writeHostIndexes(accounts)
     return count
   }
 }

@@ -192,8 +192,7 @@ extension CredentialSource {
     }
     let accounts = try accounts(.readWrite)
     try inVault { () throws(VaultError) in _ = try accounts.vault.apply([noting(.restore, nil, nil, path)]) }
-    try writeGitHosts(accounts)
-    try writeDockerHosts(accounts)
+    try writeHostIndexes(accounts)
     return kept
   }
 }

@@ -25,6 +25,7 @@ extension CredentialError {
       Message(
         "the provider \(quoted(provider)) was added already",
         hint: "add \"--replace\" to change it, or \"--as ID\" to add it once more", status: .usage)
+    case .discovery(let error, let issuer): error.message(issuer: issuer)
     case .clientIdentifierMissing(let provider, let register):
       Message(
         "\(quoted(provider)) needs a client identifier"

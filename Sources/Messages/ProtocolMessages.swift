@@ -58,6 +58,13 @@ extension OAuthError {
         status: .refused)
     case .issuerMismatch(let expected, let found):
       return Message("the redirect comes from \(quoted(found)), and not from \(quoted(expected))", status: .refused)
+    case .issuerMissing(let expected):
+      return Message(
+        "the redirect does not say that it comes from \(quoted(expected)), which always says so", status: .refused)
+    case .unknownAuthentication(let method):
+      return Message(
+        "\(name) registered a client that has to show who it is by \(quoted(method)), which credmgr cannot",
+        hint: "register a client yourself, and add \"--client-id ID\"", status: .refused)
     case .notARedirect:
       return Message(
         "what was pasted is not the address of the page where the browser ended up",

@@ -98,6 +98,9 @@ struct Answer: Sendable {
     return Secret(text)
   }
 
+  /// A whole number of a field, as a number or as a text.
+  func integer(_ field: ResponseField) -> Int64? { text(field).flatMap { Int64($0) } }
+
   /// The text at a path from the answer's root.
   func text(_ path: FieldPath) -> String? { value(at: path, in: root).flatMap(Self.text) }
 

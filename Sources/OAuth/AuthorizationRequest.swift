@@ -118,8 +118,8 @@ extension Client {
 
   /// The answer in a redirect's parameters. The `state` is looked at before anything else, in constant time.
   ///
-  /// - Throws: `OAuthError.stateMissing`, `.stateMismatch`, `.issuerMismatch`, `.refused`, or `.missingField` without a code
-  ///   or token.
+  /// - Throws: `OAuthError.stateMissing`, `.stateMismatch`, `.issuerMismatch`, `.issuerMissing`, `.refused`, or `.missingField`
+  ///   without a code or token.
   public func authorizationResponse(
     _ parameters: FormParameters, to request: AuthorizationRequest
   ) throws(OAuthError) -> AuthorizationResponse {
@@ -130,10 +130,12 @@ extension Client {
     } else if descriptor.state == .required {
       throw .stateMissing
     }
-    if let expected = descriptor.issuer.flatMap({ try? $0.filled(values()) }), let found = answer.text(.issuer),
-      found != expected
-    {
-      throw .issuerMismatch(expected: expected, found: found)
+    if let expected = descriptor.issuer.flatMap({ try? $0.filled(values()) }) {
+      if let found = answer.text(.issuer) {
+        guard found == expected else { throw .issuerMismatch(expected: expected, found: found) }
+      } else if descriptor.issuerResponse == .required {
+        throw .issuerMissing(expected: expected)
+      }
     }
     if let error = answer.error { throw .refused(.authorization, error) }
     let needed: ResponseField = request.grant == .implicit ? .accessToken : .code

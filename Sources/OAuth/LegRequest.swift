@@ -10,12 +10,13 @@ extension Client {
   ///   - parameters: what the RFC sends, under its names.
   ///   - credential: what kept fields and tokens in templates stand for.
   ///   - exchange: what else templates may use in this exchange.
+  ///   - lists: names of parameters whose value is a list, in JSON where the leg sends JSON.
   ///   - isSigned: whether a signature (RFC 5849) will show who the client is, so that nothing else does.
   /// - Throws: `OAuthError` when the leg is not described, its URL does not come about, or the client has no secret where
   ///   one is needed.
   func request(
     _ leg: Leg, _ parameters: FormParameters, credential: Credential? = nil, exchange: [String: String] = [:],
-    isSigned: Bool = false
+    lists: Set<String> = [], isSigned: Bool = false
   ) throws(OAuthError) -> HTTPRequest {
     let endpoint = try endpoint(leg)
     let calculator = RequestCalculator(freshness?())
@@ -27,7 +28,7 @@ extension Client {
     var fields = HTTPFields()
     let presentsToken =
       endpoint.authentication == .accessToken || (leg == .identity && endpoint.authentication == nil)
-    if leg != .authorization, !presentsToken, !isSigned {
+    if leg != .authorization, leg != .registration, !presentsToken, !isSigned {
       try authenticate(endpoint, &parameters, &fields, assertion: exchange["assertion"])
     }
     for rule in endpoint.parameters {
@@ -37,7 +38,7 @@ extension Client {
       parameters.pairs.map { .init(name: endpoint.rename[$0.name] ?? $0.name, value: $0.value) })
     var request = HTTPRequest(
       method: endpoint.method, uri: try uri(leg, values, calculate), fields: fields)
-    try request.place(parameters, endpoint, leg)
+    try request.place(parameters, endpoint, leg, lists: lists)
     // What a header signs is there before it; the type of the body goes before what a descriptor calls it.
     let mediaType = request.fields["Content-Type"]
     request.fields = fields

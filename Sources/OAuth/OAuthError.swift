@@ -26,6 +26,8 @@ public enum OAuthError: Error, Sendable, Equatable {
   case stateMissing
   /// The redirect comes from another issuer (RFC 9207, 2.4).
   case issuerMismatch(expected: String, found: String)
+  /// The redirect does not say from which issuer it comes, and this one always says so (RFC 9207, 2.4).
+  case issuerMissing(expected: String)
   /// What was pasted is neither a redirect of this login nor a code.
   case notARedirect
   /// The redirect is for another temporary credential (RFC 5849, 2.2).
@@ -36,6 +38,8 @@ public enum OAuthError: Error, Sendable, Equatable {
   case deviceCodeExpired
   /// The grant needs a client secret, and there is none.
   case clientSecretMissing
+  /// The client was registered with a way to show who it is that is none of ours.
+  case unknownAuthentication(String)
   /// The client secret is not a private key, which RSA signatures need.
   case clientKeyMalformed
   /// A signature method or transport that is none.

@@ -7,10 +7,13 @@ extension HTTPRequest {
   /// with one says so (`Content-Length: 0`).
   ///
   /// - Throws: `OAuthError.missingValue` for a value that is to stand as it is, and cannot.
-  mutating func place(_ parameters: FormParameters, _ endpoint: Endpoint, _ leg: Leg) throws(OAuthError) {
+  mutating func place(
+    _ parameters: FormParameters, _ endpoint: Endpoint, _ leg: Leg, lists: Set<String> = []
+  ) throws(OAuthError) {
     func wireNames(_ names: [String]) -> Set<String> { Set(names.map { endpoint.rename[$0] ?? $0 }) }
     let namesInQuery = wireNames(endpoint.inQuery)
     let verbatim = wireNames(endpoint.verbatim)
+    let lists = wireNames(Array(lists))
     let isInQuery = { (pair: FormParameters.Pair) in endpoint.send == .query || namesInQuery.contains(pair.name) }
     let query = FormParameters(parameters.pairs.filter(isInQuery))
     let others = FormParameters(parameters.pairs.filter { !isInQuery($0) })
@@ -40,6 +43,10 @@ extension HTTPRequest {
       var members: [JSONValue.Member] = []
       for pair in others.pairs {
         var value = JSONValue.string(pair.value)
+        // What a descriptor says in its place is a text, and stays one.
+        if lists.contains(pair.name), let list = try? JSONValue.parse(Array(pair.value.utf8)), list.elements != nil {
+          value = list
+        }
         if verbatim.contains(pair.name) {
           guard let parsed = try? JSONValue.parse(Array(pair.value.utf8)) else {
             throw .missingValue(leg, name: pair.name)

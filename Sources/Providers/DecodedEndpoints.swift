@@ -44,7 +44,8 @@ extension DescriptorDecoder {
       unknownValue(method, allowed: ["GET", "POST", "PUT", "PATCH", "DELETE"], at: place)
     }
     let send: ParameterPlacement =
-      choice(node["send"]) ?? (["GET", "DELETE"].contains(method) ? .query : .form)
+      choice(node["send"])
+      ?? (["GET", "DELETE"].contains(method) ? .query : leg == .registration ? .json : .form)
     // A faulty URL does not keep the other keys from being looked at.
     let endpoint = Endpoint(
       url: url ?? URLTemplate(Template(literal: "")), method: method, send: send,
@@ -157,7 +158,7 @@ extension DescriptorDecoder {
     case .token, .refresh, .clientCredentials, .deviceToken, .deviceAuthorization, .tokenExchange:
       return general.flatMap { isRedirect ? nil : $0 } ?? .json
     case .temporaryCredentials: return .form
-    case .introspection, .revocation, .identity: return .json
+    case .introspection, .revocation, .identity, .registration: return .json
     }
   }
 

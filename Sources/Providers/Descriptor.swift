@@ -24,6 +24,8 @@ public struct Descriptor: Sendable, Equatable {
   public var pkce: PKCEMethod
   /// The issuer, where it is known: compared with the `iss` of RFC 9207.
   public var issuer: Template?
+  /// Whether an `iss` has to come back (RFC 9207, 2.4).
+  public var issuerResponse: StateRule
   /// Whether a `nonce` is sent, and compared with that of the ID token (OpenID Connect Core 1.0, 3.1.2.1).
   public var sendsNonce: Bool
   /// How the client is registered.
@@ -104,11 +106,11 @@ public struct ScopeRules: Sendable, Equatable {
   public var grantedSeparator: String
 }
 
-/// Whether the provider gives `state` back (RFC 6749, 10.12).
+/// Whether the provider gives `state` back (RFC 6749, 10.12), or names itself in `iss` (RFC 9207, 2).
 public enum StateRule: String, Sendable, CaseIterable {
   /// An answer without it is refused.
   case required
-  /// It is sent, and compared when it comes back; an answer without it is taken.
+  /// It is compared when it is there; an answer without it is taken.
   case optional
 }
 

@@ -42,11 +42,9 @@ struct DescriptorDecoder {
 
   static let topKeys = [
     "provider", "title", "extends", "grant", "variables", "endpoints", "response_format", "response",
-    "header_style",
-    "extra_headers", "scope", "redirect", "state", "pkce", "nonce", "issuer", "client", "assertion", "expiry", "device",
-    "oauth1",
-    "account",
-    "hosts", "git", "docker",
+    "header_style", "extra_headers", "scope", "redirect", "state", "pkce", "nonce", "issuer", "iss", "client",
+    "assertion",
+    "expiry", "device", "oauth1", "account", "hosts", "git", "docker",
   ]
 
   mutating func add(_ problem: Finding.Problem, at place: Place, severity: Finding.Severity = .error) {
@@ -88,6 +86,7 @@ struct DescriptorDecoder {
       state: choice(root["state"]) ?? .required,
       pkce: choice(root["pkce"]) ?? .s256,
       issuer: template(root["issuer"]),
+      issuerResponse: choice(root["iss"]) ?? .optional,
       sendsNonce: boolean(root["nonce"]) ?? false,
       client: client(root["client"]),
       expiry: expiry(root["expiry"]),

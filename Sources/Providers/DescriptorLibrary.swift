@@ -15,6 +15,8 @@ public struct DescriptorLibrary: Sendable {
     public let warnings: [Finding]
     /// The file.
     public let path: String
+    /// The files that it extends, the nearest first.
+    public let bases: [String]
   }
 
   /// The folders, in order.
@@ -55,27 +57,31 @@ public struct DescriptorLibrary: Sendable {
 
   /// Every finding of a text, and the descriptor where it could be read.
   public func check(_ bytes: [UInt8], name: String) -> (descriptor: Descriptor?, findings: [Finding]) {
-    check(bytes, name: name, directory: nil)
+    let (descriptor, findings, _) = check(bytes, name: name, directory: nil)
+    return (descriptor, findings)
   }
 
   private func load(_ bytes: [UInt8], name: String, directory: Int?) throws(ProviderError) -> Loaded {
-    let (descriptor, findings) = check(bytes, name: name, directory: directory)
+    let (descriptor, findings, bases) = check(bytes, name: name, directory: directory)
     guard let descriptor, !findings.contains(where: { $0.severity == .error }) else {
       throw .invalid(findings)
     }
-    return Loaded(descriptor: descriptor, warnings: findings, path: name)
+    return Loaded(descriptor: descriptor, warnings: findings, path: name, bases: bases)
   }
 
   private func check(
     _ bytes: [UInt8], name: String, directory: Int?
-  ) -> (descriptor: Descriptor?, findings: [Finding]) {
+  ) -> (descriptor: Descriptor?, findings: [Finding], bases: [String]) {
     var findings: [Finding] = []
-    guard let root = tree(bytes, name: name, directory: directory, chain: [], &findings) else {
-      return (nil, findings)
+    var bases: [String] = []
+    guard let root = tree(bytes, name: name, directory: directory, chain: [], &bases, &findings) else {
+      return (nil, findings, bases)
     }
     var decoder = DescriptorDecoder()
     let descriptor = decoder.descriptor(root)
-    findings += decoder.findings
+    // What is missing may stand in a base that was not reached; that one has to be mended first.
+    let isIncomplete = findings.contains { $0.problem.hidesBase }
+    findings += decoder.findings.filter { !isIncomplete || !$0.problem.isOfWhatIsMissing }
     if let descriptor, Self.isIdentifier(descriptor.identifier), let place = root["provider"]?.place {
       let fileName = name.split(separator: "/").last.map(String.init) ?? name
       if fileName.hasSuffix(".yaml"), fileName != descriptor.identifier + ".yaml" {
@@ -85,13 +91,27 @@ public struct DescriptorLibrary: Sendable {
       }
     }
     return (
-      descriptor, findings.sorted { ($0.place.line, $0.place.column) < ($1.place.line, $1.place.column) }
+      descriptor, findings.sorted { ($0.place.line, $0.place.column) < ($1.place.line, $1.place.column) }, bases
     )
+  }
+
+  /// The tree of a provider's descriptor, with what it extends laid underneath.
+  func tree(of identifier: String) throws(ProviderError) -> Node {
+    guard Self.isIdentifier(identifier) else { throw .malformedIdentifier(identifier) }
+    guard let file = find(identifier, after: nil) else { throw .unknown(identifier: identifier, suggestion: nil) }
+    var findings: [Finding] = []
+    var bases: [String] = []
+    guard
+      let root = tree(
+        file.bytes, name: file.path, directory: file.directory, chain: [], &bases, &findings)
+    else { throw .invalid(findings) }
+    return root
   }
 
   /// A file's tree, with what it extends laid underneath.
   private func tree(
-    _ bytes: [UInt8], name: String, directory: Int?, chain: [String], _ findings: inout [Finding]
+    _ bytes: [UInt8], name: String, directory: Int?, chain: [String], _ bases: inout [String],
+    _ findings: inout [Finding]
   ) -> Node? {
     var duplicates: [YAMLError] = []
     let parsed: Node
@@ -120,9 +140,10 @@ public struct DescriptorLibrary: Sendable {
       findings.append(Finding(.unknownBase(identifier), at: base.place))
       return root
     }
+    bases.append(file.path)
     guard
       let underneath = tree(
-        file.bytes, name: file.path, directory: file.directory, chain: chain + [name], &findings)
+        file.bytes, name: file.path, directory: file.directory, chain: chain + [name], &bases, &findings)
     else { return root }
     return DescriptorTree.merged(root, over: DescriptorTree.without("extends", underneath))
   }

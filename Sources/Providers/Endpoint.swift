@@ -22,6 +22,8 @@ public enum Leg: String, Sendable, CaseIterable {
   case revocation
   /// Who is logged in (OpenID Connect Core 1.0, 5.3, or the provider's own).
   case identity
+  /// A client is registered (RFC 7591, 3, or the provider's own).
+  case registration
 
   /// The leg whose description this one takes over where it says nothing itself: all of it but `parameters`, because what
   /// is added to one exchange rarely belongs to another.

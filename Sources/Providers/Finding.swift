@@ -54,6 +54,23 @@ public struct Finding: Sendable, Equatable {
     case invalidDefault(variable: String)
     /// A variable that nothing uses.
     case unusedVariable(String)
+
+    /// Whether what the descriptor extends is not there because of it.
+    var hidesBase: Bool {
+      switch self {
+      case .yaml(.duplicateKey): false
+      case .yaml, .unknownBase, .cyclicExtends: true
+      default: false
+      }
+    }
+
+    /// Whether it may be no fault once what the descriptor extends is there.
+    var isOfWhatIsMissing: Bool {
+      switch self {
+      case .missingKey, .unknownTemplateName, .grantWithoutEndpoint: true
+      default: false
+      }
+    }
   }
 
   /// How bad it is.

@@ -68,6 +68,18 @@ public enum ResponseField: String, Sendable, CaseIterable {
   case oauthVerifier = "oauth_verifier"
   /// OAuth Session 1.0 draft 1, 5
   case oauthSessionHandle = "oauth_session_handle"
+  /// RFC 7591, 3.2.1
+  case clientID = "client_id"
+  /// RFC 7591, 3.2.1
+  case clientSecret = "client_secret"
+  /// RFC 7591, 3.2.1: seconds since 1970, 0 for never
+  case clientSecretExpiresAt = "client_secret_expires_at"
+  /// RFC 7591, 2
+  case tokenEndpointAuthMethod = "token_endpoint_auth_method"
+  /// RFC 7592, 3
+  case registrationAccessToken = "registration_access_token"
+  /// RFC 7592, 3
+  case registrationClientURI = "registration_client_uri"
 }
 
 /// How an answer is written.

@@ -63,6 +63,7 @@ struct DescriptorText {
     add("pkce", .text(descriptor.pkce.rawValue))
     if descriptor.sendsNonce { add("nonce", boolean(true)) }
     add("issuer", descriptor.issuer.map { .text($0.text) })
+    add("iss", .text(descriptor.issuerResponse.rawValue))
     add(
       "client",
       mapping([

@@ -10,6 +10,7 @@ extension Simulation {
       return refused("simulator", Refusal.request(.foreignHost), status: 421)
     }
     if request.uri.path.hasPrefix(Self.controlPrefix) { return SimulatedAnswer(control(request)) }
+    if let metadata = metadata(request) { return SimulatedAnswer(metadata) }
     let candidates = descriptor.endpoints.filter { isPath(of: $0.value, request) && isOffered($0.key) }
     guard !candidates.isEmpty else { return refused("unknown path", .request(.noSuchPath), status: 404) }
     let methods = Set(candidates.values.map(\.method)).sorted()
@@ -117,6 +118,7 @@ extension Simulation {
     case .tokenExchange: "subject_token"
     case .introspection, .revocation: "token"
     case .temporaryCredentials: "oauth_callback"
+    case .registration: "redirect_uris"
     case .clientCredentials, .deviceAuthorization, .identity: nil
     }
   }
@@ -131,6 +133,7 @@ extension Simulation {
     case .identity: return SimulatedAnswer(identity(request, endpoint))
     case .introspection: return SimulatedAnswer(introspection(request, endpoint))
     case .revocation: return SimulatedAnswer(revocation(request, endpoint))
+    case .registration: return SimulatedAnswer(registration(request, endpoint))
     case .deviceAuthorization:
       return SimulatedAnswer(deviceAuthorization(request, endpoint))
     case .token, .refresh, .clientCredentials, .deviceToken, .temporaryCredentials, .tokenExchange:

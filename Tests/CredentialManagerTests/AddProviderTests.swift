@@ -275,39 +275,95 @@ struct AddProviderTests {
 
   @Test func dockerHosts() throws {
     let fixture = try Fixture()
-    #expect(fixture.source.dockerHosts() == [])
+    #expect(try fixture.source.dockerHosts() == [])
     let rules = Fixture.endpoints + "\nvariables: { host: { default: Code.example } }\n"
     try fixture.add(rules + "docker: { hosts: [\"registry.{host}\", \"{host}:5000\"], username: \"{account}\" }")
-    let hosts = fixture.another().dockerHosts()
+    let hosts = try fixture.another().dockerHosts()
     #expect(hosts.map(\.host) == ["registry.code.example", "code.example:5000"])
     #expect(hosts.map(\.provider) == ["example", "example"])
     #expect(hosts.map { $0.username(for: "ana") } == ["ana", "ana"])
     try fixture.add(Fixture.endpoints + "\ndocker: { hosts: [other.example] }", "other")
-    #expect(fixture.another().dockerHosts().last?.username(for: "ana") == "oauth2")
+    #expect(try fixture.another().dockerHosts().last?.username(for: "ana") == "oauth2")
   }
 
   // MARK: Git hosts
 
   @Test func gitHosts() throws {
     let fixture = try Fixture()
-    #expect(fixture.source.gitProvider(for: "git.example") == nil)
+    #expect(try fixture.source.gitProvider(for: "git.example") == nil)
     let rules = Fixture.endpoints + "\nvariables: { host: { default: Git.example } }\n"
     try fixture.add(rules + "git: { hosts: [\"{host}\", \"gist.{host}\"], username: x-access-token }")
     try fixture.add(Fixture.endpoints + "\ngit: { hosts: [code.example] }", "other")
-    func found(_ host: String) -> [String] {
-      fixture.another().gitProvider(for: host).map { [$0.provider, $0.username] } ?? []
-    }
-    #expect(found("git.example") == ["example", "x-access-token"])
-    #expect(found("GIST.git.example") == ["example", "x-access-token"])
-    #expect(found("code.example") == ["other", "oauth2"])
-    #expect(found("example") == [])
-    #expect(found("") == [])
+    func found(_ host: String) throws -> [String] { try Self.gitProvider(fixture, host) }
+    #expect(try found("git.example") == ["example", "x-access-token"])
+    #expect(try found("GIST.git.example") == ["example", "x-access-token"])
+    #expect(try found("code.example") == ["other", "oauth2"])
+    #expect(try found("example") == [])
+    #expect(try found("") == [])
     // Another host takes the place of the first.
     try Self.add(
       fixture, fixture.source.addition(shipped: "example", as: nil), variables: ["host": "mine.example:8443"],
       replaces: true)
-    #expect(found("git.example") == [])
-    #expect(found("mine.example:8443") == ["example", "x-access-token"])
-    #expect(found("code.example") == ["other", "oauth2"])
+    #expect(try found("git.example") == [])
+    #expect(try found("mine.example:8443") == ["example", "x-access-token"])
+    #expect(try found("code.example") == ["other", "oauth2"])
+  }
+
+  private static func gitProvider(_ fixture: Fixture, _ host: String) throws -> [String] {
+    try fixture.another().gitProvider(for: host).map { [$0.provider, $0.username] } ?? []
+  }
+
+  /// The index without it being asked anything.
+  private static func index(_ fixture: Fixture) throws -> HostIndex {
+    try #require(HostIndex(File.read(fixture.home.gitHosts, limit: 1 << 20)))
+  }
+
+  @Test func anIndexThatIsGoneIsMadeAnew() throws {
+    let fixture = try Fixture()
+    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
+    for content in [nil, "", "git.example\tevil\tx\n", "credmgr hosts 2\nhost\tgit.example\n"] {
+      if let content {
+        try File.replace(fixture.home.gitHosts, Array(content.utf8))
+      } else {
+        try File.remove(fixture.home.gitHosts)
+      }
+      #expect(try Self.gitProvider(fixture, "git.example") == ["example", "oauth2"])
+      #expect(try Self.index(fixture).isUnchanged(for: nil))
+    }
+  }
+
+  @Test func aDescriptorThatIsEditedByHandIsNoticed() throws {
+    let fixture = try Fixture()
+    func write(_ text: String, _ name: String) throws {
+      try File.createDirectory(fixture.home.userProviders)
+      try File.replace(fixture.home.userProviders + "/" + name + ".yaml", Array(text.utf8))
+    }
+    try Self.add(fixture, Self.file(fixture, Fixture.endpoints + "\ngit: { hosts: [base.example] }", "base"))
+    let other = "provider: other\nextends: base\n"
+    try Self.add(fixture, fixture.source.addition(Array(other.utf8), named: "other.yaml", as: nil))
+    #expect(try Self.gitProvider(fixture, "base.example") == ["base", "oauth2"])
+    // Its own file.
+    try write("provider: base\n\(Fixture.endpoints)\ngit: { hosts: [new.example] }\n", "base")
+    #expect(try Self.gitProvider(fixture, "base.example") == [])
+    #expect(try Self.gitProvider(fixture, "new.example") == ["base", "oauth2"])
+    // A host that nobody had, in a file that extends one.
+    try write(other + "git: { hosts: [other.example] }\n", "other")
+    #expect(try Self.gitProvider(fixture, "other.example") == ["other", "oauth2"])
+    // What it extends: the user name is that of the base.
+    try write("provider: base\n\(Fixture.endpoints)\ngit: { hosts: [x.example], username: x }\n", "base")
+    #expect(try Self.gitProvider(fixture, "other.example") == ["other", "x"])
+    // With an error nobody claims anything, and once it is mended they do again.
+    try write("provider: base\n", "base")
+    #expect(try Self.gitProvider(fixture, "other.example") == [])
+    try write("provider: base\n\(Fixture.endpoints)\n", "base")
+    #expect(try Self.gitProvider(fixture, "other.example") == ["other", "oauth2"])
+    #expect(try Self.index(fixture).isUnchanged(for: nil))
+  }
+
+  @Test func whatCannotBeAskedInTheIndexIsAskedWithoutIt() throws {
+    let fixture = try Fixture()
+    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example], username: \"a\\tb\" }")
+    #expect(!File.exists(fixture.home.gitHosts))
+    #expect(try Self.gitProvider(fixture, "git.example") == ["example", "a\tb"])
   }
 }

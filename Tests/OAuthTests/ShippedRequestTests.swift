@@ -162,8 +162,16 @@ private struct Recorder {
     }
   }
 
-  /// What is done with a credential.
+  /// What is done with a credential, and before there is any client.
   mutating func recordUse() throws {
+    if client.descriptor.endpoints[.registration] != nil {
+      let redirect: String? =
+        switch try client.redirect() {
+        case .loopback(let uri): uri.text
+        case .elsewhere(let text), .outOfBand(let text): text
+        }
+      add("registration", try client.registrationRequest(redirectURI: redirect, initialAccessToken: nil))
+    }
     if let request = try client.tokenExchangeRequest(credential) { add("token_exchange", request) }
     if client.descriptor.endpoints[.refresh] == nil {
       // Nothing is refreshed.

@@ -68,6 +68,7 @@ import YAML
   /// Values that stand in the row of their key.
   static let values: [(key: String, names: [String])] = [
     ("response_format", ResponseFormat.allCases.map(\.rawValue)), ("state", StateRule.allCases.map(\.rawValue)),
+    ("iss", StateRule.allCases.map(\.rawValue)),
     ("pkce", PKCEMethod.allCases.map(\.rawValue)), ("send", ParameterPlacement.allCases.map(\.rawValue)),
     ("time", TimeForm.allCases.map(\.rawValue)), ("signature_method", SignatureMethod.allCases.map(\.rawValue)),
     ("transport", SignatureTransport.allCases.map(\.rawValue)),

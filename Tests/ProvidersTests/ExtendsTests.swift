@@ -161,6 +161,30 @@ import Testing
     #expect(Set(chain).count == chain.count - 1)
   }
 
+  /// What a base may bring is not missed as long as the base is not reached.
+  @Test(arguments: [["child": "b", "b": "child"], ["child": "nobody"]])
+  func withoutItsBaseADescriptorLacksNothing(_ bases: [String: String]) throws {
+    let folder = Dictionary(
+      uniqueKeysWithValues: bases.map { name, base in
+        (name, "provider: \(name)\nextends: \(base)\nextra_headers: { X-Region: \"{region}\" }\ngrantt: x\n")
+      })
+    let error = try #require(throws: ProviderError.self) { try MemoryLibrary(folder).library.load("child") }
+    guard case .invalid(let findings) = error else { throw error }
+    let own = findings.filter { $0.place.source.name == "0/child.yaml" }.map(\.problem)
+    #expect(own.contains(.unknownKey("grantt", suggestion: "grant")))
+    #expect(own.filter(\.hidesBase).count <= 1)
+    #expect(findings.filter(\.problem.hidesBase).count == 1)
+    #expect(!findings.contains { $0.problem.isOfWhatIsMissing })
+  }
+
+  @Test func aDescriptorKnowsTheFilesThatItIsMadeOf() throws {
+    let library = MemoryLibrary(
+      ["base": "provider: base\nextends: base\ntitle: Mine\n"],
+      ["base": Self.base, "child": "provider: child\nextends: base\n"]
+    ).library
+    #expect(try library.load("child").bases == ["0/base.yaml", "1/base.yaml"])
+  }
+
   @Test func aChainHasAnEnd() throws {
     func chain(_ length: Int) -> [String: String] {
       var folder = [
@@ -171,6 +195,57 @@ import Testing
     }
     #expect(throws: Never.self) { try MemoryLibrary(chain(16)).library.load("p0") }
     #expect(throws: ProviderError.self) { try MemoryLibrary(chain(17)).library.load("p0") }
+  }
+
+  // MARK: Where values are from
+
+  @Test func eachValueHasItsFileAndLine() throws {
+    let library = MemoryLibrary(
+      [
+        "base":
+          "provider: base\nextends: base\n\nscope: [z]\nendpoints: { identity: null }\nextra_headers: { X-One: null }\n"
+      ],
+      ["base": Self.base, "child": "provider: child\nextends: base\ntitle: Child\n"]
+    ).library
+    func origins(_ identifier: String) throws -> [String: DescriptorSetting] {
+      Dictionary(uniqueKeysWithValues: try library.settings(of: identifier).map { ($0.key, $0) })
+    }
+    let base = try origins("base")
+    #expect(base["scope.default"] == .init(key: "scope.default", value: "z", origin: .file("0/base.yaml", line: 4)))
+    #expect(base["scope.separator"]?.origin == .file("1/base.yaml", line: 12))
+    #expect(base["endpoints.identity"]?.value == "null")
+    #expect(base["endpoints.identity"]?.origin == .file("0/base.yaml", line: 5))
+    #expect(base["endpoints.token.url"]?.origin == .file("1/base.yaml", line: 9))
+    #expect(base["extra_headers.X-One"] == nil)
+    #expect(base["extends"] == nil)
+    #expect(base["grant"]?.value == "authorization_code, client_credentials")
+    #expect(base["state"]?.origin == .standard(specification: "RFC 6749, 10.12"))
+    #expect(base["pkce"]?.origin == .file("1/base.yaml", line: 15))
+    let child = try origins("child")
+    #expect(child["title"]?.origin == .file("1/child.yaml", line: 3))
+    #expect(child["scope.default"]?.origin == .file("0/base.yaml", line: 4))
+    #expect(child["header_style.scheme"]?.value == "token")
+    #expect(throws: ProviderError.unknown(identifier: "nobody", suggestion: nil)) { try library.settings(of: "nobody") }
+  }
+
+  /// The defaults that are shown are those of the decoder.
+  @Test func defaultsAreThoseOfTheDecoder() throws {
+    let library = MemoryLibrary(["sample": sampleHead]).library
+    let settings = try library.settings(of: "sample")
+    func standard(_ key: String) -> String? {
+      settings.first { if case .standard = $0.origin { $0.key == key } else { false } }?.value
+    }
+    let descriptor = try library.load("sample").descriptor
+    #expect(standard("state") == descriptor.state.rawValue)
+    #expect(standard("iss") == descriptor.issuerResponse.rawValue)
+    #expect(standard("pkce") == descriptor.pkce.rawValue)
+    #expect(standard("redirect") == descriptor.redirect.text)
+    #expect(standard("nonce") == "\(descriptor.sendsNonce)")
+    #expect(standard("header_style.scheme") == "Bearer")
+    #expect(descriptor.headerStyle.location == .header(name: "Authorization", scheme: "Bearer"))
+    #expect(standard("response_format") == descriptor.endpoints[.token]?.response.format?.rawValue)
+    #expect(descriptor.scope.separator == " ")
+    #expect(descriptor.client.authentication == nil)
   }
 
   // MARK: The path

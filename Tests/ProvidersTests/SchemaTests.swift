@@ -263,7 +263,7 @@ enum DescriptorSchema {
         object(
           DescriptorDecoder.scopeKeys, ["default": texts_, "separator": text_, "granted_separator": text_])),
       "redirect": text_, "state": choice(StateRule.self), "pkce": choice(PKCEMethod.self), "nonce": boolean,
-      "issuer": text_,
+      "issuer": text_, "iss": choice(StateRule.self),
       "client": object(
         DescriptorDecoder.clientKeys,
         ["authentication": choice(ClientAuthentication.self), "id": text_, "register": text_]),

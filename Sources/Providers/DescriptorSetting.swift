@@ -1,0 +1,73 @@
+import YAML
+
+/// A value that a descriptor has in the end, and where it is from.
+public struct DescriptorSetting: Sendable, Equatable {
+  /// Where a value is from.
+  public enum Origin: Sendable, Equatable {
+    /// A file: the descriptor's own, or one that it extends.
+    case file(String, line: Int)
+    /// No file says anything: the default, with the specification that it is taken from.
+    case standard(specification: String)
+  }
+
+  /// The keys from the outside in, joined by dots: `endpoints.token.url`.
+  public let key: String
+  /// The value as it is written; the elements of a list with commas between them.
+  public let value: String
+  /// Where it is from.
+  public let origin: Origin
+
+  /// What holds where no file says anything, for logins of OAuth 2.
+  private static let standards: [(key: String, value: String, specification: String)] = [
+    ("response_format", "json", "RFC 6749, 5.1"), ("header_style.scheme", "Bearer", "RFC 6750, 2.1"),
+    ("scope.separator", "a space", "RFC 6749, 3.3"), ("redirect", "http://127.0.0.1/callback", "RFC 8252, 7.3"),
+    ("state", "required", "RFC 6749, 10.12"), ("pkce", "S256", "RFC 7636, 4.2"),
+    ("iss", "optional", "RFC 9207, 2.4"), ("nonce", "false", "OpenID Connect Core 1.0, 3.1.2.1"),
+    ("client.authentication", "client_secret_basic with a secret, else none", "RFC 6749, 2.3.1"),
+  ]
+
+  /// Every value of a tree, in its order, and the defaults of what is not in it.
+  static func all(in root: Node) -> [DescriptorSetting] {
+    var settings: [DescriptorSetting] = []
+    collect(root, [], &settings)
+    guard root["grant"]?.text != Grant.oauth1.rawValue else { return settings }
+    for standard in standards where !settings.contains(where: { isAt(standard.key, $0.key) }) {
+      settings.append(
+        DescriptorSetting(
+          key: standard.key, value: standard.value, origin: .standard(specification: standard.specification)))
+    }
+    return settings
+  }
+
+  /// Whether a key says what a default is about. A header style that is none of a scheme has no scheme.
+  private static func isAt(_ standard: String, _ key: String) -> Bool {
+    key == standard || (standard == "header_style.scheme" && key.hasPrefix("header_style."))
+  }
+
+  private static func collect(_ node: Node, _ path: [String], _ settings: inout [DescriptorSetting]) {
+    let value: String
+    switch node.content {
+    case .mapping(let entries):
+      for entry in entries where !(path.isEmpty && entry.key == "extends") {
+        collect(entry.value, path + [entry.key], &settings)
+      }
+      return
+    case .sequence(let elements): value = elements.map { $0.text ?? "" }.joined(separator: ", ")
+    case .scalar(let text, _): value = node.isNull ? "null" : text
+    }
+    settings.append(
+      DescriptorSetting(
+        key: path.joined(separator: "."), value: value,
+        origin: .file(node.place.source.name, line: node.place.line)))
+  }
+}
+
+extension DescriptorLibrary {
+  /// Every value of a provider's descriptor with the file and the line that it is from: of the person's own file, of the one
+  /// that it overrides, or of one that it extends.
+  ///
+  /// - Throws: as `load(_:)`, for what keeps the files from being read.
+  public func settings(of identifier: String) throws(ProviderError) -> [DescriptorSetting] {
+    DescriptorSetting.all(in: try tree(of: identifier))
+  }
+}

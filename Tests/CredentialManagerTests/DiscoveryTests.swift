@@ -1,0 +1,370 @@
+import Cryptography
+import HTTP
+import OAuth
+import POSIX
+import Providers
+import Testing
+
+@testable import CredentialManager
+
+/// An issuer's metadata becomes a descriptor, and clients are registered.
+struct DiscoveryTests {
+  private static let issuer = "https://login.example"
+
+  /// Metadata of an OpenID provider with everything.
+  private static func metadata(_ more: String = "", issuer: String = issuer) -> HTTPResponse {
+    HTTPResponse.json(
+      """
+      {"issuer": "\(issuer)", "authorization_endpoint": "\(issuer)/authorize", "token_endpoint": "\(issuer)/token",
+       "response_types_supported": ["code", "id_token"] \(more.isEmpty ? "" : ", " + more)}
+      """)
+  }
+
+  private static func discover(_ more: String, as name: String? = nil) throws -> Discovery {
+    let fixture = try Fixture()
+    let http = fixture.http
+    http.then(metadata(more))
+    let discovery = try fixture.source.discover(issuer, as: name)
+    #expect(http.isDone)
+    #expect(!File.exists(fixture.home.userProviders))
+    return discovery
+  }
+
+  @Test func theFileSaysWhereEachValueIsFrom() throws {
+    let discovery = try Self.discover(
+      """
+      "device_authorization_endpoint": "https://login.example/device", "userinfo_endpoint": "https://api.example/me",
+      "revocation_endpoint": "https://login.example/revoke", "introspection_endpoint": "https://login.example/check",
+      "introspection_endpoint_auth_methods_supported": ["client_secret_post"],
+      "registration_endpoint": "https://login.example/register", "code_challenge_methods_supported": ["plain", "S256"],
+      "grant_types_supported": ["authorization_code", "client_credentials", "urn:x"],
+      "token_endpoint_auth_methods_supported": ["tls_client_auth", "client_secret_post", "client_secret_basic"],
+      "scopes_supported": ["openid", "email", "admin", "offline_access"], "service_documentation": "https://d.example/x",
+      "authorization_response_iss_parameter_supported": true
+      """)
+    #expect(
+      discovery.text == """
+        # What https://login.example says of itself, from
+        # https://login.example/.well-known/openid-configuration (OpenID Connect Discovery 1.0, 4).
+        # The names behind the values are those of the metadata.
+        provider: login.example
+        title: login.example
+        grant: [authorization_code, device_code, client_credentials]
+
+        variables:
+          # Any port (RFC 8252, 7.3). With a provider that compares the whole, give one: http://127.0.0.1:8417/callback
+          redirect_uri:
+            default: http://127.0.0.1/callback
+            format: redirect
+            help: the redirect URI exactly as it is registered
+
+        endpoints:
+          authorization: https://login.example/authorize  # authorization_endpoint
+          token: https://login.example/token  # token_endpoint
+          device_authorization: https://login.example/device  # device_authorization_endpoint
+          introspection:
+            url: https://login.example/check  # introspection_endpoint
+            authentication: client_secret_post  # introspection_endpoint_auth_methods_supported
+          revocation: https://login.example/revoke  # revocation_endpoint
+          identity: https://api.example/me  # userinfo_endpoint, on another host than the issuer
+          registration: https://login.example/register  # registration_endpoint
+
+        # Compared with the "iss" of a redirect (RFC 9207).
+        issuer: https://login.example
+        iss: required  # authorization_response_iss_parameter_supported
+        redirect: "{redirect_uri}"
+        pkce: S256  # code_challenge_methods_supported
+
+        client:
+          authentication: client_secret_basic  # token_endpoint_auth_methods_supported
+          register: https://d.example/x  # service_documentation
+
+        # scopes_supported:
+        #   openid email admin offline_access
+        scope: [openid, email, offline_access]
+        nonce: true  # OpenID Connect Core 1.0, 3.1.2.1
+        account: [preferred_username, email, sub]  # OpenID Connect Core 1.0, 5.1
+
+        # The hosts that a token is presented to; add those of the API that it is for.
+        hosts: [login.example, api.example]
+
+        """)
+    #expect(discovery.foreignEndpoints.map(\.name) == ["userinfo_endpoint"])
+    #expect(discovery.foreignEndpoints.map(\.host) == ["api.example"])
+    #expect(discovery.addition.warnings.isEmpty)
+    let descriptor = discovery.addition.descriptor
+    #expect(descriptor.grants == [.authorizationCode, .deviceCode, .clientCredentials])
+    #expect(descriptor.endpoints[.introspection]?.authentication == .clientSecretPost)
+    #expect(descriptor.issuer?.literal == "https://login.example")
+    #expect(descriptor.issuerResponse == .required)
+    #expect(descriptor.hosts.map(\.literal) == ["login.example", "api.example"])
+  }
+
+  @Test func littleMetadataIsALittleFile() throws {
+    let descriptor = try Self.discover("", as: "mine").addition.descriptor
+    #expect(descriptor.identifier == "mine")
+    #expect(descriptor.grants == [.authorizationCode])
+    #expect(descriptor.pkce == .s256)
+    #expect(descriptor.scope.requested == [])
+    #expect(descriptor.account == [])
+    #expect(!descriptor.sendsNonce)
+    #expect(descriptor.issuerResponse == .optional)
+  }
+
+  static let mapped: [(String, String, String)] = [
+    ("\"code_challenge_methods_supported\": [\"plain\"]", "pkce: plain", ""),
+    ("\"code_challenge_methods_supported\": []", "pkce: none", ""),
+    ("\"token_endpoint_auth_methods_supported\": [\"none\"]", "authentication: none", ""),
+    ("\"token_endpoint_auth_methods_supported\": [\"private_key_jwt\"]", "authentication: private_key_jwt", ""),
+    ("\"userinfo_endpoint\": \"https://login.example/me\"", "scope: [openid]", "# scopes_supported"),
+    ("\"scopes_supported\": [\"a\"]", "scope: []", "nonce"),
+    // Braces are text, and no places.
+    (
+      "\"revocation_endpoint\": \"https://login.example/r?a={x}\"", "revocation: \"https://login.example/r?a={{x}}\"",
+      "{x}\" "
+    ),
+    ("\"revocation_endpoint\": \"https://login.example/r?a=:\"", "revocation: \"https://login.example/r?a=:\"", ""),
+    ("\"service_documentation\": \"javascript:x\"", "client:", "register:"),
+    (
+      "\"response_types_supported\": [\"token\"], \"grant_types_supported\": [\"implicit\"]", "grant: [implicit]",
+      "device"
+    ),
+  ]
+
+  @Test(arguments: mapped)
+  func mapping(_ member: String, _ line: String, _ absent: String) throws {
+    let text = try Self.discover(member).text
+    #expect(text.contains(line + "\n") || text.contains(line + "  #"), "\(text)")
+    if !absent.isEmpty { #expect(!text.contains(absent)) }
+  }
+
+  @Test func bracesAreSentAsTheyAre() throws {
+    let descriptor = try Self.discover("\"revocation_endpoint\": \"https://login.example/r?a={host}\"").addition
+      .descriptor
+    #expect(try descriptor.endpoints[.revocation]?.url.filled { _ in nil }.text == "https://login.example/r?a={host}")
+  }
+
+  static let refused: [(String, MetadataError)] = [
+    (
+      "\"token_endpoint_auth_methods_supported\": [\"tls_client_auth\"]",
+      .noAuthentication(offered: ["tls_client_auth"])
+    ),
+    ("\"grant_types_supported\": [\"password\"]", .noGrant(offered: ["password"])),
+    ("\"authorization_endpoint\": null", .missing("authorization_endpoint")),
+    ("\"token_endpoint\": null", .missing("token_endpoint")),
+    ("\"token_endpoint\": \"http://login.example/t\"", .insecure("token_endpoint", text: "http://login.example/t")),
+  ]
+
+  @Test(arguments: refused)
+  func whatIsRefused(_ member: String, _ error: MetadataError) {
+    #expect(throws: CredentialError.discovery(error, issuer: Self.issuer)) { try Self.discover(member) }
+  }
+
+  /// What the language itself refuses is told as such, and nothing is kept.
+  @Test func anEndpointThatSetsWhatProtectsALogin() {
+    #expect(throws: CredentialError.self) {
+      try Self.discover("\"authorization_endpoint\": \"https://login.example/a?state=x\"")
+    }
+  }
+
+  // MARK: Places
+
+  @Test func pagesAndRedirectsArePassedOver() throws {
+    let fixture = try Fixture()
+    let http = fixture.http
+    http.then(HTTPResponse(status: 302, fields: ["Location": "https://elsewhere.example/"]))
+    http.then(HTTPResponse(status: 200, fields: ["Content-Type": "text/html"], body: Array("<p>".utf8)))
+    http.then(Self.metadata(issuer: Self.issuer + "/a"))
+    let discovery = try fixture.source.discover(Self.issuer + "/a", as: nil)
+    #expect(discovery.addition.identifier == "login.example-a")
+    #expect(
+      http.requests.map(\.uri.text) == [
+        "https://login.example/a/.well-known/openid-configuration",
+        "https://login.example/.well-known/oauth-authorization-server/a",
+        "https://login.example/.well-known/openid-configuration/a",
+      ])
+    #expect(http.requests.allSatisfy { $0.method == "GET" && $0.body.isEmpty && $0.fields["Authorization"] == nil })
+  }
+
+  @Test func nothingAnywhere() throws {
+    let fixture = try Fixture()
+    let http = fixture.http
+    http.then(HTTPResponse(status: 301, fields: ["Location": "https://elsewhere.example/"]))
+    http.then(HTTPResponse(status: 404))
+    let error = try #require(throws: CredentialError.self) { try fixture.source.discover(Self.issuer, as: nil) }
+    guard case .discovery(.absent(let attempts), _) = error else { throw error }
+    #expect(attempts.map(\.status) == [301, 404])
+    #expect(attempts.map(\.location) == ["https://elsewhere.example/", nil])
+  }
+
+  @Test(arguments: [429, 500, 503])
+  func aServerThatCannotAnswer(_ status: Int) throws {
+    let fixture = try Fixture()
+    let http = fixture.http
+    http.then(HTTPResponse(status: status))
+    let error = try #require(throws: CredentialError.self) { try fixture.source.discover(Self.issuer, as: nil) }
+    guard case .discovery(.unavailable(let attempt), _) = error else { throw error }
+    #expect(attempt.status == status)
+    #expect(http.isDone)
+  }
+
+  @Test func anotherIssuerEndsIt() throws {
+    let fixture = try Fixture()
+    let http = fixture.http
+    http.then(Self.metadata(issuer: "https://evil.example"))
+    let other = MetadataError.otherIssuer(found: "https://evil.example")
+    #expect(throws: CredentialError.discovery(other, issuer: Self.issuer)) {
+      try fixture.source.discover(Self.issuer, as: nil)
+    }
+  }
+
+  @Test func whatIsNotAsked() throws {
+    let fixture = try Fixture()
+    for text in ["http://login.example", "https://login.example?x=y", "https://", "https://a b"] {
+      #expect(throws: CredentialError.self) { try fixture.source.discover(text, as: nil) }
+    }
+    #expect(throws: CredentialError.provider(.malformedIdentifier("../x"))) {
+      try fixture.source.discover(Self.issuer, as: "../x")
+    }
+    #expect(throws: CredentialError.networkNeeded) { try Fixture().another().discover(Self.issuer, as: nil) }
+  }
+
+  // MARK: YAML
+
+  @Test(arguments: [
+    "null", "~", "true", "no", "On", "", " ", "a: b", "a #b", "- a", "[a]", "{a: b}", "&a", "*a", "!a", "|", ">", "'a'",
+    "\"a\"",
+    "%a", "@a", "`a", "? a", "a\nprovider: evil", "a\r\nb", "\u{1b}[2J", "\u{202e}", "\u{2028}", "\u{feff}a", "17",
+    "1e3", "0x1",
+    "https://a.example:", "https://a.example/#f", "https://a.example/a b", "https://a.example/: b", "a.example:443",
+    "login.example", "urn:x", "https://a.example/x?a=b&c=%20", "\u{85}", "\\", "\t", "---", "...", "=", "<<",
+  ])
+  func everyTextIsReadAsItself(_ text: String) throws {
+    let yaml =
+      "provider: a\ngrant: client_credentials\nendpoints: { token: https://a.example }\nscope: { default: ["
+      + DiscoveredDescriptor.scalar(text) + "] }\ntitle: " + DiscoveredDescriptor.scalar(text) + "\n"
+    let library = DescriptorLibrary(directories: []) { _ in nil }
+    let descriptor = try library.load(Array(yaml.utf8), name: "a.yaml").descriptor
+    #expect(descriptor.title == text)
+    #expect(descriptor.scope.requested == [text])
+  }
+}
+
+/// RFC 7591, at `add-provider`.
+struct RegistrationTests {
+  private static let text = """
+    grant: authorization_code
+    variables: { redirect_uri: { default: "http://127.0.0.1/callback", format: redirect } }
+    endpoints:
+      authorization: https://provider.example/authorize
+      token: https://provider.example/token
+      registration: https://provider.example/register
+    redirect: "{redirect_uri}"
+    """
+
+  private static let answer = HTTPResponse.json(
+    """
+    {"client_id": "c1", "client_secret": "s1", "token_endpoint_auth_method": "client_secret_post",
+     "registration_access_token": "r1", "registration_client_uri": "https://provider.example/register/c1"}
+    """, status: 201)
+
+  private static func add(
+    _ fixture: Fixture, id: String? = nil, secret: String? = nil, variables: [String: String] = [:],
+    token: String? = nil, replaces: Bool = false
+  ) throws -> Registration? {
+    let bytes = Array("provider: example\n\(text)\n".utf8)
+    return try fixture.source.add(
+      fixture.source.addition(bytes, named: "example.yaml", as: nil), clientIdentifier: id,
+      clientSecret: secret.map { Secret($0) }, variables: variables, initialAccessToken: token.map { Secret($0) },
+      replaces: replaces, confirms: { _, _ in true })
+  }
+
+  private static func stored(_ fixture: Fixture) throws -> Registration? {
+    try fixture.another().accounts().registration(of: "example")
+  }
+
+  @Test func aClientIsRegisteredAndKept() throws {
+    let fixture = try Fixture()
+    let http = fixture.http
+    http.then(Self.answer)
+    let registration = try #require(try Self.add(fixture, token: "initial-1"))
+    #expect(http.requests.map(\.uri.text) == ["https://provider.example/register"])
+    #expect(http.requests.first?.fields["Authorization"] == "Bearer initial-1")
+    #expect(registration.clientIdentifier == "c1")
+    #expect(
+      registration.registered
+        == Registration.Registered(
+          place: "https://provider.example/register", redirectURI: "http://127.0.0.1/callback",
+          authentication: .clientSecretPost, accessToken: Secret("r1"), uri: "https://provider.example/register/c1"))
+    #expect(try Self.stored(fixture) == registration)
+    let client = try fixture.another().client("example")
+    #expect(client.identifier == "c1")
+    #expect(client.secret == Secret("s1"))
+    // What the provider said of this client.
+    #expect(client.descriptor.client.authentication == .clientSecretPost)
+  }
+
+  @Test func whoHasAClientRegistersNone() throws {
+    let fixture = try Fixture()
+    #expect(try Self.add(fixture, id: "mine", secret: "s") == nil)
+    #expect(try Self.add(fixture, replaces: true) == nil)
+    #expect(try Self.stored(fixture)?.clientIdentifier == "mine")
+    #expect(try Self.stored(fixture)?.clientSecret == Secret("s"))
+  }
+
+  @Test func aSecretWithoutAClientIsAMistake() throws {
+    let fixture = try Fixture()
+    #expect(throws: CredentialError.clientIdentifierMissing(provider: "example", register: nil)) {
+      try Self.add(fixture, secret: "s")
+    }
+  }
+
+  @Test func aRegisteredClientStaysUntilItFitsNoMore() throws {
+    let fixture = try Fixture()
+    let http = fixture.http
+    http.then(Self.answer)
+    _ = try Self.add(fixture)
+    #expect(try Self.add(fixture, replaces: true) == nil)
+    #expect(try Self.stored(fixture)?.registered != nil)
+    // Another redirect.
+    http.then(HTTPResponse.json(#"{"client_id": "c2", "client_secret": "s2", "client_secret_expires_at": 1700000600}"#))
+    _ = try Self.add(fixture, variables: ["redirect_uri": "http://127.0.0.1:8417/callback"], replaces: true)
+    #expect(try Self.stored(fixture)?.clientIdentifier == "c2")
+    #expect(try Self.stored(fixture)?.clientSecret == Secret("s2"))
+    #expect(try Self.stored(fixture)?.variables == ["redirect_uri": "http://127.0.0.1:8417/callback"])
+    #expect(try Self.add(fixture, replaces: true) == nil)
+    // A secret that has expired.
+    fixture.clock.advance(600)
+    http.then(HTTPResponse.json(#"{"client_id": "c3"}"#))
+    _ = try Self.add(fixture, replaces: true)
+    #expect(try Self.stored(fixture)?.clientIdentifier == "c3")
+    #expect(try Self.stored(fixture)?.clientSecret == nil)
+    // One that the person gives goes before it.
+    #expect(try Self.add(fixture, id: "mine", replaces: true) == nil)
+    #expect(try Self.stored(fixture)?.registered == nil)
+  }
+
+  @Test func aRefusalChangesNothing() throws {
+    let fixture = try Fixture()
+    let http = fixture.http
+    http.then(HTTPResponse.json(#"{"error": "invalid_token", "error_description": "who is initial-1?"}"#, status: 401))
+    let error = try #require(throws: CredentialError.self) { try Self.add(fixture, token: "initial-1") }
+    guard case .oauth(.refused(.registration, let refusal), provider: "example") = error else { throw error }
+    #expect(refusal.words == "who is …?")
+    #expect(!File.exists(fixture.home.userProviders))
+    #expect(try Self.stored(fixture) == nil)
+  }
+
+  @Test func withoutANetworkNothingIsDone() throws {
+    let fixture = try Fixture()
+    let source = fixture.another()
+    let bytes = Array("provider: example\n\(Self.text)\n".utf8)
+    #expect(throws: CredentialError.networkNeeded) {
+      try source.add(
+        source.addition(bytes, named: "example.yaml", as: nil), clientIdentifier: nil, clientSecret: nil,
+        variables: [:],
+        replaces: false, confirms: { _, _ in true })
+    }
+    #expect(!File.exists(fixture.home.vault))
+  }
+}

@@ -1,0 +1,133 @@
+"""Authlib's authorization server with what stands around a login: metadata (RFC 8414), client registration (RFC 7591), and
+the issuer in the redirect (RFC 9207), each of them Authlib's own code.
+"""
+
+import copy
+import json
+import os
+import types
+
+# Authlib wants https everywhere, and the judge is on loopback.
+os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"
+
+from authlib.oauth2 import rfc6749, rfc7591, rfc8414, rfc9207
+from authlib.oidc.discovery import OpenIDProviderMetadata
+
+from oauth2_server import OAuth2Server
+from oauth2_store import SCOPES, Client
+from service import Response, json_response, oauth_error, text_response
+
+METHODS = ["client_secret_basic", "client_secret_post", "none"]
+
+
+class RegistrationRequest(rfc6749.JsonRequest):
+    def __init__(self, request):
+        super().__init__(request.method, request.url, headers=request.headers)
+        self.payload = JSONPayload(json.loads(request.body))
+
+
+class JSONPayload(rfc6749.JsonPayload):
+    def __init__(self, data):
+        self._data = data
+
+    @property
+    def data(self):
+        return self._data
+
+
+class DiscoveryServer(OAuth2Server):
+    """`prefix` is the path of the issuer; `place` the path of its metadata below the host; `change` alters the metadata after
+    Authlib has found it good; `initial_access_token` is what a registration needs, when it is not empty; `answers_with` is
+    the method that registered clients get."""
+
+    def __init__(self, prefix="", place=None, change=None, initial_access_token="", answers_with=None, names_issuer=True,
+                 methods=METHODS):
+        super().__init__()
+        self.issuer = self.base + prefix
+        self.change = change or (lambda metadata: None)
+        self.initial_access_token = initial_access_token
+        if initial_access_token:
+            self.secrets.add(initial_access_token)
+        self.answers_with = answers_with
+        self.names_issuer = names_issuer
+        self.methods = methods
+        self.redirects = {}
+        self.place = place or prefix + "/.well-known/openid-configuration"
+        self.routes[("GET", self.place)] = self.serve_metadata
+        self.routes[("POST", "/register")] = self.register
+        store = self
+
+        class Registration(rfc7591.ClientRegistrationEndpoint):
+            def get_server_metadata(self):
+                return store.metadata()
+
+            def authenticate_token(self, request):
+                wanted = store.initial_access_token
+                return not wanted or request.headers.get("Authorization") == f"Bearer {wanted}"
+
+            def generate_client_secret(self, request):
+                return store.secret("cs-", 40)
+
+            def generate_client_registration_info(self, client, request):
+                return {"registration_access_token": store.secret("rat-", 40),
+                        "registration_client_uri": f"{store.base}/register/{client.identifier}",
+                        "token_endpoint_auth_method": client.method}
+
+            def save_client(self, client_info, client_metadata, request):
+                method = store.answers_with or client_metadata["token_endpoint_auth_method"]
+                client = Client(client_info["client_id"], client_info["client_secret"], method)
+                store.clients[client.identifier] = client
+                store.redirects[client.identifier] = client_metadata["redirect_uris"]
+                return client
+
+        class Issuer(rfc9207.IssuerParameter):
+            def get_issuer(self):
+                return store.issuer
+
+        self.registration = Registration(self.authorization)
+        self.issuer_parameter = Issuer()
+
+    def metadata(self):
+        return {
+            "issuer": self.issuer, "authorization_endpoint": self.base + "/authorize", "token_endpoint": self.base + "/token",
+            "device_authorization_endpoint": self.base + "/device", "registration_endpoint": self.base + "/register",
+            "revocation_endpoint": self.base + "/revoke", "introspection_endpoint": self.base + "/introspect",
+            "userinfo_endpoint": self.base + "/userinfo", "jwks_uri": self.base + "/jwks",
+            "response_types_supported": ["code"], "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["RS256"],
+            "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials",
+                                      "urn:ietf:params:oauth:grant-type:device_code"],
+            "scopes_supported": SCOPES, "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": self.methods,
+            "revocation_endpoint_auth_methods_supported": METHODS,
+            "introspection_endpoint_auth_methods_supported": METHODS,
+            "authorization_response_iss_parameter_supported": self.names_issuer,
+        }
+
+    def serve_metadata(self, _):
+        metadata = self.metadata()
+        kind = OpenIDProviderMetadata if "openid" in self.place else rfc8414.AuthorizationServerMetadata
+        kind(copy.deepcopy(metadata)).validate()
+        changed = self.change(metadata)
+        if isinstance(changed, Response):
+            return changed
+        if isinstance(changed, str):
+            return text_response(changed, content_type="application/json")
+        return json_response(metadata)
+
+    def register(self, request):
+        self.counts["registered"] += 1
+        try:
+            status, body, _ = self.registration.create_registration_response(RegistrationRequest(request))
+        except rfc6749.OAuth2Error as error:
+            return oauth_error(error.error, error.description or "", error.status_code)
+        return json_response(body, status)
+
+    def decide(self, request):
+        response = super().decide(request)
+        location = response.header("Location")
+        if not self.names_issuer or location is None:
+            return response
+        named = types.SimpleNamespace(location=location)
+        self.issuer_parameter.add_issuer_parameter(self.authorization, named)
+        return Response(response.status, response.body, [("Location", named.location)])

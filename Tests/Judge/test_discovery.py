@@ -1,0 +1,284 @@
+"""Providers that are added by the address of their issuer, and clients that are registered, against Authlib's metadata and
+registration endpoint; and metadata that nobody should believe.
+"""
+
+import json
+import os
+import pty
+import select
+import subprocess
+import time
+
+import yaml
+
+from browser import Browser
+from discovery_server import DiscoveryServer
+from program import BINARY, REFUSED, UNREACHABLE, USAGE, ProgramTest
+from service import Response, json_response, text_response
+from test_oauth2 import ADA
+
+
+class DiscoveryTest(ProgramTest):
+    def descriptor(self, name):
+        """What was kept, as a YAML reader that is not ours reads it."""
+        path = os.path.join(self.environment["CREDMGR_HOME"], "config/providers", name + ".yaml")
+        with open(path, encoding="utf-8") as file:
+            return yaml.safe_load(file)
+
+    def assert_nothing_kept(self):
+        folder = os.path.join(self.environment["CREDMGR_HOME"], "config/providers")
+        self.assertEqual(os.listdir(folder) if os.path.isdir(folder) else [], [])
+
+
+class Discovery(DiscoveryTest):
+    def test_a_whole_life_from_the_address_alone(self):
+        service = self.serve(DiscoveryServer())
+        service.routes[("GET", "/userinfo")] = lambda request: self.userinfo(service, request)
+        outcome = self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
+        self.assertEqual(outcome.out, "")
+        self.assertIn(f"{service.base}/token", outcome.err)
+        self.assertEqual(service.counts["registered"], 1)
+        sent = json.loads(service.requests("/register")[0].body)
+        self.assertEqual(sent["redirect_uris"], ["http://127.0.0.1/callback"])
+        self.assertEqual(sent["token_endpoint_auth_method"], "client_secret_basic")
+        kept = self.descriptor("found")
+        self.assertEqual(kept["issuer"], service.issuer)
+        self.assertEqual(kept["iss"], "required")
+        self.assertEqual(kept["endpoints"]["token"], service.base + "/token")
+        self.credmgr("check", os.path.join(self.environment["CREDMGR_HOME"], "config/providers/found.yaml"))
+
+        self.credmgr("login", "found", "--scope", "read", "--scope", "offline")
+        self.assertIn("ada@example.org", self.credmgr("status", "found").out)
+        token = self.credmgr("token", "found").line
+        self.assertTrue(service.accepts(token))
+        fresh = self.credmgr("token", "found", "--refresh").line
+        self.assertNotEqual(fresh, token)
+        self.credmgr("validate", "found")
+        self.credmgr("logout", "found")
+        self.assertFalse(service.accepts(fresh))
+
+    @staticmethod
+    def userinfo(service, request):
+        token = (request.headers.get("Authorization") or "").removeprefix("Bearer ")
+        if not service.accepts(token):
+            return json_response({"error": "invalid_token"}, 401)
+        return json_response({"sub": "1", "email": "ada@example.org"})
+
+    def test_a_registered_client_logs_in_a_device_and_itself(self):
+        service = self.serve(DiscoveryServer())
+        service.routes[("GET", "/userinfo")] = lambda request: self.userinfo(service, request)
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
+        self.credmgr("login", "found", "--grant", "client_credentials", "--scope", "read", "--account", "robot")
+        self.assertTrue(service.accepts(self.credmgr("token", "found", "--account", "robot").line))
+        running = self.start("login", "found", "--grant", "device_code", "--scope", "read", "--no-browser", "--account", ADA)
+        address = running.wait_for(r"(http://\S+/activate\?\S+)").group(1)
+        Browser().open(address)
+        self.assertEqual(running.end().status, 0)
+
+    def test_the_server_chooses_how_the_client_shows_who_it_is(self):
+        for method in ("client_secret_post", "none"):
+            with self.subTest(method):
+                self.new_home()
+                service = self.serve(DiscoveryServer(answers_with=method))
+                self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
+                self.credmgr("login", "found", "--account", ADA, "--scope", "read")
+                self.assertTrue(service.accepts(self.credmgr("token", "found").line))
+
+    def test_a_public_client_where_there_are_no_others(self):
+        service = self.serve(DiscoveryServer(methods=["none"]))
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
+        self.assertEqual(json.loads(service.requests("/register")[0].body)["token_endpoint_auth_method"], "none")
+        self.credmgr("login", "found", "--account", ADA, "--scope", "read")
+
+    def test_a_registration_that_needs_a_token(self):
+        service = self.serve(DiscoveryServer(initial_access_token="initial-token-of-the-judge"))
+        refused = self.credmgr("add-provider", service.issuer, "--as", "found", "--yes", status=REFUSED)
+        self.assertIn("registration", refused.err)
+        self.assert_nothing_kept()
+        # From a file, and from standard input, which goes from one program to the other.
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes", "--initial-access-token-file", "-",
+                     stdin=service.initial_access_token + "\n")
+        with open(os.path.join(self.environment["CREDMGR_HOME"], "config/providers/found.yaml"), encoding="utf-8") as file:
+            text = file.read()
+        self.new_home()
+        path = self.file("initial", service.initial_access_token + "\n")
+        self.credmgr("add-provider", self.file("found.yaml", text), "--initial-access-token-file", path)
+        self.new_home()
+        self.credmgr("add-provider", "-", "--initial-access-token-file", path, stdin=text)
+        self.assertEqual(service.counts["registered"], 4)
+
+    def test_a_client_of_ones_own_is_not_registered(self):
+        service = self.serve(DiscoveryServer())
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes", "--client-id", "judge-public")
+        self.assertEqual(service.counts["registered"], 0)
+        self.credmgr("login", "found", "--account", ADA, "--scope", "read")
+
+    def test_an_issuer_that_leaves_its_name_out_is_refused(self):
+        def lie(metadata):
+            metadata["authorization_response_iss_parameter_supported"] = True
+
+        service = self.serve(DiscoveryServer(names_issuer=False, change=lie))
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
+        outcome = self.credmgr("login", "found", "--account", ADA, "--scope", "read", status=REFUSED)
+        self.assertIn(service.issuer, outcome.err)
+
+    def test_places(self):
+        for prefix, place in (
+            ("", "/.well-known/oauth-authorization-server"),
+            ("/realms/x", "/realms/x/.well-known/openid-configuration"),
+            ("/realms/x", "/.well-known/oauth-authorization-server/realms/x"),
+            ("/realms/x", "/.well-known/openid-configuration/realms/x"),
+        ):
+            with self.subTest(place):
+                self.new_home()
+                service = self.serve(DiscoveryServer(prefix=prefix, place=place))
+                self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
+                self.assertEqual(self.descriptor("found")["issuer"], service.issuer)
+                # The address of the metadata is as good.
+                self.new_home()
+                self.credmgr("add-provider", service.base + place, "--as", "found", "--yes")
+
+    def test_without_a_terminal_it_is_shown_and_not_kept(self):
+        service = self.serve(DiscoveryServer())
+        outcome = self.credmgr("add-provider", service.issuer, "--as", "found", status=USAGE)
+        self.assertIn("--yes", outcome.err)
+        self.assertIn("  token: " + json.dumps(service.base + "/token"), outcome.err)
+        self.assertEqual(service.counts["registered"], 0)
+        self.assert_nothing_kept()
+
+    def at_terminal(self, answer, *arguments):
+        """Runs the program at a terminal and answers its question; returns exit status and what the terminal showed."""
+        main, side = pty.openpty()
+        process = subprocess.Popen([BINARY, *arguments], stdin=side, stdout=subprocess.PIPE, stderr=side,
+                                   env=self.environment, cwd=self.folder)
+        os.close(side)
+        shown, answered, end = b"", False, time.monotonic() + 60
+        try:
+            while time.monotonic() < end:
+                if not select.select([main], [], [], 1)[0]:
+                    continue
+                try:
+                    piece = os.read(main, 4096)
+                except OSError:  # the other side is closed
+                    break
+                if not piece:
+                    break
+                shown += piece
+                if not answered and b"[y/N]" in shown:
+                    os.write(main, answer.encode() + b"\n")
+                    answered = True
+        finally:
+            os.close(main)
+        self.assertEqual(process.stdout.read(), b"")
+        process.stdout.close()
+        return process.wait(60), shown.decode()
+
+    def test_at_a_terminal_it_is_asked(self):
+        service = self.serve(DiscoveryServer())
+        status, shown = self.at_terminal("n", "add-provider", service.issuer, "--as", "found")
+        self.assertEqual(status, USAGE, shown)
+        self.assert_nothing_kept()
+        self.assertEqual(service.counts["registered"], 0)
+        status, shown = self.at_terminal("y", "add-provider", service.issuer, "--as", "found")
+        self.assertEqual(status, 0, shown)
+        self.assertEqual(self.descriptor("found")["issuer"], service.issuer)
+
+    def test_endpoints_elsewhere_are_named(self):
+        def elsewhere(metadata):
+            metadata["token_endpoint"] = "https://tokens.example/token"
+
+        service = self.serve(DiscoveryServer(change=elsewhere))
+        outcome = self.credmgr("add-provider", service.issuer, "--as", "found", status=USAGE)
+        self.assertRegex(outcome.err, r"token_endpoint is on another host.*tokens\.example")
+
+    def test_a_second_time(self):
+        service = self.serve(DiscoveryServer())
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes", status=USAGE)
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes", "--replace")
+        self.assertEqual(service.counts["registered"], 1, "the client is still good")
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes", "--replace",
+                     "--set", "redirect_uri=http://127.0.0.1:8417/callback")
+        self.assertEqual(service.counts["registered"], 2, "another redirect is another client")
+
+
+def put(name, value):
+    def change(metadata):
+        metadata[name] = value
+    return change
+
+
+# Metadata that a hostile or a broken server would serve, with a word of the sentence that refuses it.
+HOSTILE = {
+    "another issuer": (put("issuer", "https://login.example"), "issuer"),
+    "no issuer": (lambda m: m.pop("issuer") and None, "issuer"),
+    "an issuer that is a list": (put("issuer", ["x"]), "issuer"),
+    "http elsewhere": (put("token_endpoint", "http://tokens.example/"), "not https"),
+    "link-local": (put("token_endpoint", "https://169.254.169.254/latest"), "this machine or its network"),
+    "a private network": (put("registration_endpoint", "https://10.0.0.1/"), "this machine or its network"),
+    "braces in the host": (put("token_endpoint", "https://{x}.example/"), "no URL"),
+    "braces in the path": (put("token_endpoint", "https://a.example/{client_secret}"), "no URL"),
+    "a line break": (put("token_endpoint", "https://a.example/\r\nprovider: evil"), "no URL"),
+    "a user": (put("token_endpoint", "https://a:b@a.example/"), "no URL"),
+    "a fragment": (put("token_endpoint", "https://a.example/#x"), "no URL"),
+    "a number": (put("token_endpoint", 5), "cannot be read"),
+    "a script": (put("authorization_endpoint", "javascript:alert(1)"), "not https"),
+    "YAML in a scope": (put("scopes_supported", ["read\nhosts: [evil.example]"]), "cannot be read"),
+    "a terminal's escapes in a scope": (put("scopes_supported", ["\x1b[2J"]), "cannot be read"),
+    "unknown clients": (put("token_endpoint_auth_methods_supported", ["tls_client_auth"]), "tls_client_auth"),
+    "unknown grants": (lambda m: (put("grant_types_supported", ["password"])(m), m.pop("device_authorization_endpoint"))
+                       and None, "password"),
+    "no token endpoint": (lambda m: m.pop("token_endpoint") and None, "token_endpoint"),
+    "state set": (put("authorization_endpoint", "https://a.example/?state=x"), "protects the login"),
+    "no JSON": (lambda _: "{", "no JSON"),
+    "a list": (lambda _: "[]", "no JSON"),
+    "deep JSON": (lambda _: "[" * 100_000, "no JSON"),
+    "ten megabytes": (lambda _: Response(200, b" " * (10 << 20), [("Content-Type", "application/json")]), "1 MiB"),
+}
+
+
+class Hostile(DiscoveryTest):
+    def test_what_is_refused_is_refused_with_a_sentence_and_without_a_trace(self):
+        for name, (change, word) in HOSTILE.items():
+            with self.subTest(name):
+                self.new_home()
+                service = self.serve(DiscoveryServer(change=change))
+                outcome = self.run_program("add-provider", service.issuer, "--as", "found", "--yes")
+                self.assertIn(outcome.status, (USAGE, REFUSED), outcome.err)
+                self.assertEqual(outcome.out, "")
+                self.assertIn(word, outcome.err)
+                self.assertNotRegex(outcome.err, r"[\x00-\x09\x0b-\x1f\x7f]", "nothing that a terminal would act on")
+                self.assert_nothing_kept()
+                self.assertEqual(service.counts["registered"], 0)
+
+    def test_what_may_be_odd_is_written_so_that_it_stays_what_it_is(self):
+        odd = {"revocation_endpoint": "https://a.example/r?x={access_token}&y=[1]", "scopes_supported":
+               ["read", "null", "true", "a:b", "- x", "#x", "{x}", "&a", "*a", "!x", "%x", "@x", "'", "yes", "~", "1e3"]}
+        service = self.serve(DiscoveryServer(change=lambda m: m.update(odd)))
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
+        kept = self.descriptor("found")
+        self.assertEqual(kept["endpoints"]["revocation"], "https://a.example/r?x={{access_token}}&y=[1]")
+        self.assertEqual(kept["scope"], [])
+        shown = self.credmgr("providers", "found", "--json").out
+        self.assertIn("{{access_token}}", shown)
+
+    def test_nobody_there(self):
+        service = self.serve(DiscoveryServer(place="/elsewhere"))
+        outcome = self.credmgr("add-provider", service.issuer, "--yes", status=REFUSED)
+        self.assertIn("/.well-known/oauth-authorization-server (status 404)", outcome.err)
+        service.stop()
+        self.credmgr("add-provider", service.issuer, "--yes", status=UNREACHABLE)
+        self.credmgr("add-provider", "http://login.example", "--yes", status=USAGE)
+        self.credmgr("add-provider", "https://login.example?x", "--yes", status=USAGE)
+
+    def test_redirects_are_not_followed(self):
+        other = self.serve(DiscoveryServer())
+        target = other.base + "/.well-known/openid-configuration"
+        service = self.serve(DiscoveryServer(change=lambda _: Response(302, b"", [("Location", target)])))
+        outcome = self.credmgr("add-provider", service.issuer, "--yes", status=REFUSED)
+        self.assertIn(target, outcome.err)
+        self.assertEqual(other.requests("/.well-known/openid-configuration"), [])
+
+    def test_a_server_in_trouble(self):
+        service = self.serve(DiscoveryServer(change=lambda _: text_response("later", 503)))
+        self.credmgr("add-provider", service.issuer, "--yes", status=UNREACHABLE)
