@@ -167,6 +167,7 @@ private struct GitQuestion {
   // MARK: Login
 
   private func logIn(_ name: String?, _ claim: GitClaim) throws(CommandError) {
+    guard context.source.hasNetwork else { throw .handOver(input: nil) }
     context.tell("git needs a login to \"\(claim.provider)\"" + (name.map { " for the account \"\($0)\"" } ?? ""))
     var wish = LoginWish()
     let offered = (try? context.home.library.load(claim.provider))?.descriptor.grants ?? []
@@ -179,8 +180,6 @@ private struct GitQuestion {
     let account: Account
     do throws(CredentialError) {
       account = try context.source.login(claim.provider, wish, user: user)
-    } catch .networkNeeded {
-      throw .handOver(input: nil)
     } catch {
       // git would ask for a password next, which is none that this host takes.
       try context.output("quit=1\n")

@@ -155,6 +155,9 @@ public final class CredentialSource {
 
   // MARK: The network
 
+  /// Whether a provider can be asked anything; otherwise whoever needs it has to hand over to a program that has it.
+  public var hasNetwork: Bool { http != nil }
+
   var freshness: Freshness { Freshness(now: clock.now(), random: random) }
 
   func network() throws(CredentialError) -> any HTTPExchange {

@@ -1,6 +1,7 @@
 """git with credmgr as its credential helper, over smart HTTP, against a server that accepts one token."""
 
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import unittest
 import oauth2_server
 from git_server import GitServer
 from oauth2_server import OAuth2Server
+from browser import Browser
 from program import BINARY, HERE, ProgramTest
 
 ADA = ProgramTest.accounts[0]
@@ -169,6 +171,28 @@ class Git(GitTest):
         self.assertEqual(len(self.service.requests("/authorize", "GET")), 1)
         self.git("fetch", "--quiet", cwd=self.work)
         self.assertEqual(len(self.service.requests("/authorize", "GET")), 1)
+
+    def test_a_login_at_a_terminal_without_a_desktop(self):
+        """The streams of a helper are git's; the person types at the terminal itself."""
+        self.ready(log_in=False)
+        environment = {**self.environment, "GIT_TERMINAL_PROMPT": "1"}
+        del environment["BROWSER"]
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execve(GIT, [GIT, *self.options(), "clone", "--quiet", self.url, self.work], environment)
+        self.addCleanup(os.close, terminal)
+        seen = ""
+        while not (address := re.search(r"(http://\S+/authorize\S+)\r?\n", seen)) or "paste it here" not in seen:
+            seen += os.read(terminal, 4096).decode()
+        _, _, final = Browser(follows_loopback=False).open(address.group(1))
+        os.write(terminal, final.encode() + b"\n")
+        try:
+            while piece := os.read(terminal, 4096):
+                seen += piece.decode()
+        except OSError:
+            pass  # the other end of the terminal is gone
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, seen)
+        self.assertEqual(seen.count("needs a login"), 1)
 
     def test_several_gits_open_one_browser(self):
         self.ready(log_in=False)
