@@ -28,6 +28,8 @@ struct Command: Sendable {
   let options: [Option]
   /// Lines below the options: what is worth knowing.
   var notes: [String] = []
+  /// What can stand first, and the operand that follows it, for a command that is several.
+  var operations: [(name: String, operand: String?)] = []
   /// Whether nothing of it can be done without a network.
   var needsNetwork = false
   /// Whether what looks like an option is handed on as it is.

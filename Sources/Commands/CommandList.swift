@@ -3,7 +3,7 @@ extension Command {
   static let all: [Command] = [
     .addProvider, .providers, .check, .simulate, .login, .token, .header, .request, .exec, .status, .use, .refresh,
     .validate, .logout, .gitCredential, .gitSetup, .dockerCredential,
-    .kubectlCredential, .vault, .log,
+    .kubectlCredential, .vault, .log, .completion,
   ]
 
   static let account = Option("--account", value: "NAME", "the account; otherwise the default one")

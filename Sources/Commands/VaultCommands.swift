@@ -50,7 +50,7 @@ extension Command {
     } + [
       "",
       "CREDMGR_PASSPHRASE_FILE and CREDMGR_PASSPHRASE_COMMAND answer for the passphrase where there is no terminal.",
-    ]
+    ], operations: vaultOperations.map { ($0.name, $0.operand) }
   ) { invocation, context throws(CommandError) in
     let name = invocation.operands[0]
     guard let operation = vaultOperations.first(where: { $0.name == name }) else {

@@ -53,6 +53,13 @@ class Terminal:
             raise AssertionError(f"{pattern!r} never came; the terminal shows:\n{self.seen}")
         return found
 
+    def wait_until_quiet(self, seconds=0.4):
+        """Until nothing has come for a while: nobody else says when a shell has done what a key asks for."""
+        before = None
+        while before != self.seen:
+            before = self.seen
+            self.read(seconds)
+
     def type(self, text):
         os.write(self.master, text.encode())
 
