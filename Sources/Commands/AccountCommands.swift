@@ -104,21 +104,24 @@ extension Command {
     if invocation.has("--why") || invocation.has("--for") {
       return try whichAccount(provider, invocation, context)
     }
-    let (accounts, selected) = try manager { () throws(CredentialError) -> ([Account], [String: String]) in
-      guard let vault = try context.source.accountsIfAny() else { return ([], [:]) }
+    let (accounts, selected, refused) = try manager {
+      () throws(CredentialError) -> ([Account], [String: String], [Bool]) in
+      guard let vault = try context.source.accountsIfAny() else { return ([], [:], []) }
       let accounts = try vault.accounts(of: provider)
+      var refused: [Bool] = []
+      for account in accounts { refused.append(try vault.isRefreshRefused(account)) }
       var selected: [String: String] = [:]
       for provider in Set(accounts.map(\.provider)) { selected[provider] = try vault.selected(for: provider) }
-      return (accounts, selected)
+      return (accounts, selected, refused)
     }
     let interrupted = try manager { () throws(CredentialError) in try context.source.interruptedExchanges() }
     let now = context.clock.now()
     if invocation.has("--json") {
       try context.output(
         .array(
-          accounts.map { account in
+          zip(accounts, refused).map { account, isRefused in
             json(
-              account, isDefault: selected[account.provider] == account.name,
+              account, isDefault: selected[account.provider] == account.name, isRefused: isRefused,
               isInterrupted: interrupted.contains { $0.provider == account.provider && $0.account == account.name },
               now)
           }))
@@ -128,11 +131,11 @@ extension Command {
       if let provider, let unknown = context.unknown(provider) { throw unknown }
       context.tell(provider.map { "nobody is logged in to \"\($0)\"" } ?? "nobody is logged in anywhere")
     }
-    for account in accounts {
+    for (account, isRefused) in zip(accounts, refused) {
       let isDefault = selected[account.provider] == account.name
       try context.output(
         "\(account.provider)  \(account.name)\(isDefault ? "  (default)" : "")\n"
-          + table(details(account.credential, now)))
+          + table(details(account.credential, isRefused: isRefused, now)))
     }
     for exchange in interrupted where provider == nil || provider == exchange.provider {
       context.tell(Notice.interrupted(exchange).sentence(now: now))
@@ -140,7 +143,7 @@ extension Command {
     return .done
   }
 
-  private static func details(_ credential: Credential, _ now: Int64) -> [(left: String, right: String)] {
+  private static func details(_ credential: Credential, isRefused: Bool, _ now: Int64) -> [(left: String, right: String)] {
     var rows: [(left: String, right: String)] = [("grant", credential.grant.rawValue)]
     if let identity = credential.identity { rows.append(("identity", identity)) }
     let scope = credential.grantedScope ?? credential.requestedScope
@@ -150,9 +153,10 @@ extension Command {
     }
     rows.append(("token", expiry(credential.expiresAt, now)))
     if credential.refreshToken != nil {
-      rows.append(("refresh token", expiry(credential.refreshTokenExpiresAt, now)))
+      let expiry = expiry(credential.refreshTokenExpiresAt, now)
+      rows.append(("refresh token", isRefused ? "refused by the provider" : expiry))
     }
-    rows.append(("next", next(credential, now).sentence))
+    rows.append(("next", next(credential, isRefused: isRefused, now).sentence))
     return rows
   }
 
@@ -175,13 +179,14 @@ extension Command {
     }
   }
 
-  private static func next(_ credential: Credential, _ now: Int64) -> Next {
+  private static func next(_ credential: Credential, isRefused: Bool, _ now: Int64) -> Next {
     if credential.isUsable(at: now) { return .handOut }
-    return credential.isRefreshable(at: now) ? .refresh : .login
+    if credential.isRefreshable(at: now), !isRefused { return .refresh }
+    return credential.isUsable(at: now, for: 0) ? .handOut : .login
   }
 
   private static func json(
-    _ account: Account, isDefault: Bool, isInterrupted: Bool, _ now: Int64
+    _ account: Account, isDefault: Bool, isRefused: Bool, isInterrupted: Bool, _ now: Int64
   ) -> JSONValue {
     let credential = account.credential
     return [
@@ -193,7 +198,7 @@ extension Command {
       "expires_at": .optional(credential.expiresAt.map(Moment.format)),
       "refresh_token": .boolean(credential.refreshToken != nil),
       "refresh_token_expires_at": .optional(credential.refreshTokenExpiresAt.map(Moment.format)),
-      "next": .string(next(credential, now).rawValue), "interrupted": .boolean(isInterrupted),
+      "next": .string(next(credential, isRefused: isRefused, now).rawValue), "interrupted": .boolean(isInterrupted),
     ]
   }
 
@@ -202,6 +207,10 @@ extension Command {
     options: [
       account, Option("--all", "all accounts of all providers that can be refreshed"),
       Option("--timeout", value: "DURATION", "how long to wait for another process that refreshes it; otherwise 1m"),
+    ],
+    notes: [
+      "When a provider has said that it will never take a refresh token again, other commands fail without asking it;",
+      "\"credmgr refresh ID\" asks.",
     ], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     guard invocation.has("--all") != (invocation.operands.count == 1) else {
@@ -210,7 +219,7 @@ extension Command {
     if let text = invocation.operands.first {
       let provider = try context.provider(text)
       let name = try context.account(invocation, of: provider)
-      let wish = Freshen(always: true, timeout: try context.duration("--timeout", invocation) ?? 60)
+      let wish = Freshen(always: true, asksAgain: true, timeout: try context.duration("--timeout", invocation) ?? 60)
       let renewed = try manager { () throws(CredentialError) in
         try context.source.freshAccount(name, of: provider, wish)
       }

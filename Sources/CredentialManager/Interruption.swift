@@ -2,6 +2,7 @@ import Cryptography
 import JSON
 import OAuth
 import POSIX
+import Providers
 import Vault
 
 /// What a person may want to know while something goes on.
@@ -10,6 +11,10 @@ public enum Notice: Sendable, Equatable {
   case waiting(provider: String, account: String?, seconds: Double)
   /// An earlier process ended in the middle of an exchange.
   case interrupted(Interruption)
+  /// Fields of a token answer cannot be read; the tokens were kept without them.
+  case unreadable(provider: String, fields: [ResponseField])
+  /// The token is about to expire and could not be refreshed, and is handed out as long as it lives.
+  case notRefreshed(provider: String, account: String, secondsLeft: Int64, CredentialError)
 }
 
 /// An exchange that was under way when its process ended, so that nobody knows whether the provider had answered.
@@ -43,6 +48,8 @@ struct ExchangeNote: Equatable {
     let words: String?
     /// Whether an earlier exchange had been interrupted, so that its answer is lost.
     let isAfterInterruption: Bool
+    /// What the provider will never take again: a refresh token or a session handle. `nil` if it did not say so.
+    var ended: Secret?
   }
 
   let exchange: Interruption.Exchange
@@ -66,6 +73,7 @@ struct ExchangeNote: Equatable {
       members.append(.init("refused_at", .integer(refusal.at)))
       members.append(.init("words", .optional(refusal.words)))
       members.append(.init("after_interruption", .boolean(refusal.isAfterInterruption)))
+      if let ended = refusal.ended { members.append(.init("ended", .string(ended.reveal()))) }
     }
     return Secret(JSONValue.object(members).encoded)
   }
@@ -79,7 +87,8 @@ struct ExchangeNote: Equatable {
     if let refusedAt = value?["refused_at"]?.integer {
       refusal = Refusal(
         at: refusedAt, words: value?["words"]?.text,
-        isAfterInterruption: value?["after_interruption"] == .boolean(true))
+        isAfterInterruption: value?["after_interruption"] == .boolean(true),
+        ended: value?["ended"]?.text.map { Secret($0) })
     }
   }
 }
@@ -126,6 +135,20 @@ extension Accounts {
     try reading { () throws(VaultError) in try vault.record(Self.pending(provider, account)) }
       .map { ExchangeNote(decoding: $0.payload) }
   }
+
+  /// The provider's word that it will never refresh this credential again; `nil` when it did not say so of the refresh
+  /// token that the account has now.
+  func refusal(_ account: Account) throws(CredentialError) -> ExchangeNote.Refusal? {
+    guard let refusal = try note(account.provider, account.name)?.refusal, let ended = refusal.ended,
+      ended == account.credential.refreshedWith
+    else { return nil }
+    return refusal
+  }
+
+  /// Whether the provider has said that it will never refresh this credential again: then only a login helps.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func isRefreshRefused(_ account: Account) throws(CredentialError) -> Bool { try refusal(account) != nil }
 
   /// Writes a note, or takes it away. It is also the proof, before something is used up at the provider, that the vault can
   /// be written.
@@ -200,6 +223,17 @@ extension CredentialSource {
       return try FileLock.acquire(path, seconds: 0) == nil
     } catch {
       return error == .timedOut
+    }
+  }
+}
+
+extension Credential {
+  /// What a refresh uses up: the refresh token, or the session handle of OAuth 1.0a.
+  var refreshedWith: Secret? {
+    switch grant {
+    case .clientCredentials: nil
+    case .oauth1: sessionHandle
+    default: refreshToken
     }
   }
 }

@@ -249,7 +249,7 @@ struct LoginSession {
       guard let request = try core({ () throws(OAuthError) in try client.tokenExchangeRequest(credential) }) else {
         return credential
       }
-      return try exchange(request, place) { response throws(OAuthError) in
+      return try exchange(.tokenExchange, request, place) { response throws(OAuthError) in
         try client.credential(
           response, .tokenExchange, grant: grant, scope: scope, previous: credential, now: source.clock.now())
       }
@@ -274,13 +274,20 @@ struct LoginSession {
 
   /// The exchange that brings the token. Signals wait until it is in the vault.
   private func exchange(
-    _ request: HTTPRequest, _ place: borrowing AnswerFile, _ read: (HTTPResponse) throws(OAuthError) -> Credential
+    _ leg: Leg, _ request: HTTPRequest, _ place: borrowing AnswerFile, _ read: (HTTPResponse) throws(OAuthError) -> Credential
   ) throws(CredentialError) -> Credential {
-    try Signals.deferring { () throws(CredentialError) in
+    let (credential, response) = try Signals.deferring { () throws(CredentialError) in
       let response = try send(request)
       FaultPoint.reach("login.answered")
-      return try kept(try core { () throws(OAuthError) in try read(response) }, place)
+      return (try kept(try core { () throws(OAuthError) in try read(response) }, place), response)
     }
+    tellUnreadable(response, leg, credential.grant)
+    return credential
+  }
+
+  private func tellUnreadable(_ response: HTTPResponse, _ leg: Leg, _ grant: Grant) {
+    let fields = client.unreadableFields(response, leg, grant: grant)
+    if !fields.isEmpty { source.notice(.unreadable(provider: provider, fields: fields)) }
   }
 
   /// Keeps a credential until it is known whose it is.
@@ -319,7 +326,7 @@ struct LoginSession {
         try core { () throws(OAuthError) in try client.credential(response, now: source.clock.now()) }, place)
     }
     let tokenRequest = try core { () throws(OAuthError) in try client.tokenRequest(response) }
-    return try exchange(tokenRequest, place) { tokenResponse throws(OAuthError) in
+    return try exchange(.token, tokenRequest, place) { tokenResponse throws(OAuthError) in
       try client.credential(tokenResponse, after: response, now: source.clock.now())
     }
   }
@@ -344,14 +351,14 @@ struct LoginSession {
     let tokenRequest = try core { () throws(OAuthError) in
       try client.tokenRequest(temporary, consent, freshness: source.freshness)
     }
-    return try exchange(tokenRequest, place) { response throws(OAuthError) in
+    return try exchange(.token, tokenRequest, place) { response throws(OAuthError) in
       try client.oauth1Credential(response, .token, after: consent, scope: scope, now: source.clock.now())
     }
   }
 
   private func clientCredentialsGrant(_ place: borrowing AnswerFile) throws(CredentialError) -> Credential {
     let request = try core { () throws(OAuthError) in try client.clientCredentialsRequest(scope: scope) }
-    return try exchange(request, place) { response throws(OAuthError) in
+    return try exchange(.clientCredentials, request, place) { response throws(OAuthError) in
       try client.credential(
         response, .clientCredentials, grant: .clientCredentials, scope: scope, now: source.clock.now())
     }
@@ -405,7 +412,9 @@ struct LoginSession {
       }
       switch step {
       case .credential(let credential):
-        return try Signals.deferring { () throws(CredentialError) in try kept(credential, place) }
+        let credential = try Signals.deferring { () throws(CredentialError) in try kept(credential, place) }
+        tellUnreadable(response, .deviceToken, credential.grant)
+        return credential
       case .pending: continue
       case .slowDown(let interval): device.polling.slowDown(to: interval)
       }

@@ -14,14 +14,19 @@ public struct Freshen: Sendable {
   public var comfort: Int64
   /// Whether to refresh although the token is good.
   public var always: Bool
+  /// Whether to ask a provider again that has said that it will never take the refresh token.
+  public var asksAgain: Bool
   /// Seconds that another process is waited for that refreshes the same account.
   public var timeout: Int64
 
   /// A token that is good for the descriptor's margin.
-  public init(validity: Int64? = nil, comfort: Int64 = 0, always: Bool = false, timeout: Int64 = 60) {
+  public init(
+    validity: Int64? = nil, comfort: Int64 = 0, always: Bool = false, asksAgain: Bool = false, timeout: Int64 = 60
+  ) {
     self.validity = validity
     self.comfort = comfort
     self.always = always
+    self.asksAgain = asksAgain
     self.timeout = timeout
   }
 }
@@ -43,10 +48,28 @@ extension CredentialSource {
     let now = clock.now()
     let isGood = !wish.always && account.credential.isUsable(at: now, for: wish.validity, comfort: wish.comfort)
     if isGood, try !isSuperseded(account, accounts) { return account }
-    // Nobody asked for more than a token that is good, and a better one is not to be had.
-    let isLastResort = wish.validity == nil && !account.credential.isRefreshable(at: now)
-    if !wish.always, isLastResort, account.credential.isUsable(at: now, for: 0) { return account }
-    return try refreshed(account, wish)
+    // Nobody asked for more than a token that is good.
+    let isEnough = !wish.always && wish.validity == nil && account.credential.isUsable(at: now, for: 0)
+    // A better one is not to be had.
+    if isEnough, !account.credential.isRefreshable(at: now) { return account }
+    do throws(CredentialError) {
+      return try refreshed(account, wish)
+    } catch {
+      guard isEnough, error.leavesTokenGood, let left = secondsLeft(account) else { throw error }
+      notice(.notRefreshed(provider: provider, account: account.name, secondsLeft: left, error))
+      return account
+    }
+  }
+
+  /// For how long the token is good still; `nil` if it is over, or is not the account's any more: it may have died while a
+  /// provider was waited for, somebody may have been refused with it, or an answer in its place may wait.
+  private func secondsLeft(_ account: Account) -> Int64? {
+    let token = account.credential.accessToken
+    guard let accounts = try? accounts(), let now = try? accounts.account(account.name, of: account.provider),
+      now.credential.accessToken == token, now.credential.isUsable(at: clock.now(), for: 0),
+      accounts.keptAnswer(account.provider, account.name)?.previous != token
+    else { return nil }
+    return now.credential.expiresAt.map { $0 - clock.now() }
   }
 
   /// The account with a new token. One process at a time does so for an account; who comes late gets what the first one
@@ -54,6 +77,12 @@ extension CredentialSource {
   func refreshed(_ account: Account, _ wish: Freshen) throws(CredentialError) -> Account {
     let started = clock.now()
     try requireRefreshable(account)
+    // An answer that waits beside the vault goes before any refusal.
+    if !wish.asksAgain, let accounts = try accountsIfAny(), let refusal = try accounts.refusal(account),
+      accounts.keptAnswer(account.provider, account.name)?.previous != account.credential.accessToken
+    {
+      throw needed(account, refusal)
+    }
     _ = try network()
     let client = try client(account.provider, variables: account.credential.variables)
     let vault = try accounts(.readWrite)
@@ -89,6 +118,7 @@ extension CredentialSource {
         if renewed.credential.isUsable(at: clock.now(), for: wish.validity) { return renewed }
         return try refresh(renewed, client, vault)
       }
+      if !wish.asksAgain, let refusal = try vault.refusal(current) { throw needed(account, refusal) }
       return try refresh(current, client, vault)
     }
   }
@@ -119,24 +149,33 @@ extension CredentialSource {
         : try client.refreshRequest(account.credential)
     }
     FaultPoint.reach("refresh.locked")
-    let wasInterrupted = try accounts.note(provider, account.name)?.isInterruption ?? false
+    let before = try accounts.note(provider, account.name)
     secrets.learn(account.credential)
     let place = try accounts.prepareAnswer(provider, account.name)
     try accounts.setNote(ExchangeNote(.refresh, startedAt: clock.now()), provider, account.name)
     FaultPoint.reach("refresh.noted")
+    var unreadable: [ResponseField] = []
+    var unusable: CredentialError?
     let outcome = Signals.deferring { () -> Result<Account, CredentialError> in
       do throws(CredentialError) {
         let response = try send(request, provider: provider)
         FaultPoint.reach("refresh.answered")
         let now = clock.now()
-        let credential = try core(provider) { () throws(OAuthError) in
-          account.credential.grant == .oauth1
-            ? try client.oauth1Credential(
-              response, .refresh, after: nil, scope: account.credential.requestedScope,
-              previous: account.credential, now: now)
-            : try client.credential(
-              response, leg, grant: account.credential.grant, scope: account.credential.requestedScope,
-              previous: account.credential, now: now)
+        let credential: Credential
+        do throws(CredentialError) {
+          credential = try core(provider) { () throws(OAuthError) in
+            account.credential.grant == .oauth1
+              ? try client.oauth1Credential(
+                response, .refresh, after: nil, scope: account.credential.requestedScope,
+                previous: account.credential, now: now)
+              : try client.credential(
+                response, leg, grant: account.credential.grant, scope: account.credential.requestedScope,
+                previous: account.credential, now: now)
+          }
+        } catch {
+          guard let rotated = client.rotated(account.credential, response, leg) else { throw error }
+          credential = rotated
+          unusable = error
         }
         var isKept = true
         func keep(_ credential: Credential) {
@@ -145,15 +184,18 @@ extension CredentialSource {
           do throws(VaultError) { try place.fill(answer.encoded, isForced: false) } catch { isKept = false }
           FaultPoint.reach("refresh.kept")
         }
-        guard
-          let exchange = try core(
+        let exchange =
+          unusable == nil
+          ? try core(
             provider,
             { () throws(OAuthError) in
               try client.tokenExchangeRequest(afterRefresh: credential)
-            })
-        else {
+            }) : nil
+        guard let exchange else {
           keep(credential)
-          return .success(try commit(credential, of: account, accounts, isKept: isKept))
+          let renewed = try commit(credential, of: account, accounts, isKept: isKept)
+          unreadable = client.unreadableFields(response, leg, grant: account.credential.grant)
+          return .success(renewed)
         }
         // The token itself is no use, but the refresh token beside it may be the only good one.
         var unfinished = credential
@@ -167,7 +209,9 @@ extension CredentialSource {
               now: clock.now())
           }
           keep(exchanged)
-          return .success(try commit(exchanged, of: account, accounts, isKept: isKept))
+          let renewed = try commit(exchanged, of: account, accounts, isKept: isKept)
+          unreadable = client.unreadableFields(response, .tokenExchange)
+          return .success(renewed)
         } catch {
           _ = try commit(unfinished, of: account, accounts, isKept: isKept)
           throw error
@@ -178,22 +222,38 @@ extension CredentialSource {
     }
     FaultPoint.reach("refresh.committed")
     switch outcome {
-    case .success(let renewed): return renewed
+    case .success(let renewed):
+      if !unreadable.isEmpty { notice(.unreadable(provider: provider, fields: unreadable)) }
+      if let unusable { throw unusable }
+      return renewed
     case .failure(let error):
-      var note: ExchangeNote?
-      if let refusal = refusal(error, of: account) {
+      // What was known before is known still.
+      var note = before
+      let refusal = refusal(error, of: account)
+      if let refusal {
         note = ExchangeNote(
           .refresh, startedAt: clock.now(),
-          refusal: .init(at: clock.now(), words: refusal.words, isAfterInterruption: wasInterrupted))
+          refusal: .init(
+            at: clock.now(), words: refusal.words, isAfterInterruption: before?.isInterruption ?? false,
+            ended: isFinal(refusal) ? account.credential.refreshedWith : nil))
       }
       // Where this fails the note stays as it is, and says less than we know.
       if !isAnswerLost(error) {
         try? accounts.setNote(note, provider, account.name)
         accounts.vault.removeAnswer(provider: provider, account: account.name)
       }
-      if let refusal = note?.refusal { throw needed(account, refusal) }
+      if refusal != nil, let told = note?.refusal { throw needed(account, told) }
       throw error
     }
+  }
+
+  /// Whether a refusal says in so many words that the refresh token is over (RFC 6749, 5.2; RFC 6750, 3.1; the extension
+  /// "problem reporting" of OAuth 1.0a). A status alone may come from whoever stands between us and the provider.
+  private func isFinal(_ refusal: ErrorResponse) -> Bool {
+    [
+      "invalid_grant", "invalid_token", "token_used", "token_expired", "token_revoked", "token_rejected",
+      "permission_denied",
+    ].contains(refusal.code)
   }
 
   /// Keeps what a refresh brought, unless somebody logged in meanwhile: then that is the newer one, and stays.
@@ -280,6 +340,20 @@ extension CredentialSource {
       } catch {
         throw .vault(error)
       }
+    }
+  }
+}
+
+extension CredentialError {
+  /// Whether a refresh that failed like this says nothing against the token that there is: nobody was reached, somebody
+  /// is not able to answer, or what was refused is the refresh.
+  fileprivate var leavesTokenGood: Bool {
+    switch self {
+    case .http, .oauth, .lockTimedOut, .notAdded, .provider, .malformedRegistration: true
+    case .loginNeeded(_, _, .refreshRefused), .loginNeeded(_, _, .refreshInterrupted): true
+    case .vault(.conflict), .vault(.absent): false
+    case .vault: true
+    default: false
     }
   }
 }

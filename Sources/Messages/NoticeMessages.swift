@@ -1,4 +1,5 @@
 import CredentialManager
+import Providers
 
 extension Notice {
   /// What a person is told.
@@ -10,6 +11,12 @@ extension Notice {
       return "waiting for another process that is at work with "
         + (account.map { "\(quoted($0)) at " } ?? "") + quoted(provider)
     case .interrupted(let interruption): return interruption.sentence(now: now)
+    case .unreadable(let provider, let fields):
+      return "warning: the answer of \(quoted(provider)) has \(listed(fields.map(\.rawValue))) in a form that cannot be read; "
+        + "the token is kept without"
+    case .notRefreshed(let provider, let account, let secondsLeft, let error):
+      return "warning: the token of \(quoted(account)) at \(quoted(provider)) is valid for another \(duration(secondsLeft)), "
+        + "and could not be refreshed: \(error.message.text)"
     }
   }
 }

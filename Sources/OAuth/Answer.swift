@@ -101,6 +101,33 @@ struct Answer: Sendable {
   /// A whole number of a field, as a number or as a text.
   func integer(_ field: ResponseField) -> Int64? { text(field).flatMap { Int64($0) } }
 
+  /// A secret that the answer is good without: what cannot be read is taken for not said, because throwing the answer
+  /// away would lose tokens that may be the only ones.
+  func secretIfReadable(_ field: ResponseField) -> Secret? {
+    do { return try secret(field) } catch { return nil }
+  }
+
+  /// What is there of a token answer, besides what it is no answer without, and cannot be read.
+  var unreadable: [ResponseField] {
+    Self.optionalFields.filter { field in
+      guard let value = value(field), value != .string("") else { return false }
+      let time = rules.source(of: field).time
+      switch field {
+      case .refreshToken, .idToken, .oauthSessionHandle: return secretIfReadable(field) == nil
+      case .expiresIn, .refreshTokenExpiresIn:
+        return Self.text(value).flatMap { Moment.duration($0, time) }.map { $0 < 0 } ?? true
+      case .expiresAt, .refreshTokenExpiresAt: return Self.text(value).flatMap { Moment.stated($0, time) } == nil
+      case .scope: return value.elements.map { $0.contains { Self.text($0) == nil } } ?? (Self.text(value) == nil)
+      default: return Self.text(value) == nil
+      }
+    }
+  }
+
+  private static let optionalFields: [ResponseField] = [
+    .tokenType, .expiresIn, .expiresAt, .refreshToken, .refreshTokenExpiresIn, .refreshTokenExpiresAt, .scope, .idToken,
+    .oauthSessionHandle,
+  ]
+
   /// The text at a path from the answer's root.
   func text(_ path: FieldPath) -> String? { value(at: path, in: root).flatMap(Self.text) }
 

@@ -124,14 +124,14 @@ extension Credential {
   public init(decoding secret: Secret) throws(OAuthError) {
     guard let value = try? JSONValue.parse(secret.revealBytes()),
       let grant = value["grant"]?.text.flatMap(Grant.init(rawValue:)), let token = value["access_token"]?.text,
-      let obtainedAt = value["obtained_at"]?.integer, let margin = value["margin"]?.integer
+      let obtainedAt = Self.moment(value["obtained_at"]), let margin = Self.moment(value["margin"])
     else { throw .malformedCredential }
     self.init(grant: grant, accessToken: Secret(token), obtainedAt: obtainedAt, margin: margin)
-    loggedInAt = value["logged_in_at"]?.integer ?? obtainedAt
+    loggedInAt = Self.moment(value["logged_in_at"]) ?? obtainedAt
     tokenType = value["token_type"]?.text
-    expiresAt = value["expires_at"]?.integer
+    expiresAt = Self.moment(value["expires_at"])
     refreshToken = value["refresh_token"]?.text.map { Secret($0) }
-    refreshTokenExpiresAt = value["refresh_token_expires_at"]?.integer
+    refreshTokenExpiresAt = Self.moment(value["refresh_token_expires_at"])
     tokenSecret = value["token_secret"]?.text.map { Secret($0) }
     sessionHandle = value["session_handle"]?.text.map { Secret($0) }
     idToken = value["id_token"]?.text.map { Secret($0) }
@@ -143,6 +143,9 @@ extension Credential {
     identity = value["identity"]?.text
     isRejected = value["rejected"] == .boolean(true)
   }
+
+  /// Whoever made an exported file may have written anything.
+  private static func moment(_ value: JSONValue?) -> Int64? { value?.integer.map(Moment.bounded) }
 
   private static func texts(_ value: JSONValue?) -> [String: String] {
     var texts: [String: String] = [:]

@@ -94,6 +94,15 @@ public enum Moment {
     return Int64(form == .milliseconds ? number / 1000 : number)
   }
 
+  /// A moment in an answer, also within a token (RFC 7519, 4.1.4); within the bounds of `longest`.
+  static func stated(_ text: String, _ form: TimeForm?) -> Int64? {
+    let moment = form == .jwt ? JWTClaims.parse(text)?["exp"]?.integer : moment(text, form)
+    return moment.map(bounded)
+  }
+
+  /// The moment that is nearest to this one and can be reckoned with.
+  static func bounded(_ moment: Int64) -> Int64 { min(max(moment, -longest), longest) }
+
   /// A moment in an answer.
   static func moment(_ text: String, _ form: TimeForm?) -> Int64? {
     switch form {

@@ -116,12 +116,7 @@ extension Client {
     _ response: HTTPResponse, _ leg: Leg, after authorization: ResourceOwnerAuthorization?, scope: [String],
     previous: Credential? = nil, now: Int64
   ) throws(OAuthError) -> Credential {
-    var rules = try endpoint(leg).response
-    // RFC 5849, 2.3: the answer is a form, unless the descriptor says otherwise for this very leg.
-    if rules.format == .json, descriptor.endpoints[.temporaryCredentials]?.response.format == .form {
-      rules.format = .form
-    }
-    let answer = try Answer(response, leg, rules)
+    let answer = try Answer(response, leg, try rules(leg, .oauth1))
     var credential = try credential(answer, grant: .oauth1, scope: scope, previous: previous, now: now)
     if let kept = authorization?.kept { credential.kept.merge(kept) { fromToken, _ in fromToken } }
     return credential

@@ -26,10 +26,10 @@ public struct TokenResponse: Sendable {
     }
     accessToken = token
     tokenType = answer.text(.tokenType)
-    idToken = try answer.secret(.idToken)
-    refreshToken = try answer.secret(.refreshToken)
+    idToken = answer.secretIfReadable(.idToken)
+    refreshToken = answer.secretIfReadable(.refreshToken)
     tokenSecret = isOAuth1 ? try answer.secret(.oauthTokenSecret) : nil
-    sessionHandle = try answer.secret(.oauthSessionHandle)
+    sessionHandle = answer.secretIfReadable(.oauthSessionHandle)
     expiresAt =
       Self.expiry(answer, .expiresIn, .expiresAt, now: now, unknown: now + Self.unknownLifetime)
       ?? descriptor.expiry.lifetime.map { now + min($0, Moment.longest) }
@@ -54,9 +54,7 @@ public struct TokenResponse: Sendable {
       return now + seconds
     }
     guard let text = answer.text(moment), text != "0" else { return nil }
-    let form = answer.rules.source(of: moment).time
-    let stated = form == .jwt ? JWTClaims.parse(text)?["exp"]?.integer : Moment.moment(text, form)
-    guard let end = stated else { return nil }
+    guard let end = Moment.stated(text, answer.rules.source(of: moment).time) else { return nil }
     // A moment is by the provider's clock, and so is the date of the answer (RFC 9110, 6.6.1): with both it is a lifetime.
     if let date = answer.date { return now + (end - date) }
     return end > now ? end : unknown
@@ -90,13 +88,16 @@ extension Client {
     var credential = try credential(
       response.answer, grant: .implicit, scope: response.request.scope, previous: nil, now: now)
     credential.redirectURI = response.request.redirectURI
-    try check(response.request.nonce, credential)
+    try check(response.request.nonce, credential, isUnreadable: response.answer.unreadable.contains(.idToken))
     return credential
   }
 
-  /// OpenID Connect Core 1.0, 3.1.3.7, 11.
-  private func check(_ nonce: String?, _ credential: Credential) throws(OAuthError) {
-    guard let nonce, let idToken = credential.idToken else { return }
+  /// OpenID Connect Core 1.0, 3.1.3.7, 11. Whoever asked for an ID token of this login does not pass over one that cannot
+  /// be read.
+  private func check(_ nonce: String?, _ credential: Credential, isUnreadable: Bool) throws(OAuthError) {
+    guard let nonce else { return }
+    if isUnreadable { throw .malformedField(.token, .idToken) }
+    guard let idToken = credential.idToken else { return }
     guard let found = JWTClaims.parse(idToken.reveal())?["nonce"]?.text, constantTimeEqual(found, nonce) else {
       throw .malformedField(.token, .idToken)
     }
@@ -110,10 +111,46 @@ extension Client {
   ) throws(OAuthError) -> Credential {
     var credential = try credential(
       response, .token, grant: .authorizationCode, scope: authorization.request.scope, now: now)
-    try check(authorization.request.nonce, credential)
+    let isUnreadable = unreadableFields(response, .token).contains(.idToken)
+    try check(authorization.request.nonce, credential, isUnreadable: isUnreadable)
     credential.kept.merge(authorization.answer.kept) { fromToken, _ in fromToken }
     credential.redirectURI = authorization.request.redirectURI
     return credential
+  }
+
+  /// The fields of a token answer that are there and cannot be read; the credential was made without them.
+  public func unreadableFields(_ response: HTTPResponse, _ leg: Leg, grant: Grant = .authorizationCode)
+    -> [ResponseField]
+  {
+    guard let rules = try? rules(leg, grant), let answer = try? Answer(response, leg, rules) else { return [] }
+    return answer.unreadable
+  }
+
+  /// What is to be kept of an answer to a refresh whose access token cannot be read: the refresh token in it, because the
+  /// one before may be used up.
+  ///
+  /// - Returns: the credential with the new refresh token; `nil` if there is none in the answer.
+  public func rotated(_ previous: Credential, _ response: HTTPResponse, _ leg: Leg) -> Credential? {
+    guard let rules = try? rules(leg, previous.grant), let answer = try? Answer(response, leg, rules) else { return nil }
+    // A session handle goes with the token that it was given with (OAuth Session 1.0 draft 1, 5).
+    guard previous.grant != .oauth1 else { return nil }
+    var credential = previous
+    guard let refreshToken = answer.secretIfReadable(.refreshToken), refreshToken != previous.refreshToken else {
+      return nil
+    }
+    credential.refreshToken = refreshToken
+    credential.refreshTokenExpiresAt = nil
+    return credential
+  }
+
+  /// How the answer of a leg is read.
+  func rules(_ leg: Leg, _ grant: Grant) throws(OAuthError) -> ResponseRules {
+    var rules = try endpoint(leg).response
+    // RFC 5849, 2.3: the answer is a form, unless the descriptor says otherwise for this very leg.
+    if grant == .oauth1, rules.format == .json, descriptor.endpoints[.temporaryCredentials]?.response.format == .form {
+      rules.format = .form
+    }
+    return rules
   }
 
   func credential(

@@ -228,6 +228,189 @@ struct RefreshTests {
     #expect(throws: Self.needed(.refreshRefused(nil))) { try fixture.source.freshAccount(nil, of: "example") }
   }
 
+  /// Who is told once that it is over does not ask again: other programs of the provider may count it as an attack.
+  @Test func aRefusalIsRemembered() throws {
+    let fixture = try Self.fixture()
+    fixture.http.then(.json("{\"error\":\"invalid_grant\",\"error_description\":\"revoked\"}", status: 400))
+    for _ in 0..<3 {
+      #expect(throws: Self.needed(.refreshRefused("revoked"))) { try fixture.source.freshAccount(nil, of: "example") }
+    }
+    // Not by another process either, with a network or without.
+    for wish in [Freshen(), Freshen(always: true), Freshen(validity: 10)] {
+      #expect(throws: Self.needed(.refreshRefused("revoked"))) {
+        try fixture.another().freshAccount(nil, of: "example", wish)
+      }
+    }
+    #expect(fixture.http.requests.count == 1)
+    let accounts = try fixture.another().accounts()
+    #expect(try accounts.isRefreshRefused(accounts.resolve(nil, provider: "example")))
+    // Who says so asks, and what comes of it counts.
+    fixture.http.then(.json("{\"error\":\"invalid_grant\",\"error_description\":\"still\"}", status: 400))
+    #expect(throws: Self.needed(.refreshRefused("still"))) {
+      try fixture.source.freshAccount(nil, of: "example", Freshen(always: true, asksAgain: true))
+    }
+    fixture.http.then(HTTPResponse(status: 503))
+    #expect(throws: CredentialError.oauth(.unavailable(.refresh, status: 503), provider: "example")) {
+      try fixture.source.freshAccount(nil, of: "example", Freshen(always: true, asksAgain: true))
+    }
+    #expect(throws: Self.needed(.refreshRefused("still"))) { try fixture.source.freshAccount(nil, of: "example") }
+    fixture.http.then(.token("new"))
+    _ = try fixture.source.freshAccount(nil, of: "example", Freshen(always: true, asksAgain: true))
+    #expect(try fixture.another().freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+  }
+
+  /// Another refresh token is another question, however it came into the vault.
+  @Test func aRefusalIsOfOneRefreshToken() throws {
+    let fixture = try Self.fixture()
+    fixture.http.then(.json("{\"error\":\"invalid_grant\"}", status: 400))
+    #expect(throws: Self.needed(.refreshRefused(nil))) { try fixture.source.freshAccount(nil, of: "example") }
+    var credential = try #require(try fixture.stored())
+    credential.refreshToken = Secret("refresh-of-a-backup")
+    try fixture.store(credential)
+    fixture.http.then(.token("new"))
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+  }
+
+  /// A bare status may come from whoever stands in between: the next one asks again.
+  @Test(arguments: [400, 401, 403]) func aRefusalWithoutAWordIsNotRemembered(_ status: Int) throws {
+    let fixture = try Self.fixture()
+    fixture.http.then(HTTPResponse(status: status))
+    #expect(throws: Self.needed(.refreshRefused(nil))) { try fixture.source.freshAccount(nil, of: "example") }
+    let accounts = try fixture.another().accounts()
+    #expect(try !accounts.isRefreshRefused(accounts.resolve(nil, provider: "example")))
+    fixture.http.then(.token("new"))
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+  }
+
+  /// What was interrupted stays told when the provider cannot answer the next time.
+  @Test func anInterruptionIsNotForgotten() throws {
+    let fixture = try Self.fixture()
+    try fixture.leave(ExchangeNote(.refresh, startedAt: 1), nil)
+    fixture.http.then(HTTPResponse(status: 503))
+    #expect(throws: CredentialError.oauth(.unavailable(.refresh, status: 503), provider: "example")) {
+      try fixture.source.freshAccount(nil, of: "example")
+    }
+    #expect(try fixture.another().interruptedExchanges().map(\.startedAt) == [1])
+  }
+
+  // MARK: A token that is about to expire
+
+  /// A provider that is down for a minute does not stop who has a token for another minute.
+  @Test(
+    arguments: [
+      .success(HTTPResponse(status: 503)), .success(HTTPResponse(status: 429)), .success(.json("<html>")),
+      .failure(.unreachable(host: "provider.example", reason: .connectionRefused)),
+      .failure(.unreachable(host: "provider.example", reason: .timedOut)),
+      .success(.json("{\"error\":\"invalid_client\"}", status: 401)),
+      .success(.json("{\"error\":\"invalid_grant\"}", status: 400)),
+    ] as [Result<HTTPResponse, HTTPError>])
+  func isHandedOutAsLongAsItLives(_ answer: Result<HTTPResponse, HTTPError>) throws {
+    let fixture = try Self.fixture(left: 30)
+    var notices: [Notice] = []
+    fixture.source.notice = { notices.append($0) }
+    switch answer {
+    case .success(let response): fixture.http.then(response)
+    case .failure(let error): fixture.http.then(error)
+    }
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("old"))
+    guard case .notRefreshed("example", "ana", 30, _)? = notices.first else {
+      Issue.record("\(notices)")
+      return
+    }
+    #expect(notices.count == 1)
+  }
+
+  /// Who asked for more gets the reason instead.
+  @Test(arguments: [(30, Freshen(validity: 40)), (30, Freshen(always: true)), (0, Freshen())] as [(Int64, Freshen)])
+  func isNotHandedOutToWhoAskedForMore(_ left: Int64, _ wish: Freshen) throws {
+    let fixture = try Self.fixture(left: left)
+    fixture.http.then(HTTPResponse(status: 503))
+    #expect(throws: CredentialError.oauth(.unavailable(.refresh, status: 503), provider: "example")) {
+      try fixture.source.freshAccount(nil, of: "example", wish)
+    }
+  }
+
+  /// It expired, or somebody was refused with it, while the provider was waited for.
+  @Test(arguments: [true, false]) func diesMeanwhile(_ isRejected: Bool) throws {
+    let fixture = try Self.fixture(left: 30)
+    fixture.http.then { _ in
+      if isRejected {
+        try? fixture.another().reject(Secret("old"), account: nil, of: "example")
+      } else {
+        fixture.clock.advance(31)
+      }
+      return HTTPResponse(status: 503)
+    }
+    #expect(throws: CredentialError.oauth(.unavailable(.refresh, status: 503), provider: "example")) {
+      try fixture.source.freshAccount(nil, of: "example")
+    }
+  }
+
+  /// The lock of the account is somebody else's for too long.
+  @Test func whoWaitsInVainGetsItAsLongAsItLives() throws {
+    let fixture = try Self.fixture(left: 30)
+    let lock = try Self.locked(fixture)
+    let account = try fixture.source.freshAccount(nil, of: "example", Freshen(timeout: 5))
+    #expect(account.credential.accessToken == Secret("old"))
+    _ = consume lock
+  }
+
+  // MARK: Odd answers
+
+  /// A refresh token that was rotated is not thrown away because something beside it is odd.
+  @Test(
+    arguments: [
+      ("\"id_token\": {}", [.idToken]), ("\"id_token\": \"\\u0000\"", [.idToken]), ("\"id_token\": null", []),
+      ("\"oauth_session_handle\": [1]", [.oauthSessionHandle]), ("\"scope\": {\"a\": 1}", [.scope]),
+      ("\"scope\": [\"a\", {}]", [.scope]), ("\"scope\": 7", []), ("\"token_type\": []", [.tokenType]),
+      ("\"expires_in\": \"soon\"", [.expiresIn]), ("\"expires_in\": {}", [.expiresIn]),
+      ("\"expires_in\": -1", [.expiresIn]), ("\"expires_in\": 1e300", [.expiresIn]), ("\"expires_in\": 0", []),
+      ("\"expires_at\": true", [.expiresAt]), ("\"refresh_token_expires_in\": \"?\"", [.refreshTokenExpiresIn]),
+      ("\"refresh_token_expires_at\": {}", [.refreshTokenExpiresAt]),
+    ] as [(String, [ResponseField])])
+  func anOddFieldCostsNoToken(_ member: String, _ fields: [ResponseField]) throws {
+    let fixture = try Self.fixture()
+    var notices: [Notice] = []
+    fixture.source.notice = { notices.append($0) }
+    fixture.http.then(.json("{\"access_token\": \"new\", \"refresh_token\": \"refresh-2\", \(member)}"))
+    let account = try fixture.source.freshAccount(nil, of: "example")
+    #expect(account.credential.accessToken == Secret("new"))
+    #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
+    #expect(notices == (fields.isEmpty ? [] : [.unreadable(provider: "example", fields: fields)]))
+  }
+
+  @Test(arguments: ["{}", "17", "[\"a\"]", "\"\\u00e9\""]) func anOddRefreshToken(_ value: String) throws {
+    let fixture = try Self.fixture()
+    var notices: [Notice] = []
+    fixture.source.notice = { notices.append($0) }
+    fixture.http.then(.json("{\"access_token\": \"new\", \"expires_in\": 3600, \"refresh_token\": \(value)}"))
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    #expect(try fixture.stored()?.refreshToken == Secret("refresh-1"))
+    #expect(notices == [.unreadable(provider: "example", fields: [.refreshToken])])
+  }
+
+  /// The access token is no use, but the refresh token that it came with is the only one from now on.
+  @Test(arguments: ["{}", "17", "\"\"", "\"a\\nb\"", "null"]) func anOddAccessToken(_ value: String) throws {
+    let fixture = try Self.fixture()
+    fixture.http.then(.json("{\"access_token\": \(value), \"refresh_token\": \"refresh-2\"}"))
+    do throws(CredentialError) {
+      _ = try fixture.source.freshAccount(nil, of: "example")
+      Issue.record("there is a token")
+    } catch {
+      #expect(
+        error == .oauth(.malformedField(.refresh, .accessToken), provider: "example")
+          || error == .oauth(.missingField(.refresh, .accessToken), provider: "example"))
+    }
+    #expect(try fixture.stored()?.accessToken == Secret("old"))
+    #expect(try fixture.answerFiles.isEmpty)
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+    fixture.http.then { request in
+      #expect(request.parameters[first: "refresh_token"] == "refresh-2")
+      return .token("new")
+    }
+    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+  }
+
   /// Nothing of this says anything about the refresh token.
   @Test(
     arguments: [
@@ -293,10 +476,15 @@ struct RefreshTests {
     try fixture.another().accounts(.readWrite).setNote(ExchangeNote(.refresh, startedAt: 1), "example", "ana")
     let interruption = Interruption(provider: "example", account: "ana", exchange: .refresh, startedAt: 1)
     #expect(try fixture.source.interruptedExchanges() == [interruption])
-    for _ in 0..<2 {
-      fixture.http.then(.json("{\"error\":\"invalid_grant\",\"error_description\":\"used\"}", status: 400))
-      #expect(throws: Self.needed(.refreshInterrupted("used"))) { try fixture.source.freshAccount(nil, of: "example") }
+    for wish in [Freshen(), Freshen(asksAgain: true), Freshen()] {
+      if wish.asksAgain || fixture.http.requests.isEmpty {
+        fixture.http.then(.json("{\"error\":\"invalid_grant\",\"error_description\":\"used\"}", status: 400))
+      }
+      #expect(throws: Self.needed(.refreshInterrupted("used"))) {
+        try fixture.source.freshAccount(nil, of: "example", wish)
+      }
     }
+    #expect(fixture.http.requests.count == 2)
     // It is the reason until somebody logs in.
     #expect(try fixture.another().interruptedExchanges().map(\.account) == ["ana"])
   }

@@ -38,6 +38,24 @@ struct TokenResponseTests {
     #expect(credential.withheldScope == [])
   }
 
+  /// A moment that no calendar has is no reason to die of arithmetic.
+  @Test(arguments: ["9223372036854775807", "-9223372036854775808", "1e400", "99999999999999999999"])
+  func aMomentBeyondAllReckoning(_ moment: String) throws {
+    for form in ["seconds", "jwt"] {
+      let payload = Base64.encodeURL(Array("{\"exp\":\(moment)}".utf8))
+      let value = form == "jwt" ? "\"e30.\(payload).s\"" : "\(moment)"
+      for date in ["", "Sun, 09 Sep 2001 01:46:41 GMT", "Sun, 09 Sep 9999 01:46:41 GMT"] {
+        var response = HTTPResponse.json("{\"access_token\":\"t\",\"end\":\(value)}")
+        if !date.isEmpty { response.fields.set("Date", date) }
+        let credential = try Self.read(
+          response, "response: { fields: { expires_at: { path: end, time: \(form) } } }")
+        #expect(credential.accessToken == Secret("t"))
+        _ = credential.isUsable(at: Fixture.now, for: .max)
+        #expect(try Credential(decoding: credential.encoded).accessToken == Secret("t"))
+      }
+    }
+  }
+
   /// docs.github.com, "Authorizing OAuth apps"
   @Test func form() throws {
     let credential = try Self.read(
