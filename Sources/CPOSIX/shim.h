@@ -29,6 +29,17 @@ static inline int credmgr_open(const char *path, int flags, unsigned mode) {
   return descriptor;
 }
 
+/// Opens what is closed of the three standard streams: the next file would get the number, and what is meant for a person
+/// would be written into it. Reading from what takes the place of standard input ends at once, and writing to what takes the
+/// place of standard output fails, as it did.
+static inline void credmgr_open_standard_streams(void) {
+  for (int descriptor = 0; descriptor < 3; descriptor++) {
+    if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
+    // open(2): the lowest number that is free, and those below are taken.
+    if (open("/dev/null", descriptor == 2 ? O_WRONLY : O_RDONLY) < 0) return;
+  }
+}
+
 /// The columns of a terminal, or 0.
 static inline int credmgr_columns(int descriptor) {
   struct winsize size;

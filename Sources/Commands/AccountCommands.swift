@@ -35,6 +35,8 @@ extension Command {
     wish.opensBrowser = !invocation.has("--no-browser") && Surroundings(environment: context.environment) == .desktop
     wish.pastes = invocation.has("--paste")
     wish.timeout = try context.duration("--timeout", invocation) ?? wish.timeout
+    // Until this program runs, another one may have finished what both were asked for.
+    wish.askedAt = context.clock.milliseconds() - Int64((ProcessAge.seconds ?? 0) * 1000)
     let account: Account
     if invocation.has("--with-token") {
       let token = try context.secret("-")

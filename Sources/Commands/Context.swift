@@ -167,7 +167,7 @@ final class NoticeTeller {
     case .waiting(_, _, let seconds):
       // Who is not looked at by anybody waits in silence.
       guard seconds >= 1, Terminal.isTerminal(2) else { return }
-    case .interrupted, .unreadable, .notRefreshed: break
+    case .interrupted, .unreadable, .notRefreshed, .handOutNotNoted: break
     }
     let sentence = notice.sentence(now: clock.now())
     guard !told.contains(sentence) else { return }

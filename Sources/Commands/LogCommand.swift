@@ -16,7 +16,7 @@ extension Command {
       guard let number = Int(text), number > 0 else { throw .usage("\"\(text)\" is no number of lines") }
       limit = number
     }
-    let (all, lost) = try manager { () throws(CredentialError) in try context.source.log() }
+    let (all, lost, fault) = try manager { () throws(CredentialError) in try context.source.log() }
     let events = all.filter { provider == nil || $0.provider == provider }.suffix(limit)
     if invocation.has("--json") {
       try context.output(
@@ -30,8 +30,10 @@ extension Command {
           }))
     } else {
       try context.output(events.map(line).joined())
-      if lost > 0 { context.tell("\(lost) lines of the log are missing; \"credmgr vault verify\" may say more") }
+      let lines = lost == 1 ? "one line of the log is" : "\(lost) lines of the log are"
+      if lost > 0 { context.tell("\(lines) missing or cannot be read; \"credmgr vault verify\" may say more") }
     }
+    if let fault { throw CommandError(CredentialError.vault(fault)) }
     return .done
   }
 

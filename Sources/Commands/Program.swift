@@ -29,6 +29,7 @@ public enum Program {
   public static func run(
     _ arguments: [String], network: Network?, qrCode: @escaping (String) -> [[Bool]]?
   ) -> Int32 {
+    Terminal.openStandardStreams()
     let coreLimit = ProcessProtection.apply()
     Signals.ignoreFailedWrites()
     var arguments = arguments

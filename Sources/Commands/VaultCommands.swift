@@ -70,7 +70,9 @@ extension Command {
   private static func status(
     _ invocation: Invocation, _ context: Context
   ) throws(CommandError) -> ExitStatus {
-    let (status, unlockedUntil) = try manager { () throws(CredentialError) in try context.source.vaultStatus() }
+    let (status, unlockedUntil, fault) = try manager { () throws(CredentialError) in
+      try context.source.vaultStatus()
+    }
     if invocation.has("--json") {
       let slots = status.slots.map { slot -> JSONValue in
         ["kind": .optional(slot.kind?.words), "created_at": .string(Moment.format(slot.created))]
@@ -80,6 +82,7 @@ extension Command {
         "records": .integer(status.recordCount),
         "unlocked_until": .optional(unlockedUntil.map(Moment.format)),
       ])
+      if let fault { throw CommandError(CredentialError.vault(fault)) }
       return .done
     }
     var rows = [("file", status.path), ("format", "\(status.formatVersion)"), ("records", "\(status.recordCount)")]
@@ -88,6 +91,7 @@ extension Command {
     }
     if let unlockedUntil { rows.append(("unlocked", "until \(Moment.format(unlockedUntil))")) }
     try context.output(table(rows.map { ($0.0, $0.1) }))
+    if let fault { throw CommandError(CredentialError.vault(fault)) }
     if status.slots.allSatisfy({ $0.kind == .keyFile }) {
       context.tell("a key file protects a copied vault, and nothing against programs that run as you")
     }

@@ -88,6 +88,8 @@ public enum CredentialError: Error, Sendable, Equatable {
   case malformedExport
   /// The passphrase is not the one of the exported file.
   case wrongExportPassphrase
+  /// Nobody answered for the new passphrase of the vault.
+  case newPassphraseUnavailable(POSIXError)
   /// Nobody answered for the passphrase of the exported file.
   case exportPassphraseUnavailable(POSIXError)
   /// The import would replace these.

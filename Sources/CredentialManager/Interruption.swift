@@ -13,6 +13,8 @@ public enum Notice: Sendable, Equatable {
   case interrupted(Interruption)
   /// Fields of a token answer cannot be read; the tokens were kept without them.
   case unreadable(provider: String, fields: [ResponseField])
+  /// It cannot be noted who was handed a credential: something else is in the place of the file for it.
+  case handOutNotNoted(POSIXError)
   /// The token is about to expire and could not be refreshed, and is handed out as long as it lives.
   case notRefreshed(provider: String, account: String, secondsLeft: Int64, CredentialError)
 }

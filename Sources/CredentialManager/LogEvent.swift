@@ -103,17 +103,27 @@ extension CredentialSource {
   /// Notes that a credential was given to somebody.
   public func noteHandOut(_ provider: String, _ account: String, to receiver: String) {
     guard let vault = try? accountsIfAny()?.vault else { return }
-    try? vault.noteHandOut(event(.handOut, provider, account, receiver))
+    do throws(VaultError) {
+      try vault.noteHandOut(event(.handOut, provider, account, receiver))
+    } catch .file(let error) {
+      // A disk that is full or cannot be written says so elsewhere; what somebody put there would not be noticed.
+      switch error {
+      case .symbolicLink, .notRegularFile, .otherOwner, .readableByOthers: notice(.handOutNotNoted(error))
+      default: break
+      }
+    } catch {}
   }
 
   /// The log, the oldest first.
   ///
-  /// - Returns: the events, and how many are known to be lost.
+  /// - Returns: the events; how many are known to be lost; and why hand-outs cannot be noted.
   /// - Throws: `CredentialError.vault`.
-  public func log() throws(CredentialError) -> (events: [LogEvent], lost: Int64) {
-    guard let accounts = try accountsIfAny() else { return ([], 0) }
+  public func log() throws(CredentialError) -> (events: [LogEvent], lost: Int64, fault: VaultError?) {
+    guard let accounts = try accountsIfAny() else { return ([], 0, nil) }
     let logged = try accounts.reading { () throws(VaultError) in try accounts.vault.events() }
     var lost: Int64 = 0
+    var fault: VaultError?
+    do throws(VaultError) { lost = Int64(try accounts.vault.unreadableHandOuts()) } catch { fault = error }
     for series in EventSeries.allCases {
       let numbers = logged.filter { $0.series == series }.compactMap(\.number)
       if let first = numbers.first, let last = numbers.last { lost += last - first + 1 - Int64(numbers.count) }
@@ -121,6 +131,6 @@ extension CredentialSource {
     // In the order in which they were noted, where the clock says the same or was set back between them.
     let events = logged.compactMap { LogEvent(decoding: $0.payload) }
     let sorted = events.enumerated().sorted { ($0.element.time, $0.offset) < ($1.element.time, $1.offset) }
-    return (sorted.map(\.element), lost)
+    return (sorted.map(\.element), lost, fault)
   }
 }

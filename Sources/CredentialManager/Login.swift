@@ -25,11 +25,17 @@ extension CredentialSource {
     let before = try vault.accounts(of: provider)
     if client.descriptor.account.isEmpty { try requireName(wish, found: nil, grant, provider, before) }
     let started = clock.now()
+    func isLater(_ account: Account) -> Bool {
+      // A clock that was set back leaves moments behind that are still to come.
+      if let asked = wish.askedAt, let finished = account.credential.loginFinishedAt {
+        return (asked...max(asked, clock.milliseconds())).contains(finished)
+      }
+      return account.credential.loggedInAt >= started
+        && !before.contains { $0.name == account.name && $0.revision == account.revision }
+    }
     func done() throws(CredentialError) -> Account? {
       try vault.accounts(of: provider).first { account in
-        (wish.account == nil || wish.account == account.name)
-          && !before.contains { $0.name == account.name && $0.revision == account.revision }
-          && account.credential.loggedInAt >= started
+        (wish.account == nil || wish.account == account.name) && isLater(account)
           && account.credential.isUsable(at: clock.now(), for: nil)
       }
     }
@@ -145,6 +151,7 @@ extension CredentialSource {
     }
     FaultPoint.reach("login.identified")
     credential.identity = found
+    credential.loginFinishedAt = clock.milliseconds()
     let isFirst = try accounts.accounts(of: provider).isEmpty
     var changes: [Change] = [
       .store(credential.encoded, as: Accounts.identifier(provider, name), if: .any), .remove(waiting, if: .any),

@@ -55,6 +55,9 @@ public struct LoginWish: Sendable {
   public var pastes: Bool
   /// Seconds until the login is given up.
   public var timeout: Int64
+  /// When the person asked for it, in milliseconds since 1970: another process's login that was finished later is the one
+  /// that was asked for. `nil`: now.
+  public var askedAt: Int64?
 
   /// A login with everything as the descriptor says.
   public init() {

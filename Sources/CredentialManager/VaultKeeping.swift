@@ -20,13 +20,17 @@ extension CredentialSource {
 
   /// What the vault is made of; no key is needed for it.
   ///
-  /// - Returns: with until when the keys are kept, in seconds since 1970.
+  /// - Returns: with until when the keys are kept, in seconds since 1970, and what is wrong with the key file, where the
+  ///   vault has one.
   /// - Throws: `CredentialError.vault`.
-  public func vaultStatus() throws(CredentialError) -> (status: VaultStatus, unlockedUntil: Int64?) {
+  public func vaultStatus() throws(CredentialError) -> (
+    status: VaultStatus, unlockedUntil: Int64?, keyFileFault: VaultError?
+  ) {
     let location = home.vaultLocation
     return try inVault { () throws(VaultError) in
       let name = try Vault.keyName(of: location)
-      return (try Vault.status(of: location), KeptKeys(name)?.deadline)
+      let status = try Vault.status(of: location)
+      return (status, KeptKeys(name)?.deadline, Vault.keyFileFault(at: location))
     }
   }
 
@@ -37,12 +41,18 @@ extension CredentialSource {
   /// - Throws: `CredentialError.vault`; nothing is changed then.
   public func protect(with kind: SlotKind, passphrase: Secret? = nil) throws(CredentialError) -> [SlotKind] {
     let vault = try accounts(.readWrite).vault
-    let keys = keys
-    return try inVault { () throws(VaultError) in
-      let draft = try draft(kind) { () throws(VaultError) in
-        if let passphrase { return passphrase }
-        return try keys.passphrase(.newForVault)
+    let new: Secret
+    do throws(VaultError) {
+      new = if let passphrase { passphrase } else if kind == .passphrase { try keys.passphrase(.newForVault) } else {
+        Secret("")
       }
+    } catch .passphraseUnavailable(let error) {
+      throw .newPassphraseUnavailable(error)
+    } catch {
+      throw .vault(error)
+    }
+    return try inVault { () throws(VaultError) in
+      let draft = try draft(kind) { () throws(VaultError) in new }
       try changingItems([draft]) { () throws(VaultError) in
         try vault.protect(with: draft, now: clock.now(), noting: event(.protect, nil, nil, kind.logName))
       }

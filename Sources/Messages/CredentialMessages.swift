@@ -109,7 +109,14 @@ extension CredentialError {
     case .malformedExport:
       Message("this is no file that \"credmgr vault export\" made", status: .usage)
     case .wrongExportPassphrase: Message("the passphrase is not the one of the exported file", status: .usage)
-    case .exportPassphraseUnavailable(.interrupted): Message("interrupted", status: .interrupted)
+    case .newPassphraseUnavailable(.interrupted), .exportPassphraseUnavailable(.interrupted):
+      Message("interrupted", status: .interrupted)
+    case .newPassphraseUnavailable(.noTerminal):
+      Message(
+        "there is no terminal to ask for the new passphrase at", hint: "add \"--passphrase-file FILE\"", status: .usage)
+    case .newPassphraseUnavailable(.endOfInput):
+      Message("there was no passphrase; nothing was changed", hint: "add \"--passphrase-file FILE\"", status: .usage)
+    case .newPassphraseUnavailable(let error): error.message
     case .exportPassphraseUnavailable(.noTerminal):
       Message(
         "there is no terminal to ask for the passphrase of the exported file at",

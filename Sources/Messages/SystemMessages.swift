@@ -6,8 +6,13 @@ extension POSIXError {
   public var message: Message {
     switch self {
     case .notFound(let path): Message("there is no file \(quoted(path))", status: .usage)
-    case .notRegularFile(let path): Message("\(quoted(path)) is not an ordinary file", status: .usage)
-    case .notDirectory(let path): Message("\(quoted(path)) is not a folder", status: .usage)
+    case .notRegularFile(let path):
+      Message(
+        "\(quoted(path)) is not an ordinary file", hint: "run \"ls -ld \(argument(path))\" to see what it is",
+        status: .usage)
+    case .notDirectory(let path):
+      Message(
+        "\(quoted(path)) is not a folder", hint: "run \"ls -ld \(argument(path))\" to see what it is", status: .usage)
     case .symbolicLink(let path):
       Message("\(quoted(path)) is a symbolic link, which is not followed here", status: .usage)
     case .otherOwner(let path):
@@ -25,7 +30,10 @@ extension POSIXError {
     case .tooLarge(let path, let limit):
       Message("\(quoted(path)) is longer than \(limit) bytes", status: .usage)
     case .exists(let path): Message("there is a file \(quoted(path)) already", status: .usage)
-    case .permissionDenied(let path): Message("\(quoted(path)) cannot be used: permission denied", status: .usage)
+    case .permissionDenied(let path):
+      Message(
+        "\(quoted(path)) cannot be used: permission denied", hint: "run \"ls -ld \(argument(path))\" to see who may",
+        status: .usage)
     case .timedOut: Message("it took too long", status: .unexpected)
     case .interrupted: Message("interrupted", status: .interrupted)
     case .noTerminal: Message("there is no terminal to ask at", status: .usage)
@@ -33,6 +41,12 @@ extension POSIXError {
     case .brokenPipe: Message("the reader of the output is gone", status: .unexpected)
     case .notText(let path): Message("\(quoted(path)) is not UTF-8", status: .usage)
     case .commandNotFound(let command): Message("there is no command \(quoted(command))", status: .usage)
+    case .system("mkdir", .some(let path), let code):
+      Message(
+        "the folder \(quoted(path)) cannot be made: \(systemWords(code))",
+        hint: "set CREDMGR_HOME to a folder in which you can write", status: .usage)
+    case .system("write", nil, let code):
+      Message("standard output cannot be written: \(systemWords(code))", status: .unexpected)
     case .system(let call, let path, let code):
       Message(
         "the system call \(call) failed" + (path.map { " for \(quoted($0))" } ?? "") + ": \(systemWords(code))",
@@ -47,9 +61,10 @@ func systemWords(_ code: Int32) -> String {
   case 1: "operation not permitted"
   case 2: "no such file or folder"
   case 5: "input/output error"
-  case 9: "the file is closed"
+  case 9: "it is closed"
   case 12: "out of memory"
   case 13: "permission denied"
+  case 17: "there is something of that name"
   case 20: "a part of the path is not a folder"
   case 21: "it is a folder"
   case 23, 24: "too many open files"
@@ -103,7 +118,8 @@ extension VaultError {
       Message(
         "the ways into the vault are others than they were a moment ago", hint: "run \"credmgr vault status\"",
         status: .vault)
-    case .notAVault(let path): Message("\(quoted(path)) is not a vault", status: .vault)
+    case .notAVault(let path):
+      Message("\(quoted(path)) is not a vault", hint: "put the vault back from a backup", status: .vault)
     case .truncated(let path):
       Message("the end of the vault \(quoted(path)) is missing", hint: "put it back from a backup", status: .vault)
     case .newerFormat(let path, let found, let supported):
@@ -119,17 +135,30 @@ extension VaultError {
       Message(
         "another process changed \(record.words) at the same time", hint: "run the command again", status: .unexpected)
     case .tooLarge(let record): Message("\(record.words) is too large for the vault", status: .usage)
+    case .file(.symbolicLink(let path)):
+      Message(
+        POSIXError.symbolicLink(path: path).message.text,
+        hint: "put the file or folder itself there; \"ls -ld \(argument(path))\" shows where the link leads",
+        status: .vault)
     case .file(let error):
       Message(error.message.text, hint: error.message.hint, status: .vault)
     case .busy(let path):
       Message(
         "other processes hold the vault \(quoted(path)) for too long", hint: "run the command again", status: .vault)
     case .full(let path):
-      Message("the disk of the vault \(quoted(path)) is full; nothing was changed", status: .vault)
+      Message(
+        "the disk of the vault \(quoted(path)) is full; nothing was changed",
+        hint: "make room there, and run the command again; \"df -h \(argument(path))\" shows how much there is",
+        status: .vault)
     case .readOnly(let path):
-      Message("the vault \(quoted(path)) cannot be written; nothing was changed", status: .vault)
+      Message(
+        "the vault \(quoted(path)) cannot be written; nothing was changed",
+        hint: "run \"ls -ld \(argument(path))\" to see who may write there, or set CREDMGR_HOME to another folder",
+        status: .vault)
     case .inputOutput(let path, let code):
-      Message("the vault \(quoted(path)) cannot be read or written (SQLite error \(code))", status: .vault)
+      Message(
+        "the vault \(quoted(path)) cannot be read or written (SQLite error \(code))",
+        hint: "run \"credmgr vault verify\"", status: .vault)
     case .outOfMemory: Message("there is no memory for the keys", status: .vault)
     }
   }

@@ -38,6 +38,8 @@ public struct Credential: Sendable, Equatable {
   public var obtainedAt: Int64
   /// When the person logged in, in seconds since 1970; a refresh does not change it.
   public var loggedInAt: Int64
+  /// When the login was finished, in milliseconds since 1970; `nil` if nobody noted it.
+  public var loginFinishedAt: Int64?
   /// Seconds before its expiry from which on the token is refreshed.
   public var margin: Int64
   /// Whether somebody was refused with this token, so that it is refreshed before it is given to anybody again.
@@ -110,6 +112,7 @@ extension Credential {
     add("variables", variables.isEmpty ? nil : Self.object(variables))
     add("redirect_uri", redirectURI.map(JSONValue.string))
     add("identity", identity.map(JSONValue.string))
+    add("login_finished_at", loginFinishedAt.map { JSONValue.integer($0) })
     add("rejected", isRejected ? true : nil)
     return Secret(JSONValue.object(members).encoded)
   }
@@ -141,6 +144,7 @@ extension Credential {
     variables = Self.texts(value["variables"])
     redirectURI = value["redirect_uri"]?.text
     identity = value["identity"]?.text
+    loginFinishedAt = Self.moment(value["login_finished_at"])
     isRejected = value["rejected"] == .boolean(true)
   }
 

@@ -46,8 +46,9 @@ public enum PrivateFile {
 
   /// Makes a folder of mode 0700 with its parents, or checks the one that is there.
   ///
-  /// - Throws: `otherOwner` or `readableByOthers` for an existing folder that is not ours alone, `writableByOthers` and
-  ///   `otherOwner` for a parent in which another user could put a folder of his own in its place.
+  /// - Throws: `otherOwner` or `readableByOthers` for an existing folder that is not ours alone, `symbolicLink` for a link
+  ///   to one, `writableByOthers` and `otherOwner` for a parent in which another user could put a folder of his own in its
+  ///   place; `system` with `mkdir` if it cannot be made.
   public static func createDirectory(_ path: String) throws(POSIXError) {
     try makeParents(of: path)
     if unsafe mkdir(path, 0o700) == 0 {
@@ -55,11 +56,12 @@ public enum PrivateFile {
       if unsafe chmod(path, 0o700) != 0 { throw Descriptor.failure("chmod", path) }
       return
     }
-    if errno != EEXIST { throw Descriptor.failure("mkdir", path) }
-    if let link = try FileStatus(path: path, following: false), link.owner != geteuid(), link.owner != 0 {
-      throw .otherOwner(path: path)
+    // Where a file system cannot be written, EROFS may come before EEXIST.
+    let code = errno
+    guard let status = try FileStatus(path: path, following: false) else {
+      throw .system(call: "mkdir", path: path, code: code)
     }
-    guard let status = try FileStatus(path: path, following: true) else { throw .notFound(path: path) }
+    if status.isSymbolicLink { throw .symbolicLink(path: path) }
     if !status.isDirectory { throw .notDirectory(path: path) }
     if status.owner != geteuid() { throw .otherOwner(path: path) }
     if status.permissions & 0o077 != 0 { throw .readableByOthers(path: path, mode: status.permissions) }

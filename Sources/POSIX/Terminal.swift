@@ -15,6 +15,9 @@ public enum Terminal {
     return 80
   }
 
+  /// Puts nothing (null(4)) in the place of standard streams that are closed. To be called before any file is opened.
+  public static func openStandardStreams() { credmgr_open_standard_streams() }
+
   /// Writes all bytes.
   ///
   /// - Throws: `brokenPipe` if the reader is gone (SIGPIPE must be ignored), `system` if the disk is full, ….

@@ -32,6 +32,11 @@ struct HandOutJournal {
     }
   }
 
+  /// The lines of a file that cannot be read: what a killed process has begun, or somebody else wrote.
+  static func unreadableCount(_ bytes: [UInt8], _ keys: VaultKeys) -> Int {
+    bytes.split(separator: UInt8(ascii: "\n")).count - entries(bytes, keys).count
+  }
+
   /// The entries of a file. What nobody wrote, or somebody with another vault key, is left out.
   static func entries(_ bytes: [UInt8], _ keys: VaultKeys) -> [Entry] {
     bytes.split(separator: UInt8(ascii: "\n")).compactMap { line in

@@ -86,6 +86,16 @@ public final class Vault {
     } catch {
       throw .file(error)
     }
+    // SQLite looks into them by itself, and would wait for ever for a pipe to say something.
+    for suffix in ["-journal", "-wal", "-shm"] {
+      do throws(POSIXError) {
+        try PrivateFile.check(location.file + suffix)
+      } catch .notFound {
+        continue
+      } catch {
+        throw .file(error)
+      }
+    }
     // The directory exists: it is only checked.
     try converting { () throws(POSIXError) in try PrivateFile.createDirectory(location.directory) }
     let connection = try converting(location) { () throws(SQLiteError) in
@@ -149,6 +159,18 @@ public final class Vault {
   /// - Throws: as `open` does.
   public static func status(of location: VaultLocation) throws(VaultError) -> VaultStatus {
     try VaultStatus(try connect(location), location)
+  }
+
+  /// Why the key file does not open the vault, when it has a slot for one; `nil` if it does or need not.
+  public static func keyFileFault(at location: VaultLocation) -> VaultError? {
+    do throws(VaultError) {
+      _ = try VaultOpening(try connect(location), location, [.keyFile])
+      return nil
+    } catch .locked {
+      return nil
+    } catch {
+      return error
+    }
   }
 
   /// The name of a vault and of its present keys, without a key to it: `KeyHolder.opened` is asked with it.

@@ -61,7 +61,7 @@ extension Vault {
       let connection = try Connection(path: "", .memory, busyTimeout: 0)
       try connection.execute(
         """
-        PRAGMA page_size=\(Format.pageSize);PRAGMA auto_vacuum=NONE;PRAGMA encoding='UTF-8';
+        PRAGMA page_size=\(Format.pageSize);PRAGMA auto_vacuum=INCREMENTAL;PRAGMA encoding='UTF-8';
         PRAGMA application_id=\(Format.applicationID);PRAGMA user_version=\(Format.version);BEGIN
         """)
       for (_, sql) in Format.schema { try connection.execute(sql) }

@@ -22,6 +22,17 @@ extension Vault {
     try HandOutJournal(location).append(event, openingKeys, random: random)
   }
 
+  /// How many lines of the hand-outs that the vault has not taken in yet cannot be read: one that a killed process has
+  /// begun, or what somebody else wrote.
+  ///
+  /// - Throws: `.file` when there is something else in the place of the file, so that nothing can be noted; and as
+  ///   `record(_:)` does.
+  public func unreadableHandOuts() throws(VaultError) -> Int {
+    let path = HandOutJournal(location).path
+    let bytes = try converting { () throws(POSIXError) in try JournalFile.read(path) }
+    return try transaction(.deferred) { keys throws(VaultError) in HandOutJournal.unreadableCount(bytes, keys) }
+  }
+
   /// The last thousand events of each series, the oldest first.
   ///
   /// - Throws: as `record(_:)` does. A page of the log that is damaged is left out.

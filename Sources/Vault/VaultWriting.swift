@@ -257,6 +257,9 @@ struct VaultChange {
     try vault.query { connection throws(SQLiteError) in
       try connection.replaceHeader(digest: placeholder, key: keys.identifier, sealed: sealed)
     }
+    // What is in a page that is not used is not undone with a change that is killed (SQLite does not journal it), and the
+    // digest covers it: so there is none from one change to the next.
+    try vault.query { connection throws(SQLiteError) in try connection.execute("PRAGMA incremental_vacuum") }
     if header.isDigested {
       try FileDigest.write(placeholder: placeholder, vault.connection, keys, vault.location)
     }

@@ -550,6 +550,39 @@ struct LoginTests {
     }
   }
 
+  /// Another process was done before this one came so far as to look, but after it was started.
+  @Test(arguments: [(-1, true), (0, true), (1, false), (nil, false)] as [(Int64?, Bool)])
+  func whoWasStartedBeforeItWasDoneOpensNoBrowser(_ later: Int64?, _ isDone: Bool) throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    var theirs = Fixture.credential("theirs")
+    theirs.loggedInAt = Fixture.now - 10
+    theirs.loginFinishedAt = (Fixture.now - 2) * 1000
+    try fixture.store(theirs)
+    if !isDone {
+      fixture.http.then(.token("ours"))
+      fixture.http.then(.identity("ana"))
+      fixture.consent()
+    }
+    let account = try fixture.login { $0.askedAt = later.map { (Fixture.now - 2) * 1000 + $0 } }
+    #expect(account.credential.accessToken == Secret(isDone ? "theirs" : "ours"))
+    #expect(fixture.user.opened.isEmpty == isDone)
+    if !isDone { #expect(try fixture.stored()?.loginFinishedAt == Fixture.now * 1000) }
+  }
+
+  /// The clock was set back since: that moment is still to come, and says nothing.
+  @Test func aLoginOfTheFuture() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    var theirs = Fixture.credential("theirs")
+    theirs.loginFinishedAt = (Fixture.now + 60) * 1000
+    try fixture.store(theirs)
+    fixture.http.then(.token("ours"))
+    fixture.http.then(.identity("ana"))
+    fixture.consent()
+    #expect(try fixture.login { $0.askedAt = Fixture.now * 1000 }.credential.accessToken == Secret("ours"))
+  }
+
   @Test func waitingEnds() throws {
     let fixture = try Fixture()
     try fixture.add()

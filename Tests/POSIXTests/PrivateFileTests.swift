@@ -103,6 +103,13 @@ struct PrivateFileTests {
     }
     try #require(unsafe chmod(folder("a"), 0o1777) == 0)
     try PrivateFile.createDirectory(folder("a/new"))
+    try #require(unsafe symlink(folder("a/b"), folder("link")) == 0)
+    #expect(throws: POSIXError.symbolicLink(path: folder("link"))) { try PrivateFile.createDirectory(folder("link")) }
+    // On the way to it a link is where the person put it.
+    try PrivateFile.createDirectory(folder("link/d"))
+    #expect(throws: POSIXError.system(call: "mkdir", path: "/proc/self/nowhere", code: ENOENT)) {
+      try PrivateFile.createDirectory("/proc/self/nowhere")
+    }
     try folder.write("file", "")
     #expect(throws: POSIXError.notDirectory(path: folder("file"))) {
       try PrivateFile.createDirectory(folder("file"))

@@ -167,6 +167,47 @@ struct BadInputTests {
     }
   }
 
+  @Test("pipes, folders, links and open files where SQLite would look by itself")
+  func besides() throws {
+    for path in ["-journal", "-wal", "-shm"].map({ location.file + $0 }) {
+      unsafe mkfifo(path, 0o600)
+      expect(.file(.notRegularFile(path: path)))
+      unsafe unlink(path)
+      unsafe mkdir(path, 0o700)
+      expect(.file(.notRegularFile(path: path)))
+      unsafe rmdir(path)
+      unsafe symlink(location.file, path)
+      expect(.file(.symbolicLink(path: path)))
+      unsafe unlink(path)
+      TemporaryVault.write(path, [1], mode: 0o644)
+      expect(.file(.readableByOthers(path: path, mode: 0o644)))
+      unsafe unlink(path)
+    }
+    #expect(try temporary.open().verify() == [])
+  }
+
+  @Test("a link in the place of the directory")
+  func linkedDirectory() throws {
+    let moved = location.directory + ".moved"
+    unsafe rename(location.directory, moved)
+    unsafe symlink(moved, location.directory)
+    expect(.file(.symbolicLink(path: location.directory)))
+    unsafe unlink(location.directory)
+    unsafe rename(moved, location.directory)
+    #expect(try temporary.open().verify() == [])
+  }
+
+  @Test("what is wrong with the key file can be told without opening anything")
+  func keyFileFault() throws {
+    #expect(Vault.keyFileFault(at: location) == nil)
+    unsafe chmod(location.keyFile, 0o640)
+    #expect(Vault.keyFileFault(at: location) == .file(.readableByOthers(path: location.keyFile, mode: 0o640)))
+    unsafe unlink(location.keyFile)
+    #expect(Vault.keyFileFault(at: location) == .keyFileMissing(path: location.keyFile))
+    try temporary.tamper("UPDATE slot SET kind=2")
+    #expect(Vault.keyFileFault(at: location) == nil)
+  }
+
   @Test("files of another user", .enabled("only the superuser can give files away") { geteuid() == 0 })
   func owners() throws {
     for path in [location.directory, location.keyFile, location.file] {

@@ -3,6 +3,41 @@ import SQLite
 import Testing
 import Vault
 
+/// SQLite does not write down what was in a page that is not used, so a change that is killed would leave it altered.
+@Suite("Pages that are not used") struct UnusedPageTests {
+  @Test("there are none between two changes")
+  func none() throws {
+    let temporary = try TemporaryVault()
+    let vault = try temporary.open()
+    let large = Secret(String(repeating: "x", count: 50_000))
+    for name in ["a", "b", "c"] { try vault.store(large, as: .credential("github", name)) }
+    let pages = try vault.connection.integer("PRAGMA page_count")
+    for name in ["a", "c"] {
+      try vault.remove(.credential("github", name))
+      #expect(try vault.connection.integer("PRAGMA freelist_count") == 0)
+      #expect(try temporary.open().verify() == [])
+    }
+    #expect(try vault.connection.integer("PRAGMA page_count") < pages - 20)
+    #expect(try vault.record(.credential("github", "b"))?.payload == large)
+  }
+
+  @Test("how they are given back cannot be altered")
+  func flag() throws {
+    let temporary = try TemporaryVault()
+    try temporary.open().store(Secret("token"), as: .credential("github", "a"))
+    // The largest root page and the flag of the incremental vacuum (sqlite.org/fileformat.html, 1.3.12): neither of them is
+    // anything else than these.
+    let bytes = TemporaryVault.read(temporary.location.file)
+    for (offset, value) in [(55, 6), (67, 0), (67, 2)] as [(Int, UInt8)] {
+      var altered = bytes
+      altered[offset] = value
+      TemporaryVault.write(temporary.location.file, altered)
+      let path = temporary.location.file
+      #expect(throws: VaultError.damaged(path: path, .structure)) { try temporary.open() }
+    }
+  }
+}
+
 @Suite("Verification")
 struct VerificationTests {
   private let temporary: TemporaryVault
