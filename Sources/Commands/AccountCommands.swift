@@ -127,9 +127,11 @@ extension Command {
               isInterrupted: interrupted.contains { $0.provider == account.provider && $0.account == account.name },
               now)
           }))
+      try context.requireWhole(provider)
       return .done
     }
     if accounts.isEmpty {
+      try context.requireWhole(provider)
       if let provider, let unknown = context.unknown(provider) { throw unknown }
       context.tell(provider.map { "nobody is logged in to \"\($0)\"" } ?? "nobody is logged in anywhere")
     }
@@ -142,10 +144,13 @@ extension Command {
     for exchange in interrupted where provider == nil || provider == exchange.provider {
       context.tell(Notice.interrupted(exchange).sentence(now: now))
     }
+    try context.requireWhole(provider)
     return .done
   }
 
-  private static func details(_ credential: Credential, isRefused: Bool, _ now: Int64) -> [(left: String, right: String)] {
+  private static func details(_ credential: Credential, isRefused: Bool, _ now: Int64) -> [(
+    left: String, right: String
+  )] {
     var rows: [(left: String, right: String)] = [("grant", credential.grant.rawValue)]
     if let identity = credential.identity { rows.append(("identity", identity)) }
     let scope = credential.grantedScope ?? credential.requestedScope
@@ -248,6 +253,7 @@ extension Command {
         worst = worst == .done ? error.message.status : worst
       }
     }
+    try context.requireWhole(nil)
     return worst
   }
 
@@ -290,7 +296,10 @@ extension Command {
       names = try manager { () throws(CredentialError) in
         try context.source.accountsIfAny()?.accounts(of: provider).map(\.name) ?? []
       }
-      if names.isEmpty { throw .noCredential(provider: provider, account: nil) }
+      if names.isEmpty {
+        try context.requireWhole(provider)
+        throw .noCredential(provider: provider, account: nil)
+      }
     }
     for name in names {
       let result: (account: String, isRevoked: Bool)
@@ -306,6 +315,7 @@ extension Command {
       let remote = result.isRevoked ? "revoked at the provider and forgotten" : "forgotten"
       context.tell("\"\(result.account)\" at \"\(provider)\": \(remote)")
     }
+    if invocation.has("--all") { try context.requireWhole(provider) }
     return .done
   }
 }

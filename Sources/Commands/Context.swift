@@ -84,6 +84,16 @@ struct Context {
         .unknown(identifier: provider, suggestion: nearMiss(provider, among: source.knownProviders()))))
   }
 
+  /// Says which accounts are damaged, after the others were dealt with.
+  ///
+  /// - Throws: `CommandError.failed` if there is one.
+  func requireWhole(_ provider: String?) throws(CommandError) {
+    let damaged = try manager { () throws(CredentialError) in
+      try source.accountsIfAny()?.unreadable(of: provider) ?? []
+    }
+    if !damaged.isEmpty { throw .failed(.damaged(damaged)) }
+  }
+
   /// Why there is no credential, with the first of the commands that lead to one.
   func explained(_ provider: String, _ account: String?) -> CommandError {
     if let unknown = unknown(provider) { return unknown }

@@ -77,14 +77,21 @@ public struct Accounts {
   public func resolve(_ name: String?, provider: String) throws(CredentialError) -> Account {
     if let name {
       if let account = try account(name, of: provider) { return account }
+      try requireGone(name, provider)
       let known = try accounts(of: provider).map(\.name)
       if known.isEmpty { throw .loginNeeded(provider: provider, account: name, .noCredential) }
       throw .unknownAccount(name, provider: provider, known: known)
     }
-    if let selected = try selected(for: provider), let account = try account(selected, of: provider) {
-      return account
+    if let selected = try selected(for: provider) {
+      if let account = try account(selected, of: provider) { return account }
+      try requireGone(selected, provider)
+      // Whose token it is must never depend on what is missing.
+      let known = try accounts(of: provider).map(\.name)
+      if known.isEmpty { throw .loginNeeded(provider: provider, account: selected, .noCredential) }
+      throw .unknownAccount(selected, provider: provider, known: known)
     }
     let accounts = try accounts(of: provider)
+    if let damaged = try unreadable(of: provider).first { throw .vault(.damagedRecord(damaged)) }
     guard let first = accounts.first else { throw .loginNeeded(provider: provider, account: nil, .noCredential) }
     if accounts.count > 1 { throw .ambiguousAccount(provider: provider, known: accounts.map(\.name)) }
     return first
@@ -96,6 +103,7 @@ public struct Accounts {
   /// - Throws: `CredentialError.vault`.
   public func name(forUsername username: String, of provider: String) throws(CredentialError) -> String? {
     if try account(username, of: provider) != nil { return username }
+    try requireGone(username, provider)
     let accounts = try accounts(of: provider).filter { $0.goes(byUsername: username) }
     if accounts.count > 1, let selected = try selected(for: provider), accounts.contains(where: { $0.name == selected })
     {
@@ -104,11 +112,36 @@ public struct Accounts {
     return accounts.first?.name
   }
 
+  /// An account that is not there is one thing, and one that somebody took away is another.
+  private func requireGone(_ name: String, _ provider: String) throws(CredentialError) {
+    let identifier = Self.identifier(provider, name)
+    if try reading({ () throws(VaultError) in try vault.isLost(identifier) }) {
+      throw .vault(.damagedRecord(identifier))
+    }
+  }
+
+  /// The accounts of a provider, or of all providers, that are damaged: `accounts(of:)` is without them.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func unreadable(of provider: String?) throws(CredentialError) -> [RecordIdentifier] {
+    try reading { () throws(VaultError) in try vault.unreadable(.credential, provider: provider) }
+  }
+
+  /// As `account(_:of:)`; an account that is damaged is one that is not there: what it was is not known.
+  func readableAccount(_ name: String, of provider: String) throws(CredentialError) -> Account? {
+    do {
+      return try account(name, of: provider)
+    } catch .vault(.damagedRecord) {
+      return nil
+    }
+  }
+
   /// Sets the default account of a provider.
   ///
   /// - Throws: `CredentialError.unknownAccount`, `.vault`.
   public func select(_ name: String, provider: String) throws(CredentialError) {
     guard try account(name, of: provider) != nil else {
+      try requireGone(name, provider)
       throw .unknownAccount(name, provider: provider, known: try accounts(of: provider).map(\.name))
     }
     try reading { () throws(VaultError) in _ = try vault.store(Secret(name), as: Self.selection(provider)) }

@@ -117,7 +117,16 @@ extension CredentialSource {
   ) throws(CredentialError) -> Registration? {
     let identifier = addition.identifier
     let existing = try accountsIfAny()
-    let previous = try existing?.registration(of: identifier)
+    let previous: Registration?
+    do throws(CredentialError) {
+      previous = try existing?.registration(of: identifier)
+    } catch {
+      // What is damaged is replaced, if that is what is wanted; what it was is not known.
+      switch error {
+      case .vault(.damagedRecord), .malformedRegistration: if replaces { previous = nil } else { throw error }
+      default: throw error
+      }
+    }
     if previous != nil, !replaces { throw .alreadyAdded(provider: identifier) }
     let given = clientIdentifier
     let known = clientIdentifier ?? previous?.clientIdentifier ?? addition.descriptor.client.identifier

@@ -136,7 +136,7 @@ extension CredentialSource {
     do throws(CredentialError) {
       found = try identity(credential, client, accounts, wish)
       name = wish.account ?? found ?? Self.standardAccount
-      let expected = try accounts.account(name, of: provider)?.credential.identity
+      let expected = try accounts.readableAccount(name, of: provider)?.credential.identity
       if let expected, expected != found {
         throw .identityMismatch(account: name, expected: expected, found: found)
       }
@@ -206,7 +206,7 @@ extension CredentialSource {
       let name = try core(provider) { () throws(OAuthError) in try client.accountName(response) }
       return name.flatMap { Accounts.isName($0) ? $0 : nil }
     } catch {
-      let existing = try accounts.account(wish.account ?? Self.standardAccount, of: provider)
+      let existing = try accounts.readableAccount(wish.account ?? Self.standardAccount, of: provider)
       if existing != nil { throw error }
       return nil
     }
@@ -281,7 +281,8 @@ struct LoginSession {
 
   /// The exchange that brings the token. Signals wait until it is in the vault.
   private func exchange(
-    _ leg: Leg, _ request: HTTPRequest, _ place: borrowing AnswerFile, _ read: (HTTPResponse) throws(OAuthError) -> Credential
+    _ leg: Leg, _ request: HTTPRequest, _ place: borrowing AnswerFile,
+    _ read: (HTTPResponse) throws(OAuthError) -> Credential
   ) throws(CredentialError) -> Credential {
     let (credential, response) = try Signals.deferring { () throws(CredentialError) in
       let response = try send(request)

@@ -43,9 +43,10 @@ extension CredentialSource {
     let vault = try accounts(.readWrite).vault
     let new: Secret
     do throws(VaultError) {
-      new = if let passphrase { passphrase } else if kind == .passphrase { try keys.passphrase(.newForVault) } else {
-        Secret("")
-      }
+      new =
+        if let passphrase { passphrase } else if kind == .passphrase { try keys.passphrase(.newForVault) } else {
+          Secret("")
+        }
     } catch .passphraseUnavailable(let error) {
       throw .newPassphraseUnavailable(error)
     } catch {

@@ -129,8 +129,7 @@ extension VaultError {
     case .damaged(let path, let part):
       Message(
         "the vault \(quoted(path)) is damaged: \(part.words)", hint: "run \"credmgr vault verify\"", status: .vault)
-    case .damagedRecord(let record):
-      Message("\(record.words) is damaged in the vault", hint: "run \"credmgr vault verify\"", status: .vault)
+    case .damagedRecord(let record): .damaged([record])
     case .conflict(let record, _):
       Message(
         "another process changed \(record.words) at the same time", hint: "run the command again", status: .unexpected)
@@ -160,6 +159,28 @@ extension VaultError {
         "the vault \(quoted(path)) cannot be read or written (SQLite error \(code))",
         hint: "run \"credmgr vault verify\"", status: .vault)
     case .outOfMemory: Message("there is no memory for the keys", status: .vault)
+    }
+  }
+}
+
+extension Message {
+  /// Records that cannot be read. The others can.
+  public static func damaged(_ records: [RecordIdentifier]) -> Message {
+    let words = records.prefix(3).map(\.words).joined(separator: ", ")
+    let more = records.count > 3 ? " and \(records.count - 3) more" : ""
+    return Message(
+      "\(words)\(more) \(records.count == 1 ? "is" : "are") damaged in the vault", hint: records.first.map(mending),
+      status: .vault)
+  }
+
+  /// What makes a record anew.
+  public static func mending(_ record: RecordIdentifier) -> String {
+    switch record.kind {
+    case .credential:
+      "run \"credmgr login \(record.provider) --account \(argument(record.account))\", or put the vault back from a backup"
+    case .registration:
+      "run \"credmgr add-provider \(record.provider) --client-id ID --replace\", or put the vault back from a backup"
+    default: "run \"credmgr vault verify\""
     }
   }
 }

@@ -131,7 +131,9 @@ extension Client {
   ///
   /// - Returns: the credential with the new refresh token; `nil` if there is none in the answer.
   public func rotated(_ previous: Credential, _ response: HTTPResponse, _ leg: Leg) -> Credential? {
-    guard let rules = try? rules(leg, previous.grant), let answer = try? Answer(response, leg, rules) else { return nil }
+    guard let rules = try? rules(leg, previous.grant), let answer = try? Answer(response, leg, rules) else {
+      return nil
+    }
     // A session handle goes with the token that it was given with (OAuth Session 1.0 draft 1, 5).
     guard previous.grant != .oauth1 else { return nil }
     var credential = previous

@@ -86,6 +86,11 @@ public enum File {
     throw Descriptor.failure("unlink", path)
   }
 
+  /// Cuts a file. It is not opened: closing it would drop every lock that this process holds on it (fcntl(2)).
+  public static func truncate(_ path: String, to size: Int64) throws(POSIXError) {
+    if unsafe Glibc.truncate(path, Int(size)) != 0 { throw Descriptor.failure("truncate", path) }
+  }
+
   /// Writes a file that others may read as the umask allows. After a power cut there is the whole old file or the whole
   /// new one. A link is replaced by a file.
   public static func replace(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {

@@ -57,21 +57,18 @@ enum Format {
       throw .newerFormat(path: path, found: found, supported: version)
     }
     guard found == version, constantFields.allSatisfy({ number(in: bytes, at: $0) == $1 }),
-      vacuumFields.contains([number(in: bytes, at: 52), number(in: bytes, at: 64)])
+      (number(in: bytes, at: 52) != 0) == (number(in: bytes, at: 64) != 0), number(in: bytes, at: 64) <= 1
     else {
       throw .damaged(path: path, .structure)
     }
   }
 
   /// Page size, rollback journal, no reserved space, payload fractions; schema format, cache size,
-  /// UTF-8, reserved.
+  /// UTF-8, reserved. Two more go together: the largest root page, and whether unused pages can be given back, which they
+  /// could not in the first vaults.
   private static let constantFields: [(offset: Int, value: UInt32)] =
     [(16, 0x1000_0101), (20, 0x0040_2020), (44, 4), (48, 0), (56, 1)]
     + stride(from: 72, to: 92, by: 4).map { ($0, 0) }
-
-  /// The largest root page, and whether pages that are not used any more can be given back; in the first vaults they could
-  /// not.
-  private static let vacuumFields: [[UInt32]] = [[7, 1], [0, 0]]
 
   static func number(in bytes: [UInt8], at offset: Int) -> UInt32 {
     bytes[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) }

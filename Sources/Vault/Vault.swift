@@ -51,6 +51,7 @@ public final class Vault {
     self.connection = connection
     self.holders = holders
     opening = try VaultOpening(connection, location, holders)
+    trim()
     if access == .readWrite { try makeDurable() }
   }
 
@@ -116,6 +117,38 @@ public final class Vault {
       try connection.fileHeader()
     }
     try Format.check(fileHeader: header, path: location.file)
+  }
+
+  /// The bytes that the file has beyond what its first page says; a negative number if bytes are missing. To be called in a
+  /// transaction that has read something: what a killed process has begun is undone then.
+  private static func excess(_ connection: Connection, _ location: VaultLocation) throws(VaultError) -> Int64 {
+    guard let size = connection.fileSize else { return 0 }
+    let header = try converting(location, connection) { () throws(SQLiteError) in try connection.fileHeader() }
+    return size - Int64(Format.number(in: header, at: 28)) * Int64(Format.pageSize)
+  }
+
+  /// SQLite notices a missing end when it gets there, which may be after a provider was asked for something.
+  ///
+  /// - Throws: `.truncated`.
+  static func checkLength(_ connection: Connection, _ location: VaultLocation) throws(VaultError) {
+    if try excess(connection, location) < 0 { throw .truncated(path: location.file) }
+  }
+
+  /// Cuts off pages behind the end. A change that needs fewer pages is committed before the file is cut, and who is killed
+  /// between the two leaves them behind.
+  private func trim() {
+    let (connection, location) = (connection, location)
+    guard let excess = try? Self.excess(connection, location), excess > 0, excess % Int64(Format.pageSize) == 0 else {
+      return
+    }
+    // Where this fails `verify` says so, and nothing else is worse for it.
+    try? connection.transaction(.immediate, convert: { VaultError($0, location, connection) }) {
+      () throws(VaultError) in
+      _ = try Self.keyIdentifier(connection, location)
+      let excess = try Self.excess(connection, location)
+      guard excess > 0, excess % Int64(Format.pageSize) == 0, let size = connection.fileSize else { return }
+      try converting { () throws(POSIXError) in try File.truncate(location.file, to: size - excess) }
+    }
   }
 
   static func slots(_ connection: Connection, _ location: VaultLocation) throws(VaultError) -> [KeySlot] {
@@ -250,12 +283,12 @@ extension VaultStatus {
     let (slots, count) = try connection.transaction(
       .deferred, convert: { VaultError($0, location, connection) }
     ) { () throws(VaultError) in
-      (
-        try Vault.slots(connection, location),
-        try converting(location, connection) { () throws(SQLiteError) in
-          try connection.integer("SELECT count(*) FROM record WHERE kind<>\(RecordKind.event.rawValue)")
-        }
-      )
+      let slots = try Vault.slots(connection, location)
+      try Vault.checkLength(connection, location)
+      let count = try converting(location, connection) { () throws(SQLiteError) in
+        try connection.integer("SELECT count(*) FROM record WHERE kind<>\(RecordKind.event.rawValue)")
+      }
+      return (slots, count)
     }
     self.init(
       path: location.file, formatVersion: Format.version,

@@ -59,7 +59,9 @@ private struct LockedVault: Equatable {
     (slots, identifier) = try connection.transaction(
       .deferred, convert: { VaultError($0, location, connection) }
     ) { () throws(VaultError) in
-      (try Vault.slots(connection, location), try Vault.keyIdentifier(connection, location))
+      let slots = try Vault.slots(connection, location)
+      try Vault.checkLength(connection, location)
+      return (slots, try Vault.keyIdentifier(connection, location))
     }
   }
 

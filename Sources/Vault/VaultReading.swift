@@ -40,6 +40,37 @@ extension Vault {
     }
   }
 
+  /// The records of a kind, of one provider or of all, that the index has and that cannot be read, in the order of their
+  /// names: they were altered or removed.
+  ///
+  /// - Throws: `.damaged` if header, slots or index cannot be read, either; and as `record(_:)` does.
+  public func unreadable(_ kind: RecordKind, provider: String?) throws(VaultError) -> [RecordIdentifier] {
+    try transaction(.deferred) { keys throws(VaultError) in
+      var change = try VaultChange(self, keys)
+      var unreadable: [RecordIdentifier] = []
+      for identifier in try change.identifiers()
+      where identifier.kind == kind && (provider == nil || identifier.provider == provider) {
+        if try !self.isReadable(identifier, keys) { unreadable.append(identifier) }
+      }
+      return unreadable.sorted { ($0.provider, $0.account) < ($1.provider, $1.account) }
+    }
+  }
+
+  /// Whether the index has a record that cannot be read.
+  ///
+  /// - Throws: as `unreadable(_:provider:)`.
+  public func isLost(_ identifier: RecordIdentifier) throws(VaultError) -> Bool {
+    try transaction(.deferred) { keys throws(VaultError) in
+      var change = try VaultChange(self, keys)
+      guard try change.entry(identifier) != nil else { return false }
+      return try !self.isReadable(identifier, keys)
+    }
+  }
+
+  private func isReadable(_ identifier: RecordIdentifier, _ keys: VaultKeys) throws(VaultError) -> Bool {
+    try row(keys.lookup(identifier))?.opened(keys)?.identifier == identifier
+  }
+
   func row(_ lookup: Int64) throws(VaultError) -> SealedRecord? {
     try query { connection throws(SQLiteError) in
       let statement = try connection.prepare(SealedRecord.selection + " WHERE lookup=?1")

@@ -203,7 +203,17 @@ struct VaultChange {
   }
 
   mutating func bucket(of identifier: RecordIdentifier) throws(VaultError) -> IndexBucket {
-    let number = IndexBucket.number(keys.lookup(identifier))
+    try bucket(IndexBucket.number(keys.lookup(identifier)))
+  }
+
+  /// All that the index has.
+  mutating func identifiers() throws(VaultError) -> [RecordIdentifier] {
+    var identifiers: [RecordIdentifier] = []
+    for number in header.buckets.keys { identifiers += try bucket(number).entries.keys }
+    return identifiers
+  }
+
+  private mutating func bucket(_ number: UInt8) throws(VaultError) -> IndexBucket {
     if let bucket = buckets[number] { return bucket }
     let sealed = try vault.bucketRow(number)
     let bucket: IndexBucket

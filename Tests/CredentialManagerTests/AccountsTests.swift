@@ -1,5 +1,6 @@
 import Cryptography
 import OAuth
+import SQLite
 import Testing
 import Vault
 
@@ -68,13 +69,34 @@ struct AccountsTests {
     }
   }
 
-  /// A default account that there is no more is none.
+  /// A default account that there is no more: nobody else takes its place.
   @Test func aDefaultThatIsGone() throws {
     let fixture = try Self.fixture("ana", "bob")
     let accounts = try fixture.source.accounts(.readWrite)
     try accounts.select("bob", provider: "example")
     try accounts.vault.remove(Accounts.identifier("example", "bob"))
-    #expect(try accounts.resolve(nil, provider: "example").name == "ana")
+    #expect(throws: CredentialError.unknownAccount("bob", provider: "example", known: ["ana"])) {
+      try accounts.resolve(nil, provider: "example")
+    }
+  }
+
+  /// Somebody who has no key takes a record away, or alters it: whose token it is does not change by that.
+  @Test(arguments: ["DELETE FROM record WHERE ", "UPDATE record SET sealed=zeroblob(99) WHERE "], [true, false])
+  func aRecordThatWasTakenAway(_ change: String, _ isDefaultKnown: Bool) throws {
+    let fixture = try Self.fixture("ana", "bob")
+    let bob = Accounts.identifier("example", "bob")
+    if isDefaultKnown { try fixture.source.accounts(.readWrite).select("bob", provider: "example") }
+    let revision = try #require(try fixture.source.accounts().account("bob", of: "example")).revision
+    try Connection(path: fixture.home.vaultLocation.file, .readWrite, busyTimeout: 0)
+      .execute(change + "kind=1 AND revision=\(revision)")
+    let accounts = try fixture.another().accounts()
+    for name in [nil, "bob"] {
+      #expect(throws: CredentialError.vault(.damagedRecord(bob))) { try accounts.resolve(name, provider: "example") }
+    }
+    #expect(try accounts.resolve("ana", provider: "example").name == "ana")
+    #expect(try accounts.unreadable(of: nil) == [bob])
+    #expect(try accounts.unreadable(of: "other").isEmpty)
+    #expect(try accounts.accounts(of: nil).map(\.name) == ["ana"])
   }
 
   @Test func inOrder() throws {

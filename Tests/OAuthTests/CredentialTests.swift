@@ -13,7 +13,8 @@ struct CredentialTests {
     credential.tokenType = "Bearer"
     credential.expiresAt = 1_700_003_600
     credential.refreshToken = Secret("refresh")
-    credential.refreshTokenExpiresAt = Int64.max
+    credential.refreshTokenExpiresAt = 1_800_000_000
+    credential.loginFinishedAt = 1_700_000_000_123
     credential.tokenSecret = Secret("token secret")
     credential.sessionHandle = Secret("handle")
     credential.idToken = Secret("a.b.c")
@@ -35,6 +36,21 @@ struct CredentialTests {
     }
     let least = Credential(grant: .implicit, accessToken: Secret(""), obtainedAt: -1)
     #expect(try Credential(decoding: least.encoded) == least)
+  }
+
+  /// No figure of an exported file makes the program die of arithmetic.
+  @Test func momentsBeyondAllReckoning() throws {
+    for moment in [Int64.max, .min] {
+      var credential = Self.full
+      credential.isRejected = false
+      credential.expiresAt = moment
+      credential.refreshTokenExpiresAt = moment
+      credential.margin = moment
+      credential.obtainedAt = moment == .max ? .min : .max
+      let read = try Credential(decoding: credential.encoded)
+      #expect(read.isUsable(at: 1_700_000_000) == (moment == .max))
+      #expect(read.isRefreshable(at: 1_700_000_000) == (moment == .max))
+    }
   }
 
   @Test func sameBytesEachTime() {
