@@ -67,6 +67,12 @@ public enum PrivateFile {
     if status.permissions & 0o077 != 0 { throw .readableByOthers(path: path, mode: status.permissions) }
   }
 
+  /// What is at the path where a folder is expected: `symbolicLink` or `notDirectory`; nil if it is one, or nothing.
+  public static func inPlaceOfDirectory(_ path: String) -> POSIXError? {
+    guard let status = try? FileStatus(path: path, following: false), !status.isDirectory else { return nil }
+    return status.isSymbolicLink ? .symbolicLink(path: path) : .notDirectory(path: path)
+  }
+
   private static func makeParents(of path: String) throws(POSIXError) {
     guard let parent = Path.directory(of: path), parent != path else { return }
     try makeParents(of: parent)

@@ -83,6 +83,8 @@ public final class Vault {
     do throws(POSIXError) {
       try PrivateFile.check(location.file)
     } catch .notFound {
+      // What somebody put in the place of the directory is not the same as nothing.
+      if let reason = PrivateFile.inPlaceOfDirectory(location.directory) { throw .file(reason) }
       throw .absent(path: location.file)
     } catch {
       throw .file(error)

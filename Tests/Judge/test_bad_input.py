@@ -295,7 +295,7 @@ class NoRights(ProgramTest):
     def test_a_home_that_cannot_be_made(self):
         locked = os.path.join(self.folder, "locked")
         os.mkdir(locked, 0o755)
-        for environment in ({"HOME": locked}, {"CREDMGR_HOME": locked + "/own"}, {"HOME": "/nonexistent/home"},
+        for environment in ({"HOME": locked}, {"CREDMGR_HOME": locked + "/own"}, {"HOME": locked + "/deep/below"},
                             {"CREDMGR_HOME": "/proc/nowhere"}):
             with self.subTest(**environment):
                 self.refused(self.add_provider(**environment), "cannot be made")

@@ -45,7 +45,6 @@ struct CredentialTests {
       credential.isRejected = false
       credential.expiresAt = moment
       credential.refreshTokenExpiresAt = moment
-      credential.margin = moment
       credential.obtainedAt = moment == .max ? .min : .max
       let read = try Credential(decoding: credential.encoded)
       #expect(read.isUsable(at: 1_700_000_000) == (moment == .max))

@@ -193,6 +193,9 @@ struct BadInputTests {
     unsafe symlink(moved, location.directory)
     expect(.file(.symbolicLink(path: location.directory)))
     unsafe unlink(location.directory)
+    TemporaryVault.write(location.directory, [])
+    expect(.file(.notDirectory(path: location.directory)))
+    unsafe unlink(location.directory)
     unsafe rename(moved, location.directory)
     #expect(try temporary.open().verify() == [])
   }
