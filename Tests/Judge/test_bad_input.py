@@ -225,7 +225,7 @@ class BadInput(ProgramTest):
                         self.assertEqual(outcome.returncode, LOCKED, outcome.stdout)
                         self.assertIn(name, outcome.stdout + outcome.stderr)
                         self.assertTrue(arguments[0] == "vault" or there in outcome.stdout, outcome.stdout)
-                    self.assertEqual(self.run_in_time("refresh", self.provider, "--account", there).returncode, DONE)
+                    self.assertEqual(self.run_in_time("use", self.provider, there).returncode, DONE)
                     # The hint mends it.
                     self.assertIn(f"credmgr login {self.provider} --account {name}", outcome.stderr)
                     self.credmgr("login", self.provider, "--account", name)
