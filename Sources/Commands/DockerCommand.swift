@@ -17,7 +17,7 @@ struct RegistryAddress: Equatable {
 
   /// - Throws: `CommandError.failed` when it is no address.
   init(_ text: String) throws(CommandError) {
-    let hasScheme = text.contains("://")
+    let hasScheme = text.firstPlace(of: "://") != nil
     let uri: URI
     do throws(HTTPError) {
       uri = try URI(parsing: hasScheme ? text : "https://" + text)

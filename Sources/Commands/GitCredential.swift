@@ -78,7 +78,7 @@ struct GitCredential: Equatable {
       // Byte for byte, so that a place in the one is a place in the other; the name is written in any case.
       let bytes = Array(value.utf8)
       let folded = bytes.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 + 32 : $0 }
-      guard let end = folded.firstRange(of: Array("realm=".utf8))?.upperBound else { return nil }
+      guard let end = folded.firstPlace(of: "realm=".utf8)?.upperBound else { return nil }
       let rest = bytes[end...]
       let realm =
         rest.first == UInt8(ascii: "\"")

@@ -140,7 +140,7 @@ private struct GitQuestion {
       answer += "authtype=Bearer\ncredential=\(token)\n"
     } else {
       let name = credential.identity ?? account.name
-      let username = username.flatMap { $0.isEmpty ? nil : $0 } ?? claim.username.replacing("{account}", with: name)
+      let username = username.flatMap { $0.isEmpty ? nil : $0 } ?? claim.username.exchanging("{account}", for: name)
       answer += "username=\(username)\npassword=\(token)\n"
     }
     if let expiresAt = credential.expiresAt { answer += "password_expiry_utc=\(expiresAt)\n" }
@@ -203,7 +203,7 @@ private struct GitQuestion {
     context.tell("\"\(host)\" says that it is \(provider.title), and no provider claims it")
     context.tell(
       "hint: run \"credmgr add-provider \(provider.identifier)"
-        + (isAdded ? " --as \(provider.identifier)-\(host.replacing(":", with: "-"))" : "")
+        + (isAdded ? " --as \(provider.identifier)-\(host.exchanging(":", for: "-"))" : "")
         + " --set host=\(host) --client-id ID\"")
   }
 

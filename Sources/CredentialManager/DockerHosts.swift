@@ -1,3 +1,5 @@
+import HTTP
+
 extension CredentialSource {
   /// A container registry that a provider claims.
   public struct DockerHost: Sendable, Equatable {
@@ -9,6 +11,6 @@ extension CredentialSource {
     public let username: String
 
     /// The user name for an account.
-    public func username(for account: String) -> String { username.replacing("{account}", with: account) }
+    public func username(for account: String) -> String { username.exchanging("{account}", for: account) }
   }
 }

@@ -79,7 +79,7 @@ extension CredentialError {
       Message(
         "\(quoted(provider)) gave a new token\(account.map { " for \(quoted($0))" } ?? ""), "
           + (isKept ? "which waits beside the vault: " : "which is lost: ")
-          + error.message.text.replacing("; nothing was changed", with: ""),
+          + error.message.text.exchanging("; nothing was changed", for: ""),
         hint: isKept
           ? "mend that, and run the command again"
           : "mend that, then run \"credmgr login \(provider)\(account.map { " --account \(argument($0))" } ?? "")\"",

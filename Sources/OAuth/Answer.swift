@@ -136,7 +136,7 @@ struct Answer: Sendable {
     guard let value = value(field) else { return nil }
     if let elements = value.elements { return elements.compactMap(Self.text) }
     guard let text = Self.text(value) else { return nil }
-    return text.split(separator: separator).map { String($0.drop { $0 == " " }) }.filter { !$0.isEmpty }
+    return text.pieces(separatedBy: separator).map { String($0.drop { $0 == " " }) }.filter { !$0.isEmpty }
   }
 
   /// What the descriptor keeps.

@@ -146,7 +146,7 @@ public final class KnownSecrets {
     }.joined(separator: "%")
     let hexadecimal = Hexadecimal.encode(bytes)
     var forms: Set<String> = [
-      text, percent, percent.replacing("%20", with: "+"), lowerCase, hexadecimal, hexadecimal.uppercased(),
+      text, percent, percent.exchanging("%20", for: "+"), lowerCase, hexadecimal, hexadecimal.uppercased(),
     ]
     // Behind other bytes a text has three forms in Base64, whose ends also depend on what stands beside it.
     for padding in 0..<3 {

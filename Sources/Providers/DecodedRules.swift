@@ -40,7 +40,7 @@ extension DescriptorDecoder {
     variable.help = node["help"].flatMap { text($0) }
     variable.isOptional = boolean(node["optional"]) ?? false
     if let pattern = node["pattern"], let text = text(pattern) {
-      if (try? Regex(text)) == nil {
+      if Pattern(text) == nil {
         add(.invalidPattern(text), at: pattern.place)
       } else {
         variable.pattern = text

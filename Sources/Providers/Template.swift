@@ -1,3 +1,4 @@
+import HTTP
 /// A text with places that are filled in: `{host}`, `{a || b}` (the first that is there and not empty), `{lowercase(a)}`.
 /// Two braces stand for one.
 public struct Template: Sendable, Equatable {
@@ -142,7 +143,7 @@ extension Template.Term {
   fileprivate var text: String {
     switch self {
     case .name(let name): name
-    case .literal(let text): "\"\(text.replacing("\n", with: "\\n"))\""
+    case .literal(let text): "\"\(text.exchanging("\n", for: "\\n"))\""
     case .call(let function, let terms): function.rawValue + "(" + terms.map(\.text).joined(separator: ", ") + ")"
     }
   }

@@ -1,3 +1,4 @@
+import HTTP
 struct TemplateParser {
   private let scalars: [Unicode.Scalar]
   private var position = 0
@@ -72,7 +73,7 @@ struct TemplateParser {
 
   private static func argument(_ text: String) throws(TemplateError) -> Template.Term {
     if text.count >= 2, text.hasPrefix("\""), text.hasSuffix("\"") {
-      return .literal(String(text.dropFirst().dropLast()).replacing("\\n", with: "\n"))
+      return .literal(String(text.dropFirst().dropLast()).exchanging("\\n", for: "\n"))
     }
     if text.hasSuffix(")"), let open = text.firstIndex(of: "("), text.first != "\"" {
       let name = String(text[..<open])

@@ -55,7 +55,7 @@ public struct URLTemplate: Sendable, Equatable {
 
   private static func position(after text: String) -> Position {
     if text.isEmpty { return .beginning }
-    guard let slashes = text.firstRange(of: "://") else { return .behindAuthority }
+    guard let slashes = text.firstPlace(of: "://") else { return .behindAuthority }
     let rest = text[slashes.upperBound...]
     return rest.contains(where: { "/?#".contains($0) }) ? .behindAuthority : .authority
   }

@@ -46,9 +46,7 @@ public struct Variable: Sendable, Equatable {
     guard value.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else { return false }
     guard choices.isEmpty || choices.contains(value) else { return false }
     if let pattern {
-      guard let expression = try? Regex(pattern), (try? expression.wholeMatch(in: value)) != nil else {
-        return false
-      }
+      guard let expression = Pattern(pattern), expression.matches(value) else { return false }
     }
     switch format {
     case .text: return true

@@ -116,8 +116,8 @@ extension Descriptor {
     if case .place(let terms)? = parts.first, let address = terms.compactMap({ $0.variable(value) }).first {
       parts[0] = .literal(address.hasSuffix("/") ? String(address.dropLast()) : address)
     }
-    if case .literal(let text)? = parts.first, let slashes = text.firstRange(of: "://") {
-      let rest = text[slashes.upperBound...].replacing("[", with: "%5B").replacing("]", with: "%5D")
+    if case .literal(let text)? = parts.first, let slashes = text.firstPlace(of: "://") {
+      let rest = text[slashes.upperBound...].exchanging("[", for: "%5B").exchanging("]", for: "%5D")
       parts[0] = .literal(String(rest))
     }
     // What a template is written as is a template again; the parts themselves cannot be put together from outside.
@@ -147,13 +147,13 @@ extension Template {
   }
 
   private static func escaped(_ text: String) -> String {
-    text.replacing("{", with: "{{").replacing("}", with: "}}")
+    text.exchanging("{", for: "{{").exchanging("}", for: "}}")
   }
 
   private static func text(_ term: Term) -> String {
     switch term {
     case .name(let name): name
-    case .literal(let text): "\"" + text.replacing("\n", with: "\\n") + "\""
+    case .literal(let text): "\"" + text.exchanging("\n", for: "\\n") + "\""
     case .call(let function, let terms):
       function.rawValue + "(" + terms.map(text).joined(separator: ", ") + ")"
     }

@@ -153,7 +153,7 @@ struct Simulation: Sendable {
     switch rules.source(of: moment).time {
     case .date:
       // With the space that OCLC writes, which is the harder of the two forms.
-      content.set(moment, .string(Moment.format(time).replacing("T", with: " ")))
+      content.set(moment, .string(Moment.format(time).exchanging("T", for: " ")))
     case .milliseconds: content.set(moment, .integer(time * 1000))
     case .seconds, .jwt, nil: content.set(moment, .integer(time))
     }
