@@ -62,19 +62,26 @@ extension Command {
     }
     // Before the body is read: what needs a network is handed over with standard input as it was.
     let account = try manager { () throws(CredentialError) in try context.source.freshAccount(name, of: provider) }
-    context.noteHandOut(account, by: "header")
     if let file = invocation.value("--data-file") {
       request?.fields.set("Content-Type", "application/x-www-form-urlencoded")
       request?.body = try context.file(file, limit: 64 << 20)
     }
     let given = Set(request?.fields.map { $0.name.lowercased() } ?? [])
-    let fields = try manager { () throws(CredentialError) in
-      try context.source.headerFields(name, of: provider, for: request)
-    }.filter { !given.contains($0.name.lowercased()) }
+    let fields: HTTPFields
+    do throws(CredentialError) {
+      fields = try context.source.headerFields(name, of: provider, for: request)
+    } catch .networkNeeded {
+      // A signature with a private key: standard input may have been read by now.
+      throw .handOver(input: invocation.value("--data-file") == "-" ? request?.body : nil)
+    } catch {
+      throw CommandError(error)
+    }
+    context.noteHandOut(account, by: "header")
+    let shown = fields.filter { !given.contains($0.name.lowercased()) }
     if invocation.has("--json") {
-      try context.output(.object(fields.map { .init($0.name, .string($0.value)) }))
+      try context.output(.object(shown.map { .init($0.name, .string($0.value)) }))
     } else {
-      try context.output(fields.map { "\($0.name): \($0.value)\n" }.joined())
+      try context.output(shown.map { "\($0.name): \($0.value)\n" }.joined())
     }
     return .done
   }

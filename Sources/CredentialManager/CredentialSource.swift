@@ -144,7 +144,7 @@ public final class CredentialSource {
     for identifier in knownProviders() {
       // Most have none, and need not be decoded for that.
       guard let path = home.library.path(of: identifier), let bytes = try? File.read(path, limit: 1 << 20),
-        bytes.firstRange(of: Array("realms:".utf8)) != nil,
+        bytes.firstPlace(of: "realms:".utf8) != nil,
         let descriptor = try? home.library.load(identifier).descriptor, let git = descriptor.git,
         git.realms.contains(where: { wanted.contains($0.lowercased()) })
       else { continue }
@@ -180,8 +180,12 @@ public final class CredentialSource {
 
   /// Runs a step of the protocol core, whose errors it gives the provider's name, and takes the secrets out of that the
   /// provider repeated.
+  ///
+  /// - Throws: `CredentialError.oauth`; `.networkNeeded` for a signature that the program without a network cannot make.
   func core<Result>(_ provider: String, _ step: () throws(OAuthError) -> Result) throws(CredentialError) -> Result {
-    do { return try step() } catch { throw .oauth(error.masked(by: secrets), provider: provider) }
+    do { return try step() } catch .noSignatures { throw .networkNeeded } catch {
+      throw .oauth(error.masked(by: secrets), provider: provider)
+    }
   }
 
   // MARK: Locks

@@ -8,6 +8,8 @@ public enum CryptographyError: Error, Equatable, Sendable {
   case notAnRSAKey
   /// The PEM text holds no key on P-256 that can be read without a passphrase.
   case notAnECKey
+  /// This program is fully static, and has no public-key cryptography: another program has to do it.
+  case noSignatures
   /// The key cannot make a signature with this digest (it is too short).
   case cannotSign
   /// The costs of a passphrase derivation are outside of what this program accepts.

@@ -24,34 +24,31 @@ public enum HashAlgorithm: Sendable, CaseIterable {
     }
   }
 
+  /// The bytes that the digest takes at once.
+  private var blockByteCount: Int {
+    switch self {
+    case .sha1, .sha256: 64
+    case .sha384, .sha512: 128
+    }
+  }
+
   /// The digest of the bytes.
   public func digest(_ bytes: [UInt8]) -> [UInt8] {
-    unsafe output { unsafe EVP_Digest(bytes, bytes.count, $0, nil, reference, nil) == 1 }
-  }
-
-  /// HMAC (RFC 2104) over the message. The key can have any length, also none.
-  public func authenticationCode(for message: [UInt8], key: [UInt8]) -> [UInt8] {
-    // HMAC(3): a null key with length 0 is an empty key for the function of one call; an empty Swift array
-    // may come as a null pointer, and here that means the same.
-    unsafe output { unsafe HMAC(reference, key, Int32(key.count), message, message.count, $0, nil) != nil }
-  }
-
-  var reference: OpaquePointer? {
-    switch self {
-    case .sha1: unsafe EVP_sha1()
-    case .sha256: unsafe EVP_sha256()
-    case .sha384: unsafe EVP_sha384()
-    case .sha512: unsafe EVP_sha512()
-    }
-  }
-
-  /// The calls fail only where OpenSSL cannot allocate or was built without the digest. There is no answer
-  /// then that a caller could use, and a wrong one would be worse than the end of the process.
-  private func output(_ call: (UnsafeMutablePointer<UInt8>?) -> Bool) -> [UInt8] {
-    OpenSSLConfiguration.ignoreWhereStatic()
-    return unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in
-      precondition(unsafe call(buffer.baseAddress), "the digest is not available")
+    unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in
+      switch self {
+      case .sha1: unsafe copenssl_sha1(bytes, bytes.count, buffer.baseAddress)
+      case .sha256: unsafe copenssl_sha256(bytes, bytes.count, buffer.baseAddress)
+      case .sha384: unsafe copenssl_sha384(bytes, bytes.count, buffer.baseAddress)
+      case .sha512: unsafe copenssl_sha512(bytes, bytes.count, buffer.baseAddress)
+      }
       count = byteCount
     }
+  }
+
+  /// HMAC (RFC 2104, section 2) over the message. The key can have any length, also none.
+  public func authenticationCode(for message: [UInt8], key: [UInt8]) -> [UInt8] {
+    var block = key.count > blockByteCount ? digest(key) : key
+    block += [UInt8](repeating: 0, count: blockByteCount - block.count)
+    return digest(block.map { $0 ^ 0x5C } + digest(block.map { $0 ^ 0x36 } + message))
   }
 }

@@ -7,61 +7,64 @@ import Synchronization
   enum Kind { case rsa, p256 }
 
   private let key: Mutex<OpaquePointer>
+  private let library: COpenSSLSignatures
 
   init(_ pem: Secret, of half: Half, type: Kind) throws(CryptographyError) {
-    OpenSSLConfiguration.ignoreWhereStatic()
+    var library = COpenSSLSignatures()
+    guard unsafe copenssl_signatures(&library) != 0 else { throw .noSignatures }
+    self.library = library
     var pointer: OpaquePointer?
     pem.withBytes { bytes in
-      unsafe pointer = bytes.withUnsafeBufferPointer { unsafe Self.read($0, half, type) }
+      unsafe pointer = bytes.withUnsafeBufferPointer { unsafe Self.read($0, half, type, library) }
     }
     guard let pointer = unsafe pointer else { throw type == .rsa ? .notAnRSAKey : .notAnECKey }
     unsafe key = unsafe Mutex(pointer)
   }
 
-  deinit { unsafe key.withLock { unsafe EVP_PKEY_free($0) } }
+  deinit { unsafe key.withLock { unsafe library.EVP_PKEY_free($0) } }
 
   private static func read(
-    _ pem: UnsafeBufferPointer<UInt8>, _ half: Half, _ type: Kind
+    _ pem: UnsafeBufferPointer<UInt8>, _ half: Half, _ type: Kind, _ library: COpenSSLSignatures
   ) -> OpaquePointer? {
-    defer { ERR_clear_error() }
-    guard let input = unsafe BIO_new_mem_buf(pem.baseAddress, Int32(pem.count)) else { return nil }
-    defer { unsafe BIO_free(input) }
+    defer { library.ERR_clear_error() }
+    guard let input = unsafe library.BIO_new_mem_buf(pem.baseAddress, Int32(pem.count)) else { return nil }
+    defer { _ = unsafe library.BIO_free(input) }
     // PEM_read_bio_PrivateKey(3) asks on the terminal unless there is a callback; this one knows no
     // passphrase.
     let key =
       switch half {
-      case .privateKey: unsafe PEM_read_bio_PrivateKey(input, nil, { _, _, _, _ in -1 }, nil)
-      case .publicKey: unsafe PEM_read_bio_PUBKEY(input, nil, { _, _, _, _ in -1 }, nil)
+      case .privateKey: unsafe library.PEM_read_bio_PrivateKey(input, nil, { _, _, _, _ in -1 }, nil)
+      case .publicKey: unsafe library.PEM_read_bio_PUBKEY(input, nil, { _, _, _, _ in -1 }, nil)
       }
     guard let key = unsafe key else { return nil }
-    guard unsafe isKind(key, type) else {
-      unsafe EVP_PKEY_free(key)
+    guard unsafe isKind(key, type, library) else {
+      unsafe library.EVP_PKEY_free(key)
       return nil
     }
     return unsafe key
   }
 
-  private static func isKind(_ key: OpaquePointer, _ type: Kind) -> Bool {
+  private static func isKind(_ key: OpaquePointer, _ type: Kind, _ library: COpenSSLSignatures) -> Bool {
     switch type {
-    case .rsa: return unsafe EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA
+    case .rsa: return unsafe library.EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA
     case .p256:
       // 256 bits say less than the name of the curve: secp256k1 has as many.
       var name = [CChar](repeating: 0, count: 64)
       var count = 0
-      guard unsafe EVP_PKEY_get_group_name(key, &name, name.count, &count) == 1 else { return false }
+      guard unsafe library.EVP_PKEY_get_group_name(key, &name, name.count, &count) == 1 else { return false }
       return String(decoding: name.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self) == "prime256v1"
     }
   }
 
   func sign(_ message: [UInt8], _ algorithm: HashAlgorithm) -> [UInt8]? {
     unsafe key.withLock { key in
-      defer { ERR_clear_error() }
-      guard let context = unsafe EVP_MD_CTX_new() else { return nil }
-      defer { unsafe EVP_MD_CTX_free(context) }
-      guard unsafe EVP_DigestSignInit(context, nil, algorithm.reference, nil, key) == 1 else { return nil }
-      var signature = unsafe [UInt8](repeating: 0, count: Int(EVP_PKEY_get_size(key)))
+      defer { library.ERR_clear_error() }
+      guard let context = library.EVP_MD_CTX_new() else { return nil }
+      defer { unsafe library.EVP_MD_CTX_free(context) }
+      guard unsafe library.EVP_DigestSignInit(context, nil, reference(algorithm), nil, key) == 1 else { return nil }
+      var signature = unsafe [UInt8](repeating: 0, count: Int(library.EVP_PKEY_get_size(key)))
       var count = signature.count
-      guard unsafe EVP_DigestSign(context, &signature, &count, message, message.count) == 1
+      guard unsafe library.EVP_DigestSign(context, &signature, &count, message, message.count) == 1
       else { return nil }
       return Array(signature.prefix(count))
     }
@@ -69,12 +72,21 @@ import Synchronization
 
   func verify(_ signature: [UInt8], _ message: [UInt8], _ algorithm: HashAlgorithm) -> Bool {
     unsafe key.withLock { key in
-      defer { ERR_clear_error() }
-      guard let context = unsafe EVP_MD_CTX_new() else { return false }
-      defer { unsafe EVP_MD_CTX_free(context) }
-      guard unsafe EVP_DigestVerifyInit(context, nil, algorithm.reference, nil, key) == 1
+      defer { library.ERR_clear_error() }
+      guard let context = library.EVP_MD_CTX_new() else { return false }
+      defer { unsafe library.EVP_MD_CTX_free(context) }
+      guard unsafe library.EVP_DigestVerifyInit(context, nil, reference(algorithm), nil, key) == 1
       else { return false }
-      return unsafe EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
+      return unsafe library.EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
+    }
+  }
+
+  private func reference(_ algorithm: HashAlgorithm) -> OpaquePointer? {
+    switch algorithm {
+    case .sha1: library.EVP_sha1()
+    case .sha256: library.EVP_sha256()
+    case .sha384: library.EVP_sha384()
+    case .sha512: library.EVP_sha512()
     }
   }
 }

@@ -90,6 +90,8 @@ extension OAuthError {
       return Message(
         "the client secret of \(name) is no RSA private key in PEM, which the signature method needs",
         hint: "run \"credmgr add-provider \(provider) --replace --client-secret-file FILE\"", status: .usage)
+    case .noSignatures:
+      return Message("this program is static and cannot sign with a private key", status: .unexpected)
     case .unknownSignature(let text):
       return Message("\(quoted(text)) is neither a signature method nor a transport of OAuth 1.0a", status: .usage)
     case .notRefreshable:

@@ -70,7 +70,7 @@ extension Client {
       case .hs512: HashAlgorithm.sha512.authenticationCode(for: text, key: bytes)
       }
     } catch {
-      throw .clientKeyMalformed
+      throw error == .noSignatures ? .noSignatures : .clientKeyMalformed
     }
   }
 }

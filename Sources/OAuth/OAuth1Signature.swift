@@ -41,7 +41,7 @@ public enum OAuth1Signature {
   /// Signs a base string.
   ///
   /// - Parameter clientSecret: the shared secret; for RSA, the private key as PEM.
-  /// - Throws: `OAuthError.clientKeyMalformed` when RSA has no key to sign with.
+  /// - Throws: `OAuthError.clientKeyMalformed` when RSA has no key to sign with, `.noSignatures`.
   public static func sign(
     _ baseString: String, _ method: SignatureMethod, clientSecret: Secret, tokenSecret: Secret
   ) throws(OAuthError) -> String {
@@ -50,7 +50,7 @@ public enum OAuth1Signature {
       do {
         return Base64.encode(try RSAPrivateKey(pem: clientSecret).signature(for: text, algorithm))
       } catch {
-        throw .clientKeyMalformed
+        throw error == .noSignatures ? .noSignatures : .clientKeyMalformed
       }
     }
     let key = key(clientSecret: clientSecret.reveal(), tokenSecret: tokenSecret.reveal())

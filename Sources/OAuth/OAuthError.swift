@@ -42,6 +42,8 @@ public enum OAuthError: Error, Sendable, Equatable {
   case unknownAuthentication(String)
   /// The client secret is not a private key, which RSA signatures need.
   case clientKeyMalformed
+  /// A private key has to sign, which this program cannot do, and one that is linked dynamically can.
+  case noSignatures
   /// A signature method or transport that is none.
   case unknownSignature(String)
   /// There is nothing to refresh with.
