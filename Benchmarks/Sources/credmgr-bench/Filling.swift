@@ -10,8 +10,9 @@ enum Filling {
   static let provider = "bench"
 
   /// Puts the accounts `account-1` to `account-<count>` into the vault of a home, with tokens that do not expire
-  /// and a length that tokens have; the first one becomes the default.
-  static func fill(home path: String, count: Int) throws {
+  /// and a length that tokens have; the first one becomes the default. And the registrations of the providers
+  /// `another-1` to `another-<others>`, whose descriptors are there.
+  static func fill(home path: String, count: Int, others: Int) throws {
     let home = try Home(environment: { $0 == "CREDMGR_HOME" ? path : nil }, executable: path)
     let random = SystemRandomSource()
     let vault = try Vault.open(home.vaultLocation, .readWrite, random: random)
@@ -25,6 +26,10 @@ enum Filling {
         .store(
           credential(random).encoded, as: RecordIdentifier(kind: .credential, provider: provider, account: name),
           if: .any))
+    }
+    for number in stride(from: 1, through: others, by: 1) {
+      let registration = RecordIdentifier(kind: .registration, provider: "another-\(number)", account: "")
+      changes.append(.store(Secret(#"{"client_id":"bench","variables":{}}"#), as: registration, if: .any))
     }
     try vault.apply(changes)
   }

@@ -10,7 +10,9 @@ import Vault
 /// Steps that are too short to be seen in the time of a process.
 enum Micro {
   /// A JSON object: the name of each step, and the median of its microseconds.
-  static func report(providers folder: String) throws -> String {
+  ///
+  /// - Parameter keyFile: an RSA private key in PEM.
+  static func report(providers folder: String, keyFile: String) throws -> String {
     let random = SystemRandomSource()
     let key = try SealingKey(random: random)
     let plaintext = Filling.credential(random).encoded
@@ -25,6 +27,7 @@ enum Micro {
       ("oauth_signature_method", "HMAC-SHA1"), ("oauth_timestamp", "1191242096"),
       ("oauth_nonce", "kllo9940pd9333jh"), ("oauth_version", "1.0"),
     ]
+    let rsaKey = Secret(bytes: try File.read(keyFile, limit: 1 << 16))
     let (clientSecret, tokenSecret) = (Secret("kd94hf93k423kf44"), Secret("pfkkdhi9sl3r4s00"))
 
     var steps: [JSONValue.Member] = [
@@ -38,13 +41,19 @@ enum Micro {
           }
         }),
       .init("decode", try microseconds { _ = try Credential(decoding: plaintext) }),
-      .init(
-        "sign_hmac_sha1",
-        try microseconds {
-          let text = OAuth1Signature.baseString(request, parameters)
-          _ = try OAuth1Signature.sign(text, .hmacSHA1, clientSecret: clientSecret, tokenSecret: tokenSecret)
-        }),
     ]
+    for (name, method, clientSecret) in [
+      ("sign_hmac_sha1", SignatureMethod.hmacSHA1, clientSecret), ("sign_hmac_sha256", .hmacSHA256, clientSecret),
+      ("sign_rsa_sha1", .rsaSHA1, rsaKey),
+    ] {
+      steps.append(
+        .init(
+          name,
+          try microseconds(calls: method == .rsaSHA1 ? 5 : 200) {
+            let text = OAuth1Signature.baseString(request, parameters)
+            _ = try OAuth1Signature.sign(text, method, clientSecret: clientSecret, tokenSecret: tokenSecret)
+          }))
+    }
 
     let library = DescriptorLibrary(directories: [folder]) { try? File.read($0, limit: 1 << 20) }
     var descriptors: [JSONValue.Member] = []
