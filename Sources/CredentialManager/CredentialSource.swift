@@ -56,8 +56,8 @@ public final class CredentialSource {
       let vault = try Vault.open(
         home.vaultLocation, access, random: random, now: clock.now(), holders: holders + keys.holders)
       openVault = (vault, access)
-      let opened = vault.openedKeys
-      if opened.foundBy == .passphrase || opened.foundBy == .secretService {
+      if [.passphrase, .secretService].contains(vault.keysFoundBy) {
+        let opened = vault.openedKeys
         keysToLeave = OpenedKeys(vault: opened.vault, keys: opened.keys)
       }
       return Accounts(vault)

@@ -182,6 +182,9 @@ public final class Vault {
     (Hexadecimal.encode(opening.keys.identifier), opening.keys.secret, opening.foundBy)
   }
 
+  /// How the keys were found; asked without a copy of them.
+  public var keysFoundBy: SlotKind? { opening.foundBy }
+
   /// What is known of the vault without opening a record.
   ///
   /// - Throws: as `record(_:)` does.
