@@ -130,7 +130,7 @@ extension Command {
 
   /// The user name in `https://octo@host/…`; that of SSH, `git@host:…`, is no account's.
   private static func username(in url: String) -> String? {
-    guard let start = url.firstRange(of: "://")?.upperBound, url.hasPrefix("http"),
+    guard let start = url.firstPlace(of: "://")?.upperBound, url.hasPrefix("http"),
       let at = url[start...].prefix(while: { $0 != "/" }).lastIndex(of: "@")
     else { return nil }
     return String(url[start..<at].prefix { $0 != ":" })

@@ -36,7 +36,7 @@ struct Workplace {
     if let path { return [RemoteAddress(uri, path: path)] }
     let host = RemoteAddress(uri, path: nil)
     for arguments in ParentProcess.argumentsOfAncestors() {
-      let addresses = arguments.filter { $0.contains("://") }.compactMap { RemoteAddress($0) }
+      let addresses = arguments.filter { $0.firstPlace(of: "://") != nil }.compactMap { RemoteAddress($0) }
       if let address = addresses.last(where: { $0.host == host.host }) { return [address] }
     }
     let own = remotes().filter { $0.host == host.host }

@@ -1,3 +1,4 @@
+import HTTP
 import POSIX
 import Providers
 import YAML
@@ -278,7 +279,7 @@ extension AccountRules {
       } && text.first?.isLetter == true && !text.hasSuffix(":")
       && !["null", "true", "false"].contains(text.lowercased())
     if isPlain || (text.hasPrefix("~/") && !text.contains(where: { " #:\"'\\".contains($0) })) { return text }
-    let escaped = text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+    let escaped = text.exchanging("\\", for: "\\\\").exchanging("\"", for: "\\\"")
     return "\"" + escaped + "\""
   }
 }

@@ -15,7 +15,7 @@ public struct RemoteAddress: Sendable, Equatable {
     var rest = text[...]
     var scheme = "https"
     var isShort = false
-    if let end = rest.firstRange(of: "://") {
+    if let end = rest.firstPlace(of: "://") {
       scheme = rest[..<end.lowerBound].lowercased()
       rest = rest[end.upperBound...]
     } else if let colon = rest.firstIndex(of: ":"), !rest[..<colon].contains("/"),
