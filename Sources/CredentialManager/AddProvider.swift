@@ -96,7 +96,7 @@ extension CredentialSource {
     // Before its column stands the key, which may hold the same letters.
     let scalars = lines[index].unicodeScalars
     let start = scalars.index(scalars.startIndex, offsetBy: value.place.column - 1, limitedBy: scalars.endIndex)
-    guard let start, let range = lines[index][start...].firstRange(of: old) else { throw .malformedIdentifier(name) }
+    guard let start, let range = lines[index][start...].firstPlace(of: old) else { throw .malformedIdentifier(name) }
     lines[index].replaceSubrange(range, with: name)
     return Array(lines.joined(separator: "\n").utf8)
   }

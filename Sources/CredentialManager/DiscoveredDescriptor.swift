@@ -192,7 +192,7 @@ struct DiscoveredDescriptor {
 
   /// A text in a template, where braces would be places.
   private static func template(_ text: String) -> String {
-    text.replacing("{", with: "{{").replacing("}", with: "}}")
+    text.exchanging("{", for: "{{").exchanging("}", for: "}}")
   }
 
   /// A text as YAML reads it: as it is where nothing in it could be anything else, in double quotes otherwise, whose escapes are

@@ -60,12 +60,12 @@ public struct Issuer: Sendable, Equatable {
       let path = MetadataLocation.folder + suffix
       if text.hasSuffix(path) {
         text = String(text.dropLast(path.count))
-      } else if let range = text.firstRange(of: path + "/") {
+      } else if let range = text.firstPlace(of: path + "/") {
         text = text[..<range.lowerBound] + "/" + text[range.upperBound...]
       }
     }
     uri = try URI(parsing: text)
-    for mark in ["?", "#"] where text.contains(mark) {
+    for mark in ["?", "#"] as [Character] where text.contains(mark) {
       throw .invalidURI(text: uri.withoutQueryAndFragment.text, reason: .character(mark.utf8.first ?? 0))
     }
     self.text = text

@@ -127,23 +127,21 @@ class Speed(ProgramTest):
         """Puts that many records into the vault that are none of its own, but look like it, and as many descriptors beside
         the one that is there. To make so many by logging in would take minutes."""
         home = self.environment["CREDMGR_HOME"]
+        for number in range(count):
+            name = f"another-{number}"
+            with open(os.path.join(home, "config", "providers", name + ".yaml"), "w", encoding="utf-8") as file:
+                file.write(DESCRIPTOR.format(id=name))
+        # The index of hosts notices the new files, and is made anew.
+        self.credmgr("add-provider", self.file("provider-0.yaml", DESCRIPTOR.format(id="provider-0")), "--client-id",
+                     "client", "--replace")
+        with open(os.path.join(home, "config", "git-hosts"), "a", encoding="utf-8") as file:
+            file.writelines(f"host\tanother-{number}.example\tanother-{number}\tada\n" for number in range(count))
         numbers = random.Random(1)
         with contextlib.closing(sqlite3.connect(os.path.join(home, "vault", "vault.db"))) as vault, vault:
             vault.executemany(
                 "INSERT INTO record VALUES(?,1,?,1,?)",
                 [(numbers.randrange(-1 << 63, 1 << 63), numbers.randrange(-1 << 63, 1 << 63), numbers.randbytes(250))
                  for _ in range(count)])
-        lines = []
-        for number in range(count):
-            name = f"another-{number}"
-            with open(os.path.join(home, "config", "providers", name + ".yaml"), "w", encoding="utf-8") as file:
-                file.write(DESCRIPTOR.format(id=name))
-            lines.append(f"{name}.example\t{name}\tada\n")
-        hosts = os.path.join(home, "config", "git-hosts")
-        with open(hosts, encoding="utf-8") as file:
-            text = "".join(lines) + file.read()
-        with open(hosts, "w", encoding="utf-8") as file:
-            file.write(text)
 
     def test_nothing_of_the_regular_expressions_is_linked(self):
         # They are 1.3 MB in each program, and one call of `replacing` brings them all.
