@@ -145,3 +145,13 @@ let package = Package(
       swiftSettings: strict),
   ]
 )
+
+// What script/fuzz builds: it needs a runtime that no other program has.
+if Context.environment["CREDMGR_FUZZING"] != nil {
+  package.targets.append(
+    .executableTarget(
+      name: "Fuzzing",
+      dependencies: ["Commands", "CredentialManager", "OAuth", "Providers", "HTTP", "JSON", "YAML", "Cryptography"],
+      path: "Tests/Fuzzing", swiftSettings: strict,
+      linkerSettings: [.unsafeFlags(["-use-ld=lld"])]))
+}
