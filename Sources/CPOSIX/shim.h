@@ -51,6 +51,23 @@ static inline int credmgr_set_nonblocking(int descriptor) {
   return flags < 0 ? -1 : fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
 }
 
+// Of <fcntl.h> with _GNU_SOURCE; part of the kernel's interface.
+#define CREDMGR_F_OFD_GETLK 36
+#define CREDMGR_F_OFD_SETLK 37
+
+/// Locks a byte of a file for writing, or with `locks` 0 releases it; waits for nobody. The lock is the open file's, so the
+/// threads of a process exclude each other, too.
+static inline int credmgr_lock(int descriptor, int64_t byte, int locks) {
+  struct flock range = {.l_type = locks ? F_WRLCK : F_UNLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+  return fcntl(descriptor, CREDMGR_F_OFD_SETLK, &range);
+}
+
+/// 1 if another open file has a lock on the byte, 0 if none has, -1 if that cannot be known.
+static inline int credmgr_is_locked(int descriptor, int64_t byte) {
+  struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+  return fcntl(descriptor, CREDMGR_F_OFD_GETLK, &range) != 0 ? -1 : range.l_type != F_UNLCK;
+}
+
 static inline int credmgr_set_undumpable(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 extern char **environ;

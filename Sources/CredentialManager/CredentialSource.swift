@@ -206,7 +206,6 @@ public final class CredentialSource {
     var failure: CredentialError?
     let lock: FileLock?
     do throws(POSIXError) {
-      try PrivateFile.createDirectory(home.runtime)
       lock = try FileLock.acquire(home.lock(name), seconds: Double(seconds), clock: clock) { waited in
         waiting(waited)
         do throws(CredentialError) { result = try isDone() } catch { failure = error }

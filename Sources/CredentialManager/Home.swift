@@ -8,8 +8,6 @@ public struct Home: Sendable, Equatable {
   public let configuration: String
   /// The vault.
   public let vault: String
-  /// Locks; gone after a restart of the machine, where the system has such a folder.
-  public let runtime: String
   /// Folders with descriptors besides the person's own, in order.
   ///
   /// Made when asked for: whoever has a valid token needs none of them.
@@ -34,13 +32,11 @@ public struct Home: Sendable, Equatable {
       guard let home = absolute("CREDMGR_HOME") else { throw .relativeHome(home) }
       configuration = home + "/config"
       vault = home + "/vault"
-      runtime = home + "/run"
     } else {
       let home = absolute("HOME")
       guard let home = home ?? absolute("XDG_CONFIG_HOME") else { throw .noHome }
       configuration = (absolute("XDG_CONFIG_HOME") ?? home + "/.config") + "/credmgr"
       vault = (absolute("XDG_DATA_HOME") ?? home + "/.local/share") + "/credmgr"
-      runtime = absolute("XDG_RUNTIME_DIR").map { $0 + "/credmgr" } ?? vault + "/run"
     }
     self.executable = executable
   }
@@ -68,11 +64,14 @@ public struct Home: Sendable, Equatable {
   /// The rules that say which account is used where.
   public var accountRules: String { configuration + "/accounts.yaml" }
 
-  /// The file whose lock stands for one account.
-  func lock(_ name: String) -> String { runtime + "/" + name + ".lock" }
+  /// The lock that stands for one account. It is on the vault itself: whoever has the same vault has the same locks, whatever
+  /// else their environments say, and nobody cleans them away.
+  ///
+  /// - Parameter name: the account's lock name (docs/vault-format.md).
+  func lock(_ name: String) -> LockPlace { vaultLocation.lock(name) }
 
-  /// The file whose lock keeps processes from asking for a passphrase at the same time.
-  public var passphraseLock: String { runtime + "/passphrase.lock" }
+  /// The lock that keeps processes from asking for a passphrase at the same time.
+  public var passphraseLock: LockPlace { vaultLocation.passphraseLock }
 
   /// The descriptors along the path: the person's, the system's, the shipped ones.
   public var library: DescriptorLibrary {

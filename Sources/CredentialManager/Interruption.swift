@@ -219,13 +219,7 @@ extension CredentialSource {
 
   /// Whether a process holds the lock, and so is still at what the note tells of.
   private func isInUse(_ lock: String) -> Bool {
-    let path = home.lock(lock)
-    guard File.exists(path) else { return false }
-    do throws(POSIXError) {
-      return try FileLock.acquire(path, seconds: 0) == nil
-    } catch {
-      return error == .timedOut
-    }
+    (try? FileLock.isHeld(home.lock(lock))) ?? false
   }
 }
 

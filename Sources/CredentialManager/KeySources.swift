@@ -37,10 +37,10 @@ public struct KeySources {
   ///   - environment: looks a variable up: `CREDMGR_PASSPHRASE_FILE` and `CREDMGR_PASSPHRASE_COMMAND` answer for a person.
   ///   - secretService: finds the program that speaks to the Secret Service.
   ///   - legacy: the keys that this program left when it put itself in its own place.
-  ///   - lock: the file whose lock keeps processes from asking at the same time.
+  ///   - lock: the lock that keeps processes from asking at the same time.
   public init(
     environment: @escaping (String) -> String?, secretService: @escaping () -> String?, legacy: OpenedKeys?,
-    lock: String?, ask: @escaping Ask
+    lock: LockPlace?, ask: @escaping Ask
   ) {
     let client = SecretServiceClient(program: secretService, environment: environment)
     let answers = PassphraseAnswers(environment: environment, lock: lock, ask: ask)
@@ -94,7 +94,7 @@ public struct OpenedKeys: Sendable {
 /// Who answers the question for a passphrase.
 private struct PassphraseAnswers {
   let environment: (String) -> String?
-  let lock: String?
+  let lock: LockPlace?
   let ask: KeySources.Ask
 
   private static let attempts = 3
@@ -116,10 +116,9 @@ private struct PassphraseAnswers {
 
   /// Several processes would share the keys that are typed. Where no lock can be had, the question is worth more.
   private func alone(_ body: () throws(POSIXError) -> Secret) throws(POSIXError) -> Secret {
-    guard let lock, let folder = Path.directory(of: lock) else { return try body() }
+    guard let lock else { return try body() }
     let held: FileLock?
     do throws(POSIXError) {
-      try PrivateFile.createDirectory(folder)
       held = try FileLock.acquire(lock, seconds: 600)
     } catch {
       if error == .interrupted { throw error }

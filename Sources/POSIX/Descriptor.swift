@@ -16,6 +16,13 @@ struct Descriptor: ~Copyable {
     self.number = number
   }
 
+  /// Gives the file to a caller who does not close it with this value.
+  consuming func released() -> Int32 {
+    let number = self.number
+    discard self
+    return number
+  }
+
   deinit {
     // close(2): the descriptor is gone even if this is interrupted, and must not be closed again.
     close(number)

@@ -1,11 +1,34 @@
+import CPOSIX
 import Glibc
+import Synchronization
 
-/// A lock between processes on a file (flock(2)). It is released when the value ends, and when the process does, in
-/// whatever way.
+/// What is locked: one byte of a file, which need not be there, and which nobody reads or writes.
+public struct LockPlace: Sendable, Equatable {
+  /// The file. It lives as long as what the lock protects: who removes a file that is there for locks only lets a second
+  /// holder in.
+  public let path: String
+  /// The byte's place in the file.
+  public let byte: Int64
+
+  /// A byte of a file.
+  public init(path: String, byte: Int64) {
+    self.path = path
+    self.byte = byte
+  }
+}
+
+/// A lock between processes, and between the threads of one, on a byte of a file (fcntl(2), open file description locks).
+/// It is released when the value ends, and when the process does, in whatever way.
 public struct FileLock: ~Copyable, Sendable {
-  private let file: Descriptor
+  private let file: LockableFile
+  private let place: LockPlace
 
-  private init(_ file: consuming Descriptor) { self.file = file }
+  private init(_ file: consuming LockableFile, _ place: LockPlace) {
+    self.file = file
+    self.place = place
+  }
+
+  deinit { file.unlock(place) }
 
   /// What a waiting caller wants next.
   public enum WaitDecision: Sendable {
@@ -17,29 +40,24 @@ public struct FileLock: ~Copyable, Sendable {
 
   /// Takes the lock, and waits for it for as long as `seconds`.
   ///
-  /// The file is made if there is none, of mode 0600, and never removed: a process that removes it would let a second
-  /// holder in, on a new file of the same name. Its folder is to be private.
-  ///
   /// - Parameters:
   ///   - onWait: called before each new try with the seconds waited so far; the caller can look at whether somebody
   ///     else has done the work meanwhile.
   /// - Returns: nil if `onWait` gave up.
-  /// - Throws: `timedOut`, `interrupted`, `otherOwner`, `symbolicLink`, `notRegularFile`, or why the file cannot be
-  ///   opened.
+  /// - Throws: `timedOut`, `interrupted`, `notFound`, `otherOwner`, `symbolicLink`, `notRegularFile`, or why the file
+  ///   cannot be opened.
   public static func acquire(
-    _ path: String, seconds: Double, clock: some WallClock = SystemClock(),
+    _ place: LockPlace, seconds: Double, clock: some WallClock = SystemClock(),
     onWait: (_ seconds: Double) throws(POSIXError) -> WaitDecision = { _ in .goOn }
   ) throws(POSIXError) -> FileLock? {
     let start = clock.monotonic()
     var pause = 0.005
     while true {
-      let file = try Descriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, mode: 0o600)
-      let status = try file.status(path)
-      if !status.isRegularFile { throw .notRegularFile(path: path) }
-      if status.owner != geteuid() { throw .otherOwner(path: path) }
-      if try isTaken(file, path) {
-        // Somebody may have removed the file between opening and locking, and made a new one.
-        if try FileStatus(path: path, following: false)?.identity == status.identity { return FileLock(file) }
+      let file = try LockableFile(place.path)
+      if try file.lock(place) {
+        // Somebody may have put another file in its place between opening and locking.
+        if try file.isStillAt(place.path) { return FileLock(file, place) }
+        file.unlock(place)
         continue
       }
       let waited = clock.monotonic() - start
@@ -50,11 +68,68 @@ public struct FileLock: ~Copyable, Sendable {
     }
   }
 
-  private static func isTaken(_ file: borrowing Descriptor, _ path: String) throws(POSIXError) -> Bool {
-    while flock(file.number, LOCK_EX | LOCK_NB) != 0 {
-      if errno == EWOULDBLOCK { return false }
-      if errno != EINTR { throw Descriptor.failure("flock", path) }
+  /// Whether somebody holds the lock. It is not taken for that, so nobody who wants it is hindered.
+  ///
+  /// - Throws: as `acquire` does.
+  public static func isHeld(_ place: LockPlace) throws(POSIXError) -> Bool {
+    try LockableFile(place.path).isLocked(place)
+  }
+}
+
+/// An open file that is never closed: to close it would drop the locks that SQLite holds on the same file in this process
+/// (fcntl(2)). Who needs it next in this process gets it again.
+private struct LockableFile: ~Copyable, Sendable {
+  private struct Spare {
+    let identity: [UInt64]
+    let number: Int32
+  }
+
+  private static let spares = Mutex<[Spare]>([])
+
+  private let identity: [UInt64]
+  private let number: Int32
+
+  init(_ path: String) throws(POSIXError) {
+    guard let status = try FileStatus(path: path, following: false) else { throw .notFound(path: path) }
+    if status.isSymbolicLink { throw .symbolicLink(path: path) }
+    if !status.isRegularFile { throw .notRegularFile(path: path) }
+    if status.owner != geteuid() { throw .otherOwner(path: path) }
+    let spare = Self.spares.withLock { spares in
+      spares.firstIndex { $0.identity == status.identity }.map { spares.remove(at: $0) }
+    }
+    if let spare {
+      identity = spare.identity
+      number = spare.number
+      return
+    }
+    let file = try Descriptor(opening: path, O_RDWR | O_NOFOLLOW | O_NONBLOCK)
+    identity = try file.status(path).identity
+    number = file.released()
+  }
+
+  deinit {
+    let spare = Spare(identity: identity, number: number)
+    Self.spares.withLock { $0.append(spare) }
+  }
+
+  func isStillAt(_ path: String) throws(POSIXError) -> Bool {
+    try FileStatus(path: path, following: false)?.identity == identity
+  }
+
+  /// False if somebody else has the lock.
+  func lock(_ place: LockPlace) throws(POSIXError) -> Bool {
+    while credmgr_lock(number, place.byte, 1) != 0 {
+      if errno == EAGAIN || errno == EACCES { return false }
+      if errno != EINTR { throw Descriptor.failure("fcntl", place.path) }
     }
     return true
+  }
+
+  func unlock(_ place: LockPlace) { _ = credmgr_lock(number, place.byte, 0) }
+
+  func isLocked(_ place: LockPlace) throws(POSIXError) -> Bool {
+    let answer = credmgr_is_locked(number, place.byte)
+    if answer < 0 { throw Descriptor.failure("fcntl", place.path) }
+    return answer > 0
   }
 }

@@ -169,7 +169,7 @@ public final class Vault {
     }
   }
 
-  /// A name for the file that is locked while an account is refreshed or logged in: 32 hexadecimal digits
+  /// A name for the lock that is held while an account is refreshed or logged in, and for the file of an answer: 32 hexadecimal digits
   /// that say nothing about the account, and that stay the same when the vault key is changed.
   public func lockName(provider: String, account: String) -> String {
     opening.keys.lockName(provider: provider, account: account)

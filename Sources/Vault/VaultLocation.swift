@@ -1,3 +1,5 @@
+import POSIX
+
 /// Where a vault lies.
 public struct VaultLocation: Sendable, Equatable {
   /// The directory, of mode 0700.
@@ -20,6 +22,17 @@ public struct VaultLocation: Sendable, Equatable {
     self.keyFile = keyFile
     nextKeyFile = keyFile + ".new"
   }
+
+  /// Far behind all that SQLite locks in the file (2^30 and the 511 bytes behind it), and all that it has.
+  private static let firstLock: Int64 = 1 << 62
+
+  /// The lock that stands for what has a lock name (``Vault/lockName(provider:account:)``).
+  public func lock(_ name: String) -> LockPlace {
+    LockPlace(path: file, byte: Self.firstLock + (Int64(name.prefix(15), radix: 16) ?? 0))
+  }
+
+  /// The lock that keeps processes from asking for a passphrase at the same time.
+  public var passphraseLock: LockPlace { LockPlace(path: file, byte: Self.firstLock - 1) }
 }
 
 /// What is done with a vault.

@@ -12,7 +12,6 @@ struct HomeTests {
     let home = try Self.home(["CREDMGR_HOME": path, "HOME": "/home/ana", "XDG_CONFIG_HOME": "/x"])
     #expect(home.configuration == "/box/config")
     #expect(home.vault == "/box/vault")
-    #expect(home.runtime == "/box/run")
     #expect(home.userProviders == "/box/config/providers")
     #expect(home.vaultLocation.file.hasPrefix("/box/vault/"))
   }
@@ -22,13 +21,16 @@ struct HomeTests {
     let standard = try Self.home(["HOME": "/home/ana", "CREDMGR_HOME": ""])
     #expect(standard.configuration == "/home/ana/.config/credmgr")
     #expect(standard.vault == "/home/ana/.local/share/credmgr")
-    #expect(standard.runtime == "/home/ana/.local/share/credmgr/run")
     let own = try Self.home([
       "HOME": "/home/ana", "XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d/", "XDG_RUNTIME_DIR": "/run/user/1000",
     ])
     #expect(own.configuration == "/c/credmgr")
     #expect(own.vault == "/d/credmgr")
-    #expect(own.runtime == "/run/user/1000/credmgr")
+    // Whoever has the same vault has the same locks.
+    var elsewhere = ["HOME": "/home/ana"]
+    let lock = try Self.home(elsewhere).lock("0123456789abcdef0123456789abcdef")
+    elsewhere["XDG_RUNTIME_DIR"] = "/run/user/1000"
+    #expect(try Self.home(elsewhere).lock("0123456789abcdef0123456789abcdef") == lock)
     // A relative path is to be ignored, says the specification.
     let relative = try Self.home(["HOME": "/home/ana", "XDG_CONFIG_HOME": "c", "XDG_DATA_HOME": ""])
     #expect(relative == standard)

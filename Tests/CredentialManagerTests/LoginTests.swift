@@ -533,7 +533,6 @@ struct LoginTests {
     let fixture = try Fixture()
     try fixture.add()
     let name = try fixture.source.accounts().vault.lockName(provider: "example", account: "")
-    try PrivateFile.createDirectory(fixture.home.runtime)
     let lock = try FileLock.acquire(fixture.home.lock(name), seconds: 0)
     let home = fixture.home
     fixture.clock.onSleep {
@@ -587,7 +586,6 @@ struct LoginTests {
     let fixture = try Fixture()
     try fixture.add()
     let name = try fixture.source.accounts().vault.lockName(provider: "example", account: "work")
-    try PrivateFile.createDirectory(fixture.home.runtime)
     let lock = try FileLock.acquire(fixture.home.lock(name), seconds: 0)
     #expect(throws: CredentialError.lockTimedOut(provider: "example", account: "work")) {
       try fixture.login {

@@ -32,9 +32,10 @@ struct RefreshTests {
   @Test func isHandedOutAsItIs() throws {
     let fixture = try Self.fixture(left: 61)
     try File.remove(fixture.root + "/providers/example.yaml")
+    let lock = try Self.locked(fixture)
     let account = try fixture.another().freshAccount(nil, of: "example")
     #expect(account.credential.accessToken == Secret("old"))
-    #expect(!File.exists(fixture.home.runtime))
+    _ = consume lock
   }
 
   @Test(
@@ -621,7 +622,7 @@ struct RefreshTests {
     let fixture = try Self.fixture()
     #expect(throws: CredentialError.networkNeeded) { try fixture.another().freshAccount(nil, of: "example") }
     #expect(try fixture.another().interruptedExchanges().isEmpty)
-    #expect(!File.exists(fixture.home.runtime))
+    #expect(try File.names(in: fixture.home.vault) == ["vault.db", "vault.key"])
   }
 
   // MARK: Two processes
@@ -670,7 +671,6 @@ struct RefreshTests {
 
   private static func locked(_ fixture: Fixture) throws -> FileLock? {
     let name = try fixture.source.accounts().vault.lockName(provider: "example", account: "ana")
-    try PrivateFile.createDirectory(fixture.home.runtime)
     return try FileLock.acquire(fixture.home.lock(name), seconds: 0)
   }
 

@@ -1,10 +1,12 @@
 """Many processes at once on one account: one refresh, one browser, and nobody's token used twice."""
 
 import fcntl
-import glob
 import os
 import pty
 import re
+import shutil
+import signal
+import struct
 import subprocess
 import time
 import unittest
@@ -16,9 +18,14 @@ from siege import is_test_build
 
 ADA = ProgramTest.accounts[0]
 MANY = 64
+F_OFD_SETLK = 37  # fcntl(2); Python does not name it
 
 
 class RaceTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.began = time.monotonic()
+
     def logged_in(self, **options):
         """An account whose token has expired already, at a provider that ends the family when a token is used twice."""
         service = self.serve(OAuth2Server(lifetime=1, **options))
@@ -49,6 +56,30 @@ class RaceTest(ProgramTest):
             self.assertLess(time.monotonic(), deadline, "it never came about")
             time.sleep(0.005)
 
+    def hold(self):
+        """Takes the locks of all accounts (docs/vault-format.md)."""
+        self.held = open(os.path.join(self.homes[-1], "vault", "vault.db"), "r+b")
+        self.addCleanup(self.held.close)
+        self.lock(fcntl.F_WRLCK)
+
+    def release(self):
+        self.lock(fcntl.F_UNLCK)
+
+    def lock(self, kind):
+        fcntl.fcntl(self.held, F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, 1 << 62, 0, 0))
+
+    def is_waiting(self, process):
+        """Whether it has opened the vault a second time, which is for the lock."""
+        folder = f"/proc/{process.pid}/fd"
+        try:
+            links = [os.readlink(os.path.join(folder, name)) for name in os.listdir(folder)]
+        except PermissionError:
+            # Only root can look into a program that protects itself.
+            return time.monotonic() - self.began > 5
+        except FileNotFoundError:
+            return False
+        return sum(link.endswith("/vault.db") for link in links) > 1
+
     def assert_one_token(self, results, service):
         self.assertEqual({status for status, _, _ in results}, {DONE}, results)
         tokens = {out for _, out, _ in results}
@@ -71,12 +102,50 @@ class Refreshes(RaceTest):
         self.assertLess(time.monotonic() - began, 20)
 
     def test_every_command_takes_part(self):
-        service, provider = self.logged_in(refresh_delay=1)
+        service, provider = self.logged_in()
+        self.hold()
         processes = [process for command in (
             ("token", provider), ("header", provider), ("refresh", provider), ("token", provider, "--refresh"),
             ("request", provider, service.base + "/resource"), ("exec", f"{provider}=TOKEN", "--", "true"),
         ) for process in self.many(4, *command)]
+        # Who comes when it is done and wants a new token is to get one more.
+        self.wait_until(lambda: all(map(self.is_waiting, processes)))
+        self.release()
         self.assertEqual({status for status, _, _ in self.ends(processes)}, {DONE})
+        self.assertEqual(service.counts["token:refresh_token"], 1)
+
+    def test_environments_that_differ(self):
+        """A desktop, a job of cron, a service: the same vault, and one lock, whatever their environments say."""
+        service, provider = self.logged_in(refresh_delay=0.5)
+        folders = []
+        for name in ("one", "two"):
+            folders.append(os.path.join(self.folder, name))
+            os.mkdir(folders[-1], 0o700)
+        # As without CREDMGR_HOME, which says more than all the others.
+        shutil.copytree(self.homes[-1], os.path.join(self.folder, "home"))
+        home = os.path.join(self.folder, "home")
+        shutil.copytree(os.path.join(home, "vault"), os.path.join(home, "data", "credmgr"))
+        shutil.copytree(os.path.join(home, "config"), os.path.join(home, "configuration", "credmgr"))
+        self.environment.pop("CREDMGR_HOME")
+        self.environment |= {"HOME": home, "XDG_DATA_HOME": home + "/data", "XDG_CONFIG_HOME": home + "/configuration"}
+        self.environment.pop("XDG_RUNTIME_DIR", None)
+        processes = []
+        for changes in ({}, {"XDG_RUNTIME_DIR": folders[0]}, {"XDG_RUNTIME_DIR": folders[1]}, {"TMPDIR": folders[0]}):
+            processes += self.many(8, "token", provider, **changes)
+        self.assert_one_token(self.ends(processes), service)
+        self.assertEqual(service.counts["token:refresh_token"], 1)
+
+    def test_whoever_cleans_up_takes_no_lock_away(self):
+        """Whatever lies in the home and is not needed to read the vault goes while somebody refreshes."""
+        service, provider = self.logged_in(refresh_delay=1.5)
+        first = self.many(8, "token", provider)
+        self.wait_until(lambda: service.counts["token:refresh_token"] == 1)
+        for folder, _, files in os.walk(self.homes[-1]):
+            for name in files:
+                if "lock" in name or os.path.getsize(os.path.join(folder, name)) == 0:
+                    os.remove(os.path.join(folder, name))
+        shutil.rmtree(os.path.join(self.homes[-1], "run"), ignore_errors=True)
+        self.assert_one_token(self.ends(first + self.many(8, "token", provider)), service)
         self.assertEqual(service.counts["token:refresh_token"], 1)
 
     def test_the_holder_of_the_lock_dies_before_it_asks(self):
@@ -97,8 +166,10 @@ class Refreshes(RaceTest):
         service, provider = self.logged_in(refresh_delay=1.5)
         holder = self.many(1, "token", provider)
         self.wait_until(lambda: service.counts["token:refresh_token"] == 1)
+        # It sees no answer, however long the others take to start.
+        holder[0].send_signal(signal.SIGSTOP)
         others = self.many(MANY - 1, "token", provider)
-        time.sleep(0.3)
+        self.wait_until(lambda: all(map(self.is_waiting, others)))
         holder[0].kill()
         self.ends(holder)
         results = self.ends(others)
@@ -150,13 +221,7 @@ class Waiting(RaceTest):
     def setUp(self):
         super().setUp()
         self.service, self.provider = self.logged_in()
-        # The login used it.
-        locks = glob.glob(os.path.join(self.homes[-1], "run", "*.lock"))
-        self.assertEqual(len(locks), 1)
-        self.held = [open(path, "r+b") for path in locks]
-        for file in self.held:
-            self.addCleanup(file.close)
-            fcntl.flock(file, fcntl.LOCK_EX)
+        self.hold()
 
     def at_a_terminal(self, *arguments):
         """Its status, what it says at the terminal with the second at which it does, and when it ended."""
@@ -202,8 +267,7 @@ class Waiting(RaceTest):
     def test_it_goes_on_as_soon_as_the_lock_is_free(self):
         processes = self.many(8, "token", self.provider)
         time.sleep(0.5)
-        for file in self.held:
-            fcntl.flock(file, fcntl.LOCK_UN)
+        self.release()
         self.assertEqual(len({out for _, out, _ in self.ends(processes)}), 1)
         self.assertEqual(self.service.counts["token:refresh_token"], 1)
 
