@@ -28,10 +28,11 @@ extension Command {
     let provider = try context.provider(invocation.operands[0])
     var wish = LoginWish()
     wish.account = invocation.value("--account")
-    let offered = (try? context.home.library.load(provider))?.descriptor.grants ?? []
+    let descriptor = (try? context.home.library.load(provider))?.descriptor
+    let offered = descriptor?.grants ?? []
     wish.grant = try grant(invocation, offered, context)
     wish.scope = invocation.all("--scope")
-    wish.variables = try context.variables(invocation)
+    wish.variables = try context.variables(invocation, of: descriptor)
     wish.opensBrowser = !invocation.has("--no-browser") && Surroundings(environment: context.environment) == .desktop
     wish.pastes = invocation.has("--paste")
     wish.timeout = try context.duration("--timeout", invocation) ?? wish.timeout

@@ -117,14 +117,20 @@ struct Context {
     return seconds
   }
 
-  /// Values of the options `--set NAME=VALUE`.
-  func variables(_ invocation: Invocation) throws(CommandError) -> [String: String] {
+  /// Values of the options `--set NAME=VALUE`, and `NAME=@FILE` for variables that are secret.
+  func variables(_ invocation: Invocation, of descriptor: Descriptor?) throws(CommandError) -> [String: String] {
     var variables: [String: String] = [:]
     for text in invocation.all("--set") {
       guard let sign = text.firstIndex(of: "="), sign > text.startIndex else {
         throw .usage("\"\(text)\" is not of the form NAME=VALUE")
       }
-      variables[String(text[..<sign])] = String(text[text.index(after: sign)...])
+      let name = String(text[..<sign])
+      var value = String(text[text.index(after: sign)...])
+      if let variable = descriptor?.variable(name), variable.isSecret {
+        guard value.hasPrefix("@") else { throw .failed(.secretInArguments(variable)) }
+        value = try secret(String(value.dropFirst())).reveal()
+      }
+      variables[name] = value
     }
     return variables
   }

@@ -17,7 +17,9 @@ extension Command {
       Option(
         "--initial-access-token-file", value: "FILE",
         "a file with the token that the provider wants when a client is registered; \"-\" is standard input"),
-      Option("--set", value: "NAME=VALUE", repeats: true, "the value of a variable of the descriptor"),
+      Option(
+        "--set", value: "NAME=VALUE", repeats: true,
+        "the value of a variable of the descriptor; NAME=@FILE for a secret one"),
       Option("--yes", "keep what was discovered at an issuer without being asked"),
       Option("--replace", "replace one that was added before; what is not given stays as it was"),
     ],
@@ -58,7 +60,7 @@ extension Command {
     }
     let secret: Secret? = if let secretFile { try context.secret(read(secretFile), secretFile) } else { nil }
     let token: Secret? = if let tokenFile { try context.secret(read(tokenFile), tokenFile) } else { nil }
-    let variables = try context.variables(invocation)
+    let variables = try context.variables(invocation, of: addition.descriptor)
     let registration: Registration?
     do throws(CredentialError) {
       registration = try context.source.add(
@@ -217,8 +219,9 @@ extension Command {
       let variables = descriptor.variables.map { variable -> JSONValue in
         [
           "name": .string(variable.name), "help": .optional(variable.help),
-          "default": .optional(variable.defaultValue), "value": .optional(values[variable.name]),
-          "optional": .boolean(variable.isOptional),
+          "default": .optional(variable.defaultValue),
+          "value": variable.isSecret ? .null : .optional(values[variable.name]),
+          "optional": .boolean(variable.isOptional), "secret": .boolean(variable.isSecret),
         ]
       }
       try context.output([
@@ -247,7 +250,8 @@ extension Command {
     ]
     if let register = descriptor.client.register { lines.append(("register at", register)) }
     for variable in descriptor.variables {
-      let value = values[variable.name] ?? variable.defaultValue.map { $0 + " (default)" }
+      let given = values[variable.name].map { variable.isSecret ? "(a secret)" : $0 }
+      let value = given ?? variable.defaultValue.map { $0 + " (default)" }
       let state = value ?? (variable.isOptional ? "(none)" : "(needs a value)")
       lines.append(("variable " + variable.name, state + (variable.help.map { " – " + $0 } ?? "")))
     }

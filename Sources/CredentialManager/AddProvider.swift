@@ -145,7 +145,12 @@ extension CredentialSource {
     let registers = canRegister ? try self.registers(client, given: given, previous: previous) : false
     if registers { _ = try network() }
     if let existing {
-      let keepsSecret = clientSecret == nil && previous?.clientSecret != nil
+      // A secret is what either descriptor calls one: the new one could leave the word out.
+      let described = addition.descriptor.variables + ((try? home.library.load(identifier))?.descriptor.variables ?? [])
+      let secretNames = Set(described.filter(\.isSecret).map(\.name))
+      let kept = previous?.variables.keys.filter { variables[$0] == nil } ?? []
+      let keepsVariable = !secretNames.isDisjoint(with: kept)
+      let keepsSecret = (clientSecret == nil && previous?.clientSecret != nil) || keepsVariable
       try checkDestinations(client, existing.accounts(of: identifier), keepsSecret: keepsSecret, confirms)
       try checkHeirs(of: addition, existing, confirms)
     }

@@ -115,6 +115,9 @@ public final class CredentialSource {
     do {
       secrets.learn(registration.clientSecret)
       secrets.learn(registration.registered?.accessToken)
+      for variable in descriptor.variables where variable.isSecret {
+        secrets.learn((variables[variable.name] ?? registration.variables[variable.name]).map { Secret($0) })
+      }
       return try Client(
         descriptor: descriptor, identifier: registration.clientIdentifier, secret: registration.clientSecret,
         variables: registration.variables.merging(variables) { _, new in new },

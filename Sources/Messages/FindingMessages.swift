@@ -115,8 +115,9 @@ extension ProviderError {
         status: .usage)
     case .missingVariable(let variable): return .missing([variable])
     case .invalidVariable(let variable, let value):
+      let given = variable.isSecret ? "what was given" : quoted(value)
       return Message(
-        "\(quoted(value)) is no value for the variable \(quoted(variable.name))" + rule(variable)
+        "\(given) is no value for the variable \(quoted(variable.name))" + rule(variable)
           + variable.explanation,
         status: .usage)
     case .unknownVariable(let name, let suggestion):
@@ -142,11 +143,20 @@ extension Variable {
 }
 
 extension Message {
+  /// A secret that stands where other programs can read it.
+  public static func secretInArguments(_ variable: Variable) -> Message {
+    Message(
+      "the variable \(quoted(variable.name)) is a secret, which is not taken from the command line",
+      hint: "write it into a file, and \"--set \(variable.name)=@FILE\"; \"@-\" is standard input", status: .usage)
+  }
+
   /// Variables of a descriptor that have no value.
   public static func missing(_ variables: [Variable]) -> Message {
     let names = listed(variables.map(\.name))
     return Message(
       variables.count == 1 ? "the variable \(names) has no value" : "the variables \(names) have no value",
-      hints: variables.map { "add \"--set \($0.name)=VALUE\"" + $0.explanation }, status: .usage)
+      hints: variables.map { variable in
+        "add \"--set \(variable.name)=\(variable.isSecret ? "@FILE" : "VALUE")\"" + variable.explanation
+      }, status: .usage)
   }
 }

@@ -2,7 +2,7 @@ import HTTP
 import YAML
 
 extension DescriptorDecoder {
-  static let variableKeys = ["default", "format", "pattern", "choices", "help", "optional"]
+  static let variableKeys = ["default", "format", "pattern", "choices", "help", "optional", "secret"]
   static let headerStyleKeys = ["scheme", "header", "query", "parameters"]
   static let scopeKeys = ["default", "separator", "granted_separator"]
   static let clientKeys = ["authentication", "id", "register"]
@@ -39,6 +39,7 @@ extension DescriptorDecoder {
     variable.choices = texts(node["choices"])?.map(\.value) ?? []
     variable.help = node["help"].flatMap { text($0) }
     variable.isOptional = boolean(node["optional"]) ?? false
+    variable.isSecret = boolean(node["secret"]) ?? false
     if let pattern = node["pattern"], let text = text(pattern) {
       if Pattern(text) == nil {
         add(.invalidPattern(text), at: pattern.place)

@@ -28,6 +28,8 @@ public struct Variable: Sendable, Equatable {
   public var help: String?
   /// Whether it may stay empty.
   public var isOptional: Bool
+  /// Whether it is nobody's business: never shown, and never taken from a command line.
+  public var isSecret = false
 
   /// A value to try templates with; `nil` where any text does.
   var sample: String? {

@@ -231,6 +231,19 @@ struct AddProviderTests {
     }
   }
 
+  /// A variable that was a secret goes nowhere else unasked, though the new descriptor no longer calls it one.
+  @Test func aSecretVariableThatStaysIsAskedAbout() throws {
+    let fixture = try Fixture()
+    let variable = "\nextra_headers: { X-Key: \"{key}\" }\nvariables:\n  key: "
+    try fixture.add(Fixture.endpoints + variable + "{ secret: true }", secret: nil, variables: ["key": "k"])
+    let addition = try Self.file(fixture, Self.elsewhere + variable + "{}")
+    #expect(throws: CredentialError.destinationChange(provider: "example", accounts: [], hosts: ["evil.example"])) {
+      try Self.add(fixture, addition, replaces: true) { _, _ in false }
+    }
+    // Given anew, it is meant for there.
+    try Self.add(fixture, addition, variables: ["key": "new"], replaces: true)
+  }
+
   @Test func anOldDescriptorThatCannotBeRead() throws {
     let fixture = try Self.fixtureWithAccount()
     try fixture.ship("grant: telepathy")

@@ -354,7 +354,7 @@ enum DescriptorSchema {
   private static var variable: [String: JSONText] {
     [
       "default": text_, "format": choice(Variable.Format.self), "pattern": text_, "choices": texts_, "help": text_,
-      "optional": boolean,
+      "optional": boolean, "secret": boolean,
     ]
   }
 }

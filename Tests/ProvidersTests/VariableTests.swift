@@ -51,7 +51,14 @@ import Testing
     let variable = try #require(descriptor.variable("v"))
     #expect(variable.defaultValue == nil)
     #expect(variable.format == .text)
-    #expect(!variable.isOptional)
+    #expect(!variable.isOptional && !variable.isSecret)
+  }
+
+  @Test func aVariableMayBeASecret() throws {
+    let descriptor = try descriptor(
+      sampleHead + "variables: {v: {secret: true, pattern: \"[a-z]+\"}}\nextra_headers: {X-V: \"{v}\"}\n")
+    let variable = try #require(descriptor.variable("v"))
+    #expect(variable.isSecret && variable.accepts("abc") && !variable.accepts("1"))
   }
 }
 
