@@ -13,7 +13,9 @@ extension Command {
       Option("--account", value: "NAME", "the account's name; otherwise as the provider names it"),
       Option("--grant", value: "GRANT", "one of the grants that the provider offers"),
       Option("--scope", value: "SCOPE", repeats: true, "a scope to ask for, instead of the descriptor's"),
-      Option("--set", value: "NAME=VALUE", repeats: true, "the value of a variable, for this account alone"),
+      Option(
+        "--set", value: "NAME=VALUE", repeats: true,
+        "the value of a variable, for this account alone; NAME=@FILE for a secret one"),
       Option("--no-browser", "print the address, and open no browser"),
       Option("--paste", "read the address where the browser ends up, or the code it shows, from standard input"),
       Option("--with-token", "read an existing token from standard input"),
@@ -32,7 +34,12 @@ extension Command {
     let offered = descriptor?.grants ?? []
     wish.grant = try grant(invocation, offered, context)
     wish.scope = invocation.all("--scope")
-    wish.variables = try context.variables(invocation, of: descriptor)
+    var readsInput = invocation.has("--with-token") || invocation.has("--paste")
+    wish.variables = try context.variables(invocation, of: descriptor) { path throws(CommandError) in
+      if path == "-", readsInput { throw .usage("only one thing can be on standard input") }
+      readsInput = readsInput || path == "-"
+      return try context.file(path, limit: 1 << 16)
+    }
     wish.opensBrowser = !invocation.has("--no-browser") && Surroundings(environment: context.environment) == .desktop
     wish.pastes = invocation.has("--paste")
     wish.timeout = try context.duration("--timeout", invocation) ?? wish.timeout

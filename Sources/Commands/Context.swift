@@ -118,7 +118,11 @@ struct Context {
   }
 
   /// Values of the options `--set NAME=VALUE`, and `NAME=@FILE` for variables that are secret.
-  func variables(_ invocation: Invocation, of descriptor: Descriptor?) throws(CommandError) -> [String: String] {
+  ///
+  /// - Parameter read: reads a file; `-` is standard input.
+  func variables(
+    _ invocation: Invocation, of descriptor: Descriptor?, read: (String) throws(CommandError) -> [UInt8]
+  ) throws(CommandError) -> [String: String] {
     var variables: [String: String] = [:]
     for text in invocation.all("--set") {
       guard let sign = text.firstIndex(of: "="), sign > text.startIndex else {
@@ -128,7 +132,8 @@ struct Context {
       var value = String(text[text.index(after: sign)...])
       if let variable = descriptor?.variable(name), variable.isSecret {
         guard value.hasPrefix("@") else { throw .failed(.secretInArguments(variable)) }
-        value = try secret(String(value.dropFirst())).reveal()
+        let path = String(value.dropFirst())
+        value = try secret(read(path), path).reveal()
       }
       variables[name] = value
     }

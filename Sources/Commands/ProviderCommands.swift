@@ -33,12 +33,12 @@ extension Command {
     let source = invocation.operands[0]
     let secretFile = invocation.value("--client-secret-file")
     let tokenFile = invocation.value("--initial-access-token-file")
-    if [source, secretFile, tokenFile].filter({ $0 == "-" }).count > 1 {
-      throw .usage("only one of the descriptor, the secret and the token can be on standard input")
-    }
+    let crowded = CommandError.usage("only one of the descriptor, the secrets and the token can be on standard input")
+    if [source, secretFile, tokenFile].filter({ $0 == "-" }).count > 1 { throw crowded }
     // A program without a network reads it, and the one with a network reads it again.
     var input: [UInt8]?
     func read(_ path: String) throws(CommandError) -> [UInt8] {
+      if path == "-", input != nil { throw crowded }
       let bytes = try context.file(path)
       if path == "-" { input = bytes }
       return bytes
@@ -60,20 +60,29 @@ extension Command {
     }
     let secret: Secret? = if let secretFile { try context.secret(read(secretFile), secretFile) } else { nil }
     let token: Secret? = if let tokenFile { try context.secret(read(tokenFile), tokenFile) } else { nil }
-    let variables = try context.variables(invocation, of: addition.descriptor)
-    let registration: Registration?
-    do throws(CredentialError) {
-      registration = try context.source.add(
-        addition, clientIdentifier: invocation.value("--client-id"), clientSecret: secret, variables: variables,
-        initialAccessToken: token, replaces: invocation.has("--replace"),
-        confirms: { accounts, hosts in confirmed(addition.identifier, accounts, hosts) })
-    } catch .provider(.missingVariable) {
-      throw .failed(.missing(try missing(addition, variables, context)))
-    } catch .networkNeeded {
-      throw .handOver(input: input)
-    } catch {
-      throw CommandError(error)
+    var variables = try context.variables(invocation, of: addition.descriptor, read: read)
+    func add() throws(CommandError) -> Registration? {
+      do throws(CredentialError) {
+        return try context.source.add(
+          addition, clientIdentifier: invocation.value("--client-id"), clientSecret: secret, variables: variables,
+          initialAccessToken: token, replaces: invocation.has("--replace"),
+          confirms: { accounts, hosts in confirmed(addition.identifier, accounts, hosts) })
+      } catch .networkNeeded {
+        throw .handOver(input: input)
+      } catch .provider(.missingVariable) {
+        let missing = try missing(addition, variables, context)
+        guard missing.allSatisfy(\.isSecret), Terminal.isTerminal(2) else { throw .failed(.missing(missing)) }
+        // What is typed is asked for by the program that can use it, and not a second time.
+        if addition.descriptor.endpoints[.registration] != nil, !context.source.hasNetwork {
+          throw .handOver(input: input)
+        }
+        for variable in missing { variables[variable.name] = try asked(variable).reveal() }
+        return try add()
+      } catch {
+        throw CommandError(error)
+      }
     }
+    let registration = try add()
     for warning in addition.warnings { Terminal.writeError(warning.report) }
     if let registered = registration?.registered, let registration {
       context.tell("registered the client \"\(registration.clientIdentifier)\" at \(registered.place)")
@@ -124,6 +133,16 @@ extension Command {
       throw .failed(Message("nothing was kept", status: .usage))
     }
     return discovery.addition
+  }
+
+  /// A secret that the person types, without echo.
+  private static func asked(_ variable: Variable) throws(CommandError) -> Secret {
+    let name = variable.name + (variable.help.map { " (\($0))" } ?? "")
+    let typed = try system { () throws(POSIXError) in
+      try Terminal.readPassword(prompt: Message.visible(name) + ": ", limit: 1 << 14)
+    }
+    guard !typed.isEmpty else { throw .failed(.missing([variable])) }
+    return Secret(bytes: typed)
   }
 
   /// All variables that lack a value, not only the first one.

@@ -93,6 +93,7 @@ struct DescriptorText {
       ("pattern", variable.pattern.map { .text($0) }),
       ("choices", variable.choices.isEmpty ? nil : texts(variable.choices)),
       ("help", variable.help.map { .text($0) }), ("optional", variable.isOptional ? boolean(true) : nil),
+      ("secret", variable.isSecret ? boolean(true) : nil),
     ])
   }
 

@@ -8,6 +8,7 @@ import pty
 import select
 import subprocess
 import time
+import urllib.parse
 
 import yaml
 
@@ -15,6 +16,7 @@ from browser import Browser
 from discovery_server import DiscoveryServer
 from program import BINARY, REFUSED, UNREACHABLE, USAGE, ProgramTest
 from service import Response, json_response, text_response
+from terminal import Terminal
 from test_oauth2 import ADA
 
 
@@ -106,6 +108,42 @@ class Discovery(DiscoveryTest):
         self.new_home()
         self.credmgr("add-provider", "-", "--initial-access-token-file", path, stdin=text)
         self.assertEqual(service.counts["registered"], 4)
+
+    def secret_of_ones_own(self, service):
+        """A descriptor of which a variable is a secret, whose client has to be registered."""
+        return self.file("own.yaml", f"""
+provider: own
+grant: [client_credentials, authorization_code]
+variables: {{ key: {{ secret: true, help: of the API }} }}
+endpoints:
+  registration: {service.base}/register
+  authorization: {service.base}/authorize
+  client_credentials: {{ parameters: {{ api_key: "{{key}}" }} }}
+  token: {service.base}/token
+hosts: [{service.base.removeprefix("http://")}]
+""")
+
+    def test_a_secret_on_standard_input_goes_from_one_program_to_the_other(self):
+        service = self.serve(DiscoveryServer())
+        self.credmgr("add-provider", self.secret_of_ones_own(service), "--set", "key=@-", stdin="key-of-the-judge\n")
+        self.assertEqual(service.counts["registered"], 1)
+        self.credmgr("login", "own", "--scope", "read", "--account", "robot", "--set", "key=@-", stdin="its-own\n")
+        self.credmgr("login", "own", "--scope", "read", "--account", "other")
+        sent = [urllib.parse.parse_qs(request.body.decode())["api_key"] for request in service.requests("/token")]
+        self.assertEqual(sent, [["its-own"], ["key-of-the-judge"]])
+
+    def test_a_secret_is_asked_for_at_a_terminal_once_and_without_echo(self):
+        service = self.serve(DiscoveryServer())
+        terminal = Terminal([BINARY, "add-provider", self.secret_of_ones_own(service)], self.environment, self.folder)
+        self.addCleanup(lambda: terminal.process.poll() is None and terminal.process.kill())
+        terminal.wait_for(r"key \(of the API\): ")
+        terminal.type("key-of-the-judge\n")
+        self.assertEqual(terminal.end(), 0, terminal.seen)
+        self.assertEqual(terminal.seen.count("of the API"), 1, terminal.seen)
+        self.assertNotIn("key-of-the-judge", terminal.seen)
+        self.credmgr("login", "own", "--scope", "read", "--account", "robot")
+        sent = urllib.parse.parse_qs(service.requests("/token")[0].body.decode())
+        self.assertEqual(sent["api_key"], ["key-of-the-judge"])
 
     def test_a_client_of_ones_own_is_not_registered(self):
         service = self.serve(DiscoveryServer())
