@@ -5,14 +5,29 @@ import Providers
 /// The parameters of a request to a leg, each looked for under its name and in its place as the descriptor declares them.
 struct LegParameters {
   private let endpoint: Endpoint
+  /// What the URL of the descriptor itself carries in its query.
+  private let inURL: FormParameters
+  /// The rest of the query.
   private let query: FormParameters
   private let body: FormParameters
 
   /// - Throws: `Refusal` for a body that is not in the declared form.
   init(_ request: HTTPRequest, _ endpoint: Endpoint) throws(Refusal) {
     self.endpoint = endpoint
-    query = request.uri.queryParameters
+    let fixed = Self.queryNames(endpoint.url.template)
+    let pairs = request.uri.queryParameters.pairs
+    inURL = FormParameters(pairs.filter { fixed.contains($0.name) })
+    query = FormParameters(pairs.filter { !fixed.contains($0.name) })
     body = try Self.body(of: request, endpoint.send)
+  }
+
+  private static func queryNames(_ template: Template) -> Set<String> {
+    guard let mark = template.text.firstIndex(of: "?") else { return [] }
+    let query = template.text[template.text.index(after: mark)...].prefix { $0 != "#" }
+    return Set(
+      query.split(separator: "&").compactMap {
+        PercentEncoding.decode($0.prefix { $0 != "=" }, plusAsSpace: true)
+      })
   }
 
   private static func body(
@@ -67,13 +82,27 @@ struct LegParameters {
     let wire = wireName(name)
     let placement = placement(of: name)
     let (right, wrong) = placement == .query ? (query, body) : (body, query)
-    let values = right.values(of: wire)
+    let values = right.values(of: wire) + (placement == .query ? inURL.values(of: wire) : [])
     if values.count > 1 { throw .request(.repeated(wire)) }
     if wrong.contains(wire) { throw .request(.misplaced(wire, expected: placement)) }
     if wire != name, query.contains(name) || body.contains(name), !endpoint.rename.values.contains(name) {
       throw .request(.renamed(name, to: wire))
     }
-    return values.first.flatMap { $0.isEmpty ? nil : $0 }
+    return (values.first ?? inURL[first: wire]).flatMap { $0.isEmpty ? nil : $0 }
+  }
+
+  /// What the descriptor sends in a parameter of its own name, in the place of `name` which it drops.
+  ///
+  /// - Parameter value: the name in the template.
+  /// - Throws: `Refusal` for a parameter that is not as the descriptor says.
+  func carried(_ value: String, _ knowledge: (String) -> Knowledge) throws(Refusal) -> String? {
+    for rule in endpoint.parameters {
+      guard let template = rule.value, template.names.contains(value), let text = try optional(rule.name) else {
+        continue
+      }
+      if let captured = TemplatePattern(template, knowledge).captures(in: text)?[value] { return captured }
+    }
+    return nil
   }
 
   /// As `optional`, for a parameter that has to be there unless the descriptor drops it.

@@ -45,6 +45,11 @@ extension Simulation {
       content.set(FieldPath("sub"), .string(consent.account))
       if let path = descriptor.account.first { content.set(path, .string(consent.account)) }
       content.set(kept: consent.kept, endpoint.response.keep)
+      if let other = descriptor.endpoints[.introspection], other.method == endpoint.method,
+        captures(other, request) != nil, case .field(let path, let values) = other.response.active
+      {
+        content.set(path, JSONValue(scalar: values.first ?? "true"))
+      }
       return content.response(200)
     } catch {
       state.log.refused(at: Leg.identity.rawValue, error)

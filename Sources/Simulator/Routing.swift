@@ -74,7 +74,9 @@ extension Simulation {
     parameters.append(contentsOf: OAuth1Parameters.header(of: request) ?? [])
     let scored = Leg.allCases.filter(legs.contains).map { (leg: $0, score: score($0, parameters)) }
     guard let best = scored.max(by: { $0.score < $1.score }), best.score >= 0 else { return nil }
-    return scored.first { $0.score == best.score }?.leg
+    let equal = scored.filter { $0.score == best.score }.map(\.leg)
+    // What asks for both is answered for both.
+    return equal.contains(.identity) && equal.first == .introspection ? .identity : equal.first
   }
 
   private func score(_ leg: Leg, _ parameters: FormParameters) -> Int {

@@ -20,7 +20,11 @@ extension Simulation {
       content.setSuccess()
       switch leg {
       case .tokenExchange: try exchangeToken(parameters, &content, endpoint.response)
-      case .refresh: try refresh(parameters, &content, endpoint.response)
+      case .refresh:
+        guard let token = try refreshToken(of: parameters) else {
+          throw .request(.missing(parameters.wireName("refresh_token")))
+        }
+        try refresh(token, &content, endpoint.response)
       case .clientCredentials: try clientCredentials(parameters, &content, endpoint.response)
       case .deviceToken: try poll(parameters, &content, endpoint.response)
       default: try exchange(parameters, &content, endpoint.response)
@@ -34,20 +38,47 @@ extension Simulation {
 
   /// What is kept for the account whose code or refresh token is in a request.
   private func keptValues(of parameters: LegParameters) -> [String: String] {
-    if let code = try? parameters.optional("code"), let issued = state.codes[code] {
+    if let code = try? code(of: parameters), let issued = state.codes[code] {
       return state.consents[issued.consent].kept
     }
-    if let token = try? parameters.optional("refresh_token"), let issued = state.refreshTokens[token] {
+    if let token = try? refreshToken(of: parameters), let issued = state.refreshTokens[token] {
       return state.consents[issued.consent].kept
     }
     return [:]
+  }
+
+  /// The code of a request. A provider that is sent none knows whom it is about from what came before, which is the newest
+  /// consent here.
+  private func code(of parameters: LegParameters) throws(Refusal) -> String? {
+    if let code = try parameters.optional("code") { return code }
+    guard parameters.isDropped("code") else { return nil }
+    if let code = try parameters.carried("code", knowledge()) { return code }
+    return state.codes.filter { !$0.value.isUsed }.max { $0.value.consent < $1.value.consent }?.key
+  }
+
+  /// The refresh token of a request; where none is sent, the one of the newest consent.
+  private func refreshToken(of parameters: LegParameters) throws(Refusal) -> String? {
+    if let token = try parameters.optional("refresh_token") { return token }
+    guard parameters.isDropped("refresh_token") else { return nil }
+    return try parameters.carried("refresh_token", knowledge()) ?? newestRefreshToken
+  }
+
+  private var newestRefreshToken: String? {
+    state.refreshTokens.filter { $0.value.replacedAt == nil && !state.consents[$0.value.consent].isRevoked }
+      .max { $0.value.consent < $1.value.consent }?.key
   }
 
   /// RFC 6749, 4.1.3 and 4.1.4; RFC 7636, 4.6.
   private mutating func exchange(
     _ parameters: LegParameters, _ content: inout AnswerContent, _ rules: ResponseRules
   ) throws(Refusal) {
-    let code = try parameters.needed("code")
+    guard let code = try code(of: parameters) else {
+      // Without codes, a refresh can be the same request (Microsoft's admin consent).
+      guard parameters.isDropped("code"), let token = newestRefreshToken else {
+        throw .request(.missing(parameters.wireName("code")))
+      }
+      return try refresh(token, &content, rules)
+    }
     let redirectURI = try parameters.required("redirect_uri")
     let verifier = try parameters.optional("code_verifier")
     guard var issued = state.codes[code] else { throw .grant(.codeUnknown) }
@@ -81,9 +112,8 @@ extension Simulation {
   /// RFC 6749, 6, with rotation (RFC 9700, 4.14.2): a refresh token that comes again after it was replaced takes everything
   /// with it.
   private mutating func refresh(
-    _ parameters: LegParameters, _ content: inout AnswerContent, _ rules: ResponseRules
+    _ token: String, _ content: inout AnswerContent, _ rules: ResponseRules
   ) throws(Refusal) {
-    let token = try parameters.needed("refresh_token")
     guard var issued = state.refreshTokens[token] else { throw .grant(.refreshTokenUnknown) }
     try checkRevoked(issued.consent)
     guard now < issued.expiresAt else { throw .grant(.refreshTokenExpired) }

@@ -1,0 +1,192 @@
+import Cryptography
+import HTTP
+import OAuth
+import Providers
+import Testing
+
+@testable import Simulator
+
+/// Requests that lack what others have, or have it twice, because the provider wants them so.
+struct UnusualRequestTests {
+  private static let ends = """
+    scope: [read]
+    pkce: none
+    hosts: [api.example]
+    """
+
+  /// An account of a client that the provider knows nothing of yet.
+  private static let nobody: Credential = {
+    var credential = Credential(grant: .authorizationCode, accessToken: Secret("a"), obtainedAt: 0)
+    credential.refreshToken = Secret("r")
+    return credential
+  }()
+
+  private func play(_ text: String) throws -> Play { try Play(Sample(text: text + "\n" + Self.ends)) }
+
+  @Test("a client that shows who it is in a header of the descriptor")
+  func writtenHeader() throws {
+    let play = try play(
+      """
+      provider: written
+      grant: authorization_code
+      endpoints:
+        authorization: https://api.example/authorize
+        token:
+          url: https://api.example/token
+          authentication: none
+          headers: { Authorization: 'Basic {base64(client_secret, ":")}' }
+          parameters: { client_id: null }
+        refresh: { parameters: { client_id: null } }
+      """)
+    let credential = try play.login(scope: ["read"])
+    #expect(try play.resource(play.refresh(credential)).status == 200)
+    var request = try play.client.refreshRequest(credential)
+    request.fields.set("Authorization", "")
+    #expect(play.send(request).status == 400)
+    #expect(try play.lastRefusal() == SimulatorWords.sentence(.wrongHeader("Authorization")))
+  }
+
+  @Test("a parameter that the URL carries may be in the body, too")
+  func parameterInTheURL() throws {
+    let play = try play(
+      """
+      provider: both
+      grant: authorization_code
+      endpoints:
+        authorization: https://api.example/authorize
+        token:
+          url: https://api.example/token?redirect_uri={redirect_uri}
+          send: json
+        refresh: https://api.example/refresh
+      client: { authentication: client_secret_post }
+      """)
+    _ = try play.login(scope: ["read"])
+    #expect(try play.lastRefusal() == nil)
+    // One that the URL does not carry stays where the descriptor says.
+    let authorization = try play.authorization(.authorizationCode, scope: ["read"])
+    let target = try play.decide(authorization.uri)
+    let answer = try play.client.authorizationResponse(target.queryParameters, to: authorization)
+    var request = try play.client.tokenRequest(answer)
+    request.uri = request.uri.adding(query: [("code", target.queryParameters[first: "code"] ?? "")])
+    #expect(play.send(request).status == 400)
+  }
+
+  @Test("a parameter that the URL alone carries")
+  func parameterOnlyInTheURL() throws {
+    let play = try play(
+      """
+      provider: alone
+      grant: authorization_code
+      endpoints:
+        authorization: https://api.example/authorize
+        token:
+          url: https://api.example/token?grant={code}
+          parameters: { code: null }
+      """)
+    #expect(try play.resource(play.login(scope: ["read"])).status == 200)
+  }
+
+  @Test("without a code it is the newest consent that is meant, and the same request refreshes")
+  func noCode() throws {
+    let play = try play(
+      """
+      provider: admin
+      grant: authorization_code
+      endpoints:
+        authorization:
+          url: https://api.example/adminconsent
+          parameters: { response_type: null, scope: null }
+          response: { fields: { code: tenant }, keep: [tenant] }
+        token:
+          url: https://api.example/{tenant}/token
+          parameters: { grant_type: client_credentials, code: null, redirect_uri: null, scope: "{scope}" }
+        refresh:
+          parameters: { grant_type: client_credentials, refresh_token: null, scope: "{scope}" }
+      response: { fields: { refresh_token: access_token } }
+      """)
+    let first = try play.login(scope: ["read"], account: "ada")
+    let second = try play.login(scope: ["read"], account: "grace")
+    #expect(try play.resource(first).json()["account"]?.text == "ada")
+    #expect(try play.resource(second).json()["account"]?.text == "grace")
+    let refreshed = try play.refresh(second)
+    #expect(refreshed.accessToken != second.accessToken)
+    #expect(try play.resource(refreshed).json()["account"]?.text == "grace")
+  }
+
+  @Test("a code in a parameter of another name")
+  func carriedCode() throws {
+    let play = try play(
+      """
+      provider: carried
+      grant: authorization_code
+      endpoints:
+        authorization: https://api.example/authorize
+        token:
+          url: https://api.example/token
+          parameters: { code: null, assertion: "code:{code}" }
+      """)
+    let first = try play.authorization(.authorizationCode, scope: ["read"])
+    let answer = try play.client.authorizationResponse(
+      play.decide(first.uri, account: "ada").queryParameters, to: first)
+    // A newer consent is not the one that is meant.
+    _ = try play.login(scope: ["read"], account: "grace")
+    let credential = try play.client.credential(
+      play.send(play.client.tokenRequest(answer)), after: answer, now: play.clock.seconds)
+    #expect(try play.resource(credential).json()["account"]?.text == "ada")
+  }
+
+  @Test("a refresh that names no token")
+  func noRefreshToken() throws {
+    let play = try play(
+      """
+      provider: signed
+      grant: authorization_code
+      endpoints:
+        authorization: https://api.example/authorize
+        token: { url: https://api.example/token, send: json }
+        refresh:
+          url: https://api.example/refresh
+          send: query
+          parameters: { grant_type: null, refresh_token: null }
+      response: { fields: { refresh_token: access_token } }
+      """)
+    let early = play.send(try play.client.refreshRequest(Self.nobody))
+    #expect(early.status == 400)
+    #expect(try play.lastRefusal() == SimulatorWords.sentence(.missing("refresh_token")))
+    let credential = try play.login(scope: ["read"])
+    let refreshed = try play.refresh(credential)
+    #expect(refreshed.accessToken != credential.accessToken)
+    #expect(try play.resource(refreshed).status == 200)
+  }
+
+  @Test("who is logged in, and whether the token is good, at one URL")
+  func identityAndIntrospection() throws {
+    let play = try play(
+      """
+      provider: one
+      grant: authorization_code
+      endpoints:
+        authorization: https://api.example/authorize
+        token: https://api.example/token
+        identity: https://api.example/check
+        introspection:
+          url: https://api.example/check
+          method: GET
+          authentication: access_token
+          parameters: { token: null, token_type_hint: null }
+          response: { active: ok }
+      account: user
+      """)
+    let credential = try play.login(scope: ["read"])
+    let identity = play.send(try play.client.identityRequest(credential, freshness: play.freshness()))
+    #expect(try play.client.accountName(identity) == "ada")
+    func validity(_ credential: Credential) throws -> Validity {
+      let (leg, request) = try play.client.validationRequest(credential, freshness: play.freshness())
+      #expect(leg == .introspection)
+      return try play.client.validity(play.send(request), leg)
+    }
+    #expect(try validity(credential) == .active)
+    play.clock.advance(seconds: 7200)
+    #expect(try validity(credential) == .inactive)
+  }
+}
