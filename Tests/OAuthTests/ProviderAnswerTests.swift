@@ -374,4 +374,147 @@ struct ProviderAnswerTests {
     #expect(try client.validity(.json(good), leg) == .active)
     #expect(try client.validity(.json("{\"active\":false}"), leg) == .inactive)
   }
+
+  // MARK: OCLC
+
+  private static let institutions = [
+    "authenticating_institution": "128807", "context_institution": "91475", "redirect_uri": "ncipApp://success",
+  ]
+
+  @Test("OCLC: everything is in the fragment, under a scheme in lower case, and nobody echoes the state")
+  func oclcFragment() throws {
+    let client = try Self.client("oclc", Self.institutions)
+    let request = try client.authorizationRequest(
+      .implicit, redirectURI: "ncipApp://success", scope: client.descriptor.scope.requested, random: KnownRandom())
+    let target = try URI(
+      parsing: "ncipapp://success#access_token=tk_TBHrsDbSrWW1oS7d3gZr7NJb7PokyOFlf0pr&principalID=8eb3f9c0"
+        + "&principalIDNS=urn:oclc:wms:da&context_institution_id=91475&token_type=bearer&expires_in=1199"
+        + "&expires_at=2013-08-23%2018:45:29Z&refresh_token=rt_25fXauhJC09E4kwFxcf4TREkTnaRYWHgJA0W"
+        + "&refresh_token_expires_in=604799&refresh_token_expires_at=2013-08-30%2018:25:29Z")
+    let answer = try client.authorizationResponse(FormParameters(decoding: target.fragment ?? ""), to: request)
+    // 18:45:29 in UTC, wherever this machine is.
+    let credential = try client.credential(answer, now: 1_377_282_330)
+    #expect(credential.accessToken == Secret("tk_TBHrsDbSrWW1oS7d3gZr7NJb7PokyOFlf0pr"))
+    #expect(credential.refreshToken == Secret("rt_25fXauhJC09E4kwFxcf4TREkTnaRYWHgJA0W"))
+    #expect(credential.expiresAt == 1_377_283_529)
+    #expect(credential.refreshTokenExpiresAt == 1_377_887_129)
+    #expect(
+      credential.kept == [
+        "principalID": "8eb3f9c0", "principalIDNS": "urn:oclc:wms:da", "context_institution_id": "91475",
+      ])
+    #expect(client.accountName(in: credential) == "8eb3f9c0")
+    #expect(
+      try Self.api(client, credential, "https://circ.sd00.worldcat.org/ncip")["Authorization"] == """
+        Bearer tk_TBHrsDbSrWW1oS7d3gZr7NJb7PokyOFlf0pr, principalID="8eb3f9c0", principalIDNS="urn:oclc:wms:da"
+        """)
+  }
+
+  @Test("OCLC: a person says no")
+  func oclcDenial() throws {
+    let client = try Self.client("oclc", Self.institutions)
+    let request = try client.authorizationRequest(
+      .implicit, redirectURI: "ncipApp://success", scope: ["WMS_NCIP"], random: KnownRandom())
+    let parameters = FormParameters(decoding: "error=access_denied&error_description=User+denied+access")
+    #expect(try Self.refusal { try client.authorizationResponse(parameters, to: request) } == "access_denied")
+  }
+
+  @Test("OCLC: a refresh without a signature, whose answer may leave the refresh token out")
+  func oclcRefresh() throws {
+    let client = try Self.client("oclc", Self.institutions)
+    var old = Fixture.credential("tk_1", grant: .implicit)
+    old.refreshToken = Secret("rt_1")
+    old.kept = ["principalID": "8eb3f9c0", "principalIDNS": "urn:oclc:wms:da"]
+    let request = try client.refreshRequest(old)
+    #expect(request.form == "grant_type=refresh_token&refresh_token=rt_1&client_id=client-1")
+    #expect(request.fields["Authorization"] == nil)
+    let fresh = try Self.read(
+      client,
+      """
+      {"access_token":"tk_2","token_type":"bearer","expires_in":"1199","expires_at":"2013-08-23 18:45:29Z",\
+      "principalID":"8eb3f9c0","principalIDNS":"urn:oclc:wms:da","contextInstitutionId":"91475"}
+      """, .refresh, previous: old)
+    #expect(fresh.accessToken == Secret("tk_2"))
+    #expect(fresh.refreshToken == Secret("rt_1"))
+    #expect(fresh.kept["context_institution_id"] == "91475")
+    let refused = "{\"code\":401,\"message\":\"Unauthorized\",\"detail\":\"refresh token is not valid\"}"
+    #expect(try Self.refusal { try Self.read(client, refused, .refresh, status: 401) } == "invalid_grant")
+  }
+
+  @Test("OCLC today: texts for numbers, scopes by another name, and persons who are nobody")
+  func oclcClientCredentials() throws {
+    let client = try Self.client("oclc-today")
+    let request = try client.clientCredentialsRequest(scope: ["WorldCatMetadataAPI", "context:128807"])
+    #expect(
+      request.uri.text == "https://oauth.oclc.org/token?grant_type=client_credentials"
+        + "&scope=WorldCatMetadataAPI%20context%3A128807")
+    #expect(request.fields["Authorization"] == "Basic Y2xpZW50LTE6c2VjcmV0LTE=")
+    #expect(request.body.isEmpty)
+    let credential = try Self.read(
+      client,
+      """
+      {"access_token":"tk_1","expires_at":"2013-08-23 18:45:29Z","authenticating_institution_id":"128807",\
+      "principalID":"","context_institution_id":"128807","scopes":"WorldCatMetadataAPI context:128807",\
+      "token_type":"bearer","expires_in":"3599","principalIDNS":""}
+      """, .clientCredentials)
+    #expect(credential.grantedScope == ["WorldCatMetadataAPI", "context:128807"])
+    #expect(credential.kept == ["context_institution_id": "128807"])
+    #expect(
+      try Self.api(client, credential, "https://metadata.api.oclc.org/worldcat/manage/bibs")["Authorization"]
+        == "Bearer tk_1")
+  }
+
+  // MARK: L2P
+
+  @Test("L2P: a device flow with names of its own, whose outcome is a text with status 200")
+  func l2p() throws {
+    let client = try Self.client("l2p")
+    let asked = try client.deviceAuthorizationRequest(scope: ["l2p2013.rwth"])
+    #expect(asked.form == "scope=l2p2013.rwth&client_id=client-1")
+    let device = try client.deviceAuthorization(
+      .json(
+        """
+        {"device_code":"d0","user_code":"SK4V6RR8ZQ","verification_url":"https://oauth.campus.rwth-aachen.de/manage/",\
+        "expires_in":1800,"interval":5,"status":"ok"}
+        """), scope: ["l2p2013.rwth"], now: Fixture.now)
+    #expect(
+      device.verificationURIComplete == "https://oauth.campus.rwth-aachen.de/manage/?q=verify&d=SK4V6RR8ZQ")
+    #expect(try client.deviceTokenRequest(device).form == "grant_type=device&code=d0&client_id=client-1")
+    func answer(_ text: String) throws -> DeviceAnswer {
+      try client.deviceAnswer(.json(text), to: device, now: Fixture.now)
+    }
+    guard case .pending = try answer("{\"status\":\"error: authorization pending.\",\"access_token\":null}"),
+      case .slowDown = try answer("{\"status\":\"error: slow down\"}"),
+      case .credential(let credential) = try answer(
+        """
+        {"access_token":"t0","token_type":"bearer","expires_in":1800,"refresh_token":"r0","status":"ok"}
+        """)
+    else {
+      _ = Issue.record("another answer")
+      return
+    }
+    #expect(credential.expiresAt == Fixture.now + 1800)
+    let url = "https://www3.elearning.rwth-aachen.de/_vti_bin/L2PServices/api.svc/v1/viewAllCourseInfo"
+    let api = HTTPRequest(method: "GET", uri: try URI(parsing: url))
+    let presented = try client.presenting(credential, on: api, freshness: Fixture.freshness)
+    #expect(presented.uri.text == url + "?accessToken=t0")
+    #expect(presented.fields["Authorization"] == nil)
+  }
+
+  @Test("L2P: a refresh brings no refresh token, and after six months there is another word for it")
+  func l2pRefresh() throws {
+    let client = try Self.client("l2p")
+    var old = Fixture.credential("t0", grant: .deviceCode)
+    old.refreshToken = Secret("r0")
+    #expect(
+      try client.refreshRequest(old).form == "grant_type=refresh_token&refresh_token=r0&client_id=client-1")
+    let answer = "{\"access_token\":\"t1\",\"token_type\":\"bearer\",\"expires_in\":1800,\"status\":\"ok\"}"
+    let fresh = try Self.read(client, answer, .refresh, previous: old)
+    #expect(fresh.accessToken == Secret("t1"))
+    #expect(fresh.refreshToken == Secret("r0"))
+    for text in ["{\"error\":\"authorization invalid.\"}", "{\"status\":\"error: refresh token invalid.\"}"] {
+      #expect(try Self.refusal { try Self.read(client, text, .refresh) } == "invalid_grant")
+    }
+    let ended = try client.revocationRequests(old, freshness: Fixture.freshness)
+    #expect(ended.map(\.form) == ["refresh_token=r0&client_id=client-1&grant_type=invalidate"])
+  }
 }
