@@ -89,11 +89,10 @@ class Browser:
                 if status in (301, 302, 303):
                     method, body = "GET", None
                 continue
-            if parts.fragment and method == "GET":
-                return self.relay(parts)
             form = Form(text) if headers.get("content-type", "").startswith("text/html") else None
             if not (form and form.found and form.method == "post" and not submitted):
-                return status, text, url
+                # A page with a form has a fragment for itself, and no script for it (WeChat's #wechat_redirect).
+                return self.relay(parts) if parts.fragment and method == "GET" else (status, text, url)
             submitted = True
             url = urllib.parse.urljoin(url, form.action)
             method, body = "POST", urllib.parse.urlencode(form.fields(self.typed, self.decision))
