@@ -23,7 +23,6 @@ extension CredentialSource {
     let probed = [Accounts.identifier(provider, wish.account ?? ""), Accounts.pending(provider, wish.account ?? "")]
     try vault.reading { () throws(VaultError) in try vault.vault.check(probed) }
     let before = try vault.accounts(of: provider)
-    if client.descriptor.account.isEmpty { try requireName(wish, found: nil, grant, provider, before) }
     let started = clock.now()
     func isLater(_ account: Account) -> Bool {
       // A clock that was set back leaves moments behind that are still to come.
@@ -44,6 +43,10 @@ extension CredentialSource {
     ) { () throws(CredentialError) in
       // The lock may have become free because the other one was done.
       if let done = try done() { return done }
+      // Before a browser is opened in vain.
+      if client.descriptor.account.isEmpty {
+        try requireName(wish, found: nil, grant, provider, try vault.accounts(of: provider))
+      }
       if let kept = try unfinished(grant, client, wish, vault) { return try keep(kept, client, wish, vault) }
       try tellInterruption(of: wish, provider, vault)
       if !before.isEmpty { user.tell(.alreadyLoggedIn(accounts: before.map(\.name))) }

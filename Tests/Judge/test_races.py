@@ -205,9 +205,14 @@ class Logins(RaceTest):
         service = self.serve(OAuth2Server())
         provider = self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)
         opened = os.path.join(self.folder, "opened")
-        script = self.file("count", f'#!/bin/sh\necho "$1" >>{opened}\nsleep 1\nexec {self.environment["BROWSER"]} "$1"\n')
+        begun = os.path.join(self.folder, "begun")
+        # Nobody consents before the last of them was started: whoever comes after a login is told that there is one.
+        script = self.file("count", f'#!/bin/sh\necho "$1" >>{opened}\nuntil [ -e {begun} ]; do sleep 0.1; done\n'
+                           f'exec {self.environment["BROWSER"]} "$1"\n')
         os.chmod(script, 0o700)
-        results = self.ends(self.many(50, "login", provider, BROWSER=script))
+        processes = self.many(50, "login", provider, BROWSER=script)
+        self.file("begun", "")
+        results = self.ends(processes)
         self.assertEqual({status for status, _, _ in results}, {DONE}, results)
         with open(opened, encoding="utf-8") as file:
             self.assertEqual(len(file.readlines()), 1)
