@@ -20,20 +20,31 @@ extension Command {
       Option("--paste", "read the address where the browser ends up, or the code it shows, from standard input"),
       Option("--with-token", "read an existing token from standard input"),
       Option("--timeout", value: "DURATION", "how long to wait; otherwise 5m"),
+      Option("--dry-run", "print the requests that would be made, without secrets, and make none"),
+      Option("--json", "print what \"--dry-run\" prints as JSON, whose fields stay as they are"),
     ],
     notes: [
+      "With \"--dry-run\", the provider need not have been added, and ID may be the file of a descriptor.",
       "Of several grants it takes the first that fits the place: over SSH, and where there is no display, that is",
       "device_code, if the provider offers it; else the address is printed, and the one where the browser ends up can be",
       "pasted. A command in BROWSER is used everywhere.",
-    ], needsNetwork: true
+    ], needsNetwork: true, offlineOption: "--dry-run"
   ) { invocation, context throws(CommandError) in
-    let provider = try context.provider(invocation.operands[0])
     var wish = LoginWish()
+    wish.scope = invocation.all("--scope")
+    if invocation.has("--dry-run") {
+      let descriptor = try descriptor(invocation.operands[0], context)
+      // What is secret is not shown, so it is not read.
+      wish.variables = try context.variables(invocation, of: descriptor) { _ in Array("secret".utf8) }
+      wish.grant = try grant(invocation, descriptor.grants, context)
+      return try DryRun.run(descriptor, wish, invocation, context)
+    }
+    if invocation.has("--json") { throw .usage("\"--json\" needs \"--dry-run\"") }
+    let provider = try context.provider(invocation.operands[0])
     wish.account = invocation.value("--account")
     let descriptor = (try? context.home.library.load(provider))?.descriptor
     let offered = descriptor?.grants ?? []
     wish.grant = try grant(invocation, offered, context)
-    wish.scope = invocation.all("--scope")
     var readsInput = invocation.has("--with-token") || invocation.has("--paste")
     wish.variables = try context.variables(invocation, of: descriptor) { path throws(CommandError) in
       if path == "-", readsInput { throw .usage("only one thing can be on standard input") }
@@ -66,6 +77,21 @@ extension Command {
       context.tell("the provider says that the token's type is \"\(type)\"")
     }
     return .done
+  }
+
+  /// A descriptor by its identifier or its file.
+  private static func descriptor(_ source: String, _ context: Context) throws(CommandError) -> Descriptor {
+    let library = context.home.library
+    let isFile = source == "-" || source.contains("/") || source.hasSuffix(".yaml")
+    let bytes = isFile ? try context.descriptor(source) : []
+    let identifier = isFile ? "" : try context.provider(source)
+    if !isFile, let unknown = context.unknown(identifier) { throw unknown }
+    do throws(ProviderError) {
+      if !isFile { return try library.load(identifier).descriptor }
+      return try library.load(bytes, name: source == "-" ? "<standard input>" : source).descriptor
+    } catch {
+      throw CommandError(CredentialError.provider(error))
+    }
   }
 
   /// The grant that is asked for, or fits where we are; `nil` for the provider's first.
@@ -309,11 +335,19 @@ extension Command {
         throw .noCredential(provider: provider, account: nil)
       }
     }
+    let selected = try manager { () throws(CredentialError) in
+      try context.source.accountsIfAny()?.selected(for: provider)
+    }
     for name in names {
       let result: (account: String, isRevoked: Bool)
       do throws(CredentialError) {
         result = try context.source.logout(name, of: provider, keepsRemote: invocation.has("--keep-remote"))
       } catch {
+        if case .descriptorChanged = error {
+          let message = error.message
+          let forget = "or forget the account here alone with \"--keep-remote\""
+          throw .failed(Message(message.text, hints: message.hints + [forget], status: message.status))
+        }
         guard !invocation.has("--keep-remote"), [.refused, .unreachable].contains(error.message.status) else {
           throw CommandError(error)
         }
@@ -323,7 +357,23 @@ extension Command {
       let remote = result.isRevoked ? "revoked at the provider and forgotten" : "forgotten"
       context.tell("\"\(result.account)\" at \"\(provider)\": \(remote)")
     }
+    if !invocation.has("--all") { try tellDefault(provider, before: selected, context) }
     if invocation.has("--all") { try context.requireWhole(provider) }
     return .done
+  }
+
+  /// Who goes without a default account from now on is not to find that out in a script.
+  private static func tellDefault(_ provider: String, before: String?, _ context: Context) throws(CommandError) {
+    guard before != nil else { return }
+    let (names, selected) = try manager { () throws(CredentialError) -> ([String], String?) in
+      guard let accounts = try context.source.accountsIfAny() else { return ([], nil) }
+      return (try accounts.accounts(of: provider).map(\.name), try accounts.selected(for: provider))
+    }
+    guard selected == nil, let first = names.first else { return }
+    guard names.count > 1 else { return context.tell("\"\(first)\" is the only account of \"\(provider)\" now") }
+    context.tell(
+      "\"\(provider)\" has no default account any more; there are "
+        + names.map { "\"\($0)\"" }.joined(separator: ", "))
+    context.tell("hint: run \"credmgr use \(provider) NAME\"")
   }
 }

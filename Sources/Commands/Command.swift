@@ -32,6 +32,8 @@ struct Command: Sendable {
   var operations: [(name: String, operand: String?)] = []
   /// Whether nothing of it can be done without a network.
   var needsNetwork = false
+  /// An option with which it needs none.
+  var offlineOption: String?
   /// Whether what looks like an option is handed on as it is.
   var passesOptions = false
   let run: @Sendable (Invocation, Context) throws(CommandError) -> ExitStatus

@@ -147,6 +147,21 @@ struct Context {
     }
   }
 
+  /// A descriptor that an operand names: an ordinary file, `-`, or what a shell puts in the place of `<(…)`.
+  ///
+  /// - Throws: `CommandError.invalidDescriptor` for one that is longer than any descriptor.
+  func descriptor(_ path: String) throws(CommandError) -> [UInt8] {
+    let isStream = ["/dev/fd/", "/proc/self/fd/"].contains { path.hasPrefix($0) }
+    do throws(POSIXError) {
+      if path == "-" || path == "/dev/stdin" { return try File.readStandardInput(limit: 1 << 20) }
+      return try File.read(path, limit: 1 << 20, ordinary: !isStream)
+    } catch {
+      guard case .tooLarge = error else { throw CommandError(error) }
+      let name = path == "-" ? "<standard input>" : path
+      throw .invalidDescriptor([Finding.tooLarge(name)])
+    }
+  }
+
   /// A secret in a file, without the line break at its end.
   func secret(_ path: String) throws(CommandError) -> Secret { try secret(file(path, limit: 1 << 16), path) }
 
@@ -188,7 +203,7 @@ final class NoticeTeller {
     case .waiting(_, _, let seconds):
       // Who is not looked at by anybody waits in silence.
       guard seconds >= 1, Terminal.isTerminal(2) else { return }
-    case .interrupted, .unreadable, .notRefreshed, .handOutNotNoted: break
+    case .interrupted, .unreadable, .notRefreshed, .handOutNotNoted, .unidentified, .unnameable: break
     }
     let sentence = notice.sentence(now: clock.now())
     guard !told.contains(sentence) else { return }

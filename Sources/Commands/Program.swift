@@ -94,7 +94,8 @@ public enum Program {
     let handOver = { (input: [UInt8]?) throws(CommandError) in
       try replace(executable, all, input, coreLimit)
     }
-    if command.needsNetwork, network == nil { try handOver(nil) }
+    let isOffline = command.offlineOption.map(invocation.has) ?? false
+    if command.needsNetwork, !isOffline, network == nil { try handOver(nil) }
     let context = try context(executable, network, qrCode, invocation, coreLimit)
     do throws(CommandError) {
       return try command.run(invocation, context)

@@ -47,7 +47,8 @@ extension Command {
     if isURL(source) {
       addition = try discovered(source, invocation, context)
     } else if source == "-" || source.contains("/") || source.hasSuffix(".yaml") {
-      let bytes = try read(source)
+      let bytes = try context.descriptor(source)
+      if source == "-" { input = bytes }
       let name = source == "-" ? "<standard input>" : source
       addition = try manager { () throws(CredentialError) in
         try context.source.addition(bytes, named: name, as: invocation.value("--as"))
@@ -323,15 +324,24 @@ extension Command {
       "It says nothing when there are none.",
     ]
   ) { invocation, context throws(CommandError) in
-    var hasErrors = false
+    var status = ExitStatus.done
     for path in invocation.operands {
-      let bytes = try context.file(path)
-      let name = path == "-" ? "<standard input>" : path
-      let findings = context.home.library.check(bytes, name: name).findings
+      let findings: [Finding]
+      do throws(CommandError) {
+        let name = path == "-" ? "<standard input>" : path
+        findings = context.home.library.check(try context.descriptor(path), name: name).findings
+      } catch .invalidDescriptor(let found) {
+        findings = found
+      } catch .failed(let message) {
+        // The other files are looked at all the same.
+        Terminal.writeError(message.lines)
+        status = .usage
+        continue
+      }
       for finding in findings { try context.output(finding.report) }
-      hasErrors = hasErrors || findings.contains { $0.severity == .error }
+      if findings.contains(where: { $0.severity == .error }) { status = .usage }
     }
-    return hasErrors ? .usage : .done
+    return status
   }
 
   static let simulate = Command(

@@ -64,6 +64,11 @@ final class TerminalUser: User {
         isWaitingTold = true
         say("waiting for another login to \"\(provider)\"; Ctrl-C stops")
       }
+    case .strayPaste(let error):
+      // Where nobody can paste once more, it is the error at the end.
+      guard Terminal.isTerminal(0) else { return }
+      say(error.message.text)
+      say("paste the whole address here, and press Enter; Ctrl-C stops")
     case .strayRedirect:
       say("a redirect came that does not belong to this login, and was ignored")
     }

@@ -101,7 +101,9 @@ extension Command {
     ],
     notes: [
       "Refreshes the token and repeats the request once when the provider answers 401.",
-      "Exit status 4 when the answer's status is 400 or above; the body is printed all the same.",
+      "A GET or HEAD that is redirected within its origin goes on there; no other redirect is followed.",
+      "Exit status 4 when the answer's status is 300 or above, but for 304, and 5 for 429 and from 500 on; the body is",
+      "printed all the same.",
       "Bodies pass through in pieces. What comes from a pipe is written to a file in TMPDIR (/var/tmp) first, which has no",
       "name: its length is sent with it, and it can be sent again.",
     ], needsNetwork: true
@@ -152,13 +154,33 @@ extension Command {
       }
     }
     if let failure { throw failure }
-    guard head.status < 400 else {
-      throw .failed(
-        Message(
-          "\"\(provider)\" answered with the status \(head.status)",
-          status: head.status >= 500 ? .unreachable : .refused))
+    if head.status < 300 || head.status == 304 { return .done }
+    throw .failed(message(head, provider, name, context))
+  }
+
+  /// What is to be said of an answer that is not the one that was asked for.
+  private static func message(
+    _ head: HTTPResponse, _ provider: String, _ account: String?, _ context: Context
+  ) -> Message {
+    if head.status < 400 {
+      let target = head.fields["Location"].flatMap { try? URI(parsing: $0) }
+      return Message(
+        "\"\(provider)\" redirects" + (target.map { " to \"\($0.origin)\"" } ?? "")
+          + " (status \(head.status)), which is not followed",
+        hint: "\"--include\" shows the whole address", status: .refused)
     }
-    return .done
+    let isLater = head.status == 429 || head.status >= 500
+    var hint: String?
+    if isLater { hint = head.retryAfter.map { "try again in \(patience($0))" } ?? "try again later" }
+    if head.status == 401 {
+      let current = try? context.source.accountsIfAny()?.resolve(account, provider: provider)
+      let option = account.map { " --account " + argument($0) } ?? ""
+      hint =
+        current?.credential.refreshToken == nil
+        ? "run \"credmgr login \(provider)\(option)\"" : "run \"credmgr validate \(provider)\(option)\""
+    }
+    return Message(
+      "\"\(provider)\" answered with the status \(head.status)", hint: hint, status: isLater ? .unreachable : .refused)
   }
 
   private static func print(_ part: HTTPPart, includesHead: Bool, _ context: Context) throws(CommandError) {

@@ -71,11 +71,11 @@ final class TracedExchange: HTTPExchange {
   private func show(_ fields: HTTPFields, _ mark: String) {
     for field in fields {
       var value = "…"
-      if KnownSecrets.harmlessFields.contains(field.name.lowercased()) { value = field.value }
+      if KnownSecrets.harmlessFields.contains(field.name.lowercased()) { value = shown(field.value) }
       if ["authorization", "www-authenticate"].contains(field.name.lowercased()) {
         // The scheme tells how the credential is presented, and is no secret; of a bare token there is none.
         let words = field.value.split(separator: " ", maxSplits: 1)
-        value = (words.count == 2 && words[0].count <= 12 ? words[0] + " " : "") + "…"
+        value = (words.count == 2 && KnownSecrets.isScheme(words[0]) ? words[0] + " " : "") + "…"
       }
       show("\(mark)\(field.name): \(value)")
     }
@@ -95,8 +95,9 @@ final class TracedExchange: HTTPExchange {
   private func show(_ line: String) { write(Message.visible(secrets.masked(line)) + "\n") }
 
   private func masked(_ parameters: FormParameters) -> String {
-    parameters.pairs.map { $0.name + "=" + (KnownSecrets.harmlessNames.contains($0.name) ? $0.value : "…") }
-      .joined(separator: "&")
+    parameters.pairs.map { pair in
+      shown(name: pair.name) + "=" + (KnownSecrets.harmlessNames.contains(pair.name) ? shown(pair.value) : "…")
+    }.joined(separator: "&")
   }
 
   private func masked(_ value: JSONValue) -> JSONValue {
@@ -106,7 +107,8 @@ final class TracedExchange: HTTPExchange {
         members.map { member in
           KnownSecrets.harmlessNames.contains(member.name) && member.value.members == nil
             && member.value.elements == nil
-            ? JSONValue.Member(member.name, shown(member.value)) : JSONValue.Member(member.name, masked(member.value))
+            ? JSONValue.Member(member.name, shown(member.value))
+            : JSONValue.Member(shown(name: member.name), masked(member.value))
         })
     case .array(let elements): .array(elements.map(masked))
     case .null, .boolean: value
@@ -116,6 +118,17 @@ final class TracedExchange: HTTPExchange {
 
   /// Before the text is encoded: a secret may have characters that JSON escapes.
   private func shown(_ value: JSONValue) -> JSONValue {
-    if case .string(let text) = value { .string(secrets.masked(text)) } else { value }
+    if case .string(let text) = value { .string(secrets.masked(shown(text))) } else { value }
   }
+
+  /// A text under a harmless name may be a whole answer in itself, in which other names stand.
+  private func shown(_ text: String) -> String {
+    guard let value = try? JSONValue.parse(Array(text.utf8)) else { return text }
+    switch value {
+    case .object, .array: return masked(value).encoded
+    case .string, .number, .boolean, .null: return text
+    }
+  }
+
+  private func shown(name: String) -> String { KnownSecrets.isName(name) ? name : "…" }
 }

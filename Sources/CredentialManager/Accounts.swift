@@ -50,7 +50,11 @@ public struct Accounts {
   /// - Throws: `CredentialError.vault`, or `.oauth` when the record is not one that we wrote.
   public func account(_ name: String, of provider: String) throws(CredentialError) -> Account? {
     guard let record = try reading({ () throws(VaultError) in try vault.record(Self.identifier(provider, name)) })
-    else { return nil }
+    else {
+      // "é" may be one code point or two: names are looked up by their bytes, and compared as people read them.
+      if name.utf8.allSatisfy({ $0 < 0x80 }) { return nil }
+      return try accounts(of: provider).first { $0.name == name }
+    }
     return try account(record)
   }
 
@@ -140,11 +144,11 @@ public struct Accounts {
   ///
   /// - Throws: `CredentialError.unknownAccount`, `.vault`.
   public func select(_ name: String, provider: String) throws(CredentialError) {
-    guard try account(name, of: provider) != nil else {
+    guard let account = try account(name, of: provider) else {
       try requireGone(name, provider)
       throw .unknownAccount(name, provider: provider, known: try accounts(of: provider).map(\.name))
     }
-    try reading { () throws(VaultError) in _ = try vault.store(Secret(name), as: Self.selection(provider)) }
+    try reading { () throws(VaultError) in _ = try vault.store(Secret(account.name), as: Self.selection(provider)) }
   }
 
   /// What the person registered at a provider; `nil` when the provider was not added.
@@ -181,10 +185,14 @@ public struct Accounts {
     do { return try body() } catch { throw .vault(error) }
   }
 
-  /// Whether a text can be an account's name.
+  /// Whether a text can be an account's name: 1 to 255 bytes without controls, ends of line, and marks that reorder text, with
+  /// which one name could look like another.
   public static func isName(_ text: String) -> Bool {
-    !text.isEmpty && text.utf8.count <= 255
-      && text.unicodeScalars.allSatisfy { $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) }
+    let controls: [ClosedRange<UInt32>] = [
+      0...0x1F, 0x7F...0x9F, 0x200B...0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF...0xFEFF,
+    ]
+    return !text.isEmpty && text.utf8.count <= 255
+      && text.unicodeScalars.allSatisfy { scalar in !controls.contains { $0.contains(scalar.value) } }
   }
 }
 

@@ -144,27 +144,31 @@ extension CredentialSource {
     let client = try client(addition.descriptor, registration)
     let registers = canRegister ? try self.registers(client, given: given, previous: previous) : false
     if registers { _ = try network() }
+    var heirs: [(provider: String, registration: Registration)] = []
     if let existing {
       // A secret is what either descriptor calls one: the new one could leave the word out.
       let described = addition.descriptor.variables + ((try? home.library.load(identifier))?.descriptor.variables ?? [])
       let secretNames = Set(described.filter(\.isSecret).map(\.name))
       let kept = previous?.variables.keys.filter { variables[$0] == nil } ?? []
-      let keepsVariable = !secretNames.isDisjoint(with: kept)
-      let keepsSecret = (clientSecret == nil && previous?.clientSecret != nil) || keepsVariable
-      try checkDestinations(client, existing.accounts(of: identifier), keepsSecret: keepsSecret, confirms)
-      try checkHeirs(of: addition, existing, confirms)
+      try checkDestinations(
+        client, previous?.destinations, existing.accounts(of: identifier),
+        keepsSecret: clientSecret == nil && previous?.clientSecret != nil,
+        keepsVariable: !secretNames.isDisjoint(with: kept), confirms)
+      heirs = try checkHeirs(of: addition, existing, confirms)
     }
+    registration.destinations = client.destinations
     // The vault is opened for writing before the descriptor is there: one with the registration of another would send a secret
     // to the wrong place, were it not for the question above.
     let accounts = try accounts(.readWrite)
     if registers {
       registration = try register(client, variables: values, initialAccessToken: initialAccessToken)
+      registration.destinations = client.destinations
     }
     try install(addition)
     try accounts.reading { () throws(VaultError) in
-      _ = try accounts.vault.apply([
-        .store(registration.encoded, as: Accounts.registration(identifier)), noting(.addProvider, identifier),
-      ])
+      _ = try accounts.vault.apply(
+        [.store(registration.encoded, as: Accounts.registration(identifier)), noting(.addProvider, identifier)]
+          + heirs.map { .store($0.registration.encoded, as: Accounts.registration($0.provider)) })
     }
     try writeHostIndexes(accounts)
     return registers ? registration : nil
@@ -182,43 +186,55 @@ extension CredentialSource {
 
   /// A descriptor is a file that strangers send each other: one that takes the place of another must not carry existing
   /// tokens to new hosts unasked.
+  ///
+  /// - Parameters:
+  ///   - approved: where they may go until now; `nil` where nobody noted it, so that the old descriptor tells.
+  ///   - keepsSecret: whether the client's secret stays.
+  ///   - keepsVariable: whether a variable stays that is a secret.
   private func checkDestinations(
-    _ client: Client, _ accounts: [Account], keepsSecret: Bool, _ confirms: ([String], [String]) -> Bool
+    _ client: Client, _ approved: [String]?, _ accounts: [Account], keepsSecret: Bool, keepsVariable: Bool,
+    _ confirms: ([String], [String]) -> Bool
   ) throws(CredentialError) {
-    guard !accounts.isEmpty || keepsSecret else { return }
-    // Where tokens went until now is not known when the old descriptor cannot be read any more: then every host is new.
-    let old = try? self.client(client.descriptor.identifier)
-    var added: Set<String> = []
-    // Without an account it is the client's secret that goes there.
-    let nobody = Credential(grant: .authorizationCode, accessToken: Secret(""), obtainedAt: 0)
-    for credential in accounts.isEmpty ? [nobody] : accounts.map(\.credential) {
-      added.formUnion(
-        Set(client.destinations(for: credential)).subtracting(old?.destinations(for: credential) ?? []))
-    }
-    // git and docker hand a token to these, and never the secret.
-    if !accounts.isEmpty { added.formUnion(Set(client.helperHosts).subtracting(old?.helperHosts ?? [])) }
+    guard !accounts.isEmpty || keepsSecret || keepsVariable else { return }
+    // An old descriptor that cannot be read any more tells nothing: then every host is new.
+    let old = approved ?? (try? self.client(client.descriptor.identifier))?.destinations ?? []
+    // The client's secret goes to endpoints alone, and a variable wherever a token does.
+    let new = accounts.isEmpty && !keepsVariable ? client.secretDestinations : client.destinations
+    let added = Set(new).subtracting(old).sorted()
     guard !added.isEmpty else { return }
     let names = accounts.map(\.name)
-    if !confirms(names, added.sorted()) {
-      throw .destinationChange(provider: client.descriptor.identifier, accounts: names, hosts: added.sorted())
+    if !confirms(names, added) {
+      throw .destinationChange(provider: client.descriptor.identifier, accounts: names, hosts: added)
     }
   }
 
   /// The same for providers whose descriptors extend the one that is installed.
+  ///
+  /// - Returns: their registrations with where tokens go from now on.
   private func checkHeirs(
     of addition: ProviderAddition, _ accounts: Accounts, _ confirms: ([String], [String]) -> Bool
-  ) throws(CredentialError) {
-    guard let file = addition.file else { return }
+  ) throws(CredentialError) -> [(provider: String, registration: Registration)] {
+    guard let file = addition.file else { return [] }
     let path = home.userProviders + "/" + addition.identifier + ".yaml"
     let library = DescriptorLibrary(directories: home.library.directories) { name in
       name == path ? file : try? File.read(name, limit: 1 << 20)
     }
+    var heirs: [(provider: String, registration: Registration)] = []
     for provider in try accounts.addedProviders() where provider != addition.identifier {
-      guard let registration = try accounts.registration(of: provider),
+      guard var registration = try accounts.registration(of: provider),
         let descriptor = try? library.load(provider).descriptor,
         let client = try? client(descriptor, registration)
       else { continue }
-      try checkDestinations(client, accounts.accounts(of: provider), keepsSecret: false, confirms)
+      let before = registration.destinations ?? (try? self.client(provider))?.destinations
+      let keepsVariable = descriptor.variables.contains {
+        $0.isSecret && registration.variables[$0.name] != nil
+      }
+      try checkDestinations(
+        client, before, accounts.accounts(of: provider), keepsSecret: registration.clientSecret != nil,
+        keepsVariable: keepsVariable, confirms)
+      registration.destinations = client.destinations
+      if registration.destinations != before { heirs.append((provider, registration)) }
     }
+    return heirs
   }
 }

@@ -20,12 +20,13 @@ extension CredentialSource {
     }
   }
 
-  /// Makes a request with an account's credential on it. Refreshes and repeats once when the provider answers 401.
+  /// Makes a request with an account's credential on it. Refreshes and repeats once when the provider answers 401. A GET or
+  /// HEAD that is redirected within its origin goes on there; no other redirect is followed.
   ///
   /// - Parameters:
   ///   - body: sent in the place of the request's own body. It is read from its beginning each time, and taken into memory
   ///     only where a signature is over it.
-  ///   - receive: takes the answer as it comes; the 401 that is repeated is not among it.
+  ///   - receive: takes the answer as it comes; what is repeated or followed is not among it.
   /// - Returns: the head of the answer.
   /// - Throws: as `freshAccount`; `CredentialError.oauth` with `.foreignHost` before anything is sent to a host that the
   ///   descriptor does not name; `.http`.
@@ -36,6 +37,7 @@ extension CredentialSource {
     let network = try network()
     var account = try freshAccount(name, of: provider)
     var (request, body) = (request, body)
+    var redirectsLeft = 5
     var isRepetition = false
     while true {
       let client = try client(provider, variables: account.credential.variables)
@@ -51,6 +53,7 @@ extension CredentialSource {
       let canRepeat = !isRepetition && account.credential.isRefreshable(at: clock.now())
       secrets.learn(presented)
       var isRefused = false
+      var next: URI?
       let head: HTTPResponse
       do {
         head = try network.stream(presented, body: body, limits: limits) { part in
@@ -58,10 +61,19 @@ extension CredentialSource {
             isRefused = true
             return false
           }
+          if case .head(let response) = part, redirectsLeft > 0, let target = response.redirection(of: request) {
+            next = target
+            return false
+          }
           return receive(part)
         }
       } catch {
         throw error == .interrupted ? .interrupted : .http(error, provider: provider)
+      }
+      if let next {
+        request.uri = next
+        redirectsLeft -= 1
+        continue
       }
       if !isRefused {
         if head.status == 401 { try reject(account.credential.accessToken, account: account.name, of: provider) }
@@ -174,5 +186,17 @@ extension CredentialSource {
       throw error
     }
     return true
+  }
+}
+
+extension HTTPResponse {
+  /// Where a request goes on that may be made again as it is (RFC 9110, 15.4); `nil` when it ends here, as with every other
+  /// origin: headers that a person gave may be meant for this one alone.
+  fileprivate func redirection(of request: HTTPRequest) -> URI? {
+    guard [301, 302, 303, 307, 308].contains(status), ["GET", "HEAD"].contains(request.method),
+      let location = fields["Location"], let target = request.uri.resolving(location),
+      target.origin == request.uri.origin
+    else { return nil }
+    return target.with(fragment: nil)
   }
 }

@@ -6,12 +6,14 @@ import POSIX
 struct CallbackReceiver: ~Copyable {
   private var loopback: LoopbackReceiver?
   private let redirect: Redirect
+  private let inFragment: Bool
   private let provider: String
   /// The redirect URI to send.
   let redirectURI: String
 
   init(_ redirect: Redirect, inFragment: Bool, pastes: Bool, provider: String) throws(CredentialError) {
     self.redirect = redirect
+    self.inFragment = inFragment
     self.provider = provider
     switch redirect {
     case .loopback(let uri) where !pastes:
@@ -55,6 +57,30 @@ struct CallbackReceiver: ~Copyable {
     user.tell(
       .awaiting(
         redirect: redirectURI, canPaste: user.pasteDescriptor != nil, opensBrowser: session.wish.opensBrowser))
+    while true {
+      switch try received(session, read) {
+      case .answer(let answer): return answer
+      case .line(let line):
+        do throws(OAuthError) {
+          return try self.answer(line, session.client, read, fromCode)
+        } catch {
+          guard !Self.isOurs(error) else { throw .oauth(error.masked(by: session.source.secrets), provider: provider) }
+          user.tell(.strayPaste(.oauth(error, provider: provider)))
+        }
+      }
+    }
+  }
+
+  private enum Arrival<Answer> {
+    case answer(Answer)
+    case line(String)
+  }
+
+  /// What comes first: the redirect, or a line that the person pasted.
+  private mutating func received<Answer>(
+    _ session: LoginSession, _ read: (FormParameters) throws(OAuthError) -> Answer
+  ) throws(CredentialError) -> Arrival<Answer> {
+    let user = session.user
     let title = session.client.descriptor.title
     var answer: Result<Answer, OAuthError>?
     let received: LoopbackReceiver.Received?
@@ -82,40 +108,54 @@ struct CallbackReceiver: ~Copyable {
       }
     }
     switch (received, answer) {
-    case (.line(let line)?, _):
-      return try session.source.core(provider) { () throws(OAuthError) in
-        try read(session.client.redirectParameters(pasted: line))
-      }
-    case (_, .success(let answer)?): return answer
-    case (_, .failure(let error)?): throw .oauth(error, provider: provider)
+    case (.line(let line)?, _): return .line(line)
+    case (_, .success(let answer)?): return .answer(answer)
+    case (_, .failure(let error)?): throw .oauth(error.masked(by: session.source.secrets), provider: provider)
     case (_, nil): throw .interrupted
     }
   }
 
-  /// Whether a redirect was the answer to this login, however it came out.
+  /// Whether a redirect or a pasted line was the answer to this login, however it came out.
   private static func isOurs(_ error: OAuthError) -> Bool {
     switch error {
-    case .stateMissing, .stateMismatch, .tokenMismatch: false
+    case .stateMissing, .stateMismatch, .tokenMismatch, .notARedirect, .foreignRedirect: false
     default: true
     }
   }
 
+  /// A line after the other, until one of them is the answer.
   private func pasted<Answer>(
     _ session: LoginSession, _ read: (FormParameters) throws(OAuthError) -> Answer,
     _ fromCode: (String) throws(OAuthError) -> Answer
   ) throws(CredentialError) -> Answer {
     session.user.tell(.paste(redirect: redirectURI))
-    guard let line = session.user.pastedLine() else {
-      if session.user.isCancelled { throw .interrupted }
-      throw .pasteNeeded(provider: provider)
-    }
-    return try session.source.core(provider) { () throws(OAuthError) in
-      if case .outOfBand = redirect, !line.contains("=") {
-        guard !line.isEmpty else { throw .notARedirect }
-        return try fromCode(line)
+    var failure: CredentialError?
+    while true {
+      guard let line = session.user.pastedLine() else {
+        if session.user.isCancelled { throw .interrupted }
+        throw failure ?? .pasteNeeded(provider: provider)
       }
-      return try read(session.client.redirectParameters(pasted: line))
+      do throws(OAuthError) {
+        return try answer(line, session.client, read, fromCode)
+      } catch {
+        let told = CredentialError.oauth(error.masked(by: session.source.secrets), provider: provider)
+        guard !Self.isOurs(error) else { throw told }
+        session.user.tell(.strayPaste(told))
+        failure = told
+      }
     }
+  }
+
+  private func answer<Answer>(
+    _ line: String, _ client: Client, _ read: (FormParameters) throws(OAuthError) -> Answer,
+    _ fromCode: (String) throws(OAuthError) -> Answer
+  ) throws(OAuthError) -> Answer {
+    if case .outOfBand = redirect {
+      if let parameters = client.outOfBandParameters(pasted: line) { return try read(parameters) }
+      guard !line.isEmpty else { throw .notARedirect }
+      return try fromCode(line)
+    }
+    return try read(client.redirectParameters(pasted: line, redirectURI: redirectURI, inFragment: inFragment))
   }
 }
 

@@ -74,6 +74,8 @@ public enum CredentialError: Error, Sendable, Equatable {
   case networkNeeded
   /// The descriptor would send tokens of existing accounts to other places; which.
   case destinationChange(provider: String, accounts: [String], hosts: [String])
+  /// A descriptor was changed after it was added, and would send tokens or the secret to other hosts; which.
+  case descriptorChanged(provider: String, file: String, hosts: [String])
   /// A kept registration cannot be read.
   case malformedRegistration(provider: String)
   /// The file with the rules for accounts has errors.
@@ -82,6 +84,8 @@ public enum CredentialError: Error, Sendable, Equatable {
   case uneditableRules(String)
   /// What is given is not a token: empty, or with spaces or control characters in it.
   case malformedToken
+  /// The provider does not take the token that the person brought; its words.
+  case tokenRefused(provider: String, words: String?)
   /// The provider has no way to say whether a token is good.
   case notValidatable(provider: String)
   /// What is to be imported was not exported by this program.

@@ -101,7 +101,20 @@ public final class CredentialSource {
     guard let registration = try accountsIfAny()?.registration(of: provider) else {
       throw .notAdded(provider: provider)
     }
+    try checkUnchanged(loaded, registration)
     return try client(loaded.descriptor, registration, variables: variables)
+  }
+
+  /// A person's own descriptor that was edited in place, or put before a shipped one, must not carry tokens to hosts that
+  /// nobody agreed to. What came with the program is trusted as the program is.
+  private func checkUnchanged(
+    _ loaded: DescriptorLibrary.Loaded, _ registration: Registration
+  ) throws(CredentialError) {
+    guard loaded.path.hasPrefix(home.userProviders + "/"), let approved = registration.destinations else { return }
+    let added = Set(try client(loaded.descriptor, registration).destinations).subtracting(approved)
+    guard added.isEmpty else {
+      throw .descriptorChanged(provider: loaded.descriptor.identifier, file: loaded.path, hosts: added.sorted())
+    }
   }
 
   func client(

@@ -76,7 +76,7 @@ public struct Home: Sendable, Equatable {
   /// The descriptors along the path: the person's, the system's, the shipped ones.
   public var library: DescriptorLibrary {
     DescriptorLibrary(directories: [userProviders] + systemProviders) { path in
-      try? File.read(path, limit: 1 << 20)
+      try? File.read(path, limit: 1 << 20, ordinary: true)
     }
   }
 

@@ -17,6 +17,11 @@ public enum Notice: Sendable, Equatable {
   case handOutNotNoted(POSIXError)
   /// The token is about to expire and could not be refreshed, and is handed out as long as it lives.
   case notRefreshed(provider: String, account: String, secondsLeft: Int64, CredentialError)
+  /// The provider did not say for whom a login was, so that the account has a name and no identity.
+  case unidentified(account: String, CredentialError)
+  /// The provider named somebody in a way that no account can be named, so that the account has another name and no
+  /// identity.
+  case unnameable(account: String, provider: String)
 }
 
 /// An exchange that was under way when its process ended, so that nobody knows whether the provider had answered.

@@ -17,7 +17,7 @@ extension CredentialSource {
     if let name = wish.account, !Accounts.isName(name) { throw .malformedAccount(name) }
     _ = try network()
     let client = try client(provider, variables: wish.variables)
-    let grant = try grant(wish, client)
+    let grant = try grant(wish, client.descriptor.grants)
     // Before anything is asked of the provider: a token that cannot be kept is lost.
     let vault = try accounts(.readWrite)
     let probed = [Accounts.identifier(provider, wish.account ?? ""), Accounts.pending(provider, wish.account ?? "")]
@@ -78,12 +78,11 @@ extension CredentialSource {
     try vault.reading { () throws(VaultError) in
       try vault.vault.check([Accounts.identifier(provider, wish.account ?? "")])
     }
-    return try keep(credential, client, wish, vault)
+    return try keep(credential, client, wish, vault, isGiven: true)
   }
 
   /// The grant that the person named, else the one that the provider prefers.
-  private func grant(_ wish: LoginWish, _ client: Client) throws(CredentialError) -> Grant {
-    let offered = client.descriptor.grants
+  func grant(_ wish: LoginWish, _ offered: [Grant]) throws(CredentialError) -> Grant {
     if let grant = wish.grant {
       guard offered.contains(grant) else { throw .grantNotOffered(grant, offered: offered) }
       return grant
@@ -127,7 +126,7 @@ extension CredentialSource {
   /// Asks who a new credential is for, and puts it under that name. It is on the disk already: until then nothing is asked
   /// of anybody.
   private func keep(
-    _ credential: Credential, _ client: Client, _ wish: LoginWish, _ accounts: Accounts
+    _ credential: Credential, _ client: Client, _ wish: LoginWish, _ accounts: Accounts, isGiven: Bool = false
   ) throws(CredentialError) -> Account {
     let provider = client.descriptor.identifier
     var credential = credential
@@ -137,10 +136,12 @@ extension CredentialSource {
     let found: String?
     let name: String
     do throws(CredentialError) {
-      found = try identity(credential, client, accounts, wish)
-      name = wish.account ?? found ?? Self.standardAccount
-      let expected = try accounts.readableAccount(name, of: provider)?.credential.identity
-      if let expected, expected != found {
+      found = try identity(credential, client, accounts, wish, isGiven: isGiven)
+      let wanted = wish.account ?? found ?? Self.standardAccount
+      let existing = try accounts.readableAccount(wanted, of: provider)
+      // The same name may be written with other code points.
+      name = existing?.name ?? wanted
+      if let expected = existing?.credential.identity, expected != found {
         throw .identityMismatch(account: name, expected: expected, found: found)
       }
       try requireName(wish, found: found, credential.grant, provider, try accounts.accounts(of: provider))
@@ -194,25 +195,37 @@ extension CredentialSource {
   ///
   /// A provider that does not say it now is no reason to lose a token, unless the account that it would be put under is
   /// somebody's already.
+  ///
+  /// - Parameter isGiven: whether the person brought the token: one that the provider does not take is then not kept.
   private func identity(
-    _ credential: Credential, _ client: Client, _ accounts: Accounts, _ wish: LoginWish
+    _ credential: Credential, _ client: Client, _ accounts: Accounts, _ wish: LoginWish, isGiven: Bool
   ) throws(CredentialError) -> String? {
     let provider = client.descriptor.identifier
-    guard client.descriptor.endpoints[.identity] != nil, !client.descriptor.account.isEmpty,
-      credential.grant != .clientCredentials
-    else { return client.accountName(in: credential).flatMap { Accounts.isName($0) ? $0 : nil } }
-    do throws(CredentialError) {
-      let request = try core(provider) { () throws(OAuthError) in
-        try client.identityRequest(credential, freshness: freshness)
+    let name: String?
+    if client.descriptor.endpoints[.identity] == nil || client.descriptor.account.isEmpty
+      || credential.grant == .clientCredentials
+    {
+      name = client.accountName(in: credential)
+    } else {
+      do throws(CredentialError) {
+        let request = try core(provider) { () throws(OAuthError) in
+          try client.identityRequest(credential, freshness: freshness)
+        }
+        let response = try send(request, provider: provider)
+        name = try core(provider) { () throws(OAuthError) in try client.accountName(response) }
+      } catch {
+        if isGiven, case .oauth(.refused(_, let refusal), _) = error, refusal.status == 401 {
+          throw .tokenRefused(provider: provider, words: refusal.words)
+        }
+        let account = wish.account ?? Self.standardAccount
+        if try accounts.readableAccount(account, of: provider) != nil || error == .interrupted { throw error }
+        notice(.unidentified(account: account, error))
+        return nil
       }
-      let response = try send(request, provider: provider)
-      let name = try core(provider) { () throws(OAuthError) in try client.accountName(response) }
-      return name.flatMap { Accounts.isName($0) ? $0 : nil }
-    } catch {
-      let existing = try accounts.readableAccount(wish.account ?? Self.standardAccount, of: provider)
-      if existing != nil { throw error }
-      return nil
     }
+    guard let name, !Accounts.isName(name) else { return name }
+    notice(.unnameable(account: wish.account ?? Self.standardAccount, provider: provider))
+    return nil
   }
 }
 
@@ -407,19 +420,21 @@ struct LoginSession {
       let response: HTTPResponse
       do {
         response = try send(pollRequest)
-        // A provider that cannot answer now is one to ask less often, too.
-        if response.status == 429 || response.status >= 500 {
-          device.polling.slowDown()
-          continue
-        }
       } catch .http(.unreachable(_, .timedOut), _) {
         // RFC 8628, 3.5: after a time-out, ask less often.
         device.polling.slowDown()
         continue
       }
       FaultPoint.reach("login.answered")
-      let step = try core { () throws(OAuthError) in
-        try client.deviceAnswer(response, to: device, now: source.clock.now())
+      let step: DeviceAnswer
+      do throws(CredentialError) {
+        step = try core { () throws(OAuthError) in
+          try client.deviceAnswer(response, to: device, now: source.clock.now())
+        }
+      } catch .oauth(.unavailable(_, _, _, let retryAfter), _) {
+        // A provider that cannot answer now is one to ask less often, too.
+        device.polling.slowDown(to: retryAfter)
+        continue
       }
       switch step {
       case .credential(let credential):

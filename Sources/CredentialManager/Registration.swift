@@ -10,6 +10,9 @@ public struct Registration: Sendable, Equatable {
   public var clientSecret: Secret?
   /// Values for the descriptor's variables.
   public var variables: [String: String]
+  /// The hosts to which tokens and the secret may go: those of the descriptor as it was when the person added it
+  /// (`Client.destinations`). `nil` where nobody noted them.
+  public var destinations: [String]?
   /// How the client came about, where the provider registered it at our request.
   public var registered: Registered?
 
@@ -31,12 +34,14 @@ public struct Registration: Sendable, Equatable {
 
   /// A registration.
   public init(
-    clientIdentifier: String, clientSecret: Secret?, variables: [String: String], registered: Registered? = nil
+    clientIdentifier: String, clientSecret: Secret?, variables: [String: String], registered: Registered? = nil,
+    destinations: [String]? = nil
   ) {
     self.clientIdentifier = clientIdentifier
     self.clientSecret = clientSecret
     self.variables = variables
     self.registered = registered
+    self.destinations = destinations
   }
 
   var encoded: Secret {
@@ -45,6 +50,7 @@ public struct Registration: Sendable, Equatable {
     let values = variables.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .string($0.value)) }
     members.append(.init("variables", .object(values)))
     if let registered { members.append(.init("registered", registered.value)) }
+    if let destinations { members.append(.init("destinations", .array(destinations.map(JSONValue.string)))) }
     return Secret(JSONValue.object(members).encoded)
   }
 
@@ -54,6 +60,7 @@ public struct Registration: Sendable, Equatable {
     }
     clientIdentifier = identifier
     clientSecret = value["client_secret"]?.text.map { Secret($0) }
+    destinations = value["destinations"]?.elements?.compactMap(\.text)
     variables = [:]
     for member in value["variables"]?.members ?? [] { variables[member.name] = member.value.text }
     registered = value["registered"].flatMap { Registered($0) }

@@ -23,6 +23,8 @@ public enum LoginStep: Sendable, Equatable {
   case waiting(seconds: Double)
   /// A redirect came that is not the answer to this login.
   case strayRedirect
+  /// What was pasted is not the answer to this login; why. Another line is waited for.
+  case strayPaste(CredentialError)
 }
 
 /// The person, as a login sees them.

@@ -120,6 +120,30 @@ public struct URI: Hashable, Sendable {
       fragment: fragment.map { URISyntax.escaping(Array($0.utf8)) })
   }
 
+  /// What a reference in a `Location` field leads to (RFC 3986, section 5.2); `nil` when it is no reference, or has dots for
+  /// segments in it, which nobody needs who means what he writes.
+  public func resolving(_ reference: String) -> URI? {
+    if let whole = try? URI(parsing: reference) { return whole }
+    guard let host, !reference.isEmpty else { return nil }
+    let authority = "\(scheme)://\(host)" + (port.map { ":\($0)" } ?? "")
+    let text: String
+    switch reference.first {
+    case "/" where reference.hasPrefix("//"): text = "\(scheme):\(reference)"
+    case "/": text = authority + reference
+    case "?": text = authority + path + reference
+    case "#": return nil
+    default:
+      // RFC 3986, 4.2: a colon in the first segment would be that of a scheme.
+      guard !reference.prefix(while: { !"/?#".contains($0) }).contains(":") else { return nil }
+      let folder = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[...$0]) } ?? "/"
+      text = authority + folder + reference
+    }
+    guard let target = try? URI(parsing: text),
+      !target.path.split(separator: "/").contains(where: { $0 == "." || $0 == ".." })
+    else { return nil }
+    return target
+  }
+
   private func joinedQuery(_ addition: String) -> String {
     guard let query, !query.isEmpty else { return addition }
     return query.hasSuffix("&") ? query + addition : "\(query)&\(addition)"

@@ -92,6 +92,11 @@ extension CredentialError {
         "the new descriptor of \(quoted(provider)) would send "
           + (accounts.isEmpty ? "the client secret" : "the tokens of \(listed(accounts))") + " to \(listed(hosts))",
         hint: "run it at a terminal to agree, or \"credmgr logout \(provider) --all\" first", status: .usage)
+    case .descriptorChanged(let provider, let file, let hosts):
+      Message(
+        "\(quoted(file)) was changed after \(quoted(provider)) was added, and would send tokens to \(listed(hosts))",
+        hint: "look at the file; if it is right, run \"credmgr add-provider \(provider) --replace\" at a terminal",
+        status: .usage)
     case .malformedRegistration(let provider):
       Message(
         "the registration at \(quoted(provider)) in the vault cannot be read", hint: "run \"credmgr vault verify\"",
@@ -106,6 +111,10 @@ extension CredentialError {
       Message(
         "what was given is no token: it is empty, or has spaces or other characters that a header cannot have",
         status: .usage)
+    case .tokenRefused(let provider, let words):
+      Message(
+        "\(quoted(provider)) does not take this token" + (words.map { ": \($0)" } ?? "") + "; it was not kept",
+        status: .refused)
     case .malformedExport:
       Message("this is no file that \"credmgr vault export\" made", status: .usage)
     case .wrongExportPassphrase: Message("the passphrase is not the one of the exported file", status: .usage)

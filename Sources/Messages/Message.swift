@@ -71,6 +71,9 @@ func quoted(_ text: String) -> String { "\"" + text + "\"" }
 
 func listed(_ names: some Sequence<String>) -> String { names.map(quoted).joined(separator: ", ") }
 
+/// What a person reads who has to wait, which is never less than that.
+public func patience(_ seconds: Int64) -> String { seconds < 600 ? "\(seconds) s" : duration(seconds + 59) }
+
 /// What a person reads for a count of seconds.
 public func duration(_ seconds: Int64) -> String {
   switch seconds {

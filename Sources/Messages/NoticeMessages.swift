@@ -10,6 +10,11 @@ extension Notice {
     case .waiting(let provider, let account, _):
       return "waiting for another process that is at work with "
         + (account.map { "\(quoted($0)) at " } ?? "") + quoted(provider)
+    case .unidentified(let account, let error):
+      return "the account is called \(quoted(account)), and whose it is is not known: \(error.message.text)"
+    case .unnameable(let account, let provider):
+      return "the account is called \(quoted(account)): the name that \(quoted(provider)) gives it "
+        + "has control characters, or more than 255 bytes"
     case .interrupted(let interruption): return interruption.sentence(now: now)
     case .unreadable(let provider, let fields):
       return

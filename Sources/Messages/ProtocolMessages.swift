@@ -26,10 +26,11 @@ extension OAuthError {
       return Message(
         "\(name) refused at the endpoint \(quoted(leg.rawValue)) (\((code + status).joined(separator: ", ")))\(words)",
         hint: hint(response.code, provider), status: .refused)
-    case .unavailable(let leg, let status):
+    case .unavailable(let leg, let status, let words, let retryAfter):
       return Message(
-        "\(name) cannot answer now at the endpoint \(quoted(leg.rawValue)) (status \(status))", hint: "try again later",
-        status: .unreachable)
+        "\(name) cannot answer now at the endpoint \(quoted(leg.rawValue))" + (status.map { " (status \($0))" } ?? "")
+          + (words.map { ": \($0)" } ?? ""),
+        hint: retryAfter.map { "try again in \(patience($0))" } ?? "try again later", status: .unreachable)
     case .redirected(let leg, let status):
       return Message(
         "\(name) redirects at the endpoint \(quoted(leg.rawValue)) (status \(status)), which is not followed: it would carry secrets along",
@@ -69,6 +70,11 @@ extension OAuthError {
       return Message(
         "what was pasted is not the address of the page where the browser ended up",
         hint: "run \"credmgr login \(provider)\" again, and paste the whole address", status: .usage)
+    case .foreignRedirect(let expected):
+      return Message(
+        "what was pasted is not an address that begins with \(quoted(expected))",
+        hint: "run \"credmgr login \(provider)\" again, and paste the whole address where the browser ended up",
+        status: .usage)
     case .tokenMismatch:
       return Message(
         "the redirect does not belong to this login: its token is another one",
@@ -104,8 +110,13 @@ extension OAuthError {
         hint: "the hosts are below \"hosts\" in the descriptor: run \"credmgr providers \(provider)\"", status: .usage)
     case .presentedInQuery:
       return Message(
-        "the token of \(name) goes into the URL, not into a header", hint: "run \"credmgr request \(provider) URL\"",
+        "the credential of \(name) goes into the URL or the body of a request, not into a header",
+        hint: "run \"credmgr request \(provider) URL\"",
         status: .usage)
+    case .credentialHeader(let header):
+      return Message(
+        "the header \(quoted(header)) carries the credential of \(name), and cannot be given besides",
+        hint: "leave \"--header\" out for it", status: .usage)
     case .signatureNeedsURL:
       return Message(
         "requests to \(name) are signed, so the header depends on the URL", hint: "add \"--url URL\"", status: .usage)
@@ -167,7 +178,8 @@ extension HTTPError {
     case .unreachable(let host, let reason):
       return Message("cannot reach the host \(quoted(host))\(whom): \(reason.sentence)", status: .unreachable)
     case .bodyTooLarge(let limit):
-      return Message("the answer\(whom) is longer than \(limit >> 20) MiB, and was not read", status: .refused)
+      let size = limit < 1 << 20 ? "\(limit >> 10) KiB" : "\(limit >> 20) MiB"
+      return Message("the answer\(whom) is longer than \(size), and was not read", status: .refused)
     case .portUnavailable(let port):
       return Message(
         "port \(port) of this machine is taken, and the redirect\(whom) needs it",

@@ -12,6 +12,8 @@ struct Answer: Sendable {
   /// When the provider sent it by its own clock, in seconds since 1970; `nil` when it did not say.
   let date: Int64?
   private let root: JSONValue
+  /// What stands for the fields of an answer that nobody gave.
+  private var rehearsed: (fields: [ResponseField: String], kept: [String: String])?
 
   /// Reads an answer, and recognises the errors in it at any status.
   ///
@@ -23,17 +25,46 @@ struct Answer: Sendable {
     headers = response.fields
     date = response.fields["Date"].flatMap(Moment.parseHTTPDate)
     if (300..<400).contains(response.status) { throw .redirected(leg, status: response.status) }
+    let isUnavailable = response.status == 429 || response.status >= 500
+    let retryAfter = response.retryAfter
     let isSuccess = (200..<300).contains(response.status)
     let isInHeaders = rules.fields.values.contains { $0.paths.contains { $0.header != nil } }
     guard let root = Self.read(response, rules.format ?? .json) ?? (isSuccess && isInHeaders ? .object([]) : nil) else {
       if isSuccess {
         throw .unreadable(leg, expected: rules.format ?? .json, mediaType: response.mediaType)
       }
-      throw Self.failure(leg, response.status)
+      if isUnavailable { throw .unavailable(leg, status: response.status, words: nil, retryAfter: retryAfter) }
+      throw Self.refusal(leg, response.status)
     }
     self.root = root
-    if let error = error { throw .refused(leg, error) }
-    if !isSuccess { throw Self.failure(leg, response.status) }
+    if let error {
+      let isTransient = Self.transientCodes.contains(error.code)
+      if isTransient || (isUnavailable && !isStated(error)) {
+        throw .unavailable(
+          leg, status: response.status, words: error.words ?? (isTransient ? nil : error.code), retryAfter: retryAfter)
+      }
+      throw .refused(leg, error)
+    }
+    if isUnavailable { throw .unavailable(leg, status: response.status, words: nil, retryAfter: retryAfter) }
+    if !isSuccess { throw Self.refusal(leg, response.status) }
+  }
+
+  /// What says of itself that another try may do (RFC 6749, 4.1.2.1).
+  private static let transientCodes: Set<String> = ["server_error", "temporarily_unavailable"]
+
+  /// Whether an error counts at a status that says that the server cannot answer: where a device is told to wait (RFC 8628,
+  /// 3.5), and where the descriptor itself says what this code means.
+  private func isStated(_ error: ErrorResponse) -> Bool {
+    if leg == .deviceToken {
+      return ["authorization_pending", "slow_down", "expired_token", "access_denied"].contains(error.code)
+    }
+    return firstText(of: rules.errors.code).map(rules.errors.isTranslated) ?? false
+  }
+
+  /// What an error in a redirect means.
+  func failure(_ error: ErrorResponse) -> OAuthError {
+    guard Self.transientCodes.contains(error.code) else { return .refused(leg, error) }
+    return .unavailable(leg, status: nil, words: error.words ?? error.code, retryAfter: nil)
   }
 
   /// Reads the parameters of a redirect, whose errors the caller looks at after the `state`.
@@ -46,9 +77,19 @@ struct Answer: Sendable {
     root = Self.object(parameters)
   }
 
-  private static func failure(_ leg: Leg, _ status: Int) -> OAuthError {
-    if status == 429 || status >= 500 { return .unavailable(leg, status: status) }
-    return .refused(leg, ErrorResponse(code: "http_\(status)", words: nil, status: status))
+  /// An answer that nobody gave, for a request that comes after it in a rehearsal.
+  init(rehearsing leg: Leg, _ rules: ResponseRules, _ fields: [ResponseField: String], kept: [String: String]) {
+    self.leg = leg
+    self.rules = rules
+    status = nil
+    headers = HTTPFields()
+    date = nil
+    root = .object([])
+    rehearsed = (fields, kept)
+  }
+
+  private static func refusal(_ leg: Leg, _ status: Int) -> OAuthError {
+    .refused(leg, ErrorResponse(code: "http_\(status)", words: nil, status: status))
   }
 
   /// The declared format counts; where the text is not in it, or is in any (a form is), the label of the answer decides.
@@ -141,6 +182,7 @@ struct Answer: Sendable {
 
   /// What the descriptor keeps.
   var kept: [String: String] {
+    if let rehearsed { return rehearsed.kept }
     var kept: [String: String] = [:]
     for field in rules.keep {
       for path in field.paths {
@@ -152,7 +194,10 @@ struct Answer: Sendable {
     return kept
   }
 
-  private func value(_ field: ResponseField) -> JSONValue? { first(of: rules.source(of: field).paths, in: scoped) }
+  private func value(_ field: ResponseField) -> JSONValue? {
+    if let rehearsed { return rehearsed.fields[field].map(JSONValue.string) }
+    return first(of: rules.source(of: field).paths, in: scoped)
+  }
 
   /// The object with the fields.
   private var scoped: JSONValue {
@@ -188,5 +233,17 @@ struct Answer: Sendable {
     case .boolean(let value): value ? "true" : "false"
     case .null, .array, .object: nil
     }
+  }
+}
+
+extension HTTPResponse {
+  /// Seconds until another try is welcome (RFC 9110, 10.2.3); a moment is compared with the date of the same answer.
+  public var retryAfter: Int64? {
+    guard let text = fields["Retry-After"] else { return nil }
+    if let seconds = Int64(text) { return seconds >= 0 ? min(seconds, Moment.longest) : nil }
+    guard let moment = Moment.parseHTTPDate(text), let date = fields["Date"].flatMap(Moment.parseHTTPDate) else {
+      return nil
+    }
+    return max(moment - date, 0)
   }
 }

@@ -14,6 +14,7 @@ extension Client {
     let authenticates = method == .privateKeyJWT || method == .clientSecretJWT
     let templates = endpoint.parameters.compactMap(\.value) + endpoint.headers.map(\.value)
     guard authenticates || templates.contains(where: { $0.names.contains("assertion") }) else { return nil }
+    if rehearses { return Placeholder.text("assertion") }
     guard let freshness = calculator.freshness else { return nil }
     let rules = descriptor.assertion ?? AssertionRules()
     let algorithm = rules.algorithm ?? (method == .clientSecretJWT ? .hs256 : .rs256)

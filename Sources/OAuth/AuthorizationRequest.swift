@@ -94,8 +94,11 @@ extension Client {
   public func authorizationRequest(
     _ grant: Grant, redirectURI: String, scope: [String], random: some RandomSource
   ) throws(OAuthError) -> AuthorizationRequest {
-    let state = Base64.encodeURL(random.bytes(32))
-    let verifier = grant == .authorizationCode && descriptor.pkce != .none ? CodeVerifier(random: random) : nil
+    let state = rehearses ? Placeholder.text("state") : Base64.encodeURL(random.bytes(32))
+    var verifier: CodeVerifier?
+    if grant == .authorizationCode, descriptor.pkce != .none {
+      verifier = rehearses ? CodeVerifier(Placeholder.text("code_verifier")) : CodeVerifier(random: random)
+    }
     let joinedScope = scope.joined(separator: descriptor.scope.separator)
     var parameters = FormParameters()
     parameters.append("response_type", grant == .implicit ? "token" : "code")
@@ -104,10 +107,11 @@ extension Client {
     if !scope.isEmpty { parameters.append("scope", joinedScope) }
     parameters.append("state", state)
     if let verifier, let challenge = verifier.challenge(descriptor.pkce), let method = descriptor.pkce.wireName {
-      parameters.append("code_challenge", challenge)
+      parameters.append("code_challenge", rehearses ? Placeholder.text("code_challenge") : challenge)
       parameters.append("code_challenge_method", method)
     }
-    let nonce = descriptor.sendsNonce ? Base64.encodeURL(random.bytes(32)) : nil
+    var nonce: String?
+    if descriptor.sendsNonce { nonce = rehearses ? Placeholder.text("nonce") : Base64.encodeURL(random.bytes(32)) }
     if let nonce { parameters.append("nonce", nonce) }
     let exchange = ["redirect_uri": redirectURI, "scope": joinedScope]
     let request = try request(.authorization, parameters, exchange: exchange)
@@ -118,48 +122,88 @@ extension Client {
 
   /// The answer in a redirect's parameters. The `state` is looked at before anything else, in constant time.
   ///
-  /// - Throws: `OAuthError.stateMissing`, `.stateMismatch`, `.issuerMismatch`, `.issuerMissing`, `.refused`, or `.missingField`
-  ///   without a code or token.
+  /// - Throws: `OAuthError.stateMissing` and `.stateMismatch` for what is no answer to this request; `.issuerMismatch`,
+  ///   `.issuerMissing`, `.unavailable`, `.refused`, or `.missingField` without a code or token.
   public func authorizationResponse(
     _ parameters: FormParameters, to request: AuthorizationRequest
   ) throws(OAuthError) -> AuthorizationResponse {
     let rules = try endpoint(.authorization).response
     let answer = Answer(redirect: parameters, rules)
+    let needed: ResponseField = request.grant == .implicit ? .accessToken : .code
+    let expected = descriptor.issuer.flatMap { try? $0.filled(values()) }
+    let otherIssuer = answer.text(.issuer).flatMap { found in expected.flatMap { $0 == found ? nil : found } }
     if let state = answer.text(.state) {
       guard constantTimeEqual(state, request.state) else { throw .stateMismatch }
-    } else if descriptor.state == .required {
-      throw .stateMissing
+    } else {
+      // Where the provider does not give it back, only what looks like an answer to this request is one.
+      let isAnswer = (answer.error != nil || answer.text(needed) != nil) && otherIssuer == nil
+      if descriptor.state == .required || !isAnswer { throw .stateMissing }
     }
-    if let expected = descriptor.issuer.flatMap({ try? $0.filled(values()) }) {
-      if let found = answer.text(.issuer) {
-        guard found == expected else { throw .issuerMismatch(expected: expected, found: found) }
-      } else if descriptor.issuerResponse == .required {
-        throw .issuerMissing(expected: expected)
-      }
+    if let expected, let otherIssuer { throw .issuerMismatch(expected: expected, found: otherIssuer) }
+    if let expected, answer.text(.issuer) == nil, descriptor.issuerResponse == .required {
+      throw .issuerMissing(expected: expected)
     }
-    if let error = answer.error { throw .refused(.authorization, error) }
-    let needed: ResponseField = request.grant == .implicit ? .accessToken : .code
+    if let error = answer.error { throw answer.failure(error) }
     guard answer.text(needed) != nil else { throw .missingField(.authorization, needed) }
     return AuthorizationResponse(request: request, answer: answer)
   }
 
-  /// The parameters of a redirect that a person pasted: the whole address, or what stands behind its `?` or `#`.
+  /// The parameters of a redirect that a person pasted: the whole address where the browser ended up, which has to be the
+  /// redirect URI with nothing added but parameters (RFC 6749, 3.1.2.3).
   ///
-  /// - Throws: `OAuthError.notARedirect` when there are none.
-  public func redirectParameters(pasted text: String) throws(OAuthError) -> FormParameters {
-    let text = text.trimmed
-    let parameters: FormParameters
-    if let uri = try? URI(parsing: text) {
-      // An answer may stand in both; a fragment that is an answer goes before a query that is the redirect's own.
-      var found = FormParameters(decoding: uri.query ?? "")
-      found.append(contentsOf: FormParameters(decoding: uri.fragment ?? ""))
-      parameters = found
-    } else {
-      guard text.contains("="), !text.contains(" ") else { throw .notARedirect }
-      parameters = FormParameters(decoding: String(text.drop { $0 == "?" || $0 == "#" }))
-    }
-    guard !parameters.isEmpty else { throw .notARedirect }
+  /// Scheme and host are compared without regard to case, a port that is left out is that of the scheme, the path and the
+  /// redirect URI's own query as they are. What stands behind a `?` or `#` alone is refused: it does not say where the provider
+  /// sent it.
+  ///
+  /// - Parameter inFragment: whether the answer is in the fragment; a refusal may be in the query all the same.
+  /// - Throws: `OAuthError.notARedirect` when it is no address with parameters, `.foreignRedirect` when it is another one.
+  public func redirectParameters(
+    pasted text: String, redirectURI: String, inFragment: Bool
+  ) throws(OAuthError) -> FormParameters {
+    guard let uri = try? URI(parsing: text.trimmed) else { throw .notARedirect }
+    guard let expected = try? URI(parsing: redirectURI), uri.hasSamePlace(as: expected),
+      let query = uri.queryParameters.removing(expected.queryParameters)
+    else { throw .foreignRedirect(expected: redirectURI) }
+    let fragment = FormParameters(decoding: uri.fragment ?? "")
+    let answers = inFragment ? [fragment, query] : [query, fragment]
+    guard let parameters = answers.first(where: { !$0.isEmpty }) else { throw .notARedirect }
     return parameters
+  }
+
+  /// The parameters of what a person pasted where the provider shows a code on a page: the address of that page, or what stands
+  /// behind its `?` or `#`. `nil` when it is a code.
+  public func outOfBandParameters(pasted text: String) -> FormParameters? {
+    let text = text.trimmed
+    var parameters = FormParameters(decoding: String(text.drop { $0 == "?" || $0 == "#" }))
+    if let uri = try? URI(parsing: text) {
+      parameters = uri.queryParameters
+      parameters.append(contentsOf: FormParameters(decoding: uri.fragment ?? ""))
+    }
+    let answer = Answer(redirect: parameters, descriptor.endpoints[.authorization]?.response ?? ResponseRules())
+    let fields: [ResponseField] = [.code, .accessToken, .oauthVerifier, .oauthToken, .state]
+    return answer.error != nil || fields.contains { answer.text($0) != nil } ? parameters : nil
+  }
+}
+
+extension URI {
+  /// Whether the address is the same but for query and fragment. A `URI` has its scheme and host in lower case.
+  fileprivate func hasSamePlace(as other: URI) -> Bool {
+    // RFC 3986, 6.2.3: with an authority, an empty path is the path "/".
+    let isWeb = scheme == "http" || scheme == "https"
+    let paths = [path, other.path].map { isWeb && $0.isEmpty ? "/" : $0 }
+    return scheme == other.scheme && host == other.host && effectivePort == other.effectivePort && paths[0] == paths[1]
+  }
+}
+
+extension FormParameters {
+  /// The others; `nil` when one of these is missing.
+  fileprivate func removing(_ own: FormParameters) -> FormParameters? {
+    var rest = self
+    for pair in own.pairs {
+      guard let index = rest.pairs.firstIndex(of: pair) else { return nil }
+      rest.pairs.remove(at: index)
+    }
+    return rest
   }
 }
 

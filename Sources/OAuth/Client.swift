@@ -13,6 +13,20 @@ public struct Client: Sendable {
   /// A value for every variable of the descriptor that has one.
   public let variables: [String: String]
   let freshness: (@Sendable () -> Freshness)?
+  /// Whether the requests are only shown: what is random, signed or hashed is then written down instead of computed.
+  let rehearses: Bool
+
+  init(
+    descriptor: Descriptor, identifier: String, secret: Secret?, values: [String: String],
+    freshness: (@Sendable () -> Freshness)?, rehearses: Bool
+  ) {
+    self.descriptor = descriptor
+    self.identifier = identifier
+    self.secret = secret
+    self.freshness = freshness
+    self.rehearses = rehearses
+    variables = values
+  }
 
   /// A client whose variables have a value each.
   ///
@@ -25,11 +39,18 @@ public struct Client: Sendable {
     descriptor: Descriptor, identifier: String, secret: Secret?, variables given: [String: String],
     freshness: (@Sendable () -> Freshness)? = nil
   ) throws(ProviderError) {
-    self.descriptor = descriptor
-    self.identifier = identifier
-    self.secret = secret
-    self.freshness = freshness
-    variables = try Self.values(of: descriptor, given: given)
+    self.init(
+      descriptor: descriptor, identifier: identifier, secret: secret,
+      values: try Self.values(of: descriptor, given: given), freshness: freshness, rehearses: false)
+  }
+
+  static func check(_ given: [String: String], _ descriptor: Descriptor) throws(ProviderError) {
+    for (name, value) in given.sorted(by: { $0.key < $1.key }) {
+      guard let variable = descriptor.variable(name) else {
+        throw .unknownVariable(name, suggestion: nearMiss(name, among: descriptor.variables.map(\.name)))
+      }
+      guard variable.accepts(value) else { throw .invalidVariable(variable, value: value) }
+    }
   }
 
   /// The values of a descriptor's variables.
@@ -38,12 +59,7 @@ public struct Client: Sendable {
   public static func values(
     of descriptor: Descriptor, given: [String: String]
   ) throws(ProviderError) -> [String: String] {
-    for (name, value) in given.sorted(by: { $0.key < $1.key }) {
-      guard let variable = descriptor.variable(name) else {
-        throw .unknownVariable(name, suggestion: nearMiss(name, among: descriptor.variables.map(\.name)))
-      }
-      guard variable.accepts(value) else { throw .invalidVariable(variable, value: value) }
-    }
+    try check(given, descriptor)
     var values: [String: String] = [:]
     for variable in descriptor.variables {
       let value = given[variable.name] ?? variable.defaultValue ?? ""

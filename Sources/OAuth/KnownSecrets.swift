@@ -34,6 +34,8 @@ public final class KnownSecrets {
 
   /// Shorter texts are no secrets, and stand in too many words.
   private static let least = 4
+  /// For the parts of a JWT.
+  private static let leastInJWT = 16
   /// For values whose names say nothing, in answers.
   private static let leastInAnswer = 8
 
@@ -41,6 +43,11 @@ public final class KnownSecrets {
   public func learn(_ secret: Secret?) {
     guard let secret, secret.count >= Self.least, !secrets.contains(secret) else { return }
     secrets.append(secret)
+    // Of a JWT, a provider may repeat a part (RFC 7515, 3.1).
+    let parts = secret.reveal().split(separator: ".", omittingEmptySubsequences: false)
+    if parts.count == 3, parts.allSatisfy({ $0.utf8.count >= Self.leastInJWT }) {
+      for part in parts { learn(Secret(String(part))) }
+    }
   }
 
   /// Remembers everything secret of a credential.
@@ -81,11 +88,40 @@ public final class KnownSecrets {
   private func learn(_ value: JSONValue, least: Int) {
     switch value {
     case .object(let members):
-      for member in members where !Self.isHarmless(member.name) { learn(member.value, least: least) }
+      for member in members where !Self.isHarmless(member.name) {
+        learn(member.value, least: Self.namesASecret(member.name) ? Self.least : least)
+      }
     case .array(let elements): elements.forEach { learn($0, least: least) }
-    case .string(let text): if text.utf8.count >= least { learn(Secret(text)) }
-    case .number, .boolean, .null: break
+    // A number may be a code. Short ones stand in too many words.
+    case .string(let text), .number(let text): if text.utf8.count >= least { learn(Secret(text)) }
+    case .boolean, .null: break
     }
+  }
+
+  /// Whether a name says itself that its value is a secret, so that a short one is one as well.
+  private static func namesASecret(_ name: String) -> Bool {
+    let name = name.lowercased()
+    return ["token", "secret", "password", "code", "key", "assertion", "signature", "session"].contains {
+      name.contains($0)
+    }
+  }
+
+  /// Whether a name is one of a parameter, a field or a header. Anything else under which something travels is not shown:
+  /// a token may stand where a name is expected.
+  public static func isName(_ name: String) -> Bool {
+    name.utf8.count <= 48
+      && name.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): true
+        default: "_-.:[]$@".utf8.contains(byte)
+        }
+      }
+  }
+
+  /// Whether a text is the name of a way to present a credential (RFC 9110, 11.1), and not a credential itself.
+  public static func isScheme(_ text: some StringProtocol) -> Bool {
+    text.utf8.count <= 20 && text.allSatisfy { $0.isASCII && ($0.isLetter || $0 == "-") }
   }
 
   /// A field as a whole, what stands behind its scheme, and what is in that (RFC 7617, RFC 5849).
@@ -94,6 +130,8 @@ public final class KnownSecrets {
     let words = value.split(separator: " ", maxSplits: 1)
     guard words.count == 2 else { return }
     learn(Secret(String(words[1])))
+    // A bare token with parameters behind it (OCLC).
+    if !Self.isScheme(words[0]) { learn(Secret(String(words[0].filter { $0 != "," && $0 != ";" }))) }
     switch words[0].lowercased() {
     case "basic":
       guard let pair = Base64.decode(String(words[1])) else { return }
@@ -147,6 +185,9 @@ public final class KnownSecrets {
     let hexadecimal = Hexadecimal.encode(bytes)
     var forms: Set<String> = [
       text, percent, percent.exchanging("%20", for: "+"), lowerCase, hexadecimal, hexadecimal.uppercased(),
+      // Encoded twice; in other letters; in HTML; in JSON.
+      percent.exchanging("%", for: "%25"), text.uppercased(), text.lowercased(), Self.html(text),
+      String(JSONValue.string(text).encoded.dropFirst().dropLast()), text.exchanging("/", for: "\\/"),
     ]
     // Behind other bytes a text has three forms in Base64, whose ends also depend on what stands beside it.
     for padding in 0..<3 {
@@ -159,6 +200,11 @@ public final class KnownSecrets {
       }
     }
     return forms.map { Array($0.utf8) }.sorted { $0.count > $1.count }
+  }
+
+  private static func html(_ text: String) -> String {
+    text.exchanging("&", for: "&amp;").exchanging("<", for: "&lt;").exchanging(">", for: "&gt;")
+      .exchanging("\"", for: "&quot;")
   }
 
   private static func replacing(_ form: [UInt8], in bytes: [UInt8]) -> [UInt8] {
@@ -187,6 +233,8 @@ extension OAuthError {
         leg,
         ErrorResponse(
           code: secrets.masked(refusal.code), words: refusal.words.map(secrets.masked), status: refusal.status))
+    case .unavailable(let leg, let status, let words, let retryAfter):
+      .unavailable(leg, status: status, words: words.map(secrets.masked), retryAfter: retryAfter)
     case .unreadable(let leg, let expected, let mediaType):
       .unreadable(leg, expected: expected, mediaType: mediaType.map(secrets.masked))
     case .issuerMismatch(let expected, let found):

@@ -132,8 +132,11 @@ extension Client {
       parameters.append("oauth_body_hash", Base64.encode(hash))
     }
     let baseString = OAuth1Signature.baseString(request, parameters)
-    let signature = try OAuth1Signature.sign(
-      baseString, method, clientSecret: secret ?? Secret(""), tokenSecret: token?.secret ?? Secret(""))
+    let signature =
+      rehearses
+      ? Placeholder.text("oauth_signature")
+      : try OAuth1Signature.sign(
+        baseString, method, clientSecret: secret ?? Secret(""), tokenSecret: token?.secret ?? Secret(""))
     parameters.append("oauth_signature", signature)
     if transport == .query {
       request.uri = request.uri.adding(query: parameters)

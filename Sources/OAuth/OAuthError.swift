@@ -10,8 +10,9 @@ public enum OAuthError: Error, Sendable, Equatable {
   case missingValue(Leg, name: String)
   /// The provider said no; what it said.
   case refused(Leg, ErrorResponse)
-  /// The provider cannot answer now: 429 or a status of 500 and above.
-  case unavailable(Leg, status: Int)
+  /// The provider cannot answer now: 429, a status of 500 and above, or one of the RFC's words for it. Its words, and the
+  /// seconds after which it wants to be asked again, where it says so; the status is `nil` for a redirect.
+  case unavailable(Leg, status: Int?, words: String?, retryAfter: Int64?)
   /// The endpoint sends us elsewhere, which is not followed: it would carry secrets along.
   case redirected(Leg, status: Int)
   /// The answer is not in the format that the descriptor names; its media type, where it says one.
@@ -30,6 +31,8 @@ public enum OAuthError: Error, Sendable, Equatable {
   case issuerMissing(expected: String)
   /// What was pasted is neither a redirect of this login nor a code.
   case notARedirect
+  /// What the person pasted is another address than the redirect URI.
+  case foreignRedirect(expected: String)
   /// The redirect is for another temporary credential (RFC 5849, 2.2).
   case tokenMismatch
   /// The provider did not confirm the callback (RFC 5849, 2.1).
@@ -50,8 +53,10 @@ public enum OAuthError: Error, Sendable, Equatable {
   case notRefreshable
   /// The credential is not presented to this host.
   case foreignHost(String)
-  /// The token goes into the query of a URL; there is no header to show.
+  /// The token or the signature goes into the URL or the body; there is no header to show.
   case presentedInQuery
+  /// A request has a header already that the credential goes into.
+  case credentialHeader(String)
   /// A request is signed, so its URL must be known.
   case signatureNeedsURL
   /// A header's value has a line break or a control character.

@@ -27,13 +27,18 @@ extension Client {
   /// A request with the credential on it.
   ///
   /// - Parameter freshness: for signed requests.
-  /// - Throws: `OAuthError.foreignHost` for a host that the descriptor does not name; `.malformedHeader`; and what signing
-  ///   throws.
+  /// - Throws: `OAuthError.foreignHost` for a host that the descriptor does not name; `.credentialHeader` for a request that has
+  ///   the credential's header already; `.malformedHeader`; and what signing throws.
   public func presenting(
     _ credential: Credential, on request: HTTPRequest, freshness: Freshness
   ) throws(OAuthError) -> HTTPRequest {
     guard presents(credential, to: request.uri) else {
       throw .foreignHost(HostPattern.authority(request.uri) ?? request.uri.scheme)
+    }
+    // Two of them would be ambiguous, and to drop one without a word would be worse.
+    let carriers = credentialFields(credential)
+    if let field = request.fields.first(where: { carriers.contains($0.name.lowercased()) }) {
+      throw .credentialHeader(field.name)
     }
     return try presenting(credential, on: request, freshness: freshness, overwriting: true)
   }
@@ -48,7 +53,10 @@ extension Client {
   ) throws(OAuthError) -> HTTPFields {
     if case .query = descriptor.headerStyle.location { throw .presentedInQuery }
     if let request {
-      return try presenting(credential, on: request, freshness: freshness).fields
+      let presented = try presenting(credential, on: request, freshness: freshness)
+      // A signature in the query or in the body is in no header.
+      guard presented.uri == request.uri, presented.body == request.body else { throw .presentedInQuery }
+      return presented.fields
     }
     if credential.grant == .oauth1 { throw .signatureNeedsURL }
     var fields = HTTPFields()
@@ -104,12 +112,22 @@ extension Client {
     return descriptor.oauth1.signsBody || isForm == true
   }
 
+  /// The names of the header fields that carry the credential, in lower case.
+  private func credentialFields(_ credential: Credential) -> Set<String> {
+    let secrets = ["access_token", "refresh_token", "token_secret", "client_secret", "assertion"]
+    let carriers = descriptor.extraHeaders.filter { $0.value.names.contains(where: secrets.contains) }
+    var names = Set(carriers.map { $0.name.lowercased() })
+    if case .header(let name, _) = descriptor.headerStyle.location { names.insert(name.lowercased()) }
+    if credential.grant == .oauth1, case .none = descriptor.headerStyle.location { names.insert("authorization") }
+    return names
+  }
+
   private func addHeaders(
     presenting credential: Credential, on request: HTTPRequest?, to fields: inout HTTPFields
   ) throws(OAuthError) {
     let ownValues = values(for: credential)
     let values = request?.values(ownValues) ?? ownValues
-    let calculate = RequestCalculator(freshness?()).calculate
+    let calculate = RequestCalculator(freshness?(), rehearses: rehearses).calculate
     if case .header(let name, let scheme) = descriptor.headerStyle.location {
       var value = (scheme.isEmpty ? "" : scheme + " ") + credential.accessToken.reveal()
       for parameter in descriptor.headerStyle.parameters {
@@ -168,13 +186,36 @@ public struct HostPattern: Sendable, Equatable {
 }
 
 extension Client {
-  /// Every host that a credential or the client's secret may be sent to: where it is presented, and the endpoints.
-  public func destinations(for credential: Credential) -> [String] {
-    let values = values(for: credential)
-    let endpoints = descriptor.endpoints.values.compactMap { endpoint in
-      (try? endpoint.url.filled(values)).flatMap(HostPattern.authority)
+  /// Every host that tokens or the client's secret may be sent to, with its port where that is not the ordinary one: those of
+  /// the endpoints, those that the credential is presented to, and those of git and docker.
+  ///
+  /// What only an account brings stands as it is written: `{instance_url}`.
+  public var destinations: [String] {
+    destinations(ownTemplates + (descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? []))
+  }
+
+  /// As `destinations`, for the client's secret: git and docker hand a token to their hosts, and never that.
+  public var secretDestinations: [String] { destinations(ownTemplates) }
+
+  private var ownTemplates: [Template] { descriptor.hosts + descriptor.endpoints.values.map(\.url.template) }
+
+  private func destinations(_ templates: [Template]) -> [String] {
+    let values = values()
+    var destinations: Set<String> = []
+    for template in templates {
+      // With alternatives in it, a place may become one or the other.
+      for text in [try? template.filled(values), try? template.filled { values($0) ?? "{\($0)}" }] {
+        destinations.insert(Self.authority(text ?? template.text))
+      }
     }
-    return Array(Set(hosts(for: credential) + endpoints)).sorted()
+    return destinations.sorted()
+  }
+
+  /// What stands for the host in a URL, or in an entry of `hosts`, that may have places in it.
+  private static func authority(_ text: String) -> String {
+    if let uri = try? URI(parsing: text), let authority = HostPattern.authority(uri) { return authority }
+    let rest = text.firstPlace(of: "://").map { text[$0.upperBound...] } ?? text[...]
+    return rest.prefix { !"/?#".contains($0) }.lowercased()
   }
 
   /// The git hosts with the variables filled, and the user name that goes with a token; `nil` where there are none.
@@ -193,7 +234,4 @@ extension Client {
     let hosts = docker.hosts.compactMap { try? $0.filled(values) }
     return (hosts, (try? docker.username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2")
   }
-
-  /// The hosts that git and docker present a token to.
-  public var helperHosts: [String] { (gitHosts?.hosts ?? []) + (dockerHosts?.hosts ?? []) }
 }

@@ -79,7 +79,7 @@ extension Client {
     guard let token = answer.text(.oauthToken) ?? denied, constantTimeEqual(token, temporary.token.reveal()) else {
       throw .tokenMismatch
     }
-    if let error = answer.error { throw .refused(.authorization, error) }
+    if let error = answer.error { throw answer.failure(error) }
     // The extension that most providers use when the person says no.
     let problem = parameters[first: "oauth_problem"]
     if problem != nil || denied != nil {

@@ -4,12 +4,14 @@ import Glibc
 public enum File {
   /// Reads a regular file, a pipe or a device to its end.
   ///
-  /// - Parameter limit: the greatest length in bytes.
+  /// - Parameters:
+  ///   - limit: the greatest length in bytes.
+  ///   - ordinary: whether nothing but a regular file is read: a named pipe would be waited for until somebody writes.
   /// - Throws: `notFound`, `permissionDenied`, `notRegularFile` for a folder, `tooLarge`.
-  public static func read(_ path: String, limit: Int) throws(POSIXError) -> [UInt8] {
-    let file = try Descriptor(opening: path, O_RDONLY)
+  public static func read(_ path: String, limit: Int, ordinary: Bool = false) throws(POSIXError) -> [UInt8] {
+    let file = try Descriptor(opening: path, ordinary ? O_RDONLY | O_NONBLOCK : O_RDONLY)
     let status = try file.status(path)
-    if status.isDirectory { throw .notRegularFile(path: path) }
+    if status.isDirectory || (ordinary && !status.isRegularFile) { throw .notRegularFile(path: path) }
     if status.isRegularFile, status.size > limit { throw .tooLarge(path: path, limit: limit) }
     return try file.readAll(path, limit: limit, expecting: status.size)
   }

@@ -88,6 +88,14 @@ public struct Finding: Sendable, Equatable {
   }
 }
 
+extension Finding {
+  /// For a file that is so long that nobody read it.
+  public static func tooLarge(_ name: String) -> Finding {
+    let place = Place(source: Source(name: name, text: ""), line: 1, column: 1)
+    return Finding(.yaml(.tooLarge(bytes: Limits().bytes)), at: place)
+  }
+}
+
 /// A descriptor that cannot be used.
 public enum ProviderError: Error, Sendable, Equatable {
   /// The file was read, and at least one finding is an error.

@@ -144,6 +144,12 @@ public struct ErrorRules: Sendable, Equatable {
     return meanings.first { Self.normalized($0.key) == wanted }?.value ?? code
   }
 
+  /// Whether the descriptor says itself what a code of the provider means.
+  public func isTranslated(_ code: String) -> Bool {
+    let wanted = Self.normalized(code)
+    return meanings.contains { Self.normalized($0.key) == wanted }
+  }
+
   private static func normalized(_ text: String) -> String {
     var text = Substring(text.lowercased())
     func trim() {

@@ -92,6 +92,7 @@ final class Stage {
       .replacing(/127\.0\.0\.1:\d{4,5}/, with: "127.0.0.1:$FREE")
       .replacing(/127\.0\.0\.1%3A\d{4,5}/, with: "127.0.0.1%3A$FREE")
       .replacing(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/, with: "$TIME")
+      .replacing(/[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT/, with: "$DATE")
       .replacing(/password_expiry_utc=\d{10}/, with: "password_expiry_utc=$TIME")
       .replacing(/(state|code_challenge|code_verifier)=[\w-]{43}/) { "\($0.output.1)=$RANDOM" }
       .replacing(/(oauth_nonce|oauth_signature|oauth_timestamp)=(\\?")[^"\\]+/) {

@@ -37,7 +37,9 @@ struct AddProviderTests {
     try Self.add(fixture, fixture.source.addition(shipped: "example", as: nil), secret: "secret-1")
     #expect(
       try Self.registration(fixture)
-        == Registration(clientIdentifier: "client-1", clientSecret: Secret("secret-1"), variables: [:]))
+        == Registration(
+          clientIdentifier: "client-1", clientSecret: Secret("secret-1"), variables: [:],
+          destinations: ["api.provider.example", "provider.example"]))
     // It lies along the path already.
     #expect(!File.exists(fixture.home.userProviders))
     let client = try fixture.another().client("example")
@@ -82,11 +84,15 @@ struct AddProviderTests {
     try Self.add(fixture, addition, id: "client-2", replaces: true)
     #expect(
       try Self.registration(fixture)
-        == Registration(clientIdentifier: "client-2", clientSecret: Secret("secret-1"), variables: [:]))
+        == Registration(
+          clientIdentifier: "client-2", clientSecret: Secret("secret-1"), variables: [:],
+          destinations: ["api.provider.example", "provider.example"]))
     try Self.add(fixture, addition, id: nil, secret: "secret-2", replaces: true)
     #expect(
       try Self.registration(fixture)
-        == Registration(clientIdentifier: "client-2", clientSecret: Secret("secret-2"), variables: [:]))
+        == Registration(
+          clientIdentifier: "client-2", clientSecret: Secret("secret-2"), variables: [:],
+          destinations: ["api.provider.example", "provider.example"]))
   }
 
   @Test func clientIdentifier() throws {
@@ -244,15 +250,100 @@ struct AddProviderTests {
     try Self.add(fixture, addition, variables: ["key": "new"], replaces: true)
   }
 
+  /// A host of git gets no secret, and an endpoint does, whatever else it is.
+  @Test func aSecretGoesToEndpointsAlone() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    let git = "\ngit: { hosts: [evil.example] }"
+    try Self.add(fixture, Self.file(fixture, Fixture.endpoints + git), replaces: true) { _, _ in false }
+    let both = Fixture.endpoints.replacing("https://provider.example/token", with: "https://other.example/token")
+    #expect(throws: CredentialError.destinationChange(provider: "example", accounts: [], hosts: ["other.example"])) {
+      try Self.add(
+        fixture, Self.file(fixture, both + "\ngit: { hosts: [other.example] }"), replaces: true
+      ) { _, _ in false }
+    }
+  }
+
   @Test func anOldDescriptorThatCannotBeRead() throws {
     let fixture = try Self.fixtureWithAccount()
     try fixture.ship("grant: telepathy")
+    // What was agreed to is noted.
     #expect(throws: CredentialError.self) {
-      try Self.add(fixture, Self.file(fixture, Fixture.endpoints), replaces: true) { _, hosts in
-        #expect(hosts == ["api.provider.example", "provider.example"])
+      try Self.add(fixture, Self.file(fixture, Self.elsewhere), replaces: true) { _, hosts in
+        #expect(hosts == ["evil.example"])
         return false
       }
     }
+    try Self.add(fixture, Self.file(fixture, Fixture.endpoints), replaces: true)
+  }
+
+  private static func edit(_ fixture: Fixture, _ text: String) throws {
+    try File.createDirectory(fixture.home.userProviders)
+    try File.replace(fixture.home.userProviders + "/example.yaml", Array("provider: example\n\(text)\n".utf8))
+  }
+
+  /// Each sends something elsewhere; none of them was installed.
+  @Test(
+    arguments: [
+      (
+        Fixture.endpoints.replacing("https://provider.example/token", with: "https://evil.example/token"),
+        "evil.example"
+      ),
+      (
+        Fixture.endpoints.replacing("https://provider.example/token", with: "https://provider.example:8443/token"),
+        "provider.example:8443"
+      ),
+      (elsewhere, "evil.example"),
+      (
+        Fixture.endpoints.replacing("[api.provider.example]", with: "[api.provider.example, \"*.example\"]"),
+        "*.example"
+      ),
+      (
+        Fixture.endpoints.replacing("https://provider.example/revoke", with: "https://{access_token}.evil.example/"),
+        "{access_token}.evil.example"
+      ),
+      (
+        Fixture.endpoints.replacing("https://provider.example/revoke", with: "\"{base}/revoke\"")
+          + "\nresponse: { keep: [base] }", "{base}"
+      ),
+      (
+        Fixture.endpoints.replacing("https://provider.example/revoke", with: "\"https://{base || other}/\"")
+          + "\nresponse: { keep: [base] }\nvariables: { other: { default: evil.example } }", "evil.example,{base}"
+      ),
+      (Fixture.endpoints + "\ngit: { hosts: [git.evil.example] }", "git.evil.example"),
+    ])
+  func editedInPlace(_ text: String, _ hosts: String) throws {
+    let fixture = try Self.fixtureWithAccount()
+    try Self.edit(fixture, text)
+    let file = fixture.home.userProviders + "/example.yaml"
+    let changed = CredentialError.descriptorChanged(
+      provider: "example", file: file, hosts: hosts.split(separator: ",").map(String.init))
+    let source = CredentialSource(home: fixture.home, http: fixture.http, clock: fixture.clock, random: KnownRandom())
+    #expect(throws: changed) { try source.freshAccount(nil, of: "example", Freshen(always: true)) }
+    #expect(throws: changed) { try source.validate(nil, of: "example") }
+    #expect(throws: changed) { try source.logout(nil, of: "example", keepsRemote: false) }
+    #expect(throws: changed) { try source.headerFields(nil, of: "example", for: nil) }
+    #expect(throws: changed) { try source.login("example", LoginWish(), user: fixture.user) }
+    // Nothing was sent: the list of answers is empty, and every request would have failed the test.
+    try Self.add(fixture, source.addition(shipped: "example", as: nil), replaces: true) { _, asked in
+      #expect(asked == hosts.split(separator: ",").map(String.init))
+      return true
+    }
+    _ = try fixture.another().client("example")
+  }
+
+  @Test func editedInPlaceForTheSameHosts() throws {
+    let fixture = try Self.fixtureWithAccount()
+    try Self.edit(fixture, Fixture.endpoints.replacing("/token", with: "/v2/token") + "\nheader_style: token")
+    _ = try fixture.source.client("example")
+  }
+
+  /// The value of a variable is part of where tokens go.
+  @Test func aDefaultThatWasEdited() throws {
+    let fixture = try Fixture()
+    try fixture.add(Self.variables, variables: ["tenant": "a"])
+    try Self.edit(fixture, Self.variables.replacing("default: eu", with: "default: evil"))
+    #expect(throws: CredentialError.self) { try fixture.source.client("example") }
   }
 
   /// A file can take the place of what another descriptor extends.
@@ -271,6 +362,8 @@ struct AddProviderTests {
     #expect(try Self.registration(fixture, "base") == nil)
     try Self.add(fixture, addition) { _, _ in true }
     #expect(try Self.registration(fixture, "base") != nil)
+    // Who agreed is not asked again.
+    _ = try fixture.another().client("example")
   }
 
   /// A host of git or docker gets the token, too.

@@ -73,6 +73,74 @@ struct AuthenticatedRequestTests {
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
   }
 
+  private static func redirect(_ status: Int, _ location: String) -> HTTPResponse {
+    HTTPResponse(status: status, fields: ["Location": location], body: Array("moved".utf8))
+  }
+
+  private static func get(_ fixture: Fixture, _ method: String = "GET") throws -> (status: Int, body: String) {
+    var body: [UInt8] = []
+    let request = HTTPRequest(
+      method: method, uri: try URI(parsing: "https://api.provider.example/a/b?c=d"), fields: ["X-Api-Key": "mine"])
+    let head = try fixture.source.send(request, account: nil, of: "example", limits: .unlimited) { part in
+      if case .body(let bytes) = part { body += bytes }
+      return true
+    }
+    return (head.status, String(decoding: body, as: UTF8.self))
+  }
+
+  /// RFC 3986, 5.2: relative and absolute, within the origin.
+  @Test(
+    arguments: [
+      ("https://api.provider.example:443/x?y#z", "https://api.provider.example:443/x?y"),
+      ("/x", "https://api.provider.example/x"), ("x", "https://api.provider.example/a/x"),
+      ("?x=y", "https://api.provider.example/a/b?x=y"), ("//api.provider.example/x", "https://api.provider.example/x"),
+    ])
+  func followsWithinTheOrigin(_ location: String, _ expected: String) throws {
+    let fixture = try Self.fixture()
+    fixture.http.then(Self.redirect(301, location))
+    fixture.http.then(.json("\"done\""))
+    #expect(try Self.get(fixture) == (200, "\"done\""))
+    #expect(fixture.http.requests[1].uri.text == expected)
+    #expect(fixture.http.requests[1].fields["Authorization"] == "Bearer old")
+  }
+
+  /// Neither other hosts, though the descriptor may name them, nor this machine, nor addresses of the network's own services.
+  @Test(
+    arguments: [
+      "https://provider.example/", "http://api.provider.example/", "https://api.provider.example:8443/",
+      "https://evil.example/", "//evil.example/", "http://127.0.0.1:8500/v1/agent", "http://localhost/",
+      "http://169.254.169.254/latest/meta-data/", "http://[fe80::1]/", "file:///etc/passwd",
+      "https://api.provider.example@evil.example/", "https:\\\\evil.example/", "../x", "/a/../x", "", "#x", "\u{0}",
+    ])
+  func followsNothingElse(_ location: String) throws {
+    let fixture = try Self.fixture()
+    fixture.http.then(Self.redirect(302, location))
+    #expect(try Self.get(fixture) == (302, "moved"))
+    #expect(fixture.http.requests.count == 1)
+  }
+
+  @Test(arguments: ["POST", "PUT", "DELETE", "PATCH"])
+  func followsWithNothingThatChangesSomething(_ method: String) throws {
+    let fixture = try Self.fixture()
+    fixture.http.then(Self.redirect(307, "/x"))
+    #expect(try Self.get(fixture, method).status == 307)
+  }
+
+  @Test func followsNoCircle() throws {
+    let fixture = try Self.fixture()
+    for _ in 0..<6 { fixture.http.then(Self.redirect(302, "/a/b")) }
+    #expect(try Self.get(fixture).status == 302)
+  }
+
+  /// The endpoints of the protocol follow nothing at all: RFC 6749 knows of no redirect there.
+  @Test func anEndpointThatRedirects() throws {
+    let fixture = try Self.fixture()
+    fixture.http.then(Self.redirect(307, "https://provider.example/other"))
+    #expect(throws: CredentialError.oauth(.redirected(.refresh, status: 307), provider: "example")) {
+      try fixture.source.freshAccount(nil, of: "example", Freshen(always: true))
+    }
+  }
+
   @Test func doesNotRepeatForever() throws {
     let fixture = try Self.fixture()
     fixture.http.then(.json("1", status: 401))

@@ -111,7 +111,13 @@ final class ScriptedUser: User {
     }
   }
 
-  func tell(_ step: LoginStep) { steps.append(step) }
+  /// Notes what is said once; that somebody still waits is said again and again.
+  func tell(_ step: LoginStep) {
+    switch step {
+    case .awaiting, .awaitingConsent: break
+    default: steps.append(step)
+    }
+  }
 
   func open(_ url: String) -> Bool {
     opened.append(url)

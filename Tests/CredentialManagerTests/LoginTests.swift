@@ -145,6 +145,28 @@ struct LoginTests {
     #expect(fixture.http.requests[2].parameters[first: "grant_type"] == "authorization_code")
   }
 
+  /// Where `state` does not come back, a request that is no answer ends nothing.
+  @Test func aStrayRequestBeforeTheFragment() throws {
+    let fixture = try Fixture()
+    try fixture.add(
+      """
+      grant: implicit
+      state: optional
+      endpoints: { authorization: https://provider.example/authorize }
+      """, secret: nil)
+    fixture.user.browse = { url in
+      let redirect = try #require(try URI(parsing: url).queryParameters[first: "redirect_uri"])
+      fixture.user.visits = [
+        try Visit.get(redirect, [("x", "1")]), try Visit.post(redirect, [("x", "1")]),
+        try Visit.post(redirect, [("access_token", "forged"), ("state", "other")]), try Visit.get(redirect, []),
+        try Visit.post(redirect, [("access_token", "tk_1")]),
+      ]
+    }
+    let account = try fixture.login()
+    #expect(account.credential.accessToken == Secret("tk_1"))
+    #expect(try fixture.user.visits.map { try $0.status } == ["400", "400", "400", "200", "200"])
+  }
+
   @Test func clientCredentials() throws {
     let fixture = try Fixture()
     try fixture.add()
@@ -331,6 +353,77 @@ struct LoginTests {
     #expect(throws: CredentialError.interrupted) { try fixture.login { $0.grant = .deviceCode } }
   }
 
+  // MARK: Whose it is
+
+  @Test func aGivenTokenThatTheProviderDoesNotTake() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.http.then(.json("{\"error\":\"invalid_token\",\"error_description\":\"who?\"}", status: 401))
+    #expect(throws: CredentialError.tokenRefused(provider: "example", words: "who?")) {
+      try fixture.source.login("example", LoginWish(), token: Secret("token-1"))
+    }
+    #expect(try fixture.source.accounts().accounts(of: nil).isEmpty)
+    // 403 is about what the token may do, and 503 about the provider.
+    for (status, name) in [(403, "one"), (503, "two")] {
+      var notices: [Notice] = []
+      fixture.source.notice = { notices.append($0) }
+      fixture.http.then(.json("{}", status: status))
+      var wish = LoginWish()
+      wish.account = name
+      #expect(try fixture.source.login("example", wish, token: Secret("token-1")).name == name)
+      guard case .unidentified(name, _)? = notices.first else {
+        Issue.record("nobody was told")
+        continue
+      }
+    }
+  }
+
+  @Test func anIdentityThatCannotBeAskedForIsTold() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    var notices: [Notice] = []
+    fixture.source.notice = { notices.append($0) }
+    fixture.consent()
+    fixture.http.then(.token("token-1"))
+    fixture.http.then(.json("{}", status: 502))
+    #expect(try fixture.login().name == "default")
+    let reason = OAuthError.unavailable(.identity, status: 502, words: nil, retryAfter: nil)
+    #expect(notices == [.unidentified(account: "default", .oauth(reason, provider: "example"))])
+  }
+
+  /// Controls, ends of line, and marks that make a name look like another.
+  @Test(arguments: ["a\\nb", "\\u001b[31m", "\\u0085", "\\u202egpj", "\\u200bada", "\\u2028", "\\u0000"])
+  func aNameThatNoAccountCanHave(_ name: String) throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    var notices: [Notice] = []
+    fixture.source.notice = { notices.append($0) }
+    fixture.consent()
+    fixture.http.then(.token("token-1"))
+    fixture.http.then(.identity(name))
+    let account = try fixture.login()
+    #expect(account.name == "default")
+    #expect(account.credential.identity == nil)
+    #expect(notices == [.unnameable(account: "default", provider: "example")])
+  }
+
+  /// "é" is one code point or two, and one account.
+  @Test func aNameInOtherCodePoints() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    for (index, name) in ["ren\u{E9}", "rene\u{301}"].enumerated() {
+      fixture.consent()
+      fixture.http.then(.token("token-\(index)"))
+      fixture.http.then(.identity(name))
+      _ = try fixture.login()
+    }
+    let accounts = try fixture.source.accounts()
+    #expect(try accounts.accounts(of: "example").map { Array($0.name.utf8) } == [Array("ren\u{E9}".utf8)])
+    #expect(try accounts.resolve("rene\u{301}", provider: "example").credential.accessToken == Secret("token-1"))
+    try fixture.source.accounts(.readWrite).select("rene\u{301}", provider: "example")
+    #expect(try fixture.source.accounts().selected(for: "example").map { Array($0.utf8) } == Array("ren\u{E9}".utf8))
+  }
+
   // MARK: Pasting
 
   @Test func pastedRedirect() throws {
@@ -361,6 +454,40 @@ struct LoginTests {
       try fixture.login { $0.pastes = true }
     }
     #expect(throws: CredentialError.pasteNeeded(provider: "example")) { try fixture.login { $0.pastes = true } }
+  }
+
+  /// What does not fit changes nothing, and the person can paste once more.
+  @Test func pastedOnceMore() throws {
+    let fixture = try Fixture()
+    try fixture.add(Fixture.endpoints + "\nstate: optional")
+    let redirect = "http://127.0.0.1:49152/callback"
+    fixture.user.browse = { url in
+      let state = try #require(try URI(parsing: url).queryParameters[first: "state"])
+      fixture.user.lines = [
+        "code=forged", "https://evil.example/callback?code=forged&state=\(state)", "\(redirect)?x=1",
+        "\(redirect)?code=forged&state=other", "\(redirect)?code=code-1",
+      ]
+    }
+    fixture.http.then(.token("token-1"))
+    fixture.http.then(.identity("ana"))
+    _ = try fixture.login { $0.pastes = true }
+    #expect(fixture.http.requests[0].parameters[first: "code"] == "code-1")
+    let strays: [OAuthError] = [.notARedirect, .foreignRedirect(expected: redirect), .stateMissing, .stateMismatch]
+    #expect(
+      fixture.user.steps.suffix(5) == [.paste(redirect: redirect)]
+        + strays.map { .strayPaste(.oauth($0, provider: "example")) })
+  }
+
+  /// The refusal of the provider is the end, wherever it is read.
+  @Test func pastedRefusal() throws {
+    let fixture = try Fixture()
+    try fixture.add(Fixture.endpoints + "\nstate: optional")
+    fixture.user.lines = ["http://127.0.0.1:49152/callback?error=access_denied", "another"]
+    let refusal = ErrorResponse(code: "access_denied", words: nil, status: nil)
+    #expect(throws: CredentialError.oauth(.refused(.authorization, refusal), provider: "example")) {
+      try fixture.login { $0.pastes = true }
+    }
+    #expect(fixture.user.lines == ["another"])
   }
 
   @Test func codeThatAPageShows() throws {

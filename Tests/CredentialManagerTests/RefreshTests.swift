@@ -152,7 +152,10 @@ struct RefreshTests {
     let fixture = try Self.exchanging("[token, refresh]")
     fixture.http.then(.token("short", refresh: "refresh-2"))
     fixture.http.then(.json("{}", status: 503))
-    #expect(throws: CredentialError.oauth(.unavailable(.tokenExchange, status: 503), provider: "example")) {
+    #expect(
+      throws: CredentialError.oauth(
+        .unavailable(.tokenExchange, status: 503, words: nil, retryAfter: nil), provider: "example")
+    ) {
       try fixture.source.freshAccount(nil, of: "example")
     }
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
@@ -420,8 +423,8 @@ struct RefreshTests {
         OAuthError.refused(.refresh, ErrorResponse(code: "http_404", words: nil, status: 404))
       ),
       (HTTPResponse(status: 408), .refused(.refresh, ErrorResponse(code: "http_408", words: nil, status: 408))),
-      (HTTPResponse(status: 429), .unavailable(.refresh, status: 429)),
-      (HTTPResponse(status: 503), .unavailable(.refresh, status: 503)),
+      (HTTPResponse(status: 429), .unavailable(.refresh, status: 429, words: nil, retryAfter: nil)),
+      (HTTPResponse(status: 503), .unavailable(.refresh, status: 503, words: nil, retryAfter: nil)),
       (HTTPResponse(status: 302), .redirected(.refresh, status: 302)),
       (.json("<html>"), .unreadable(.refresh, expected: .json, mediaType: "application/json")),
       (

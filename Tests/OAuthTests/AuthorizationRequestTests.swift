@@ -159,7 +159,7 @@ struct AuthorizationRequestTests {
         \n ncipapp://success#access_token=tk_1&principalID=p&token_type=bearer&expires_in=1199\
         &expires_at=2013-08-23%2018%3A45%3A29Z&state=\(request.state)&refresh_token=rt_1\
         &refresh_token_expires_in=604799 \n
-        """)
+        """, redirectURI: "ncipApp://success", inFragment: true)
     let credential = try client.credential(client.authorizationResponse(pasted, to: request), now: Fixture.now)
     #expect(credential.grant == .implicit)
     #expect(credential.accessToken == Secret("tk_1"))
@@ -173,21 +173,111 @@ struct AuthorizationRequestTests {
 
   @Test(
     arguments: [
-      "https://app.example/done?code=c&state=s", "https://app.example/done?own=1&code=c&state=s#",
-      "grokgithub://?own=1&code=c&state=s", "ncipapp://success#code=c&state=s", "?code=c&state=s", "#code=c&state=s",
-      "code=c&state=s", "  code=c&state=s \n", "http://127.0.0.1/?code=other&state=other#code=c&state=s",
+      ("https://app.example/done?code=c&state=s", "https://app.example/done"),
+      ("  https://app.example/done?code=c&state=s \n", "https://app.example/done"),
+      ("https://app.example/done?own=1&code=c&state=s#", "https://app.example/done?own=1"),
+      ("https://app.example/done?code=c&state=s&own=1", "https://app.example/done?own=1"),
+      ("HTTPS://App.Example:443/done?code=c&state=s", "https://app.example/done"),
+      ("https://app.example/done?code=c&state=s", "https://App.example:443/done"),
+      ("https://app.example/?code=c&state=s", "https://app.example"),
+      ("http://localhost:8080?code=c&state=s", "http://localhost:8080/"),
+      ("grokgithub://?own=1&code=c&state=s", "grokgithub://?own=1"),
+      ("NcipApp://success?code=c&state=s", "ncipApp://success"),
+      ("http://127.0.0.1:8080/callback?code=c&state=s#_=_", "http://127.0.0.1:8080/callback"),
+      ("http://127.0.0.1:8080/callback#code=c&state=s", "http://127.0.0.1:8080/callback"),
     ])
-  func pasted(_ text: String) throws {
+  func pasted(_ text: String, _ redirectURI: String) throws {
     let client = try Fixture.client()
-    let answer = Answer(redirect: try client.redirectParameters(pasted: text), ResponseRules())
-    #expect(answer.text(.code) == "c")
-    #expect(answer.text(.state) == "s")
+    let parameters = try client.redirectParameters(pasted: text, redirectURI: redirectURI, inFragment: false)
+    #expect(parameters == [("code", "c"), ("state", "s")])
   }
 
-  @Test(arguments: ["", " ", "hello", "https://app.example/done", "a b=c", "?", "#"])
+  @Test func pastedFragmentGoesBeforeTheQuery() throws {
+    let client = try Fixture.client()
+    let text = "\(Self.redirect)?code=other&state=other#access_token=t&state=s"
+    let parameters = try client.redirectParameters(pasted: text, redirectURI: Self.redirect, inFragment: true)
+    #expect(parameters == [("access_token", "t"), ("state", "s")])
+    let refusal = "\(Self.redirect)?error=access_denied&state=s"
+    #expect(
+      try client.redirectParameters(pasted: refusal, redirectURI: Self.redirect, inFragment: true)
+        == [("error", "access_denied"), ("state", "s")])
+  }
+
+  /// Each differs in one thing from the redirect URI.
+  @Test(
+    arguments: [
+      "http://app.example/done?own=1&code=c", "https://app.example.evil.example/done?own=1&code=c",
+      "https://evil.example/done?own=1&code=c", "https://app.example:8443/done?own=1&code=c",
+      "https://app.example:80/done?own=1&code=c", "https://app.example/Done?own=1&code=c",
+      "https://app.example/done/?own=1&code=c", "https://app.example/?own=1&code=c", "https://app.example?own=1&code=c",
+      "https://app.example/d%6Fne?own=1&code=c", "https://app.example//done?own=1&code=c",
+      "https://app.example/done?code=c", "https://app.example/done?own=2&code=c",
+      "https://app.example/done?Own=1&code=c", "https://app.example/done#own=1&code=c",
+      "app://app.example/done?own=1&code=c",
+      "https://app.example./done?own=1&code=c",
+    ])
+  func pastedFromElsewhere(_ text: String) throws {
+    let client = try Fixture.client("state: optional")
+    let redirectURI = "https://app.example/done?own=1"
+    for inFragment in [false, true] {
+      #expect(throws: OAuthError.foreignRedirect(expected: redirectURI)) {
+        try client.redirectParameters(pasted: text, redirectURI: redirectURI, inFragment: inFragment)
+      }
+    }
+  }
+
+  /// What stands behind the `?` alone does not say where the provider sent it.
+  @Test(
+    arguments: [
+      "", " ", "hello", "a b=c", "?", "#", "c", "code=c&state=s", "?code=c&state=s", "#code=c&state=s",
+      "/done?code=c&state=s", "//app.example/done?code=c", "https://app.example@evil.example/done?code=c",
+      "https://app.example\\@evil.example/done?code=c", "https://app.example/done?code=c\nstate=s",
+      "https://app.example/done", "https://app.example/done?", "https://app.example/done#",
+    ])
   func pastedNonsense(_ text: String) throws {
     let client = try Fixture.client()
-    #expect(throws: OAuthError.notARedirect) { try client.redirectParameters(pasted: text) }
+    #expect(throws: OAuthError.notARedirect) {
+      try client.redirectParameters(pasted: text, redirectURI: "https://app.example/done", inFragment: false)
+    }
+  }
+
+  /// Where a page shows a code, the whole line is one, unless it is an answer.
+  @Test(
+    arguments: [
+      ("abc", nil), ("4/abc==", nil), ("ab&c=d", nil), ("code=c&state=s", "c"), ("?code=c", "c"),
+      ("https://provider.example/approved?code=c&state=s", "c"), ("https://provider.example/#code=c", "c"),
+      ("https://provider.example/approved", nil),
+    ] as [(String, String?)])
+  func pastedFromAPage(_ text: String, _ code: String?) throws {
+    #expect(try Fixture.client().outOfBandParameters(pasted: text)?[first: "code"] == code)
+  }
+
+  /// A provider that does not give `state` back: only what looks like an answer is taken for one.
+  @Test(
+    arguments: [
+      [("x", "1")], [("scope", "read")], [("code", "c")], [("error", "")], [("error_description", "no")],
+      [("access_token", "t"), ("state", "other")], [("access_token", "t"), ("iss", "https://other.example")],
+    ] as [FormParameters])
+  func strayWithoutAState(_ parameters: FormParameters) throws {
+    let client = try Fixture.client("state: optional\nissuer: https://provider.example")
+    let request = try Self.request(client, .implicit)
+    let error = parameters.contains("state") ? OAuthError.stateMismatch : .stateMissing
+    #expect(throws: error) { try client.authorizationResponse(parameters, to: request) }
+    _ = try client.authorizationResponse([("access_token", "t")], to: request)
+    #expect(throws: OAuthError.refused(.authorization, ErrorResponse(code: "access_denied", words: nil, status: nil))) {
+      try client.authorizationResponse([("error", "access_denied")], to: request)
+    }
+  }
+
+  /// RFC 6749, 4.1.2.1
+  @Test(arguments: ["server_error", "temporarily_unavailable"])
+  func theServerCannotAnswerInARedirect(_ code: String) throws {
+    let client = try Fixture.client()
+    let request = try Self.request(client)
+    #expect(throws: OAuthError.unavailable(.authorization, status: nil, words: "busy", retryAfter: nil)) {
+      try client.authorizationResponse(
+        [("error", code), ("error_description", "busy"), ("state", request.state)], to: request)
+    }
   }
 
   @Test(

@@ -174,8 +174,23 @@ struct DeviceAuthorizationTests {
     #expect(throws: OAuthError.refused(.deviceToken, refusal)) {
       try Self.answer(.json("{\"error\":\"access_denied\"}", status: 400))
     }
-    #expect(throws: OAuthError.unavailable(.deviceToken, status: 503)) {
+    #expect(throws: OAuthError.unavailable(.deviceToken, status: 503, words: nil, retryAfter: nil)) {
       try Self.answer(.html("later", status: 503))
+    }
+  }
+
+  /// Some providers tell a device to wait with 429, or with 500.
+  @Test func whatADeviceIsToldAtAnyStatus() throws {
+    #expect(try Self.interval(Self.answer(.json("{\"error\":\"slow_down\"}", status: 429))) == nil)
+    guard case .pending = try Self.answer(.json("{\"error\":\"authorization_pending\"}", status: 500)) else {
+      Issue.record("not pending")
+      return
+    }
+    #expect(throws: OAuthError.deviceCodeExpired) {
+      try Self.answer(.json("{\"error\":\"expired_token\"}", status: 500))
+    }
+    #expect(throws: OAuthError.unavailable(.deviceToken, status: 429, words: "rate_limited", retryAfter: nil)) {
+      try Self.answer(.json("{\"error\":\"rate_limited\"}", status: 429))
     }
   }
 

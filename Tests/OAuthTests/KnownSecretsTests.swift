@@ -71,6 +71,51 @@ struct KnownSecretsTests {
     #expect(known.masked("token-12 read-write short correlation-1") == "… read-write short correlation-1")
   }
 
+  /// Forms in which a server may write back what it was sent.
+  @Test(
+    arguments: [
+      "a%252Fb%253Dc-1", "A/B=C-1", "a/b=c-1", "a\\/b=c-1", "YS9iPWMtMQ==", "612f623d632d31",
+    ])
+  func writtenBack(_ form: String) {
+    let masked = Self.masked("<\(form)>", "a/b=c-1")
+    #expect(!masked.contains(form.dropFirst(2).dropLast(2)), "\(masked)")
+  }
+
+  @Test func inHTML() {
+    #expect(Self.masked("<p>a&amp;b&lt;c&quot;</p>", "a&b<c\"") == "<p>…</p>")
+  }
+
+  /// Each part of a JWT says as much as the whole.
+  @Test func partsOfAJWT() {
+    let parts = ["eyJhbGciOiJFUzI1NiJ9", "eyJzdWIiOiJjbGllbnQtMSJ9", "c2lnbmF0dXJlLTEyMzQ1"]
+    for part in parts {
+      #expect(Self.masked("bad \(part)!", parts.joined(separator: ".")) == "bad …!")
+    }
+    #expect(Self.masked("short b", "a.b.c-secret") == "short b")
+  }
+
+  @Test func aBareTokenWithParameters() throws {
+    let known = KnownSecrets()
+    let fields: HTTPFields = ["Authorization": "tk_12345, principalID=\"p\""]
+    known.learn(HTTPRequest(method: "GET", uri: try #require(Self.uri), fields: fields))
+    #expect(known.masked("no tk_12345") == "no …")
+  }
+
+  @Test func shortAndNumericSecretsOfAnswers() {
+    let known = KnownSecrets()
+    known.learn(.json("{\"data\":{\"Access-Token\":\"t-12\",\"pin_code\":4711,\"number\":12345678,\"n\":1234}}"))
+    #expect(known.masked("t-12 4711 12345678 1234") == "… … … 1234")
+  }
+
+  @Test(
+    arguments: [
+      ("access_token", true), ("urn:x[0].y", true), ("@type", true), ("eyJhbGciOiJFUzI1NiJ9{", false), ("a b", false),
+      (String(repeating: "a", count: 49), false), ("é", false), ("a\nb", false),
+    ])
+  func names(_ text: String, _ isName: Bool) {
+    #expect(KnownSecrets.isName(text) == isName)
+  }
+
   @Test func errors() {
     let known = KnownSecrets()
     known.learn(Secret("token-1"))

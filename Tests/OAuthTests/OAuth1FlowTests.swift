@@ -229,7 +229,7 @@ struct OAuth1FlowTests {
       ),
       (
         [("oauth_token", "hh5s93j4hdidpola"), ("error", "server_error"), ("error_description", "late")],
-        .refused(.authorization, ErrorResponse(code: "server_error", words: "late", status: nil))
+        .unavailable(.authorization, status: nil, words: "late", retryAfter: nil)
       ),
     ] as [([(String, String)], OAuthError)])
   func callbackThatIsRefused(_ pairs: [(String, String)], _ error: OAuthError) throws {

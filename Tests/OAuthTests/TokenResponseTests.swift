@@ -251,7 +251,58 @@ struct TokenResponseTests {
       HTTPResponse.html("<p>Later</p>", status: status), .json("{}", status: status),
       .json("{\"access_token\":\"t\"}", status: status),
     ] {
-      #expect(throws: OAuthError.unavailable(.token, status: status)) { try Self.read(response) }
+      #expect(throws: OAuthError.unavailable(.token, status: status, words: nil, retryAfter: nil)) {
+        try Self.read(response)
+      }
+    }
+  }
+
+  /// The class of the status goes before what the body says, whatever it says.
+  @Test(arguments: [429, 500, 503])
+  func errorsOfAServerThatCannotAnswer(_ status: Int) {
+    for (body, words) in [
+      ("{\"error\":\"rate_limited\"}", "rate_limited"),
+      ("{\"error\":\"invalid_grant\",\"error_description\":\"try later\"}", "try later"),
+    ] {
+      #expect(throws: OAuthError.unavailable(.token, status: status, words: words, retryAfter: nil)) {
+        try Self.read(.json(body, status: status))
+      }
+    }
+  }
+
+  /// RFC 6749, 4.1.2.1: these words mean the same at any status.
+  @Test(arguments: [200, 400, 503], ["server_error", "temporarily_unavailable"])
+  func wordsOfAServerThatCannotAnswer(_ status: Int, _ code: String) {
+    #expect(throws: OAuthError.unavailable(.token, status: status, words: nil, retryAfter: nil)) {
+      try Self.read(.json("{\"error\":\"\(code)\"}", status: status))
+    }
+  }
+
+  /// What the descriptor translates is an answer at any status.
+  @Test func errorsThatTheDescriptorKnows() {
+    let rules = "response: { errors: { code: fault, meanings: { \"17\": invalid_grant } } }"
+    #expect(
+      throws: OAuthError.refused(.token, ErrorResponse(code: "invalid_grant", words: "17", status: 500))
+    ) { try Self.read(.json("{\"fault\":17}", status: 500), rules) }
+    #expect(throws: OAuthError.unavailable(.token, status: 500, words: "18", retryAfter: nil)) {
+      try Self.read(.json("{\"fault\":18}", status: 500), rules)
+    }
+  }
+
+  /// RFC 9110, 10.2.3
+  @Test(
+    arguments: [
+      ("30", nil, 30), ("0", nil, 0), ("-1", nil, nil), ("soon", nil, nil),
+      ("Sun, 06 Nov 1994 08:50:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", 60),
+      ("Sun, 06 Nov 1994 08:50:37 GMT", nil, nil),
+      ("Sun, 06 Nov 1994 08:48:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", 0),
+    ] as [(String, String?, Int64?)])
+  func retryAfter(_ text: String, _ date: String?, _ seconds: Int64?) {
+    var response = HTTPResponse.json("{}", status: 429)
+    response.fields.set("Retry-After", text)
+    if let date { response.fields.set("Date", date) }
+    #expect(throws: OAuthError.unavailable(.token, status: 429, words: nil, retryAfter: seconds)) {
+      try Self.read(response)
     }
   }
 
@@ -277,10 +328,6 @@ struct TokenResponseTests {
       (
         .json("{\"error\":\"invalid_grant\",\"error_description\":\"old\",\"access_token\":\"t\"}"), "",
         ErrorResponse(code: "invalid_grant", words: "old", status: 200)
-      ),
-      (
-        .json("{\"error\":\"temporarily_unavailable\"}", status: 503), "",
-        ErrorResponse(code: "temporarily_unavailable", words: nil, status: 503)
       ),
       // GitHub: a form, status 200.
       (

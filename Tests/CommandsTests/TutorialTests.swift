@@ -1,0 +1,69 @@
+import POSIX
+import Testing
+
+/// What stands in the tutorial is what the transcript `tutorial.txt` plays: its commands, what they say, and its files.
+struct TutorialTests {
+  private static let folder = Path.directory(of: #filePath) ?? ""
+
+  private struct Block {
+    let language: String
+    var lines: [String] = []
+  }
+
+  /// The code of the tutorial, block by block.
+  private static func blocks() throws -> [Block] {
+    let path = Path.joining(folder, "../../docs/descriptors.md")
+    let text = String(decoding: try File.read(path, limit: 1 << 20), as: UTF8.self)
+    var blocks: [Block] = []
+    var isTutorial = false
+    var isCode = false
+    for line in text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) {
+      if line.hasPrefix("## ") { isTutorial = line == "## A descriptor in ten minutes" }
+      guard isTutorial else { continue }
+      if line.hasPrefix("```") {
+        isCode.toggle()
+        if isCode { blocks.append(Block(language: String(line.dropFirst(3)))) }
+      } else if isCode {
+        blocks[blocks.count - 1].lines.append(line)
+      }
+    }
+    return blocks
+  }
+
+  private static func transcript() throws -> Transcript {
+    let path = Path.joining(TranscriptTests.folder, "tutorial.txt")
+    return try Transcript(parsing: String(decoding: try File.read(path, limit: 1 << 20), as: UTF8.self))
+  }
+
+  /// Every line of `wanted` stands in `found`, in the same order; the first that does not.
+  private static func firstMissing(_ wanted: [String], in found: [String]) -> String? {
+    var rest = found[...]
+    for line in wanted {
+      guard let index = rest.firstIndex(of: line) else { return line }
+      rest = rest[(index + 1)...]
+    }
+    return nil
+  }
+
+  @Test func commandsAndWhatTheySay() throws {
+    let lines = try Self.blocks().filter { $0.language == "console" }.flatMap(\.lines)
+    let commands = lines.filter { $0.hasPrefix("$ ") }.map { String($0.dropFirst(2)) }
+    let said = lines.filter { !$0.hasPrefix("$ ") }
+    try #require(commands.count > 10 && said.count > 20)
+    var played: [String] = []
+    var answered: [String] = []
+    for case .command(let command) in try Self.transcript().elements {
+      played += command.lines
+      answered += (command.outcome.output + command.outcome.errors).split(separator: "\n").map(String.init)
+    }
+    #expect(Self.firstMissing(commands, in: played) == nil)
+    #expect(Self.firstMissing(said, in: answered) == nil)
+  }
+
+  @Test func files() throws {
+    let files = try Self.transcript().sections.filter { $0.kind == "file" }.map(\.text)
+    let shown = try Self.blocks().filter { $0.language == "yaml" }.map { $0.lines.map { $0 + "\n" }.joined() }
+    try #require(shown.count == 2)
+    for text in shown { #expect(files.contains(text)) }
+  }
+}

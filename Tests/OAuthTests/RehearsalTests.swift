@@ -1,0 +1,164 @@
+import Cryptography
+import HTTP
+import Providers
+import Testing
+
+@testable import OAuth
+
+struct RehearsalTests {
+  private static func rehearse(
+    _ client: Client, _ grant: Grant, registered: Bool = true, hasToken: Bool = false
+  ) throws -> Rehearsal {
+    try Rehearsal(
+      client.descriptor, grant, identifier: registered ? client.identifier : nil,
+      hasSecret: registered ? client.secret != nil : client.descriptor.client.hasSecret,
+      variables: registered ? client.variables : [:], scope: client.descriptor.scope.requested, hasToken: hasToken)
+  }
+
+  private static func text(_ rehearsal: Rehearsal) -> String {
+    rehearsal.requests.map { request in
+      var lines = ["\(request.leg.rawValue) \(request.method) \(request.url)"]
+      lines += request.query.map { "? \($0.name)=\($0.value)" }
+      lines += request.fields.map { "\($0.name): \($0.value)" }
+      switch request.body {
+      case .none: break
+      case .form(let pairs): lines += pairs.map { "\($0.name)=\($0.value)" }
+      case .json(let value): lines.append(value.encoded)
+      }
+      return lines.map { $0 + "\n" }.joined()
+    }.joined(separator: "\n")
+  }
+
+  @Test func authorizationCode() throws {
+    let client = try Fixture.client(
+      "scope: [read]\naccount: login", endpoints: "identity: https://api.provider.example/me")
+    let rehearsal = try Self.rehearse(client, .authorizationCode)
+    #expect(rehearsal.redirectURI == "http://127.0.0.1:<port>/callback")
+    #expect(
+      Self.text(rehearsal) == """
+        authorization GET https://provider.example/authorize
+        ? response_type=code
+        ? client_id=client-1
+        ? redirect_uri=http://127.0.0.1:<port>/callback
+        ? scope=read
+        ? state=<state>
+        ? code_challenge=<code_challenge>
+        ? code_challenge_method=S256
+
+        token POST https://provider.example/token
+        Authorization: Basic base64(client-1:<client_secret>)
+        Content-Type: application/x-www-form-urlencoded
+        Accept: application/json
+        grant_type=authorization_code
+        code=<code>
+        redirect_uri=http://127.0.0.1:<port>/callback
+        code_verifier=<code_verifier>
+
+        identity GET https://api.provider.example/me
+        Authorization: Bearer <access_token>
+        Accept: application/json
+
+        refresh POST https://provider.example/token
+        Authorization: Basic base64(client-1:<client_secret>)
+        Content-Type: application/x-www-form-urlencoded
+        Accept: application/json
+        grant_type=refresh_token
+        refresh_token=<refresh_token>
+
+        """)
+    #expect(rehearsal.requests.map(\.isInBrowser) == [true, false, false, false])
+    #expect(rehearsal.requests.map(\.isLater) == [false, false, false, true])
+  }
+
+  /// A token that the person has is only asked about.
+  @Test func aGivenToken() throws {
+    let client = try Fixture.client("account: login", endpoints: "identity: https://api.provider.example/me")
+    #expect(try Self.rehearse(client, .authorizationCode, hasToken: true).requests.map(\.leg) == [.identity])
+  }
+
+  @Test func computationsAreWrittenDown() throws {
+    let client = try Fixture.client(
+      """
+      variables: { tenant: {}, base: { format: url }, shard: { format: hostname } }
+      response: { keep: [instance_url, user.id] }
+      account: name
+      """, grant: "client_credentials",
+      endpoints: """
+        client_credentials: { url: "https://{tenant}.{shard}.example/token", send: json, parameters: { at: "{now()}" }, \
+        headers: { X-Sign: '{hex(hmac_sha256(client_secret, "\\n", random()))}' } }
+        token: "{base}/token"
+        authorization: "{base}/authorize"
+        identity: "{instance_url}/me/{user.id}"
+        """, variables: ["tenant": "t", "base": "https://b.example", "shard": "s"])
+    let rehearsal = try Self.rehearse(client, .clientCredentials, registered: false)
+    #expect(
+      Self.text(rehearsal) == """
+        client_credentials POST https://<tenant>.<shard>.example/token
+        Authorization: Basic base64(<client_id>:<client_secret>)
+        X-Sign: hex(hmac_sha256(<client_secret>, \\n, <random>))
+        Content-Type: application/json
+        Accept: application/json
+        {"grant_type":"client_credentials","at":"<now>"}
+
+        """)
+    let code = try Self.rehearse(client, .authorizationCode, registered: false)
+    #expect(
+      code.requests.map(\.url) == ["<base>/authorize", "<base>/token", "<instance_url>/me/<user.id>", "<base>/token"])
+  }
+
+  /// Of every shipped descriptor, with all its grants, before a client is registered and after.
+  @Test(arguments: try ShippedDescriptors.identifiers(), [false, true])
+  func everyShippedDescriptor(_ identifier: String, _ registered: Bool) throws {
+    let descriptor = try ShippedDescriptors.load(identifier)
+    for grant in descriptor.grants {
+      let rehearsal = try Rehearsal(
+        descriptor, grant, identifier: registered ? "client-id" : nil,
+        hasSecret: registered ? true : descriptor.client.hasSecret, variables: [:],
+        scope: descriptor.scope.requested, hasToken: false)
+      let text = Self.text(rehearsal)
+      #expect(Set(grant.requiredLegs).subtracting(rehearsal.requests.map(\.leg)).isEmpty)
+      let standIn = #/zq[0-9a-f]+qz|\b4999999999\b|\b49999\b|\.invalid/#.ignoresCase()
+      #expect(text.firstMatch(of: standIn) == nil, "\(text)")
+      #expect(text.contains(registered ? "client-id" : "<client_id>"), "\(text)")
+      #expect(rehearsal.requests.first?.isLater == false)
+    }
+  }
+
+  /// What is shown has the names that are sent: the same requests as a real login's, name for name.
+  @Test(arguments: try ShippedDescriptors.identifiers())
+  func theNamesAreThoseOfARealLogin(_ identifier: String) throws {
+    let descriptor = try ShippedDescriptors.load(identifier)
+    // Where a person has to give a value first, the real login has one that the rehearsal has not.
+    guard descriptor.grants.contains(.authorizationCode), descriptor.assertion == nil,
+      descriptor.variables.allSatisfy({ $0.defaultValue != nil }) || descriptor.variables.isEmpty
+    else { return }
+    let client = try Client(
+      descriptor: descriptor, identifier: "client-id", secret: Secret("secret-1"), variables: [:],
+      freshness: { Fixture.freshness })
+    let request = try client.authorizationRequest(
+      .authorizationCode, redirectURI: "http://127.0.0.1:8417/callback", scope: descriptor.scope.requested,
+      random: KnownRandom())
+    let response = try client.authorizationResponse(
+      FormParameters(
+        [.init(name: "code", value: "c"), .init(name: "state", value: request.state)]
+          + descriptor.endpoints.values.flatMap(\.response.keep).map { .init(name: $0.name, value: "k") }), to: request)
+    let token = try client.tokenRequest(response)
+    let rehearsal = try Rehearsal(
+      descriptor, .authorizationCode, identifier: "client-id", hasSecret: true, variables: [:],
+      scope: descriptor.scope.requested, hasToken: false)
+    #expect(rehearsal.requests[0].query.map(\.name) == request.uri.queryParameters.names)
+    #expect(rehearsal.requests[1].url == token.uri.withoutQueryAndFragment.text)
+    #expect(rehearsal.requests[1].fields.map(\.name) == token.fields.map(\.name))
+  }
+
+  @Test(
+    arguments: [
+      ("nothing", "nothing"), ("zq", "zq"), ("zqqz", "zqqz"), ("zq61qz", "<a>"), ("ZQ61QZ", "ZQ61QZ"),
+      ("https://zq61qz.invalid/x", "<a>/x"), ("https://zq61qz.example/x", "https://<a>.example/x"),
+      ("zqzq61qz", "zq<a>"),
+      ("zq61qzzq62qz", "<a><b>"), ("http://127.0.0.1:49999/", "http://127.0.0.1:<port>/"),
+    ])
+  func revealed(_ text: String, _ expected: String) {
+    #expect(Placeholder.revealed(text) == expected)
+  }
+}
