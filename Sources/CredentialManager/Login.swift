@@ -134,9 +134,10 @@ extension CredentialSource {
     secrets.learn(credential)
     let waiting = Accounts.pending(provider, wish.account ?? "")
     let found: String?
+    let remark: Notice?
     let name: String
     do throws(CredentialError) {
-      found = try identity(credential, client, accounts, wish, isGiven: isGiven)
+      (found, remark) = try identity(credential, client, accounts, wish, isGiven: isGiven)
       let wanted = wish.account ?? found ?? Self.standardAccount
       let existing = try accounts.readableAccount(wanted, of: provider)
       // The same name may be written with other code points.
@@ -153,6 +154,7 @@ extension CredentialSource {
       }
       throw error
     }
+    if let remark { notice(remark) }
     FaultPoint.reach("login.identified")
     credential.identity = found
     credential.loginFinishedAt = clock.milliseconds()
@@ -197,9 +199,10 @@ extension CredentialSource {
   /// somebody's already.
   ///
   /// - Parameter isGiven: whether the person brought the token: one that the provider does not take is then not kept.
+  /// - Returns: the account's name, or what the person is told in its place.
   private func identity(
     _ credential: Credential, _ client: Client, _ accounts: Accounts, _ wish: LoginWish, isGiven: Bool
-  ) throws(CredentialError) -> String? {
+  ) throws(CredentialError) -> (name: String?, remark: Notice?) {
     let provider = client.descriptor.identifier
     let name: String?
     if client.descriptor.endpoints[.identity] == nil || client.descriptor.account.isEmpty
@@ -219,13 +222,11 @@ extension CredentialSource {
         }
         let account = wish.account ?? Self.standardAccount
         if try accounts.readableAccount(account, of: provider) != nil || error == .interrupted { throw error }
-        notice(.unidentified(account: account, error))
-        return nil
+        return (nil, .unidentified(account: account, error))
       }
     }
-    guard let name, !Accounts.isName(name) else { return name }
-    notice(.unnameable(account: wish.account ?? Self.standardAccount, provider: provider))
-    return nil
+    guard let name, !Accounts.isName(name) else { return (name, nil) }
+    return (nil, .unnameable(account: wish.account ?? Self.standardAccount, provider: provider))
   }
 }
 

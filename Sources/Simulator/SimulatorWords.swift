@@ -175,7 +175,7 @@ enum SimulatorWords {
     }
   }
 
-  private static let helpHint = "run \"credmgr-simulator --help\""
+  private static let helpHint = "run \"credmgr simulate --help\""
 
   private static func place(_ placement: ParameterPlacement) -> String {
     switch placement {

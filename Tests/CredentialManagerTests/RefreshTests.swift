@@ -254,7 +254,10 @@ struct RefreshTests {
       try fixture.source.freshAccount(nil, of: "example", Freshen(always: true, asksAgain: true))
     }
     fixture.http.then(HTTPResponse(status: 503))
-    #expect(throws: CredentialError.oauth(.unavailable(.refresh, status: 503), provider: "example")) {
+    #expect(
+      throws: CredentialError.oauth(
+        .unavailable(.refresh, status: 503, words: nil, retryAfter: nil), provider: "example")
+    ) {
       try fixture.source.freshAccount(nil, of: "example", Freshen(always: true, asksAgain: true))
     }
     #expect(throws: Self.needed(.refreshRefused("still"))) { try fixture.source.freshAccount(nil, of: "example") }
@@ -291,7 +294,10 @@ struct RefreshTests {
     let fixture = try Self.fixture()
     try fixture.leave(ExchangeNote(.refresh, startedAt: 1), nil)
     fixture.http.then(HTTPResponse(status: 503))
-    #expect(throws: CredentialError.oauth(.unavailable(.refresh, status: 503), provider: "example")) {
+    #expect(
+      throws: CredentialError.oauth(
+        .unavailable(.refresh, status: 503, words: nil, retryAfter: nil), provider: "example")
+    ) {
       try fixture.source.freshAccount(nil, of: "example")
     }
     #expect(try fixture.another().interruptedExchanges().map(\.startedAt) == [1])
@@ -329,7 +335,10 @@ struct RefreshTests {
   func isNotHandedOutToWhoAskedForMore(_ left: Int64, _ wish: Freshen) throws {
     let fixture = try Self.fixture(left: left)
     fixture.http.then(HTTPResponse(status: 503))
-    #expect(throws: CredentialError.oauth(.unavailable(.refresh, status: 503), provider: "example")) {
+    #expect(
+      throws: CredentialError.oauth(
+        .unavailable(.refresh, status: 503, words: nil, retryAfter: nil), provider: "example")
+    ) {
       try fixture.source.freshAccount(nil, of: "example", wish)
     }
   }
@@ -345,7 +354,10 @@ struct RefreshTests {
       }
       return HTTPResponse(status: 503)
     }
-    #expect(throws: CredentialError.oauth(.unavailable(.refresh, status: 503), provider: "example")) {
+    #expect(
+      throws: CredentialError.oauth(
+        .unavailable(.refresh, status: 503, words: nil, retryAfter: nil), provider: "example")
+    ) {
       try fixture.source.freshAccount(nil, of: "example")
     }
   }

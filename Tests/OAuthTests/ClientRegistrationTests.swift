@@ -128,7 +128,8 @@ struct ClientRegistrationTests {
       .unknownAuthentication("client_secret_basic")
     ),
     ("<html>", 200, .unreadable(.registration, expected: .json, mediaType: "application/json")),
-    ("{}", 307, .redirected(.registration, status: 307)), ("{}", 503, .unavailable(.registration, status: 503, words: nil, retryAfter: nil)),
+    ("{}", 307, .redirected(.registration, status: 307)),
+    ("{}", 503, .unavailable(.registration, status: 503, words: nil, retryAfter: nil)),
   ]
 
   @Test(arguments: refused)
