@@ -102,7 +102,7 @@ public final class KnownSecrets {
   private static func namesASecret(_ name: String) -> Bool {
     let name = name.lowercased()
     return ["token", "secret", "password", "code", "key", "assertion", "signature", "session"].contains {
-      name.contains($0)
+      name.firstPlace(of: $0) != nil
     }
   }
 

@@ -96,7 +96,11 @@ let targets: [String: Target] = [
   },
   "redirect": { bytes in
     guard let text = text(bytes) else { return }
-    _ = try? client.redirectParameters(pasted: text)
+    let redirectURI = "http://127.0.0.1:8080/callback"
+    _ = try? client.redirectParameters(pasted: text, redirectURI: redirectURI, inFragment: false)
+    _ = try? client.redirectParameters(
+      pasted: redirectURI + "?" + text, redirectURI: redirectURI, inFragment: text.hasPrefix("#"))
+    _ = client.outOfBandParameters(pasted: text)
   },
   "token": { bytes in
     for leg in [Leg.token, .refresh] {
