@@ -6,6 +6,9 @@ extension Command {
     .kubectlCredential, .vault, .log, .completion,
   ]
 
+  /// What only other programs call, and nobody is told about.
+  static let hidden: [Command] = [.redirect]
+
   static let account = Option("--account", value: "NAME", "the account; otherwise the default one")
   static let json = Option("--json", "print JSON, whose fields stay as they are")
 }

@@ -2,19 +2,28 @@ import HTTP
 import OAuth
 import POSIX
 
-/// Where the provider's answer comes in: a port of this machine, or a line that the person pastes.
+/// Where the provider's answer comes in: a port of this machine, the scheme of an app, or a line that the person pastes.
 struct CallbackReceiver: ~Copyable {
   private var loopback: LoopbackReceiver?
+  private var handler: SchemeHandler?
   private let redirect: Redirect
   private let inFragment: Bool
   private let provider: String
   /// The redirect URI to send.
   let redirectURI: String
 
-  init(_ redirect: Redirect, inFragment: Bool, pastes: Bool, provider: String) throws(CredentialError) {
+  /// - Parameters:
+  ///   - inFragment: the answer comes in the fragment.
+  ///   - wish: whether the person pastes the answer, and whether there is a browser here.
+  ///   - home: where a scheme of an app is registered.
+  init(
+    _ redirect: Redirect, inFragment: Bool, _ wish: LoginWish, provider: String, home: Home
+  ) throws(CredentialError) {
+    let pastes = wish.pastes
     self.redirect = redirect
     self.inFragment = inFragment
     self.provider = provider
+    handler = nil
     switch redirect {
     case .loopback(let uri) where !pastes:
       do {
@@ -31,7 +40,14 @@ struct CallbackReceiver: ~Copyable {
       // Nothing listens: the browser ends on an error page, whose address the person pastes.
       redirectURI = uri.port == nil ? uri.replacing(port: 49152).text : uri.text
       loopback = nil
-    case .elsewhere(let text), .outOfBand(let text):
+    case .elsewhere(let text):
+      redirectURI = text
+      loopback = nil
+      // Where nothing can be registered, the person pastes as on a machine without a desktop.
+      if !pastes, wish.opensBrowser, let scheme = SchemeHandler.scheme(of: text), let desktop = home.desktop {
+        handler = try? SchemeHandler(scheme, executable: home.executable, runtime: home.runtime, desktop: desktop)
+      }
+    case .outOfBand(let text):
       redirectURI = text
       loopback = nil
     }
@@ -53,12 +69,12 @@ struct CallbackReceiver: ~Copyable {
       user.tell(.open(url: url))
       if !user.open(url) { user.tell(.visit(url: url)) }
     }
-    guard loopback != nil else { return try pasted(session, read, fromCode) }
+    guard loopback != nil || handler != nil else { return try pasted(session, read, fromCode) }
     user.tell(
       .awaiting(
         redirect: redirectURI, canPaste: user.pasteDescriptor != nil, opensBrowser: session.wish.opensBrowser))
     while true {
-      switch try received(session, read) {
+      switch handler == nil ? try received(session, read) : try handed(session, read, fromCode) {
       case .answer(let answer): return answer
       case .line(let line):
         do throws(OAuthError) {
@@ -112,6 +128,40 @@ struct CallbackReceiver: ~Copyable {
     case (_, .success(let answer)?): return .answer(answer)
     case (_, .failure(let error)?): throw .oauth(error.masked(by: session.source.secrets), provider: provider)
     case (_, nil): throw .interrupted
+    }
+  }
+
+  /// The same for the scheme of an app: what the desktop hands over, or the person pastes.
+  private mutating func handed<Answer>(
+    _ session: LoginSession, _ read: (FormParameters) throws(OAuthError) -> Answer,
+    _ fromCode: (String) throws(OAuthError) -> Answer
+  ) throws(CredentialError) -> Arrival<Answer> {
+    let user = session.user
+    // Where nobody is at a terminal, a line may come from standard input, as it may without a desktop.
+    let input = user.pasteDescriptor ?? 0
+    while true {
+      let line: LineInbox.Line?
+      do {
+        line = try handler?.line(seconds: session.remaining, alsoReading: input) { user.isCancelled }
+      } catch {
+        switch error {
+        case .timedOut: throw .timedOut(seconds: session.wish.timeout)
+        case .interrupted: throw .interrupted
+        default: throw .system(error)
+        }
+      }
+      switch line {
+      case nil: throw .interrupted
+      case .typed(let text): return .line(text)
+      case .handed(let text):
+        do throws(OAuthError) {
+          return .answer(try answer(text, session.client, read, fromCode))
+        } catch {
+          guard !Self.isOurs(error) else { throw .oauth(error.masked(by: session.source.secrets), provider: provider) }
+          // Any page can open the scheme, so what is not the answer to this login changes nothing.
+          user.tell(.strayRedirect)
+        }
+      }
     }
   }
 

@@ -70,6 +70,8 @@ public enum CredentialError: Error, Sendable, Equatable {
   case uncommitted(provider: String, account: String?, isKept: Bool, VaultError)
   /// The person stopped it.
   case interrupted
+  /// A browser came to an app's scheme, and no login waits for that.
+  case noLoginWaits
   /// This needs the network, which the program that was asked does not have.
   case networkNeeded
   /// The descriptor would send tokens of existing accounts to other places; which.

@@ -14,7 +14,12 @@ public struct Home: Sendable, Equatable {
   public var systemProviders: [String] { ["/etc/credmgr/providers"] + Self.shippedProviders(executable) }
   /// The person's home folder, which `~` stands for; `nil` where `HOME` does not say.
   public let person: String?
-  private let executable: String
+  /// Where processes of a login meet; gone after a restart of the machine, where the system has such a folder.
+  let runtime: String
+  /// Where the desktop looks for what opens a scheme; `nil` where there is no home.
+  let desktop: SchemeHandler.Desktop?
+  /// The program's own file.
+  let executable: String
 
   /// The folders for an environment.
   ///
@@ -32,11 +37,20 @@ public struct Home: Sendable, Equatable {
       guard let home = absolute("CREDMGR_HOME") else { throw .relativeHome(home) }
       configuration = home + "/config"
       vault = home + "/vault"
+      runtime = home + "/run"
     } else {
       let home = absolute("HOME")
       guard let home = home ?? absolute("XDG_CONFIG_HOME") else { throw .noHome }
       configuration = (absolute("XDG_CONFIG_HOME") ?? home + "/.config") + "/credmgr"
       vault = (absolute("XDG_DATA_HOME") ?? home + "/.local/share") + "/credmgr"
+      runtime = absolute("XDG_RUNTIME_DIR").map { $0 + "/credmgr" } ?? vault + "/run"
+    }
+    let data = absolute("XDG_DATA_HOME") ?? person.map { $0 + "/.local/share" }
+    let choices = absolute("XDG_CONFIG_HOME") ?? person.map { $0 + "/.config" }
+    if let data, let choices {
+      desktop = SchemeHandler.Desktop(entries: data + "/applications", choices: choices + "/mimeapps.list")
+    } else {
+      desktop = nil
     }
     self.executable = executable
   }

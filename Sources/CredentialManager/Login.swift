@@ -335,7 +335,8 @@ struct LoginSession {
     let redirect = try core { () throws(OAuthError) in try client.redirect() }
     let inFragment =
       grant == .implicit || client.descriptor.endpoints[.authorization]?.response.format == .fragment
-    var receiver = try CallbackReceiver(redirect, inFragment: inFragment, pastes: wish.pastes, provider: provider)
+    var receiver = try CallbackReceiver(
+      redirect, inFragment: inFragment, wish, provider: provider, home: source.home)
     let request = try core { () throws(OAuthError) in
       try client.authorizationRequest(
         grant, redirectURI: receiver.redirectURI, scope: scope, random: source.random)
@@ -358,7 +359,7 @@ struct LoginSession {
 
   private func oauth1Grant(_ place: borrowing AnswerFile) throws(CredentialError) -> Credential {
     let redirect = try core { () throws(OAuthError) in try client.redirect() }
-    var receiver = try CallbackReceiver(redirect, inFragment: false, pastes: wish.pastes, provider: provider)
+    var receiver = try CallbackReceiver(redirect, inFragment: false, wish, provider: provider, home: source.home)
     let request = try core { () throws(OAuthError) in
       try client.temporaryCredentialsRequest(
         callback: receiver.redirectURI, scope: scope, freshness: source.freshness)

@@ -85,6 +85,9 @@ extension CredentialError {
           : "mend that, then run \"credmgr login \(provider)\(account.map { " --account \(argument($0))" } ?? "")\"",
         status: .vault)
     case .interrupted: Message("interrupted", status: .interrupted)
+    case .noLoginWaits:
+      Message("no login waits for this address", status: .usage).with(
+        hint: "run \"credmgr login ID\" and use the page that it opens")
     case .networkNeeded:
       Message("this program has no network", hint: "install credmgr-online beside credmgr", status: .unexpected)
     case .destinationChange(let provider, let accounts, let hosts):

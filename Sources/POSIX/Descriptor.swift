@@ -69,13 +69,16 @@ struct Descriptor: ~Copyable {
 
   /// What one read(2) gives; empty at the end.
   func readSome(_ path: String?, atMost count: Int) throws(POSIXError) -> [UInt8] {
+    try Self.readSome(number, path, atMost: count)
+  }
+
+  static func readSome(_ number: Int32, _ path: String?, atMost count: Int) throws(POSIXError) -> [UInt8] {
     var code = 0
-    let number = self.number
     let piece = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
       repeat { code = unsafe read(number, buffer.baseAddress, count) } while code < 0 && errno == EINTR
       initialized = Swift.max(code, 0)
     }
-    if code < 0 { throw Self.failure("read", path) }
+    if code < 0 { throw failure("read", path) }
     return piece
   }
 

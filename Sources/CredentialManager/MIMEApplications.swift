@@ -1,0 +1,49 @@
+/// The text of `mimeapps.list`: which application opens what, as the person chose (the Association between MIME types and
+/// applications specification of freedesktop.org). Everything in it that is not asked for stays byte by byte.
+struct MIMEApplications: Equatable {
+  private static let group = "[Default Applications]"
+  private(set) var text: String
+
+  init(_ text: String) { self.text = text }
+
+  /// Puts a desktop entry before the others that open `type`. The others stay: of a list the first one that exists counts.
+  mutating func prefer(_ entry: String, for type: String) {
+    var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    guard let start = lines.firstIndex(of: Self.group) else {
+      let gap = text.isEmpty ? "" : text.hasSuffix("\n") ? "\n" : "\n\n"
+      text += gap + Self.group + "\n\(type)=\(entry);\n"
+      return
+    }
+    let end = lines[(start + 1)...].firstIndex { $0.hasPrefix("[") } ?? lines.endIndex
+    if let index = lines[start..<end].firstIndex(where: { Self.key($0) == type }) {
+      lines[index] = "\(type)=\(entry);" + Self.value(lines[index])
+    } else {
+      lines.insert("\(type)=\(entry);", at: start + 1)
+    }
+    text = lines.joined(separator: "\n")
+  }
+
+  /// Takes a desktop entry out again, wherever it stands, and the line that has nothing else.
+  mutating func forget(_ entry: String) {
+    var lines: [String] = []
+    for line in text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) {
+      let entries = Self.value(line).split(separator: ";", omittingEmptySubsequences: false)
+      guard let key = Self.key(line), entries.contains(Substring(entry)) else {
+        lines.append(line)
+        continue
+      }
+      let rest = entries.filter { $0 != entry }
+      if rest.contains(where: { !$0.isEmpty }) { lines.append("\(key)=" + rest.joined(separator: ";")) }
+    }
+    text = lines.joined(separator: "\n")
+  }
+
+  private static func key(_ line: String) -> String? {
+    guard let sign = line.firstIndex(of: "="), !line.hasPrefix("#"), !line.hasPrefix("[") else { return nil }
+    return String(line[..<sign])
+  }
+
+  private static func value(_ line: String) -> String {
+    line.firstIndex(of: "=").map { String(line[line.index(after: $0)...]) } ?? ""
+  }
+}

@@ -1,0 +1,114 @@
+import Glibc
+
+/// A pipe with a name, in a folder of ours alone, through which another process of the same user hands over lines.
+public struct LineInbox: ~Copyable {
+  /// A line, and where it came from; without its end, and never empty.
+  public enum Line: Sendable, Equatable {
+    /// Another process handed it over.
+    case handed(String)
+    /// It came from the other descriptor.
+    case typed(String)
+  }
+
+  /// The longest line, in bytes: less than a pipe holds (pipe(7)), so that whoever hands it over need not wait.
+  public static let limit = 60 * 1024
+
+  /// Its name in the file system.
+  public let path: String
+  private let pipe: Descriptor
+  private var handed: [UInt8] = []
+  private var typed: [UInt8] = []
+
+  /// Makes it, with mode 0600.
+  ///
+  /// - Throws: `exists` if something is at the path; `system`.
+  public init(_ path: String) throws(POSIXError) {
+    if unsafe mkfifo(path, 0o600) != 0 { throw Descriptor.failure("mkfifo", path) }
+    do throws(POSIXError) {
+      // fifo(7): opened for both, there is no end of file when the last writer goes.
+      pipe = try Descriptor(opening: path, O_RDWR | O_NONBLOCK | O_NOFOLLOW)
+    } catch {
+      unsafe unlink(path)
+      throw error
+    }
+    self.path = path
+  }
+
+  deinit { unsafe unlink(path) }
+
+  /// Hands a line to whoever waits at `path`.
+  ///
+  /// - Returns: false if nobody does, or the line is too long.
+  public static func hand(_ line: String, to path: String) -> Bool {
+    guard line.utf8.count < limit, let pipe = writer(path) else { return false }
+    do throws(POSIXError) {
+      try pipe.writeAll(Array(line.utf8) + [UInt8(ascii: "\n")], path)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /// Whether somebody waits at `path`: the process that made it is alive.
+  public static func isAwaited(_ path: String) -> Bool { writer(path) != nil }
+
+  /// fifo(7): without a reader, opening for writing alone fails at once.
+  private static func writer(_ path: String) -> Descriptor? {
+    guard let pipe = try? Descriptor(opening: path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW),
+      (try? pipe.status(path))?.kind == S_IFIFO
+    else { return nil }
+    return pipe
+  }
+
+  /// Waits for a line.
+  ///
+  /// - Parameters:
+  ///   - seconds: how long.
+  ///   - descriptor: where a person may type one instead; its end is no reason to stop.
+  ///   - isCancelled: asked several times a second.
+  /// - Throws: `timedOut`, `interrupted`, `system`.
+  public mutating func line(
+    seconds: Double, alsoReading descriptor: Int32?, isCancelled: () -> Bool
+  ) throws(POSIXError) -> Line {
+    let clock = ContinuousClock()
+    let end = clock.now + .seconds(seconds)
+    var input = descriptor
+    while true {
+      if isCancelled() { throw .interrupted }
+      if let line = Self.nextLine(&handed) { return .handed(line) }
+      if let line = Self.nextLine(&typed) { return .typed(line) }
+      if clock.now >= end { throw .timedOut }
+      // poll(2) passes over a negative descriptor.
+      var watched = [
+        pollfd(fd: pipe.number, events: Int16(POLLIN), revents: 0),
+        pollfd(fd: input ?? -1, events: Int16(POLLIN), revents: 0),
+      ]
+      let count = unsafe poll(&watched, 2, 200)
+      if count < 0, errno != EINTR { throw Descriptor.failure("poll", nil) }
+      guard count > 0 else { continue }
+      if watched[0].revents != 0 {
+        handed += try pipe.readSome(path, atMost: Self.limit)
+        // Nobody hands over such a line; its end will be none either.
+        if handed.count > 2 * Self.limit { handed = [] }
+      }
+      if let open = input, watched[1].revents != 0 {
+        let bytes = try Descriptor.readSome(open, nil, atMost: 4096)
+        typed += bytes
+        if bytes.isEmpty { input = nil }
+        if typed.count > Self.limit { typed = [] }
+        // What stands there without an end of line counts as a line.
+        if input == nil, !typed.isEmpty { typed.append(UInt8(ascii: "\n")) }
+      }
+    }
+  }
+
+  private static func nextLine(_ bytes: inout [UInt8]) -> String? {
+    let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }
+    while let end = bytes.firstIndex(of: UInt8(ascii: "\n")) {
+      let text = bytes[..<end].drop(while: isBlank)
+      bytes.removeSubrange(...end)
+      if let last = text.lastIndex(where: { !isBlank($0) }) { return String(decoding: text[...last], as: UTF8.self) }
+    }
+    return nil
+  }
+}

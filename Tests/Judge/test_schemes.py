@@ -1,0 +1,182 @@
+"""A redirect to the scheme of an app, with the real xdg-utils: registered for one login, handed over, put back."""
+
+import glob
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+
+import oauth2_server
+from browser import Browser
+from oauth2_server import OAuth2Server
+from program import HERE, TIMEOUT, ProgramTest
+
+TYPE = "x-scheme-handler/judge.app"
+
+
+@unittest.skipUnless(shutil.which("xdg-mime") and shutil.which("xdg-open"), "there are no xdg-utils")
+class Schemes(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.service = self.serve(OAuth2Server())
+        self.provider = self.add("oauth2-implicit-app", self.service, oauth2_server.PUBLIC_CLIENT)
+        # xdg-open asks whether there is a display, and nothing of it.
+        self.environment.update(DISPLAY=":0", XDG_CURRENT_DESKTOP="X-Generic")
+        del self.environment["BROWSER"]
+        self.choices = os.path.join(self.folder, ".config/mimeapps.list")
+        self.entries = os.path.join(self.folder, ".local/share/applications")
+        # What the login opens: a browser that gets as far as the consent, and tells where it ended up.
+        self.end = os.path.join(self.folder, "end")
+        path = self.file("xdg-browser", (
+            f"#!{sys.executable}\nimport os, sys\nsys.path.insert(0, {HERE!r})\nfrom browser import Browser\n"
+            f"end = Browser().open(sys.argv[1])[2]\nopen({self.end!r} + '.new', 'w').write(end)\n"
+            f"os.rename({self.end!r} + '.new', {self.end!r})\n"))
+        os.chmod(path, 0o700)
+        self.browser = {"BROWSER": path}
+
+    def xdg(self, *arguments):
+        """A person's own program, on the same desktop."""
+        done = subprocess.run(arguments, env=self.environment, capture_output=True, text=True, timeout=TIMEOUT,
+                              stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 0, f"{arguments}\n{done.stdout}{done.stderr}")
+        return done.stdout.strip()
+
+    def handler(self):
+        return self.xdg("xdg-mime", "query", "default", TYPE)
+
+    def log_in(self):
+        """A login that waits, and the address at which the browser ended up."""
+        if os.path.exists(self.end):
+            os.remove(self.end)
+        login = self.start("login", self.provider, environment=self.browser)
+        login.wait_for(r"https?://\S+")
+        for _ in range(TIMEOUT * 20):
+            if os.path.exists(self.end):
+                break
+            login.process.poll()
+            self.assertIsNone(login.process.returncode, login.err)
+            signal.sigtimedwait([], 0.05)
+        with open(self.end, encoding="utf-8") as file:
+            return login, file.read()
+
+    def another(self, name="other"):
+        """A program of the person's that has the scheme already."""
+        os.makedirs(self.entries, exist_ok=True)
+        with open(os.path.join(self.entries, f"{name}.desktop"), "w", encoding="utf-8") as file:
+            file.write(f"[Desktop Entry]\nType=Application\nName={name}\nExec=true %u\nMimeType={TYPE};\n")
+        self.xdg("xdg-mime", "default", f"{name}.desktop", TYPE)
+
+    def expect_nothing_left(self):
+        self.assertEqual(glob.glob(self.entries + "/credmgr*"), [])
+        for folder, _, names in os.walk(self.homes[-1]):
+            self.assertEqual([name for name in names if name.endswith(".redirect")], [], folder)
+
+    def text(self):
+        with open(self.choices, encoding="utf-8") as file:
+            return file.read()
+
+    def test_the_browser_brings_it(self):
+        login, final = self.log_in()
+        self.assertTrue(final.startswith("judge.app:/callback#"), final)
+        self.assertRegex(self.handler(), r"^credmgr-login-\w+\.desktop$")
+        (entry,) = glob.glob(self.entries + "/credmgr*.desktop")
+        if shutil.which("desktop-file-validate"):
+            self.assertEqual(self.xdg("desktop-file-validate", entry), "")
+        self.xdg("xdg-open", final)
+        outcome = login.end()
+        self.assertEqual(outcome.status, 0, outcome.err)
+        self.assertTrue(self.credmgr("token", self.provider).line)
+        self.expect_nothing_left()
+        self.assertFalse(os.path.exists(self.choices))
+        self.assertEqual(self.handler(), "")
+
+    def test_what_was_registered_before_is_put_back(self):
+        self.another()
+        before = self.text()
+        login, final = self.log_in()
+        self.assertRegex(self.handler(), "^credmgr-login-")
+        self.xdg("xdg-open", final)
+        self.assertEqual(login.end().status, 0)
+        self.assertEqual(self.text(), before)
+        self.assertEqual(self.handler(), "other.desktop")
+        self.expect_nothing_left()
+
+    def test_what_somebody_else_changes_meanwhile_stays(self):
+        self.another()
+        login, final = self.log_in()
+        self.xdg("xdg-mime", "default", "other.desktop", "text/x-judge")
+        self.xdg("xdg-open", final)
+        self.assertEqual(login.end().status, 0)
+        self.assertIn("text/x-judge=other.desktop", self.text())
+        self.assertNotIn("credmgr", self.text())
+        self.assertEqual(self.handler(), "other.desktop")
+
+    def test_an_address_of_somebody_else_changes_nothing(self):
+        login, final = self.log_in()
+        for foreign in ("judge.app:/callback#access_token=theirs&state=wrong", "judge.app:/elsewhere#access_token=theirs",
+                        "judge.app:/callback", "judge.app:/callback#error=access_denied"):
+            self.xdg("xdg-open", foreign)
+        login.wait_for(r"does not belong to this login, and was ignored")
+        self.assertIsNone(login.process.poll())
+        self.xdg("xdg-open", final)
+        outcome = login.end()
+        self.assertEqual(outcome.status, 0, outcome.err)
+        self.assertNotEqual(self.credmgr("token", self.provider).line, "theirs")
+
+    def test_after_an_interrupt_it_is_as_before(self):
+        self.another()
+        before = self.text()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            login, final = self.log_in()
+            login.process.send_signal(number)
+            self.assertNotEqual(login.end().status, 0)
+            self.assertEqual(self.text(), before)
+            self.expect_nothing_left()
+        # What comes late finds nobody.
+        late = self.run_program("redirect", os.path.join(self.homes[-1], "run"), final)
+        self.assertEqual((late.status, late.out), (2, ""))
+        self.assertIn("no login waits for this address", late.err)
+
+    def test_what_a_killed_login_left_is_taken_away(self):
+        self.another()
+        before = self.text()
+        login, _ = self.log_in()
+        login.process.kill()
+        login.end()
+        self.assertRegex(self.handler(), "^credmgr-login-")
+        login, final = self.log_in()
+        self.xdg("xdg-open", final)
+        self.assertEqual(login.end().status, 0)
+        self.assertEqual(self.text(), before)
+        self.expect_nothing_left()
+
+    def test_two_logins_at_once(self):
+        """The latest has the scheme; each gets its own answer."""
+        first, one = self.log_in()
+        os.remove(self.end)
+        second = self.start("login", self.provider, "--account", "second", environment=self.browser)
+        second.wait_for(r"waiting|https?://\S+")
+        for _ in range(TIMEOUT * 20):
+            if os.path.exists(self.end):
+                break
+            signal.sigtimedwait([], 0.05)
+        with open(self.end, encoding="utf-8") as file:
+            two = file.read()
+        self.xdg("xdg-open", one)
+        self.assertEqual(first.end().status, 0)
+        self.xdg("xdg-open", two)
+        self.assertEqual(second.end().status, 0)
+        self.expect_nothing_left()
+        self.assertEqual(self.handler(), "")
+
+    def test_pasting_registers_nothing(self):
+        login = self.start("login", self.provider, "--paste", "--no-browser")
+        _, _, final = Browser().open(login.address())
+        self.assertFalse(os.path.exists(self.entries))
+        self.assertEqual(login.end(final + "\n").status, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
