@@ -13,15 +13,22 @@ PROGRAM = shutil.which("chromium")
 
 
 class Chromium:
-    def __init__(self, folder, dark=False):
+    def __init__(self, folder, dark=False, environment=None, preferences=None):
+        """With an environment it has a window, on the display that stands there."""
         self.folder = folder
         self.number = 0
         self.events = []
-        arguments = [PROGRAM, "--headless=new", "--remote-debugging-port=0", "--remote-allow-origins=*", "--no-first-run",
+        arguments = [PROGRAM, "--remote-debugging-port=0", "--remote-allow-origins=*", "--no-first-run",
                      f"--user-data-dir={folder}", "--window-size=900,600", "--disable-gpu", "--disable-background-networking"]
+        if environment is None:
+            arguments.append("--headless=new")
         if os.geteuid() == 0:
             arguments.append("--no-sandbox")
-        self.process = subprocess.Popen([*arguments, "about:blank"], stdin=subprocess.DEVNULL,
+        if preferences:
+            os.makedirs(os.path.join(folder, "Default"))
+            with open(os.path.join(folder, "Default/Preferences"), "w", encoding="utf-8") as file:
+                json.dump(preferences, file)
+        self.process = subprocess.Popen([*arguments, "about:blank"], stdin=subprocess.DEVNULL, env=environment,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         port, path = self.until(self.active_port)
         self.socket = websocket.create_connection(f"ws://127.0.0.1:{port}{path}", timeout=30)
@@ -63,9 +70,9 @@ class Chromium:
                 return answer["result"]
             self.events.append(answer)
 
-    def run(self, script):
-        """The value of a JavaScript expression in the page."""
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+    def run(self, script, gesture=False):
+        """The value of a JavaScript expression in the page; with `gesture` as if a person had pressed something."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, userGesture=gesture)
         if "exceptionDetails" in answer:
             raise AssertionError(answer["exceptionDetails"])
         return answer["result"].get("value")

@@ -10,6 +10,7 @@ import unittest
 
 import oauth2_server
 from browser import Browser
+from chromium import PROGRAM, Chromium
 from oauth2_server import OAuth2Server
 from program import HERE, TIMEOUT, ProgramTest
 
@@ -170,6 +171,27 @@ class Schemes(ProgramTest):
         self.assertEqual(second.end().status, 0)
         self.expect_nothing_left()
         self.assertEqual(self.handler(), "")
+
+    @unittest.skipUnless(PROGRAM and shutil.which("Xvfb"), "there is no chromium, or no Xvfb")
+    def test_a_browser_with_a_window(self):
+        """Chromium asks its person whether it may open the scheme; this one was told so before."""
+        screen = subprocess.Popen(["Xvfb", "-displayfd", "1", "-nolisten", "tcp"], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(lambda: (screen.terminate(), screen.wait(TIMEOUT), screen.stdout.close()))
+        self.environment["DISPLAY"] = ":" + screen.stdout.readline().strip()
+        allowed = {"protocol_handler": {"allowed_origin_protocol_pairs": {self.service.base: {"judge.app": True}}}}
+        browser = self.enterContext(
+            Chromium(os.path.join(self.folder, "chromium"), environment=self.environment, preferences=allowed))
+        # The browser runs already, so what the login starts has nothing to do.
+        login = self.start("login", self.provider, environment={"BROWSER": "true"})
+        browser.open(login.address())
+        press = "document.querySelector('button[value=approve]')"
+        browser.until(lambda: browser.run(f"!!{press}"))
+        browser.run(press + ".click()", gesture=True)
+        outcome = login.end()
+        self.assertEqual(outcome.status, 0, outcome.err)
+        self.assertTrue(self.credmgr("token", self.provider).line)
+        self.expect_nothing_left()
 
     def test_pasting_registers_nothing(self):
         login = self.start("login", self.provider, "--paste", "--no-browser")
