@@ -216,8 +216,8 @@ extension CredentialSource {
   ) throws(CredentialError) -> [(provider: String, registration: Registration)] {
     guard let file = addition.file else { return [] }
     let path = home.userProviders + "/" + addition.identifier + ".yaml"
-    let library = DescriptorLibrary(directories: home.library.directories) { name in
-      name == path ? file : try? File.read(name, limit: 1 << 20)
+    let library = DescriptorLibrary(directories: home.library.directories) { name throws(UnreadableDescriptor) in
+      name == path ? file : try Home.descriptor(at: name)
     }
     var heirs: [(provider: String, registration: Registration)] = []
     for provider in try accounts.addedProviders() where provider != addition.identifier {

@@ -89,8 +89,23 @@ public struct Home: Sendable, Equatable {
 
   /// The descriptors along the path: the person's, the system's, the shipped ones.
   public var library: DescriptorLibrary {
-    DescriptorLibrary(directories: [userProviders] + systemProviders) { path in
-      try? File.read(path, limit: 1 << 20, ordinary: true)
+    DescriptorLibrary(directories: [userProviders] + systemProviders, read: Self.descriptor)
+  }
+
+  /// A file along the path; `nil` when there is none.
+  @Sendable static func descriptor(at path: String) throws(UnreadableDescriptor) -> [UInt8]? {
+    do throws(POSIXError) {
+      return try File.read(path, limit: 1 << 20, ordinary: true)
+    } catch .notFound {
+      return nil
+    } catch .permissionDenied {
+      throw .permissionDenied
+    } catch .notRegularFile {
+      throw .notRegularFile
+    } catch .tooLarge {
+      throw .tooLarge
+    } catch {
+      throw .failed
     }
   }
 

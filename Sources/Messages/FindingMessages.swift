@@ -48,6 +48,8 @@ extension Finding {
     case .invalidPattern(let text): return "\(quoted(text)) is no regular expression"
     case .grantWithoutEndpoint(let grant, let endpoint):
       return "the grant \(quoted(grant)) needs the endpoint \(quoted(endpoint))"
+    case .unreadable(let path, let reason):
+      return "the file \(quoted(path)) cannot be read, and no other one is taken in its place: \(reason.words)"
     case .unknownBase(let name): return "there is no descriptor \(quoted(name)) to extend"
     case .cyclicExtends(let chain): return "\"extends\" comes back to itself: \(chain.joined(separator: " → "))"
     case .identifierIsNotFileName(let identifier, let fileName):
@@ -91,6 +93,17 @@ extension TemplateError {
     case .unknownFunction(let name):
       "unknown function \(quoted(name)); known are \(Template.Function.allCases.map(\.rawValue).joined(separator: ", "))"
     case .missing(let name): "there is no value for \(quoted(name))"
+    }
+  }
+}
+
+extension UnreadableDescriptor {
+  fileprivate var words: String {
+    switch self {
+    case .permissionDenied: "permission denied"
+    case .notRegularFile: "it is not an ordinary file"
+    case .tooLarge: "it is longer than 1 MiB"
+    case .failed: "the system failed"
     }
   }
 }

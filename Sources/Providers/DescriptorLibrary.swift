@@ -4,8 +4,9 @@ import YAML
 ///
 /// A descriptor is found by its name alone, so that start-up does not grow with their number.
 public struct DescriptorLibrary: Sendable {
-  /// Reads a file; `nil` when there is none.
-  public typealias Reader = @Sendable (_ path: String) -> [UInt8]?
+  /// Reads a file; `nil` when there is none. One that is there and cannot be read must not be passed over: the next one with
+  /// its name may send credentials elsewhere.
+  public typealias Reader = @Sendable (_ path: String) throws(UnreadableDescriptor) -> [UInt8]?
 
   /// A descriptor with what was noticed on the way.
   public struct Loaded: Sendable {
@@ -34,7 +35,11 @@ public struct DescriptorLibrary: Sendable {
 
   /// The file that holds a provider's descriptor.
   public func path(of identifier: String) -> String? {
-    find(identifier, after: nil)?.path
+    do throws(Obstacle) {
+      return try find(identifier, after: nil)?.path
+    } catch {
+      return error.path
+    }
   }
 
   /// Loads a provider's descriptor.
@@ -42,9 +47,7 @@ public struct DescriptorLibrary: Sendable {
   /// - Throws: `ProviderError.malformedIdentifier`, `.unknown`, or `.invalid` with every finding.
   public func load(_ identifier: String) throws(ProviderError) -> Loaded {
     guard Self.isIdentifier(identifier) else { throw .malformedIdentifier(identifier) }
-    guard let file = find(identifier, after: nil) else {
-      throw .unknown(identifier: identifier, suggestion: nil)
-    }
+    let file = try first(identifier)
     return try load(file.bytes, name: file.path, directory: file.directory)
   }
 
@@ -98,7 +101,7 @@ public struct DescriptorLibrary: Sendable {
   /// The tree of a provider's descriptor, with what it extends laid underneath.
   func tree(of identifier: String) throws(ProviderError) -> Node {
     guard Self.isIdentifier(identifier) else { throw .malformedIdentifier(identifier) }
-    guard let file = find(identifier, after: nil) else { throw .unknown(identifier: identifier, suggestion: nil) }
+    let file = try first(identifier)
     var findings: [Finding] = []
     var bases: [String] = []
     guard
@@ -134,9 +137,14 @@ public struct DescriptorLibrary: Sendable {
     }
     // A file that extends its own identifier means the one of the next folder: that is how a person overrides a shipped one.
     let isOverride = root["provider"]?.text == identifier
-    guard
-      let file = find(identifier, after: isOverride ? directory ?? -1 : nil, except: isOverride ? name : nil)
-    else {
+    let found: File?
+    do throws(Obstacle) {
+      found = try find(identifier, after: isOverride ? directory ?? -1 : nil, except: isOverride ? name : nil)
+    } catch {
+      findings.append(Finding(.unreadable(path: error.path, error.reason), at: base.place))
+      return root
+    }
+    guard let file = found else {
       findings.append(Finding(.unknownBase(identifier), at: base.place))
       return root
     }
@@ -148,13 +156,34 @@ public struct DescriptorLibrary: Sendable {
     return DescriptorTree.merged(root, over: DescriptorTree.without("extends", underneath))
   }
 
+  private typealias File = (bytes: [UInt8], path: String, directory: Int)
+
+  /// A file that is in the way.
+  private struct Obstacle: Error {
+    let path: String
+    let reason: UnreadableDescriptor
+  }
+
+  private func first(_ identifier: String) throws(ProviderError) -> File {
+    do throws(Obstacle) {
+      if let file = try find(identifier, after: nil) { return file }
+    } catch {
+      throw .invalid([.unreadable(error.path, error.reason)])
+    }
+    throw .unknown(identifier: identifier, suggestion: nil)
+  }
+
   private func find(
     _ identifier: String, after directory: Int?, except excluded: String? = nil
-  ) -> (bytes: [UInt8], path: String, directory: Int)? {
+  ) throws(Obstacle) -> File? {
     for (index, folder) in directories.enumerated() where index > directory ?? -1 {
       let path = folder + "/" + identifier + ".yaml"
       if path == excluded { continue }
-      if let bytes = read(path) { return (bytes, path, index) }
+      do throws(UnreadableDescriptor) {
+        if let bytes = try read(path) { return (bytes, path, index) }
+      } catch {
+        throw Obstacle(path: path, reason: error)
+      }
     }
     return nil
   }

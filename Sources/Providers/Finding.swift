@@ -46,6 +46,8 @@ public struct Finding: Sendable, Equatable {
     case grantWithoutEndpoint(grant: String, endpoint: String)
     /// `extends` names a provider that is not there.
     case unknownBase(String)
+    /// A file of the path is there, and cannot be read.
+    case unreadable(path: String, UnreadableDescriptor)
     /// `extends` comes back to itself; the chain.
     case cyclicExtends([String])
     /// The identifier is not the file's name.
@@ -59,7 +61,7 @@ public struct Finding: Sendable, Equatable {
     var hidesBase: Bool {
       switch self {
       case .yaml(.duplicateKey): false
-      case .yaml, .unknownBase, .cyclicExtends: true
+      case .yaml, .unknownBase, .unreadable, .cyclicExtends: true
       default: false
       }
     }
@@ -91,9 +93,29 @@ public struct Finding: Sendable, Equatable {
 extension Finding {
   /// For a file that is so long that nobody read it.
   public static func tooLarge(_ name: String) -> Finding {
-    let place = Place(source: Source(name: name, text: ""), line: 1, column: 1)
-    return Finding(.yaml(.tooLarge(bytes: Limits().bytes)), at: place)
+    Finding(.yaml(.tooLarge(bytes: Limits().bytes)), at: beginning(of: name))
   }
+
+  /// For a file that nobody could read.
+  static func unreadable(_ path: String, _ reason: UnreadableDescriptor) -> Finding {
+    reason == .tooLarge ? tooLarge(path) : Finding(.unreadable(path: path, reason), at: beginning(of: path))
+  }
+
+  private static func beginning(of name: String) -> Place {
+    Place(source: Source(name: name, text: ""), line: 1, column: 1)
+  }
+}
+
+/// Why a descriptor that is there cannot be read.
+public enum UnreadableDescriptor: Error, Sendable, Equatable {
+  /// We have no rights to it.
+  case permissionDenied
+  /// It is a folder, a pipe or a device.
+  case notRegularFile
+  /// It is longer than any descriptor.
+  case tooLarge
+  /// The system failed.
+  case failed
 }
 
 /// A descriptor that cannot be used.

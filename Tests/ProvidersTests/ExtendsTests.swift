@@ -298,6 +298,21 @@ import Testing
     #expect(!DescriptorLibrary.isIdentifier(text))
   }
 
+  @Test(arguments: [UnreadableDescriptor.permissionDenied, .notRegularFile, .tooLarge, .failed])
+  func whatCannotBeReadIsNotPassedOver(_ reason: UnreadableDescriptor) throws {
+    let library = DescriptorLibrary(directories: ["0", "1"]) { path throws(UnreadableDescriptor) in
+      if path == "0/sample.yaml" { throw reason }
+      return path == "1/sample.yaml" ? Array(sampleHead.utf8) : nil
+    }
+    #expect(library.path(of: "sample") == "0/sample.yaml")
+    let error = try #require(throws: ProviderError.self) { try library.load("sample") }
+    guard case .invalid(let findings) = error else { throw error }
+    #expect(findings.map(\.place.source.name) == ["0/sample.yaml"])
+    let (_, child) = library.check(Array("provider: child\nextends: sample\n".utf8), name: "child.yaml")
+    #expect(child.map(\.problem) == [.unreadable(path: "0/sample.yaml", reason)])
+    #expect(child.map(\.place.line) == [2])
+  }
+
   @Test func whatIsNotThereIsUnknown() {
     #expect(throws: ProviderError.unknown(identifier: "nobody", suggestion: nil)) {
       try MemoryLibrary([:]).library.load("nobody")
