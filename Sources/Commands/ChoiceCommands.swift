@@ -26,25 +26,21 @@ extension Command {
         "\"\(remote)\" is no remote's URL", hint: "URLs are written https://HOST/OWNER, or git@HOST:OWNER/NAME")
     }
     let folder: String? = if let text = invocation.value("--in") { try writtenFolder(text, context) } else { nil }
-    let text: String? = try manager { () throws(CredentialError) in
+    let isRule = remote != nil || folder != nil
+    try manager { () throws(CredentialError) in
       guard let accounts = try context.source.accountsIfAny() else {
         throw .loginNeeded(provider: provider, account: name, .noCredential)
       }
-      guard remote != nil || folder != nil else {
+      guard isRule else {
         try context.source.accounts(.readWrite).select(name, provider: provider)
-        return nil
+        return
       }
       _ = try accounts.resolve(name, provider: provider)
-      return try context.source.accountRules().adding(
-        provider: provider, account: name, remote: remote, folder: folder, home: context.home.person)
+      try context.source.addRule(provider: provider, account: name, remote: remote, folder: folder)
     }
-    guard let text else {
+    guard isRule else {
       context.tell("\"\(name)\" is the default account of \"\(provider)\"")
       return .done
-    }
-    try system { () throws(POSIXError) in
-      try File.createDirectory(context.home.configuration)
-      try File.replace(context.home.accountRules, Array(text.utf8))
     }
     let condition = [remote.map { "for \($0)" }, folder.map { "in \($0)" }].compactMap { $0 }.joined(separator: " ")
     context.tell("\"\(name)\" is the account of \"\(provider)\" \(condition)")
@@ -53,7 +49,13 @@ extension Command {
 
   /// A folder as the file has it: absolute, or from the home folder on.
   private static func writtenFolder(_ text: String, _ context: Context) throws(CommandError) -> String {
+    guard !text.isEmpty else {
+      throw .usage("\"\" is no folder", hint: "\"--in .\" is the folder here, \"--in ~/work\" one of yours")
+    }
     let here = try system { () throws(POSIXError) in try Path.currentDirectory() }
+    var text = text
+    // A shell leaves the tilde of `--in=~/work` and of '~/work' alone.
+    if text == "~" || text.hasPrefix("~/"), let home = context.home.person { text = home + text.dropFirst() }
     let path = Path.resolved(text) ?? Path.joining(here, text)
     guard let home = context.home.person, path.hasPrefix(home + "/") else { return path }
     return "~" + path.dropFirst(home.count)

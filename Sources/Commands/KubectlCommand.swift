@@ -11,27 +11,37 @@ extension Command {
     summary: "The exec credential plugin of kubectl", options: [account],
     notes: [
       "In the kubeconfig, below users: exec: {apiVersion: client.authentication.k8s.io/v1, command: credmgr,",
-      "args: [kubectl-credential, ID], interactiveMode: Never, provideClusterInfo: true}. Nobody is asked anything; a token",
-      "that a cluster refuses before its time is replaced by \"credmgr refresh ID\".",
+      "args: [kubectl-credential, ID], interactiveMode: Never, provideClusterInfo: true}. Nobody is asked anything. When a",
+      "cluster refuses a token before its time, kubectl asks again, and gets another one: the next command works.",
     ]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let name = try context.account(invocation, of: provider)
     let question = try ExecQuestion(context.environment("KUBERNETES_EXEC_INFO"))
+    // Without the cluster, whoever asks twice may be asking for two of them.
+    let asker = question.server.flatMap { Asker(question: "kubectl " + question.version + " " + $0) }
+    if let asker {
+      try manager { () throws(CredentialError) in
+        try context.source.rejectIfAskedAgain(asker, name, of: provider)
+      }
+    }
     let account = try account(name, of: provider, context)
     context.source.noteHandOut(account, to: "kubectl" + (question.server.map { " for " + $0 } ?? ""))
     let credential = account.credential
     // The ID token is what clusters with OpenID Connect look at, where there is one; else the access token.
     let token = credential.idToken ?? credential.accessToken
     var status: [JSONValue.Member] = [.init("token", .string(token.reveal()))]
+    var until: Int64?
     let expiries = [credential.expiresAt, credential.idTokenExpiresAt].compactMap { $0 }
     if let expiresAt = expiries.min() {
       // kubectl keeps the token until then: long enough before the end that what it asks last is answered. Of a token that
       // is nearly over already, the end itself.
       let early = expiresAt - credential.margin
-      status.append(
-        .init("expirationTimestamp", .string(Moment.format(early > context.clock.now() ? early : expiresAt))))
+      let end = early > context.clock.now() ? early : expiresAt
+      until = end
+      status.append(.init("expirationTimestamp", .string(Moment.format(end))))
     }
+    if let asker { context.source.remember(asker, account, until: until) }
     let answer: JSONValue = [
       "apiVersion": .string(question.version), "kind": "ExecCredential", "status": .object(status),
     ]

@@ -58,15 +58,24 @@ public struct AccountRules: Sendable {
     } catch {
       throw .system(error)
     }
+    rules = try Self.rules(in: bytes, path: path, home: home)
+  }
+
+  /// The rules of a text that stands, or is to stand, in the file.
+  private static func rules(
+    in bytes: [UInt8], path: String, home: String?
+  ) throws(CredentialError) -> [AccountRule] {
     var decoder = RuleDecoder(home: home)
+    let rules: [AccountRule]
     do throws(YAMLError) {
       rules = decoder.rules(try Node.parse(bytes: bytes, name: path))
     } catch {
       // Nothing but comments is nothing wrong.
-      if error.reason == .empty { return }
+      if error.reason == .empty { return [] }
       throw .malformedRules([Finding(.yaml(error.reason), at: error.place)])
     }
     if !decoder.findings.isEmpty { throw .malformedRules(decoder.findings) }
+    return rules
   }
 
   /// Whether any rule of a provider looks at remotes, or at folders.
@@ -239,7 +248,14 @@ extension AccountRules {
         text += new + [""]
       }
     }
-    return text.joined(separator: "\n")
+    let edited = text.joined(separator: "\n")
+    // What stands at the end may end the document, for one.
+    guard let result = try? Self.rules(in: Array(edited.utf8), path: path, home: home),
+      result.contains(where: {
+        $0.provider == provider && $0.account == account && $0.remote == address && $0.folder == place
+      })
+    else { throw .uneditableRules(path) }
+    return edited
   }
 
   private func starting(with lines: [String]) throws(CredentialError) -> String {
@@ -281,5 +297,32 @@ extension AccountRules {
     if isPlain || (text.hasPrefix("~/") && !text.contains(where: { " #:\"'\\".contains($0) })) { return text }
     let escaped = text.exchanging("\\", for: "\\\\").exchanging("\"", for: "\\\"")
     return "\"" + escaped + "\""
+  }
+}
+
+extension CredentialSource {
+  /// Puts a rule into the file, while no other process changes it.
+  ///
+  /// - Parameters:
+  ///   - remote: the remotes that it is for, as it is to be written; `nil` for any.
+  ///   - folder: the folder that it is for; `nil` for any.
+  /// - Throws: `CredentialError.uneditableRules`, `.malformedRules`, `.system`.
+  public func addRule(
+    provider: String, account: String, remote: String?, folder: String?
+  ) throws(CredentialError) {
+    func system<Result: ~Copyable>(_ body: () throws(POSIXError) -> Result) throws(CredentialError) -> Result {
+      do throws(POSIXError) { return try body() } catch { throw .system(error) }
+    }
+    let lock = try system { () throws(POSIXError) in
+      try FileLock.acquire(home.rulesLock, seconds: 10, clock: clock)
+    }
+    let text = try accountRules().adding(
+      provider: provider, account: account, remote: remote, folder: folder, home: home.person)
+    try system { () throws(POSIXError) in
+      try File.createDirectory(home.configuration)
+      // A link, into a repository of such files, stays one.
+      try File.replace(Path.resolved(home.accountRules) ?? home.accountRules, Array(text.utf8))
+    }
+    _ = consume lock
   }
 }

@@ -144,10 +144,7 @@ public struct Accounts {
   ///
   /// - Throws: `CredentialError.unknownAccount`, `.vault`.
   public func select(_ name: String, provider: String) throws(CredentialError) {
-    guard let account = try account(name, of: provider) else {
-      try requireGone(name, provider)
-      throw .unknownAccount(name, provider: provider, known: try accounts(of: provider).map(\.name))
-    }
+    let account = try resolve(name, provider: provider)
     try reading { () throws(VaultError) in _ = try vault.store(Secret(account.name), as: Self.selection(provider)) }
   }
 

@@ -14,7 +14,7 @@ public struct Home: Sendable, Equatable {
   public var systemProviders: [String] { ["/etc/credmgr/providers"] + Self.shippedProviders(executable) }
   /// The person's home folder, which `~` stands for; `nil` where `HOME` does not say.
   public let person: String?
-  /// Where processes of a login meet; gone after a restart of the machine, where the system has such a folder.
+  /// Where processes of a login meet, and what processes were given last; gone after a restart of the machine, where the system has such a folder.
   let runtime: String
   /// Where the desktop looks for what opens a scheme; `nil` where there is no home.
   let desktop: SchemeHandler.Desktop?
@@ -86,6 +86,12 @@ public struct Home: Sendable, Equatable {
 
   /// The lock that keeps processes from asking for a passphrase at the same time.
   public var passphraseLock: LockPlace { vaultLocation.passphraseLock }
+
+  /// The lock that keeps processes from changing the rules at the same time. Who has rules has a vault.
+  var rulesLock: LockPlace { vaultLocation.rulesLock }
+
+  /// What a process was given last; a few processes share a file, so that they do not become many.
+  func asker(_ process: Int32) -> String { runtime + "/asked-\(process % 64)" }
 
   /// The descriptors along the path: the person's, the system's, the shipped ones.
   public var library: DescriptorLibrary {

@@ -26,4 +26,18 @@ public enum ParentProcess {
     let name = String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
     return name.isEmpty ? nil : name
   }
+
+  /// The number of the process, and what tells this run of its program from all others: when the process was made, and where
+  /// its program and its stack lie in memory (proc(5), `starttime`, `startcode`, `endcode`, `startstack`), which changes when
+  /// another program takes its place. nil where the system does not tell.
+  public static var run: (number: Int32, run: String)? {
+    let process = getppid()
+    guard process > 1, let status = try? File.read("/proc/\(process)/stat", limit: 4096),
+      let end = status.lastIndex(of: UInt8(ascii: ")"))
+    else { return nil }
+    let fields = String(decoding: status[(end + 1)...], as: UTF8.self).split(separator: " ")
+    // The first of these is the third of all. To whom the system does not tell, it says 0 or 1.
+    guard fields.count > 25, let stack = UInt64(fields[25]), stack > 1 else { return nil }
+    return (process, "\(process).\(fields[19]).\(fields[23]).\(fields[24]).\(fields[25])")
+  }
 }

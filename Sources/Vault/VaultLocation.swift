@@ -33,6 +33,9 @@ public struct VaultLocation: Sendable, Equatable {
 
   /// The lock that keeps processes from asking for a passphrase at the same time.
   public var passphraseLock: LockPlace { LockPlace(path: file, byte: Self.firstLock - 1) }
+
+  /// The lock that keeps processes from changing the rules for accounts at the same time.
+  public var rulesLock: LockPlace { LockPlace(path: file, byte: Self.firstLock - 2) }
 }
 
 /// What is done with a vault.

@@ -137,7 +137,8 @@ struct AccountRulesTests {
 
   @Test func whatIsNotWrittenLineByLineIsLeftAlone() throws {
     let fixture = try Fixture()
-    for text in ["rules: [{provider: p, in: /a, account: b}]\n", "rules: []\n"] {
+    let ended = "---\nrules:\n  - provider: p\n    in: /a\n    account: b\n...\n"
+    for text in ["rules: [{provider: p, in: /a, account: b}]\n", "rules: []\n", ended] {
       let rules = try Self.rules(text, fixture)
       #expect(throws: CredentialError.uneditableRules(rules.path)) {
         try rules.adding(provider: "p", account: "c", remote: nil, folder: "/x", home: nil)

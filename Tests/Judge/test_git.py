@@ -1,5 +1,6 @@
 """git with credmgr as its credential helper, over smart HTTP, against a server that accepts one token."""
 
+import json
 import os
 import pty
 import re
@@ -251,6 +252,17 @@ class Git(GitTest):
             self.git(*options, "clone", "--quiet", other, clone)
             self.git(*options, "fetch", "--quiet", cwd=clone)
         self.assertEqual(self.service.counts["granted:refresh_token"], 0)
+
+    def test_rules_that_are_made_at_the_same_time(self):
+        self.two_owners()
+        makers = [self.start("use", self.provider, "acme", "--for", f"{self.git_server.base}/o{number}", stdin=False)
+                  for number in range(10)]
+        for maker in makers:
+            self.assertEqual(maker.end().status, 0)
+        for number in range(10):
+            rule = json.loads(self.credmgr(
+                "status", "--for", f"{self.git_server.base}/o{number}/x", "--json").out)[0]
+            self.assertEqual((rule["account"], rule["reason"]), ("acme", "rule"))
 
     def test_an_account_for_a_folder(self):
         other = self.two_owners()

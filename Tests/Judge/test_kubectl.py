@@ -57,6 +57,12 @@ class Kubectl(ProgramTest):
         self.assertEqual(outcome.status, status, outcome.out + outcome.err)
         return outcome
 
+    def revoke(self):
+        """At the provider; the refresh token stays good."""
+        dead = self.service.tokens[-1]
+        dead.revoked = True
+        self.service.tokens.append(type(dead)(**{**vars(dead), "access_token": "gone", "revoked": False}))
+
     def version(self, status=0):
         return self.kubectl("get", "--raw", "/version", status=status)
 
@@ -87,10 +93,28 @@ class RealClient(Kubectl):
         self.assertEqual((self.cluster.counts["refused"], self.service.counts["granted:refresh_token"]), (0, 1))
 
     def test_a_token_that_the_cluster_refuses(self):
+        # kubectl asks for another one and does not try again with it; the next kubectl has a good one.
         self.ready(V1BETA1)
-        self.service.tokens[-1].revoked = True
-        outcome = self.version(status=1)
-        self.assertIn("Unauthorized", outcome.err + outcome.out)
+        for count in (1, 2):
+            self.revoke()
+            outcome = self.version(status=1)
+            self.assertIn("Unauthorized", outcome.err + outcome.out)
+            self.version()
+            self.assertEqual(self.service.counts["granted:refresh_token"], count)
+
+    def test_a_cluster_that_refuses_every_token(self):
+        self.ready(V1BETA1)
+        self.cluster.accepts = lambda token: False
+        self.version(status=1)
+        self.kubectl("get", "pods", status=1)
+        # Once for each kubectl, however often it asks.
+        self.assertLessEqual(self.service.counts["granted:refresh_token"], 2)
+
+    def test_nobody_is_refreshed_without_a_refusal(self):
+        self.ready(V1BETA1)
+        for _ in range(3):
+            self.version()
+        self.assertEqual(self.service.counts["granted:refresh_token"], 0)
 
     def test_nobody_is_logged_in(self):
         self.ready(V1BETA1)
