@@ -132,6 +132,11 @@ extension Accounts {
     vault.answer(provider: provider, account: account).flatMap { KeptAnswer(decoding: $0) }
   }
 
+  /// The answer to a refresh of the token that an account has.
+  func answer(of account: Account) -> KeptAnswer? {
+    keptAnswer(account.provider, account.name).flatMap { $0.previous == account.credential.accessToken ? $0 : nil }
+  }
+
   /// Makes the place for an answer.
   func prepareAnswer(_ provider: String, _ account: String) throws(CredentialError) -> AnswerFile {
     do { return try vault.prepareAnswer(provider: provider, account: account) } catch { throw .vault(error) }
@@ -157,12 +162,31 @@ extension Accounts {
   /// - Throws: `CredentialError.vault`.
   public func isRefreshRefused(_ account: Account) throws(CredentialError) -> Bool { try refusal(account) != nil }
 
+  /// Makes the place for an answer, and notes that the provider is about to be asked. Where this fails nothing is left of it.
+  ///
+  /// - Parameter accounts: those of which one gets the answer; `nil`: the account of the note.
+  func begin(
+    _ note: ExchangeNote, _ provider: String, _ account: String, for accounts: [String]? = nil
+  ) throws(CredentialError) -> AnswerFile {
+    let place = try prepareAnswer(provider, account)
+    do throws(CredentialError) {
+      try setNote(note, provider, account, for: accounts)
+    } catch {
+      vault.removeAnswer(provider: provider, account: account)
+      throw error
+    }
+    return place
+  }
+
   /// Writes a note, or takes it away. It is also the proof, before something is used up at the provider, that the vault can
-  /// be written.
-  func setNote(_ note: ExchangeNote?, _ provider: String, _ account: String) throws(CredentialError) {
+  /// be written, and that what the provider answers can be stored for the accounts.
+  func setNote(
+    _ note: ExchangeNote?, _ provider: String, _ account: String, for accounts: [String]? = nil
+  ) throws(CredentialError) {
     try reading { () throws(VaultError) in
       if let note {
-        try vault.store(note.encoded, as: Self.pending(provider, account))
+        let checks = (accounts ?? [account]).map { Change.check(Self.identifier(provider, $0)) }
+        try vault.apply(checks + [.store(note.encoded, as: Self.pending(provider, account))])
       } else {
         try vault.remove(Self.pending(provider, account))
       }

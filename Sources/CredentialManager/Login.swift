@@ -259,8 +259,10 @@ struct LoginSession {
   mutating func credential(_ grant: Grant) throws(CredentialError) -> Credential {
     let name = wish.account ?? ""
     let before = try vault.note(provider, name)
-    let place = try vault.prepareAnswer(provider, name)
-    try vault.setNote(ExchangeNote(.login, startedAt: source.clock.now()), provider, name)
+    // Whose it is may be known only when it is there.
+    let accounts = if let name = wish.account { [name] } else { try vault.accounts(of: provider).map(\.name) }
+    let place = try vault.begin(
+      ExchangeNote(.login, startedAt: source.clock.now()), provider, name, for: accounts)
     FaultPoint.reach("login.noted")
     do throws(CredentialError) {
       let credential =

@@ -151,11 +151,11 @@ extension CredentialSource {
     FaultPoint.reach("refresh.locked")
     let before = try accounts.note(provider, account.name)
     secrets.learn(account.credential)
-    let place = try accounts.prepareAnswer(provider, account.name)
-    try accounts.setNote(ExchangeNote(.refresh, startedAt: clock.now()), provider, account.name)
+    let place = try accounts.begin(ExchangeNote(.refresh, startedAt: clock.now()), provider, account.name)
     FaultPoint.reach("refresh.noted")
     var unreadable: [ResponseField] = []
     var unusable: CredentialError?
+    var isCommitted = false
     let outcome = Signals.deferring { () -> Result<Account, CredentialError> in
       do throws(CredentialError) {
         let response = try send(request, provider: provider)
@@ -214,6 +214,7 @@ extension CredentialSource {
           return .success(renewed)
         } catch {
           _ = try commit(unfinished, of: account, accounts, isKept: isKept)
+          isCommitted = true
           throw error
         }
       } catch {
@@ -227,7 +228,8 @@ extension CredentialSource {
       if let unusable { throw unusable }
       return renewed
     case .failure(let error):
-      // What was known before is known still.
+      // What was known before is known still, unless there is another refresh token since.
+      let before = isCommitted ? nil : before
       var note = before
       let refusal = refusal(error, of: account)
       if let refusal {
@@ -254,6 +256,25 @@ extension CredentialSource {
       "invalid_grant", "invalid_token", "token_used", "token_expired", "token_revoked", "token_rejected",
       "permission_denied",
     ].contains(refusal.code)
+  }
+
+  /// Puts the answers that wait beside the vault into it: those to refreshes that nobody committed. Those to logins need a
+  /// person, or the provider, before they are an account's.
+  ///
+  /// - Throws: `CredentialError.lockTimedOut`, `.vault`.
+  func takeAnswersIn(_ accounts: Accounts) throws(CredentialError) {
+    for account in try accounts.accounts(of: nil) where accounts.answer(of: account) != nil {
+      _ = try exclusively(
+        account.provider, account.name, seconds: 60,
+        waiting: { notice(.waiting(provider: account.provider, account: account.name, seconds: $0)) },
+        isDone: { () throws(CredentialError) -> Account? in nil }
+      ) { () throws(CredentialError) -> Account? in
+        guard let current = try accounts.account(account.name, of: account.provider),
+          let kept = accounts.answer(of: current)
+        else { return nil }
+        return try commit(kept.credential, of: current, accounts, isKept: true)
+      }
+    }
   }
 
   /// Keeps what a refresh brought, unless somebody logged in meanwhile: then that is the newer one, and stays.

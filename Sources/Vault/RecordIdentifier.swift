@@ -31,6 +31,21 @@ public struct RecordIdentifier: Hashable, Sendable {
     self.provider = provider
     self.account = account
   }
+
+  /// Byte by byte, as names are looked up. Texts are equal by more than that: an "é" of one code point is one of two.
+  public static func == (one: Self, other: Self) -> Bool {
+    one.kind == other.kind && one.provider.utf8.elementsEqual(other.provider.utf8)
+      && one.account.utf8.elementsEqual(other.account.utf8)
+  }
+
+  /// As `==` compares.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(kind)
+    for name in [provider, account] {
+      for byte in name.utf8 { hasher.combine(byte) }
+      hasher.combine(UInt8.max)
+    }
+  }
 }
 
 /// A record as it stands in the vault.
@@ -59,6 +74,8 @@ public enum Change: Sendable {
   case store(Secret, as: RecordIdentifier, if: Precondition = .any)
   /// Removes a record; does nothing if there is none and none is demanded.
   case remove(RecordIdentifier, if: Precondition = .any)
+  /// Changes nothing, and makes sure that a change of this record would find the index as it was written.
+  case check(RecordIdentifier)
   /// Appends an event of at most 2048 bytes to the log.
   case note(Secret)
 }

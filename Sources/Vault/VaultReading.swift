@@ -33,7 +33,7 @@ extension Vault {
         return rows
       }
       .compactMap { $0.opened(keys) }
-      .filter { provider == nil || $0.identifier.provider == provider }
+      .filter { record in provider.map { record.identifier.provider.utf8.elementsEqual($0.utf8) } ?? true }
     }
     return records.sorted {
       ($0.identifier.provider, $0.identifier.account) < ($1.identifier.provider, $1.identifier.account)

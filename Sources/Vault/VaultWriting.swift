@@ -41,6 +41,8 @@ extension Vault {
           try change.store(payload, as: identifier, if: precondition)
         case .remove(let identifier, if: let precondition):
           try change.remove(identifier, if: precondition)
+        case .check(let identifier):
+          _ = try change.entry(identifier)
         case .note(let event):
           try change.note(event)
         }

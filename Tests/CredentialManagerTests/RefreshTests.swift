@@ -150,6 +150,8 @@ struct RefreshTests {
   /// The refresh token of the first answer may be the only good one.
   @Test func aSecondStepThatFailsLosesNoRefreshToken() throws {
     let fixture = try Self.exchanging("[token, refresh]")
+    // What an earlier process lost is of no account any more.
+    try fixture.another().accounts(.readWrite).setNote(ExchangeNote(.refresh, startedAt: 1), "example", "ana")
     fixture.http.then(.token("short", refresh: "refresh-2"))
     fixture.http.then(.json("{}", status: 503))
     #expect(
@@ -160,6 +162,7 @@ struct RefreshTests {
     }
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
     #expect(try fixture.stored()?.isRejected == true, "the token in between is never handed out")
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
     fixture.http.then(.token("short-2", refresh: "refresh-3"))
     fixture.http.then(Self.exchanged)
     #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("long"))

@@ -46,6 +46,22 @@ struct RecordTests {
     }
   }
 
+  @Test("names that look alike are kept apart, byte by byte")
+  func alike() throws {
+    let names = ["\u{E9}", "e\u{301}", "\u{1100}\u{1161}", "\u{AC00}"]
+    for name in names { try vault.store(Secret("of \(Array(name.utf8))"), as: .credential("p", name)) }
+    #expect(try vault.verify() == [])
+    #expect(try vault.status.recordCount == 4)
+    for name in names {
+      #expect(try vault.record(.credential("p", name))?.payload.reveal() == "of \(Array(name.utf8))")
+    }
+    try vault.rotate(to: [.keyFile(random: SystemRandomSource())], now: 0)
+    #expect(try vault.verify() == [])
+    try vault.remove(.credential("p", names[0]))
+    #expect(try vault.record(.credential("p", names[1])) != nil)
+    #expect(try vault.verify() == [])
+  }
+
   @Test("lists one provider's accounts, or all, in the order of their names")
   func lists() throws {
     for (provider, account) in [("gitlab", "b"), ("github", "z"), ("github", "a"), ("git", "hub")] {
@@ -160,7 +176,7 @@ struct RecordTests {
 
   @Test("a file too large for a digest at each change is verified without it")
   func large() throws {
-    let payload = Secret(String(repeating: "p", count: 1 << 20))
+    let payload = Secret(String(repeating: "p", count: 15 << 20))
     for number in 0..<5 { try vault.store(payload, as: .credential("p", "\(number)")) }
     #expect(try vault.verify() == [])
     for number in 0..<5 { try vault.remove(.credential("p", "\(number)")) }
