@@ -132,7 +132,7 @@ private struct PassphraseAnswers {
     var bytes: [UInt8]
     if let path = value("CREDMGR_PASSPHRASE_FILE") {
       do throws(POSIXError) {
-        bytes = try File.read(path, limit: Self.limit)
+        bytes = try File.read(path, limit: Self.limit, patience: 60)
       } catch {
         throw .passphraseUnavailable(error)
       }
@@ -149,14 +149,14 @@ private struct PassphraseAnswers {
   private func output(of command: String) throws(VaultError) -> [UInt8] {
     // A command that asks credmgr for something would be asked itself.
     let environment = Environment.all().filter { $0.key != "CREDMGR_PASSPHRASE_COMMAND" }
+    let completion: Launcher.Completion
     do throws(POSIXError) {
-      let completion = try Launcher.run("/bin/sh", ["-c", command], environment: environment, limit: Self.limit)
-      if completion.status == 0 { return completion.output }
+      completion = try Launcher.run("/bin/sh", ["-c", command], environment: environment, limit: Self.limit)
     } catch {
       throw .passphraseUnavailable(error)
     }
-    // It has said itself what is wrong.
-    throw .passphraseUnavailable(.endOfInput)
+    if completion.status != 0 { throw .passphraseCommandFailed(status: completion.status) }
+    return completion.output
   }
 
   private func value(_ name: String) -> String? { environment(name).flatMap { $0.isEmpty ? nil : $0 } }

@@ -138,7 +138,10 @@ extension CredentialSource {
   ///
   /// - Throws: `CredentialError.vault`; nothing is changed then.
   public func rotateVault() throws(CredentialError) {
-    let vault = try accounts(.readWrite).vault
+    let accounts = try accounts(.readWrite)
+    let vault = accounts.vault
+    // What waits beside the vault is sealed with the key that is about to go.
+    try takeAnswersIn(accounts)
     try inVault { () throws(VaultError) in
       let before = vault.openedKeys.vault
       var drafts: [SlotDraft] = []
@@ -191,7 +194,7 @@ extension CredentialSource {
   /// - Throws: `CredentialError.vault`, `.system`; nothing is changed then.
   public func restoreVault(from path: String, keyFile: String?) throws(CredentialError) -> [String] {
     let image: [UInt8]
-    do { image = try File.read(path, limit: 1 << 30) } catch { throw .system(error) }
+    do { image = try File.read(path, limit: 1 << 30, patience: 60) } catch { throw .system(error) }
     let location = home.vaultLocation
     let kept = try inVault { () throws(VaultError) in
       let backup = try Vault.open(

@@ -103,6 +103,10 @@ extension VaultError {
         status: .vault)
     case .wrongPassphrase: Message("the passphrase is wrong", status: .vault)
     case .passphraseUnavailable(let error): error.passphraseMessage
+    case .passphraseCommandFailed(let status):
+      Message(
+        "the command for the passphrase ended with status \(status)",
+        hint: "run what CREDMGR_PASSPHRASE_COMMAND says, and see", status: .vault)
     case .secretService(let fault): fault.message
     case .kernelKeyring(.system(_, _, let code)):
       Message(
@@ -205,6 +209,10 @@ extension POSIXError {
         hint: "run \"credmgr vault unlock\" at a terminal, or set CREDMGR_PASSPHRASE_FILE", status: .vault)
     case .endOfInput: Message("there was no passphrase", status: .vault)
     case .interrupted: message
+    case .timedOut:
+      Message(
+        "nobody gave the passphrase in time",
+        hint: "see what CREDMGR_PASSPHRASE_FILE or CREDMGR_PASSPHRASE_COMMAND waits for", status: .vault)
     default: Message(message.text, hint: message.hint, status: .vault)
     }
   }

@@ -67,6 +67,29 @@ struct Descriptor: ~Copyable {
     }
   }
 
+  /// Reads a pipe or a device that is not waited for by read(2) to its end.
+  ///
+  /// - Throws: `timedOut` after `patience` seconds without an end, `interrupted`.
+  func readAll(_ path: String, limit: Int, patience: Double) throws(POSIXError) -> [UInt8] {
+    let clock = SystemClock()
+    let end = clock.monotonic() + patience
+    var result: [UInt8] = []
+    while true {
+      do throws(POSIXError) {
+        let piece = try readSome(path, atMost: 64 * 1024)
+        result += piece
+        if result.count > limit { throw .tooLarge(path: path, limit: limit) }
+        // A pipe without anybody at its other end is at its end, unless nobody has been there yet.
+        if piece.isEmpty, !result.isEmpty { return result }
+        if !piece.isEmpty { continue }
+      } catch .system(_, _, EAGAIN) {}
+      if Signals.isInterrupted { throw .interrupted }
+      let rest = end - clock.monotonic()
+      if rest <= 0 { throw .timedOut }
+      try clock.sleep(seconds: min(rest, 0.02))
+    }
+  }
+
   /// What one read(2) gives; empty at the end.
   func readSome(_ path: String?, atMost count: Int) throws(POSIXError) -> [UInt8] {
     try Self.readSome(number, path, atMost: count)

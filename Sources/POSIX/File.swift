@@ -7,11 +7,15 @@ public enum File {
   /// - Parameters:
   ///   - limit: the greatest length in bytes.
   ///   - ordinary: whether nothing but a regular file is read: a named pipe would be waited for until somebody writes.
-  /// - Throws: `notFound`, `permissionDenied`, `notRegularFile` for a folder, `tooLarge`.
-  public static func read(_ path: String, limit: Int, ordinary: Bool = false) throws(POSIXError) -> [UInt8] {
-    let file = try Descriptor(opening: path, ordinary ? O_RDONLY | O_NONBLOCK : O_RDONLY)
+  ///   - patience: the seconds that a pipe is waited for; without it, for ever.
+  /// - Throws: `notFound`, `permissionDenied`, `notRegularFile` for a folder, `tooLarge`, `timedOut`.
+  public static func read(
+    _ path: String, limit: Int, ordinary: Bool = false, patience: Double? = nil
+  ) throws(POSIXError) -> [UInt8] {
+    let file = try Descriptor(opening: path, O_RDONLY | (ordinary || patience != nil ? O_NONBLOCK : 0))
     let status = try file.status(path)
     if status.isDirectory || (ordinary && !status.isRegularFile) { throw .notRegularFile(path: path) }
+    if let patience, !status.isRegularFile { return try file.readAll(path, limit: limit, patience: patience) }
     if status.isRegularFile, status.size > limit { throw .tooLarge(path: path, limit: limit) }
     return try file.readAll(path, limit: limit, expecting: status.size)
   }

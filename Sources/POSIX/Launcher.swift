@@ -35,7 +35,7 @@ public enum Launcher {
   /// - Parameters:
   ///   - input: what it reads; without it, nothing.
   ///   - limit: the greatest length of its output in bytes.
-  ///   - seconds: after that it is ended.
+  ///   - seconds: after that it is ended, with all that it has started: who waits for our standard error would wait for them.
   /// - Throws: `commandNotFound`, `timedOut`, `interrupted`, `tooLarge`.
   public static func run(
     _ command: String, _ arguments: [String], input: [UInt8] = [],
@@ -65,12 +65,13 @@ public enum Launcher {
       let output = try read(reading, until: SystemClock().monotonic() + seconds, limit: limit)
       return Completion(status: try wait(for: child), output: output)
     } catch {
-      kill(child, SIGTERM)
+      let family = [child] + descendants(of: child)
+      for process in family { kill(process, SIGTERM) }
       // Who does not end on SIGTERM has half a second.
-      if try status(of: child, within: 0.5) == nil {
-        kill(child, SIGKILL)
-        _ = try wait(for: child)
-      }
+      let hasEnded = try status(of: child, within: 0.5) != nil
+      // Those that are there still are the same ones: the number of a process is not given to another so soon.
+      for process in hasEnded ? family.dropFirst() : family[...] where kill(process, 0) == 0 { kill(process, SIGKILL) }
+      if !hasEnded { _ = try wait(for: child) }
       throw error
     }
   }
@@ -150,6 +151,21 @@ public enum Launcher {
       output += piece
       if output.count > limit { throw .tooLarge(path: "-", limit: limit) }
     }
+  }
+
+  /// The processes that a process has started, and those that they have; none where the system does not tell.
+  private static func descendants(of ancestor: pid_t) -> [pid_t] {
+    var children: [pid_t: [pid_t]] = [:]
+    for process in ((try? File.names(in: "/proc")) ?? []).compactMap({ pid_t($0) }) {
+      if let parent = ParentProcess.parent(of: process) { children[parent, default: []].append(process) }
+    }
+    var found: [pid_t] = []
+    var next = children[ancestor] ?? []
+    while let process = next.popLast() {
+      found.append(process)
+      next += children[process] ?? []
+    }
+    return found
   }
 
   private static func wait(for child: pid_t) throws(POSIXError) -> Int32 {

@@ -10,14 +10,20 @@ public enum ParentProcess {
     while process > 1, found.count < limit {
       guard let bytes = try? File.read("/proc/\(process)/cmdline", limit: 1 << 16) else { break }
       found.append(bytes.split(separator: 0).map { String(decoding: $0, as: UTF8.self) })
-      // The name in brackets may hold anything (proc(5), `stat`); behind it stand the state and the parent.
-      guard let status = try? File.read("/proc/\(process)/stat", limit: 4096),
-        let end = status.lastIndex(of: UInt8(ascii: ")")),
-        let parent = String(decoding: status[end...], as: UTF8.self).split(separator: " ").dropFirst(2).first
-      else { break }
-      process = pid_t(parent) ?? 0
+      guard let parent = parent(of: process) else { break }
+      process = parent
     }
     return found
+  }
+
+  /// The process that started another one, or took its place; nil where the system does not tell.
+  static func parent(of process: pid_t) -> pid_t? {
+    // The name in brackets may hold anything (proc(5), `stat`); behind it stand the state and the parent.
+    guard let status = try? File.read("/proc/\(process)/stat", limit: 4096),
+      let end = status.lastIndex(of: UInt8(ascii: ")")),
+      let parent = String(decoding: status[end...], as: UTF8.self).split(separator: " ").dropFirst(2).first
+    else { return nil }
+    return pid_t(parent)
   }
 
   /// The first 15 bytes of its program's name (proc(5), `comm`), as it says itself; nil where the system does not tell.

@@ -93,12 +93,23 @@ public enum PrivateFile {
   }
 }
 
+/// A file that is about to get another name, and locked until then.
+private struct TemporaryFile: ~Copyable {
+  let path: String
+  private let file: Descriptor
+
+  init(path: String, file: consuming Descriptor) {
+    self.path = path
+    self.file = file
+  }
+}
+
 /// Files that are there wholly or not at all, whatever happens.
 enum DurableFile {
   static func create(_ path: String, _ bytes: [UInt8], mode: UInt32) throws(POSIXError) {
     let temporary = try write(besides: path, bytes, mode: mode)
-    let code = unsafe link(temporary, path) == 0 ? 0 : errno
-    unsafe unlink(temporary)
+    let code = unsafe link(temporary.path, path) == 0 ? 0 : errno
+    unsafe unlink(temporary.path)
     if code == EEXIST { throw .exists(path: path) }
     if code != 0 { throw .system(call: "link", path: path, code: code) }
     try synchronizeDirectory(of: path)
@@ -106,18 +117,26 @@ enum DurableFile {
 
   static func replace(_ path: String, _ bytes: [UInt8], mode: UInt32) throws(POSIXError) {
     let temporary = try write(besides: path, bytes, mode: mode)
-    if unsafe rename(temporary, path) != 0 {
+    if unsafe rename(temporary.path, path) != 0 {
       let error = Descriptor.failure("rename", path)
-      unsafe unlink(temporary)
+      unsafe unlink(temporary.path)
       throw error
     }
     try synchronizeDirectory(of: path)
   }
 
   /// Writes a file of a random name into the same folder, and waits until it is on the disk.
-  private static func write(besides path: String, _ bytes: [UInt8], mode: UInt32) throws(POSIXError) -> String {
+  ///
+  /// It is locked for as long as the result lives, so that nobody takes it for one that a killed process left behind.
+  private static func write(
+    besides path: String, _ bytes: [UInt8], mode: UInt32
+  ) throws(POSIXError) -> TemporaryFile {
+    removeAbandoned(besides: path)
     let temporary = "\(path).\(String(UInt64.random(in: 0 ... .max), radix: 36)).tmp"
     let file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
+    // Who looks at it between the two calls removes it: then there is another one to be made.
+    flock(file.number, LOCK_EX)
+    if try file.status(temporary).links == 0 { return try write(besides: path, bytes, mode: mode) }
     do throws(POSIXError) {
       // A umask of 0277 would leave a file that its owner cannot read.
       if mode == 0o600, fchmod(file.number, mode) != 0 { throw Descriptor.failure("fchmod", temporary) }
@@ -127,7 +146,24 @@ enum DurableFile {
       unsafe unlink(temporary)
       throw error
     }
-    return temporary
+    return TemporaryFile(path: temporary, file: file)
+  }
+
+  /// Removes what processes left behind that were killed while they wrote the same file: nobody has a lock on it.
+  private static func removeAbandoned(besides path: String) {
+    let folder = Path.directory(of: path) ?? "."
+    let beginning = Path.lastComponent(of: path) + "."
+    guard let names = try? File.names(in: folder) else { return }
+    for name in names where name.hasPrefix(beginning) && name.hasSuffix(".tmp") {
+      let random = name.dropFirst(beginning.count).dropLast(".tmp".count)
+      let left = Path.joining(folder, name)
+      guard UInt64(random, radix: 36) != nil,
+        let file = try? Descriptor(opening: left, O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
+        let status = try? file.status(left), status.isRegularFile, status.owner == geteuid(),
+        flock(file.number, LOCK_EX | LOCK_NB) == 0
+      else { continue }
+      unsafe unlink(left)
+    }
   }
 
   /// The new name, too, is on the disk only after this.

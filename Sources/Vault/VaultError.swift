@@ -16,6 +16,8 @@ public enum VaultError: Error, Equatable, Sendable {
   case wrongPassphrase
   /// The passphrase could not be asked for.
   case passphraseUnavailable(POSIXError)
+  /// The command that is to print the passphrase ended with another status than 0.
+  case passphraseCommandFailed(status: Int32)
   /// The kernel does not keep keys.
   case kernelKeyring(POSIXError)
   /// The Secret Service did not give or keep the key.

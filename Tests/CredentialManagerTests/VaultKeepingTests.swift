@@ -74,7 +74,7 @@ import Vault
       ("p", ["CREDMGR_PASSPHRASE_COMMAND": "cat '\(path)'"], nil),
       ("q\n", ["CREDMGR_PASSPHRASE_FILE": path], .wrongPassphrase),
       ("\n", ["CREDMGR_PASSPHRASE_FILE": path], .passphraseUnavailable(.endOfInput)),
-      ("p", ["CREDMGR_PASSPHRASE_COMMAND": "false"], .passphraseUnavailable(.endOfInput)),
+      ("p", ["CREDMGR_PASSPHRASE_COMMAND": "false"], .passphraseCommandFailed(status: 1)),
       ("p", ["CREDMGR_PASSPHRASE_FILE": path + "x"], .passphraseUnavailable(.notFound(path: path + "x"))),
     ]
     for (text, environment, error) in cases {
@@ -107,6 +107,17 @@ import Vault
     #expect(try after.accounts().vault.openedKeys.vault != before)
     #expect(try after.accounts().verify() == [])
     #expect(throws: CredentialError.vault(.wrongPassphrase)) { try token(source("q")) }
+  }
+
+  /// An answer that waits beside the vault is sealed with the key that goes.
+  @Test func rotationTakesWaitingAnswersIn() throws {
+    try fixture.store(Fixture.credential("old"))
+    let kept = KeptAnswer(Fixture.credential("new"), after: Secret("old"))
+    try fixture.leave(ExchangeNote(.refresh, startedAt: 1), kept)
+    try fixture.another().rotateVault()
+    #expect(try fixture.stored()?.accessToken == Secret("new"))
+    #expect(try fixture.answerFiles.isEmpty)
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
 
   @Test func theSecretServiceIsToldApartFromItsProgram() {

@@ -26,6 +26,25 @@ struct LauncherTests {
     #expect(String(decoding: variables, as: UTF8.self) == "A=b c\n")
   }
 
+  /// Who waits for the end of our standard error would wait for the last of them.
+  @Test func endsTheWholeFamily() throws {
+    let folder = try TemporaryFolder()
+    let script = "sh -c 'trap \"\" TERM; echo $$ > \"$0\"; while :; do sleep 1; done' \"$0\" & wait"
+    #expect(throws: POSIXError.timedOut) {
+      try Launcher.run("sh", ["-c", script, folder("pid")], seconds: 3)
+    }
+    let child = try #require(pid_t(try folder.text("pid").filter(\.isNumber)))
+    // It is nobody's any more, and whoever takes such processes may not have done so yet.
+    func isThere() -> Bool {
+      let state = try? String(decoding: File.read("/proc/\(child)/stat", limit: 4096), as: UTF8.self)
+      return state.map { !$0.contains(") Z ") } ?? false
+    }
+    let clock = SystemClock()
+    let end = clock.monotonic() + 10
+    while isThere(), clock.monotonic() < end { try clock.sleep(seconds: 0.01) }
+    #expect(!isThere())
+  }
+
   @Test func fails() throws {
     #expect(throws: POSIXError.commandNotFound("no-such-command")) { try Launcher.run("no-such-command", []) }
     #expect(throws: POSIXError.commandNotFound("/no/such")) { try Launcher.run("/no/such", []) }

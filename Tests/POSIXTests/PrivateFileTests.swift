@@ -22,6 +22,23 @@ struct PrivateFileTests {
     #expect(try File.names(in: folder.path) == ["key"])
   }
 
+  /// What a killed process left behind goes with the next file of the same name; what somebody still writes stays, and so
+  /// does what is not ours.
+  @Test func removesWhatWasAbandoned() throws {
+    for name in ["key.abc123.tmp", "key.held.tmp", "key.not-random.tmp", "key.tmp", "other.abc.tmp", "key.abc"] {
+      try folder.write(name, "")
+    }
+    try #require(unsafe symlink(folder("other.abc.tmp"), folder("key.link.tmp")) == 0)
+    let held = try Descriptor(opening: folder("key.held.tmp"), O_RDONLY)
+    try #require(flock(held.number, LOCK_EX) == 0)
+    try PrivateFile.create(folder("key"), [1])
+    try PrivateFile.replace(folder("key"), [2])
+    #expect(
+      try File.names(in: folder.path)
+        == ["key", "key.abc", "key.held.tmp", "key.link.tmp", "key.not-random.tmp", "key.tmp", "other.abc.tmp"])
+    _ = consume held
+  }
+
   @Test(arguments: [0, 1, 65535, 65536, 65537, 1_000_000])
   func sizes(count: Int) throws {
     let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
@@ -129,6 +146,17 @@ struct FileTests {
   private let folder: TemporaryFolder
 
   init() throws { folder = try TemporaryFolder() }
+
+  /// A pipe at whose other end nobody is does not hold us up for ever; one that is written is read to its end.
+  @Test func pipes() throws {
+    let path = folder("pipe")
+    try #require(unsafe mkfifo(path, 0o600) == 0)
+    #expect(throws: POSIXError.timedOut) { try File.read(path, limit: 10, patience: 0.05) }
+    _ = try Launcher.start("sh", ["-c", "printf secret > \"$0\"", path])
+    #expect(try File.read(path, limit: 10, patience: 30) == Array("secret".utf8))
+    _ = try Launcher.start("sh", ["-c", "printf secret > \"$0\"", path])
+    #expect(throws: POSIXError.tooLarge(path: path, limit: 5)) { try File.read(path, limit: 5, patience: 30) }
+  }
 
   @Test func ordinaryFiles() throws {
     try File.createDirectory(folder("x/y"))
