@@ -48,12 +48,12 @@ public struct TokenResponse: Sendable {
   private static func expiry(
     _ answer: Answer, _ duration: ResponseField, _ moment: ResponseField, now: Int64, unknown: Int64?
   ) -> Int64? {
-    if let text = answer.text(duration),
-      let seconds = Moment.duration(text, answer.rules.source(of: duration).time), seconds > 0
-    {
-      return now + seconds
+    let seconds = answer.text(duration).flatMap { Moment.duration($0, answer.rules.source(of: duration).time) }
+    if let seconds, seconds > 0 { return now + seconds }
+    guard let text = answer.text(moment), text != "0" else {
+      // Over before it began: whatever that means, it is not "for ever".
+      return (seconds ?? 0) < 0 ? unknown : nil
     }
-    guard let text = answer.text(moment), text != "0" else { return nil }
     guard let end = Moment.stated(text, answer.rules.source(of: moment).time) else { return nil }
     // A moment is by the provider's clock, and so is the date of the answer (RFC 9110, 6.6.1): with both it is a lifetime.
     if let date = answer.date { return now + (end - date) }

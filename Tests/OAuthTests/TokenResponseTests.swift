@@ -92,7 +92,14 @@ struct TokenResponseTests {
     #expect(try Self.json(members).expiresAt == seconds.map { Fixture.now + $0 })
   }
 
-  @Test(arguments: ["\"soon\"", "-1", "\"1e99\"", "1e99", "true", "\"nan\"", "\"3600 s\""])
+  /// Nobody issues what is over already, and nobody means "for ever" by it.
+  @Test(arguments: ["-1", "\"-5\"", "-1e10"])
+  func expiresInThatIsOver(_ value: String) throws {
+    #expect(try Self.json("\"expires_in\":\(value)").expiresAt == Fixture.now + 300)
+    #expect(try Self.json("\"expires_in\":\(value),\"expires_at\":1700000100").expiresAt == 1_700_000_100)
+  }
+
+  @Test(arguments: ["\"soon\"", "\"1e99\"", "1e99", "true", "\"nan\"", "\"3600 s\""])
   func expiresInThatIsNone(_ value: String) throws {
     // The token is good all the same, and so may be a refresh token that was rotated.
     #expect(try Self.json("\"expires_in\":\(value)").expiresAt == nil)
