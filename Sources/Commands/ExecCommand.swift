@@ -45,7 +45,7 @@ extension Command {
     if let coreLimit = context.coreLimit { ProcessProtection.lift(coreLimit: coreLimit) }
     do throws(POSIXError) {
       // The command as it came, in whatever encoding.
-      let command = Array(Environment.arguments().suffix(arguments.count))
+      let command = Array(try Environment.arguments().suffix(arguments.count))
       try Launcher.replaceProcess(program, bytes: command, environment: environment)
     } catch {
       // Its interpreter is not there.

@@ -33,6 +33,14 @@ public enum Program {
     let coreLimit = ProcessProtection.apply()
     Signals.ignoreFailedWrites()
     var arguments = arguments
+    if arguments.isEmpty {
+      // A program always has a name: Swift did not find what it was started with.
+      do throws(POSIXError) {
+        arguments = try Environment.arguments().map { String(decoding: $0, as: UTF8.self) }
+      } catch {
+        return report(.failed(error.message))
+      }
+    }
     // git and docker find their helpers by these names.
     if let name = arguments.first.map(Path.lastComponent),
       ["git-credential-credmgr", "docker-credential-credmgr"].contains(name)
@@ -182,7 +190,7 @@ public enum Program {
     do throws(POSIXError) {
       if let input { try Launcher.replaceStandardInput(with: input) }
       // Byte by byte as they came, except for the names in front, which may be ours.
-      let given = Environment.arguments().dropFirst()
+      let given = try Environment.arguments().dropFirst()
       let names = arguments.dropLast(given.count).map { Array($0.utf8) }
       try Launcher.replaceProcess(online, bytes: names + given)
     } catch {

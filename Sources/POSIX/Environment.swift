@@ -31,8 +31,17 @@ public enum Environment {
   }
 
   /// The arguments of the process, byte by byte as they came, with its name first.
-  public static func arguments() -> [[UInt8]] {
-    (0..<Int(CommandLine.argc)).compactMap { index in
+  ///
+  /// Swift looks for them in front of the environment. Where a library that was loaded before the program has put the
+  /// environment elsewhere they are not there, and the kernel says what they are (proc(5), `cmdline`).
+  ///
+  /// - Throws: why the kernel's answer cannot be read.
+  public static func arguments() throws(POSIXError) -> [[UInt8]] {
+    guard CommandLine.argc > 0 else {
+      let bytes = try File.read("/proc/self/cmdline", limit: 8 << 20)
+      return bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast().map(Array.init)
+    }
+    return (0..<Int(CommandLine.argc)).compactMap { index in
       guard let text = unsafe CommandLine.unsafeArgv[index] else { return nil }
       return unsafe UnsafeRawBufferPointer(start: text, count: strlen(text)).map { $0 }
     }
