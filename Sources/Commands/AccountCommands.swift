@@ -25,9 +25,17 @@ extension Command {
     ],
     notes: [
       "With \"--dry-run\", the provider need not have been added, and ID may be the file of a descriptor.",
-      "Of several grants it takes the first that fits the place: over SSH, and where there is no display, that is",
-      "device_code, if the provider offers it; else the address is printed, and the one where the browser ends up can be",
-      "pasted. A command in BROWSER is used everywhere.",
+      "Of several grants it takes the first that fits the place: over SSH, and where there is no display, that is "
+        + "device_code, if the provider offers it; else the address is printed, and the one where the browser ends up "
+        + "can be pasted. A command in BROWSER is used everywhere.",
+    ],
+    examples: [
+      Example("credmgr login github", "in the browser, or as it fits where you are"),
+      Example("credmgr login github --account work", "a second account, under a name of your own"),
+      Example("credmgr login gitlab --scope api --scope read_user", "with other scopes than usual"),
+      Example("credmgr login github --grant device_code", "with a code that you enter on another device"),
+      Example("credmgr login github --with-token <token.txt", "with a token that you have already"),
+      Example("credmgr login github --dry-run", "what would be sent, without sending it"),
     ], needsNetwork: true, offlineOption: "--dry-run"
   ) { invocation, context throws(CommandError) in
     var wish = LoginWish()
@@ -134,6 +142,11 @@ extension Command {
     options: [
       Option("--why", "which account is used here, and why"),
       Option("--for", value: "URL", "which account is used for a remote's URL, and why"), json,
+    ],
+    examples: [
+      Example("credmgr status", "everybody who is logged in"),
+      Example("credmgr status github --json", "for a program"),
+      Example("credmgr status --for https://github.com/octo/notes", "whom git takes for this repository"),
     ]
   ) { invocation, context throws(CommandError) in
     let provider: String? = if let text = invocation.operands.first { try context.provider(text) } else { nil }
@@ -169,11 +182,12 @@ extension Command {
       if let provider, let unknown = context.unknown(provider) { throw unknown }
       context.tell(provider.map { "nobody is logged in to \"\($0)\"" } ?? "nobody is logged in anywhere")
     }
+    let style = Style(1)
     for (account, isRefused) in zip(accounts, refused) {
       let isDefault = selected[account.provider] == account.name
       try context.output(
-        "\(account.provider)  \(account.name)\(isDefault ? "  (default)" : "")\n"
-          + table(details(account.credential, isRefused: isRefused, now)))
+        style.bold("\(account.provider)  \(account.name)") + (isDefault ? "  (default)" : "") + "\n"
+          + Layout.table(details(account.credential, isRefused: isRefused, now, style)))
     }
     for exchange in interrupted where provider == nil || provider == exchange.provider {
       context.tell(Notice.interrupted(exchange).sentence(now: now))
@@ -182,9 +196,9 @@ extension Command {
     return .done
   }
 
-  private static func details(_ credential: Credential, isRefused: Bool, _ now: Int64) -> [(
-    left: String, right: String
-  )] {
+  private static func details(
+    _ credential: Credential, isRefused: Bool, _ now: Int64, _ style: Style
+  ) -> [(left: String, right: String)] {
     var rows: [(left: String, right: String)] = [("grant", credential.grant.rawValue)]
     if let identity = credential.identity { rows.append(("identity", identity)) }
     let scope = credential.grantedScope ?? credential.requestedScope
@@ -197,7 +211,10 @@ extension Command {
       let expiry = expiry(credential.refreshTokenExpiresAt, now)
       rows.append(("refresh token", isRefused ? "refused by the provider" : expiry))
     }
-    rows.append(("next", next(credential, isRefused: isRefused, now).sentence))
+    // Parts of it are the provider's words.
+    rows = rows.map { ($0.left, Message.visible($0.right)) }
+    let next = next(credential, isRefused: isRefused, now)
+    rows.append(("next", next == .login ? style.red(next.sentence) : next.sentence))
     return rows
   }
 
@@ -250,8 +267,12 @@ extension Command {
       Option("--timeout", value: "DURATION", "how long to wait for another process that refreshes it; otherwise 1m"),
     ],
     notes: [
-      "When a provider has said that it will never take a refresh token again, other commands fail without asking it;",
-      "\"credmgr refresh ID\" asks.",
+      "When a provider has said that it will never take a refresh token again, other commands fail without asking it; "
+        + "\"credmgr refresh ID\" asks."
+    ],
+    examples: [
+      Example("credmgr refresh github", "the token of the account that is used here"),
+      Example("credmgr refresh --all", "before you go on a journey"),
     ], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     guard invocation.has("--all") != (invocation.operands.count == 1) else {
@@ -283,7 +304,7 @@ extension Command {
         context.tell("refreshed \"\(account.name)\" at \"\(account.provider)\"" + validity(renewed.credential, context))
       } catch {
         if error == .interrupted { throw CommandError(error) }
-        Terminal.writeError(error.message.lines)
+        show(error.message)
         worst = worst == .done ? error.message.status : worst
       }
     }
@@ -294,7 +315,8 @@ extension Command {
   static let validate = Command(
     name: "validate", operands: "ID", operandCount: 1...1,
     summary: "Ask the provider whether the token is good", options: [account, json],
-    notes: ["Exit status 0 when it is, 3 when it is not."], needsNetwork: true
+    notes: ["Exit status 0 when it is, 3 when it is not."],
+    examples: [Example("credmgr validate github && echo good", "in a script")], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let name = try context.account(invocation, of: provider)
@@ -321,6 +343,10 @@ extension Command {
     options: [
       account, Option("--all", "all accounts of the provider"),
       Option("--keep-remote", "only forget them here; the provider is not asked"),
+    ],
+    examples: [
+      Example("credmgr logout github", "the account that is used here"),
+      Example("credmgr logout github --account work --keep-remote", "another one, whose token stays good elsewhere"),
     ], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])

@@ -16,6 +16,11 @@ extension Command {
     notes: [
       "With both options, both have to fit. The rules stand in the file accounts.yaml in the configuration's folder.",
       "\"credmgr status --why\" says which account is used here.",
+    ],
+    examples: [
+      Example("credmgr use github work", "wherever no rule says otherwise"),
+      Example("credmgr use github work --for https://github.com/octo", "for the repositories of an owner"),
+      Example("credmgr use github work --in ~/work", "below a folder"),
     ]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])

@@ -1,15 +1,15 @@
 import Messages
 
 /// One command: how it is called, what it says of itself, and what it does.
-struct Command: Sendable {
+package struct Command: Sendable {
   /// An option of a command.
-  struct Option: Sendable {
-    let name: String
-    let short: String?
+  package struct Option: Sendable {
+    package let name: String
+    package let short: String?
     /// What stands for the value in the help; `nil` for an option without one.
-    let value: String?
-    let repeats: Bool
-    let help: String
+    package let value: String?
+    package let repeats: Bool
+    package let help: String
 
     init(_ name: String, short: String? = nil, value: String? = nil, repeats: Bool = false, _ help: String) {
       self.name = name
@@ -20,16 +20,38 @@ struct Command: Sendable {
     }
   }
 
-  let name: String
+  /// What can stand first behind a command that is several.
+  package struct Operation: Sendable {
+    package let name: String
+    /// The operand that follows; `nil` where there is none.
+    package let operand: String?
+    package let help: String
+  }
+
+  /// A line for a shell that shows what a command is for.
+  package struct Example: Sendable {
+    package let line: String
+    package let help: String
+
+    init(_ line: String, _ help: String) {
+      self.line = line
+      self.help = help
+    }
+  }
+
+  package let name: String
   /// The operands, as the help shows them.
-  let operands: String
+  package let operands: String
   let operandCount: ClosedRange<Int>
-  let summary: String
-  let options: [Option]
-  /// Lines below the options: what is worth knowing.
-  var notes: [String] = []
-  /// What can stand first, and the operand that follows it, for a command that is several.
-  var operations: [(name: String, operand: String?)] = []
+  package let summary: String
+  package let options: [Option]
+  /// What is worth knowing, a paragraph each.
+  package var notes: [String] = []
+  /// What it is several commands by.
+  package var operations: [Operation] = []
+  package var examples: [Example] = []
+  /// Whether it goes without what only a passphrase opens, instead of asking for one.
+  var asksNobody = false
   /// Whether nothing of it can be done without a network.
   var needsNetwork = false
   /// An option with which it needs none.
@@ -114,38 +136,41 @@ struct Invocation {
 
 extension Command {
   /// Options that every command has.
-  static let common = [
+  package static let common = [
     Option("--trace", "print every HTTP exchange on standard error, without secrets")
   ]
 
   /// One line that says how it is called.
-  var usage: String {
+  package var usage: String {
     ["credmgr", name, operands, options.isEmpty ? "" : "[OPTION]…"].filter { !$0.isEmpty }.joined(separator: " ")
   }
 
   /// What `credmgr help NAME` prints.
   var help: String {
-    var text = "usage: \(usage)\n\n\(summary)\n"
-    let shown = (passesOptions ? [] : options + Self.common).map { option in
-      (
-        left: [option.short, option.name].compactMap { $0 }.joined(separator: ", ")
-          + (option.value.map { " " + $0 } ?? ""), right: option.help + (option.repeats ? "; may be repeated" : "")
-      )
+    var text = "usage: \(usage)\n\n\(Layout.wrapped(summary))\n"
+    if !operations.isEmpty {
+      let rows = operations.map { ([$0.name, $0.operand].compactMap { $0 }.joined(separator: " "), $0.help) }
+      text += "\n" + Layout.table(rows.map { ($0.0, $0.1) }, width: Layout.width)
     }
-    if !shown.isEmpty { text += "\n" + table(shown) }
-    if !notes.isEmpty { text += "\n" + notes.map { $0 + "\n" }.joined() }
+    let shown = (passesOptions ? [] : options + Self.common).map { option in (option.form, option.explanation) }
+    if !shown.isEmpty { text += "\n" + Layout.table(shown.map { ($0.0, $0.1) }, width: Layout.width) }
+    for note in notes { text += "\n" + Layout.wrapped(note) + "\n" }
+    if !examples.isEmpty {
+      text += "\nexamples:\n"
+      for example in examples {
+        text += "  " + example.line + "\n      " + Layout.wrapped(example.help, first: 6, indent: "      ") + "\n"
+      }
+    }
     return text
   }
 }
 
-/// Two columns.
-func table(_ rows: [(left: String, right: String)]) -> String {
-  let width = min(rows.map(\.left.count).max() ?? 0, 36)
-  return rows.map { row in
-    let gap =
-      row.left.count > width
-      ? "\n" + String(repeating: " ", count: width + 4)
-      : String(repeating: " ", count: width - row.left.count + 2)
-    return "  " + row.left + gap + row.right + "\n"
-  }.joined()
+extension Command.Option {
+  /// How it is written: `-X, --method METHOD`.
+  package var form: String {
+    [short, name].compactMap { $0 }.joined(separator: ", ") + (value.map { " " + $0 } ?? "")
+  }
+
+  /// What it does, and whether it may be given more than once.
+  package var explanation: String { help + (repeats ? "; may be repeated" : "") }
 }

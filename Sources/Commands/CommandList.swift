@@ -1,10 +1,26 @@
 extension Command {
+  /// Commands that belong together: a paragraph of the help, and a page of the manual.
+  package struct Group: Sendable {
+    /// The name of the page behind `credmgr-`.
+    package let name: String
+    package let title: String
+    package let commands: [Command]
+  }
+
   /// All commands, in the order of the help.
-  static let all: [Command] = [
-    .addProvider, .providers, .check, .simulate, .login, .token, .header, .request, .exec, .status, .use, .refresh,
-    .validate, .logout, .gitCredential, .gitSetup, .dockerCredential,
-    .kubectlCredential, .vault, .log, .completion,
+  package static let groups = [
+    Group(name: "providers", title: "providers", commands: [.providers, .addProvider, .check, .simulate]),
+    Group(name: "accounts", title: "accounts", commands: [.login, .status, .use, .refresh, .validate, .logout]),
+    Group(name: "tokens", title: "what a token is used for", commands: [.token, .header, .request, .exec]),
+    Group(
+      name: "helpers", title: "other programs",
+      commands: [.gitSetup, .gitCredential, .dockerCredential, .kubectlCredential]),
+    Group(name: "vault", title: "the vault", commands: [.vault, .log]),
+    Group(name: "setup", title: "this machine", commands: [.doctor, .completion]),
   ]
+
+  /// All commands.
+  package static let all = groups.flatMap(\.commands)
 
   /// What only other programs call, and nobody is told about.
   static let hidden: [Command] = [.redirect]

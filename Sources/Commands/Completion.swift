@@ -112,7 +112,7 @@ struct Completion {
         besides = .files
       case "ACCOUNT", "NAME": texts = accounts(of: operands.first)
       case "FILE": (texts, besides) = ([], .files)
-      case "OPERATION": texts = command.operations.map { Candidate($0.name) }
+      case "OPERATION": texts = command.operations.map { Candidate($0.name, $0.help) }
       case "GRANT": texts = grants(of: operands.first)
       case "METHOD": texts = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"].map { Candidate($0) }
       case "NAME=VALUE": texts = variables(of: operands.first)
@@ -166,11 +166,12 @@ extension Command {
     name: "completion", operands: "bash|zsh|fish", operandCount: 1...10_000,
     summary: "Print what makes a shell complete credmgr's words", options: [],
     notes: [
-      "bash: put  eval \"$(credmgr completion bash)\"  into ~/.bashrc",
-      "zsh:  put  eval \"$(credmgr completion zsh)\"  into ~/.zshrc, behind compinit",
-      "fish: credmgr completion fish > ~/.config/fish/completions/credmgr.fish",
-      "",
-      "Commands, options, providers and accounts are looked up when Tab is pressed; nobody is asked for a passphrase.",
+      "Commands, options, providers and accounts are looked up when Tab is pressed; nobody is asked for a passphrase."
+    ],
+    examples: [
+      Example("eval \"$(credmgr completion bash)\"", "in ~/.bashrc"),
+      Example("eval \"$(credmgr completion zsh)\"", "in ~/.zshrc, behind compinit"),
+      Example("credmgr completion fish >~/.config/fish/completions/credmgr.fish", "once, for fish"),
     ], passesOptions: true
   ) { invocation, context throws(CommandError) in
     guard let first = invocation.operands.first else {

@@ -45,9 +45,10 @@ extension Command {
     name: "docker-credential", operands: "get|store|erase|list|version", operandCount: 0...10_000,
     summary: "The docker credential helper", options: [],
     notes: [
-      "In ~/.docker/config.json: {\"credHelpers\": {\"ghcr.io\": \"credmgr\"}}, or for all registries",
-      "{\"credsStore\": \"credmgr\"}. docker looks for a program docker-credential-credmgr, which is a link to credmgr.",
-    ]
+      "In ~/.docker/config.json: {\"credHelpers\": {\"ghcr.io\": \"credmgr\"}}, or for all registries "
+        + "{\"credsStore\": \"credmgr\"}. docker looks for a program docker-credential-credmgr, which is a link to credmgr."
+    ],
+    examples: [Example("echo ghcr.io | credmgr docker-credential get", "what docker would get")]
   ) { invocation, context throws(CommandError) in
     // docker reads an error from standard output, and the status is 1 whatever it is.
     do throws(CommandError) {
@@ -70,7 +71,7 @@ extension Command {
 
   /// What a person has to know stands on standard error too, which docker hands on.
   private static func report(_ error: CommandError) -> ExitStatus {
-    if case .failed(let message) = error, !DockerError.all.contains(message.text) { Terminal.writeError(message.lines) }
+    if case .failed(let message) = error, !DockerError.all.contains(message.text) { show(message) }
     return .unexpected
   }
 

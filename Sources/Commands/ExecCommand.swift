@@ -11,6 +11,10 @@ extension Command {
       "Without VARIABLE, the token of github is in GITHUB_TOKEN, that of my-gitlab in MY_GITLAB_TOKEN.",
       "The command takes this program's place: signals and exit status are its own. Only these variables are added.",
       "The exit status is 127 where there is no such command and 126 where it cannot be run, as with env(1).",
+    ],
+    examples: [
+      Example("credmgr exec github -- gh repo list", "with GITHUB_TOKEN"),
+      Example("credmgr exec github:work=GH_TOKEN gitlab -- ./release", "two tokens, one of them under another name"),
     ], passesOptions: true
   ) { invocation, context throws(CommandError) in
     if let first = invocation.operands.first, ["--help", "-h"].contains(first) {

@@ -11,7 +11,11 @@ extension Command {
       Option("--system", "the machine's configuration"),
       Option("--remove", "take our entry out again"),
     ],
-    notes: ["Only our own entry is added or removed; all others stay as they are."]
+    notes: ["Only our own entry is added or removed; all others stay as they are."],
+    examples: [
+      Example("credmgr git-setup", "for all your repositories"),
+      Example("credmgr git-setup --local", "for the one where you are"),
+    ]
   ) { invocation, context throws(CommandError) in
     let scopes = ["--global", "--local", "--system"].filter { invocation.has($0) }
     guard scopes.count <= 1 else { throw .exclusive(scopes) }

@@ -10,10 +10,12 @@ extension Command {
     name: "kubectl-credential", operands: "ID", operandCount: 1...1,
     summary: "The exec credential plugin of kubectl", options: [account],
     notes: [
-      "In the kubeconfig, below users: exec: {apiVersion: client.authentication.k8s.io/v1, command: credmgr,",
-      "args: [kubectl-credential, ID], interactiveMode: Never, provideClusterInfo: true}. Nobody is asked anything. When a",
-      "cluster refuses a token before its time, kubectl asks again, and gets another one: the next command works.",
-    ]
+      "In the kubeconfig, below users: exec: {apiVersion: client.authentication.k8s.io/v1, command: credmgr, "
+        + "args: [kubectl-credential, ID], interactiveMode: Never, provideClusterInfo: true}.",
+      "Nobody is asked anything. When a cluster refuses a token before its time, kubectl asks again, and gets another "
+        + "one: the next command works.",
+    ],
+    examples: [Example("credmgr kubectl-credential keycloak", "what kubectl would get")]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let name = try context.account(invocation, of: provider)

@@ -8,7 +8,8 @@ extension Command {
     name: "log", operands: "[ID]", operandCount: 0...1,
     summary: "Show what changed when, and who was handed what",
     options: [Option("--limit", value: "N", "the last N lines; otherwise all that are kept"), json],
-    notes: ["The log holds about a thousand changes and a thousand hand-outs, and never a secret."]
+    notes: ["The log holds about a thousand changes and a thousand hand-outs, and never a secret."],
+    examples: [Example("credmgr log github --limit 20", "what happened last with one provider")]
   ) { invocation, context throws(CommandError) in
     let provider: String? = if let text = invocation.operands.first { try context.provider(text) } else { nil }
     var limit = Int.max
@@ -29,16 +30,36 @@ extension Command {
             ]
           }))
     } else {
-      try context.output(events.map(line).joined())
-      let lines = lost == 1 ? "one line of the log is" : "\(lost) lines of the log are"
-      if lost > 0 { context.tell("\(lines) missing or cannot be read; \"credmgr vault verify\" may say more") }
+      try context.output(lines(events).joined())
+      let missing = lost == 1 ? "one line of the log is" : "\(lost) lines of the log are"
+      if lost > 0 { context.tell("\(missing) missing or cannot be read; \"credmgr vault verify\" may say more") }
     }
     if let fault { throw CommandError(CredentialError.vault(fault)) }
     return .done
   }
 
-  private static func line(_ event: LogEvent) -> String {
-    let fields = [Moment.format(event.time), event.action.rawValue, event.provider, event.account, event.detail]
-    return Message.visible(fields.compactMap { $0 }.joined(separator: "  ")) + "\n"
+  /// Columns as wide as their longest text, unless that is too long for the others to be found behind it.
+  private static func lines(_ events: some Collection<LogEvent>) -> [String] {
+    func width(_ texts: some Sequence<Int>) -> Int { min(texts.max() ?? 0, 24) }
+    let widths = [
+      width(events.lazy.map(\.action.rawValue.count)), width(events.lazy.map { $0.provider?.count ?? 0 }),
+      width(events.lazy.map { $0.account?.count ?? 0 }),
+    ]
+    return events.map { event in
+      var line = Moment.format(event.time)
+      var column = line.count
+      let fields = [event.action.rawValue, event.provider, event.account, event.detail]
+      for (field, width) in zip(fields, widths + [0]) {
+        if field == nil, width == 0 { continue }
+        column += 2
+        guard let field else {
+          column += width
+          continue
+        }
+        line += String(repeating: " ", count: max(column - line.count, 2)) + field
+        column = max(column + width, line.count)
+      }
+      return Message.visible(line) + "\n"
+    }
   }
 }

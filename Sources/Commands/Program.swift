@@ -58,25 +58,25 @@ public enum Program {
   private static func report(_ error: CommandError) -> Int32 {
     switch error {
     case .failed(let message):
-      Terminal.writeError(message.lines)
+      show(message)
       return message.status.rawValue
     case .noCredential(let provider, let account):
       let message = CredentialError.loginNeeded(provider: provider, account: account, .noCredential).message
-      Terminal.writeError(message.lines)
+      show(message)
       return message.status.rawValue
     case .invalidDescriptor(let findings):
       for finding in findings { Terminal.writeError(finding.report) }
       let message = ProviderError.invalid(findings).message
-      Terminal.writeError(message.lines)
+      show(message)
       return message.status.rawValue
     case .invalidRules(let findings):
       for finding in findings { Terminal.writeError(finding.report) }
       let message = CredentialError.malformedRules(findings).message
-      Terminal.writeError(message.lines)
+      show(message)
       return message.status.rawValue
     case .handOver:
       let message = CredentialError.networkNeeded.message
-      Terminal.writeError(message.lines)
+      show(message)
       return message.status.rawValue
     case .brokenPipe:
       return ExitStatus.unexpected.rawValue
@@ -88,7 +88,7 @@ public enum Program {
     _ coreLimit: UInt64?
   ) throws(CommandError) -> ExitStatus {
     guard let name = arguments.first else {
-      Terminal.writeError(Help.overview)
+      Terminal.writeError(Help.beginning)
       return .usage
     }
     if let status = try help(name, arguments.dropFirst()) { return status }
@@ -145,10 +145,15 @@ public enum Program {
       }
     }
     let clock = SystemClock()
+    let asksNobody = invocation.command.asksNobody
+    // A command may ask a person, too.
+    let variable = { (name: String) -> String? in
+      asksNobody && name == "CREDMGR_PASSPHRASE_COMMAND" ? nil : Environment.value(name)
+    }
+    let ask: KeySources.Ask = if asksNobody { TerminalPassphrase.nobody } else { TerminalPassphrase.ask }
     let keys = KeySources(
-      environment: Environment.value, secretService: { Context.sibling("credmgr-secret-service", of: executable) },
-      legacy: Launcher.takeLegacy().flatMap { OpenedKeys(decoding: $0) }, lock: home.passphraseLock,
-      ask: TerminalPassphrase.ask)
+      environment: variable, secretService: { Context.sibling("credmgr-secret-service", of: executable) },
+      legacy: Launcher.takeLegacy().flatMap { OpenedKeys(decoding: $0) }, lock: home.passphraseLock, ask: ask)
     let source = CredentialSource(
       home: home, http: http, clock: clock, random: SystemRandomSource(), secrets: secrets, keys: keys)
     source.notice = NoticeTeller(clock).tell
@@ -199,18 +204,48 @@ public enum Program {
   }
 }
 
-/// What `credmgr help` prints.
+/// What `credmgr` and `credmgr help` print.
 enum Help {
-  static var overview: String {
-    """
+  /// What a new user needs.
+  static let beginning = """
     usage: credmgr COMMAND [ARGUMENT]…
 
-    Keeps the credentials of many providers and accounts, and hands fresh ones to programs.
+    credmgr keeps the credentials of many providers and accounts, and hands fresh
+    ones to git, docker, kubectl and your own programs.
 
-    \(table(Command.all.map { ($0.name, $0.summary) }))
-    Begin with "credmgr providers", "credmgr add-provider ID --client-id ID" and "credmgr login ID".
-    "credmgr help COMMAND" says more.
+    To begin:
+      credmgr providers                            see which providers there are
+      credmgr add-provider github --client-id ID   take one, as the client that you
+                                                   registered there
+      credmgr login github                         log in
+
+    And then:
+      credmgr token github                         print a token that is good
+      credmgr status                               who is logged in, and until when
+      credmgr git-setup                            let git ask credmgr
+      credmgr doctor                               see what is wrong, and mend it
+
+    "credmgr help" lists all commands, and "credmgr help COMMAND" explains one.
 
     """
+
+  static var overview: String {
+    var text = "usage: credmgr COMMAND [ARGUMENT]…\n"
+    let width = Command.all.map(\.name.count).max() ?? 0
+    for group in Command.groups {
+      text += "\n\(group.title):\n"
+      for command in group.commands {
+        let gap = String(repeating: " ", count: width - command.name.count + 2)
+        let indent = String(repeating: " ", count: width + 4)
+        text += "  " + command.name + gap
+        text += Layout.wrapped(command.summary, first: width + 4, indent: indent) + "\n"
+      }
+    }
+    return text + """
+
+      "credmgr help COMMAND" says more, with examples.
+      "credmgr" alone says how to begin.
+
+      """
   }
 }

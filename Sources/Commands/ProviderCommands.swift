@@ -24,10 +24,15 @@ extension Command {
       Option("--replace", "replace one that was added before; what is not given stays as it was"),
     ],
     notes: [
-      "SOURCE is an identifier that \"credmgr providers\" lists, a path with a \"/\" or \".yaml\" in it, or the https URL",
-      "of an issuer, whose metadata becomes a descriptor; it is shown before it is kept.",
+      "SOURCE is an identifier that \"credmgr providers\" lists, a path with a \"/\" or \".yaml\" in it, or the https URL "
+        + "of an issuer, whose metadata becomes a descriptor; it is shown before it is kept.",
       "Without \"--client-id\" a client is registered at the provider, where the descriptor says how.",
       "The client identifier, secret and variables are kept in the vault.",
+    ],
+    examples: [
+      Example("credmgr add-provider github --client-id Iv1.8a61f9b3", "one that credmgr knows"),
+      Example("credmgr add-provider gitlab --set host=git.example.org --client-id ID", "a server of your own"),
+      Example("credmgr add-provider ./notes.yaml --client-id ID --client-secret-file secret", "your own descriptor"),
     ]
   ) { invocation, context throws(CommandError) in
     let source = invocation.operands[0]
@@ -163,7 +168,7 @@ extension Command {
     guard Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }
     Terminal.writeError(
       Message.visible(
-        "The new descriptor of \"\(provider)\" sends the tokens of \(accounts.joined(separator: ", ")) to "
+        "The new descriptor of \"\(provider)\" sends the tokens of \(some(accounts)) to "
           + hosts.joined(separator: ", ")) + "\n")
     return agrees("Is that what you want?")
   }
@@ -176,7 +181,11 @@ extension Command {
 
   static let providers = Command(
     name: "providers", operands: "[ID]", operandCount: 0...1, summary: "List the providers, or show one",
-    options: [json]
+    options: [json],
+    examples: [
+      Example("credmgr providers", "all that there are"),
+      Example("credmgr providers gitlab", "what one needs, and where a client is registered"),
+    ]
   ) { invocation, context throws(CommandError) in
     if let identifier = invocation.operands.first {
       return try show(context.provider(identifier), invocation, context)
@@ -200,7 +209,7 @@ extension Command {
     if invocation.has("--json") {
       try context.output(.array(rows))
     } else {
-      try context.output(table(lines))
+      try context.output(Layout.table(lines))
     }
     return .done
   }
@@ -276,7 +285,7 @@ extension Command {
       lines.append(("variable " + variable.name, state + (variable.help.map { " – " + $0 } ?? "")))
     }
     for (leg, endpoint) in endpoints { lines.append(("endpoint " + leg.rawValue, endpoint.url.text)) }
-    try context.output(table(lines.filter { !$0.right.isEmpty }) + "\n" + table(shown))
+    try context.output(Layout.table(lines.filter { !$0.right.isEmpty }) + "\n" + Layout.table(shown))
     return .done
   }
 
@@ -322,7 +331,8 @@ extension Command {
     notes: [
       "Findings go to standard output, as FILE:LINE:COLUMN: error: SENTENCE, with the line and a caret.",
       "It says nothing when there are none.",
-    ]
+    ],
+    examples: [Example("credmgr check notes.yaml", "before you send it to somebody")]
   ) { invocation, context throws(CommandError) in
     var status = ExitStatus.done
     for path in invocation.operands {
@@ -347,7 +357,9 @@ extension Command {
   static let simulate = Command(
     name: "simulate", operands: "ID|FILE [--port N] [--fault NAME]…", operandCount: 0...1000,
     summary: "Play a provider on this machine, as its descriptor says it behaves", options: [],
-    notes: ["\"credmgr simulate --help\" shows all its options."], passesOptions: true
+    notes: ["\"credmgr simulate --help\" shows all its options."],
+    examples: [Example("credmgr simulate notes.yaml --port 8080", "log in without the provider")],
+    passesOptions: true
   ) { invocation, context throws(CommandError) in
     guard !invocation.operands.isEmpty else {
       throw .usage("too few arguments for \"credmgr simulate\"", hint: "run \"credmgr simulate --help\"")

@@ -16,6 +16,9 @@ enum TerminalPassphrase {
     }
   }
 
+  /// Asks nobody.
+  static func nobody(_ question: PassphraseQuestion) throws(POSIXError) -> Secret { throw .noTerminal }
+
   private static func existing(_ prompt: String, _ attempt: Int) throws(POSIXError) -> Secret {
     if attempt > 1 { tell("the passphrase is wrong") }
     return Secret(bytes: try Terminal.readPassword(prompt: prompt))

@@ -26,7 +26,7 @@ final class TerminalUser: User {
   func tell(_ step: LoginStep) {
     switch step {
     case .alreadyLoggedIn(let accounts):
-      say("already logged in to \"\(provider)\" as " + accounts.map { "\"\($0)\"" }.joined(separator: ", "))
+      say("already logged in to \"\(provider)\" as " + some(accounts))
     case .open(let url):
       say("opening the browser; if none appears, open this address:")
       show(url)

@@ -16,6 +16,10 @@ extension Command {
       Option("--refresh", "refresh it in any case"),
       Option("--timeout", value: "DURATION", "how long to wait for another process that refreshes it; otherwise 1m"),
       json,
+    ],
+    examples: [
+      Example("export GITHUB_TOKEN=$(credmgr token github)", "for a program that wants one there"),
+      Example("credmgr token github --min-validity 30m", "for something that takes half an hour"),
     ]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
@@ -50,7 +54,10 @@ extension Command {
       Option("--data-file", value: "FILE", "the request's form body, which is signed too; \"-\" is standard input"),
       json,
     ],
-    notes: ["With curl: curl -H @<(credmgr header ID) URL"]
+    examples: [
+      Example("curl -H @<(credmgr header github) https://api.github.com/user", "no token in the arguments"),
+      Example("credmgr header tumblr-oauth1 --url https://api.tumblr.com/v2/user/info", "a signed request"),
+    ]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let name = try context.account(invocation, of: provider)
@@ -102,10 +109,14 @@ extension Command {
     notes: [
       "Refreshes the token and repeats the request once when the provider answers 401.",
       "A GET or HEAD that is redirected within its origin goes on there; no other redirect is followed.",
-      "Exit status 4 when the answer's status is 300 or above, but for 304, and 5 for 429 and from 500 on; the body is",
-      "printed all the same.",
-      "Bodies pass through in pieces. What comes from a pipe is written to a file in TMPDIR (/var/tmp) first, which has no",
-      "name: its length is sent with it, and it can be sent again.",
+      "Exit status 4 when the answer's status is 300 or above, but for 304, and 5 for 429 and from 500 on; the body is "
+        + "printed all the same.",
+      "Bodies pass through in pieces. What comes from a pipe is written to a file in TMPDIR (/var/tmp) first, which has no "
+        + "name: its length is sent with it, and it can be sent again.",
+    ],
+    examples: [
+      Example("credmgr request github https://api.github.com/user", "a GET"),
+      Example("credmgr request github https://api.github.com/gists -d @gist.json", "a POST with a file"),
     ], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])

@@ -11,25 +11,34 @@ extension Command {
     let name: String
     /// The operand behind the name; `nil` where there is none.
     var operand: String?
+    let help: String
     var options: Set<String> = []
     let run: @Sendable (Invocation, Context) throws(CommandError) -> ExitStatus
   }
 
   private static let vaultOperations: [VaultOperation] = [
-    VaultOperation(name: "status", options: ["--json"], run: status),
-    VaultOperation(name: "verify", options: ["--json"], run: verify),
+    VaultOperation(name: "status", help: "what it is made of, and what opens it", options: ["--json"], run: status),
+    VaultOperation(name: "verify", help: "find whatever is not as it was written", options: ["--json"], run: verify),
     VaultOperation(
-      name: "protect", operand: "passphrase|secret-service|key-file", options: ["--remove", "--passphrase-file"],
+      name: "protect", operand: "passphrase|secret-service|key-file",
+      help: "make a way into it; with \"--remove\", take it away", options: ["--remove", "--passphrase-file"],
       run: VaultKeyOperations.protect),
-    VaultOperation(name: "unlock", options: ["--for"], run: VaultKeyOperations.unlock),
-    VaultOperation(name: "lock", run: VaultKeyOperations.lock),
-    VaultOperation(name: "rotate", run: VaultKeyOperations.rotate),
-    VaultOperation(name: "backup", operand: "FILE", run: VaultKeyOperations.backup),
-    VaultOperation(name: "restore", operand: "FILE", options: ["--key-file"], run: VaultKeyOperations.restore),
     VaultOperation(
-      name: "export", operand: "FILE", options: ["--plain", "--passphrase-file"], run: VaultKeyOperations.export),
+      name: "unlock", help: "keep it open for a while, in the memory of the kernel", options: ["--for"],
+      run: VaultKeyOperations.unlock),
+    VaultOperation(name: "lock", help: "end that", run: VaultKeyOperations.lock),
+    VaultOperation(name: "rotate", help: "make a new key, and seal everything anew", run: VaultKeyOperations.rotate),
+    VaultOperation(name: "backup", operand: "FILE", help: "copy it as it is, sealed", run: VaultKeyOperations.backup),
     VaultOperation(
-      name: "import", operand: "FILE", options: ["--replace", "--passphrase-file"], run: VaultKeyOperations.import),
+      name: "restore", operand: "FILE", help: "put a backup in its place", options: ["--key-file"],
+      run: VaultKeyOperations.restore),
+    VaultOperation(
+      name: "export", operand: "FILE",
+      help: "write everything for another machine, under a passphrase; \"-\" is standard output",
+      options: ["--plain", "--passphrase-file"], run: VaultKeyOperations.export),
+    VaultOperation(
+      name: "import", operand: "FILE", help: "read what \"export\" wrote", options: ["--replace", "--passphrase-file"],
+      run: VaultKeyOperations.import),
   ]
 
   static let vault = Command(
@@ -41,16 +50,19 @@ extension Command {
       Option(
         "--passphrase-file", value: "FILE", "protect, export: the new passphrase; import: the passphrase of the file"),
       Option("--key-file", value: "FILE", "restore: the key file of the time of the backup"),
-      Option("--plain", repeats: true, "export: without encryption; has to be said twice"),
+      Option("--plain", repeats: true, "export: without encryption, if it is given twice"),
       Option("--replace", "import: replace what is there and different"),
       json,
     ],
-    notes: vaultOperations.map { operation in
-      "  credmgr vault " + [operation.name, operation.operand].compactMap { $0 }.joined(separator: " ")
-    } + [
-      "",
-      "CREDMGR_PASSPHRASE_FILE and CREDMGR_PASSPHRASE_COMMAND answer for the passphrase where there is no terminal.",
-    ], operations: vaultOperations.map { ($0.name, $0.operand) }
+    notes: [
+      "CREDMGR_PASSPHRASE_FILE and CREDMGR_PASSPHRASE_COMMAND answer for the passphrase where there is no terminal."
+    ], operations: vaultOperations.map { Operation(name: $0.name, operand: $0.operand, help: $0.help) },
+    examples: [
+      Example("credmgr vault protect passphrase", "then \"credmgr vault protect key-file --remove\" asks for it"),
+      Example("credmgr vault unlock --for 8h", "for a day's work"),
+      Example("credmgr vault backup credmgr.backup", "a file that opens as the vault does"),
+      Example("credmgr vault export credmgr.json", "for another machine"),
+    ]
   ) { invocation, context throws(CommandError) in
     let name = invocation.operands[0]
     guard let operation = vaultOperations.first(where: { $0.name == name }) else {
@@ -85,12 +97,15 @@ extension Command {
       if let fault { throw CommandError(CredentialError.vault(fault)) }
       return .done
     }
+    let now = context.clock.now()
     var rows = [("file", status.path), ("format", "\(status.formatVersion)"), ("records", "\(status.recordCount)")]
     for slot in status.slots {
-      rows.append(("slot", "\(slot.kind?.words ?? "of a newer credmgr"), since \(Moment.format(slot.created))"))
+      let age = now - slot.created
+      let made = slot.created == 0 ? "" : age < 60 ? ", made just now" : ", made \(duration(age)) ago"
+      rows.append(("slot", (slot.kind?.words ?? "of a newer credmgr") + made))
     }
-    if let unlockedUntil { rows.append(("unlocked", "until \(Moment.format(unlockedUntil))")) }
-    try context.output(table(rows.map { ($0.0, $0.1) }))
+    if let unlockedUntil { rows.append(("unlocked", "for another \(duration(max(unlockedUntil - now, 0)))")) }
+    try context.output(Layout.table(rows.map { ($0.0, $0.1) }))
     if let fault { throw CommandError(CredentialError.vault(fault)) }
     if status.slots.allSatisfy({ $0.kind == .keyFile }) {
       context.tell("a key file protects a copied vault, and nothing against programs that run as you")

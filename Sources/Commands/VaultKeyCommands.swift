@@ -58,7 +58,7 @@ enum VaultKeyOperations {
     let seconds = try context.duration("--for", invocation) ?? 8 * 3600
     guard seconds > 0 else { throw .usage("a vault cannot be unlocked for no time") }
     switch try manager({ () throws(CredentialError) in try context.source.unlock(seconds: seconds) }) {
-    case .kept(let deadline): context.tell("the vault is unlocked until \(Moment.format(deadline))")
+    case .kept: context.tell("the vault is unlocked for \(duration(seconds))")
     case .opensByItself: context.tell("the key file opens the vault; there is nothing to unlock")
     }
     return .done

@@ -39,11 +39,11 @@ extension CredentialError {
     case .unknownAccount(let name, let provider, let known):
       Message(
         "there is no account \(quoted(name)) at \(quoted(provider))" + didYouMean(nearMiss(name, among: known))
-          + "; there \(known.count == 1 ? "is" : "are") \(listed(known))",
+          + "; there \(known.count == 1 ? "is" : "are") \(some(known))",
         hint: "run \"credmgr login \(provider) --account \(argument(name))\" to add it", status: .loginNeeded)
     case .ambiguousAccount(let provider, let known):
       Message(
-        "there are several accounts at \(quoted(provider)): \(listed(known))",
+        "there are several accounts at \(quoted(provider)): \(some(known))",
         hint: "add \"--account NAME\", or run \"credmgr use \(provider) NAME\"", status: .usage)
     case .malformedAccount(let name):
       Message("\(quoted(name)) is no name for an account: 1 to 255 bytes without control characters", status: .usage)
@@ -93,7 +93,7 @@ extension CredentialError {
     case .destinationChange(let provider, let accounts, let hosts):
       Message(
         "the new descriptor of \(quoted(provider)) would send "
-          + (accounts.isEmpty ? "the client secret" : "the tokens of \(listed(accounts))") + " to \(listed(hosts))",
+          + (accounts.isEmpty ? "the client secret" : "the tokens of \(some(accounts))") + " to \(listed(hosts))",
         hint: "run it at a terminal to agree, or \"credmgr logout \(provider) --all\" first", status: .usage)
     case .descriptorChanged(let provider, let file, let hosts):
       Message(

@@ -26,8 +26,11 @@ public struct Message: Sendable, Equatable {
   public func with(hint: String) -> Message { Message(text, hint: hint, status: status) }
 
   /// The lines on standard error.
-  public var lines: String {
-    "credmgr: error: \(text)\n" + hints.map { "credmgr: hint: \($0)\n" }.joined()
+  public var lines: String { lines(error: "error:", hint: "hint:") }
+
+  /// The same with other words, such as coloured ones, before the sentences.
+  public func lines(error: String, hint: String) -> String {
+    "credmgr: \(error) \(text)\n" + hints.map { "credmgr: \(hint) \($0)\n" }.joined()
   }
 
   /// A text without anything that a terminal would act on: parts of it come from files and providers.
@@ -73,6 +76,12 @@ func listed(_ names: some Sequence<String>) -> String { names.map(quoted).joined
 
 /// What a person reads who has to wait, which is never less than that.
 public func patience(_ seconds: Int64) -> String { seconds < 600 ? "\(seconds) s" : duration(seconds + 59) }
+
+/// The first few of names of which there may be thousands, and how many more there are.
+public func some(_ names: [String]) -> String {
+  let shown = names.count > 6 ? 5 : names.count
+  return listed(names.prefix(shown)) + (names.count > shown ? " and \(names.count - shown) more" : "")
+}
 
 /// What a person reads for a count of seconds.
 public func duration(_ seconds: Int64) -> String {

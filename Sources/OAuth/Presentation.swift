@@ -218,6 +218,16 @@ extension Client {
     return rest.prefix { !"/?#".contains($0) }.lowercased()
   }
 
+  /// Scheme, host and port of every endpoint, each once, in order.
+  public var origins: [URI] {
+    let values = values()
+    let texts = descriptor.endpoints.values.compactMap { endpoint -> String? in
+      guard let uri = try? endpoint.url.filled(values), let authority = HostPattern.authority(uri) else { return nil }
+      return "\(uri.scheme)://\(authority)/"
+    }
+    return Set(texts).sorted().compactMap { try? URI(parsing: $0) }
+  }
+
   /// The git hosts with the variables filled, and the user name that goes with a token; `nil` where there are none.
   public var gitHosts: (hosts: [String], username: String)? {
     guard let git = descriptor.git else { return nil }

@@ -29,6 +29,17 @@ public enum Browser {
     return false
   }
 
+  /// The commands that would be tried, in order, without what they are given.
+  ///
+  /// - Returns: each with the file that it is; nil where there is none.
+  public static func candidates(
+    environment: [String: String] = Environment.all()
+  ) -> [(command: String, file: String?)] {
+    commands("", browser: environment["BROWSER"] ?? "").map { words in
+      (words[0], try? Launcher.find(words[0], path: environment["PATH"]))
+    }
+  }
+
   /// What is tried, in order.
   static func commands(_ url: String, browser: String) -> [[String]] {
     // A text that begins with a dash would be an option of the browser.

@@ -53,6 +53,12 @@ public enum KernelKeyring {
     return true
   }
 
+  /// Whether the kernel lets us look for keys here; nothing is kept.
+  public static var isThere: Bool {
+    let key = unsafe credmgr_key_find("credmgr:none")
+    return key >= 0 || isGone(errno)
+  }
+
   private static func isGone(_ code: Int32) -> Bool {
     [ENOKEY, EKEYEXPIRED, EKEYREVOKED].contains(code)
   }

@@ -25,6 +25,34 @@ public enum PrivateFile {
     try check(status, path)
   }
 
+  /// Checks a folder as ``createDirectory(_:)`` does, and makes nothing.
+  ///
+  /// - Throws: `notFound`, and what ``createDirectory(_:)`` throws for a folder that is there.
+  public static func checkDirectory(_ path: String) throws(POSIXError) {
+    guard let status = try FileStatus(path: path, following: false) else { throw .notFound(path: path) }
+    var folder = path
+    while let parent = Path.directory(of: folder), parent != folder {
+      if let status = try FileStatus(path: parent, following: true) { try checkParent(status, parent) }
+      folder = parent
+    }
+    try checkDirectory(status, path)
+  }
+
+  private static func checkDirectory(_ status: FileStatus, _ path: String) throws(POSIXError) {
+    if status.isSymbolicLink { throw .symbolicLink(path: path) }
+    if !status.isDirectory { throw .notDirectory(path: path) }
+    if status.owner != geteuid() { throw .otherOwner(path: path) }
+    if status.permissions & 0o077 != 0 { throw .readableByOthers(path: path, mode: status.permissions) }
+  }
+
+  /// Checks that nobody but us and the administrator can change a file or a folder, or put another in its place.
+  ///
+  /// - Throws: `notFound`, `otherOwner`, `writableByOthers`.
+  public static func checkUnchangeable(_ path: String) throws(POSIXError) {
+    guard let status = try FileStatus(path: path, following: true) else { throw .notFound(path: path) }
+    try checkParent(status, path)
+  }
+
   static func check(_ status: FileStatus, _ path: String) throws(POSIXError) {
     if !status.isRegularFile { throw .notRegularFile(path: path) }
     if status.owner != geteuid() { throw .otherOwner(path: path) }
@@ -61,10 +89,7 @@ public enum PrivateFile {
     guard let status = try FileStatus(path: path, following: false) else {
       throw .system(call: "mkdir", path: path, code: code)
     }
-    if status.isSymbolicLink { throw .symbolicLink(path: path) }
-    if !status.isDirectory { throw .notDirectory(path: path) }
-    if status.owner != geteuid() { throw .otherOwner(path: path) }
-    if status.permissions & 0o077 != 0 { throw .readableByOthers(path: path, mode: status.permissions) }
+    try checkDirectory(status, path)
   }
 
   /// What is at the path where a folder is expected: `symbolicLink` or `notDirectory`; nil if it is one, or nothing.
@@ -82,13 +107,17 @@ public enum PrivateFile {
       throw .system(call: "mkdir", path: parent, code: code)
     }
     if !status.isDirectory { throw .notDirectory(path: parent) }
+    try checkParent(status, parent)
+  }
+
+  private static func checkParent(_ status: FileStatus, _ path: String) throws(POSIXError) {
     // 65534 stands for all users that the user namespace of a container does not know, the outer root among them.
-    if ![geteuid(), 0, 65534].contains(status.owner) { throw .otherOwner(path: parent) }
+    if ![geteuid(), 0, 65534].contains(status.owner) { throw .otherOwner(path: path) }
     // In a sticky folder such as /tmp nobody can replace what is another's. A group that is ours alone is usual where
     // the umask is 002.
     let forbidden: UInt32 = status.group == getegid() ? 0o002 : 0o022
     if status.permissions & forbidden != 0, status.permissions & S_ISVTX == 0 {
-      throw .writableByOthers(path: parent, mode: status.permissions)
+      throw .writableByOthers(path: path, mode: status.permissions)
     }
   }
 }

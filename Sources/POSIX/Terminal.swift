@@ -18,6 +18,13 @@ public enum Terminal {
   /// Puts nothing (null(4)) in the place of standard streams that are closed. To be called before any file is opened.
   public static func openStandardStreams() { credmgr_open_standard_streams() }
 
+  /// The columns of standard output's terminal; nil where it is none, or does not say.
+  public static var outputColumns: Int? {
+    guard isTerminal(STDOUT_FILENO) else { return nil }
+    let columns = Int(credmgr_columns(STDOUT_FILENO))
+    return columns > 0 ? columns : nil
+  }
+
   /// Writes all bytes.
   ///
   /// - Throws: `brokenPipe` if the reader is gone (SIGPIPE must be ignored), `system` if the disk is full, ….

@@ -1,0 +1,94 @@
+import POSIX
+
+/// Text in lines that a terminal of 80 columns shows whole.
+package enum Layout {
+  /// The columns of a help text, wherever it is shown.
+  package static let width = 80
+
+  /// A text in lines of at most `width` columns, broken between words; what stands in quotes stays together where it fits.
+  ///
+  /// - Parameters:
+  ///   - first: columns that are taken on the first line already.
+  ///   - indent: what every further line begins with.
+  package static func wrapped(
+    _ text: String, width: Int = Layout.width, first: Int = 0, indent: String = ""
+  ) -> String {
+    var result = ""
+    var column = first
+    for word in words(text) {
+      let count = word.count
+      if !result.isEmpty {
+        if column + 1 + count > width {
+          result += "\n" + indent
+          column = indent.count
+        } else {
+          result += " "
+          column += 1
+        }
+      }
+      result += word
+      column += count
+    }
+    return result
+  }
+
+  private static let longestQuotation = 48
+
+  private static func words(_ text: String) -> [String] {
+    var words: [String] = []
+    var quotation: String?
+    for piece in text.split(separator: " ").map(String.init) {
+      let marks = piece.count { $0 == "\"" }
+      if let open = quotation {
+        let longer = open + " " + piece
+        if marks % 2 == 1 {
+          words.append(longer)
+          quotation = nil
+        } else if longer.count > longestQuotation {
+          words += longer.split(separator: " ").map(String.init)
+          quotation = nil
+        } else {
+          quotation = longer
+        }
+      } else if marks % 2 == 1 {
+        quotation = piece
+      } else {
+        words.append(piece)
+      }
+    }
+    return words + (quotation?.split(separator: " ").map(String.init) ?? [])
+  }
+
+  /// Two columns.
+  ///
+  /// - Parameter width: where the right one is broken; `nil` for nowhere, so that each row is one line for other programs.
+  static func table(_ rows: [(left: String, right: String)], width: Int? = Terminal.outputColumns) -> String {
+    let left = min(rows.map(\.left.count).max() ?? 0, width == nil ? 36 : 26)
+    let indent = String(repeating: " ", count: left + 4)
+    return rows.map { row in
+      let gap =
+        row.left.count > left ? "\n" + indent : String(repeating: " ", count: left - row.left.count + 2)
+      let right = width.map { wrapped(row.right, width: $0, first: left + 4, indent: indent) } ?? row.right
+      return "  " + row.left + gap + right + "\n"
+    }.joined()
+  }
+}
+
+/// Emphasis, on a terminal that shows it to a person who wants it (no-color.org).
+struct Style {
+  let isOn: Bool
+
+  /// - Parameter descriptor: where the text goes, 1 or 2.
+  init(_ descriptor: Int32, environment: (String) -> String? = Environment.value) {
+    isOn =
+      Terminal.isTerminal(descriptor) && (environment("NO_COLOR") ?? "").isEmpty
+      && ![nil, "", "dumb"].contains(environment("TERM"))
+  }
+
+  func bold(_ text: String) -> String { shown(text, "1") }
+  func red(_ text: String) -> String { shown(text, "1;31") }
+  func green(_ text: String) -> String { shown(text, "32") }
+  func yellow(_ text: String) -> String { shown(text, "33") }
+
+  private func shown(_ text: String, _ code: String) -> String { isOn ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text }
+}

@@ -1,0 +1,68 @@
+import POSIX
+import Testing
+
+@testable import Commands
+
+@Suite struct HelpTests {
+  @Test func everyCommandHasAnExample() {
+    for command in Command.all { #expect(!command.examples.isEmpty, "\(command.name)") }
+  }
+
+  @Test func theNamesOfCommandsDiffer() {
+    #expect(Set(Command.all.map(\.name)).count == Command.all.count)
+  }
+
+  /// What an example says, credmgr understands, and the providers in it are there.
+  @Test func examplesAreUnderstood() throws {
+    for command in Command.all {
+      for example in command.examples {
+        let words = try #require(Self.words(of: example.line), "\(example.line)")
+        #expect(words.first == command.name, "\(example.line)")
+        let invocation = try Invocation(command, words.dropFirst())
+        #expect(!invocation.asksForHelp)
+        guard command.operands.hasPrefix("ID") || command.operands.hasPrefix("[ID]"),
+          let first = invocation.operands.first, !first.hasPrefix("-"), !first.contains(".")
+        else { continue }
+        let identifier = String(first.prefix { $0 != ":" && $0 != "=" })
+        let file = Path.joining(Self.root, "providers/\(identifier).yaml")
+        #expect(File.exists(file), "\(example.line)")
+      }
+    }
+  }
+
+  @Test func helpFitsEightyColumns() {
+    for text in Command.all.map(\.help) + [Help.beginning, Help.overview] {
+      for line in text.split(separator: "\n") where !line.hasPrefix("usage: ") { #expect(line.count <= 80, "\(line)") }
+    }
+  }
+
+  @Test(arguments: [
+    ("one two three", 0, "one two\n  three"), ("a \"b c d e\" f", 0, "a\n  \"b c d e\"\n  f"),
+    ("one two", 6, "one\n  two"), ("", 0, ""), ("longerthanthat x", 0, "longerthanthat\n  x"),
+  ])
+  func linesAreBroken(_ text: String, _ first: Int, _ expected: String) {
+    #expect(Layout.wrapped(text, width: 7, first: first, indent: "  ") == expected)
+  }
+
+  @Test func rowsAreOneLineEachForOtherPrograms() {
+    let text = String(repeating: "word ", count: 60)
+    #expect(Layout.table([("a", text)], width: nil).split(separator: "\n").count == 1)
+    #expect(Layout.table([("a", text)], width: 80).split(separator: "\n").allSatisfy { $0.count <= 80 })
+  }
+
+  static let root = Path.directory(of: Path.directory(of: Path.directory(of: #filePath) ?? "") ?? "") ?? ""
+
+  /// The words behind `credmgr` in a line of a shell, up to where another command begins.
+  private static func words(of line: String) -> [String]? {
+    guard let start = line.firstRange(of: "credmgr ") else { return nil }
+    var words: [String] = []
+    for word in line[start.upperBound...].split(separator: " ").map(String.init) {
+      if ["|", "&&"].contains(word) { break }
+      if word.hasPrefix("<") || word.hasPrefix(">") { continue }
+      let end = word.firstIndex { ")\"".contains($0) }
+      words.append(String(end.map { word[..<$0] } ?? word[...]))
+      if end != nil { break }
+    }
+    return words
+  }
+}

@@ -1,0 +1,370 @@
+"""`credmgr doctor`: set-ups that are broken on purpose, each finding mended by following its hint literally."""
+
+import hashlib
+import http.server
+import json
+import os
+import re
+import subprocess
+import threading
+import unittest
+
+import oauth2_server
+from oauth2_server import OAuth2Server
+from program import BINARY, DONE, LOCKED, LOGIN_NEEDED, UNREACHABLE, USAGE, ProgramTest
+from terminal import Terminal
+
+ADA = ProgramTest.accounts[0]
+FAKETIME = "/usr/bin/faketime"
+# A clock can be put before the system's in a dynamic program only, which this one always is.
+ONLINE = os.path.join(os.path.dirname(BINARY), "credmgr-online")
+PASSPHRASE = "correct horse battery"
+CHECKS = {"home", "vault", "accounts", "clock", "browser", "keyring", "programs", "git", "docker", "descriptors", "hosts",
+          "rules", "certificates", "proxy", "network"}
+
+
+class Doctor(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        # What this machine has is not what is judged.
+        self.environment["SSL_CERT_FILE"] = self.file("roots.pem", "-----BEGIN CERTIFICATE-----\n")
+        self.environment["DOCKER_CONFIG"] = os.path.join(self.folder, "docker")
+        self.programs = os.path.join(self.folder, "bin")
+        os.mkdir(self.programs)
+        self.environment["PATH"] = self.programs + ":" + self.environment["PATH"]
+
+    def ready(self, **options):
+        self.service = self.serve(OAuth2Server(**options))
+        self.provider = self.add("git-host", self.service, oauth2_server.PUBLIC_CLIENT, git_port=4433)
+        self.credmgr("login", self.provider, "--account", ADA)
+        self.token = self.credmgr("token", self.provider).line
+
+    def doctor(self, *arguments, status=DONE, environment=None):
+        outcome = self.run_program("doctor", "--json", *arguments, environment=environment)
+        self.assertEqual(outcome.status, status, outcome.out + outcome.err)
+        self.assertEqual(outcome.err, "")
+        findings = json.loads(outcome.out)
+        for finding in findings:
+            self.assertEqual(set(finding), {"check", "state", "sentence", "hints"})
+            self.assertIn(finding["check"], CHECKS)
+            self.assertIn(finding["state"], {"ok", "note", "problem"})
+            if finding["state"] == "problem":
+                self.assertTrue(finding["hints"] or finding["check"] in ("network", "vault"), finding)
+        if hasattr(self, "token"):
+            self.assertNotIn(self.token, outcome.out)
+        return findings
+
+    def problems(self, check, *arguments, status, state="problem", environment=None):
+        found = self.doctor(*arguments, status=status, environment=environment)
+        chosen = [finding for finding in found if finding["check"] == check and finding["state"] == state]
+        self.assertTrue(chosen, found)
+        return chosen
+
+    def follow(self, finding):
+        """Does what the hints say, as a person who copies them."""
+        for hint in finding["hints"]:
+            command = re.search(r'run "(.*)"', hint).group(1)
+            subprocess.run(["bash", "-c", command], env=self.environment, check=True, cwd=self.folder,
+                           stdin=subprocess.DEVNULL, capture_output=True)
+
+    def everything(self):
+        """Every file below the folder, with what is in it and when it was changed."""
+        seen = {}
+        for folder, folders, names in os.walk(self.folder):
+            for name in folders + names:
+                path = os.path.join(folder, name)
+                status = os.lstat(path)
+                content = b""
+                if name in names and not os.path.islink(path):
+                    with open(path, "rb") as file:
+                        content = file.read()
+                seen[path] = (status.st_mode, status.st_mtime_ns, hashlib.sha256(content).hexdigest())
+        return seen
+
+    def settings(self, text):
+        with open(self.environment["GIT_CONFIG_GLOBAL"], "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+class Whole(Doctor):
+    def test_before_anything_was_done(self):
+        before = self.everything()
+        states = {finding["check"]: finding["state"] for finding in self.doctor()}
+        self.assertEqual(before, self.everything())
+        self.assertNotIn("problem", states.values())
+        self.assertEqual(states["vault"], "note")
+
+    def test_a_set_up_that_is_well_and_stays_as_it_is(self):
+        self.ready()
+        self.credmgr("git-setup")
+        self.doctor()
+        before = self.everything()
+        outcome = self.credmgr("doctor")
+        self.assertEqual(before, self.everything())
+        self.assertEqual(outcome.err, "credmgr: all is well\n")
+        self.assertNotIn("\x1b", outcome.out)
+        for check in ("home", "vault", "accounts", "git", "descriptors", "certificates"):
+            self.assertRegex(outcome.out, rf"(?m)^ok +{check} ")
+
+    def test_colour_is_for_terminals_whose_person_wants_it(self):
+        for more, expected in (({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+                               ({"TERM": "dumb"}, False)):
+            terminal = Terminal([BINARY, "doctor"], {**self.environment, **more}, self.folder)
+            while terminal.read(10):
+                pass
+            terminal.process.wait(10)
+            self.assertIn("home", terminal.seen)
+            self.assertEqual("\x1b[" in terminal.seen, expected, more)
+            for line in terminal.seen.splitlines():
+                if " run \"" not in line:
+                    shown = re.sub(r"\x1b\[[0-9;]*m", "", line)
+                    # A path is one word, and is not broken.
+                    self.assertTrue(len(shown) <= 80 or max(map(len, shown.split())) > 40, shown)
+
+
+class Home(Doctor):
+    def test_folders_that_others_can_read(self):
+        self.ready()
+        os.chmod(os.path.join(self.homes[-1], "vault"), 0o755)
+        found = self.problems("home", status=USAGE)
+        self.follow(found[0])
+        self.doctor()
+
+    def test_descriptors_that_others_can_change(self):
+        self.ready()
+        path = os.path.join(self.homes[-1], "config", "providers", self.provider + ".yaml")
+        os.chmod(path, 0o666)
+        found = self.problems("home", status=USAGE)
+        self.assertIn(path, found[0]["sentence"])
+        self.follow(found[0])
+        self.doctor()
+
+    def test_a_descriptor_with_a_mistake(self):
+        self.ready()
+        path = os.path.join(self.homes[-1], "config", "providers", "broken.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("provider: broken\nextends: no-such-base\n")
+        found = self.problems("descriptors", status=USAGE)
+        self.assertIn(f'run "credmgr check {path}"', found[0]["hints"])
+
+    def test_a_descriptor_that_is_gone(self):
+        self.ready()
+        os.remove(os.path.join(self.homes[-1], "config", "providers", self.provider + ".yaml"))
+        self.assertIn("is gone", self.problems("descriptors", status=USAGE)[0]["sentence"])
+
+    def test_rules(self):
+        self.ready()
+        self.credmgr("use", self.provider, ADA, "--for", "https://127.0.0.1:4433/team")
+        self.doctor()
+        path = os.path.join(self.homes[-1], "config", "accounts.yaml")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace(ADA, "somebody"))
+        self.assertIn("somebody", self.problems("rules", status=USAGE)[0]["sentence"])
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("rulez: []\n")
+        self.assertIn("accounts.yaml:1:1:", self.problems("rules", status=USAGE)[0]["sentence"])
+
+
+class Vault(Doctor):
+    def test_damage(self):
+        self.ready()
+        path = os.path.join(self.homes[-1], "vault", "vault.db")
+        with open(path, "r+b") as file:
+            content = bytearray(file.read())
+            # The end of the last page is where the rows begin.
+            content[-20] ^= 1
+            file.seek(0)
+            file.write(content)
+        self.problems("vault", status=LOCKED)
+
+    def test_a_missing_key_file(self):
+        self.ready()
+        os.remove(os.path.join(self.homes[-1], "vault", "vault.key"))
+        self.problems("vault", status=LOCKED)
+
+    def test_nobody_is_asked_for_a_passphrase(self):
+        self.ready()
+        secret = self.file("passphrase", PASSPHRASE + "\n")
+        self.credmgr("vault", "protect", "passphrase", environment={"CREDMGR_PASSPHRASE_FILE": secret})
+        self.credmgr("vault", "protect", "key-file", "--remove")
+        asked = os.path.join(self.folder, "asked")
+        found = self.problems(
+            "vault", status=DONE, state="note",
+            environment={"CREDMGR_PASSPHRASE_COMMAND": f"touch {asked}; cat {secret}"})
+        self.assertIn("locked", found[0]["sentence"])
+        self.assertFalse(os.path.exists(asked))
+        terminal = Terminal([BINARY, "doctor"], self.environment, self.folder, columns=200)
+        while terminal.read(10):
+            pass
+        self.assertEqual(terminal.process.wait(10), DONE)
+        self.assertNotIn("passphrase of the vault", terminal.seen)
+        self.assertEqual(
+            self.problems("vault", status=DONE, state="ok", environment={"CREDMGR_PASSPHRASE_FILE": secret})[0]["hints"],
+            [])
+
+    def at(self, change, *arguments, status):
+        command = [FAKETIME, "--exclude-monotonic", "-f", change, ONLINE, "doctor", "--json", *arguments]
+        ended = subprocess.run(command, env=self.environment, cwd=self.folder, stdin=subprocess.DEVNULL,
+                               capture_output=True, text=True, check=False)
+        self.assertEqual(ended.returncode, status, ended.stdout + ended.stderr)
+        return [finding for finding in json.loads(ended.stdout) if finding["state"] == "problem"]
+
+    @unittest.skipUnless(os.access(FAKETIME, os.X_OK), "there is no faketime")
+    def test_a_clock_that_is_behind(self):
+        self.ready()
+        self.assertEqual([finding["check"] for finding in self.at("-1d", status=USAGE)], ["clock"])
+
+    @unittest.skipUnless(os.access(FAKETIME, os.X_OK), "there is no faketime")
+    def test_a_token_that_has_ended(self):
+        self.service = self.serve(OAuth2Server())
+        self.provider = self.add("oauth2-implicit", self.service, oauth2_server.PUBLIC_CLIENT)
+        self.credmgr("login", self.provider, "--account", ADA)
+        found = self.at("+1d", status=LOGIN_NEEDED)
+        self.assertEqual([finding["check"] for finding in found], ["accounts"])
+        self.assertEqual(found[0]["hints"], [f'run "credmgr login {self.provider} --account {ADA}"'])
+
+
+class Git(Doctor):
+    def test_git_does_not_ask(self):
+        self.ready()
+        self.follow(self.problems("git", status=DONE, state="note")[0])
+        self.assertEqual([finding["sentence"] for finding in self.doctor() if finding["check"] == "git"],
+                         ["git asks credmgr first"])
+
+    def test_another_helper_is_asked_first(self):
+        self.ready()
+        self.settings("[credential]\n\thelper = store --file=x\n")
+        self.credmgr("git-setup")
+        found = self.problems("git", status=USAGE)
+        self.assertIn("store --file=x", found[0]["sentence"])
+        self.follow(found[0])
+        self.problems("git", status=DONE, state="ok")
+
+    def test_a_host_of_ours_is_another_ones(self):
+        self.ready()
+        self.credmgr("git-setup")
+        with open(self.environment["GIT_CONFIG_GLOBAL"], "a", encoding="utf-8") as file:
+            file.write('[credential "https://127.0.0.1:4433"]\n\thelper =\n\thelper = !/usr/bin/other auth\n')
+        found = self.problems("git", status=USAGE)
+        self.assertIn("/usr/bin/other", found[0]["sentence"])
+        self.follow(found[0])
+        self.problems("git", status=DONE, state="ok")
+
+    def test_a_helper_of_another_host_is_of_no_interest(self):
+        self.ready()
+        self.settings('[credential "https://elsewhere.example"]\n\thelper = store\n')
+        self.credmgr("git-setup")
+        self.problems("git", status=DONE, state="ok")
+
+    def test_a_program_that_is_gone(self):
+        self.settings("[credential]\n\thelper = /nowhere/credmgr git-credential\n")
+        found = self.problems("git", status=USAGE)
+        self.assertIn("/nowhere/credmgr", found[0]["sentence"])
+        self.follow(found[0])
+        self.problems("git", status=DONE, state="ok")
+
+    def test_a_name_that_is_not_in_the_path(self):
+        self.settings("[credential]\n\thelper = credmgr\n")
+        self.problems("git", status=USAGE)
+        os.symlink(BINARY, os.path.join(self.programs, "git-credential-credmgr"))
+        self.problems("git", status=DONE, state="ok")
+
+    def test_passwords_in_helpers_are_not_shown(self):
+        self.settings('[credential]\n\thelper = "!f() { echo password=hidden-word; }; f"\n')
+        self.credmgr("git-setup")
+        outcome = self.run_program("doctor")
+        self.assertEqual(outcome.status, USAGE)
+        self.assertNotIn("hidden-word", outcome.out + outcome.err)
+
+
+class Others(Doctor):
+    def docker(self, value):
+        os.makedirs(self.environment["DOCKER_CONFIG"], exist_ok=True)
+        return self.file("docker/config.json", value if isinstance(value, str) else json.dumps(value))
+
+    def test_docker_asks_for_a_program_that_is_not_there(self):
+        self.docker({"credsStore": "credmgr"})
+        self.follow(self.problems("docker", status=USAGE)[0])
+        self.assertEqual(self.problems("docker", status=DONE, state="ok")[0]["sentence"], "docker asks credmgr")
+
+    def test_a_registry_of_ours_is_another_ones(self):
+        self.service = self.serve(OAuth2Server())
+        self.add("registry", self.service, oauth2_server.PUBLIC_CLIENT, registry_port=4434)
+        self.docker({"credsStore": "desktop"})
+        found = self.problems("docker", status=DONE, state="note")[0]
+        self.assertIn('{"credHelpers": {"127.0.0.1:4434": "credmgr"}}', found["hints"][0])
+
+    def test_passwords_that_docker_keeps_readable(self):
+        self.docker({"auths": {"registry.example": {"auth": "aGlkZGVuOndvcmQ="}}})
+        found = self.problems("docker", status=DONE, state="note")[0]
+        self.assertNotIn("aGlkZGVuOndvcmQ=", json.dumps(found))
+        self.assertIn("registry.example", found["sentence"])
+
+    def test_a_file_that_docker_cannot_read(self):
+        self.docker("{")
+        self.problems("docker", status=USAGE)
+
+    def test_a_browser_that_is_not_there(self):
+        self.environment["BROWSER"] = "no-such-browser"
+        self.problems("browser", status=USAGE)
+        del self.environment["BROWSER"]
+        self.assertEqual(self.problems("browser", status=DONE, state="note")[0]["hints"], [])
+        self.problems("browser", status=DONE, state="note", environment={"SSH_CONNECTION": "a b c d"})
+
+    def test_certificates(self):
+        del self.environment["SSL_CERT_FILE"]
+        for value in ("/nowhere.pem", self.file("empty.pem", "")):
+            self.problems("certificates", status=USAGE, environment={"SSL_CERT_FILE": value})
+        self.problems("certificates", status=USAGE, environment={"SSL_CERT_DIR": "/nowhere"})
+
+    def test_a_proxy_is_shown_without_its_password(self):
+        found = self.problems(
+            "proxy", status=DONE, state="ok", environment={"https_proxy": "http://ada:hidden@proxy.example:3128"})
+        self.assertEqual(found[0]["sentence"], 'https_proxy is "http://proxy.example:3128"')
+        self.problems("proxy", status=USAGE, environment={"all_proxy": "gopher://proxy.example"})
+
+
+class Network(Doctor):
+    def serve_at(self, date):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_HEAD(self):
+                self.send_response_only(404)
+                self.send_header("Date", date or self.date_time_string())
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return server.server_port
+
+    def provider_at(self, port):
+        self.credmgr("add-provider", os.path.join(os.path.dirname(__file__), "descriptors", "git-host.yaml"), "--replace",
+                     "--client-id", "id", "--set", f"port={port}", "--set", "git_port=4433")
+        return "git-host"
+
+    def test_a_server_that_answers(self):
+        found = self.problems("network", self.provider_at(self.serve_at(None)), status=DONE, state="ok")
+        self.assertIn("answers", found[0]["sentence"])
+
+    def test_without_being_asked_nothing_is_sent(self):
+        self.provider_at(1)
+        self.doctor()
+
+    def test_a_server_that_does_not_answer(self):
+        found = self.problems("network", "--reach", self.provider_at(1), status=UNREACHABLE)
+        self.assertIn("127.0.0.1", found[0]["sentence"])
+
+    def test_another_clock(self):
+        port = self.serve_at("Sun, 06 Nov 1994 08:49:37 GMT")
+        self.assertIn("ahead of", self.problems("clock", self.provider_at(port), status=USAGE)[0]["sentence"])
+
+    def test_an_unknown_provider(self):
+        self.assertIn("did you mean", self.credmgr("doctor", "githb", status=USAGE).err)
