@@ -88,6 +88,8 @@ let package = Package(
       ],
       swiftSettings: strict),
     .target(
+      name: "Manual", dependencies: ["Commands", "Messages", "OAuth", "POSIX"], swiftSettings: strict),
+    .target(
       name: "Simulator",
       dependencies: [
         "CMicroHTTPD", "CredentialManager", "Messages", "Providers", "OAuth", "HTTP", "POSIX",
@@ -108,6 +110,8 @@ let package = Package(
     .executableTarget(
       name: "credmgr-simulator", dependencies: ["Simulator"], swiftSettings: strict,
       linkerSettings: staticLibrary),
+    // Not installed: it writes the manual (script/manual).
+    .executableTarget(name: "credmgr-manual", dependencies: ["Manual"], swiftSettings: strict),
 
     // Tests.
     .testTarget(name: "YAMLTests", dependencies: ["YAML"], swiftSettings: strict),
@@ -135,7 +139,7 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "CommandsTests", dependencies: ["POSIX"], exclude: ["Programs", "Transcripts"],
+      name: "CommandsTests", dependencies: ["Commands", "POSIX"], exclude: ["Programs", "Transcripts"],
       swiftSettings: strict),
     .testTarget(
       name: "SimulatorTests",

@@ -1,0 +1,4 @@
+import Glibc
+import Manual
+
+exit(ManualProgram.run(CommandLine.arguments))

@@ -1,0 +1,80 @@
+import Glibc
+import POSIX
+import Testing
+
+@testable import Commands
+
+/// The pages of the manual, as the program writes them and as two readers see them.
+@Suite struct ManualTests {
+  private let pages: [String: String]
+  private let complaints: String
+
+  init() throws {
+    let folder = "/tmp/credmgr-manual.\(UInt64.random(in: 0 ... .max))"
+    let program = Path.joining(Path.directory(of: try Path.executable()) ?? "", "credmgr-manual")
+    let text = Path.joining(HelpTests.root, "docs/descriptors.md")
+    var environment = Environment.all()
+    environment["SOURCE_DATE_EPOCH"] = "1790000000"
+    let completion = try Launcher.run(program, [folder, text], environment: environment)
+    try #require(completion.status == 0)
+    var pages: [String: String] = [:]
+    let names = try File.names(in: folder)
+    for name in names {
+      pages[name] = String(decoding: try File.read(Path.joining(folder, name), limit: 1 << 20), as: UTF8.self)
+    }
+    self.pages = pages
+    complaints = try Self.complaints(about: names.map { Path.joining(folder, $0) })
+    for name in names { try File.remove(Path.joining(folder, name)) }
+    unsafe rmdir(folder)
+  }
+
+  /// What mandoc and groff do not like; each of them sees other mistakes.
+  private static func complaints(about files: [String]) throws -> String {
+    let script = """
+      command -v mandoc >/dev/null && mandoc -Tlint -Wwarning "$@"
+      command -v groff >/dev/null && for page; do groff -ww -Kutf8 -mdoc -Tutf8 "$page" 2>&1 >/dev/null; done
+      exit 0
+      """
+    let completion = try Launcher.run("/bin/sh", ["-c", script, "sh"] + files, limit: 1 << 22)
+    return String(decoding: completion.output, as: UTF8.self)
+  }
+
+  @Test func nobodyComplains() { #expect(complaints == "") }
+
+  @Test func thereIsAPageForEveryGroup() {
+    let names = Command.groups.map { "credmgr-\($0.name).1" }
+    let others = ["credmgr.1", "credmgr-descriptor.5", "docker-credential-credmgr.1", "git-credential-credmgr.1"]
+    #expect(Set(pages.keys) == Set(names + others))
+  }
+
+  @Test func everyCommandAndOptionIsThere() throws {
+    func written(_ text: String) -> String { text.replacing("-", with: "\\-") }
+    let overview = try #require(pages["credmgr.1"])
+    for group in Command.groups {
+      let page = try #require(pages["credmgr-\(group.name).1"])
+      for command in group.commands {
+        #expect(overview.contains(".It Cm \(written(command.name))\n"), "\(command.name)")
+        #expect(page.contains(".Ss credmgr \(written(command.name))\n"), "\(command.name)")
+        for option in command.options {
+          #expect(page.contains("Fl " + written(String(option.name.dropFirst()))), "\(command.name) \(option.name)")
+        }
+        for operation in command.operations { #expect(page.contains(".It Cm \(operation.name)"), "\(operation.name)") }
+        for example in command.examples {
+          #expect(page.contains(written(example.line).replacing("'", with: "\\(aq").replacing("~", with: "\\(ti")))
+        }
+      }
+    }
+    for option in Command.common { #expect(overview.contains("Fl " + written(String(option.name.dropFirst())))) }
+  }
+
+  /// The schema knows every key of a descriptor.
+  @Test func everyKeyOfADescriptorIsThere() throws {
+    let page = try #require(pages["credmgr-descriptor.5"])
+    let schema = try File.read(Path.joining(HelpTests.root, "docs/descriptor.schema.json"), limit: 1 << 20)
+    let keys = String(decoding: schema, as: UTF8.self).matches(of: /"properties": ?\{\s*"(\w+)"/).map(\.output.1)
+    #expect(keys.count > 5)
+    for key in keys { #expect(page.contains(key), "\(key)") }
+  }
+
+  @Test func aPageIsDatedByItsSources() { #expect(pages["credmgr.1"]?.contains(".Dd September 21, 2026\n") == true) }
+}
