@@ -11,6 +11,7 @@
 #include <spawn.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -20,6 +21,13 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+// POSIX.1-2024; the C library's header has it with _GNU_SOURCE only.
+extern void *memmem(const void *bytes, size_t count, const void *pattern, size_t length);
+
+static inline const void *credmgr_find(const void *bytes, size_t count, const void *pattern, size_t length) {
+  return memmem(bytes, count, pattern, length);
+}
 
 static inline int credmgr_open(const char *path, int flags, unsigned mode) {
   int descriptor;

@@ -9,29 +9,17 @@ import Providers
 /// descriptor by hand changes one of these, and the index is made anew at the next question.
 struct HostIndex {
   /// A file or a folder, and what it was like.
-  struct Source: Equatable {
+  struct Source {
     /// The provider whose descriptor it is; empty for a folder of the path.
     var provider: String
     var path: String
-    /// `File.stamp`; `-` where there was nothing.
-    var stamp: String
+    var stamp: FileStamp
 
     init(_ path: String, of provider: String = "") {
       self.provider = provider
       self.path = path
-      stamp = Self.stamp(path)
+      stamp = FileStamp(path)
     }
-
-    fileprivate init(provider: String, path: String, stamp: String) {
-      self.provider = provider
-      self.path = path
-      self.stamp = stamp
-    }
-
-    /// Whether it is what it was.
-    var isUnchanged: Bool { Self.stamp(path) == stamp }
-
-    private static func stamp(_ path: String) -> String { File.stamp(path) ?? "-" }
   }
 
   /// A host with its provider.
@@ -43,34 +31,20 @@ struct HostIndex {
     var ignoresUsername: Bool
   }
 
+  /// The folders first; those of one provider stand together.
   var sources: [Source] = []
   var entries: [Entry] = []
 
-  private static let mark = "credmgr hosts 2"
-
-  /// No hosts.
-  init() {}
-
-  /// Reads the file; `nil` for one that was not written as this writes it.
-  init?(_ bytes: [UInt8]) {
-    let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
-    guard lines.first.map(String.init) == Self.mark else { return nil }
-    for line in lines.dropFirst() {
-      let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
-      switch (fields.first, fields.count) {
-      case ("source", 4): sources.append(Source(provider: fields[1], path: fields[3], stamp: fields[2]))
-      case ("host", 4), ("host", 5):
-        let ignores = fields.dropFirst(4).contains(GitClaim.anyUsername)
-        entries.append(Entry(host: fields[1], provider: fields[2], username: fields[3], ignoresUsername: ignores))
-      default: return nil
-      }
-    }
+  /// The first provider that claims a host.
+  func provider(for host: String) -> Entry? {
+    let host = host.lowercased()
+    return entries.first { $0.host == host }
   }
 
   /// The file's content; `nil` where a path or a user name would break a line.
   var bytes: [UInt8]? {
-    var lines = [Self.mark]
-    for source in sources { lines.append("source\t\(source.provider)\t\(source.stamp)\t\(source.path)") }
+    var lines = [HostIndexFile.mark]
+    for source in sources { lines.append("source\t\(source.provider)\t\(source.stamp.text)\t\(source.path)") }
     for entry in entries {
       let more = entry.ignoresUsername ? "\t" + GitClaim.anyUsername : ""
       lines.append("host\t\(entry.host)\t\(entry.provider)\t\(entry.username)\(more)")
@@ -79,19 +53,101 @@ struct HostIndex {
     guard !texts.contains(where: { $0.utf8.contains { $0 < 0x20 } }) else { return nil }
     return Array((lines.joined(separator: "\n") + "\n").utf8)
   }
+}
 
-  /// The first provider that claims a host.
-  func provider(for host: String) -> Entry? {
-    let host = host.lowercased()
-    return entries.first { $0.host == host }
+/// The file of an index as it was read. It is searched as bytes, and texts are made of one line only: git asks at every
+/// command, and with a thousand providers the texts of all lines would take ten times as long as all else.
+struct HostIndexFile {
+  private let bytes: [UInt8]
+  /// Where the line behind the mark begins.
+  private let start: Int
+
+  static let mark = "credmgr hosts 2"
+
+  private static let lineFeed = UInt8(ascii: "\n")
+  private static let tab = UInt8(ascii: "\t")
+  private static let source = Array("source\t".utf8)
+  private static let host = Array("host\t".utf8)
+
+  /// `nil` for what does not begin and end as `HostIndex.bytes` does.
+  init?(_ bytes: [UInt8]) {
+    guard bytes.starts(with: Self.mark.utf8), bytes.last == Self.lineFeed, bytes[Self.mark.utf8.count] == Self.lineFeed
+    else { return nil }
+    self.bytes = bytes
+    start = Self.mark.utf8.count + 1
   }
 
-  /// Whether the folders, and all files or those of one provider, are what they were.
-  func isUnchanged(for provider: String?) -> Bool {
-    sources.allSatisfy { source in
-      let counts = provider == nil || source.provider.isEmpty || source.provider == provider
-      return !counts || source.isUnchanged
+  /// The first provider that claims a host; `nil` if none does.
+  func provider(for host: String) -> HostIndex.Entry? {
+    let host = host.lowercased()
+    // None has a control character, which would look for a part of a line, or for more than one.
+    guard !host.isEmpty, !host.utf8.contains(where: { $0 < 0x20 }) else { return nil }
+    let pattern = [Self.lineFeed] + Self.host + Array(host.utf8) + [Self.tab]
+    return bytes.position(of: pattern, from: start - 1).flatMap { entry(line(at: $0 + 1)) }
+  }
+
+  /// All hosts; `nil` if a line is not as `HostIndex.bytes` writes it.
+  var entries: [HostIndex.Entry]? {
+    var entries: [HostIndex.Entry] = []
+    var next = start
+    while next < bytes.count {
+      let line = line(at: next)
+      if !line.starts(with: Self.source) {
+        guard let entry = entry(line) else { return nil }
+        entries.append(entry)
+      }
+      next = line.endIndex + 1
     }
+    return entries
+  }
+
+  /// Whether the folders and the files of one provider are what they were.
+  func isUnchanged(for provider: String) -> Bool {
+    let pattern = [Self.lineFeed] + Self.source + Array(provider.utf8) + [Self.tab]
+    guard let first = bytes.position(of: pattern, from: start - 1) else { return false }
+    return areUnchanged(from: start, of: "") && areUnchanged(from: first + 1, of: provider)
+  }
+
+  /// Whether the folders and all files are what they were, and the lines are as `HostIndex.bytes` writes them.
+  var isUnchanged: Bool {
+    var next = start
+    while next < bytes.count {
+      let line = line(at: next)
+      let tabs = line.reduce(0) { $1 == Self.tab ? $0 + 1 : $0 }
+      guard tabs == 3 || tabs == 4, line.starts(with: Self.source) || line.starts(with: Self.host) else { return false }
+      next = line.endIndex + 1
+    }
+    return areUnchanged(from: start, of: nil)
+  }
+
+  /// Looks at what stands from a line on, as long as it is of one provider or, for `nil`, of any.
+  private func areUnchanged(from start: Int, of provider: String?) -> Bool {
+    let beginning = Self.source + (provider.map { Array($0.utf8) + [Self.tab] } ?? [])
+    var next = start
+    while next < bytes.count {
+      let line = line(at: next)
+      guard line.starts(with: beginning) else { return true }
+      let fields = line.split(separator: Self.tab, maxSplits: 3, omittingEmptySubsequences: false)
+      guard fields.count == 4, let stamp = FileStamp(parsing: fields[2]), stamp == FileStamp(path: fields[3]) else {
+        return false
+      }
+      next = line.endIndex + 1
+    }
+    return true
+  }
+
+  private func line(at start: Int) -> ArraySlice<UInt8> {
+    bytes[start..<(bytes.position(of: [Self.lineFeed], from: start) ?? bytes.count)]
+  }
+
+  private func entry(_ line: ArraySlice<UInt8>) -> HostIndex.Entry? {
+    guard line.starts(with: Self.host) else { return nil }
+    let fields = line.split(separator: Self.tab, omittingEmptySubsequences: false)
+      .map { String(decoding: $0, as: UTF8.self) }
+    guard fields.count == 4 || fields.count == 5 else { return nil }
+    return HostIndex.Entry(
+      host: fields[1], provider: fields[2], username: fields[3],
+      ignoresUsername: fields.dropFirst(4).contains(GitClaim.anyUsername))
   }
 }
 
@@ -103,19 +159,27 @@ extension CredentialSource {
   ///
   /// - Throws: `CredentialError.vault` where the index has to be made anew, and the vault does not open.
   public func gitProvider(for host: String) throws(CredentialError) -> GitClaim? {
-    let index = try hostIndex(home.gitHosts, Self.gitHosts) { index in
-      index.isUnchanged(for: index.provider(for: host)?.provider)
+    if let file = indexFile(home.gitHosts) {
+      if let entry = file.provider(for: host) {
+        if file.isUnchanged(for: entry.provider) { return GitClaim(entry) }
+      } else if file.isUnchanged {
+        return nil
+      }
     }
-    return index.provider(for: host).map {
-      GitClaim(provider: $0.provider, username: $0.username, ignoresUsername: $0.ignoresUsername)
-    }
+    return try newIndex(home.gitHosts, Self.gitHosts).provider(for: host).map { GitClaim($0) }
   }
 
   /// All container registries that providers claim, in the order of the providers.
   ///
   /// - Throws: as `gitProvider(for:)`.
   public func dockerHosts() throws(CredentialError) -> [DockerHost] {
-    try hostIndex(home.dockerHosts, Self.dockerHosts) { $0.isUnchanged(for: nil) }.entries.map {
+    let entries: [HostIndex.Entry]
+    if let file = indexFile(home.dockerHosts), file.isUnchanged, let kept = file.entries {
+      entries = kept
+    } else {
+      entries = try newIndex(home.dockerHosts, Self.dockerHosts).entries
+    }
+    return entries.map {
       DockerHost(host: $0.host, provider: $0.provider, username: $0.username)
     }
   }
@@ -131,11 +195,14 @@ extension CredentialSource {
     client.dockerHosts.map { ($0.hosts, $0.username, false) }
   }
 
-  /// The index as it is kept, or made anew where it is not there or not `isGood`.
-  private func hostIndex(
-    _ path: String, _ hosts: (Client) -> ClaimedHosts?, isGood: (HostIndex) -> Bool
+  private func indexFile(_ path: String) -> HostIndexFile? {
+    (try? File.read(path, limit: 1 << 20)).flatMap { HostIndexFile($0) }
+  }
+
+  /// The index, made anew and kept.
+  private func newIndex(
+    _ path: String, _ hosts: (Client) -> ClaimedHosts?
   ) throws(CredentialError) -> HostIndex {
-    if let bytes = try? File.read(path, limit: 1 << 20), let index = HostIndex(bytes), isGood(index) { return index }
     guard let accounts = try accountsIfAny() else { return HostIndex() }
     // The answer does not depend on whether it can be kept: another one may be at it, or the disk full.
     let index = try hostIndex(accounts, hosts)
@@ -187,5 +254,11 @@ extension CredentialSource {
       index.sources += files
     }
     return index
+  }
+}
+
+extension GitClaim {
+  fileprivate init(_ entry: HostIndex.Entry) {
+    self.init(provider: entry.provider, username: entry.username, ignoresUsername: entry.ignoresUsername)
   }
 }

@@ -73,15 +73,6 @@ public enum File {
     return Int64(status.st_mtim.tv_sec)
   }
 
-  /// A text that is another one when the file was changed, exchanged or, of a folder, when a name came, went or was
-  /// exchanged: the file's identity, size, and the times of its last changes; nil if there is none.
-  public static func stamp(_ path: String) -> String? {
-    var status = stat()
-    guard unsafe stat(path, &status) == 0 else { return nil }
-    let times = [status.st_mtim, status.st_ctim].map { "\($0.tv_sec).\($0.tv_nsec)" }
-    return "\(status.st_dev):\(status.st_ino):\(status.st_size):" + times.joined(separator: ":")
-  }
-
   /// Removes a file or a link.
   ///
   /// - Returns: false if there was none.

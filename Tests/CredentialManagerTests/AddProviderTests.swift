@@ -420,8 +420,8 @@ struct AddProviderTests {
   }
 
   /// The index without it being asked anything.
-  private static func index(_ fixture: Fixture) throws -> HostIndex {
-    try #require(HostIndex(File.read(fixture.home.gitHosts, limit: 1 << 20)))
+  private static func index(_ fixture: Fixture) throws -> HostIndexFile {
+    try #require(HostIndexFile(File.read(fixture.home.gitHosts, limit: 1 << 20)))
   }
 
   @Test func anIndexThatIsGoneIsMadeAnew() throws {
@@ -434,7 +434,7 @@ struct AddProviderTests {
         try File.remove(fixture.home.gitHosts)
       }
       #expect(try Self.gitProvider(fixture, "git.example") == ["example", "oauth2"])
-      #expect(try Self.index(fixture).isUnchanged(for: nil))
+      #expect(try Self.index(fixture).isUnchanged)
     }
   }
 
@@ -463,7 +463,7 @@ struct AddProviderTests {
     #expect(try Self.gitProvider(fixture, "other.example") == [])
     try write("provider: base\n\(Fixture.endpoints)\n", "base")
     #expect(try Self.gitProvider(fixture, "other.example") == ["other", "oauth2"])
-    #expect(try Self.index(fixture).isUnchanged(for: nil))
+    #expect(try Self.index(fixture).isUnchanged)
   }
 
   @Test func whatCannotBeAskedInTheIndexIsAskedWithoutIt() throws {
