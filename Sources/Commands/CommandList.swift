@@ -25,6 +25,37 @@ extension Command {
   /// What only other programs call, and nobody is told about.
   static let hidden: [Command] = [.redirect]
 
+  /// The command that is called this; `nil` if there is none. No other one is made for it: the table of all takes longer to
+  /// make than a token to find.
+  static func named(_ name: String) -> Command? {
+    switch name {
+    case "add-provider": .addProvider
+    case "providers": .providers
+    case "check": .check
+    case "simulate": .simulate
+    case "login": .login
+    case "token": .token
+    case "header": .header
+    case "request": .request
+    case "exec": .exec
+    case "status": .status
+    case "use": .use
+    case "refresh": .refresh
+    case "validate": .validate
+    case "logout": .logout
+    case "git-credential": .gitCredential
+    case "git-setup": .gitSetup
+    case "docker-credential": .dockerCredential
+    case "kubectl-credential": .kubectlCredential
+    case "vault": .vault
+    case "log": .log
+    case "doctor": .doctor
+    case "completion": .completion
+    case "redirect": .redirect
+    default: nil
+    }
+  }
+
   static let account = Option("--account", value: "NAME", "the account; otherwise the default one")
   static let json = Option("--json", "print JSON, whose fields stay as they are")
 }

@@ -92,9 +92,7 @@ public enum Program {
       return .usage
     }
     if let status = try help(name, arguments.dropFirst()) { return status }
-    guard let command = (Command.all + Command.hidden).first(where: { $0.name == name }) else {
-      throw .unknownCommand(name)
-    }
+    guard let command = Command.named(name) else { throw .unknownCommand(name) }
     let invocation = try Invocation(command, arguments.dropFirst())
     if invocation.asksForHelp {
       try system { () throws(POSIXError) in try Terminal.writeOutput(command.help) }

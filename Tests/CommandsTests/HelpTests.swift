@@ -12,6 +12,11 @@ import Testing
     #expect(Set(Command.all.map(\.name)).count == Command.all.count)
   }
 
+  @Test func everyCommandIsFoundByItsName() {
+    for command in Command.all + Command.hidden { #expect(Command.named(command.name)?.name == command.name) }
+    #expect(Command.named("nothing")?.name == nil)
+  }
+
   /// What an example says, credmgr understands, and the providers in it are there.
   @Test func examplesAreUnderstood() throws {
     for command in Command.all {
