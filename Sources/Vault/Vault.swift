@@ -15,6 +15,9 @@ public final class Vault {
   let access: VaultAccess
   private let holders: [KeyHolder]
   private var opening: VaultOpening
+  /// Compiled once: it takes longer than to run them, and a token needs each of them twice.
+  private var keyStatement: Statement?
+  private var rowStatement: Statement?
 
   /// Opens a vault, and with `.readWrite` makes it if there is none.
   ///
@@ -230,7 +233,7 @@ public final class Vault {
     while true {
       let result = try connection.transaction(kind, convert: { VaultError($0, location, connection) }) {
         () throws(VaultError) -> Result? in
-        let current = try Self.keyIdentifier(connection, location)
+        let current = try keyIdentifier()
         guard current == opening.keys.identifier || current == opening.identifier else { return nil }
         return try body(opening.keys)
       }
@@ -249,8 +252,38 @@ public final class Vault {
     _ connection: Connection, _ location: VaultLocation
   ) throws(VaultError) -> [UInt8] {
     try converting(location, connection) { () throws(SQLiteError) in
-      let statement = try connection.prepare("SELECT key FROM header")
-      return try statement.step() ? try statement.bytes(0) : []
+      try keyIdentifier(try connection.prepare(keySelection))
+    }
+  }
+
+  private static let keySelection = "SELECT key FROM header"
+
+  private static func keyIdentifier(_ statement: borrowing Statement) throws(SQLiteError) -> [UInt8] {
+    try statement.step() ? try statement.bytes(0) : []
+  }
+
+  private func keyIdentifier() throws(VaultError) -> [UInt8] {
+    try query { connection throws(SQLiteError) in
+      let statement = if let kept = keyStatement.take() { kept } else { try connection.prepare(Self.keySelection) }
+      let identifier = try Self.keyIdentifier(statement)
+      statement.reset()
+      keyStatement = consume statement
+      return identifier
+    }
+  }
+
+  /// The row of a record; `nil` if there is none. To be called within `transaction`.
+  func row(_ lookup: Int64) throws(VaultError) -> SealedRecord? {
+    try query { connection throws(SQLiteError) in
+      let statement =
+        if let kept = rowStatement.take() { kept } else {
+          try connection.prepare(SealedRecord.selection + " WHERE lookup=?1")
+        }
+      try statement.bind(lookup, at: 1)
+      let row = try statement.step() ? try SealedRecord(statement) : nil
+      statement.reset()
+      rowStatement = consume statement
+      return row
     }
   }
 

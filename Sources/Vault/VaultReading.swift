@@ -70,14 +70,6 @@ extension Vault {
   private func isReadable(_ identifier: RecordIdentifier, _ keys: VaultKeys) throws(VaultError) -> Bool {
     try row(keys.lookup(identifier))?.opened(keys)?.identifier == identifier
   }
-
-  func row(_ lookup: Int64) throws(VaultError) -> SealedRecord? {
-    try query { connection throws(SQLiteError) in
-      let statement = try connection.prepare(SealedRecord.selection + " WHERE lookup=?1")
-      try statement.bind(lookup, at: 1)
-      return try statement.step() ? try SealedRecord(statement) : nil
-    }
-  }
 }
 
 extension SealedRecord {
