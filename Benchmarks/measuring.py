@@ -58,10 +58,23 @@ class Command:
         return (after - before) / 1e6
 
 
+# The longest that commands are repeated, in seconds; on a machine that does nothing else all rounds take less.
+LIMIT = 30
+# The rounds without which a median says little.
+FEWEST = 15
+
+
+def is_over(started, rounds):
+    return rounds >= FEWEST and time.monotonic() - started > LIMIT
+
+
 def in_turn(commands, rounds, warm_up=5):
-    """The times in milliseconds of each of the named commands."""
+    """The times in milliseconds of each of the named commands; of fewer rounds where they take too long."""
     times = {name: [] for name in commands}
+    started = time.monotonic()
     for number in range(rounds + warm_up):
+        if is_over(started, number - warm_up):
+            break
         for name, command in commands.items():
             duration = command.run()
             if number >= warm_up:
@@ -76,7 +89,10 @@ def medians(times):
 def in_parallel(command, processes, rounds):
     """Milliseconds for that many at once: the median over the rounds."""
     walls = []
+    started = time.monotonic()
     for _ in range(rounds):
+        if is_over(started, len(walls)):
+            break
         before = time.perf_counter_ns()
         running = [command.start() for _ in range(processes)]
         for process in running:
