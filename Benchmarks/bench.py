@@ -165,9 +165,14 @@ def login_work(home, rounds):
         process = subprocess.Popen([CREDMGR, "login", "bench", "--account", "ada", "--no-browser"],
                                    env=home.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, text=True)
-        address = next((word for line in process.stderr for word in line.split() if word.startswith("http")), None)
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if "http" in line:
+                break
+        address = next((word for word in "".join(said).split() if word.startswith("http")), None)
         if address is None:
-            raise RuntimeError("login printed no address")
+            raise RuntimeError(f"login printed no address, but {''.join(said)}")
         asked = time.perf_counter_ns()
         # Only up to the redirect; what comes after it is the login's own work again.
         callback = consent(address)
@@ -183,6 +188,8 @@ def login_work(home, rounds):
         times.append((time.perf_counter_ns() - agreed + asked - start) / 1e6)
         if is_over(started, len(times)):
             break
+        # A login that begins within the same tick of the kernel's clock may take this one's token.
+        time.sleep(0.05)
     return statistics.median(times)
 
 

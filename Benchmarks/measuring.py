@@ -59,7 +59,7 @@ class Command:
 
 
 # The longest that commands are repeated, in seconds; on a machine that does nothing else all rounds take less.
-LIMIT = 30
+LIMIT = 20
 # The rounds without which a median says little.
 FEWEST = 15
 

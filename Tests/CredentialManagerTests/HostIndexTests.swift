@@ -30,7 +30,8 @@ struct HostIndexTests {
     "example", "git", "it.example", "git.example.or", "", "git.example\tgit", "x\nhost\tgit.example", "ada",
   ])
   func notFound(_ host: String) throws {
-    #expect(try #require(Self.index).provider(for: host) == nil)
+    let index = try #require(Self.index)
+    #expect(index.provider(for: host) == nil)
   }
 
   @Test func whatWasNotWrittenByUsIsNone() {
@@ -54,7 +55,8 @@ struct HostIndexTests {
     #expect(!file.isUnchanged(for: "none"))
     #expect(!file.isUnchanged)
     // A folder that came since then may have another descriptor of that name.
-    #expect(!(try #require(Self.file(["source\t\t-\t/"] + lines.dropFirst())).isUnchanged(for: "a")))
+    let later = try #require(Self.file(["source\t\t-\t/"] + lines.dropFirst()))
+    #expect(!later.isUnchanged(for: "a"))
   }
 
   @Test func itReadsWhatWasWritten() throws {
@@ -64,7 +66,8 @@ struct HostIndexTests {
       .init(host: "git.example", provider: "git", username: "", ignoresUsername: true),
       .init(host: "code.example", provider: "git", username: "ada", ignoresUsername: false),
     ]
-    let file = try #require(HostIndexFile(#require(index.bytes)))
+    let bytes = try #require(index.bytes)
+    let file = try #require(HostIndexFile(bytes))
     #expect(file.entries == index.entries)
     #expect(file.isUnchanged)
     #expect(file.isUnchanged(for: "git"))
