@@ -422,7 +422,8 @@ def write_report(text):
     if not end:
         raise RuntimeError(f"{REPORT} has no place for the figures")
     with open(REPORT, "w", encoding="utf-8") as file:
-        file.write(f"{before}{begin}\n{text}\n{end}{after}")
+        drawing = f"![Time of one process, over accounts and over descriptors]({os.path.basename(PLOT)})\n"
+        file.write(f"{before}{begin}\n{text}\n{drawing if os.path.exists(PLOT) else ''}{end}{after}")
 
 
 def main():
