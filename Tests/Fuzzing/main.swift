@@ -133,7 +133,17 @@ let targets: [String: Target] = [
     guard let text = text(bytes), let remote = RemoteAddress(text) else { return }
     require(!remote.host.isEmpty && !remote.host.contains { "/@?# ".contains($0) }, "a host is a host")
   },
-  "index": { _ = HostIndex($0) },
+  "index": { bytes in
+    let mark = Array((HostIndexFile.mark + "\n").utf8)
+    for bytes in [bytes, mark + bytes] {
+      guard let file = HostIndexFile(bytes) else { continue }
+      guard let entries = file.entries else { continue }
+      for entry in entries where entry.host == entry.host.lowercased() && !entry.host.isEmpty {
+        require(file.provider(for: entry.host) != nil, "a host that is listed is found")
+      }
+      _ = file.isUnchanged(for: "fuzz")
+    }
+  },
   "issuer": { bytes in
     guard let text = text(bytes) else { return }
     _ = try? Issuer(text)
