@@ -139,7 +139,7 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "CommandsTests", dependencies: ["Commands", "POSIX"], exclude: ["Programs", "Transcripts"],
+      name: "CommandsTests", dependencies: ["Commands", "Messages", "POSIX"], exclude: ["Programs", "Transcripts"],
       swiftSettings: strict),
     .testTarget(
       name: "SimulatorTests",

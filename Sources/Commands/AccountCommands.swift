@@ -304,7 +304,7 @@ extension Command {
         context.tell("refreshed \"\(account.name)\" at \"\(account.provider)\"" + validity(renewed.credential, context))
       } catch {
         if error == .interrupted { throw CommandError(error) }
-        show(error.message)
+        StandardError.show(error.message)
         worst = worst == .done ? error.message.status : worst
       }
     }

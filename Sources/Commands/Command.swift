@@ -147,7 +147,8 @@ extension Command {
 
   /// What `credmgr help NAME` prints.
   var help: String {
-    var text = "usage: \(usage)\n\n\(Layout.wrapped(summary))\n"
+    let indent = String(repeating: " ", count: "usage: credmgr ".count)
+    var text = Layout.wrapped("usage: " + usage, indent: indent) + "\n\n" + Layout.wrapped(summary) + "\n"
     if !operations.isEmpty {
       let rows = operations.map { ([$0.name, $0.operand].compactMap { $0 }.joined(separator: " "), $0.help) }
       text += "\n" + Layout.table(rows.map { ($0.0, $0.1) }, width: Layout.width)

@@ -55,13 +55,6 @@ enum CommandError: Error {
   }
 }
 
-/// Tells a person what is wrong.
-func show(_ message: Message) {
-  let style = Style(2)
-  Terminal.writeError(
-    style.isOn ? message.lines(error: style.red("error:"), hint: style.bold("hint:")) : message.lines)
-}
-
 /// Runs a step of the manager.
 func manager<Result>(_ step: () throws(CredentialError) -> Result) throws(CommandError) -> Result {
   do { return try step() } catch { throw CommandError(error) }

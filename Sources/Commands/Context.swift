@@ -30,7 +30,7 @@ struct Context {
   func output(_ value: JSONValue) throws(CommandError) { try output(value.formatted + "\n") }
 
   /// Tells a person something.
-  func tell(_ text: String) { Terminal.writeError("credmgr: " + Message.visible(text) + "\n") }
+  func tell(_ text: String) { StandardError.tell(text) }
 
   /// The account that is meant: by option, by the environment, or by a rule of the configuration; `nil` for the default one.
   func account(_ invocation: Invocation, of provider: String) throws(CommandError) -> String? {
@@ -208,6 +208,6 @@ final class NoticeTeller {
     let sentence = notice.sentence(now: clock.now())
     guard !told.contains(sentence) else { return }
     told.append(sentence)
-    Terminal.writeError("credmgr: " + Message.visible(sentence) + "\n")
+    StandardError.tell(sentence)
   }
 }

@@ -71,7 +71,7 @@ extension Command {
 
   /// What a person has to know stands on standard error too, which docker hands on.
   private static func report(_ error: CommandError) -> ExitStatus {
-    if case .failed(let message) = error, !DockerError.all.contains(message.text) { show(message) }
+    if case .failed(let message) = error, !DockerError.all.contains(message.text) { StandardError.show(message) }
     return .unexpected
   }
 

@@ -89,11 +89,15 @@ extension Command {
       let check = finding.check.rawValue
       text += word + String(repeating: " ", count: 9 - state.count) + check
       text += String(repeating: " ", count: width - check.count + 2)
-      let sentence = Message.visible(finding.sentence)
-      text +=
-        (columns.map { Layout.wrapped(sentence, width: $0, first: indent.count, indent: indent) } ?? sentence) + "\n"
-      // A command is not broken: it is there to be copied.
-      for hint in finding.hints { text += indent + style.bold(Message.visible(hint)) + "\n" }
+      func shown(_ sentence: String) -> String {
+        let sentence = Message.visible(sentence)
+        // A command is not broken: it is there to be copied.
+        return columns.map {
+          Layout.wrapped(sentence, width: $0, first: indent.count, indent: indent, longestQuotation: .max)
+        } ?? sentence
+      }
+      text += shown(finding.sentence) + "\n"
+      for hint in finding.hints { text += indent + style.bold(shown(hint)) + "\n" }
     }
     return text
   }

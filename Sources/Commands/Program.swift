@@ -58,25 +58,25 @@ public enum Program {
   private static func report(_ error: CommandError) -> Int32 {
     switch error {
     case .failed(let message):
-      show(message)
+      StandardError.show(message)
       return message.status.rawValue
     case .noCredential(let provider, let account):
       let message = CredentialError.loginNeeded(provider: provider, account: account, .noCredential).message
-      show(message)
+      StandardError.show(message)
       return message.status.rawValue
     case .invalidDescriptor(let findings):
-      for finding in findings { Terminal.writeError(finding.report) }
+      StandardError.show(findings)
       let message = ProviderError.invalid(findings).message
-      show(message)
+      StandardError.show(message)
       return message.status.rawValue
     case .invalidRules(let findings):
-      for finding in findings { Terminal.writeError(finding.report) }
+      StandardError.show(findings)
       let message = CredentialError.malformedRules(findings).message
-      show(message)
+      StandardError.show(message)
       return message.status.rawValue
     case .handOver:
       let message = CredentialError.networkNeeded.message
-      show(message)
+      StandardError.show(message)
       return message.status.rawValue
     case .brokenPipe:
       return ExitStatus.unexpected.rawValue

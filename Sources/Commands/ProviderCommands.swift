@@ -89,7 +89,7 @@ extension Command {
       }
     }
     let registration = try add()
-    for warning in addition.warnings { Terminal.writeError(warning.report) }
+    StandardError.show(addition.warnings)
     if let registered = registration?.registered, let registration {
       context.tell("registered the client \"\(registration.clientIdentifier)\" at \(registered.place)")
       if let expiresAt = registered.secretExpiresAt {
@@ -145,7 +145,7 @@ extension Command {
   private static func asked(_ variable: Variable) throws(CommandError) -> Secret {
     let name = variable.name + (variable.help.map { " (\($0))" } ?? "")
     let typed = try system { () throws(POSIXError) in
-      try Terminal.readPassword(prompt: Message.visible(name) + ": ", limit: 1 << 14)
+      try Terminal.readPassword(prompt: StandardError.prompt(name + ":"), limit: 1 << 14)
     }
     guard !typed.isEmpty else { throw .failed(.missing([variable])) }
     return Secret(bytes: typed)
@@ -166,15 +166,13 @@ extension Command {
 
   private static func confirmed(_ provider: String, _ accounts: [String], _ hosts: [String]) -> Bool {
     guard Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }
-    Terminal.writeError(
-      Message.visible(
-        "The new descriptor of \"\(provider)\" sends the tokens of \(some(accounts)) to "
-          + hosts.joined(separator: ", ")) + "\n")
+    StandardError.tell(
+      "the new descriptor of \"\(provider)\" sends the tokens of \(some(accounts)) to \(hosts.joined(separator: ", "))")
     return agrees("Is that what you want?")
   }
 
   private static func agrees(_ question: String) -> Bool {
-    Terminal.writeError(Message.visible(question) + " [y/N] ")
+    StandardError.ask(question + " [y/N]")
     let answer = (try? Terminal.readLine(0)) ?? ""
     return ["y", "yes"].contains(answer.lowercased())
   }
@@ -344,11 +342,11 @@ extension Command {
         findings = found
       } catch .failed(let message) {
         // The other files are looked at all the same.
-        Terminal.writeError(message.lines)
+        StandardError.show(message)
         status = .usage
         continue
       }
-      for finding in findings { try context.output(finding.report) }
+      for finding in findings { try context.output(finding.report(columns: Terminal.outputColumns)) }
       if findings.contains(where: { $0.severity == .error }) { status = .usage }
     }
     return status

@@ -20,7 +20,7 @@ enum TerminalPassphrase {
   static func nobody(_ question: PassphraseQuestion) throws(POSIXError) -> Secret { throw .noTerminal }
 
   private static func existing(_ prompt: String, _ attempt: Int) throws(POSIXError) -> Secret {
-    if attempt > 1 { tell("the passphrase is wrong") }
+    if attempt > 1 { StandardError.tell("the passphrase is wrong") }
     return Secret(bytes: try Terminal.readPassword(prompt: prompt))
   }
 
@@ -29,14 +29,12 @@ enum TerminalPassphrase {
     for _ in 0..<attempts {
       let first = try Terminal.readPassword(prompt: prompt)
       if first.isEmpty {
-        tell("an empty passphrase protects nothing")
+        StandardError.tell("an empty passphrase protects nothing")
         continue
       }
       if try Terminal.readPassword(prompt: "the same once more: ") == first { return Secret(bytes: first) }
-      tell("the two are not the same")
+      StandardError.tell("the two are not the same")
     }
     throw .endOfInput
   }
-
-  private static func tell(_ text: String) { Terminal.writeError("credmgr: \(text)\n") }
 }

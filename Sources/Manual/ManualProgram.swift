@@ -24,7 +24,7 @@ public enum ManualProgram {
       }
       return ExitStatus.done.rawValue
     } catch {
-      Terminal.writeError(error.message.lines)
+      StandardError.show(error.message, program: "credmgr-manual")
       return error.message.status.rawValue
     }
   }

@@ -5,15 +5,20 @@ import YAML
 extension Finding {
   /// `file:line:column: error: sentence`, the source line, and a caret below the place; of a line without text only the
   /// first.
-  public var report: String {
+  ///
+  /// - Parameter columns: those of the terminal that shows it; `nil` for another program, for which the sentence is one line.
+  public func report(columns: Int? = nil) -> String {
     let name = Message.visible(place.source.name)
-    let head = "\(name):\(place.line):\(place.column): \(severity.rawValue): \(Message.visible(sentence))\n"
+    let text = "\(name):\(place.line):\(place.column): \(severity.rawValue): \(Message.visible(sentence))"
+    let head =
+      (columns.map { Layout.wrapped(text, width: $0, indent: "  ", longestQuotation: .max) } ?? text) + "\n"
+    let shownWidth = columns.map { max($0 - 4, Self.narrowest) } ?? Self.shownWidth
     let line = Array(Message.visible(String(place.source.line(place.line))).unicodeScalars)
     guard line.contains(where: { $0 != " " }) else { return head }
     // Of a line that no terminal could show, the part around the place.
     let column = min(max(place.column - 1, 0), line.count)
-    let start = column > Self.shownWidth / 2 && line.count > Self.shownWidth ? column - Self.shownWidth / 2 : 0
-    let end = min(start + Self.shownWidth, line.count)
+    let start = column > shownWidth / 2 && line.count > shownWidth ? column - shownWidth / 2 : 0
+    let end = min(start + shownWidth, line.count)
     var shown = start > 0 ? "…" : ""
     let caret = String(repeating: " ", count: column - start + shown.count) + "^"
     shown.unicodeScalars.append(contentsOf: line[start..<end])
@@ -22,6 +27,7 @@ extension Finding {
   }
 
   private static let shownWidth = 160
+  private static let narrowest = 20
 
   /// What was found, as a sentence.
   public var sentence: String {

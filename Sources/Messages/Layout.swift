@@ -1,21 +1,23 @@
 import POSIX
 
 /// Text in lines that a terminal of 80 columns shows whole.
-package enum Layout {
+public enum Layout {
   /// The columns of a help text, wherever it is shown.
-  package static let width = 80
+  public static let width = 80
 
-  /// A text in lines of at most `width` columns, broken between words; what stands in quotes stays together where it fits.
+  /// A text in lines of at most `width` columns, broken between words; what stands in quotes stays together.
   ///
   /// - Parameters:
   ///   - first: columns that are taken on the first line already.
   ///   - indent: what every further line begins with.
-  package static func wrapped(
-    _ text: String, width: Int = Layout.width, first: Int = 0, indent: String = ""
+  ///   - longestQuotation: characters in quotes of which more are broken like other words. What is there to be copied is
+  ///     not broken at all: the terminal does that, and knows that it is one line.
+  public static func wrapped(
+    _ text: String, width: Int = Layout.width, first: Int = 0, indent: String = "", longestQuotation: Int = 48
   ) -> String {
     var result = ""
     var column = first
-    for word in words(text) {
+    for word in words(text, longestQuotation) {
       let count = word.count
       if !result.isEmpty {
         if column + 1 + count > width {
@@ -32,9 +34,7 @@ package enum Layout {
     return result
   }
 
-  private static let longestQuotation = 48
-
-  private static func words(_ text: String) -> [String] {
+  private static func words(_ text: String, _ longestQuotation: Int) -> [String] {
     var words: [String] = []
     var quotation: String?
     for piece in text.split(separator: " ").map(String.init) {
@@ -62,7 +62,7 @@ package enum Layout {
   /// Two columns.
   ///
   /// - Parameter width: where the right one is broken; `nil` for nowhere, so that each row is one line for other programs.
-  static func table(_ rows: [(left: String, right: String)], width: Int? = Terminal.outputColumns) -> String {
+  public static func table(_ rows: [(left: String, right: String)], width: Int? = Terminal.outputColumns) -> String {
     let left = min(rows.map(\.left.count).max() ?? 0, width == nil ? 36 : 26)
     let indent = String(repeating: " ", count: left + 4)
     return rows.map { row in
@@ -72,23 +72,4 @@ package enum Layout {
       return "  " + row.left + gap + right + "\n"
     }.joined()
   }
-}
-
-/// Emphasis, on a terminal that shows it to a person who wants it (no-color.org).
-struct Style {
-  let isOn: Bool
-
-  /// - Parameter descriptor: where the text goes, 1 or 2.
-  init(_ descriptor: Int32, environment: (String) -> String? = Environment.value) {
-    isOn =
-      Terminal.isTerminal(descriptor) && (environment("NO_COLOR") ?? "").isEmpty
-      && ![nil, "", "dumb"].contains(environment("TERM"))
-  }
-
-  func bold(_ text: String) -> String { shown(text, "1") }
-  func red(_ text: String) -> String { shown(text, "1;31") }
-  func green(_ text: String) -> String { shown(text, "32") }
-  func yellow(_ text: String) -> String { shown(text, "33") }
-
-  private func shown(_ text: String, _ code: String) -> String { isOn ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text }
 }

@@ -26,11 +26,16 @@ public struct Message: Sendable, Equatable {
   public func with(hint: String) -> Message { Message(text, hint: hint, status: status) }
 
   /// The lines on standard error.
-  public var lines: String { lines(error: "error:", hint: "hint:") }
-
-  /// The same with other words, such as coloured ones, before the sentences.
-  public func lines(error: String, hint: String) -> String {
-    "credmgr: \(error) \(text)\n" + hints.map { "credmgr: \(hint) \($0)\n" }.joined()
+  ///
+  /// - Parameters:
+  ///   - program: the name in front of each sentence.
+  ///   - columns: where sentences are broken; `nil` for nowhere, so that each is one line for other programs.
+  public func lines(program: String = "credmgr", style: Style = .plain, columns: Int? = nil) -> String {
+    func line(_ label: String, _ shown: String, _ sentence: String) -> String {
+      StandardError.lines("\(program): \(label) ", shown: "\(program): \(shown) ", sentence, columns: columns)
+    }
+    return line("error:", style.red("error:"), text)
+      + hints.map { line("hint:", style.bold("hint:"), $0) }.joined()
   }
 
   /// A text without anything that a terminal would act on: parts of it come from files and providers.

@@ -19,9 +19,14 @@ public enum Terminal {
   public static func openStandardStreams() { credmgr_open_standard_streams() }
 
   /// The columns of standard output's terminal; nil where it is none, or does not say.
-  public static var outputColumns: Int? {
-    guard isTerminal(STDOUT_FILENO) else { return nil }
-    let columns = Int(credmgr_columns(STDOUT_FILENO))
+  public static var outputColumns: Int? { columns(of: STDOUT_FILENO) }
+
+  /// The columns of standard error's terminal; nil where it is none, or does not say.
+  public static var errorColumns: Int? { columns(of: STDERR_FILENO) }
+
+  private static func columns(of descriptor: Int32) -> Int? {
+    guard isTerminal(descriptor) else { return nil }
+    let columns = Int(credmgr_columns(descriptor))
     return columns > 0 ? columns : nil
   }
 

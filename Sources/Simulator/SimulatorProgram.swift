@@ -18,7 +18,8 @@ public enum SimulatorProgram {
       }
       return ExitStatus.done.rawValue
     } catch {
-      Terminal.writeError(SimulatorWords.lines(error))
+      if case .provider(.invalid(let findings)) = error { StandardError.show(findings) }
+      StandardError.show(SimulatorWords.message(error), program: "credmgr-simulator")
       return SimulatorWords.message(error).status.rawValue
     }
   }
@@ -107,7 +108,7 @@ public enum SimulatorProgram {
     } catch {
       throw .unreadable(path: source)
     }
-    for warning in loaded.warnings { Terminal.writeError(warning.report) }
+    StandardError.show(loaded.warnings)
     return loaded.descriptor
   }
 

@@ -103,34 +103,29 @@ enum SimulatorWords {
   static let descriptorComment =
     "The provider as credmgr-simulator plays it: it is gone when the simulator ends."
 
-  static let usage = """
-    usage: credmgr-simulator ID|FILE [OPTION]…
+  static var usage: String {
+    let options = [
+      ("--port N", "listen on this port of 127.0.0.1; any free one without it"),
+      ("--set NAME=VALUE", "the value of a variable, which every request must have; may be repeated"),
+      ("--lifetime DURATION", "how long an access token lives"),
+      ("--grace DURATION", "how long a refresh token works after it was replaced; not at all without it"),
+      ("--fault NAME", "go wrong: \(list(Fault.names)); may be repeated"),
+      ("--git-host HOST:PORT", "a git host of the descriptor that is written; may be repeated"),
+      ("--keep-redirect", "keep a redirect that does not come back to this machine"),
+      ("--client-secret-file FILE", "the secret of the client, or its RSA key; a random secret without it"),
+      ("--descriptors DIR", "a folder of descriptors, instead of those of the machine; may be repeated"),
+    ]
+    return """
+      usage: credmgr simulate ID|FILE [OPTION]…
 
-    Plays the provider of a descriptor on this machine, until it is interrupted.
+      Plays the provider of a descriptor on this machine, until it is interrupted.
 
-      --port N                    listen on this port of 127.0.0.1 (any free one)
-      --set NAME=VALUE            the value of a variable, which every request must have
-      --lifetime SECONDS          how long an access token lives
-      --grace SECONDS             how long a refresh token works after it was replaced (0)
-      --fault NAME                go wrong: \(Fault.names.joined(separator: ", "))
-      --git-host HOST:PORT        a git host of the descriptor that is written
-      --keep-redirect             keep a redirect that does not come back to this machine
-      --client-secret-file FILE   the secret of the client, or its RSA key (a random secret)
-      --descriptors DIR           a folder of descriptors, instead of those of the machine
+      \(Layout.table(options.map { ($0.0, $0.1) }, width: Layout.width))
+      It prints where it listens, a descriptor to add, and the client's identifier
+      and secret. "credmgr add-provider DESCRIPTOR --replace" adds it. What happened
+      is at /simulator/log, and the protected resource at /simulator/resource.
 
-    It prints where it listens, a descriptor to add ("credmgr add-provider PATH --replace"), and the client's identifier
-    and secret. What happened is at /simulator/log, and the protected resource at /simulator/resource.
-
-    """
-
-  /// What is written to standard error.
-  static func lines(_ error: SimulatorError) -> String {
-    var lines = ""
-    if case .provider(.invalid(let findings)) = error { lines = findings.map(\.report).joined() }
-    let message = message(error)
-    lines += "credmgr-simulator: error: \(message.text)\n"
-    if let hint = message.hint { lines += "credmgr-simulator: hint: \(hint)\n" }
-    return lines
+      """
   }
 
   static func message(_ error: SimulatorError) -> Message {

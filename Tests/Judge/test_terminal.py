@@ -4,12 +4,13 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import unittest
 
 import oauth2_server
 from browser import Browser
 from oauth2_server import OAuth2Server
-from program import BINARY, LOGIN_NEEDED, ProgramTest
+from program import BINARY, LOGIN_NEEDED, TIMEOUT, ProgramTest
 from terminal import Terminal
 
 from pyzbar import pyzbar
@@ -154,6 +155,37 @@ class Places(TerminalTest):
             socket.create_connection(("127.0.0.1", port))
         self.credmgr("token", provider, status=LOGIN_NEEDED)
         self.assertEqual(self.credmgr("status", "--json").out.strip(), "[]")
+
+
+class Words(TerminalTest):
+    """What a person reads beside the result, at 80 columns."""
+
+    WRONG = (
+        ("token", "github"), ("token", "githb"), ("tokn", "github"), ("login", "github", "--no-browsr"), ("login", "linkedin"),
+        ("add-provider", "github"), ("add-provider", "oclc", "--client-id", "a"), ("login", "github", "--timeout", "soon"),
+        ("vault", "verify"), ("vault", "restore", "nowhere"), ("git-setup", "--local"), ("login", "github", "--account", "x" * 90),
+        ("token", "github", "--account", "a name with many words in it, more than would fit into one line of any terminal"),
+        ("add-provider", "broken.yaml"), ("simulate", "githb"), ("simulate", "github", "--fault", "non"),
+    )
+
+    def test_sentences_are_broken_between_words_and_commands_not_at_all(self):
+        self.file("broken.yaml", "provider: broken\nendpoint:\n  token: http://example.org/a\n")
+        for arguments in self.WRONG:
+            for look in ({"TERM": "dumb"}, {"NO_COLOR": "1"}, {}):
+                with self.subTest(arguments=arguments, look=look):
+                    piped = subprocess.run([BINARY, *arguments], env=self.environment, cwd=self.folder,
+                                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT)
+                    terminal = self.terminal(*arguments, **look)
+                    self.assertEqual(terminal.end(), piped.returncode, terminal.seen)
+                    if look:
+                        self.assertNotIn("\x1b", terminal.seen)
+                    seen = re.sub(r"\x1b\[[0-9;]*m", "", terminal.seen).replace("\r\n", "\n")
+                    for line in seen.splitlines():
+                        # A command that is longer than a line has one of its own.
+                        self.assertTrue(len(line) <= 80 or line.strip().startswith('"'), line)
+                        if line.startswith("credmgr: ") and "broken.yaml:" not in line:
+                            self.assertEqual(line.count('"') % 2, 0, seen)
+                    self.assertEqual(re.sub(r"\n {2,}(?=[^ ^])", " ", seen), re.sub(r"\n {2,}(?=[^ ^])", " ", piped.stderr))
 
 
 if __name__ == "__main__":

@@ -222,7 +222,11 @@ struct ArgumentTests {
     ])
   func refusals(_ arguments: [String], _ usage: SimulatorError.Usage) {
     #expect(throws: SimulatorError.usage(usage)) { try SimulatorArguments.parse(arguments) }
-    #expect(SimulatorWords.lines(.usage(usage)).hasPrefix("credmgr-simulator: error: "))
     #expect(SimulatorWords.message(.usage(usage)).status.rawValue == 2)
+  }
+
+  @Test("the help fits 80 columns")
+  func help() {
+    for line in SimulatorWords.usage.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
   }
 }

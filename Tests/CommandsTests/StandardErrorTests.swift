@@ -1,0 +1,43 @@
+import Testing
+
+@testable import Messages
+
+@Suite struct StandardErrorTests {
+  @Test func aProgramReadsOneLine() {
+    let sentence = String(repeating: "word ", count: 40) + "end"
+    #expect(StandardError.lines("credmgr: ", sentence, columns: nil) == "credmgr: \(sentence)\n")
+  }
+
+  @Test func aTerminalShowsWholeWords() {
+    let lines = StandardError.lines("credmgr: ", String(repeating: "word ", count: 40) + "end", columns: 80)
+      .split(separator: "\n")
+    #expect(lines.count == 3)
+    #expect(lines.allSatisfy { $0.count <= 80 && $0.hasSuffix("word") || $0.hasSuffix("end") })
+    #expect(lines[0].hasPrefix("credmgr: word"))
+    #expect(lines.dropFirst().allSatisfy { $0.hasPrefix("         w") })
+  }
+
+  /// Who copies a command gets all of it: the line is broken by the terminal, which knows that it is one.
+  @Test(arguments: [40, 60, 80, 120])
+  func aCommandIsOnOneLine(_ columns: Int) {
+    let command = "\"credmgr login github --account '\(String(repeating: "a b ", count: 20))'\""
+    let lines = StandardError.lines("credmgr: hint: ", "run \(command), or wait", columns: columns)
+      .split(separator: "\n")
+    #expect(lines.count { $0.contains(command) } == 1)
+    #expect(lines.allSatisfy { $0.count <= columns || $0.trimmingPrefix(while: { $0 == " " }).hasPrefix(command) })
+  }
+
+  @Test func emphasisTakesNoColumns() {
+    let sentence = String(repeating: "word ", count: 20)
+    let plain = StandardError.lines("credmgr: error: ", sentence, columns: 50)
+    let shown = StandardError.lines(
+      "credmgr: error: ", shown: "credmgr: \u{1B}[1merror:\u{1B}[0m ", sentence, columns: 50)
+    #expect(shown.replacing("\u{1B}[1m", with: "").replacing("\u{1B}[0m", with: "") == plain)
+  }
+
+  @Test func everyHintHasItsLine() {
+    let message = Message("no", hints: ["one", "two"], status: .usage)
+    #expect(message.lines() == "credmgr: error: no\ncredmgr: hint: one\ncredmgr: hint: two\n")
+    #expect(message.lines(program: "other", columns: 80) == "other: error: no\nother: hint: one\nother: hint: two\n")
+  }
+}
