@@ -147,6 +147,10 @@ let package = Package(
         "Simulator", "OAuth", "Providers", "HTTP", "Cryptography", "JSON", "POSIX",
       ],
       swiftSettings: strict),
+    .testTarget(
+      name: "FuzzedParsersTests",
+      dependencies: ["Commands", "CredentialManager", "OAuth", "Providers", "HTTP", "JSON", "YAML", "Cryptography"],
+      swiftSettings: strict),
   ]
 )
 

@@ -1,0 +1,170 @@
+// The parsers of what comes from outside, and what has to hold for whatever they take. The tests give them the same few thousand inputs
+// each time; script/fuzz builds the same file (through a link) into a program of libFuzzer. Each of the two says what `require` does.
+
+import Cryptography
+import HTTP
+import JSON
+import Providers
+import YAML
+
+@testable import Commands
+@testable import CredentialManager
+@testable import OAuth
+
+/// Reads bytes from outside. It may refuse anything; what it takes has to hold what is required of it.
+typealias FuzzedParser = @Sendable ([UInt8]) -> Void
+
+private func text(_ bytes: [UInt8]) -> String? { String(validating: bytes, as: UTF8.self) }
+
+private let descriptor = """
+  provider: fuzz
+  title: Fuzz
+  grant: [authorization_code, device_code]
+  endpoints:
+    authorization: https://id.example.org/authorize
+    token: https://id.example.org/token
+    device_authorization: https://id.example.org/device
+    identity: https://id.example.org/me
+  account: user.login
+  scope: { default: [a, b] }
+  response: { keep: [instance_url] }
+  client: { authentication: none }
+  hosts: [api.example.org]
+  """
+
+private let library = DescriptorLibrary(directories: []) { _ in nil }
+
+private let client: Client = {
+  guard let loaded = try? library.load(Array(descriptor.utf8), name: "fuzz.yaml"),
+    let client = try? Client(descriptor: loaded.descriptor, identifier: "client", secret: nil, variables: [:])
+  else {
+    preconditionFailure("the fuzzer's own descriptor has an error")
+  }
+  return client
+}()
+
+/// An answer whose status and label the first byte chooses.
+private func answer(_ bytes: [UInt8]) -> HTTPResponse {
+  let first = bytes.first ?? 0
+  let statuses = [200, 200, 400, 401, 429, 500, 200, 302]
+  let labels = ["application/json", "application/x-www-form-urlencoded", "text/html", ""]
+  var fields = HTTPFields()
+  let label = labels[Int(first >> 3) % labels.count]
+  if !label.isEmpty { fields.append("Content-Type", label) }
+  return HTTPResponse(status: statuses[Int(first) % statuses.count], fields: fields, body: Array(bytes.dropFirst()))
+}
+
+/// By the name that script/fuzz takes.
+let fuzzedParsers: [String: FuzzedParser] = [
+  "yaml": { _ = try? Node.parse(bytes: $0, name: "fuzz.yaml") },
+  "descriptor": { bytes in
+    let (descriptor, findings) = library.check(bytes, name: "fuzz.yaml")
+    require(descriptor != nil || findings.contains { $0.severity == .error }, "no descriptor without an error")
+    guard let descriptor, !findings.contains(where: { $0.severity == .error }) else { return }
+    _ = try? Client(descriptor: descriptor, identifier: "client", secret: nil, variables: [:])
+  },
+  "json": { bytes in
+    guard let value = try? JSONValue.parse(bytes) else { return }
+    let again = try? JSONValue.parse(Array(value.encoded.utf8))
+    require(again == value, "what was written is what was read")
+  },
+  "uri": { bytes in
+    guard let text = text(bytes), let uri = try? URI(parsing: text) else { return }
+    require((try? URI(parsing: uri.text)) == uri, "a URI's own text is that URI")
+    require(!uri.text.utf8.contains { $0 <= 0x20 || $0 == 0x7F }, "no blank or control character gets through")
+  },
+  "form": { bytes in
+    guard let text = text(bytes) else { return }
+    let parameters = FormParameters(decoding: text)
+    require(FormParameters(decoding: parameters.encoded).pairs.count == parameters.pairs.count, "as many as before")
+  },
+  "redirect": { bytes in
+    guard let text = text(bytes) else { return }
+    let redirectURI = "http://127.0.0.1:8080/callback"
+    _ = try? client.redirectParameters(pasted: text, redirectURI: redirectURI, inFragment: false)
+    _ = try? client.redirectParameters(
+      pasted: redirectURI + "?" + text, redirectURI: redirectURI, inFragment: text.hasPrefix("#"))
+    _ = client.outOfBandParameters(pasted: text)
+  },
+  "token": { bytes in
+    for leg in [Leg.token, .refresh] {
+      let credential = try? client.credential(
+        answer(bytes), leg, grant: .authorizationCode, scope: ["a"], now: 1_000_000)
+      guard let credential else { continue }
+      require(!credential.accessToken.reveal().isEmpty, "an access token is not empty")
+      let again = try? Credential(decoding: credential.encoded)
+      require(again?.accessToken.reveal() == credential.accessToken.reveal(), "what is kept is what is read")
+    }
+  },
+  "device": { _ = try? client.deviceAuthorization(answer($0), scope: [], now: 1_000_000) },
+  "identity": { _ = try? client.accountName(answer($0)) },
+  "template": { bytes in
+    guard let text = text(bytes) else { return }
+    _ = try? Template(parsing: text)
+  },
+  "moment": { bytes in
+    guard let text = text(bytes) else { return }
+    if let moment = Moment.parse(text) {
+      require(Moment.parse(Moment.format(moment)) == moment, "a moment's own text is that moment")
+    }
+    _ = Moment.parseHTTPDate(text)
+  },
+  "git": { bytes in
+    guard let request = try? GitCredential(bytes) else { return }
+    require(request == (try? GitCredential(bytes)), "the same each time")
+  },
+  "remote": { bytes in
+    guard let text = text(bytes), let remote = RemoteAddress(text) else { return }
+    require(!remote.host.isEmpty && !remote.host.contains { "/@?# ".contains($0) }, "a host is a host")
+  },
+  "index": { bytes in
+    let mark = Array((HostIndexFile.mark + "\n").utf8)
+    for bytes in [bytes, mark + bytes] {
+      guard let file = HostIndexFile(bytes) else { continue }
+      guard let entries = file.entries else { continue }
+      for entry in entries where entry.host == entry.host.lowercased() && !entry.host.isEmpty {
+        require(file.provider(for: entry.host) != nil, "a host that is listed is found")
+      }
+      _ = file.isUnchanged(for: "fuzz")
+    }
+  },
+  "issuer": { bytes in
+    guard let text = text(bytes) else { return }
+    _ = try? Issuer(text)
+  },
+  "claims": { bytes in
+    guard let text = text(bytes) else { return }
+    _ = JWTClaims.parse(text)
+  },
+  "credential": { _ = try? Credential(decoding: Secret(bytes: $0)) },
+]
+
+/// What a parser takes, for the mutations to begin with.
+let fuzzedSeeds: [String: [String]] = [
+  "yaml": [descriptor, "a: &x [1, 'two', \"three\\u0041\"]\nb: *x\nc: |\n  text\n"],
+  "descriptor": [descriptor],
+  "json": [#"{"a":[1,-2.5e3,true,null,"t\u00e9\ud83d\ude00"],"b":{}}"#],
+  "uri": ["https://ada@id.example.org:8443/a%20b/../c?x=1&y=%C3%A9#part", "http://[::1]:80/"],
+  "form": ["access_token=a%2Bb+c&scope=repo,user&empty=&flag"],
+  "redirect": [
+    "code=abc&state=xyz&iss=https%3A%2F%2Fid.example.org", "http://127.0.0.1:8080/callback?error=access_denied",
+  ],
+  "token": [
+    #"\u{0}{"access_token":"a","token_type":"Bearer","expires_in":"3600","refresh_token":"r","scope":"a b"}"#,
+    "\u{8}access_token=a&expires_in=3600&scope=a,b",
+    #"\u{2}{"error":"invalid_grant","error_description":"used up"}"#,
+  ],
+  "device": [
+    #"\u{0}{"device_code":"d","user_code":"ABCD-EFGH","verification_uri":"https://id.example.org/d","expires_in":900,"interval":5}"#
+  ],
+  "identity": [#"\u{0}{"user":{"login":"ada"}}"#],
+  "template": ["https://{host}/a/{tenant}?b={c}", "{base64(client_id:client_secret)}"],
+  "moment": ["2026-11-21T12:00:00.5+01:00", "Sat, 21 Nov 2026 12:00:00 GMT", "1795262400"],
+  "git": [
+    "protocol=https\nhost=example.org:8443\npath=a/b\nusername=ada\nwwwauth[]=Basic realm=\"x\"\ncapability[]=authtype\n\n"
+  ],
+  "remote": ["https://ada@example.org:8443/acme/notes.git", "git@example.org:acme/notes.git"],
+  "index": ["source\tfuzz\t1 2 3 4 5\tfolder/fuzz.yaml\nhost\texample.org\tfuzz\tada\n"],
+  "issuer": ["https://id.example.org/tenant"],
+  "claims": ["eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEiLCJleHAiOjE3OTUyNjI0MDB9."],
+]

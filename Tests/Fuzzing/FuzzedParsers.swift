@@ -1,0 +1,1 @@
+../FuzzedParsersTests/FuzzedParsers.swift
