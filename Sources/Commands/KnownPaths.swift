@@ -4,7 +4,8 @@ import Providers
 /// What may be shown of a URL's path: the pieces that a descriptor or the person wrote. A token that a descriptor puts
 /// into a path is none of them.
 struct KnownPaths {
-  private var pieces: Set<Substring> = []
+  // RFC 8414, 3 and 5; OpenID Connect Discovery 1.0, 4.
+  private var pieces: Set<Substring> = [".well-known", "openid-configuration", "oauth-authorization-server"]
 
   /// - Parameter typed: what the person typed, URLs among it.
   init(_ source: CredentialSource, typed: [String]) {
@@ -14,11 +15,14 @@ struct KnownPaths {
       for endpoint in descriptor.endpoints.values { add(endpoint.url.text) }
       // A variable may stand for a whole URL, or for an institution in it.
       let variables = (try? source.accountsIfAny()?.registration(of: provider)?.variables) ?? [:]
-      for value in variables.values { add(value) }
+      for variable in descriptor.variables where !variable.isSecret {
+        if let value = variables[variable.name] { add(value) }
+      }
     }
   }
 
-  private mutating func add(_ text: String) {
+  /// Takes the pieces of a URL, or of a path.
+  mutating func add(_ text: String) {
     pieces.formUnion(text.prefix { $0 != "?" }.split(separator: "/").filter { !$0.contains("{") })
   }
 

@@ -30,6 +30,7 @@ final class TracedExchange: HTTPExchange {
     do {
       let response = try exchange.send(request, limits: limits)
       secrets.learn(response)
+      learnPlaces(response)
       show(response, body: response.body)
       return response
     } catch {
@@ -50,6 +51,13 @@ final class TracedExchange: HTTPExchange {
     } catch {
       write("< " + error.message().text + "\n")
       throw error
+    }
+  }
+
+  /// The addresses in metadata are as public as that is.
+  private func learnPlaces(_ response: HTTPResponse) {
+    for member in (try? JSONValue.parse(response.body))?.members ?? [] where KnownSecrets.isMetadata(member.name) {
+      if let text = member.value.text { paths.add(text) }
     }
   }
 
@@ -96,7 +104,7 @@ final class TracedExchange: HTTPExchange {
 
   private func masked(_ parameters: FormParameters) -> String {
     parameters.pairs.map { pair in
-      shown(name: pair.name) + "=" + (KnownSecrets.harmlessNames.contains(pair.name) ? shown(pair.value) : "…")
+      shown(name: pair.name) + "=" + (isHarmless(pair.name) ? shown(pair.value) : "…")
     }.joined(separator: "&")
   }
 
@@ -105,15 +113,24 @@ final class TracedExchange: HTTPExchange {
     case .object(let members):
       .object(
         members.map { member in
-          KnownSecrets.harmlessNames.contains(member.name) && member.value.members == nil
-            && member.value.elements == nil
-            ? JSONValue.Member(member.name, shown(member.value))
-            : JSONValue.Member(shown(name: member.name), masked(member.value))
+          if isHarmless(member.name), member.value.members == nil, member.value.elements == nil {
+            return JSONValue.Member(member.name, shown(member.value))
+          }
+          if KnownSecrets.isMetadata(member.name), let elements = member.value.elements {
+            return JSONValue.Member(
+              member.name,
+              .array(elements.map { $0.members == nil && $0.elements == nil ? shown($0) : masked($0) }))
+          }
+          return JSONValue.Member(shown(name: member.name), masked(member.value))
         })
     case .array(let elements): .array(elements.map(masked))
     case .null, .boolean: value
     case .number, .string: "…"
     }
+  }
+
+  private func isHarmless(_ name: String) -> Bool {
+    KnownSecrets.harmlessNames.contains(name) || KnownSecrets.isMetadata(name)
   }
 
   /// Before the text is encoded: a secret may have characters that JSON escapes.

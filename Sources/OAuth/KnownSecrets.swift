@@ -21,6 +21,20 @@ public final class KnownSecrets {
     "access_type",
   ]
 
+  /// Metadata of servers and clients, which is published, or told to whoever asks; where it is a list, all of it
+  /// (RFC 8414, 2; OpenID Connect Discovery 1.0, 3; RFC 7591, 2 and 3.2.1). Not what a client is managed with (RFC 7592).
+  public static func isMetadata(_ name: String) -> Bool {
+    name.hasSuffix("_supported") || metadataNames.contains(name)
+  }
+
+  private static let metadataNames: Set<String> = [
+    "issuer", "authorization_endpoint", "token_endpoint", "jwks_uri", "registration_endpoint", "revocation_endpoint",
+    "introspection_endpoint", "device_authorization_endpoint", "userinfo_endpoint", "end_session_endpoint",
+    "pushed_authorization_request_endpoint", "backchannel_authentication_endpoint", "check_session_iframe",
+    "service_documentation", "op_policy_uri", "op_tos_uri", "client_name", "application_type", "redirect_uris",
+    "grant_types", "response_types", "token_endpoint_auth_method", "client_id_issued_at", "client_secret_expires_at",
+  ]
+
   /// Header fields whose values are nobody's secret.
   public static let harmlessFields: Set<String> = [
     "accept", "content-type", "content-length", "date", "server", "user-agent", "cache-control", "retry-after",
@@ -30,6 +44,8 @@ public final class KnownSecrets {
   /// Names of parameters that a person needs to read in the provider's words although a trace need not show them.
   private static let identifiers: Set<String> = [
     "client_id", "oauth_consumer_key", "oauth_nonce", "audience", "resource", "tenant", "login_hint", "realm",
+    // An address that is no use without the token (RFC 7592, 3), and begins like all of the provider's.
+    "registration_client_uri",
   ]
 
   /// Shorter texts are no secrets, and stand in too many words.
@@ -150,7 +166,7 @@ public final class KnownSecrets {
   }
 
   private static func isHarmless(_ name: some StringProtocol) -> Bool {
-    harmlessNames.contains(String(name)) || identifiers.contains(String(name))
+    harmlessNames.contains(String(name)) || identifiers.contains(String(name)) || isMetadata(String(name))
   }
 
   // MARK: Masking
