@@ -232,6 +232,9 @@ private struct Stage {
         grant == .oauth1
         ? try client.sessionRefreshRequest(credential, freshness: freshness) : try client.refreshRequest(credential)
       add(.refresh, refresh, isLater: true)
+      if let exchange = try client.tokenExchangeRequest(afterRefresh: credential) {
+        add(.tokenExchange, exchange, isLater: true)
+      }
     }
   }
 

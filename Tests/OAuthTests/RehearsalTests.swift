@@ -70,6 +70,29 @@ struct RehearsalTests {
     #expect(rehearsal.requests.map(\.isLater) == [false, false, false, true])
   }
 
+  /// What a token becomes is shown wherever it becomes that: behind the login, and behind a refresh where it follows that, too.
+  @Test(
+    arguments: [
+      ("token", [Leg.authorization, .token, .tokenExchange, .refresh]),
+      ("[token, refresh]", [.authorization, .token, .tokenExchange, .refresh, .tokenExchange]),
+    ])
+  func exchanges(_ follows: String, _ legs: [Leg]) throws {
+    let client = try Fixture.client(
+      "", endpoints: "token_exchange: { url: \"https://provider.example/session\", follows: \(follows) }")
+    let rehearsal = try Self.rehearse(client, .authorizationCode)
+    #expect(rehearsal.requests.map(\.leg) == legs)
+    #expect(rehearsal.requests.map(\.isLater) == Array([false, false, false, true, true].prefix(legs.count)))
+    // A token of the client itself is obtained by the same requests each time.
+    let machine = try Fixture.client(
+      "", grant: "client_credentials",
+      endpoints: """
+        token: https://provider.example/token
+        token_exchange: { url: "https://provider.example/session", follows: \(follows) }
+        """)
+    #expect(
+      try Self.rehearse(machine, .clientCredentials).requests.map(\.leg) == [.clientCredentials, .tokenExchange])
+  }
+
   /// A token that the person has is only asked about.
   @Test func aGivenToken() throws {
     let client = try Fixture.client("account: login", endpoints: "identity: https://api.provider.example/me")
