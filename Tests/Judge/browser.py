@@ -14,6 +14,8 @@ copy out of the address bar.
 import html.parser
 import http.client
 import http.cookies
+import os
+import ssl
 import sys
 import urllib.parse
 
@@ -57,11 +59,13 @@ class Form(html.parser.HTMLParser):
 
 
 class Browser:
-    def __init__(self, decision=None, typed=(), follows_loopback=True):
+    def __init__(self, decision=None, typed=(), follows_loopback=True, authorities=None):
         """`decision` is pressed instead of the approving button, for a person who says no.
 
-        A browser on another machine does not follow to the loopback addresses of this one.
+        A browser on another machine does not follow to the loopback addresses of this one. `authorities` is the file of
+        those that are trusted, else what $SSL_CERT_FILE names.
         """
+        self.authorities = authorities
         self.follows_loopback = follows_loopback
         self.decision = decision
         self.typed = dict(typed)
@@ -76,7 +80,7 @@ class Browser:
         for _ in range(MAXIMUM_STEPS):
             parts = urllib.parse.urlsplit(url)
             self.visited.append(url)
-            if parts.scheme != "http" or parts.hostname not in ("127.0.0.1", "::1", "localhost"):
+            if parts.scheme not in ("http", "https") or parts.hostname not in ("127.0.0.1", "::1", "localhost"):
                 return 0, "", url
             if not self.follows_loopback and parts.netloc != home:
                 return 0, "", url
@@ -111,7 +115,11 @@ class Browser:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
         if origin:
             headers["Origin"] = origin
-        connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=TIMEOUT)
+        if parts.scheme == "https":
+            trust = ssl.create_default_context(cafile=self.authorities or os.environ.get("SSL_CERT_FILE"))
+            connection = http.client.HTTPSConnection(parts.hostname, parts.port, timeout=TIMEOUT, context=trust)
+        else:
+            connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=TIMEOUT)
         try:
             target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
             connection.request(method, target, body, headers)

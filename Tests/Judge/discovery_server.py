@@ -11,10 +11,12 @@ import types
 os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"
 
 from authlib.oauth2 import rfc6749, rfc7591, rfc8414, rfc9207
+from authlib.oidc.core.grants import OpenIDCode
 from authlib.oidc.discovery import OpenIDProviderMetadata
+from joserfc.jwk import ECKey
 
 from oauth2_server import OAuth2Server
-from oauth2_store import SCOPES, Client
+from oauth2_store import IDENTITY_SCOPES, SCOPES, Client
 from service import Response, json_response, oauth_error, text_response
 
 METHODS = ["client_secret_basic", "client_secret_post", "none"]
@@ -41,8 +43,8 @@ class DiscoveryServer(OAuth2Server):
     the method that registered clients get."""
 
     def __init__(self, prefix="", place=None, change=None, initial_access_token="", answers_with=None, names_issuer=True,
-                 methods=METHODS):
-        super().__init__()
+                 methods=METHODS, tls=None):
+        super().__init__(tls=tls)
         self.issuer = self.base + prefix
         self.change = change or (lambda metadata: None)
         self.initial_access_token = initial_access_token
@@ -97,7 +99,7 @@ class DiscoveryServer(OAuth2Server):
             "id_token_signing_alg_values_supported": ["RS256"],
             "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials",
                                       "urn:ietf:params:oauth:grant-type:device_code"],
-            "scopes_supported": SCOPES, "code_challenge_methods_supported": ["S256"],
+            "scopes_supported": self.scopes, "code_challenge_methods_supported": ["S256"],
             "token_endpoint_auth_methods_supported": self.methods,
             "revocation_endpoint_auth_methods_supported": METHODS,
             "introspection_endpoint_auth_methods_supported": METHODS,
@@ -131,3 +133,54 @@ class DiscoveryServer(OAuth2Server):
         named = types.SimpleNamespace(location=location)
         self.issuer_parameter.add_issuer_parameter(self.authorization, named)
         return Response(response.status, response.body, [("Location", named.location)])
+
+
+class OpenIDServer(DiscoveryServer):
+    """The same with OpenID Connect: whoever asks for `openid` gets an ID token, and has to send a nonce. `turns_nonce` is what
+    becomes of that."""
+
+    scopes = SCOPES + IDENTITY_SCOPES
+    subject = "248289761001"
+    email = "ada@example.org"
+
+    def __init__(self, turns_nonce=lambda nonce: nonce, **options):
+        self.turns_nonce = turns_nonce
+        self.key = ECKey.generate_key("P-256")
+        super().__init__(**options)
+        self.routes[("GET", "/userinfo")] = self.userinfo
+
+    def code_extensions(self):
+        server = self
+
+        class Code(OpenIDCode):
+            def exists_nonce(self, nonce, request):
+                return any(code.nonce == nonce for code in server.codes.values())
+
+            def get_client_algorithm(self, client):
+                return "ES256"
+
+            def resolve_client_private_key(self, client):
+                return server.key
+
+            def get_client_claims(self, client):
+                return {"iss": server.issuer}
+
+            def get_authorization_code_claims(self, authorization_code):
+                claims = super().get_authorization_code_claims(authorization_code)
+                return claims | {"nonce": server.turns_nonce(authorization_code.nonce)}
+
+            def generate_user_info(self, user, scope):
+                return {"sub": server.subject}
+
+            def encode_id_token(self, token, request):
+                text = super().encode_id_token(token, request)
+                server.secrets.add(text)
+                return text
+
+        return super().code_extensions() + [Code(require_nonce=True)]
+
+    def userinfo(self, request):
+        token = (request.headers.get("Authorization") or "").removeprefix("Bearer ")
+        if not self.accepts(token):
+            return json_response({"error": "invalid_token"}, 401)
+        return json_response({"sub": self.subject, "email": self.email})

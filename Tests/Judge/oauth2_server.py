@@ -11,7 +11,7 @@ from authlib.oauth2 import rfc6749, rfc6750, rfc7009, rfc7636, rfc7662, rfc8628
 from authlib.oauth2.rfc6749 import grants
 
 from oauth2_store import (
-    CLIENT_SECRET, CONFIDENTIAL_CLIENT, POST_CLIENT, PUBLIC_CLIENT, USER, AuthlibRequest, AuthorizationServer, Client,
+    CLIENT_SECRET, CONFIDENTIAL_CLIENT, POST_CLIENT, PUBLIC_CLIENT, SCOPES, USER, AuthlibRequest, AuthorizationServer, Client,
     Code, Device, Token,
 )
 from service import Service, consent_page, html_response, json_response
@@ -33,8 +33,8 @@ class OAuth2Server(Service):
     """`lifetime` is that of a first access token, `refreshed_lifetime` that of every later one, in seconds."""
 
     def __init__(self, lifetime=3600, refreshed_lifetime=3600, rotate=True, refresh_delay=0.0, schemes=("Bearer",),
-                 interval=1, slow_downs=0, pending_polls=0):
-        super().__init__()
+                 interval=1, slow_downs=0, pending_polls=0, tls=None):
+        super().__init__(tls)
         self.lifetime = lifetime
         self.refreshed_lifetime = refreshed_lifetime
         self.rotate = rotate
@@ -73,6 +73,12 @@ class OAuth2Server(Service):
             ("GET", "/counters"): lambda _: json_response(dict(self.counts)),
         })
 
+    scopes = SCOPES
+
+    def code_extensions(self):
+        """What the authorization code grant is besides RFC 6749."""
+        return [RequirePKCE(required=True)]
+
     def build(self):
         store = self
 
@@ -86,7 +92,7 @@ class OAuth2Server(Service):
                 data = request.payload.data
                 store.codes[code] = Code(
                     request.client.get_client_id(), request.payload.redirect_uri, request.scope,
-                    data["code_challenge"], data["code_challenge_method"], time.time() + 60,
+                    data["code_challenge"], data["code_challenge_method"], time.time() + 60, data.get("nonce", ""),
                 )
 
             def query_authorization_code(self, code, client):
@@ -159,7 +165,7 @@ class OAuth2Server(Service):
 
         server = AuthorizationServer(store)
         server.register_token_generator("default", self.generate)
-        server.register_grant(AuthorizationCodeGrant, [RequirePKCE(required=True)])
+        server.register_grant(AuthorizationCodeGrant, self.code_extensions())
         server.register_grant(grants.ImplicitGrant)
         server.register_grant(grants.ClientCredentialsGrant)
         server.register_grant(RefreshTokenGrant)

@@ -16,6 +16,7 @@ POST_CLIENT = "judge-post"
 # Reserved characters on purpose: in Basic they travel form-encoded (RFC 6749 section 2.3.1).
 CLIENT_SECRET = "judge+s3cret/of%the:client&=!"
 SCOPES = ["read", "write", "offline"]
+IDENTITY_SCOPES = ["openid", "profile", "email"]
 
 
 @dataclass
@@ -31,7 +32,7 @@ class Client(rfc6749.ClientMixin):
         return None
 
     def get_allowed_scope(self, scope):
-        return util.list_to_scope([s for s in util.scope_to_list(scope or "") if s in SCOPES])
+        return util.list_to_scope([s for s in util.scope_to_list(scope or "") if s in SCOPES + IDENTITY_SCOPES])
 
     def check_redirect_uri(self, redirect_uri):
         # RFC 8252 section 7.3: any port, nothing else may differ; and a scheme of its own, as a phone app has.
@@ -58,12 +59,26 @@ class Code(rfc6749.AuthorizationCodeMixin):
     code_challenge: str
     code_challenge_method: str
     expires: float
+    nonce: str = ""
 
     def get_redirect_uri(self):
         return self.redirect_uri
 
     def get_scope(self):
         return self.scope
+
+    # OpenID Connect Core 1.0
+    def get_nonce(self):
+        return self.nonce
+
+    def get_auth_time(self):
+        return None
+
+    def get_acr(self):
+        return None
+
+    def get_amr(self):
+        return None
 
 
 @dataclass
@@ -158,7 +173,7 @@ class AuthlibRequest(rfc6749.OAuth2Request):
 
 class AuthorizationServer(rfc6749.AuthorizationServer):
     def __init__(self, store):
-        super().__init__(scopes_supported=SCOPES)
+        super().__init__(scopes_supported=store.scopes)
         self.store = store
 
     def query_client(self, client_id):

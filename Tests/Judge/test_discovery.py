@@ -13,11 +13,12 @@ import urllib.parse
 import yaml
 
 from browser import Browser
-from discovery_server import DiscoveryServer
-from program import BINARY, REFUSED, UNREACHABLE, USAGE, ProgramTest
+from discovery_server import DiscoveryServer, OpenIDServer
+from program import BINARY, LOGIN_NEEDED, REFUSED, UNREACHABLE, USAGE, ProgramTest
 from service import Response, json_response, text_response
 from terminal import Terminal
 from test_oauth2 import ADA
+from tls import Authority
 
 
 class DiscoveryTest(ProgramTest):
@@ -30,6 +31,33 @@ class DiscoveryTest(ProgramTest):
     def assert_nothing_kept(self):
         folder = os.path.join(self.environment["CREDMGR_HOME"], "config/providers")
         self.assertEqual(os.listdir(folder) if os.path.isdir(folder) else [], [])
+
+    def at_terminal(self, answer, *arguments):
+        """Runs the program at a terminal and answers its question; returns exit status and what the terminal showed."""
+        main, side = pty.openpty()
+        process = subprocess.Popen([BINARY, *arguments], stdin=side, stdout=subprocess.PIPE, stderr=side,
+                                   env=self.environment, cwd=self.folder)
+        os.close(side)
+        shown, answered, end = b"", False, time.monotonic() + 60
+        try:
+            while time.monotonic() < end:
+                if not select.select([main], [], [], 1)[0]:
+                    continue
+                try:
+                    piece = os.read(main, 4096)
+                except OSError:  # the other side is closed
+                    break
+                if not piece:
+                    break
+                shown += piece
+                if not answered and b"[y/N]" in shown:
+                    os.write(main, answer.encode() + b"\n")
+                    answered = True
+        finally:
+            os.close(main)
+        self.assertEqual(process.stdout.read(), b"")
+        process.stdout.close()
+        return process.wait(60), shown.decode()
 
 
 class Discovery(DiscoveryTest):
@@ -184,33 +212,6 @@ hosts: [{service.base.removeprefix("http://")}]
         self.assertEqual(service.counts["registered"], 0)
         self.assert_nothing_kept()
 
-    def at_terminal(self, answer, *arguments):
-        """Runs the program at a terminal and answers its question; returns exit status and what the terminal showed."""
-        main, side = pty.openpty()
-        process = subprocess.Popen([BINARY, *arguments], stdin=side, stdout=subprocess.PIPE, stderr=side,
-                                   env=self.environment, cwd=self.folder)
-        os.close(side)
-        shown, answered, end = b"", False, time.monotonic() + 60
-        try:
-            while time.monotonic() < end:
-                if not select.select([main], [], [], 1)[0]:
-                    continue
-                try:
-                    piece = os.read(main, 4096)
-                except OSError:  # the other side is closed
-                    break
-                if not piece:
-                    break
-                shown += piece
-                if not answered and b"[y/N]" in shown:
-                    os.write(main, answer.encode() + b"\n")
-                    answered = True
-        finally:
-            os.close(main)
-        self.assertEqual(process.stdout.read(), b"")
-        process.stdout.close()
-        return process.wait(60), shown.decode()
-
     def test_at_a_terminal_it_is_asked(self):
         service = self.serve(DiscoveryServer())
         status, shown = self.at_terminal("n", "add-provider", service.issuer, "--as", "found")
@@ -238,6 +239,90 @@ hosts: [{service.base.removeprefix("http://")}]
         self.credmgr("add-provider", service.issuer, "--as", "found", "--yes", "--replace",
                      "--set", "redirect_uri=http://127.0.0.1:8417/callback")
         self.assertEqual(service.counts["registered"], 2, "another redirect is another client")
+
+
+class OverTLS(DiscoveryTest):
+    """An issuer as there are in the world: https, with a certificate of an authority that is trusted, and OpenID Connect."""
+
+    def setUp(self):
+        super().setUp()
+        self.authority = Authority(self.folder)
+        self.environment["SSL_CERT_FILE"] = self.authority.certificate
+
+    def issuer(self, **options):
+        return self.serve(OpenIDServer(tls=self.authority.context(), **options))
+
+    def whole_life(self, **options):
+        service = self.issuer(**options)
+        status, shown = self.at_terminal("y", "add-provider", service.issuer, "--as", "found")
+        self.assertEqual(status, 0, shown)
+        # What is kept was shown before, to the letter.
+        before, _, after = shown.replace("\r\n", "\n").partition("[y/N]")
+        path = os.path.join(self.environment["CREDMGR_HOME"], "config/providers/found.yaml")
+        with open(path, encoding="utf-8") as file:
+            for line in file.read().splitlines():
+                self.assertIn(f"  {line}\n" if line else "\n", before)
+        self.assertNotIn("registered the client", before)
+        self.assertIn("registered the client", after)
+        kept = self.descriptor("found")
+        self.assertEqual((kept["issuer"], kept["nonce"], kept["iss"]), (service.issuer, True, "required"))
+        self.assertEqual(kept["endpoints"]["token"], service.base + "/token")
+        self.assertEqual(kept["scope"], ["openid", "profile", "email"])
+        sent = json.loads(service.requests("/register")[0].body)
+        self.assertEqual((sent["application_type"], sent["redirect_uris"]), ("native", ["http://127.0.0.1/callback"]))
+
+        self.credmgr("login", "found")
+        status = json.loads(self.credmgr("status", "found", "--json").out)[0]
+        self.assertEqual((status["account"], status["scope"]), (service.email, ["openid", "profile", "email"]))
+        token = self.credmgr("token", "found").line
+        self.assertTrue(service.accepts(token))
+        fresh = self.credmgr("token", "found", "--refresh").line
+        self.assertNotEqual(fresh, token)
+        answer = json.loads(self.credmgr("request", "found", service.base + "/userinfo").out)
+        self.assertEqual(answer["sub"], service.subject)
+        self.credmgr("validate", "found")
+        self.credmgr("logout", "found")
+        self.assertFalse(service.accepts(fresh))
+
+    def test_openid_connect_discovery(self):
+        self.whole_life()
+
+    def test_rfc_8414_with_a_path(self):
+        self.whole_life(prefix="/realms/x", place="/.well-known/oauth-authorization-server/realms/x")
+
+    def test_a_nonce_of_another_login(self):
+        service = self.issuer(turns_nonce=lambda nonce: nonce[::-1])
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
+        outcome = self.credmgr("login", "found", status=REFUSED)
+        self.assertIn("nonce", outcome.err)
+        self.credmgr("token", "found", status=LOGIN_NEEDED)
+
+    def test_a_certificate_that_nobody_trusts(self):
+        service = self.issuer()
+        other = os.path.join(self.folder, "other")
+        os.mkdir(other)
+        environment = {"SSL_CERT_FILE": Authority(other).certificate}
+        outcome = self.credmgr("add-provider", service.issuer, "--yes", status=UNREACHABLE, environment=environment)
+        self.assertIn("certificate", outcome.err)
+        self.assert_nothing_kept()
+        self.assertEqual(service.exchanges, [])
+        # Nor one for another name.
+        elsewhere = service.issuer.replace("127.0.0.1", "127.0.0.2")
+        self.credmgr("add-provider", elsewhere, "--yes", status=UNREACHABLE)
+
+    def test_a_trace_shows_the_metadata_and_no_secret(self):
+        service = self.issuer()
+        outcome = self.credmgr("add-provider", service.issuer, "--as", "found", "--yes", "--trace")
+        self.assertIn(f"> GET {service.base}/.well-known/openid-configuration\n", outcome.err)
+        self.assertIn(f"> POST {service.base}/register\n", outcome.err)
+        answers = [json.loads(line[2:]) for line in outcome.err.splitlines() if line.startswith("< {")]
+        metadata, registered = answers
+        self.assertEqual({name for name, value in metadata.items() if "…" in str(value)}, set())
+        self.assertEqual(metadata, service.metadata())
+        for name in ("client_id", "client_secret", "registration_access_token", "registration_client_uri"):
+            self.assertEqual(registered[name], "…")
+        self.assertEqual(registered["redirect_uris"], ["http://127.0.0.1/callback"])
+        self.assertEqual(registered["token_endpoint_auth_method"], "client_secret_basic")
 
 
 def put(name, value):
