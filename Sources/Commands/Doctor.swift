@@ -281,6 +281,9 @@ struct Doctor {
         problem(
           .descriptors, "the provider \"\(provider)\" was added, and its descriptor is gone",
           "put it back, or run \"credmgr add-provider FILE --as \(provider) --replace\"")
+      } catch .descriptorChanged(let provider, let file, let hosts) {
+        problem(
+          .descriptors, CredentialError.descriptorChanged(provider: provider, file: file, hosts: hosts).message)
       } catch {
         problem(
           .descriptors, "\"\(provider)\" was added with other variables: " + error.message.text,

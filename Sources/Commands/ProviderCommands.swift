@@ -164,10 +164,10 @@ extension Command {
     }
   }
 
-  private static func confirmed(_ provider: String, _ accounts: [String], _ hosts: [String]) -> Bool {
+  private static func confirmed(_ provider: String, _ accounts: [String], _ hosts: [NewHost]) -> Bool {
     guard Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }
-    StandardError.tell(
-      "the new descriptor of \"\(provider)\" sends the tokens of \(some(accounts)) to \(hosts.joined(separator: ", "))")
+    let what = accounts.isEmpty ? "the client secret" : "the tokens of \(some(accounts))"
+    StandardError.tell("the new descriptor of \"\(provider)\" sends \(what) to \(hosts.words)")
     return agrees("Is that what you want?")
   }
 
@@ -229,6 +229,7 @@ extension Command {
       try context.source.accountsIfAny()?.registration(of: identifier)
     }
     let values = registration?.variables ?? [:]
+    let secretKeys = Set(descriptor.variables.filter(\.isSecret).map { "variables.\($0.name).default" })
     let settings = (try? context.home.library.settings(of: identifier)) ?? []
     let client = try? Client(descriptor: descriptor, identifier: "", secret: nil, variables: values)
     let redirect: String? =
@@ -246,7 +247,7 @@ extension Command {
       let variables = descriptor.variables.map { variable -> JSONValue in
         [
           "name": .string(variable.name), "help": .optional(variable.help),
-          "default": .optional(variable.defaultValue),
+          "default": variable.isSecret ? .null : .optional(variable.defaultValue),
           "value": variable.isSecret ? .null : .optional(values[variable.name]),
           "optional": .boolean(variable.isOptional), "secret": .boolean(variable.isSecret),
         ]
@@ -259,12 +260,14 @@ extension Command {
         "endpoints": .object(endpoints.map { .init($0.key.rawValue, .string($0.value.url.text)) }),
         "hosts": .array(descriptor.hosts.map { .string($0.text) }),
         "scope": .array(descriptor.scope.requested.map(JSONValue.string)),
-        "settings": .array(settings.map { setting in value(of: setting, context) }),
+        "settings": .array(
+          settings.map { value(of: $0, isSecret: secretKeys.contains($0.key), context) }),
       ])
       return .done
     }
     let shown = settings.map { setting in
-      (left: setting.key, right: "\(setting.value)  (\(origin(of: setting, context)))")
+      let value = secretKeys.contains(setting.key) ? "(a secret)" : setting.value
+      return (left: setting.key, right: "\(value)  (\(origin(of: setting, context)))")
     }
     let anyPort = if case .loopback(let uri)? = try? client?.redirect(), uri.port == nil { ", any port" } else { "" }
     var lines: [(left: String, right: String)] = [
@@ -278,7 +281,7 @@ extension Command {
     if let register = descriptor.client.register { lines.append(("register at", register)) }
     for variable in descriptor.variables {
       let given = values[variable.name].map { variable.isSecret ? "(a secret)" : $0 }
-      let value = given ?? variable.defaultValue.map { $0 + " (default)" }
+      let value = given ?? variable.defaultValue.map { (variable.isSecret ? "(a secret)" : $0) + " (default)" }
       let state = value ?? (variable.isOptional ? "(none)" : "(needs a value)")
       lines.append(("variable " + variable.name, state + (variable.help.map { " – " + $0 } ?? "")))
     }
@@ -305,8 +308,10 @@ extension Command {
     }
   }
 
-  private static func value(of setting: DescriptorSetting, _ context: Context) -> JSONValue {
-    var members: [JSONValue.Member] = [.init("key", .string(setting.key)), .init("value", .string(setting.value))]
+  private static func value(of setting: DescriptorSetting, isSecret: Bool, _ context: Context) -> JSONValue {
+    var members: [JSONValue.Member] = [
+      .init("key", .string(setting.key)), .init("value", isSecret ? .null : .string(setting.value)),
+    ]
     switch setting.origin {
     case .file(let path, let line):
       members += [
@@ -329,15 +334,17 @@ extension Command {
     notes: [
       "Findings go to standard output, as FILE:LINE:COLUMN: error: SENTENCE, with the line and a caret.",
       "It says nothing when there are none.",
+      "Hosts to which the tokens of a provider that was added would newly go are warned of.",
     ],
-    examples: [Example("credmgr check notes.yaml", "before you send it to somebody")]
+    examples: [Example("credmgr check notes.yaml", "before you send it to somebody")], asksNobody: true
   ) { invocation, context throws(CommandError) in
     var status = ExitStatus.done
     for path in invocation.operands {
       let findings: [Finding]
       do throws(CommandError) {
         let name = path == "-" ? "<standard input>" : path
-        findings = context.home.library.check(try context.descriptor(path), name: name).findings
+        let bytes = try context.descriptor(path)
+        findings = context.home.library.check(bytes, name: name).findings + newHosts(bytes, name, context)
       } catch .invalidDescriptor(let found) {
         findings = found
       } catch .failed(let message) {
@@ -350,6 +357,17 @@ extension Command {
       if findings.contains(where: { $0.severity == .error }) { status = .usage }
     }
     return status
+  }
+
+  /// A host to which nobody agreed yet, where a provider with this identifier was added: who edits a descriptor is asked
+  /// about it later. A vault that does not open without a person is let be.
+  private static func newHosts(_ bytes: [UInt8], _ name: String, _ context: Context) -> [Finding] {
+    guard let hosts = try? context.source.newHosts(bytes, named: name),
+      let provider = context.home.library.check(bytes, name: name).descriptor?.identifier
+    else { return [] }
+    return hosts.compactMap { host in
+      host.place.map { Finding(.newHost(host.name, provider: provider), at: $0, severity: .warning) }
+    }
   }
 
   static let simulate = Command(

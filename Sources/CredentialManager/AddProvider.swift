@@ -13,6 +13,8 @@ public struct ProviderAddition: Sendable {
   public let warnings: [Finding]
   /// The file to install; `nil` when the descriptor lies along the path already.
   let file: [UInt8]?
+  /// What was read, whose places are those of the file that the person knows.
+  let loaded: DescriptorLibrary.Loaded
 
   /// Under another identifier than the descriptor's own.
   public let identifier: String
@@ -46,15 +48,14 @@ extension CredentialSource {
     }
     guard let name, name != identifier else {
       return ProviderAddition(
-        descriptor: loaded.descriptor, warnings: loaded.warnings, file: nil, identifier: identifier)
+        descriptor: loaded.descriptor, warnings: loaded.warnings, file: nil, loaded: loaded, identifier: identifier)
     }
     guard DescriptorLibrary.isIdentifier(name) else { throw .provider(.malformedIdentifier(name)) }
     var descriptor = loaded.descriptor
     descriptor.identifier = name
     return ProviderAddition(
       descriptor: descriptor, warnings: loaded.warnings,
-      file: Array("provider: \(name)\nextends: \(identifier)\n".utf8),
-      identifier: name)
+      file: Array("provider: \(name)\nextends: \(identifier)\n".utf8), loaded: loaded, identifier: name)
   }
 
   /// Reads a descriptor that is to be added from a file's bytes.
@@ -67,14 +68,14 @@ extension CredentialSource {
       let loaded = try home.library.load(bytes, name: file)
       guard let name, name != loaded.descriptor.identifier else {
         return ProviderAddition(
-          descriptor: loaded.descriptor, warnings: loaded.warnings, file: bytes,
+          descriptor: loaded.descriptor, warnings: loaded.warnings, file: bytes, loaded: loaded,
           identifier: loaded.descriptor.identifier)
       }
       guard DescriptorLibrary.isIdentifier(name) else { throw ProviderError.malformedIdentifier(name) }
       let renamed = try Self.renamed(bytes, file, to: name)
       return ProviderAddition(
         descriptor: try home.library.load(renamed, name: file).descriptor, warnings: loaded.warnings, file: renamed,
-        identifier: name)
+        loaded: loaded, identifier: name)
     } catch let error as ProviderError {
       throw .provider(error)
     } catch {
@@ -105,7 +106,7 @@ extension CredentialSource {
   ///
   /// - Parameters:
   ///   - replaces: whether a provider that was added before is replaced; what is not given stays as it was.
-  ///   - confirms: asked, with the new hosts, when tokens of existing accounts would go elsewhere.
+  ///   - confirms: asked, with the new hosts and where they stand, when tokens of existing accounts would go elsewhere.
   ///   - initialAccessToken: what a client is registered with, where that needs one (RFC 7591, 3).
   /// - Returns: the registration, where a client was registered at the provider.
   /// - Throws: `CredentialError.alreadyAdded`, `.clientIdentifierMissing`, `.destinationChange`, `.provider` for variables,
@@ -113,7 +114,7 @@ extension CredentialSource {
   @discardableResult
   public func add(
     _ addition: ProviderAddition, clientIdentifier: String?, clientSecret: Secret?, variables: [String: String],
-    initialAccessToken: Secret? = nil, replaces: Bool, confirms: (_ accounts: [String], _ hosts: [String]) -> Bool
+    initialAccessToken: Secret? = nil, replaces: Bool, confirms: (_ accounts: [String], _ hosts: [NewHost]) -> Bool
   ) throws(CredentialError) -> Registration? {
     let identifier = addition.identifier
     let existing = try accountsIfAny()
@@ -146,14 +147,10 @@ extension CredentialSource {
     if registers { _ = try network() }
     var heirs: [(provider: String, registration: Registration)] = []
     if let existing {
-      // A secret is what either descriptor calls one: the new one could leave the word out.
-      let described = addition.descriptor.variables + ((try? home.library.load(identifier))?.descriptor.variables ?? [])
-      let secretNames = Set(described.filter(\.isSecret).map(\.name))
-      let kept = previous?.variables.keys.filter { variables[$0] == nil } ?? []
       try checkDestinations(
-        client, previous?.destinations, existing.accounts(of: identifier),
+        addition.loaded, client, previous?.destinations, existing.accounts(of: identifier),
         keepsSecret: clientSecret == nil && previous?.clientSecret != nil,
-        keepsVariable: !secretNames.isDisjoint(with: kept), confirms)
+        keepsVariable: keepsSecretVariable(addition, previous, given: variables), confirms)
       heirs = try checkHeirs(of: addition, existing, confirms)
     }
     registration.destinations = client.destinations
@@ -174,6 +171,16 @@ extension CredentialSource {
     return registers ? registration : nil
   }
 
+  /// Whether a value stays that is a secret. A secret is what either descriptor calls one: the new one could leave the word
+  /// out.
+  func keepsSecretVariable(
+    _ addition: ProviderAddition, _ previous: Registration?, given: [String: String]
+  ) -> Bool {
+    let before = (try? home.library.load(addition.identifier))?.descriptor.variables ?? []
+    let names = Set((addition.descriptor.variables + before).filter(\.isSecret).map(\.name))
+    return !names.isDisjoint(with: previous?.variables.keys.filter { given[$0] == nil } ?? [])
+  }
+
   private func install(_ addition: ProviderAddition) throws(CredentialError) {
     guard let file = addition.file else { return }
     do {
@@ -188,19 +195,20 @@ extension CredentialSource {
   /// tokens to new hosts unasked.
   ///
   /// - Parameters:
+  ///   - loaded: what the client's descriptor was read from.
   ///   - approved: where they may go until now; `nil` where nobody noted it, so that the old descriptor tells.
   ///   - keepsSecret: whether the client's secret stays.
   ///   - keepsVariable: whether a variable stays that is a secret.
-  private func checkDestinations(
-    _ client: Client, _ approved: [String]?, _ accounts: [Account], keepsSecret: Bool, keepsVariable: Bool,
-    _ confirms: ([String], [String]) -> Bool
+  func checkDestinations(
+    _ loaded: DescriptorLibrary.Loaded, _ client: Client, _ approved: [String]?, _ accounts: [Account],
+    keepsSecret: Bool, keepsVariable: Bool, _ confirms: ([String], [NewHost]) -> Bool
   ) throws(CredentialError) {
     guard !accounts.isEmpty || keepsSecret || keepsVariable else { return }
     // An old descriptor that cannot be read any more tells nothing: then every host is new.
     let old = approved ?? (try? self.client(client.descriptor.identifier))?.destinations ?? []
     // The client's secret goes to endpoints alone, and a variable wherever a token does.
     let new = accounts.isEmpty && !keepsVariable ? client.secretDestinations : client.destinations
-    let added = Set(new).subtracting(old).sorted()
+    let added = loaded.places(of: Set(new).subtracting(old).sorted(), client)
     guard !added.isEmpty else { return }
     let names = accounts.map(\.name)
     if !confirms(names, added) {
@@ -212,7 +220,7 @@ extension CredentialSource {
   ///
   /// - Returns: their registrations with where tokens go from now on.
   private func checkHeirs(
-    of addition: ProviderAddition, _ accounts: Accounts, _ confirms: ([String], [String]) -> Bool
+    of addition: ProviderAddition, _ accounts: Accounts, _ confirms: ([String], [NewHost]) -> Bool
   ) throws(CredentialError) -> [(provider: String, registration: Registration)] {
     guard let file = addition.file else { return [] }
     let path = home.userProviders + "/" + addition.identifier + ".yaml"
@@ -222,15 +230,14 @@ extension CredentialSource {
     var heirs: [(provider: String, registration: Registration)] = []
     for provider in try accounts.addedProviders() where provider != addition.identifier {
       guard var registration = try accounts.registration(of: provider),
-        let descriptor = try? library.load(provider).descriptor,
-        let client = try? client(descriptor, registration)
+        let loaded = try? library.load(provider), let client = try? client(loaded.descriptor, registration)
       else { continue }
       let before = registration.destinations ?? (try? self.client(provider))?.destinations
-      let keepsVariable = descriptor.variables.contains {
+      let keepsVariable = loaded.descriptor.variables.contains {
         $0.isSecret && registration.variables[$0.name] != nil
       }
       try checkDestinations(
-        client, before, accounts.accounts(of: provider), keepsSecret: registration.clientSecret != nil,
+        loaded, client, before, accounts.accounts(of: provider), keepsSecret: registration.clientSecret != nil,
         keepsVariable: keepsVariable, confirms)
       registration.destinations = client.destinations
       if registration.destinations != before { heirs.append((provider, registration)) }

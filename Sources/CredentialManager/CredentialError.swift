@@ -75,9 +75,9 @@ public enum CredentialError: Error, Sendable, Equatable {
   /// This needs the network, which the program that was asked does not have.
   case networkNeeded
   /// The descriptor would send tokens of existing accounts to other places; which.
-  case destinationChange(provider: String, accounts: [String], hosts: [String])
+  case destinationChange(provider: String, accounts: [String], hosts: [NewHost])
   /// A descriptor was changed after it was added, and would send tokens or the secret to other hosts; which.
-  case descriptorChanged(provider: String, file: String, hosts: [String])
+  case descriptorChanged(provider: String, file: String, hosts: [NewHost])
   /// A kept registration cannot be read.
   case malformedRegistration(provider: String)
   /// The file with the rules for accounts has errors.

@@ -105,15 +105,18 @@ public final class CredentialSource {
     return try client(loaded.descriptor, registration, variables: variables)
   }
 
-  /// A person's own descriptor that was edited in place, or put before a shipped one, must not carry tokens to hosts that
-  /// nobody agreed to. What came with the program is trusted as the program is.
+  /// A person's own descriptor that was edited in place, or put before a shipped one or one that a shipped one extends, must
+  /// not carry tokens to hosts that nobody agreed to. What came with the program is trusted as the program is.
   private func checkUnchanged(
     _ loaded: DescriptorLibrary.Loaded, _ registration: Registration
   ) throws(CredentialError) {
-    guard loaded.path.hasPrefix(home.userProviders + "/"), let approved = registration.destinations else { return }
-    let added = Set(try client(loaded.descriptor, registration).destinations).subtracting(approved)
+    let own = ([loaded.path] + loaded.bases).first { $0.hasPrefix(home.userProviders + "/") }
+    guard let own, let approved = registration.destinations else { return }
+    let client = try client(loaded.descriptor, registration)
+    let added = Set(client.destinations).subtracting(approved)
     guard added.isEmpty else {
-      throw .descriptorChanged(provider: loaded.descriptor.identifier, file: loaded.path, hosts: added.sorted())
+      throw .descriptorChanged(
+        provider: loaded.descriptor.identifier, file: own, hosts: loaded.places(of: added.sorted(), client))
     }
   }
 
@@ -159,7 +162,7 @@ public final class CredentialSource {
     var found: [Descriptor] = []
     for identifier in knownProviders() {
       // Most have none, and need not be decoded for that.
-      guard let path = home.library.path(of: identifier), let bytes = try? File.read(path, limit: 1 << 20),
+      guard let path = home.library.path(of: identifier), let bytes = try? Home.descriptor(at: path),
         bytes.firstPlace(of: "realms:".utf8) != nil,
         let descriptor = try? home.library.load(identifier).descriptor, let git = descriptor.git,
         git.realms.contains(where: { wanted.contains($0.lowercased()) })

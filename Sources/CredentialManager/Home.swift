@@ -99,10 +99,13 @@ public struct Home: Sendable, Equatable {
   }
 
   /// A file along the path; `nil` when there is none.
-  @Sendable static func descriptor(at path: String) throws(UnreadableDescriptor) -> [UInt8]? {
+  ///
+  /// - Throws: `UnreadableDescriptor` for what stands in its place and is no file that can be read.
+  @Sendable public static func descriptor(at path: String) throws(UnreadableDescriptor) -> [UInt8]? {
     do throws(POSIXError) {
       return try File.read(path, limit: 1 << 20, ordinary: true)
     } catch .notFound {
+      if leadsNowhere(path) { throw .danglingLink }
       return nil
     } catch .permissionDenied {
       throw .permissionDenied
@@ -113,6 +116,16 @@ public struct Home: Sendable, Equatable {
     } catch {
       throw .failed
     }
+  }
+
+  /// Whether a path is not there because a link on its way leads to nothing: what somebody put there is only not here now.
+  private static func leadsNowhere(_ path: String) -> Bool {
+    var path = path
+    while !File.isLink(path) {
+      guard let folder = Path.directory(of: path), folder != path, !File.exists(folder) else { return false }
+      path = folder
+    }
+    return true
   }
 
   /// The vault's place.

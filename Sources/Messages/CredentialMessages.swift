@@ -93,11 +93,11 @@ extension CredentialError {
     case .destinationChange(let provider, let accounts, let hosts):
       Message(
         "the new descriptor of \(quoted(provider)) would send "
-          + (accounts.isEmpty ? "the client secret" : "the tokens of \(some(accounts))") + " to \(listed(hosts))",
+          + (accounts.isEmpty ? "the client secret" : "the tokens of \(some(accounts))") + " to \(hosts.words)",
         hint: "run it at a terminal to agree, or \"credmgr logout \(provider) --all\" first", status: .usage)
     case .descriptorChanged(let provider, let file, let hosts):
       Message(
-        "\(quoted(file)) was changed after \(quoted(provider)) was added, and would send tokens to \(listed(hosts))",
+        "\(quoted(file)) was changed after \(quoted(provider)) was added, and would send tokens to \(hosts.words)",
         hint: "look at the file; if it is right, run \"credmgr add-provider \(provider) --replace\" at a terminal",
         status: .usage)
     case .malformedRegistration(let provider):
@@ -177,5 +177,15 @@ extension CredentialError.LoginReason {
         + (words.map { ": \($0)" } ?? "")
     case .rejected: "the credential for provider \(quoted(provider))\(whose) was refused, and cannot be refreshed"
     }
+  }
+}
+
+extension [NewHost] {
+  /// The hosts, each with the place where a descriptor names it, as a finding has it.
+  public var words: String {
+    map { host in
+      let place = host.place.map { " (\($0.source.name):\($0.line):\($0.column))" } ?? ""
+      return quoted(host.name) + place
+    }.joined(separator: ", ")
   }
 }

@@ -64,6 +64,10 @@ extension Finding {
     case .invalidDefault(let variable):
       return "the default of the variable \(quoted(variable)) is not one of the values that it may have"
     case .unusedVariable(let name): return "nothing uses the variable \(quoted(name))"
+    case .newHost(let host, let provider):
+      return
+        "tokens of \(quoted(provider)) would go to \(quoted(host)), and it was added without that; "
+        + "\"credmgr add-provider \(provider) --replace\" asks first"
     }
   }
 }
@@ -108,6 +112,7 @@ extension UnreadableDescriptor {
     switch self {
     case .permissionDenied: "permission denied"
     case .notRegularFile: "it is not an ordinary file"
+    case .danglingLink: "it is a link to a file that is not there"
     case .tooLarge: "it is longer than 1 MiB"
     case .failed: "the system failed"
     }

@@ -197,6 +197,9 @@ extension Client {
   /// As `destinations`, for the client's secret: git and docker hand a token to their hosts, and never that.
   public var secretDestinations: [String] { destinations(ownTemplates) }
 
+  /// The same of one template: of a URL, or of an entry of `hosts`.
+  public func destinations(of template: Template) -> [String] { destinations([template]) }
+
   private var ownTemplates: [Template] { descriptor.hosts + descriptor.endpoints.values.map(\.url.template) }
 
   private func destinations(_ templates: [Template]) -> [String] {

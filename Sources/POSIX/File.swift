@@ -55,6 +55,11 @@ public enum File {
     unsafe access(path, F_OK) == 0
   }
 
+  /// Whether the path itself is a symbolic link, wherever that leads.
+  public static func isLink(_ path: String) -> Bool {
+    (try? FileStatus(path: path, following: false))?.isSymbolicLink ?? false
+  }
+
   /// Whether the path is a file that we may execute.
   public static func isExecutable(_ path: String) -> Bool {
     guard unsafe access(path, X_OK) == 0 else { return false }

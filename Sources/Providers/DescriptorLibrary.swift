@@ -18,6 +18,8 @@ public struct DescriptorLibrary: Sendable {
     public let path: String
     /// The files that it extends, the nearest first.
     public let bases: [String]
+    /// What the descriptor was decoded from, whose nodes know their places.
+    let root: Node
   }
 
   /// The folders, in order.
@@ -60,25 +62,28 @@ public struct DescriptorLibrary: Sendable {
 
   /// Every finding of a text, and the descriptor where it could be read.
   public func check(_ bytes: [UInt8], name: String) -> (descriptor: Descriptor?, findings: [Finding]) {
-    let (descriptor, findings, _) = check(bytes, name: name, directory: nil)
-    return (descriptor, findings)
+    let checked = check(bytes, name: name, directory: nil)
+    return (checked.descriptor, checked.findings)
   }
 
   private func load(_ bytes: [UInt8], name: String, directory: Int?) throws(ProviderError) -> Loaded {
-    let (descriptor, findings, bases) = check(bytes, name: name, directory: directory)
-    guard let descriptor, !findings.contains(where: { $0.severity == .error }) else {
-      throw .invalid(findings)
-    }
-    return Loaded(descriptor: descriptor, warnings: findings, path: name, bases: bases)
+    let checked = check(bytes, name: name, directory: directory)
+    guard let descriptor = checked.descriptor, let root = checked.root,
+      !checked.findings.contains(where: { $0.severity == .error })
+    else { throw .invalid(checked.findings) }
+    return Loaded(
+      descriptor: descriptor, warnings: checked.findings, path: name, bases: checked.bases, root: root)
   }
+
+  private typealias Checked = (descriptor: Descriptor?, findings: [Finding], bases: [String], root: Node?)
 
   private func check(
     _ bytes: [UInt8], name: String, directory: Int?
-  ) -> (descriptor: Descriptor?, findings: [Finding], bases: [String]) {
+  ) -> Checked {
     var findings: [Finding] = []
     var bases: [String] = []
     guard let root = tree(bytes, name: name, directory: directory, chain: [], &bases, &findings) else {
-      return (nil, findings, bases)
+      return (nil, findings, bases, nil)
     }
     var decoder = DescriptorDecoder()
     let descriptor = decoder.descriptor(root)
@@ -94,7 +99,7 @@ public struct DescriptorLibrary: Sendable {
       }
     }
     return (
-      descriptor, findings.sorted { ($0.place.line, $0.place.column) < ($1.place.line, $1.place.column) }, bases
+      descriptor, findings.sorted { ($0.place.line, $0.place.column) < ($1.place.line, $1.place.column) }, bases, root
     )
   }
 

@@ -56,6 +56,8 @@ public struct Finding: Sendable, Equatable {
     case invalidDefault(variable: String)
     /// A variable that nothing uses.
     case unusedVariable(String)
+    /// A host to which nobody agreed when the provider was added.
+    case newHost(String, provider: String)
 
     /// Whether what the descriptor extends is not there because of it.
     var hidesBase: Bool {
@@ -112,6 +114,8 @@ public enum UnreadableDescriptor: Error, Sendable, Equatable {
   case permissionDenied
   /// It is a folder, a pipe or a device.
   case notRegularFile
+  /// It is a link to what is not there.
+  case danglingLink
   /// It is longer than any descriptor.
   case tooLarge
   /// The system failed.

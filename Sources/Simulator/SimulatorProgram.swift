@@ -84,8 +84,8 @@ public enum SimulatorProgram {
 
   /// The descriptor with an identifier, or in a file.
   private static func descriptor(_ arguments: SimulatorArguments) throws(SimulatorError) -> Descriptor {
-    let library = DescriptorLibrary(directories: directories(arguments)) { path in
-      guard let bytes = try? File.read(path, limit: 1 << 20) else { return nil }
+    let library = DescriptorLibrary(directories: directories(arguments)) { path throws(UnreadableDescriptor) in
+      guard let bytes = try Home.descriptor(at: path) else { return nil }
       // What was added from an earlier start would play itself; the one that it was made from is further along the path.
       return DescriptorText.isOurs(bytes) ? nil : bytes
     }

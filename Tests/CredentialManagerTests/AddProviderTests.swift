@@ -17,7 +17,30 @@ struct AddProviderTests {
   ) throws {
     try fixture.source.add(
       addition, clientIdentifier: id, clientSecret: secret.map { Secret($0) }, variables: variables,
-      replaces: replaces, confirms: confirms)
+      replaces: replaces, confirms: { accounts, hosts in confirms(accounts, hosts.map(\.name)) })
+  }
+
+  /// Expects that something is refused because of hosts to which nobody agreed.
+  ///
+  /// - Returns: where the descriptor names them, as `line:column`.
+  @discardableResult
+  private static func expectNewHosts(
+    _ accounts: [String], _ hosts: [String], sourceLocation: SourceLocation = #_sourceLocation,
+    _ step: () throws -> Void
+  ) -> [String] {
+    let error = #expect(throws: CredentialError.self, sourceLocation: sourceLocation) { try step() }
+    let found: [NewHost]
+    switch error {
+    case .destinationChange("example", let names, let new)?:
+      #expect(names == accounts, sourceLocation: sourceLocation)
+      found = new
+    case .descriptorChanged("example", _, let new)?: found = new
+    default:
+      Issue.record("\(String(describing: error))", sourceLocation: sourceLocation)
+      return []
+    }
+    #expect(found.map(\.name) == hosts, sourceLocation: sourceLocation)
+    return found.map { $0.place.map { "\($0.line):\($0.column)" } ?? "" }
   }
 
   private static func file(
@@ -185,9 +208,7 @@ struct AddProviderTests {
     let before = try Self.registration(fixture)
     var asked: [[String]] = []
     let addition = try Self.file(fixture, Self.elsewhere)
-    #expect(
-      throws: CredentialError.destinationChange(provider: "example", accounts: ["ana"], hosts: ["evil.example"])
-    ) {
+    Self.expectNewHosts(["ana"], ["evil.example"]) {
       try Self.add(fixture, addition, id: "client-2", replaces: true) { accounts, hosts in
         asked += [accounts, hosts]
         return false
@@ -206,9 +227,7 @@ struct AddProviderTests {
     try fixture.add(Self.variables, variables: ["tenant": "a"])
     try fixture.store(Fixture.credential())
     let addition = try fixture.source.addition(shipped: "example", as: nil)
-    #expect(
-      throws: CredentialError.destinationChange(provider: "example", accounts: ["ana"], hosts: ["b.eu.example"])
-    ) {
+    Self.expectNewHosts(["ana"], ["b.eu.example"]) {
       try Self.add(fixture, addition, variables: ["tenant": "b"], replaces: true) { _, _ in false }
     }
     #expect(try Self.registration(fixture)?.variables == ["tenant": "a"])
@@ -232,7 +251,7 @@ struct AddProviderTests {
     let fixture = try Fixture()
     try fixture.add()
     let addition = try Self.file(fixture, Self.elsewhere)
-    #expect(throws: CredentialError.destinationChange(provider: "example", accounts: [], hosts: ["evil.example"])) {
+    Self.expectNewHosts([], ["evil.example"]) {
       try Self.add(fixture, addition, replaces: true) { _, _ in false }
     }
   }
@@ -243,7 +262,7 @@ struct AddProviderTests {
     let variable = "\nextra_headers: { X-Key: \"{key}\" }\nvariables:\n  key: "
     try fixture.add(Fixture.endpoints + variable + "{ secret: true }", secret: nil, variables: ["key": "k"])
     let addition = try Self.file(fixture, Self.elsewhere + variable + "{}")
-    #expect(throws: CredentialError.destinationChange(provider: "example", accounts: [], hosts: ["evil.example"])) {
+    Self.expectNewHosts([], ["evil.example"]) {
       try Self.add(fixture, addition, replaces: true) { _, _ in false }
     }
     // Given anew, it is meant for there.
@@ -257,7 +276,7 @@ struct AddProviderTests {
     let git = "\ngit: { hosts: [evil.example] }"
     try Self.add(fixture, Self.file(fixture, Fixture.endpoints + git), replaces: true) { _, _ in false }
     let both = Fixture.endpoints.replacing("https://provider.example/token", with: "https://other.example/token")
-    #expect(throws: CredentialError.destinationChange(provider: "example", accounts: [], hosts: ["other.example"])) {
+    Self.expectNewHosts([], ["other.example"]) {
       try Self.add(
         fixture, Self.file(fixture, both + "\ngit: { hosts: [other.example] }"), replaces: true
       ) { _, _ in false }
@@ -315,21 +334,72 @@ struct AddProviderTests {
   func editedInPlace(_ text: String, _ hosts: String) throws {
     let fixture = try Self.fixtureWithAccount()
     try Self.edit(fixture, text)
-    let file = fixture.home.userProviders + "/example.yaml"
-    let changed = CredentialError.descriptorChanged(
-      provider: "example", file: file, hosts: hosts.split(separator: ",").map(String.init))
+    let names = hosts.split(separator: ",").map(String.init)
     let source = CredentialSource(home: fixture.home, http: fixture.http, clock: fixture.clock, random: KnownRandom())
-    #expect(throws: changed) { try source.freshAccount(nil, of: "example", Freshen(always: true)) }
-    #expect(throws: changed) { try source.validate(nil, of: "example") }
-    #expect(throws: changed) { try source.logout(nil, of: "example", keepsRemote: false) }
-    #expect(throws: changed) { try source.headerFields(nil, of: "example", for: nil) }
-    #expect(throws: changed) { try source.login("example", LoginWish(), user: fixture.user) }
+    Self.expectNewHosts([], names) { _ = try source.freshAccount(nil, of: "example", Freshen(always: true)) }
+    Self.expectNewHosts([], names) { _ = try source.validate(nil, of: "example") }
+    Self.expectNewHosts([], names) { _ = try source.logout(nil, of: "example", keepsRemote: false) }
+    Self.expectNewHosts([], names) { _ = try source.headerFields(nil, of: "example", for: nil) }
+    Self.expectNewHosts([], names) { _ = try source.login("example", LoginWish(), user: fixture.user) }
     // Nothing was sent: the list of answers is empty, and every request would have failed the test.
     try Self.add(fixture, source.addition(shipped: "example", as: nil), replaces: true) { _, asked in
-      #expect(asked == hosts.split(separator: ",").map(String.init))
+      #expect(asked == names)
       return true
     }
     _ = try fixture.another().client("example")
+  }
+
+  /// Where the new host stands, of whatever it is made: the line of the template, or of the variable's default.
+  @Test(
+    arguments: [
+      ("https://api.provider.example/me", "https://evil.example/me", "evil.example", "8:13"),
+      ("https://provider.example/token", "{ url: \"https://evil.example/token\" }", "evil.example", "5:17"),
+      ("hosts: [api.provider.example]", "hosts: [api.provider.example, evil.example]", "evil.example", "10:31"),
+      ("account: login", "git: { hosts: [\n  x.example] }", "x.example", "10:3"),
+      ("account: login", "docker: { hosts: x.example }", "x.example", "9:18"),
+      (
+        "hosts: [api.provider.example]", "hosts: [\"api.{tld}\"]\nvariables:\n  tld: { default: evil.example }",
+        "api.evil.example", "12:19"
+      ),
+    ])
+  func theNewHostHasAPlace(_ old: String, _ new: String, _ host: String, _ place: String) throws {
+    let fixture = try Self.fixtureWithAccount()
+    let text = Fixture.endpoints.replacing(old, with: new)
+    let addition = try Self.file(fixture, text)
+    let places = Self.expectNewHosts(["ana"], [host]) {
+      try Self.add(fixture, addition, replaces: true) { _, _ in false }
+    }
+    #expect(places == [place])
+    // As "check" tells it before that.
+    let checked = try fixture.source.newHosts(Array("provider: example\n\(text)\n".utf8), named: "notes.yaml")
+    #expect(checked.map(\.name) == [host])
+    #expect(checked.map { $0.place?.source.name } == ["notes.yaml"])
+    try Self.edit(fixture, text)
+    #expect(Self.expectNewHosts([], [host]) { _ = try fixture.another().client("example") } == [place])
+  }
+
+  @Test func nothingIsNewWithoutAnAccount() throws {
+    let fixture = try Fixture()
+    let text = Array("provider: example\n\(Self.elsewhere)\n".utf8)
+    #expect(try fixture.source.newHosts(text, named: "example.yaml") == [])
+    try fixture.add(secret: nil)
+    #expect(try fixture.another().newHosts(text, named: "example.yaml") == [])
+    try fixture.store(Fixture.credential())
+    #expect(try fixture.another().newHosts(text, named: "example.yaml").map(\.name) == ["evil.example"])
+    let same = Array("provider: example\n\(Fixture.endpoints)\n".utf8)
+    #expect(try fixture.another().newHosts(same, named: "example.yaml") == [])
+  }
+
+  /// A person's own file may stand before what a shipped descriptor extends.
+  @Test func anOwnFileUnderAShippedOne() throws {
+    let fixture = try Fixture()
+    try fixture.ship(Fixture.endpoints, "base")
+    try fixture.add("extends: base")
+    try fixture.store(Fixture.credential())
+    try File.createDirectory(fixture.home.userProviders)
+    try File.replace(
+      fixture.home.userProviders + "/base.yaml", Array("provider: base\n\(Self.elsewhere)\n".utf8))
+    #expect(Self.expectNewHosts([], ["evil.example"]) { _ = try fixture.another().client("example") } == ["8:13"])
   }
 
   @Test func editedInPlaceForTheSameHosts() throws {
@@ -353,9 +423,7 @@ struct AddProviderTests {
     try fixture.add("extends: base")
     try fixture.store(Fixture.credential())
     let addition = try Self.file(fixture, Self.elsewhere, "base")
-    #expect(
-      throws: CredentialError.destinationChange(provider: "example", accounts: ["ana"], hosts: ["evil.example"])
-    ) {
+    Self.expectNewHosts(["ana"], ["evil.example"]) {
       try Self.add(fixture, addition) { _, _ in false }
     }
     #expect(!File.exists(fixture.home.userProviders))
@@ -370,9 +438,7 @@ struct AddProviderTests {
   @Test(arguments: ["git", "docker"]) func aNewHostOfAHelperIsAskedAbout(_ key: String) throws {
     let fixture = try Self.fixtureWithAccount()
     let addition = try Self.file(fixture, Fixture.endpoints + "\n\(key): { hosts: [evil.example] }")
-    #expect(
-      throws: CredentialError.destinationChange(provider: "example", accounts: ["ana"], hosts: ["evil.example"])
-    ) {
+    Self.expectNewHosts(["ana"], ["evil.example"]) {
       try Self.add(fixture, addition, replaces: true) { _, _ in false }
     }
   }
