@@ -116,15 +116,14 @@ extension Command {
   private static func verify(
     _ invocation: Invocation, _ context: Context
   ) throws(CommandError) -> ExitStatus {
-    let accounts: Accounts
+    let findings: [VaultFinding]
     do throws(CredentialError) {
-      accounts = try context.source.accounts()
+      findings = try context.source.accounts().verify()
     } catch .vault(.damaged(let path, let part)) {
       throw .failed(VaultError.damaged(path: path, part).message.with(hint: "put it back from a backup"))
     } catch {
       throw CommandError(error)
     }
-    let findings = try manager { () throws(CredentialError) in try accounts.verify() }
     if invocation.has("--json") {
       try context.output(["findings": .array(findings.map { .string($0.sentence) })])
     } else {

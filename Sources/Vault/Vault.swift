@@ -13,6 +13,8 @@ public final class Vault {
   let random: any RandomSource
   let connection: Connection
   let access: VaultAccess
+  /// Whether what is done to the connection is done to the file.
+  private let isFile: Bool
   private let holders: [KeyHolder]
   private var opening: VaultOpening
   /// Compiled once: it takes longer than to run them, and a token needs each of them twice.
@@ -46,15 +48,16 @@ public final class Vault {
 
   init(
     _ location: VaultLocation, _ access: VaultAccess, _ random: any RandomSource, _ connection: Connection,
-    _ holders: [KeyHolder]
+    _ holders: [KeyHolder], isFile: Bool = true
   ) throws(VaultError) {
     self.location = location
     self.access = access
+    self.isFile = isFile
     self.random = random
     self.connection = connection
     self.holders = holders
     opening = try VaultOpening(connection, location, holders)
-    trim()
+    if isFile { trim() }
     if access == .readWrite { try makeDurable() }
   }
 
@@ -65,6 +68,7 @@ public final class Vault {
   ) {
     self.location = location
     self.access = access
+    isFile = true
     self.random = random
     self.connection = connection
     self.opening = opening
@@ -143,17 +147,33 @@ public final class Vault {
   /// between the two leaves them behind.
   private func trim() {
     let (connection, location) = (connection, location)
-    guard let excess = try? Self.excess(connection, location), excess > 0, excess % Int64(Format.pageSize) == 0 else {
-      return
-    }
+    guard let excess = try? Self.excess(connection, location), excess > 0 else { return }
     // Where this fails `verify` says so, and nothing else is worse for it.
     try? connection.transaction(.immediate, convert: { VaultError($0, location, connection) }) {
       () throws(VaultError) in
       _ = try Self.keyIdentifier(connection, location)
-      let excess = try Self.excess(connection, location)
-      guard excess > 0, excess % Int64(Format.pageSize) == 0, let size = connection.fileSize else { return }
-      try converting { () throws(POSIXError) in try File.truncate(location.file, to: size - excess) }
+      try requireLength(opening.keys)
     }
+  }
+
+  /// Makes sure that nothing of the vault lies behind the end that its first page names. To be called with the place of the only
+  /// writer.
+  ///
+  /// That number alone is not believed: were it altered, a change would write over pages that it has never seen. What is
+  /// behind it is nobody's only if all that is before it is what was written.
+  ///
+  /// - Throws: `.truncated`, `.damaged`.
+  func requireLength(_ keys: VaultKeys) throws(VaultError) {
+    let excess = try Self.excess(connection, location)
+    if excess == 0 { return }
+    if excess < 0 { throw .truncated(path: location.file) }
+    var verification = Verification(vault: self, keys: keys, toleratesExcess: true)
+    try verification.run()
+    guard verification.findings.isEmpty else { throw .damaged(path: location.file, .structure) }
+    // Whoever added anything but pages, it was not SQLite.
+    guard isFile, excess % Int64(Format.pageSize) == 0, let size = connection.fileSize else { return }
+    let path = location.file
+    try converting { () throws(POSIXError) in try File.truncate(path, to: size - excess) }
   }
 
   static func slots(_ connection: Connection, _ location: VaultLocation) throws(VaultError) -> [KeySlot] {

@@ -24,7 +24,7 @@ extension Vault {
     try Format.check(
       fileHeader: Array(image.prefix(100)) + Array(repeating: 0, count: max(0, 100 - image.count)), path: path)
     let connection = try converting(location) { () throws(SQLiteError) in try Connection(image: image) }
-    return try Vault(location, .readOnly, random, connection, holders)
+    return try Vault(location, .readOnly, random, connection, holders, isFile: false)
   }
 
   /// Puts all of this vault in the place of the one at a location: records, slots and vault key, and the key file.

@@ -21,6 +21,7 @@ extension Vault {
   ) throws(VaultError) -> String? {
     try requireWritable()
     let (fresh, item, taken) = try transaction(.immediate) { old throws(VaultError) in
+      try self.requireLength(old)
       let slots = try Self.slots(self.connection, self.location)
       guard slots.map(\.kind).sorted() == drafts.map(\.kind.rawValue).sorted() else { throw .otherSlots }
       let records = try self.genuineRecords(old)

@@ -77,6 +77,8 @@ extension Vault {
 struct Verification {
   let vault: Vault
   let keys: VaultKeys
+  /// Whether the file may go on behind the end that its first page names.
+  let toleratesExcess: Bool
   private(set) var findings: [VaultFinding] = []
   /// All that could be opened.
   private(set) var records: [Record] = []
@@ -85,9 +87,10 @@ struct Verification {
   private var digest: [UInt8] = []
   private typealias HeaderRow = (number: Int64, digest: [UInt8], key: [UInt8], sealed: [UInt8])
 
-  init(vault: Vault, keys: VaultKeys) {
+  init(vault: Vault, keys: VaultKeys, toleratesExcess: Bool = false) {
     self.vault = vault
     self.keys = keys
+    self.toleratesExcess = toleratesExcess
   }
 
   mutating func run() throws(VaultError) {
@@ -231,7 +234,8 @@ struct Verification {
     let (root, image) = try read((0, [])) { connection throws(SQLiteError) in
       (try FileDigest.rootPage(connection), try connection.serialize())
     }
-    guard image.count >= Format.pageSize, vault.connection.fileSize == Int64(image.count) else {
+    let excess = (vault.connection.fileSize ?? 0) - Int64(image.count)
+    guard image.count >= Format.pageSize, excess == 0 || excess > 0 && toleratesExcess else {
       report(.structure)
       return
     }

@@ -59,6 +59,7 @@ extension Vault {
   public func check(_ identifiers: [RecordIdentifier]) throws(VaultError) {
     try requireWritable()
     try transaction(.immediate) { keys throws(VaultError) in
+      try self.requireLength(keys)
       var change = try VaultChange(self, keys)
       for identifier in identifiers { _ = try change.entry(identifier) }
     }
@@ -70,6 +71,7 @@ extension Vault {
   ) throws(VaultError) -> Result {
     try requireWritable()
     let (result, taken) = try transaction(.immediate) { keys throws(VaultError) in
+      try self.requireLength(keys)
       var change = try VaultChange(self, keys)
       let result = try body(&change, keys)
       try change.finish()

@@ -39,6 +39,12 @@ final class TemporaryVault {
     try connection.execute(sql)
   }
 
+  /// Makes the file longer without closing it, which would drop the locks of those in this process that have it open.
+  func append(_ bytes: [UInt8]) throws {
+    let descriptor = unsafe Glibc.open(location.file, O_WRONLY | O_APPEND)
+    try #require(unsafe Glibc.write(descriptor, bytes, bytes.count) == bytes.count)
+  }
+
   static func read(_ path: String) -> [UInt8] {
     let descriptor = unsafe Glibc.open(path, O_RDONLY)
     defer { close(descriptor) }

@@ -24,6 +24,62 @@ import Vault
     #expect(TemporaryVault.read(temporary.location.file) == bytes + [7])
   }
 
+  @Test("a process that has the vault open cuts them off before it changes anything")
+  func behindTheEndOfAnOpenVault() throws {
+    let temporary = try TemporaryVault()
+    let vault = try temporary.open()
+    try vault.store(Secret("token"), as: .credential("github", "a"))
+    let bytes = TemporaryVault.read(temporary.location.file)
+    for change in 0..<3 {
+      try temporary.append(Array(repeating: 7, count: 8192))
+      switch change {
+      case 0: try vault.check([.credential("github", "a")])
+      case 1: try vault.store(Secret("other"), as: .credential("github", "a"))
+      default: try vault.rotate(to: [.keyFile(random: SystemRandomSource())], now: 0)
+      }
+      #expect(TemporaryVault.read(temporary.location.file).count == bytes.count)
+      #expect(try vault.verify() == [])
+    }
+  }
+
+  /// Pages in the middle of the vault are not nobody's because a byte of the first one says so.
+  @Test("a number of pages that was altered cuts nothing off and lets nothing be written over")
+  func alteredPageCount() throws {
+    let temporary = try TemporaryVault()
+    let vault = try temporary.open()
+    for number in 0..<40 {
+      try vault.store(Secret(String(repeating: "x", count: 1500)), as: .credential("github", "\(number)"))
+    }
+    let path = temporary.location.file
+    let bytes = TemporaryVault.read(path)
+    let count = bytes[31]
+    #expect(bytes.count == Int(count) * 4096)
+    for fewer in stride(from: count - 1, to: 3, by: -2) {
+      var altered = bytes
+      altered[31] = fewer
+      TemporaryVault.write(path, altered)
+      #expect((try? temporary.open(.readOnly).verify()) != [], "\(fewer) pages")
+      #expect(throws: VaultError.damaged(path: path, .structure), "\(fewer) pages") {
+        try temporary.open().store(Secret("y"), as: .credential("github", "0"))
+      }
+      #expect(throws: VaultError.self) {
+        try temporary.open().rotate(to: [.keyFile(random: SystemRandomSource())], now: 0)
+      }
+      #expect(throws: VaultError.self) { try temporary.open().check([.credential("github", "0")]) }
+      #expect(TemporaryVault.read(path) == altered, "\(fewer) pages")
+      // Nor is it a backup that is cut.
+      #expect(throws: VaultError.self) {
+        try Vault.open(
+          image: altered, path: path, keyFile: temporary.location.keyFile, random: SystemRandomSource(),
+          holders: [.keyFile]
+        ).restore(to: temporary.location)
+      }
+      #expect(TemporaryVault.read(path) == altered, "\(fewer) pages")
+    }
+    TemporaryVault.write(path, bytes)
+    #expect(try temporary.open(.readOnly).verify() == [])
+  }
+
   @Test("there are none between two changes")
   func none() throws {
     let temporary = try TemporaryVault()
