@@ -57,8 +57,9 @@ extension Vault {
     let kept = try connection.transaction(.immediate, convert: { VaultError($0, target, connection) }) {
       () throws(VaultError) in
       let old = try other.query { connection throws(SQLiteError) in try connection.serialize() }
+      guard connection.fileSize == Int64(old.count) else { throw .damaged(path: target.file, .structure) }
       var kept = [try Self.keep(old, as: target.file)]
-      kept += try stageKeyFile(slots, at: target)
+      kept += try stageKeyFile(slots, at: target, over: try Self.slots(connection, target))
       var change = try VaultChange(other, keys, header: header)
       // Revisions that no process has seen: one that is about to store something must not take this vault's record for
       // the one that it knows.
@@ -78,22 +79,23 @@ extension Vault {
 
   /// Where there is no vault, or none that could be changed.
   private func replaceFile(at target: VaultLocation) throws(VaultError) -> [String] {
-    let (_, slots, _, _) = try content()
+    let (keys, slots, _, _) = try content()
+    // Of a damaged vault many a record may still be read.
+    let present = try? Self.slots(try Vault.connect(target), target)
     var kept: [String] = []
     if let old = try converting({ () throws(POSIXError) in try Self.contents(of: target.file) }) {
       kept.append(try Self.keep(old, as: target.file))
     }
-    kept += try stageKeyFile(slots, at: target)
+    kept += try stageKeyFile(slots, at: target, over: present)
     let image = try image()
     try converting { () throws(POSIXError) in
       // It would be played back into the new file.
       try File.remove(target.file + "-journal")
       try PrivateFile.replace(target.file, image)
     }
-    let opened = try content().keys
     let other = Vault(
       target, .readWrite, random, try Vault.connect(target),
-      VaultOpening(keys: opened, identifier: opened.identifier, foundBy: nil))
+      VaultOpening(keys: keys, identifier: keys.identifier, foundBy: nil))
     try? other.settleKeyFile()
     return kept
   }
@@ -112,17 +114,34 @@ extension Vault {
     return path
   }
 
-  /// The key file that opens this vault goes along, where the other vault has another one.
-  private func stageKeyFile(_ slots: [KeySlot], at target: VaultLocation) throws(VaultError) -> [String] {
-    let identifiers = slots.filter { $0.kind == SlotKind.keyFile.rawValue }.map(\.parameters)
-    let present = try? KeyFile(path: target.keyFile)
-    if let present, identifiers.contains(present.identifier) { return [] }
+  /// The key file that opens this vault goes along, where the other vault has another one. Until the commit, and if there is
+  /// none, the other vault opens as before.
+  ///
+  /// - Parameter present: the slots of the other vault; `nil` if they cannot be read.
+  private func stageKeyFile(
+    _ slots: [KeySlot], at target: VaultLocation, over present: [KeySlot]?
+  ) throws(VaultError) -> [String] {
+    // Read first: it may be one of the files that are about to be moved.
+    let wanted = [location.keyFile, location.nextKeyFile].lazy.compactMap { try? KeyFile(path: $0) }
+      .first(where: slots.name)
     var kept: [String] = []
+    if let next = try? KeyFile(path: target.nextKeyFile) {
+      if let present, present.name(next) {
+        // Its slot was committed, and its writer died before it was moved.
+        try converting { () throws(POSIXError) in try PrivateFile.replace(target.keyFile, next.content) }
+        FaultPoint.reach("key-file.moved")
+      } else if present == nil {
+        // Nobody knows which of the two is in force.
+        kept.append(try Self.keep(next.content, as: target.nextKeyFile))
+      }
+    }
+    if let there = try? KeyFile(path: target.keyFile), slots.name(there) { return kept }
     if let old = try converting({ () throws(POSIXError) in try Self.contents(of: target.keyFile) }) {
       kept.append(try Self.keep(old, as: target.keyFile))
     }
-    if let file = try? KeyFile(path: location.keyFile), identifiers.contains(file.identifier) {
-      try converting { () throws(POSIXError) in try PrivateFile.replace(target.nextKeyFile, file.content) }
+    if let wanted {
+      try converting { () throws(POSIXError) in try PrivateFile.replace(target.nextKeyFile, wanted.content) }
+      FaultPoint.reach("key-file.staged")
     }
     return kept
   }
@@ -145,5 +164,12 @@ extension Vault {
       }
       return (keys, try Self.slots(self.connection, self.location), header, rows)
     }
+  }
+}
+
+extension [KeySlot] {
+  /// Whether one of them is opened by this key file.
+  func name(_ file: KeyFile) -> Bool {
+    contains { $0.kind == SlotKind.keyFile.rawValue && $0.parameters == file.identifier }
   }
 }

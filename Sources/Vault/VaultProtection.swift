@@ -113,16 +113,15 @@ extension Vault {
   }
 
   private func settle(_ slots: [KeySlot]) throws(VaultError) {
-    let identifiers = slots.filter { $0.kind == SlotKind.keyFile.rawValue }.map(\.parameters)
     let location = location
     let next = try? KeyFile(path: location.nextKeyFile)
     try converting { () throws(POSIXError) in
-      if let next, identifiers.contains(next.identifier) {
+      if let next, slots.name(next) {
         try PrivateFile.replace(location.keyFile, next.content)
         FaultPoint.reach("key-file.moved")
       }
       try File.remove(location.nextKeyFile)
-      if identifiers.isEmpty { try File.remove(location.keyFile) }
+      if !slots.contains(where: { $0.kind == SlotKind.keyFile.rawValue }) { try File.remove(location.keyFile) }
     }
   }
 }

@@ -218,6 +218,24 @@ def unprotect(world, **environment):
     return world.start("vault", "protect", "key-file", "--remove", **environment)
 
 
+def restore(world, **environment):
+    """A backup that another key file opens, over a vault whose rotation was killed before it moved its key file."""
+    return world.start("vault", "restore", world.backup, "--key-file", world.backup_key, **environment)
+
+
+def strand_key_file(world):
+    world.backup, world.backup_key = (os.path.join(world.folder, name) for name in ("backup", "backup.key"))
+    key = os.path.join(world.home, "vault", "vault.key")
+    world.expect("vault", "backup", world.backup)
+    shutil.copy(key, world.backup_key)
+    world.expect("vault", "rotate")
+    older = os.path.join(world.folder, "older.key")
+    shutil.copy(key, older)
+    world.expect("vault", "rotate")
+    os.rename(key, key + ".new")
+    shutil.copy(older, key)
+
+
 def protect_again(world, **environment):
     return world.start("vault", "protect", "key-file", **environment)
 
@@ -279,5 +297,5 @@ def after_change_of_keys(world):
 COMMANDS = {
     "refresh": (refresh, after_refresh), "login": (login, after_login), "logout": (logout, after_logout),
     "rotate": (rotate, after_change_of_keys), "protect": (protect, after_change_of_keys),
-    "unprotect": (unprotect, after_change_of_keys), "protect again": (protect_again, after_change_of_keys),
+    "restore": (restore, after_change_of_keys), "unprotect": (unprotect, after_change_of_keys), "protect again": (protect_again, after_change_of_keys),
 }

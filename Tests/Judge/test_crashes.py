@@ -23,7 +23,7 @@ import unittest
 from program import BINARY, DONE, LOCKED, USAGE, ProgramTest
 from siege import (
     ADA, COMMANDS, GRACE, PROVIDER, SOURCES, STRACE, WRITING, World, after_refresh, end, fault_points, is_test_build,
-    kill_after, refresh, strict,
+    kill_after, refresh, strand_key_file, strict,
 )
 
 KILLS = int(os.environ.get("CREDMGR_KILLS", 40))
@@ -130,6 +130,7 @@ POINTS = {
     "logout": {"logout.noted": False, "logout.revoked": False, "logout.committed": False},
     "rotate": {"key-file.staged": False, "rotate.written": False, "rotate.committed": False, "key-file.moved": False},
     "protect": {"protect.committed": False},
+    "restore": {"key-file.moved": False, "key-file.staged": False},
     "unprotect": {"unprotect.committed": False},
     "protect again": {"key-file.staged": False, "protect.committed": False, "key-file.moved": False},
 }
@@ -151,6 +152,8 @@ class NamedPoints(CrashTest):
         def death(world, case):
             command, point = case
             start, check = COMMANDS[command]
+            if command == "restore":
+                strand_key_file(world)
             if command in ("unprotect", "protect again"):
                 world.expect("vault", "protect", "passphrase", "--passphrase-file", world.passphrase)
             if command == "protect again":
@@ -237,6 +240,24 @@ class SystemCalls(CrashTest):
 
     def test_rotate(self):
         self.assertEqual(self.death_between("rotate", "vault", "rotate"), 0)
+
+    def test_restore(self):
+        world = self.world()
+        strand_key_file(world)
+        world.save()
+        arguments = ("vault", "restore", world.backup, "--key-file", world.backup_key)
+        counts = self.calls(*arguments)
+        cases = [(call, when) for call, count in counts.items() for when in range(1, count + 1)]
+        cases = random.Random(SEED).sample(cases, max(len(cases) // PART, 1))
+
+        def death(world, case):
+            call, when = case
+            strict(end(self.inject(world, f"{call}:signal=KILL:when={when}", *arguments)) == -9, "it did not die")
+            # Nobody has moved on since the backup: whichever vault it is, it has everything.
+            world.assert_whole()
+
+        self.each(cases, death, workers=1)
+        report(f"restore: killed before each of {len(cases)} system calls")
 
     def failing(self, errors, calls, lasting):
         """Each call fails in turn, once or from then on."""

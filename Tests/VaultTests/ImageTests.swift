@@ -100,6 +100,77 @@ struct ImageTests {
     #expect(try temporary.open().verify() == [])
   }
 
+  /// A rotation that was killed behind its commit leaves the key file that is in force beside the older one.
+  private func strandKeyFile() throws -> (older: [UInt8], inForce: [UInt8]) {
+    let older = TemporaryVault.read(location.keyFile)
+    try vault.rotate(to: [.keyFile(random: random)], now: 0)
+    let inForce = TemporaryVault.read(location.keyFile)
+    TemporaryVault.write(location.nextKeyFile, inForce)
+    TemporaryVault.write(location.keyFile, older)
+    try vault.store(Secret("now"), as: ana)
+    return (older, inForce)
+  }
+
+  /// What was there before can be opened with what is kept of it.
+  private func openKept(_ kept: [String]) throws -> String? {
+    let place = try TemporaryVault()
+    TemporaryVault.write(place.location.file, TemporaryVault.read(kept[0]))
+    TemporaryVault.write(place.location.keyFile, TemporaryVault.read(kept[1]))
+    return try place.open(.readOnly).record(ana)?.payload.reveal()
+  }
+
+  @Test("the key file that is in force is kept, also where it was not moved to its place", arguments: [true, false])
+  func keyFileInForce(_ isNamed: Bool) throws {
+    let image = try vault.image()
+    let (older, inForce) = try strandKeyFile()
+    let place = try TemporaryVault()
+    TemporaryVault.write(place.location.keyFile, older)
+    let kept = try backup(image, keyFile: isNamed ? place.location.keyFile : nil).restore(to: location)
+    #expect(kept == [location.file + ".replaced", location.keyFile + ".replaced"])
+    #expect(TemporaryVault.read(kept[1]) == inForce)
+    #expect(try openKept(kept) == "now")
+    #expect(TemporaryVault.read(location.keyFile) == older)
+    #expect(!exists(location.nextKeyFile))
+    #expect(try temporary.open().record(ana)?.payload.reveal() == "then")
+  }
+
+  @Test("a backup that the key file in force opens needs no other one")
+  func backupOfTheKeyFileInForce() throws {
+    let (_, inForce) = try strandKeyFile()
+    let image = try vault.image()
+    try vault.store(Secret("later"), as: ana)
+    #expect(try backup(image).restore(to: location) == [location.file + ".replaced"])
+    #expect(TemporaryVault.read(location.keyFile) == inForce)
+    #expect(!exists(location.nextKeyFile))
+    #expect(try temporary.open().record(ana)?.payload.reveal() == "now")
+  }
+
+  @Test("of a vault that is damaged both key files are kept where nobody knows which one is in force")
+  func keyFilesOfADamagedVault() throws {
+    let image = try vault.image()
+    let (older, inForce) = try strandKeyFile()
+    let place = try TemporaryVault()
+    TemporaryVault.write(place.location.keyFile, older)
+    let bytes = TemporaryVault.read(location.file)
+    // Its records can still be read.
+    TemporaryVault.write(location.file, bytes + [7])
+    var kept = try backup(image, keyFile: place.location.keyFile).restore(to: location)
+    #expect(TemporaryVault.read(kept[0]) == bytes + [7])
+    #expect(kept.dropFirst().map { TemporaryVault.read($0) } == [inForce])
+    #expect(try temporary.open().record(ana)?.payload.reveal() == "then")
+    // Nothing of it can be.
+    TemporaryVault.write(location.file, Array("no vault at all".utf8))
+    TemporaryVault.write(location.nextKeyFile, inForce)
+    let third = try KeyFile(random: random).content
+    TemporaryVault.write(location.keyFile, third)
+    kept = try backup(image, keyFile: place.location.keyFile).restore(to: location)
+    #expect(
+      kept == [location.file, location.nextKeyFile, location.keyFile].map { $0 + ".replaced" })
+    #expect(kept.dropFirst().map { TemporaryVault.read($0) } == [inForce, third])
+    #expect(try temporary.open().record(ana)?.payload.reveal() == "then")
+    #expect(!exists(location.nextKeyFile))
+  }
+
   @Test("a backup without a key file leaves none")
   func withoutKeyFile() throws {
     try vault.protect(with: .passphrase(Secret("p"), costs: .cheap, random: random), now: 0)
