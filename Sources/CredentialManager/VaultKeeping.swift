@@ -94,7 +94,11 @@ extension CredentialSource {
     do throws(VaultError) {
       old = try change()
     } catch {
-      if let item { try? keys.secretService.remove(item.name) }
+      // What went wrong may have done so behind the change. In doubt both keys stay: after a power cut it could be the old one
+      // that is needed.
+      if let item, let needed = try? Vault.secretServiceItems(of: home.vaultLocation), !needed.contains(item.name) {
+        try? keys.secretService.remove(item.name)
+      }
       throw error
     }
     // A key that opens nothing any more may stay behind.

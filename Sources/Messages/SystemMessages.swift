@@ -162,6 +162,10 @@ extension VaultError {
       Message(
         "the vault \(quoted(path)) cannot be read or written (SQLite error \(code))",
         hint: "run \"credmgr vault verify\"", status: .vault)
+    case .unconfirmed(let path):
+      Message(
+        "the vault \(quoted(path)) was changed, but the system could not write its folder: after a power cut the change may "
+          + "be gone", hint: "run \"credmgr vault verify\"", status: .vault)
     case .outOfMemory: Message("there is no memory for the keys", status: .vault)
     }
   }

@@ -93,6 +93,11 @@ public enum File {
     if unsafe Glibc.truncate(path, Int(size)) != 0 { throw Descriptor.failure("truncate", path) }
   }
 
+  /// Waits until the names in a folder are on the disk.
+  public static func synchronizeDirectory(_ path: String) throws(POSIXError) {
+    try Descriptor(opening: path, O_RDONLY | O_DIRECTORY).synchronize(path)
+  }
+
   /// Writes a file that others may read as the umask allows. After a power cut there is the whole old file or the whole
   /// new one. A link is replaced by a file.
   public static func replace(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {

@@ -197,7 +197,6 @@ enum DurableFile {
 
   /// The new name, too, is on the disk only after this.
   private static func synchronizeDirectory(of path: String) throws(POSIXError) {
-    let directory = Path.directory(of: path) ?? "."
-    try Descriptor(opening: directory, O_RDONLY | O_DIRECTORY).synchronize(directory)
+    try File.synchronizeDirectory(Path.directory(of: path) ?? ".")
   }
 }

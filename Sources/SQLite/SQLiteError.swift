@@ -1,3 +1,5 @@
+import CSQLite
+
 /// A failure of SQLite. It holds no SQL text, no bound value and no content of a row.
 public enum SQLiteError: Error, Equatable, Sendable {
   /// A call failed.
@@ -56,6 +58,10 @@ public enum SQLiteError: Error, Equatable, Sendable {
     case .failed(_, let extended, _): extended
     }
   }
+
+  /// Whether a `COMMIT` that failed with this has made the change: only the folder from which the journal was removed is not
+  /// known to be on the disk (`SQLITE_IOERR_DIR_FSYNC`).
+  var isBehindCommit: Bool { extendedCode == SQLITE_IOERR | (5 << 8) }
 
   /// What can be done about it.
   public var condition: Condition {

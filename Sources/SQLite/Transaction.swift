@@ -9,12 +9,16 @@ public enum TransactionKind: Sendable {
 extension Connection {
   /// Runs the body in a transaction, which is undone if the body throws.
   ///
-  /// - Parameter convert: makes an error of the caller's module out of one of this module.
-  /// - Throws: what the body throws, or the failure of the beginning or of the commit. After a failed commit
-  ///   nothing is   changed.
+  /// - Parameters:
+  ///   - convert: makes an error of the caller's module out of one of this module.
+  ///   - confirm: called when the change is made and seen by everybody, and it is not certain that it is there after a power
+  ///     cut: the journal is removed, and the folder could not be synchronized. Throws if that cannot be done, either.
+  /// - Throws: what the body and `confirm` throw, or the failure of the beginning or of the commit. Without an error of
+  ///   `confirm` nothing is changed then.
   public func transaction<Result, Failure: Error>(
     _ kind: TransactionKind,
     convert: (SQLiteError) -> Failure,
+    confirm: (() throws(Failure) -> Void)? = nil,
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
     do throws(SQLiteError) {
@@ -27,7 +31,8 @@ extension Connection {
       do throws(SQLiteError) {
         try execute("COMMIT")
       } catch {
-        throw convert(error)
+        guard let confirm, error.isBehindCommit else { throw convert(error) }
+        try confirm()
       }
       return result
     } catch {

@@ -251,8 +251,10 @@ public final class Vault {
   ) throws(VaultError) -> Result {
     let (connection, location) = (connection, location)
     while true {
-      let result = try connection.transaction(kind, convert: { VaultError($0, location, connection) }) {
-        () throws(VaultError) -> Result? in
+      let result = try connection.transaction(
+        kind, convert: { VaultError($0, location, connection) },
+        confirm: { () throws(VaultError) in try location.confirm() }
+      ) { () throws(VaultError) -> Result? in
         let current = try keyIdentifier()
         guard current == opening.keys.identifier || current == opening.identifier else { return nil }
         return try body(opening.keys)

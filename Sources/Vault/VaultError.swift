@@ -52,6 +52,8 @@ public enum VaultError: Error, Equatable, Sendable {
   case readOnly(path: String)
   /// The system cannot read or write the file: its number for the failure, from SQLite.
   case inputOutput(path: String, code: Int32)
+  /// The change is made, and the system cannot say whether it will be there after a power cut.
+  case unconfirmed(path: String)
   /// There is no memory for the keys.
   case outOfMemory
 }

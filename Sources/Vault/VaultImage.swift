@@ -54,8 +54,10 @@ extension Vault {
       target, .readWrite, random, connection,
       VaultOpening(keys: keys, identifier: keys.identifier, foundBy: nil))
     try other.makeDurable()
-    let kept = try connection.transaction(.immediate, convert: { VaultError($0, target, connection) }) {
-      () throws(VaultError) in
+    let kept = try connection.transaction(
+      .immediate, convert: { VaultError($0, target, connection) },
+      confirm: { () throws(VaultError) in try target.confirm() }
+    ) { () throws(VaultError) in
       let old = try other.query { connection throws(SQLiteError) in try connection.serialize() }
       guard connection.fileSize == Int64(old.count) else { throw .damaged(path: target.file, .structure) }
       var kept = [try Self.keep(old, as: target.file)]

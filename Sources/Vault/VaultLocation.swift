@@ -23,6 +23,17 @@ public struct VaultLocation: Sendable, Equatable {
     nextKeyFile = keyFile + ".new"
   }
 
+  /// Makes sure that a change is on the disk whose journal was removed without that being certain.
+  ///
+  /// - Throws: `.unconfirmed`.
+  func confirm() throws(VaultError) {
+    do throws(POSIXError) {
+      try File.synchronizeDirectory(directory)
+    } catch {
+      throw .unconfirmed(path: file)
+    }
+  }
+
   /// Far behind all that SQLite locks in the file (2^30 and the 511 bytes behind it), and all that it has.
   private static let firstLock: Int64 = 1 << 62
 

@@ -64,6 +64,13 @@ extension Vault {
     }
   }
 
+  /// The items of the Secret Service in which keys of slots are; no key is needed for it.
+  ///
+  /// - Throws: as `open` does.
+  public static func secretServiceItems(of location: VaultLocation) throws(VaultError) -> [String] {
+    try slots(try connect(location), location).compactMap(\.item)
+  }
+
   /// Whether the passphrase is the one of the vault; `nil` if the vault has none.
   ///
   /// - Throws: as `record(_:)` does, `.outOfMemory`.

@@ -17,6 +17,8 @@ from program import BINARY, DONE, LOCKED, ProgramTest
 ADA, _ = ProgramTest.accounts
 PASSPHRASE = "correct horse battery staple"
 
+STRACE = "/usr/bin/strace"
+
 # System calls of x86-64 and aarch64 (linux/unistd.h): add_key, request_key, keyctl.
 KEYRING_CALLS = {"x86_64": (248, 249, 250), "aarch64": (217, 218, 219)}
 
@@ -318,6 +320,26 @@ class SecretService(VaultTest):
             self.assertIn("there is no session bus", outcome.err)
         buses = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
         self.assertNotIn("dbus-launch", buses)
+
+    @unittest.skipUnless(os.access(STRACE, os.X_OK), "there is no strace")
+    def test_a_sync_that_fails_takes_no_key_away(self):
+        """One of them comes behind the moment from which the new key counts."""
+        self.protect_by_service()
+        log = self.file("calls", "")
+        for command in (("vault", "rotate"), ("vault", "protect", "secret-service")):
+            for lasting in ("", "+"):
+                when, was_reached = 1, True
+                while was_reached:
+                    outcome = self.run_program(
+                        "-qq", "-o", log, "-e", "trace=fsync,fdatasync", "-e",
+                        f"inject=fsync,fdatasync:error=EIO:when={when}{lasting}", BINARY, *command, binary=STRACE)
+                    with open(log, encoding="utf-8") as file:
+                        was_reached = "INJECTED" in file.read()
+                    self.assertIn(outcome.status, (DONE, LOCKED), outcome.err)
+                    self.assertEqual(self.credmgr("token", self.provider).line, self.token, f"{command} {when}{lasting}")
+                    self.credmgr("vault", "verify")
+                    when += 1
+                self.assertGreater(when, 4)
 
     def test_the_passphrase_opens_where_the_service_does_not(self):
         self.protect_by_service()
