@@ -160,8 +160,9 @@ enum DurableFile {
   private static func write(
     besides path: String, _ bytes: [UInt8], mode: UInt32
   ) throws(POSIXError) -> TemporaryFile {
-    removeAbandoned(besides: path)
-    let temporary = "\(path).\(String(UInt64.random(in: 0 ... .max), radix: 36)).tmp"
+    let folder = Path.directory(of: path) ?? "."
+    removeAbandoned(in: folder)
+    let temporary = Path.joining(folder, temporaryName())
     let file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
     // Who looks at it between the two calls removes it: then there is another one to be made.
     flock(file.number, LOCK_EX)
@@ -178,16 +179,30 @@ enum DurableFile {
     return TemporaryFile(path: temporary, file: file)
   }
 
-  /// Removes what processes left behind that were killed while they wrote the same file: nobody has a lock on it.
-  private static func removeAbandoned(besides path: String) {
-    let folder = Path.directory(of: path) ?? "."
-    let beginning = Path.lastComponent(of: path) + "."
+  private static let temporaryBeginning = ".credmgr-"
+  private static let temporaryEnd = ".tmp"
+  /// Of 64 bits in the base 36.
+  private static let digitCount = 13
+
+  /// A name that nobody else gives to a file: the folder is one that a person names.
+  private static func temporaryName() -> String {
+    let digits = String(UInt64.random(in: 0 ... .max), radix: 36)
+    return temporaryBeginning + String(repeating: "0", count: digitCount - digits.count) + digits + temporaryEnd
+  }
+
+  private static func isTemporaryName(_ name: String) -> Bool {
+    guard name.hasPrefix(temporaryBeginning), name.hasSuffix(temporaryEnd) else { return false }
+    let digits = name.dropFirst(temporaryBeginning.count).dropLast(temporaryEnd.count)
+    return digits.utf8.count == digitCount
+      && digits.utf8.allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
+  }
+
+  /// Removes what processes left behind that were killed while they wrote into the same folder: nobody has a lock on it.
+  private static func removeAbandoned(in folder: String) {
     guard let names = try? File.names(in: folder) else { return }
-    for name in names where name.hasPrefix(beginning) && name.hasSuffix(".tmp") {
-      let random = name.dropFirst(beginning.count).dropLast(".tmp".count)
+    for name in names where isTemporaryName(name) {
       let left = Path.joining(folder, name)
-      guard UInt64(random, radix: 36) != nil,
-        let file = try? Descriptor(opening: left, O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
+      guard let file = try? Descriptor(opening: left, O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
         let status = try? file.status(left), status.isRegularFile, status.owner == geteuid(),
         flock(file.number, LOCK_EX | LOCK_NB) == 0
       else { continue }

@@ -22,21 +22,28 @@ struct PrivateFileTests {
     #expect(try File.names(in: folder.path) == ["key"])
   }
 
-  /// What a killed process left behind goes with the next file of the same name; what somebody still writes stays, and so
-  /// does what is not ours.
+  /// What a killed process left behind goes with the next file in the same folder; what somebody still writes stays, and so does
+  /// what is a person's, whatever it is called.
   @Test func removesWhatWasAbandoned() throws {
-    for name in ["key.abc123.tmp", "key.held.tmp", "key.not-random.tmp", "key.tmp", "other.abc.tmp", "key.abc"] {
-      try folder.write(name, "")
+    let abandoned = ".credmgr-0000000000abc.tmp"
+    let held = ".credmgr-3w5e11264sgsf.tmp"
+    let others = [
+      ".credmgr-000000000abc.tmp", ".credmgr-00000000-0abc.tmp", ".credmgr-0000000000ABC.tmp", ".credmgr-.tmp",
+      "credmgr-0000000000abc.tmp", "key.2026.tmp", "key.abc123.tmp", "key.old.tmp", "key.tmp",
+    ]
+    for name in [abandoned, held] + others {
+      _ = try Descriptor(opening: folder(name), O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
     }
-    try #require(unsafe symlink(folder("other.abc.tmp"), folder("key.link.tmp")) == 0)
-    let held = try Descriptor(opening: folder("key.held.tmp"), O_RDONLY)
-    try #require(flock(held.number, LOCK_EX) == 0)
+    let link = ".credmgr-00000000000ln.tmp"
+    try #require(unsafe symlink(folder("key.old.tmp"), folder(link)) == 0)
+    let holder = try Descriptor(opening: folder(held), O_RDONLY)
+    try #require(flock(holder.number, LOCK_EX) == 0)
     try PrivateFile.create(folder("key"), [1])
     try PrivateFile.replace(folder("key"), [2])
-    #expect(
-      try File.names(in: folder.path)
-        == ["key", "key.abc", "key.held.tmp", "key.link.tmp", "key.not-random.tmp", "key.tmp", "other.abc.tmp"])
-    _ = consume held
+    #expect(try File.names(in: folder.path).sorted() == (others + [held, link, "key"]).sorted())
+    _ = consume holder
+    try File.replace(folder("another"), [])
+    #expect(try File.names(in: folder.path).sorted() == (others + [link, "key", "another"]).sorted())
   }
 
   @Test(arguments: [0, 1, 65535, 65536, 65537, 1_000_000])
