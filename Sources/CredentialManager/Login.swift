@@ -169,8 +169,9 @@ extension CredentialSource {
     do throws(VaultError) {
       revision = try accounts.vault.apply(changes)
     } catch {
-      guard accounts.keptAnswer(provider, wish.account ?? "") != nil else { throw .vault(error) }
-      throw .uncommitted(provider: provider, account: wish.account, isKept: true, error)
+      if isGiven { throw .vault(error) }
+      let isKept = accounts.keptAnswer(provider, wish.account ?? "") != nil
+      throw .uncommitted(provider: provider, account: wish.account, isKept: isKept, error)
     }
     FaultPoint.reach("login.committed")
     accounts.vault.removeAnswer(provider: provider, account: wish.account ?? "")
@@ -306,7 +307,7 @@ struct LoginSession {
     let (credential, response) = try Signals.deferring { () throws(CredentialError) in
       let response = try send(request)
       FaultPoint.reach("login.answered")
-      return (try kept(try core { () throws(OAuthError) in try read(response) }, place), response)
+      return (kept(try core { () throws(OAuthError) in try read(response) }, place), response)
     }
     tellUnreadable(response, leg, credential.grant)
     return credential
@@ -318,16 +319,11 @@ struct LoginSession {
   }
 
   /// Keeps a credential until it is known whose it is.
-  private func kept(
-    _ credential: Credential, _ place: borrowing AnswerFile
-  ) throws(CredentialError) -> Credential {
+  private func kept(_ credential: Credential, _ place: borrowing AnswerFile) -> Credential {
     var credential = credential
     credential.variables = wish.variables
-    do throws(VaultError) {
-      try place.fill(KeptAnswer(credential, after: nil).encoded, isForced: true)
-    } catch {
-      throw .uncommitted(provider: provider, account: wish.account, isKept: false, error)
-    }
+    // Where this fails, the commit is the only chance.
+    try? place.fill(KeptAnswer(credential, after: nil).encoded, isForced: true)
     return credential
   }
 
@@ -350,7 +346,7 @@ struct LoginSession {
       try client.authorizationResponse([("code", code), ("state", request.state)], to: request)
     }
     if grant == .implicit {
-      return try kept(
+      return kept(
         try core { () throws(OAuthError) in try client.credential(response, now: source.clock.now()) }, place)
     }
     let tokenRequest = try core { () throws(OAuthError) in try client.tokenRequest(response) }
@@ -442,7 +438,7 @@ struct LoginSession {
       }
       switch step {
       case .credential(let credential):
-        let credential = try Signals.deferring { () throws(CredentialError) in try kept(credential, place) }
+        let credential = Signals.deferring { kept(credential, place) }
         tellUnreadable(response, .deviceToken, credential.grant)
         return credential
       case .pending: continue

@@ -331,6 +331,25 @@ final class Fixture {
     get throws { try File.names(in: home.vault).filter { $0.hasSuffix(".answer") } }
   }
 
+  /// From here on nothing can be written to the file for an answer that is open: the disk is full.
+  func breakAnswerFile() throws {
+    let full = unsafe Glibc.open("/dev/full", O_WRONLY)
+    defer { close(full) }
+    var broken = 0
+    for name in try File.names(in: "/proc/self/fd") {
+      var bytes = [CChar](repeating: 0, count: 4096)
+      guard let number = Int32(name), unsafe readlink("/proc/self/fd/" + name, &bytes, bytes.count - 1) > 0 else {
+        continue
+      }
+      let path = String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      if path.hasPrefix(root + "/"), path.hasSuffix(".answer") {
+        try #require(dup2(full, number) == number)
+        broken += 1
+      }
+    }
+    try #require(broken == 1)
+  }
+
   /// Makes the vault one that can be read and not be changed.
   func damageVault() throws {
     try Connection(path: home.vaultLocation.file, .readWrite, busyTimeout: 0).execute("UPDATE header SET sealed=x'00'")

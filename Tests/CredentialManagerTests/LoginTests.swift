@@ -253,6 +253,43 @@ struct LoginTests {
     #expect(try fixture.answerFiles.isEmpty)
   }
 
+  /// The vault may be written all the same.
+  @Test(arguments: [Grant.authorizationCode, .clientCredentials])
+  func anAnswerThatCannotBeKeptBesideTheVault(_ grant: Grant) throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    if grant == .authorizationCode { fixture.consent() }
+    fixture.http.then { _ in
+      do { try fixture.breakAnswerFile() } catch { Issue.record(error) }
+      return .token("token-1")
+    }
+    if grant == .authorizationCode { fixture.http.then(.identity("ana")) }
+    let account = try fixture.login { $0.grant = grant }
+    #expect(try fixture.stored(account.name)?.accessToken == Secret("token-1"))
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+    #expect(try fixture.answerFiles.isEmpty)
+  }
+
+  /// What can be kept in neither place is told.
+  @Test func anAnswerThatCannotBeKeptAtAll() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.consent()
+    fixture.http.then { _ in
+      do { try fixture.breakAnswerFile() } catch { Issue.record(error) }
+      return .token("token-1")
+    }
+    fixture.http.then { _ in
+      do { try fixture.damageVault() } catch { Issue.record(error) }
+      return .identity("ana")
+    }
+    let damage = VaultError.damaged(path: fixture.home.vaultLocation.file, .header)
+    #expect(throws: CredentialError.uncommitted(provider: "example", account: nil, isKept: false, damage)) {
+      try fixture.login()
+    }
+    #expect(try fixture.another().accounts().note("example", "") == ExchangeNote(.login, startedAt: Fixture.now))
+  }
+
   @Test func anInterruptedLoginIsTold() throws {
     let fixture = try Fixture()
     try fixture.add()
