@@ -97,21 +97,18 @@ extension [HandOutJournal.Entry] {
 }
 
 extension VaultChange {
-  /// Notes an event, and takes in the hand-outs that were noted since the last change.
-  mutating func note(_ event: Secret) throws(VaultError) {
+  /// Notes an event, and takes in the hand-outs that were noted since the last change. What is to be kept must not be lost
+  /// because the log is damaged: then nothing is noted.
+  mutating func note(_ event: Secret) {
     guard event.count <= HandOutJournal.eventLimit else { return }
-    try takeHandOuts()
-    try append(event, .changes)
+    takeHandOuts()
+    append(event, .changes)
   }
 
-  private mutating func append(_ event: Secret, _ series: EventSeries) throws(VaultError) {
-    var page = try page(series)
+  private mutating func append(_ event: Secret, _ series: EventSeries) {
+    guard var page = writablePage(series) else { return }
     page.append(event)
-    // What is to be kept must not be lost because the log's part of the index is damaged.
-    guard (try? bucket(of: EventPage.current(series))) != nil, !page.isFull || (try? bucket(of: page.place)) != nil
-    else {
-      return
-    }
+    guard !page.isFull || (try? bucket(of: page.place)) != nil else { return }
     if page.isFull {
       pages[page.place] = page
       page = page.following
@@ -119,19 +116,26 @@ extension VaultChange {
     pages[EventPage.current(series)] = page
   }
 
+  /// The page that the next event goes to, if it can be stored.
+  private mutating func writablePage(_ series: EventSeries) -> EventPage? {
+    guard (try? bucket(of: EventPage.current(series))) != nil else { return nil }
+    return try? page(series)
+  }
+
   private mutating func page(_ series: EventSeries) throws(VaultError) -> EventPage {
     if let page = pages[EventPage.current(series)] { return page }
     return try vault.currentPage(series, keys)
   }
 
-  /// A journal that cannot be read is no reason not to change the vault.
-  private mutating func takeHandOuts() throws(VaultError) {
-    guard taken == nil, let journal = try? JournalFile.take(HandOutJournal(vault.location).path) else { return }
+  /// A journal that cannot be read is no reason not to change the vault. One that cannot be taken in is left where it is.
+  private mutating func takeHandOuts() {
+    guard taken == nil, let page = writablePage(.handOuts),
+      let journal = try? JournalFile.take(HandOutJournal(vault.location).path)
+    else { return }
     taken = journal
     let entries = HandOutJournal.entries(journal.bytes, keys)
-    for entry in entries.following(try page(.handOuts).lastDrained) { try append(entry.event, .handOuts) }
-    guard let last = entries.last else { return }
-    var page = try page(.handOuts)
+    for entry in entries.following(page.lastDrained) { append(entry.event, .handOuts) }
+    guard let last = entries.last, var page = writablePage(.handOuts) else { return }
     page.lastDrained = last.nonce
     pages[EventPage.current(.handOuts)] = page
   }

@@ -28,7 +28,7 @@ extension Vault {
       let fresh = try converting { () throws(CryptographyError) in try VaultKeys(after: old, random: self.random) }
       var change = try VaultChange(self, old)
       // With the old keys: hand-outs are sealed with them.
-      if let event { try change.note(event) }
+      if let event { change.note(event) }
       try change.begin(anew: fresh)
       try self.stage(drafts, over: slots)
       var new: [KeySlot] = []

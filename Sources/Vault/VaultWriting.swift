@@ -44,7 +44,7 @@ extension Vault {
         case .check(let identifier):
           _ = try change.entry(identifier)
         case .note(let event):
-          try change.note(event)
+          change.note(event)
         }
       }
       return change.revision

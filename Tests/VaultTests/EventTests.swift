@@ -136,6 +136,22 @@ struct EventTests {
     #expect(try log(.handOuts) == ["given"])
   }
 
+  @Test("a damaged index of the log costs no change, and the hand-outs wait", arguments: EventSeries.allCases)
+  func damagedIndex(_ series: EventSeries) throws {
+    try vault.noteHandOut(Secret("first"))
+    try vault.apply([.store(Secret("x"), as: ana), .note(Secret("stored"))])
+    let current = EventPage.current(series)
+    let number = IndexBucket.number(vault.openingKeys.lookup(current))
+    try #require(number != IndexBucket.number(vault.openingKeys.lookup(ana)))
+    try temporary.tamper("DELETE FROM bucket WHERE number=\(number)")
+    try vault.noteHandOut(Secret("second"))
+    try vault.check([ana])
+    for value in ["y", "z"] { try vault.apply([.store(Secret(value), as: ana), .note(Secret("stored"))]) }
+    #expect(try vault.record(ana)?.payload.reveal() == "z")
+    #expect(try log(.handOuts) == ["first", "second"])
+    #expect(try vault.verify() == [.index(number, .dropped)])
+  }
+
   @Test("lines that nobody wrote, or only half, spoil no other line")
   func damagedJournal() throws {
     let path = HandOutJournal(location).path
