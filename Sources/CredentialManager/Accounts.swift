@@ -97,7 +97,10 @@ public struct Accounts {
     let accounts = try accounts(of: provider)
     if let damaged = try unreadable(of: provider).first { throw .vault(.damagedRecord(damaged)) }
     guard let first = accounts.first else { throw .loginNeeded(provider: provider, account: nil, .noCredential) }
-    if accounts.count > 1 { throw .ambiguousAccount(provider: provider, known: accounts.map(\.name)) }
+    if accounts.count > 1 {
+      try requireGone(Self.selection(provider))
+      throw .ambiguousAccount(provider: provider, known: accounts.map(\.name))
+    }
     return first
   }
 
@@ -118,7 +121,10 @@ public struct Accounts {
 
   /// An account that is not there is one thing, and one that somebody took away is another.
   private func requireGone(_ name: String, _ provider: String) throws(CredentialError) {
-    let identifier = Self.identifier(provider, name)
+    try requireGone(Self.identifier(provider, name))
+  }
+
+  private func requireGone(_ identifier: RecordIdentifier) throws(CredentialError) {
     if try reading({ () throws(VaultError) in try vault.isLost(identifier) }) {
       throw .vault(.damagedRecord(identifier))
     }

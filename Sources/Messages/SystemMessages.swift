@@ -188,6 +188,8 @@ extension Message {
       "run \"credmgr login \(record.provider) --account \(argument(record.account))\", or put the vault back from a backup"
     case .registration:
       "run \"credmgr add-provider \(record.provider) --client-id ID --replace\", or put the vault back from a backup"
+    case .selection:
+      "run \"credmgr use \(record.provider) ACCOUNT\", or put the vault back from a backup"
     default: "run \"credmgr vault verify\""
     }
   }

@@ -99,6 +99,20 @@ struct AccountsTests {
     #expect(try accounts.accounts(of: nil).map(\.name) == ["ana"])
   }
 
+  @Test func aDefaultThatWasTakenAway() throws {
+    let fixture = try Self.fixture("ana", "bob")
+    try fixture.source.accounts(.readWrite).select("bob", provider: "example")
+    try Connection(path: fixture.home.vaultLocation.file, .readWrite, busyTimeout: 0)
+      .execute("DELETE FROM record WHERE kind=3")
+    let accounts = try fixture.another().accounts(.readWrite)
+    #expect(throws: CredentialError.vault(.damagedRecord(Accounts.selection("example")))) {
+      try accounts.resolve(nil, provider: "example")
+    }
+    try accounts.select("bob", provider: "example")
+    #expect(try accounts.resolve(nil, provider: "example").name == "bob")
+    #expect(try accounts.verify() == [])
+  }
+
   @Test func inOrder() throws {
     let fixture = try Self.fixture("bob", "ana")
     try fixture.store(Fixture.credential(), "zoe", "another")
