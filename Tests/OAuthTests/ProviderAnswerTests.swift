@@ -1,5 +1,6 @@
 import Cryptography
 import HTTP
+import POSIX
 import Providers
 import Testing
 
@@ -409,6 +410,24 @@ struct ProviderAnswerTests {
         """)
   }
 
+  @Test("OCLC: a person's own file leaves the institution to the page that asks for it")
+  func oclcWithoutInstitution() throws {
+    let own = "provider: oclc\nextends: oclc\nvariables: { authenticating_institution: { optional: true } }\n"
+    let library = DescriptorLibrary(directories: ["own", ShippedDescriptors.folder]) { path in
+      path == "own/oclc.yaml" ? Array(own.utf8) : try? File.read(path, limit: 1 << 20)
+    }
+    var variables = Self.institutions
+    variables["authenticating_institution"] = nil
+    let client = try Client(
+      descriptor: library.load("oclc").descriptor, identifier: "client-1", secret: nil, variables: variables)
+    let request = try client.authorizationRequest(
+      .implicit, redirectURI: "ncipApp://success", scope: ["WMS_NCIP"], random: KnownRandom())
+    #expect(!request.uri.queryParameters.contains("authenticatingInstitutionId"))
+    #expect(request.uri.queryParameters[first: "contextInstitutionId"] == "91475")
+    // Without that it is missed before anything is sent.
+    #expect(throws: ProviderError.self) { try Self.client("oclc", variables) }
+  }
+
   @Test("OCLC: a person says no")
   func oclcDenial() throws {
     let client = try Self.client("oclc", Self.institutions)
@@ -425,7 +444,9 @@ struct ProviderAnswerTests {
     old.refreshToken = Secret("rt_1")
     old.kept = ["principalID": "8eb3f9c0", "principalIDNS": "urn:oclc:wms:da"]
     let request = try client.refreshRequest(old)
-    #expect(request.form == "grant_type=refresh_token&refresh_token=rt_1&client_id=client-1")
+    #expect(request.uri.query == "grant_type=refresh_token&refresh_token=rt_1&client_id=client-1")
+    #expect(request.method == "POST")
+    #expect(request.body.isEmpty)
     #expect(request.fields["Authorization"] == nil)
     let fresh = try Self.read(
       client,
