@@ -186,7 +186,7 @@ extension Command {
       let source = CredentialSource(
         home: context.home, http: nil, clock: context.clock, random: SystemRandomSource())
       let completion = Completion(Array(invocation.operands.dropFirst()), source)
-      let lines = completion.candidates.map { $0.text + ($0.help.isEmpty ? "" : "\t" + $0.help) }
+      let lines = completion.candidates.map { $0.text + ($0.help.isEmpty ? "" : "\t" + Message.visible($0.help)) }
       let besides = completion.besides.map { ["\t" + $0.rawValue] } ?? []
       // A name that would be two lines, or two columns, cannot be typed either.
       let shown = (lines + besides).filter { !$0.dropFirst().contains { $0.isNewline } }

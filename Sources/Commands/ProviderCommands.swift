@@ -207,7 +207,7 @@ extension Command {
     if invocation.has("--json") {
       try context.output(.array(rows))
     } else {
-      try context.output(Layout.table(lines))
+      try context.output(table(lines))
     }
     return .done
   }
@@ -286,8 +286,13 @@ extension Command {
       lines.append(("variable " + variable.name, state + (variable.help.map { " – " + $0 } ?? "")))
     }
     for (leg, endpoint) in endpoints { lines.append(("endpoint " + leg.rawValue, endpoint.url.text)) }
-    try context.output(Layout.table(lines.filter { !$0.right.isEmpty }) + "\n" + Layout.table(shown))
+    try context.output(table(lines.filter { !$0.right.isEmpty }) + "\n" + table(shown))
     return .done
+  }
+
+  /// Rows whose texts are from descriptors, which strangers wrote.
+  private static func table(_ rows: [(left: String, right: String)]) -> String {
+    Layout.table(rows.map { (left: Message.visible($0.left), right: Message.visible($0.right)) })
   }
 
   /// Whose a file along the path is.

@@ -46,8 +46,16 @@ public struct Client: Sendable {
 
   static func check(_ given: [String: String], _ descriptor: Descriptor) throws(ProviderError) {
     for (name, value) in given.sorted(by: { $0.key < $1.key }) {
-      guard let variable = descriptor.variable(name) else {
+      guard var variable = descriptor.variable(name) else {
         throw .unknownVariable(name, suggestion: nearMiss(name, among: descriptor.variables.map(\.name)))
+      }
+      // Whatever text it may be, in a host it has to be a host's: before anything is sent, and a code is lost.
+      if variable.format == .text {
+        for endpoint in descriptor.endpoints.values {
+          let names = endpoint.url.hostNames
+          if names.beginning.contains(name) { variable.format = .url }
+          if names.authority.contains(name) { variable.format = .hostname }
+        }
       }
       guard variable.accepts(value) else { throw .invalidVariable(variable, value: value) }
     }

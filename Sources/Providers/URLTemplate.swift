@@ -51,6 +51,29 @@ public struct URLTemplate: Sendable, Equatable {
     do { return try URI(parsing: text) } catch { throw .url(self.text) }
   }
 
+  /// The names in the places that stand for a host or a piece of one, and in a place that stands for a whole base URL.
+  public var hostNames: (authority: Set<String>, beginning: Set<String>) {
+    var (authority, beginning): (Set<String>, Set<String>) = ([], [])
+    var text = ""
+    for part in template.parts {
+      switch part {
+      case .literal(let piece): text += piece
+      case .place(let terms):
+        let names = terms.flatMap(\.names)
+        switch Self.position(after: text) {
+        case .beginning:
+          beginning.formUnion(names)
+          text += "https://sample.example"
+        case .authority:
+          authority.formUnion(names)
+          text += "sample"
+        case .behindAuthority: text += "sample"
+        }
+      }
+    }
+    return (authority, beginning)
+  }
+
   private enum Position { case beginning, authority, behindAuthority }
 
   private static func position(after text: String) -> Position {

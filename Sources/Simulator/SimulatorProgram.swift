@@ -94,7 +94,7 @@ public enum SimulatorProgram {
     do {
       if DescriptorLibrary.isIdentifier(source), library.path(of: source) != nil {
         loaded = try library.load(source)
-      } else if let bytes = try? File.read(source, limit: 1 << 20) {
+      } else if let bytes = try file(source) {
         loaded = try library.load(bytes, name: source)
       } else if DescriptorLibrary.isIdentifier(source) {
         throw ProviderError.unknown(identifier: source, suggestion: nil)
@@ -110,6 +110,18 @@ public enum SimulatorProgram {
     }
     StandardError.show(loaded.warnings)
     return loaded.descriptor
+  }
+
+  /// A file; `nil` when there is none that can be read.
+  ///
+  /// - Throws: `ProviderError.invalid` for one that is longer than any descriptor.
+  private static func file(_ path: String) throws(ProviderError) -> [UInt8]? {
+    do {
+      return try File.read(path, limit: 1 << 20)
+    } catch {
+      if case .tooLarge = error { throw .invalid([Finding.tooLarge(path)]) }
+      return nil
+    }
   }
 
   private static func directories(_ arguments: SimulatorArguments) -> [String] {

@@ -27,6 +27,30 @@ struct LanguageTests {
     ).clientCredentialsRequest(scope: ["a:b", "c,d"])
   }
 
+  // MARK: Variables in a host
+
+  /// Before anything is sent: behind the consent it would cost the code.
+  @Test(
+    arguments: [
+      ("https://{x}.p.example/t", "evil.example/"), ("https://{x}.p.example/t", "a@evil.example"),
+      ("https://p.example.{x}", "evil.example?"), ("\"{x}/t\"", "evil.example"), ("\"{x}/t\"", "http://evil.example"),
+      ("\"https://{lowercase(x)}/t\"", "evil.example#"), ("\"{x || y}/t\"", "javascript:alert(1)"),
+    ])
+  func aValueThatWouldMakeAnotherHost(_ url: String, _ value: String) throws {
+    let text = "grant: client_credentials\nendpoints:\n  token: \(url)\nvariables: { x: , y: { optional: true } }\n"
+    let descriptor = try Fixture.descriptor(text)
+    let error = #expect(throws: ProviderError.self) {
+      try Client(descriptor: descriptor, identifier: "c", secret: nil, variables: ["x": value])
+    }
+    guard case .invalidVariable(let variable, value)? = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(variable.name == "x")
+    let fine = url.contains("\"{x") ? "https://good.example" : "good"
+    _ = try Client(descriptor: descriptor, identifier: "c", secret: nil, variables: ["x": fine])
+  }
+
   // MARK: Functions
 
   static let functions: [(template: String, value: String)] = [

@@ -107,6 +107,18 @@ import Testing
     #expect(throws: URLTemplateError.authority("evil.com/")) { try fill("https://a.{x}", ["x": "evil.com/"]) }
   }
 
+  @Test(
+    arguments: [
+      ("https://{x}.example/{y}", "x", ""), ("https://a/{x}", "", ""), ("{x}/token", "", "x"),
+      ("{a || b}/{c}", "", "a b"), ("https://{lowercase(x)}.{y}.example?z={z}", "x y", ""),
+      ("https://good.example/token", "", ""),
+    ])
+  func namesInAHost(_ template: String, _ authority: String, _ beginning: String) throws {
+    let names = URLTemplate(try Template(parsing: template)).hostNames
+    #expect(names.authority.sorted().joined(separator: " ") == authority)
+    #expect(names.beginning.sorted().joined(separator: " ") == beginning)
+  }
+
   /// A host with a port cannot stand before more of a host.
   @Test func aPortInTheMiddleIsNoURL() {
     #expect(throws: URLTemplateError.self) { try fill("https://{x}.example/t", ["x": "evil.com:443"]) }
