@@ -157,8 +157,7 @@ extension Command {
       () throws(CredentialError) -> ([Account], [String: String], [Bool]) in
       guard let vault = try context.source.accountsIfAny() else { return ([], [:], []) }
       let accounts = try vault.accounts(of: provider)
-      var refused: [Bool] = []
-      for account in accounts { refused.append(try vault.isRefreshRefused(account)) }
+      let refused = try vault.areRefreshesRefused(accounts)
       var selected: [String: String] = [:]
       for provider in Set(accounts.map(\.provider)) { selected[provider] = try vault.selected(for: provider) }
       return (accounts, selected, refused)
@@ -174,25 +173,27 @@ extension Command {
               isInterrupted: interrupted.contains { $0.provider == account.provider && $0.account == account.name },
               now)
           }))
-      try context.requireWhole(provider)
+      try context.requireWhole(provider, without: accounts)
       return .done
     }
     if accounts.isEmpty {
-      try context.requireWhole(provider)
+      try context.requireWhole(provider, without: accounts)
       if let provider, let unknown = context.unknown(provider) { throw unknown }
       context.tell(provider.map { "nobody is logged in to \"\($0)\"" } ?? "nobody is logged in anywhere")
     }
     let style = Style(1)
+    let columns = Terminal.outputColumns
+    var text = ""
     for (account, isRefused) in zip(accounts, refused) {
       let isDefault = selected[account.provider] == account.name
-      try context.output(
-        style.bold("\(account.provider)  \(account.name)") + (isDefault ? "  (default)" : "") + "\n"
-          + Layout.table(details(account.credential, isRefused: isRefused, now, style)))
+      text += style.bold("\(account.provider)  \(account.name)") + (isDefault ? "  (default)" : "") + "\n"
+      text += Layout.table(details(account.credential, isRefused: isRefused, now, style), width: columns)
     }
+    try context.output(text)
     for exchange in interrupted where provider == nil || provider == exchange.provider {
       context.tell(Notice.interrupted(exchange).sentence(now: now))
     }
-    try context.requireWhole(provider)
+    try context.requireWhole(provider, without: accounts)
     return .done
   }
 

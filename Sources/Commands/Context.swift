@@ -86,10 +86,11 @@ struct Context {
 
   /// Says which accounts are damaged, after the others were dealt with.
   ///
+  /// - Parameter known: accounts that were read already, and are not read again.
   /// - Throws: `CommandError.failed` if there is one.
-  func requireWhole(_ provider: String?) throws(CommandError) {
+  func requireWhole(_ provider: String?, without known: [Account] = []) throws(CommandError) {
     let damaged = try manager { () throws(CredentialError) in
-      try source.accountsIfAny()?.unreadable(of: provider) ?? []
+      try source.accountsIfAny()?.unreadable(of: provider, without: known) ?? []
     }
     if !damaged.isEmpty { throw .failed(.damaged(damaged)) }
   }

@@ -132,9 +132,15 @@ public struct Accounts {
 
   /// The accounts of a provider, or of all providers, that are damaged: `accounts(of:)` is without them.
   ///
+  /// - Parameter known: accounts that were read already, and are not read again.
   /// - Throws: `CredentialError.vault`.
-  public func unreadable(of provider: String?) throws(CredentialError) -> [RecordIdentifier] {
-    try reading { () throws(VaultError) in try vault.unreadable(.credential, provider: provider) }
+  public func unreadable(
+    of provider: String?, without known: [Account] = []
+  ) throws(CredentialError) -> [RecordIdentifier] {
+    let known = Set(known.map { Self.identifier($0.provider, $0.name) })
+    return try reading { () throws(VaultError) in
+      try vault.unreadable(.credential, provider: provider, without: known)
+    }
   }
 
   /// As `account(_:of:)`; an account that is damaged is one that is not there: what it was is not known.

@@ -151,8 +151,11 @@ extension Accounts {
   /// The provider's word that it will never refresh this credential again; `nil` when it did not say so of the refresh
   /// token that the account has now.
   func refusal(_ account: Account) throws(CredentialError) -> ExchangeNote.Refusal? {
-    guard let refusal = try note(account.provider, account.name)?.refusal, let ended = refusal.ended,
-      ended == account.credential.refreshedWith
+    refusal(account, try note(account.provider, account.name))
+  }
+
+  private func refusal(_ account: Account, _ note: ExchangeNote?) -> ExchangeNote.Refusal? {
+    guard let refusal = note?.refusal, let ended = refusal.ended, ended == account.credential.refreshedWith
     else { return nil }
     return refusal
   }
@@ -161,6 +164,25 @@ extension Accounts {
   ///
   /// - Throws: `CredentialError.vault`.
   public func isRefreshRefused(_ account: Account) throws(CredentialError) -> Bool { try refusal(account) != nil }
+
+  /// The same for each of many accounts, of which the fewest have a note: all notes are read at once.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func areRefreshesRefused(_ accounts: [Account]) throws(CredentialError) -> [Bool] {
+    var refused: [Bool] = []
+    guard let records = try reading({ () throws(VaultError) in try vault.wholeRecords(.pending) }) else {
+      // One of them is damaged, which is told of the account that it belongs to.
+      for account in accounts { refused.append(try isRefreshRefused(account)) }
+      return refused
+    }
+    var notes: [RecordIdentifier: ExchangeNote] = [:]
+    for record in records { notes[record.identifier] = ExchangeNote(decoding: record.payload) }
+    for account in accounts {
+      let note = notes.isEmpty ? nil : notes[Self.pending(account.provider, account.name)]
+      refused.append(refusal(account, note) != nil)
+    }
+    return refused
+  }
 
   /// Makes the place for an answer, and notes that the provider is about to be asked. Where this fails nothing is left of it.
   ///

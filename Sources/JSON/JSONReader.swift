@@ -136,7 +136,18 @@ private struct JSONReader {
   private mutating func string() throws(JSONError) -> String {
     let start = position
     try take("\"")
-    var text: [UInt8] = []
+    // Most texts have no escape, and are made of one piece.
+    var isASCII = true
+    while let byte = next, byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
+      isASCII = isASCII && byte < 0x80
+      position += 1
+    }
+    let piece = bytes[(start + 1)..<position]
+    if isASCII, next == UInt8(ascii: "\"") {
+      position += 1
+      return String(decoding: piece, as: UTF8.self)
+    }
+    var text = Array(piece)
     while true {
       guard let byte = next else { throw here }
       switch byte {

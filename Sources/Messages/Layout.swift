@@ -63,13 +63,27 @@ public enum Layout {
   ///
   /// - Parameter width: where the right one is broken; `nil` for nowhere, so that each row is one line for other programs.
   public static func table(_ rows: [(left: String, right: String)], width: Int? = Terminal.outputColumns) -> String {
-    let left = min(rows.map(\.left.count).max() ?? 0, width == nil ? 36 : 26)
-    let indent = String(repeating: " ", count: left + 4)
-    return rows.map { row in
-      let gap =
-        row.left.count > left ? "\n" + indent : String(repeating: " ", count: left - row.left.count + 2)
-      let right = width.map { wrapped(row.right, width: $0, first: left + 4, indent: indent) } ?? row.right
-      return "  " + row.left + gap + right + "\n"
-    }.joined()
+    let counts = rows.map { columns($0.left) }
+    let left = min(counts.max() ?? 0, width == nil ? 36 : 26)
+    let indent = blanks(left + 4)
+    var table = ""
+    for (row, count) in zip(rows, counts) {
+      table += "  "
+      table += row.left
+      table += count > left ? "\n" + indent : blanks(left - count + 2)
+      table += width.map { wrapped(row.right, width: $0, first: left + 4, indent: indent) } ?? row.right
+      table += "\n"
+    }
+    return table
+  }
+
+  /// Letters that are more than a byte are counted as they are seen, which takes longer.
+  private static func columns(_ text: String) -> Int {
+    text.utf8.allSatisfy { (0x20..<0x7F).contains($0) } ? text.utf8.count : text.count
+  }
+
+  /// `String(repeating:count:)` appends one after the other.
+  private static func blanks(_ count: Int) -> String {
+    String(decoding: repeatElement(UInt8(ascii: " "), count: count), as: UTF8.self)
   }
 }

@@ -40,6 +40,7 @@ public struct Message: Sendable, Equatable {
 
   /// A text without anything that a terminal would act on: parts of it come from files and providers.
   public static func visible(_ text: String) -> String {
+    if text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return text }
     var visible = ""
     for scalar in text.unicodeScalars {
       let isControl = scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)

@@ -39,22 +39,26 @@ struct FieldReader {
 
   mutating func byte() -> UInt8? { rest.popFirst() }
 
-  mutating func raw(_ count: Int) -> [UInt8]? {
-    guard rest.count >= count else { return nil }
-    defer { rest = rest.dropFirst(count) }
-    return Array(rest.prefix(count))
-  }
+  mutating func raw(_ count: Int) -> [UInt8]? { piece(count).map { Array($0) } }
 
   mutating func number16() -> UInt16? {
-    raw(2).map { UInt16($0[0]) << 8 | UInt16($0[1]) }
+    piece(2).map { $0.reduce(0) { $0 << 8 | UInt16($1) } }
   }
 
   mutating func number64() -> Int64? {
-    raw(8).map { $0.reduce(0) { $0 << 8 | Int64($1) } }
+    piece(8).map { $0.reduce(0) { $0 << 8 | Int64($1) } }
   }
 
   mutating func name() -> String? {
-    guard let count = number16(), let bytes = raw(Int(count)) else { return nil }
+    guard let count = number16(), let bytes = piece(Int(count)) else { return nil }
+    // What is ASCII need not be validated, which takes longer than to look.
+    if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
     return String(validating: bytes, as: UTF8.self)
+  }
+
+  private mutating func piece(_ count: Int) -> ArraySlice<UInt8>? {
+    guard rest.count >= count else { return nil }
+    defer { rest = rest.dropFirst(count) }
+    return rest.prefix(count)
   }
 }

@@ -38,13 +38,11 @@ public struct RecordIdentifier: Hashable, Sendable {
       && one.account.utf8.elementsEqual(other.account.utf8)
   }
 
-  /// As `==` compares.
+  /// Names that are equal byte by byte are equal texts, which are hashed in larger pieces.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(kind)
-    for name in [provider, account] {
-      for byte in name.utf8 { hasher.combine(byte) }
-      hasher.combine(UInt8.max)
-    }
+    hasher.combine(provider)
+    hasher.combine(account)
   }
 }
 

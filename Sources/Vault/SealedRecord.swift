@@ -58,11 +58,17 @@ struct SealedRecord {
   }
 
   private static func name(in plaintext: Secret, _ start: inout Int) -> String? {
-    let length = plaintext[start..<start + 2].revealBytes()
-    guard length.count == 2 else { return nil }
-    let end = start + 2 + (Int(length[0]) << 8 | Int(length[1]))
-    guard end <= plaintext.count else { return nil }
-    defer { start = end }
-    return plaintext[start + 2..<end].reveal()
+    let beginning = start + 2
+    let name = plaintext.withBytes { bytes -> String? in
+      guard beginning <= bytes.count else { return nil }
+      let end = beginning + (Int(bytes[beginning - 2]) << 8 | Int(bytes[beginning - 1]))
+      guard end <= bytes.count, let text = try? UTF8Span(validating: bytes.extracting(beginning..<end)) else {
+        return nil
+      }
+      return String(copying: text)
+    }
+    guard let name else { return nil }
+    start = beginning + name.utf8.count
+    return name
   }
 }

@@ -21,7 +21,25 @@ extension Vault {
   ///
   /// - Throws: `.busy`, `.damaged`, `.truncated`, `.inputOutput` as `open` does.
   public func records(_ kind: RecordKind, provider: String?) throws(VaultError) -> [Record] {
-    let records = try transaction(.deferred) { keys throws(VaultError) in
+    let records = try opened(kind, provider).compactMap(\.self)
+      .filter { record in provider.map { record.identifier.provider.utf8.elementsEqual($0.utf8) } ?? true }
+    return records.sorted {
+      ($0.identifier.provider, $0.identifier.account) < ($1.identifier.provider, $1.identifier.account)
+    }
+  }
+
+  /// All records of a kind, in no order; `nil` if one of them is damaged.
+  ///
+  /// - Throws: as `records(_:provider:)`.
+  public func wholeRecords(_ kind: RecordKind) throws(VaultError) -> [Record]? {
+    let opened = try opened(kind, nil)
+    let records = opened.compactMap(\.self)
+    return records.count == opened.count ? records : nil
+  }
+
+  /// `nil` in the place of a record that is damaged.
+  private func opened(_ kind: RecordKind, _ provider: String?) throws(VaultError) -> [Record?] {
+    try transaction(.deferred) { keys throws(VaultError) in
       let grouping = provider.map { keys.grouping(kind, provider: $0) }
       return try self.query { connection throws(SQLiteError) -> [SealedRecord] in
         let statement = try connection.prepare(
@@ -32,24 +50,25 @@ extension Vault {
         while try statement.step() { rows.append(try SealedRecord(statement)) }
         return rows
       }
-      .compactMap { $0.opened(keys) }
-      .filter { record in provider.map { record.identifier.provider.utf8.elementsEqual($0.utf8) } ?? true }
-    }
-    return records.sorted {
-      ($0.identifier.provider, $0.identifier.account) < ($1.identifier.provider, $1.identifier.account)
+      .map { $0.opened(keys) }
     }
   }
 
   /// The records of a kind, of one provider or of all, that the index has and that cannot be read, in the order of their
   /// names: they were altered or removed.
   ///
+  /// - Parameter known: records that were read already, and are not read again.
   /// - Throws: `.damaged` if header, slots or index cannot be read, either; and as `record(_:)` does.
-  public func unreadable(_ kind: RecordKind, provider: String?) throws(VaultError) -> [RecordIdentifier] {
+  public func unreadable(
+    _ kind: RecordKind, provider: String?, without known: Set<RecordIdentifier> = []
+  ) throws(VaultError) -> [RecordIdentifier] {
     try transaction(.deferred) { keys throws(VaultError) in
       var change = try VaultChange(self, keys)
       var unreadable: [RecordIdentifier] = []
       for identifier in try change.identifiers()
-      where identifier.kind == kind && (provider == nil || identifier.provider == provider) {
+      where identifier.kind == kind && (provider == nil || identifier.provider == provider)
+        && !known.contains(identifier)
+      {
         if try !self.isReadable(identifier, keys) { unreadable.append(identifier) }
       }
       return unreadable.sorted { ($0.provider, $0.account) < ($1.provider, $1.account) }
