@@ -1,22 +1,42 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// Every target is compiled in the Swift 6 language mode with strict memory safety, and a warning
-/// is an error: what the compiler can find is not left to a reviewer.
-let strict: [SwiftSetting] = [
-  .swiftLanguageMode(.v6),
-  .strictMemorySafety(),
-  .treatAllWarnings(as: .error),
+/// A package that another one fetched may not have flags of its own (SwiftPM, "unsafeFlags"): it does without.
+let isFetched = ["/checkouts/", "/registry/downloads/"].contains { Context.packageDirectory.contains($0) }
+
+/// A section for each function, so that the linker can leave out those that nobody calls, and put them in another order.
+let sections: [SwiftSetting] = [
+  .unsafeFlags(["-Xfrontend", "-function-sections"], .when(configuration: .release))
 ]
 
+/// Every target is compiled in the Swift 6 language mode with strict memory safety, and a warning
+/// is an error: what the compiler can find is not left to a reviewer.
+let strict: [SwiftSetting] =
+  [
+    .swiftLanguageMode(.v6),
+    .strictMemorySafety(),
+    .treatAllWarnings(as: .error),
+  ] + (isFetched ? [] : sections)
+
 /// What every program is linked with when it is for use. lld and not gold: it links eight times faster, folds functions of
-/// equal code, and is silent about `dlopen` in a static program, which ours never calls (docs/performance.md).
-let small = ["-use-ld=lld", "-Xlinker", "--gc-sections", "-Xlinker", "--icf=all"]
+/// equal code, and is silent about `dlopen` in a static program, which ours never calls. Nobody unwinds the stack of a Swift
+/// program, so the tables for it are left out (docs/performance.md).
+let small =
+  [
+    "-use-ld=lld", "-Xlinker", "--gc-sections", "-Xlinker", "--icf=all", "-Xlinker", "--no-eh-frame-hdr",
+    "-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/no-unwinding.ld",
+  ]
+
+/// What a token needs stands side by side in the program (script/link-order).
+let ordered = [
+  "-Xlinker", "--symbol-ordering-file=" + Context.packageDirectory + "/Packaging/link-order.txt", "-Xlinker",
+  "--no-warn-symbol-ordering",
+]
 
 /// `credmgr` answers what the vault can answer without a dynamic loader: that is 0.5 ms instead of 6 ms
 /// (docs/decisions.md). A static glibc program cannot resolve names, so all that needs the network is in `credmgr-online`.
 let fullyStatic: [LinkerSetting] = [
-  .unsafeFlags(["-static-executable", "-lm"] + small, .when(configuration: .release))
+  .unsafeFlags(["-static-executable", "-lm"] + small + ordered, .when(configuration: .release))
 ]
 
 /// The programs that load libcurl or libmicrohttpd carry the Swift library in themselves and need no Swift on the machine.
@@ -25,6 +45,12 @@ let staticLibrary: [LinkerSetting] = [
   .unsafeFlags(
     ["-static-stdlib", "-Xlinker", "--no-export-dynamic", "-Xlinker", "-z", "-Xlinker", "pack-relative-relocs"] + small,
     .when(configuration: .release))
+]
+
+/// Swift without its library, for a program of a few lines: its modules are compiled as a whole, and together.
+let embedded: [SwiftSetting] = strict + [.enableExperimentalFeature("Embedded"), .unsafeFlags(["-wmo"])]
+let embeddedProgram: [LinkerSetting] = [
+  .unsafeFlags(["-enable-experimental-feature", "Embedded"]), .unsafeFlags(small, .when(configuration: .release)),
 ]
 
 let package = Package(
@@ -62,7 +88,7 @@ let package = Package(
       // Where a test can kill the program; the release build has none of it.
       swiftSettings: strict + [.define("FAULT_POINTS", .when(configuration: .debug))]),
     .target(
-      name: "SecretService", dependencies: ["CSecret", "Cryptography", "POSIX"], swiftSettings: strict),
+      name: "SecretService", dependencies: ["CSecret", "CPOSIX"], swiftSettings: embedded),
     .target(name: "HTTP", dependencies: ["CPOSIX"], swiftSettings: strict),
     .target(name: "Curl", dependencies: ["CCurl", "HTTP"], swiftSettings: strict),
     .target(name: "QRCode", dependencies: ["CQREncode"], swiftSettings: strict),
@@ -105,8 +131,8 @@ let package = Package(
       name: "credmgr-online", dependencies: ["Commands", "Curl", "HTTP", "POSIX", "QRCode"], swiftSettings: strict,
       linkerSettings: staticLibrary),
     .executableTarget(
-      name: "credmgr-secret-service", dependencies: ["SecretService"], swiftSettings: strict,
-      linkerSettings: staticLibrary),
+      name: "credmgr-secret-service", dependencies: ["SecretService"], swiftSettings: embedded,
+      linkerSettings: embeddedProgram),
     .executableTarget(
       name: "credmgr-simulator", dependencies: ["Simulator"], swiftSettings: strict,
       linkerSettings: staticLibrary),

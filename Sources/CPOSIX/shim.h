@@ -11,6 +11,7 @@
 #include <spawn.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -28,6 +29,9 @@ extern void *memmem(const void *bytes, size_t count, const void *pattern, size_t
 static inline const void *credmgr_find(const void *bytes, size_t count, const void *pattern, size_t length) {
   return memmem(bytes, count, pattern, length);
 }
+
+/// Whether the last call was interrupted, and is to be made again.
+static inline int credmgr_is_interrupted_call(void) { return errno == EINTR; }
 
 static inline int credmgr_open(const char *path, int flags, unsigned mode) {
   int descriptor;

@@ -29,7 +29,7 @@ import CSecret
   /// The secret of an item.
   ///
   /// - Throws: `.noItem`, `.locked`, `.failed`.
-  public func secret(_ name: String) throws(SecretStoreError) -> [UInt8] {
+  public func secret(_ name: [UInt8]) throws(SecretStoreError) -> [UInt8] {
     let attributes = unsafe Attributes(name, library)
     var error: UnsafeMutablePointer<CSecretError>?
     let items = unsafe library.secret_service_search_sync(
@@ -60,7 +60,7 @@ import CSecret
   ///
   /// - Parameter label: what the person sees in a list of secrets.
   /// - Throws: `.locked` if the collection is, or there is none; `.failed`.
-  public func store(_ secret: [UInt8], as name: String, label: String) throws(SecretStoreError) {
+  public func store(_ secret: [UInt8], as name: [UInt8], label: String) throws(SecretStoreError) {
     try requireOpenCollection()
     let attributes = unsafe Attributes(name, library)
     let characters = secret.map { CChar(bitPattern: $0) }
@@ -77,7 +77,7 @@ import CSecret
   /// Forgets an item; one that is not there is forgotten already.
   ///
   /// - Throws: `.locked`, `.failed`.
-  public func remove(_ name: String) throws(SecretStoreError) {
+  public func remove(_ name: [UInt8]) throws(SecretStoreError) {
     let attributes = unsafe Attributes(name, library)
     var error: UnsafeMutablePointer<CSecretError>?
     _ = unsafe library.secret_service_clear_sync(service, csecret_schema(), attributes.table, nil, &error)
@@ -104,14 +104,14 @@ import CSecret
     defer { unsafe library.g_error_free(error) }
     let (domain, code) = unsafe (error.pointee.domain, error.pointee.code)
     if unsafe domain == library.secret_error_get_quark() { return code == isLocked ? .locked : .failed }
-    if unsafe domain == library.g_dbus_error_quark() { return noService.contains(code) ? .noService : .failed }
+    if unsafe domain == library.g_dbus_error_quark() { return isNoService(code) ? .noService : .failed }
     return otherwise
   }
 
   /// SECRET_ERROR_IS_LOCKED.
   private static let isLocked: Int32 = 2
   /// G_DBUS_ERROR_SERVICE_UNKNOWN, …_NAME_HAS_NO_OWNER, and those that begin with …_SPAWN: the bus could not start it.
-  private static let noService: Set<Int32> = Set([2, 3] + (23...33))
+  private static func isNoService(_ code: Int32) -> Bool { code == 2 || code == 3 || (23...33).contains(code) }
 }
 
 /// The table that an item is found by.
@@ -120,11 +120,11 @@ import CSecret
   private let library: CSecretLibrary
   private let texts: [UnsafeMutableBufferPointer<CChar>]
 
-  init(_ name: String, _ library: CSecretLibrary) {
+  init(_ name: [UInt8], _ library: CSecretLibrary) {
     unsafe self.library = unsafe library
     // The table keeps the pointers alone.
-    unsafe texts = unsafe ["vault-key", name].map { text in
-      let characters = text.utf8.map { CChar(bitPattern: $0) } + [0]
+    unsafe texts = unsafe [Array("vault-key".utf8), name].map { text in
+      let characters = SecretServiceProgram.text(text)
       let copy = UnsafeMutableBufferPointer<CChar>.allocate(capacity: characters.count)
       _ = unsafe copy.initialize(from: characters)
       return unsafe copy

@@ -1,4 +1,4 @@
-import Glibc
+import CPOSIX
 import SecretService
 
-exit(SecretServiceProgram.run(CommandLine.arguments))
+exit(SecretServiceProgram.run())

@@ -117,6 +117,23 @@ class Speed(ProgramTest):
         many = [self.counted("token", "provider-0"), self.counted("git-credential", "get", stdin=QUESTION)]
         self.assertEqual(many, alone)
 
+    def test_status_of_many_accounts_takes_few_system_calls(self):
+        self.add_providers(range(1))
+        for number in range(3):
+            self.log_in("provider-0", f"account-{number}")
+        few = self.counted_status()
+        for number in range(3, 15):
+            self.log_in("provider-0", f"account-{number}")
+        # A page more of the tree, and a part of the index for each account; nothing is asked or written for each one.
+        self.assertLessEqual(self.counted_status(), few + 2)
+
+    def counted_status(self):
+        trace = os.path.join(self.folder, "trace")
+        outcome = self.run_program("-f", "-qq", "-o", trace, BINARY, "status", binary="/usr/bin/strace")
+        self.assertEqual(outcome.status, 0, outcome.err)
+        with open(trace, encoding="utf-8", errors="replace") as file:
+            return len(re.findall(r"\b(?:write|ioctl|fcntl|openat|statx|newfstatat)\(", file.read()))
+
     def counted(self, *arguments, stdin=""):
         """The number of system calls, without reads: SQLite's tree is two pages deep by now, and the index of hosts longer;
         and without those for memory, which a longer index takes more of."""
@@ -151,16 +168,38 @@ class Speed(ProgramTest):
         self.assertTrue("8Commands10Invocation" in symbols, "there are no symbols to look at")
         self.assertEqual(re.findall(r"\S*17_StringProcessing\S*", symbols), [])
 
+    def test_nothing_of_the_concurrency_library_is_linked(self):
+        # It brings libdispatch along: 0.7 MB in each program, and one `ContinuousClock` is enough.
+        symbols = ""
+        for options in ([], ["--dynamic"]):
+            symbols += subprocess.run(["nm", *options, BINARY], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(re.findall(r"\S*(?:ContinuousClock|\bswift_task_alloc|\bdispatch_async)\S*", symbols), [])
+
+    def test_programs_are_small(self):
+        if self.is_dynamic():
+            return  # Not the release.
+        sizes = {}
+        for name in ("credmgr", "credmgr-online", "credmgr-secret-service"):
+            copy = os.path.join(self.folder, name)
+            subprocess.run(["strip", "-o", copy, os.path.join(os.path.dirname(BINARY), name)], check=True)
+            sizes[name] = os.path.getsize(copy)
+        # 18.0 MB at the time of writing; what is more than a tenth of a megabyte has to be worth it.
+        self.assertLessEqual(sum(sizes.values()), 18_500_000, sizes)
+
     def test_the_static_program_has_no_public_keys(self):
         # OpenSSL's are 3.2 MB there.
         symbols = subprocess.run(["nm", "--defined-only", BINARY], capture_output=True, text=True, check=True).stdout
         self.assertEqual(re.findall(r" (EVP_\w+)", symbols), [])
 
-    def test_no_library_of_the_network_or_of_foundation_is_loaded(self):
+    @staticmethod
+    def is_dynamic():
         outcome = subprocess.run(["ldd", BINARY], capture_output=True, text=True, check=False)
-        text = outcome.stdout + outcome.stderr
-        if "not a dynamic executable" in text:
+        return "not a dynamic executable" not in outcome.stdout + outcome.stderr
+
+    def test_no_library_of_the_network_or_of_foundation_is_loaded(self):
+        if not self.is_dynamic():
             return  # The release: there is nothing to load.
+        text = subprocess.run(["ldd", BINARY], capture_output=True, text=True, check=True).stdout
         self.assertIn("libc.so", text)
         for name in ("libcurl", "libFoundation", "lib_FoundationICU", "libssl", "libdbus", "libsecret", "libglib"):
             self.assertNotIn(name, text)
