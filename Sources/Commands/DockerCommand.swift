@@ -129,7 +129,10 @@ extension Command {
     if let login {
       return try answer(address, login.username ?? "", login.password, context)
     }
-    guard let claim = try claim(address, context) else { throw .usage(DockerError.notFound) }
+    guard let claim = try claim(address, context) else {
+      try manager { () throws(CredentialError) in try context.source.checkHeldBack(dockerHost: address.host) }
+      throw .usage(DockerError.notFound)
+    }
     let name = try context.account(nil, of: claim.provider)
     let account = try manager { () throws(CredentialError) in
       try context.source.freshAccount(name, of: claim.provider)

@@ -106,7 +106,7 @@ private struct GitQuestion {
     if let login = try manager({ () throws(CredentialError) in try context.source.hostLogin(pattern()) }) {
       return try answer(login)
     }
-    guard let claim, let missing else { return hint() }
+    guard let claim, let missing else { return try hint() }
     if Person(context, uri).isThere { return try logIn(missing.account, claim) }
     if case .failed = missing.error { throw missing.error }
   }
@@ -199,8 +199,10 @@ private struct GitQuestion {
   }
 
   /// A host that nobody claims may still tell what it is.
-  private func hint() {
-    guard uri.isSecure, let host = HostPattern.authority(uri), !request.realms.isEmpty else { return }
+  private func hint() throws(CommandError) {
+    guard let host = HostPattern.authority(uri) else { return }
+    try manager { () throws(CredentialError) in try context.source.checkHeldBack(gitHost: host) }
+    guard uri.isSecure, !request.realms.isEmpty else { return }
     guard let provider = context.source.providers(ofRealms: request.realms).first else { return }
     let isAdded = (try? context.source.accountsIfAny()?.registration(of: provider.identifier)) != nil
     context.tell("\"\(host)\" says that it is \(provider.title), and no provider claims it")

@@ -34,6 +34,8 @@ struct HostIndex {
   /// The folders first; those of one provider stand together.
   var sources: [Source] = []
   var entries: [Entry] = []
+  /// Hosts that a person's own descriptor claims since it was edited, and to which nobody agreed.
+  var heldBack: [Entry] = []
 
   /// The first provider that claims a host.
   func provider(for host: String) -> Entry? {
@@ -49,6 +51,7 @@ struct HostIndex {
       let more = entry.ignoresUsername ? "\t" + GitClaim.anyUsername : ""
       lines.append("host\t\(entry.host)\t\(entry.provider)\t\(entry.username)\(more)")
     }
+    for entry in heldBack { lines.append("held\t\(entry.host)\t\(entry.provider)\t") }
     let texts = sources.map(\.path) + entries.map(\.username)
     guard !texts.contains(where: { $0.utf8.contains { $0 < 0x20 } }) else { return nil }
     return Array((lines.joined(separator: "\n") + "\n").utf8)
@@ -62,12 +65,13 @@ struct HostIndexFile {
   /// Where the line behind the mark begins.
   private let start: Int
 
-  static let mark = "credmgr hosts 2"
+  static let mark = "credmgr hosts 3"
 
   private static let lineFeed = UInt8(ascii: "\n")
   private static let tab = UInt8(ascii: "\t")
   private static let source = Array("source\t".utf8)
   private static let host = Array("host\t".utf8)
+  private static let heldBack = Array("held\t".utf8)
 
   /// `nil` for what does not begin and end as `HostIndex.bytes` does.
   init?(_ bytes: [UInt8]) {
@@ -78,12 +82,22 @@ struct HostIndexFile {
   }
 
   /// The first provider that claims a host; `nil` if none does.
-  func provider(for host: String) -> HostIndex.Entry? {
+  func provider(for host: String) -> HostIndex.Entry? { line(Self.host, host).flatMap { entry($0) } }
+
+  /// The first provider that would claim a host if somebody agreed to it.
+  func heldBack(_ host: String) -> String? {
+    line(Self.heldBack, host).map {
+      String(decoding: $0.split(separator: Self.tab, omittingEmptySubsequences: false)[2], as: UTF8.self)
+    }
+  }
+
+  /// The first line of a kind that is of a host.
+  private func line(_ kind: [UInt8], _ host: String) -> ArraySlice<UInt8>? {
     let host = host.lowercased()
     // None has a control character, which would look for a part of a line, or for more than one.
     guard !host.isEmpty, !host.utf8.contains(where: { $0 < 0x20 }) else { return nil }
-    let pattern = [Self.lineFeed] + Self.host + Array(host.utf8) + [Self.tab]
-    return bytes.position(of: pattern, from: start - 1).flatMap { entry(line(at: $0 + 1)) }
+    let pattern = [Self.lineFeed] + kind + Array(host.utf8) + [Self.tab]
+    return bytes.position(of: pattern, from: start - 1).map { line(at: $0 + 1) }
   }
 
   /// All hosts; `nil` if a line is not as `HostIndex.bytes` writes it.
@@ -92,7 +106,7 @@ struct HostIndexFile {
     var next = start
     while next < bytes.count {
       let line = line(at: next)
-      if !line.starts(with: Self.source) {
+      if !line.starts(with: Self.source), !line.starts(with: Self.heldBack) {
         guard let entry = entry(line) else { return nil }
         entries.append(entry)
       }
@@ -114,7 +128,8 @@ struct HostIndexFile {
     while next < bytes.count {
       let line = line(at: next)
       let tabs = line.reduce(0) { $1 == Self.tab ? $0 + 1 : $0 }
-      guard tabs == 3 || tabs == 4, line.starts(with: Self.source) || line.starts(with: Self.host) else { return false }
+      let kinds = [Self.source, Self.host, Self.heldBack]
+      guard tabs == 3 || tabs == 4, kinds.contains(where: { line.starts(with: $0) }) else { return false }
       next = line.endIndex + 1
     }
     return areUnchanged(from: start, of: nil)
@@ -167,6 +182,27 @@ extension CredentialSource {
       }
     }
     return try newIndex(home.gitHosts, Self.gitHosts).provider(for: host).map { GitClaim($0) }
+  }
+
+  /// Refuses a host that nobody has because it stands in a descriptor that was edited after it was added.
+  ///
+  /// - Throws: `CredentialError.descriptorChanged`; and as `gitProvider(for:)`.
+  public func checkHeldBack(gitHost host: String) throws(CredentialError) {
+    try checkHeldBack(host, home.gitHosts, Self.gitHosts)
+  }
+
+  /// As `checkHeldBack(gitHost:)`, for a container registry.
+  public func checkHeldBack(dockerHost host: String) throws(CredentialError) {
+    try checkHeldBack(host, home.dockerHosts, Self.dockerHosts)
+  }
+
+  private func checkHeldBack(
+    _ host: String, _ path: String, _ hosts: (Client) -> ClaimedHosts?
+  ) throws(CredentialError) {
+    let kept =
+      if let file = indexFile(path) { file } else { try newIndex(path, hosts).bytes.flatMap { HostIndexFile($0) } }
+    guard let provider = kept?.heldBack(host) else { return }
+    _ = try client(provider)
   }
 
   /// All container registries that providers claim, in the order of the providers.
@@ -229,6 +265,11 @@ extension CredentialSource {
     try File.replace(path, bytes)
   }
 
+  /// Whether a descriptor is the person's own, or is made of one that is.
+  private func isOwn(_ loaded: DescriptorLibrary.Loaded) -> Bool {
+    ([loaded.path] + loaded.bases).contains { $0.hasPrefix(home.userProviders + "/") }
+  }
+
   private func hostIndex(
     _ accounts: Accounts, _ hosts: (Client) -> ClaimedHosts?
   ) throws(CredentialError) -> HostIndex {
@@ -244,10 +285,11 @@ extension CredentialSource {
         if let registration = try accounts.registration(of: provider),
           let client = try? client(loaded.descriptor, registration), let claimed = hosts(client)
         {
-          index.entries += claimed.hosts.map {
-            HostIndex.Entry(
-              host: $0.lowercased(), provider: provider, username: claimed.username,
-              ignoresUsername: claimed.ignoresUsername)
+          let approved = isOwn(loaded) ? registration.destinations : nil
+          for host in claimed.hosts.map({ $0.lowercased() }) {
+            let entry = HostIndex.Entry(
+              host: host, provider: provider, username: claimed.username, ignoresUsername: claimed.ignoresUsername)
+            if approved?.contains(host) ?? true { index.entries.append(entry) } else { index.heldBack.append(entry) }
           }
         }
       }

@@ -493,7 +493,7 @@ struct AddProviderTests {
   @Test func anIndexThatIsGoneIsMadeAnew() throws {
     let fixture = try Fixture()
     try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
-    for content in [nil, "", "git.example\tevil\tx\n", "credmgr hosts 2\nhost\tgit.example\n"] {
+    for content in [nil, "", "git.example\tevil\tx\n", "credmgr hosts 3\nhost\tgit.example\n"] {
       if let content {
         try File.replace(fixture.home.gitHosts, Array(content.utf8))
       } else {
@@ -510,19 +510,21 @@ struct AddProviderTests {
       try File.createDirectory(fixture.home.userProviders)
       try File.replace(fixture.home.userProviders + "/" + name + ".yaml", Array(text.utf8))
     }
-    try Self.add(fixture, Self.file(fixture, Fixture.endpoints + "\ngit: { hosts: [base.example] }", "base"))
+    try Self.add(
+      fixture, Self.file(fixture, Fixture.endpoints + "\ngit: { hosts: [base.example, new.example] }", "base"))
     let other = "provider: other\nextends: base\n"
-    try Self.add(fixture, fixture.source.addition(Array(other.utf8), named: "other.yaml", as: nil))
+    let both = other + "git: { hosts: [other.example, base.example] }\n"
+    try Self.add(fixture, fixture.source.addition(Array(both.utf8), named: "other.yaml", as: nil))
     #expect(try Self.gitProvider(fixture, "base.example") == ["base", "oauth2"])
     // Its own file.
     try write("provider: base\n\(Fixture.endpoints)\ngit: { hosts: [new.example] }\n", "base")
     #expect(try Self.gitProvider(fixture, "base.example") == [])
     #expect(try Self.gitProvider(fixture, "new.example") == ["base", "oauth2"])
-    // A host that nobody had, in a file that extends one.
+    // In a file that extends one.
     try write(other + "git: { hosts: [other.example] }\n", "other")
     #expect(try Self.gitProvider(fixture, "other.example") == ["other", "oauth2"])
     // What it extends: the user name is that of the base.
-    try write("provider: base\n\(Fixture.endpoints)\ngit: { hosts: [x.example], username: x }\n", "base")
+    try write("provider: base\n\(Fixture.endpoints)\ngit: { hosts: [new.example], username: x }\n", "base")
     #expect(try Self.gitProvider(fixture, "other.example") == ["other", "x"])
     // With an error nobody claims anything, and once it is mended they do again.
     try write("provider: base\n", "base")
@@ -530,6 +532,49 @@ struct AddProviderTests {
     try write("provider: base\n\(Fixture.endpoints)\n", "base")
     #expect(try Self.gitProvider(fixture, "other.example") == ["other", "oauth2"])
     #expect(try Self.index(fixture).isUnchanged)
+  }
+
+  /// Each edit claims a host of git and of docker that nobody agreed to; the one that was agreed to goes on.
+  @Test(arguments: ["example", "base", "shadow"])
+  func aHostThatNobodyAgreedToIsHeldBack(_ edited: String) throws {
+    let fixture = try Fixture()
+    func hosts(_ more: String) -> String {
+      "\(Fixture.endpoints)\ngit: { hosts: [git.example\(more)] }\ndocker: { hosts: [docker.example\(more)] }\n"
+    }
+    let provider = edited == "base" ? "child" : "example"
+    switch edited {
+    case "example": try Self.add(fixture, Self.file(fixture, hosts("")))
+    case "base":
+      try Self.add(fixture, Self.file(fixture, hosts(""), "base"))
+      let child = "provider: child\nextends: base\n"
+      try Self.add(fixture, fixture.source.addition(Array(child.utf8), named: "child.yaml", as: nil))
+    default:
+      try fixture.add(hosts(""))
+      try File.createDirectory(fixture.home.userProviders)
+    }
+    let name = edited == "base" ? "base" : "example"
+    let file = fixture.home.userProviders + "/\(name).yaml"
+    try File.replace(file, Array("provider: \(name)\n\(hosts(", evil.example"))".utf8))
+    for _ in 1...2 {
+      let source = fixture.another()
+      #expect(try source.gitProvider(for: "evil.example") == nil)
+      #expect(try source.dockerHosts().contains { $0.host == "evil.example" } == false)
+      #expect(throws: CredentialError.self) { try source.checkHeldBack(gitHost: "Evil.example") }
+      #expect(throws: CredentialError.self) { try source.checkHeldBack(dockerHost: "evil.example") }
+      #expect(try source.gitProvider(for: "git.example") != nil)
+      #expect(
+        try source.dockerHosts().contains { $0.host == "docker.example" && [provider, "base"].contains($0.provider) })
+      try source.checkHeldBack(gitHost: "git.example")
+      try source.checkHeldBack(gitHost: "other.example")
+    }
+    // With consent it is theirs.
+    for name in Set([name, provider]).sorted(by: <) {
+      try Self.add(fixture, fixture.source.addition(shipped: name, as: nil), replaces: true) { _, _ in true }
+    }
+    let source = fixture.another()
+    #expect(try source.gitProvider(for: "evil.example") != nil)
+    try source.checkHeldBack(gitHost: "evil.example")
+    try source.checkHeldBack(dockerHost: "evil.example")
   }
 
   @Test func whatCannotBeAskedInTheIndexIsAskedWithoutIt() throws {

@@ -6,7 +6,7 @@ import Testing
 /// The index of hosts as a file, looked into without reading all of it.
 struct HostIndexTests {
   private static func file(_ lines: [String]) -> HostIndexFile? {
-    HostIndexFile(Array((["credmgr hosts 2"] + lines).map { $0 + "\n" }.joined().utf8))
+    HostIndexFile(Array((["credmgr hosts 3"] + lines).map { $0 + "\n" }.joined().utf8))
   }
 
   private static let index = file([
@@ -35,7 +35,7 @@ struct HostIndexTests {
   }
 
   @Test func whatWasNotWrittenByUsIsNone() {
-    for text in ["", "credmgr hosts 2", "credmgr hosts 1\n", "credmgr hosts 2\nhost\tgit.example\tgit\tada"] {
+    for text in ["", "credmgr hosts 3", "credmgr hosts 2\n", "credmgr hosts 3\nhost\tgit.example\tgit\tada"] {
       #expect(HostIndexFile(Array(text.utf8)) == nil, "\(text)")
     }
     for line in ["host\tgit.example", "user\tgit.example\tgit\tada", "source\tgit\tx\t/no/file", "source\tgit\t-"] {
