@@ -105,13 +105,17 @@ public final class CredentialSource {
     return try client(loaded.descriptor, registration, variables: variables)
   }
 
+  /// The person's own file that a descriptor is made of; `nil` where all came with the program or the system.
+  func ownFile(of loaded: DescriptorLibrary.Loaded) -> String? {
+    ([loaded.path] + loaded.bases).first { $0.hasPrefix(home.userProviders + "/") }
+  }
+
   /// A person's own descriptor that was edited in place, or put before a shipped one or one that a shipped one extends, must
   /// not carry tokens to hosts that nobody agreed to. What came with the program is trusted as the program is.
   private func checkUnchanged(
     _ loaded: DescriptorLibrary.Loaded, _ registration: Registration
   ) throws(CredentialError) {
-    let own = ([loaded.path] + loaded.bases).first { $0.hasPrefix(home.userProviders + "/") }
-    guard let own, let approved = registration.destinations else { return }
+    guard let own = ownFile(of: loaded), let approved = registration.destinations else { return }
     let client = try client(loaded.descriptor, registration)
     let added = Set(client.destinations).subtracting(approved)
     guard added.isEmpty else {

@@ -265,11 +265,6 @@ extension CredentialSource {
     try File.replace(path, bytes)
   }
 
-  /// Whether a descriptor is the person's own, or is made of one that is.
-  private func isOwn(_ loaded: DescriptorLibrary.Loaded) -> Bool {
-    ([loaded.path] + loaded.bases).contains { $0.hasPrefix(home.userProviders + "/") }
-  }
-
   private func hostIndex(
     _ accounts: Accounts, _ hosts: (Client) -> ClaimedHosts?
   ) throws(CredentialError) -> HostIndex {
@@ -285,7 +280,7 @@ extension CredentialSource {
         if let registration = try accounts.registration(of: provider),
           let client = try? client(loaded.descriptor, registration), let claimed = hosts(client)
         {
-          let approved = isOwn(loaded) ? registration.destinations : nil
+          let approved = ownFile(of: loaded) != nil ? registration.destinations : nil
           for host in claimed.hosts.map({ $0.lowercased() }) {
             let entry = HostIndex.Entry(
               host: host, provider: provider, username: claimed.username, ignoresUsername: claimed.ignoresUsername)

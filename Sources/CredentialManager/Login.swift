@@ -398,7 +398,11 @@ struct LoginSession {
       .device(
         userCode: device.userCode, url: device.verificationURI, completeURL: device.verificationURIComplete,
         seconds: device.polling.secondsLeft(now: source.clock.now())))
-    if wish.opensBrowser { _ = user.open(device.verificationURIComplete ?? device.verificationURI) }
+    let page = device.verificationURIComplete ?? device.verificationURI
+    // What opens a page starts a program for any scheme, and the address is the provider's word.
+    if wish.opensBrowser, let uri = try? URI(parsing: page), uri.isSecure || (uri.scheme == "http" && uri.isLoopback) {
+      _ = user.open(page)
+    }
     return try polled(&device, place)
   }
 

@@ -47,6 +47,10 @@ extension Finding {
     case .insecureURL(let url): return "\(quoted(url)) is not https; http is for this machine's own addresses only"
     case .invalidURL(let url): return "\(quoted(url)) is not an absolute URL"
     case .invalidHost(let host): return "\(quoted(host)) is not a host name, with a port at most"
+    case .subdomains(let host):
+      return "\(quoted(host)) is more than one host; git and docker ask for each by its whole name"
+    case .controlCharacter: return "the text has a character in it that a terminal would act on"
+    case .tooManyVariables(let limit): return "more than \(limit) variables"
     case .forbiddenHeader(let name): return "the header \(quoted(name)) cannot be set"
     case .ownedParameter(let name):
       return "the parameter \(quoted(name)) protects the login; it can be renamed below \"rename\", and not be set"
@@ -58,6 +62,7 @@ extension Finding {
       return "the file \(quoted(path)) cannot be read, and no other one is taken in its place: \(reason.words)"
     case .unknownBase(let name): return "there is no descriptor \(quoted(name)) to extend"
     case .cyclicExtends(let chain): return "\"extends\" comes back to itself: \(chain.joined(separator: " → "))"
+    case .tooManyBases(let limit): return "more than \(limit) files extend each other"
     case .identifierIsNotFileName(let identifier, let fileName):
       return
         "the provider is \(quoted(identifier)), and the file \(quoted(fileName)); a descriptor is found by its file's name"
@@ -97,6 +102,7 @@ extension YAMLError.Reason {
 extension TemplateError {
   var sentence: String {
     switch self {
+    case .tooDeep(let depth): "functions are nested deeper than \(depth)"
     case .unbalancedBrace(let offset): "the brace at character \(offset + 1) has no partner; two braces stand for one"
     case .malformedPlace(let text):
       "\(quoted("{" + text + "}")) is no place for a value: a name, a quoted text or a function"

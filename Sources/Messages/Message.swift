@@ -43,10 +43,7 @@ public struct Message: Sendable, Equatable {
     if text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return text }
     var visible = ""
     for scalar in text.unicodeScalars {
-      let isControl = scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value)
-      // Marks that reorder text could make a host look like another.
-      let reorders = (0x202A...0x202E).contains(scalar.value) || (0x2066...0x2069).contains(scalar.value)
-      visible.unicodeScalars.append(isControl || reorders ? "\u{FFFD}" : scalar)
+      visible.unicodeScalars.append(scalar.actsOnTerminals ? "\u{FFFD}" : scalar)
     }
     return visible
   }

@@ -158,6 +158,9 @@ extension URLTemplateError {
     switch self {
     case .template(let error): error.sentence
     case .authority(let value): "\(quoted(value)) cannot stand in a host"
+    case .path(let template):
+      "a value makes a \".\" or \"..\" in the path of \(quoted(template)), which would be another path"
+    case .base(let template): "the base address in \(quoted(template)) has a query or a fragment"
     case .url(let text): "\(quoted(text)) is not an absolute URL"
     case .insecure(let text): "\(quoted(text)) is not https; http is for this machine's own addresses only"
     }

@@ -14,7 +14,9 @@ extension Client {
     let values = values(for: credential)
     guard descriptor.hosts.isEmpty else {
       return descriptor.hosts.compactMap { template in
-        guard let text = try? template.filled(values) else { return nil }
+        // Subdomains are given by who wrote the descriptor alone: a value, which may be the provider's, brings none.
+        let host = try? template.filled { name in values(name).flatMap { $0.contains("*") ? nil : $0 } }
+        guard let text = host else { return nil }
         // Where a whole base URL is meant, its host is.
         return (try? URI(parsing: text)).flatMap(HostPattern.authority) ?? text
       }
@@ -191,7 +193,16 @@ extension Client {
   ///
   /// What only an account brings stands as it is written: `{instance_url}`.
   public var destinations: [String] {
-    destinations(ownTemplates + (descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? []))
+    destinations(ownTemplates + redirects + (descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? []))
+  }
+
+  /// The redirect where it is a page elsewhere, which gets a code, or a token itself (RFC 6749, 4.2). One that a variable
+  /// gives is the person's own choice.
+  private var redirects: [Template] {
+    guard let text = descriptor.redirect.template.literal, let uri = try? URI(parsing: text),
+      ["http", "https"].contains(uri.scheme), !uri.isLoopback
+    else { return [] }
+    return [descriptor.redirect.template]
   }
 
   /// As `destinations`, for the client's secret: git and docker hand a token to their hosts, and never that.

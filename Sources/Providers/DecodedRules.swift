@@ -21,8 +21,12 @@ extension DescriptorDecoder {
       add(.wrongType(expected: "a mapping"), at: node.place)
       return []
     }
-    return entries.compactMap { variable($0) }
+    if entries.count > Self.variableLimit { add(.tooManyVariables(Self.variableLimit), at: node.place) }
+    return entries.prefix(Self.variableLimit).compactMap { variable($0) }
   }
+
+  /// Each template is compared with each name, so that a file may not have any number of them.
+  static let variableLimit = 256
 
   private mutating func variable(_ entry: Node.Entry) -> Variable? {
     if !Self.isTemplateName(entry.key)
@@ -37,7 +41,7 @@ extension DescriptorDecoder {
     }
     variable.format = choice(node["format"]) ?? .text
     variable.choices = texts(node["choices"])?.map(\.value) ?? []
-    variable.help = node["help"].flatMap { text($0) }
+    variable.help = node["help"].flatMap { shownText($0) }
     variable.isOptional = boolean(node["optional"]) ?? false
     variable.isSecret = boolean(node["secret"]) ?? false
     if let pattern = node["pattern"], let text = text(pattern) {
@@ -106,6 +110,9 @@ extension DescriptorDecoder {
     guard let node, !node.isNull else { return standard }
     if node.text == "oob" { return URLTemplate(Template(literal: "oob")) }
     let url = url(node, names: [], anyScheme: true) ?? standard
+    if let text = url.template.literal, let uri = try? URI(parsing: text), uri.scheme == "http", !uri.isLoopback {
+      add(.insecureURL(text), at: node.place)
+    }
     // Elsewhere this name stands for the redirect; here it can only be a variable.
     if url.template.names.contains("redirect_uri"), !definedNames.contains("redirect_uri") {
       add(.unknownTemplateName("redirect_uri", suggestion: nil), at: node.place)
@@ -206,7 +213,8 @@ extension DescriptorDecoder {
     _ = required("hosts", in: node)
     let username = template(node["username"], names: ["account"]) ?? Template(literal: "oauth2")
     return GitRules(
-      hosts: hosts(node["hosts"]) ?? [], username: username, ignoresUsername: boolean(node["ignore_username"]) ?? false,
+      hosts: wholeHosts(node["hosts"]) ?? [], username: username,
+      ignoresUsername: boolean(node["ignore_username"]) ?? false,
       realms: texts(node["realms"])?.map(\.value) ?? [])
   }
 
@@ -214,7 +222,17 @@ extension DescriptorDecoder {
     guard let node = mapping(node, keys: Self.dockerKeys) else { return nil }
     _ = required("hosts", in: node)
     let username = template(node["username"], names: ["account"]) ?? Template(literal: "oauth2")
-    return DockerRules(hosts: hosts(node["hosts"]) ?? [], username: username)
+    return DockerRules(hosts: wholeHosts(node["hosts"]) ?? [], username: username)
+  }
+
+  /// Hosts that are looked up by their whole names.
+  private mutating func wholeHosts(_ node: Node?) -> [Template]? {
+    hosts(node)?.filter { host in
+      guard host.text.hasPrefix("*.") else { return true }
+      let place = node?.elements?.first { $0.text == host.text }?.place ?? node?.place
+      if let place { add(.subdomains(host.text), at: place) }
+      return false
+    }
   }
 
   mutating func hosts(_ node: Node?) -> [Template]? {

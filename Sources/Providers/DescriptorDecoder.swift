@@ -75,7 +75,7 @@ struct DescriptorDecoder {
     }
     let descriptor = Descriptor(
       identifier: identifier,
-      title: root["title"].flatMap { text($0) } ?? identifier,
+      title: root["title"].flatMap { shownText($0) } ?? identifier,
       grants: grants.map(\.value),
       variables: variables,
       endpoints: endpoints,
@@ -156,6 +156,13 @@ struct DescriptorDecoder {
     return node.text
   }
 
+  /// A text for people. It comes from a file that strangers send each other, and is shown on terminals.
+  mutating func shownText(_ node: Node) -> String? {
+    let text = text(node)
+    if let text, text.unicodeScalars.contains(where: \.actsOnTerminals) { add(.controlCharacter, at: node.place) }
+    return text
+  }
+
   mutating func texts(_ node: Node?) -> [(value: String, place: Place)]? {
     guard let node, !node.isNull else { return nil }
     if let elements = node.elements {
@@ -226,7 +233,7 @@ struct DescriptorDecoder {
     } catch {
       switch error {
       case .insecure(let text): add(.insecureURL(text), at: node.place)
-      case .url, .authority: add(.invalidURL(text(node) ?? ""), at: node.place)
+      case .url, .authority, .path, .base: add(.invalidURL(text(node) ?? ""), at: node.place)
       case .template(let error): add(.template(error), at: node.place)
       }
       return nil
@@ -277,7 +284,8 @@ struct DescriptorDecoder {
   }
 
   private mutating func warnOfUnused(_ node: Node?) {
-    for entry in node?.entries ?? [] where Self.isTemplateName(entry.key) && !usedNames.contains(entry.key) {
+    for entry in node?.entries?.prefix(Self.variableLimit) ?? []
+    where Self.isTemplateName(entry.key) && !usedNames.contains(entry.key) {
       add(.unusedVariable(entry.key), at: entry.keyPlace, severity: .warning)
     }
   }

@@ -136,8 +136,12 @@ public struct DescriptorLibrary: Sendable {
       findings.append(Finding(.malformedName(base.text ?? ""), at: base.place))
       return root
     }
-    guard !chain.contains(name), chain.count < 16 else {
+    guard !chain.contains(name) else {
       findings.append(Finding(.cyclicExtends(chain + [name]), at: base.place))
+      return root
+    }
+    guard chain.count < Self.baseLimit else {
+      findings.append(Finding(.tooManyBases(Self.baseLimit), at: base.place))
       return root
     }
     // A file that extends its own identifier means the one of the next folder: that is how a person overrides a shipped one.
@@ -160,6 +164,8 @@ public struct DescriptorLibrary: Sendable {
     else { return root }
     return DescriptorTree.merged(root, over: DescriptorTree.without("extends", underneath))
   }
+
+  private static let baseLimit = 16
 
   private typealias File = (bytes: [UInt8], path: String, directory: Int)
 

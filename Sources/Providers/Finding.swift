@@ -34,6 +34,12 @@ public struct Finding: Sendable, Equatable {
     case invalidURL(String)
     /// A host that is not a host name, with a leading `*.` and a port at most.
     case invalidHost(String)
+    /// A host of git or docker with `*.`: they are looked up whole.
+    case subdomains(String)
+    /// A text for people with something in it that a terminal acts on, or that reorders what stands there.
+    case controlCharacter
+    /// More variables than anybody needs; the bound.
+    case tooManyVariables(Int)
     /// A header that is no header, or that the HTTP client owns.
     case forbiddenHeader(String)
     /// A parameter that the engine owns: it can be renamed, never set.
@@ -50,6 +56,8 @@ public struct Finding: Sendable, Equatable {
     case unreadable(path: String, UnreadableDescriptor)
     /// `extends` comes back to itself; the chain.
     case cyclicExtends([String])
+    /// More files that extend each other than anybody can follow; the bound.
+    case tooManyBases(Int)
     /// The identifier is not the file's name.
     case identifierIsNotFileName(identifier: String, fileName: String)
     /// The default of a variable does not satisfy the variable's own rule.
@@ -63,7 +71,7 @@ public struct Finding: Sendable, Equatable {
     var hidesBase: Bool {
       switch self {
       case .yaml(.duplicateKey): false
-      case .yaml, .unknownBase, .unreadable, .cyclicExtends: true
+      case .yaml, .unknownBase, .unreadable, .cyclicExtends, .tooManyBases: true
       default: false
       }
     }
@@ -161,4 +169,13 @@ private func distance(_ left: [Character], _ right: [Character]) -> Int {
     rows.append(row)
   }
   return rows[left.count][right.count]
+}
+
+extension Unicode.Scalar {
+  /// Whether a terminal would act on it: a control character, or a mark that reorders text, which could make a host look like
+  /// another.
+  public var actsOnTerminals: Bool {
+    value < 0x20 || (0x7F...0x9F).contains(value) || (0x202A...0x202E).contains(value)
+      || (0x2066...0x2069).contains(value)
+  }
 }

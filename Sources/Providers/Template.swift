@@ -123,6 +123,8 @@ public enum TemplateError: Error, Sendable, Equatable {
   case malformedPlace(String)
   /// A function that is not known.
   case unknownFunction(String)
+  /// Functions within functions beyond a bound.
+  case tooDeep(Int)
   /// Nothing is there for this name.
   case missing(String)
 }

@@ -71,7 +71,12 @@ struct TemplateParser {
     return term
   }
 
-  private static func argument(_ text: String) throws(TemplateError) -> Template.Term {
+  /// Each level is read anew in its own text, so that the time grows with the square of the depth. No provider needs more
+  /// than four.
+  private static let depthLimit = 16
+
+  private static func argument(_ text: String, depth: Int = 0) throws(TemplateError) -> Template.Term {
+    guard depth <= depthLimit else { throw .tooDeep(depthLimit) }
     if text.count >= 2, text.hasPrefix("\""), text.hasSuffix("\"") {
       return .literal(String(text.dropFirst().dropLast()).exchanging("\\n", for: "\n"))
     }
@@ -81,7 +86,7 @@ struct TemplateParser {
       let inner = String(text[text.index(after: open)...].dropLast())
       var terms: [Template.Term] = []
       if !inner.isEmpty || !function.argumentCounts.contains(0) {
-        for piece in arguments(inner) { terms.append(try argument(piece)) }
+        for piece in arguments(inner) { terms.append(try argument(piece, depth: depth + 1)) }
       }
       let takesDigests = [.hex, .base64, .sha256, .hmacSHA256].contains(function)
       guard function.argumentCounts.contains(terms.count), takesDigests || !terms.contains(where: \.isDigest) else {

@@ -29,6 +29,8 @@ public struct URLTemplate: Sendable, Equatable {
     _ values: (String) -> String?, calculate: Template.Calculator = { _, _ in nil }
   ) throws(URLTemplateError) -> URI {
     var text = ""
+    /// Where in the path or behind it the first value stands.
+    var filledFrom = Int.max
     for (index, part) in template.parts.enumerated() {
       switch part {
       case .literal(let piece): text += piece
@@ -39,14 +41,19 @@ public struct URLTemplate: Sendable, Equatable {
         case .beginning:
           // A base URL may be written with a slash behind it or without; a whole URL stays as it is.
           let isWhole = index == template.parts.count - 1
+          guard isWhole || !value.contains(where: { "?#".contains($0) }) else { throw .base(self.text) }
           text += value.hasSuffix("/") && !isWhole ? String(value.dropLast()) : value
         case .authority:
           guard Self.isAuthority(value) else { throw .authority(value) }
           text += value
-        case .behindAuthority: text += PercentEncoding.encode(value)
+        case .behindAuthority:
+          filledFrom = min(filledFrom, text.utf8.count)
+          text += PercentEncoding.encode(value)
         }
       }
     }
+    // Nothing percent-encodes dots for good (RFC 3986, 6.2.2.2): what removes such segments would make another path.
+    guard !Self.hasDotSegment(text, behind: filledFrom) else { throw .path(self.text) }
     // The template, not what came of it: a value may be a secret.
     do { return try URI(parsing: text) } catch { throw .url(self.text) }
   }
@@ -72,6 +79,18 @@ public struct URLTemplate: Sendable, Equatable {
       }
     }
     return (authority, beginning)
+  }
+
+  /// Whether a segment of the path that ends behind this place is `.` or `..`.
+  private static func hasDotSegment(_ text: String, behind place: Int) -> Bool {
+    guard place != .max else { return false }
+    let path = text.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+    var end = 0
+    return path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).contains { segment in
+      end += segment.count
+      defer { end += 1 }
+      return end >= place && (segment.elementsEqual(".".utf8) || segment.elementsEqual("..".utf8))
+    }
   }
 
   private enum Position { case beginning, authority, behindAuthority }
@@ -108,6 +127,10 @@ public enum URLTemplateError: Error, Sendable, Equatable {
   case template(TemplateError)
   /// A value that stands in a host is no host name.
   case authority(String)
+  /// A value makes a segment of the path that is `.` or `..`; the template.
+  case path(String)
+  /// A value at the beginning has a query or a fragment, behind which more would stand; the template.
+  case base(String)
   /// The filled text is not a URL.
   case url(String)
   /// The URL is neither `https` nor on loopback.

@@ -330,6 +330,7 @@ struct AddProviderTests {
           + "\nresponse: { keep: [base] }\nvariables: { other: { default: evil.example } }", "evil.example,{base}"
       ),
       (Fixture.endpoints + "\ngit: { hosts: [git.evil.example] }", "git.evil.example"),
+      (Fixture.endpoints + "\nredirect: https://evil.example/cb", "evil.example"),
     ])
   func editedInPlace(_ text: String, _ hosts: String) throws {
     let fixture = try Self.fixtureWithAccount()
@@ -513,7 +514,7 @@ struct AddProviderTests {
     try Self.add(
       fixture, Self.file(fixture, Fixture.endpoints + "\ngit: { hosts: [base.example, new.example] }", "base"))
     let other = "provider: other\nextends: base\n"
-    let both = other + "git: { hosts: [other.example, base.example] }\n"
+    let both = other + "git: { hosts: [other.example, third.example] }\n"
     try Self.add(fixture, fixture.source.addition(Array(both.utf8), named: "other.yaml", as: nil))
     #expect(try Self.gitProvider(fixture, "base.example") == ["base", "oauth2"])
     // Its own file.

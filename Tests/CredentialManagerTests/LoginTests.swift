@@ -369,6 +369,22 @@ struct LoginTests {
     #expect(fixture.user.opened == ["https://provider.example/d"])
   }
 
+  /// It is shown, and the person decides.
+  @Test(arguments: [
+    "javascript:alert(1)", "file:///etc/passwd", "http://provider.example/d", "https://provider.example/d\\u001b[31m",
+    "7",
+    "https://provider.example/a d", "-h",
+  ])
+  func aDevicePageThatIsNoHTTPSIsNotOpened(_ page: String) throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.http.then(
+      .json("{\"device_code\":\"D\",\"user_code\":\"U-1\",\"verification_uri\":\"\(page)\",\"expires_in\":1}"))
+    #expect(throws: CredentialError.self) { try fixture.login { $0.grant = .deviceCode } }
+    #expect(fixture.user.opened.isEmpty)
+    #expect(fixture.user.told.contains { if case .device = $0 { true } else { false } })
+  }
+
   @Test func deviceLoginTakesTooLong() throws {
     let fixture = try Fixture()
     try fixture.add()

@@ -210,6 +210,9 @@ struct PresentationTests {
       variables: ["tenant": "one"])
     var credential = Fixture.credential()
     #expect(client.hosts(for: credential) == ["one.example"])
+    // Subdomains are not the provider's to give.
+    credential.kept["instance_url"] = "*.example"
+    #expect(client.hosts(for: credential) == ["one.example"])
     credential.kept["instance_url"] = "https://na1.force.example/base"
     credential.variables = ["tenant": "two"]
     #expect(client.presents(credential, to: try URI(parsing: "https://two.example/")))

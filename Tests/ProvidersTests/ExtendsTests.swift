@@ -161,6 +161,15 @@ import Testing
     #expect(Set(chain).count == chain.count - 1)
   }
 
+  @Test func aChainThatIsTooLongIsToldAsThat() throws {
+    var folder: [String: String] = ["b20": sampleHead.replacing("sample", with: "b20")]
+    for number in 0..<20 { folder["b\(number)"] = "provider: b\(number)\nextends: b\(number + 1)\n" }
+    let error = try #require(throws: ProviderError.self) { try MemoryLibrary(folder).library.load("b0") }
+    guard case .invalid(let findings) = error else { throw error }
+    #expect(findings.map(\.problem) == [.tooManyBases(16)])
+    _ = try MemoryLibrary(folder).library.load("b4")
+  }
+
   /// What a base may bring is not missed as long as the base is not reached.
   @Test(arguments: [["child": "b", "b": "child"], ["child": "nobody"]])
   func withoutItsBaseADescriptorLacksNothing(_ bases: [String: String]) throws {

@@ -87,6 +87,29 @@ struct FaultyDescriptor: CustomTestStringConvertible {
     FaultyDescriptor("a git without hosts", tail: "git: ‸{username: x}\n", .missingKey("hosts")),
     FaultyDescriptor("a docker without hosts", tail: "docker: ‸{username: x}\n", .missingKey("hosts")),
     FaultyDescriptor(
+      "a redirect that anybody on the way can read", tail: "redirect: ‸http://a.example/cb\n",
+      .insecureURL("http://a.example/cb")),
+    FaultyDescriptor(
+      "more variables than anybody needs",
+      tail: "variables: ‸{" + (0...256).map { "v\($0): {default: x}" }.joined(separator: ", ")
+        + "}\nextra_headers: {X: \""
+        + (0..<256).map { "{v\($0)}" }.joined() + "\"}\n",
+      .tooManyVariables(256)),
+    FaultyDescriptor(
+      "functions in functions",
+      tail: "extra_headers: {X: ‸\"{" + String(repeating: "lowercase(", count: 17) + "client_id"
+        + String(repeating: ")", count: 17) + "}\"}\n",
+      .template(.tooDeep(16))),
+    FaultyDescriptor(
+      "git and docker by subdomains",
+      tail: "git: {hosts: [a.example, ‸\"*.a.example\"]}\ndocker: {hosts: ‸\"*.b.example\"}\n",
+      .subdomains("*.a.example"), .subdomains("*.b.example")),
+    FaultyDescriptor(
+      "texts that a terminal acts on",
+      tail:
+        "title: ‸\"a\\e]0;b\\a\"\nvariables: {x: {help: ‸\"\\u202Ea\"}, y: {help: ‸\"a\\0b\"}}\nextra_headers: {X: \"{x}{y}\"}\n",
+      .controlCharacter, .controlCharacter, .controlCharacter),
+    FaultyDescriptor(
       "a registry that is no host", tail: "docker: {hosts: [‸\"https://a.example/\"]}\n",
       .invalidHost("https://a.example/")),
   ]

@@ -119,6 +119,23 @@ import Testing
     #expect(names.beginning.sorted().joined(separator: " ") == beginning)
   }
 
+  @Test func aValueMakesNoOtherPath() throws {
+    for value in [".", ".."] {
+      for template in ["https://a.example/{x}/t", "https://a.example/{x}", "https://a.example/b/{x}?q=1"] {
+        #expect(throws: URLTemplateError.path(template)) { try fill(template, ["x": value]) }
+      }
+    }
+    #expect(throws: URLTemplateError.path("https://a.example/.{x}/t")) {
+      try fill("https://a.example/.{x}/t", ["x": "."])
+    }
+    #expect(try fill("https://a.example/v{x}/t", ["x": ".."]) == "https://a.example/v../t")
+    #expect(try fill("https://a.example/t?v={x}", ["x": ".."]) == "https://a.example/t?v=..")
+    for value in ["https://a.example?x=1", "https://a.example/#"] {
+      #expect(throws: URLTemplateError.base("{x}/t")) { try fill("{x}/t", ["x": value]) }
+      #expect(try fill("{x}", ["x": value]) == value)
+    }
+  }
+
   /// A host with a port cannot stand before more of a host.
   @Test func aPortInTheMiddleIsNoURL() {
     #expect(throws: URLTemplateError.self) { try fill("https://{x}.example/t", ["x": "evil.com:443"]) }
