@@ -80,6 +80,12 @@ static inline int credmgr_is_locked(int descriptor, int64_t byte) {
   return fcntl(descriptor, CREDMGR_F_OFD_GETLK, &range) != 0 ? -1 : range.l_type != F_UNLCK;
 }
 
+/// Gives a file another name, unless there is one of that name already.
+static inline int credmgr_rename_new(const char *from, const char *to) {
+  // RENAME_NOREPLACE of <stdio.h> with _GNU_SOURCE.
+  return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 1);
+}
+
 static inline int credmgr_set_undumpable(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 extern char **environ;

@@ -1,3 +1,4 @@
+import CPOSIX
 import Glibc
 
 /// Files that only their owner may read: key files, the vault, tokens. What others could have read or written is refused.
@@ -137,10 +138,14 @@ private struct TemporaryFile: ~Copyable {
 enum DurableFile {
   static func create(_ path: String, _ bytes: [UInt8], mode: UInt32) throws(POSIXError) {
     let temporary = try write(besides: path, bytes, mode: mode)
-    let code = unsafe link(temporary.path, path) == 0 ? 0 : errno
+    var code = unsafe credmgr_rename_new(temporary.path, path) == 0 ? 0 : errno
+    if [EINVAL, ENOSYS, ENOTSUP].contains(code) {
+      // Not every file system and kernel can. Who is killed between the two leaves the file with two names.
+      code = unsafe link(temporary.path, path) == 0 ? 0 : errno
+    }
     unsafe unlink(temporary.path)
     if code == EEXIST { throw .exists(path: path) }
-    if code != 0 { throw .system(call: "link", path: path, code: code) }
+    if code != 0 { throw .system(call: "rename", path: path, code: code) }
     try synchronizeDirectory(of: path)
   }
 
@@ -202,8 +207,17 @@ enum DurableFile {
     guard let names = try? File.names(in: folder) else { return }
     for name in names where isTemporaryName(name) {
       let left = Path.joining(folder, name)
+      guard let found = try? FileStatus(path: left, following: false), found.isRegularFile, found.owner == geteuid()
+      else {
+        continue
+      }
+      // Another name of a file that is done, which may be the vault: to close it would drop the locks of this process on it
+      // (fcntl(2)).
+      if found.links > 1 {
+        unsafe unlink(left)
+        continue
+      }
       guard let file = try? Descriptor(opening: left, O_RDONLY | O_NOFOLLOW | O_NONBLOCK),
-        let status = try? file.status(left), status.isRegularFile, status.owner == geteuid(),
         flock(file.number, LOCK_EX | LOCK_NB) == 0
       else { continue }
       unsafe unlink(left)

@@ -25,7 +25,7 @@ OTHER, OTHER_TOKEN = "oauth2-post", "token-of-another-provider"
 STRACE = "/usr/bin/strace"
 
 # The system calls between which the state of the disk or of the provider can differ.
-WRITING = ("pwrite64", "fsync", "fdatasync", "ftruncate", "unlink", "rename", "link", "write", "sendto", "recvfrom")
+WRITING = ("pwrite64", "fsync", "fdatasync", "ftruncate", "unlink", "rename", "renameat2", "link", "write", "sendto", "recvfrom")
 
 
 def strict(condition, *words):

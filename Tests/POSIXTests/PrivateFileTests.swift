@@ -46,6 +46,24 @@ struct PrivateFileTests {
     #expect(try File.names(in: folder.path).sorted() == (others + [link, "key", "another"]).sorted())
   }
 
+  /// Who was killed between the two halves of making the vault left it with two names. fcntl(2): to close the second one would
+  /// drop the locks that SQLite has on it.
+  @Test func aSecondNameIsRemovedWithoutBeingOpened() throws {
+    try PrivateFile.create(folder("vault.db"), [1])
+    #expect(try FileStatus(path: folder("vault.db"), following: false)?.links == 1)
+    let second = folder(".credmgr-0000000000abc.tmp")
+    try #require(unsafe link(folder("vault.db"), second) == 0)
+    let holder = try Descriptor(opening: folder("vault.db"), O_RDWR)
+    var range = flock()
+    range.l_type = Int16(F_WRLCK)
+    range.l_len = 1
+    try #require(unsafe fcntl(holder.number, F_SETLK, &range) == 0)
+    try PrivateFile.replace(folder("vault.key.new"), [2])
+    #expect(!File.exists(second))
+    #expect(try FileLock.isHeld(LockPlace(path: folder("vault.db"), byte: 0)))
+    _ = consume holder
+  }
+
   @Test(arguments: [0, 1, 65535, 65536, 65537, 1_000_000])
   func sizes(count: Int) throws {
     let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
