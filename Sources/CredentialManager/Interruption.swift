@@ -207,6 +207,8 @@ extension Accounts {
   ) throws(CredentialError) {
     try reading { () throws(VaultError) in
       if let note {
+        // The change behind the answer needs other parts of the file than this one.
+        try vault.requireStructure()
         let checks = (accounts ?? [account]).map { Change.check(Self.identifier(provider, $0)) }
         try vault.apply(checks + [.store(note.encoded, as: Self.pending(provider, account))])
       } else {

@@ -65,6 +65,28 @@ extension Vault {
     }
   }
 
+  /// Checks that the parts of the file fit together, also those that the next change may need and a first one does not touch.
+  ///
+  /// - Throws: `.damaged`, and as `record(_:)` does.
+  public func requireStructure() throws(VaultError) {
+    try transaction(.deferred) { keys throws(VaultError) in
+      let key = try converting { () throws(CryptographyError) in try keys.index() }
+      guard let row = try self.headerRow(), let header = VaultHeader(opening: row.sealed, key: key) else {
+        throw .damaged(path: self.location.file, .header)
+      }
+      let (root, image, digest) = try self.query { connection throws(SQLiteError) in
+        (try FileDigest.rootPage(connection), try connection.serialize(), try connection.digest())
+      }
+      // As it was written, it fits; and where a byte is another one, it need not be one that matters.
+      if header.isDigested, try FileDigest.digest(of: image, root: root, own: digest, keys) == digest { return }
+      let answer = try self.query { connection throws(SQLiteError) in
+        let statement = try connection.prepare("PRAGMA integrity_check(1)")
+        return try statement.step() ? try statement.text(0) : ""
+      }
+      guard answer == "ok" else { throw .damaged(path: self.location.file, .structure) }
+    }
+  }
+
   /// Runs the body as one change.
   func change<Result>(
     _ body: (inout VaultChange, VaultKeys) throws(VaultError) -> Result
@@ -298,6 +320,12 @@ extension Vault {
 }
 
 extension Connection {
+  /// The digest over the file.
+  fileprivate func digest() throws(SQLiteError) -> [UInt8] {
+    let statement = try prepare("SELECT digest FROM header")
+    return try statement.step() ? try statement.bytes(0) : []
+  }
+
   func insert(_ row: SealedRecord) throws(SQLiteError) {
     let statement = try prepare(
       "INSERT OR REPLACE INTO record(lookup,kind,grouping,revision,sealed)VALUES(?1,?2,?3,?4,?5)")

@@ -131,6 +131,44 @@ struct VerificationTests {
     "revision=\(try #require(try vault.record(identifiers[index])).revision)"
   }
 
+  /// The last entry of a leaf (sqlite.org/fileformat.html, 1.6) is not counted any more.
+  private func hideLastEntry(ofIndex name: String) throws {
+    let root = try Connection(path: temporary.location.file, .readOnly, busyTimeout: 0)
+      .integer("SELECT rootpage FROM sqlite_schema WHERE name='\(name)'")
+    var bytes = TemporaryVault.read(temporary.location.file)
+    let page = (Int(root) - 1) * 4096
+    try #require(bytes[page] == 10 && bytes[page + 4] > 1)
+    bytes[page + 4] -= 1
+    TemporaryVault.write(temporary.location.file, bytes)
+  }
+
+  @Test("a record that SQLite's index hides is there all the same")
+  func hiddenByTheIndex() throws {
+    try hideLastEntry(ofIndex: "record_group")
+    let vault = try temporary.open()
+    #expect(try vault.records(.credential, provider: "github").map(\.identifier) == identifiers)
+    #expect(try vault.records(.credential, provider: nil).count == identifiers.count)
+    #expect(try vault.unreadable(.credential, provider: nil).isEmpty)
+    #expect(try vault.verify() == [.structure])
+  }
+
+  @Test("parts that do not fit together are found out before something is used up; a byte that nothing needs is let be")
+  func structure() throws {
+    try vault.requireStructure()
+    var bytes = TemporaryVault.read(temporary.location.file)
+    // The space between the pointers to the cells of the header's page and its only cell.
+    let root = try Connection(path: temporary.location.file, .readOnly, busyTimeout: 0)
+      .integer("SELECT rootpage FROM sqlite_schema WHERE name='header'")
+    bytes[(Int(root) - 1) * 4096 + 64] ^= 1
+    TemporaryVault.write(temporary.location.file, bytes)
+    #expect(try temporary.open().verify() == [.unusedBytes])
+    try temporary.open().requireStructure()
+    try hideLastEntry(ofIndex: "record_group")
+    #expect(throws: VaultError.damaged(path: temporary.location.file, .structure)) {
+      try temporary.open().requireStructure()
+    }
+  }
+
   @Test("an altered record is named and does not take the others along")
   func altered() throws {
     let place = try place(2)
