@@ -53,12 +53,24 @@ public enum JournalFile {
   /// - Returns: nil if there is nothing.
   public static func take(_ path: String) throws(POSIXError) -> Taken? {
     let name = taken(path)
-    if !File.exists(name), unsafe rename(path + ".1", name) != 0, unsafe rename(path, name) != 0 { return nil }
-    let file = try Descriptor(opening: name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-    // Those who opened it before it was renamed write to it still.
-    try lock(file, LOCK_EX, name)
-    try PrivateFile.check(try file.status(name), name)
-    return Taken(path: name, bytes: try file.readAll(name, limit: 64 << 20), file: file)
+    // Once for each process that is done meanwhile with what it took.
+    for _ in 0..<16 {
+      if !File.exists(name), unsafe rename(path + ".1", name) != 0, unsafe rename(path, name) != 0 { return nil }
+      let file: Descriptor
+      do throws(POSIXError) {
+        file = try Descriptor(opening: name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+      } catch .notFound {
+        continue
+      }
+      // Those who opened it before it was renamed write to it still.
+      try lock(file, LOCK_EX, name)
+      let status = try file.status(name)
+      try PrivateFile.check(status, name)
+      if status.links == 0 { continue }
+      let bytes = try file.readAll(name, limit: 64 << 20)
+      return Taken(path: name, identity: status.identity, bytes: bytes, file: file)
+    }
+    return nil
   }
 
   private static func taken(_ path: String) -> String { path + ".taken" }
@@ -66,18 +78,24 @@ public enum JournalFile {
   /// What was taken, until it is removed.
   public final class Taken {
     private let path: String
+    private let identity: [UInt64]
     /// The content.
     public let bytes: [UInt8]
     private let file: Descriptor
 
-    init(path: String, bytes: [UInt8], file: consuming Descriptor) {
+    init(path: String, identity: [UInt64], bytes: [UInt8], file: consuming Descriptor) {
       self.path = path
+      self.identity = identity
       self.bytes = bytes
       self.file = file
     }
 
     /// Forgets the content for good.
-    public func remove() { unsafe unlink(path) }
+    public func remove() {
+      // The next one may have taken something else under the same name.
+      guard (try? FileStatus(path: path, following: false))?.identity == identity else { return }
+      unsafe unlink(path)
+    }
   }
 
   private static func lock(_ file: borrowing Descriptor, _ operation: Int32, _ path: String) throws(POSIXError) {
