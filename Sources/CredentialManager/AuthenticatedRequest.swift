@@ -138,6 +138,7 @@ extension CredentialSource {
       if let kept = accounts.keptAnswer(provider, account.name), kept.previous == current.credential.accessToken {
         current.credential = kept.credential
       }
+      try tellUnfinishedLogin(provider, account.name, accounts)
       var isRevoked = false
       if !keepsRemote { isRevoked = try revoke(current, accounts) }
       FaultPoint.reach("logout.revoked")

@@ -256,6 +256,14 @@ extension CredentialSource {
     notice(.interrupted(interruption))
   }
 
+  /// Tells of a login that was interrupted, where its note is about to go, and with it what was kept of its answer. To be called
+  /// with the account's lock.
+  func tellUnfinishedLogin(_ provider: String, _ account: String, _ accounts: Accounts) throws(CredentialError) {
+    guard let note = try accounts.note(provider, account), note.exchange == .login, note.isInterruption else { return }
+    notice(
+      .interrupted(Interruption(provider: provider, account: account, exchange: .login, startedAt: note.startedAt)))
+  }
+
   private func interruption(
     _ note: ExchangeNote, _ provider: String, _ account: String, _ accounts: Accounts
   ) throws(CredentialError) -> Interruption? {

@@ -119,6 +119,7 @@ extension CredentialSource {
         return try refresh(renewed, client, vault)
       }
       if !wish.asksAgain, let refusal = try vault.refusal(current) { throw needed(account, refusal) }
+      try tellUnfinishedLogin(account.provider, account.name, vault)
       return try refresh(current, client, vault)
     }
   }

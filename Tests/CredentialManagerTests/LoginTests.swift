@@ -290,6 +290,27 @@ struct LoginTests {
     #expect(try fixture.another().accounts().note("example", "") == ExchangeNote(.login, startedAt: Fixture.now))
   }
 
+  /// A refresh and a logout need the place of its answer.
+  @Test(arguments: [true, false])
+  func anInterruptedLoginThatAnotherCommandEndsIsTold(_ isRefresh: Bool) throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    try fixture.store(Fixture.credential())
+    try fixture.leave(ExchangeNote(.login, startedAt: 1), KeptAnswer(Fixture.credential("kept"), after: nil))
+    var notices: [Notice] = []
+    fixture.source.notice = { notices.append($0) }
+    if isRefresh {
+      fixture.http.then(.token("token-2"))
+      _ = try fixture.source.freshAccount("ana", of: "example", Freshen(always: true))
+    } else {
+      _ = try fixture.source.logout("ana", of: "example", keepsRemote: true)
+    }
+    #expect(
+      notices == [.interrupted(Interruption(provider: "example", account: "ana", exchange: .login, startedAt: 1))])
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+    #expect(try fixture.answerFiles.isEmpty)
+  }
+
   @Test func anInterruptedLoginIsTold() throws {
     let fixture = try Fixture()
     try fixture.add()
