@@ -8,6 +8,8 @@ import JSON
 /// which is not known to be harmless. Not thread-safe.
 public final class KnownSecrets {
   private var secrets: [Secret] = []
+  /// Those of credentials, of which a provider may repeat the beginning.
+  private var tokens: [Secret] = []
 
   /// None so far.
   public init() {}
@@ -54,6 +56,8 @@ public final class KnownSecrets {
   private static let leastInJWT = 16
   /// For values whose names say nothing, in answers.
   private static let leastInAnswer = 8
+  /// For the beginning of a token: a prefix that says of which kind it is tells nothing.
+  private static let leastOfBeginning = 12
 
   /// Remembers a secret.
   public func learn(_ secret: Secret?) {
@@ -68,9 +72,12 @@ public final class KnownSecrets {
 
   /// Remembers everything secret of a credential.
   public func learn(_ credential: Credential) {
-    learn(credential.accessToken)
-    for secret in [credential.refreshToken, credential.tokenSecret, credential.sessionHandle, credential.idToken] {
+    for secret in [
+      credential.accessToken, credential.refreshToken, credential.tokenSecret, credential.sessionHandle,
+      credential.idToken,
+    ] {
       learn(secret)
+      if let secret, secret.count > Self.leastOfBeginning, !tokens.contains(secret) { tokens.append(secret) }
     }
   }
 
@@ -179,6 +186,7 @@ public final class KnownSecrets {
     for secret in secrets.sorted(by: { $0.count > $1.count }) where secret.count <= bytes.count {
       for form in Self.forms(of: secret) { bytes = Self.replacing(form, in: bytes) }
     }
+    for token in tokens { bytes = Self.replacing(beginningOf: token.revealBytes(), in: bytes) }
     // Words of a provider are cut off somewhere.
     for secret in secrets {
       let form = secret.revealBytes()
@@ -221,6 +229,22 @@ public final class KnownSecrets {
   private static func html(_ text: String) -> String {
     text.exchanging("&", for: "&amp;").exchanging("<", for: "&lt;").exchanging(">", for: "&gt;")
       .exchanging("\"", for: "&quot;")
+  }
+
+  private static func replacing(beginningOf token: [UInt8], in bytes: [UInt8]) -> [UInt8] {
+    let beginning = token.prefix(leastOfBeginning)
+    var result: [UInt8] = []
+    var index = 0
+    while index < bytes.count {
+      if bytes[index] == token[0], bytes[index...].starts(with: beginning) {
+        result += Array("…".utf8)
+        index += zip(bytes[index...], token).prefix { $0 == $1 }.count
+      } else {
+        result.append(bytes[index])
+        index += 1
+      }
+    }
+    return result
   }
 
   private static func replacing(_ form: [UInt8], in bytes: [UInt8]) -> [UInt8] {

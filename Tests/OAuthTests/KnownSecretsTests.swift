@@ -44,6 +44,17 @@ struct KnownSecretsTests {
     }
   }
 
+  /// A provider may repeat what it was sent as far as it likes to.
+  @Test func theBeginningOfAToken() {
+    let known = KnownSecrets()
+    var credential = Credential(grant: .authorizationCode, accessToken: Secret("at_0123456789abcdef"), obtainedAt: 0)
+    credential.refreshToken = Secret("RT.0123456789abcdef")
+    known.learn(credential)
+    #expect(known.masked("bad: RT.0123456789abc...") == "bad: …...")
+    #expect(known.masked("at_0123456789 and RT.012345678") == "… and …")
+    #expect(known.masked("RT.01234 is short") == "RT.01234 is short")
+  }
+
   @Test func aSecretThatIsPartOfAnother() {
     #expect(Self.masked("abcd-efgh abcd", "abcd", "abcd-efgh") == "… …")
     #expect(Self.masked("abc", "abc") == "abc", "too short to be a secret")
