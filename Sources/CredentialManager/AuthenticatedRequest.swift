@@ -150,6 +150,8 @@ extension CredentialSource {
         changes.append(.remove(Accounts.selection(provider), if: .any))
       }
       if try accounts.accounts(of: provider).count == 1 {
+        // The note of a login that named no account goes with the last of them.
+        try tellInterruption(provider, "", accounts)
         changes.append(.remove(Accounts.pending(provider, ""), if: .any))
       }
       changes.append(noting(.logout, provider, account.name, isRevoked ? "revoked" : "forgotten"))

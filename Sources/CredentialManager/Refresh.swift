@@ -283,20 +283,29 @@ extension CredentialSource {
     _ credential: Credential, of old: Account, _ accounts: Accounts, isKept: Bool
   ) throws(CredentialError) -> Account {
     let (provider, name) = (old.provider, old.name)
-    var revision = old.revision
+    var precondition = Precondition.revision(old.revision)
     // What is not kept now is lost: a disk that is full or busy gets some more seconds.
     var pauses: ArraySlice = [0.1, 0.4, 1, 2]
     while true {
       do throws(VaultError) {
         let stored = try accounts.vault.apply([
-          .store(credential.encoded, as: Accounts.identifier(provider, name), if: .revision(revision)),
+          .store(credential.encoded, as: Accounts.identifier(provider, name), if: precondition),
           .remove(Accounts.pending(provider, name), if: .any), noting(.refresh, provider, name),
         ])
         accounts.vault.removeAnswer(provider: provider, account: name)
         return Account(provider: provider, name: name, credential: credential, revision: stored)
       } catch .conflict(let identifier, let actual) {
-        guard let current = try accounts.account(name, of: provider) else {
-          throw .vault(.conflict(identifier, actual: actual))
+        guard let current = try? accounts.account(name, of: provider) else {
+          // A record that was damaged meanwhile is mended by storing it anew. An account that is gone (a backup was put back)
+          // stays gone.
+          if precondition != .any, (try? accounts.vault.isLost(identifier)) == true {
+            precondition = .any
+            continue
+          }
+          try? accounts.setNote(nil, provider, name)
+          accounts.vault.removeAnswer(provider: provider, account: name)
+          throw .uncommitted(
+            provider: provider, account: name, isKept: false, .conflict(identifier, actual: actual))
         }
         guard current.credential.accessToken == old.credential.accessToken else {
           // It may be ours: a commit can fail behind the moment from which on it counts.
@@ -305,7 +314,7 @@ extension CredentialSource {
           return current
         }
         // It is the old token still, of which somebody noted that it was refused.
-        revision = current.revision
+        precondition = .revision(current.revision)
       } catch {
         guard let pause = pauses.popFirst() else {
           throw .uncommitted(provider: provider, account: name, isKept: isKept, error)
