@@ -9,7 +9,9 @@ extension Command {
 
   /// All commands, in the order of the help.
   package static let groups = [
-    Group(name: "providers", title: "providers", commands: [.providers, .addProvider, .check, .simulate]),
+    Group(
+      name: "providers", title: "providers",
+      commands: [.providers, .addProvider, .removeProvider, .check, .simulate]),
     Group(name: "accounts", title: "accounts", commands: [.login, .status, .use, .refresh, .validate, .logout]),
     Group(name: "tokens", title: "what a token is used for", commands: [.token, .header, .request, .exec]),
     Group(
@@ -30,6 +32,7 @@ extension Command {
   static func named(_ name: String) -> Command? {
     switch name {
     case "add-provider": .addProvider
+    case "remove-provider": .removeProvider
     case "providers": .providers
     case "check": .check
     case "simulate": .simulate

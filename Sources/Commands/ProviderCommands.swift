@@ -141,6 +141,38 @@ extension Command {
     return discovery.addition
   }
 
+  static let removeProvider = Command(
+    name: "remove-provider", operands: "ID", operandCount: 1...1,
+    summary: "Remove a provider that was added, and its client",
+    options: [Option("--keep-remote", "leave a client at the provider that was registered there by itself")],
+    notes: [
+      "It removes the client identifier, the secret and the variables from the vault, and your own descriptor; a shipped "
+        + "one stays.",
+      "Nobody may be logged in there any more. A client that \"credmgr add-provider\" registered is deleted at the "
+        + "provider, where that has a way (RFC 7592).",
+    ],
+    examples: [
+      Example("credmgr remove-provider github", "after \"credmgr logout github --all\"")
+    ]
+  ) { invocation, context throws(CommandError) in
+    let provider = try context.provider(invocation.operands[0])
+    let removal: ProviderRemoval
+    do throws(CredentialError) {
+      removal = try context.source.remove(provider, keepsRemote: invocation.has("--keep-remote"))
+    } catch {
+      guard [.refused, .unreachable].contains(error.message.status) else { throw CommandError(error) }
+      throw .failed(
+        error.message.with(hint: "nothing was removed; try again, or leave the client there with \"--keep-remote\""))
+    }
+    switch removal.client {
+    case .deleted(let place)?: context.tell("deleted the client at \(place)")
+    case .kept?: context.tell("the client stays registered at the provider")
+    case nil: break
+    }
+    context.tell("removed \"\(provider)\"" + (removal.successor.map { "; the name stands for \"\($0)\" now" } ?? ""))
+    return .done
+  }
+
   /// A secret that the person types, without echo.
   private static func asked(_ variable: Variable) throws(CommandError) -> Secret {
     let name = variable.name + (variable.help.map { " (\($0))" } ?? "")

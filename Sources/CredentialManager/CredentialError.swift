@@ -78,6 +78,12 @@ public enum CredentialError: Error, Sendable, Equatable {
   case destinationChange(provider: String, accounts: [String], hosts: [NewHost])
   /// A descriptor was changed after it was added, and would send tokens or the secret to other hosts; which.
   case descriptorChanged(provider: String, file: String, hosts: [NewHost])
+  /// A provider cannot be removed while somebody is logged in there.
+  case accountsRemain(provider: String, accounts: [String])
+  /// A provider cannot be removed whose descriptor those of others extend.
+  case extended(provider: String, by: [String])
+  /// The provider was not added, and there is no descriptor of the person's own.
+  case nothingToRemove(provider: String)
   /// A kept registration cannot be read.
   case malformedRegistration(provider: String)
   /// The file with the rules for accounts has errors.

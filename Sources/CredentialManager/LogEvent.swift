@@ -16,6 +16,8 @@ public struct LogEvent: Sendable, Equatable {
     case refused
     /// A provider was added or changed.
     case addProvider = "add-provider"
+    /// A provider was removed.
+    case removeProvider = "remove-provider"
     /// A credential was given to somebody.
     case handOut = "hand-out"
     /// A user name and password for a host was stored.

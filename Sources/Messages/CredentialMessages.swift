@@ -100,6 +100,18 @@ extension CredentialError {
         "\(quoted(file)) was changed after \(quoted(provider)) was added, and would send tokens to \(hosts.words)",
         hint: "look at the file; if it is right, run \"credmgr add-provider \(provider) --replace\" at a terminal",
         status: .usage)
+    case .accountsRemain(let provider, let accounts):
+      Message(
+        "somebody is logged in to \(quoted(provider)): \(some(accounts))",
+        hint: "run \"credmgr logout \(provider) --all\" first", status: .usage)
+    case .extended(let provider, let heirs):
+      Message(
+        "your descriptor \(quoted(provider)) is extended by \(some(heirs))",
+        hint: "run \"credmgr remove-provider \(heirs.first ?? "")\" first", status: .usage)
+    case .nothingToRemove(let provider):
+      Message(
+        "there is nothing to remove: \(quoted(provider)) was not added, and you have no descriptor of your own for it",
+        status: .usage)
     case .malformedRegistration(let provider):
       Message(
         "the registration at \(quoted(provider)) in the vault cannot be read", hint: "run \"credmgr vault verify\"",

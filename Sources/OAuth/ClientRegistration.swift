@@ -19,6 +19,33 @@ public struct ClientRegistration: Sendable, Equatable {
   public var uri: String?
 }
 
+extension ClientRegistration {
+  /// The request that deletes a client (RFC 7592, 2.3).
+  ///
+  /// - Throws: `OAuthError.malformedHeader` for a token that no header can carry.
+  public static func deletion(at uri: URI, _ accessToken: Secret) throws(OAuthError) -> HTTPRequest {
+    var request = HTTPRequest(method: "DELETE", uri: uri)
+    let value = "Bearer " + accessToken.reveal()
+    guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: "Authorization") }
+    request.fields.set("Authorization", value)
+    request.fields.set("Accept", "application/json")
+    return request
+  }
+
+  /// Whether the client is there no more; `false` where the provider deletes none.
+  ///
+  /// - Throws: `OAuthError.refused`, `.unavailable`, `.redirected`, and `.unreadable` for what is no answer to it.
+  public static func isDeleted(_ response: HTTPResponse) throws(OAuthError) -> Bool {
+    switch response.status {
+    case 200..<300, 404, 410: return true
+    case 405, 501: return false
+    default:
+      _ = try Answer(response, .registration, ResponseRules())
+      return false
+    }
+  }
+}
+
 extension Client {
   /// The name under which a provider shows the client to a person.
   static let registeredName = "credmgr"

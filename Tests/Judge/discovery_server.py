@@ -1,5 +1,5 @@
-"""Authlib's authorization server with what stands around a login: metadata (RFC 8414), client registration (RFC 7591), and
-the issuer in the redirect (RFC 9207), each of them Authlib's own code.
+"""Authlib's authorization server with what stands around a login: metadata (RFC 8414), client registration (RFC 7591) and its
+end (RFC 7592), and the issuer in the redirect (RFC 9207), each of them Authlib's own code.
 """
 
 import copy
@@ -10,7 +10,7 @@ import types
 # Authlib wants https everywhere, and the judge is on loopback.
 os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"
 
-from authlib.oauth2 import rfc6749, rfc7591, rfc8414, rfc9207
+from authlib.oauth2 import rfc6749, rfc7591, rfc7592, rfc8414, rfc9207
 from authlib.oidc.core.grants import OpenIDCode
 from authlib.oidc.discovery import OpenIDProviderMetadata
 from joserfc.jwk import ECKey
@@ -40,10 +40,10 @@ class JSONPayload(rfc6749.JsonPayload):
 class DiscoveryServer(OAuth2Server):
     """`prefix` is the path of the issuer; `place` the path of its metadata below the host; `change` alters the metadata after
     Authlib has found it good; `initial_access_token` is what a registration needs, when it is not empty; `answers_with` is
-    the method that registered clients get."""
+    the method that registered clients get; `manages` whether clients can be deleted."""
 
     def __init__(self, prefix="", place=None, change=None, initial_access_token="", answers_with=None, names_issuer=True,
-                 methods=METHODS, tls=None):
+                 methods=METHODS, tls=None, manages=True):
         super().__init__(tls=tls)
         self.issuer = self.base + prefix
         self.change = change or (lambda metadata: None)
@@ -54,6 +54,8 @@ class DiscoveryServer(OAuth2Server):
         self.names_issuer = names_issuer
         self.methods = methods
         self.redirects = {}
+        self.management = {}
+        self.manages = manages
         self.place = place or prefix + "/.well-known/openid-configuration"
         self.routes[("GET", self.place)] = self.serve_metadata
         self.routes[("POST", "/register")] = self.register
@@ -71,7 +73,9 @@ class DiscoveryServer(OAuth2Server):
                 return store.secret("cs-", 40)
 
             def generate_client_registration_info(self, client, request):
-                return {"registration_access_token": store.secret("rat-", 40),
+                token = store.secret("rat-", 40)
+                store.management[token] = client
+                return {"registration_access_token": token,
                         "registration_client_uri": f"{store.base}/register/{client.identifier}",
                         "token_endpoint_auth_method": client.method}
 
@@ -86,7 +90,27 @@ class DiscoveryServer(OAuth2Server):
             def get_issuer(self):
                 return store.issuer
 
+        class Configuration(rfc7592.ClientConfigurationEndpoint):
+            def authenticate_token(self, request):
+                value = (request.headers.get("Authorization") or "").removeprefix("Bearer ")
+                client = store.management.get(value)
+                return client and types.SimpleNamespace(check_client=lambda other: other is client)
+
+            def authenticate_client(self, request):
+                return store.clients.get(request.uri.rpartition("/")[2])
+
+            def check_permission(self, client, request):
+                return True
+
+            def delete_client(self, client, request):
+                store.counts["deleted"] += 1
+                del store.clients[client.identifier]
+
+            def revoke_access_token(self, request, token):
+                pass
+
         self.registration = Registration(self.authorization)
+        self.configuration = Configuration(self.authorization)
         self.issuer_parameter = Issuer()
 
     def metadata(self):
@@ -124,6 +148,21 @@ class DiscoveryServer(OAuth2Server):
         except rfc6749.OAuth2Error as error:
             return oauth_error(error.error, error.description or "", error.status_code)
         return json_response(body, status)
+
+    def handle(self, request):
+        if request.path.startswith("/register/"):
+            self.routes[(request.method, request.path)] = self.manage
+        return super().handle(request)
+
+    def manage(self, request):
+        if not self.manages:
+            return text_response("no such thing", 405)
+        try:
+            status, body, _ = self.configuration.create_configuration_response(
+                rfc6749.JsonRequest(request.method, request.url, headers=request.headers))
+        except rfc6749.OAuth2Error as error:
+            return oauth_error(error.error, error.description or "", error.status_code)
+        return Response(status, body.encode() if isinstance(body, str) else json.dumps(body).encode())
 
     def decide(self, request):
         response = super().decide(request)

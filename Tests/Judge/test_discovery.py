@@ -325,6 +325,73 @@ class OverTLS(DiscoveryTest):
         self.assertEqual(registered["token_endpoint_auth_method"], "client_secret_basic")
 
 
+class Removal(DiscoveryTest):
+    """What add-provider did, and remove-provider undoes."""
+
+    def added(self, **options):
+        service = self.serve(DiscoveryServer(**options))
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
+        self.registered = [name for name in service.clients if not name.startswith("judge-")]
+        return service
+
+    def assert_gone(self):
+        self.assert_nothing_kept()
+        self.credmgr("providers", "found", status=USAGE)
+        # And it can be added again.
+        self.credmgr("token", "found", status=USAGE)
+
+    def test_the_client_is_deleted_where_it_was_registered(self):
+        service = self.added()
+        self.credmgr("login", "found", "--account", ADA, "--scope", "read")
+        refused = self.credmgr("remove-provider", "found", status=USAGE)
+        self.assertIn(ADA, refused.err)
+        self.assertEqual(service.counts["deleted"], 0)
+        self.credmgr("logout", "found")
+        removed = self.credmgr("remove-provider", "found")
+        self.assertIn(f"deleted the client at {service.base}/register/{self.registered[0]}", removed.err)
+        self.assertEqual((removed.out, service.counts["deleted"]), ("", 1))
+        self.assertNotIn(self.registered[0], service.clients)
+        self.assert_gone()
+        self.assertIn('"remove-provider"', self.credmgr("log", "--json").out)
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
+        self.credmgr("login", "found", "--account", ADA, "--scope", "read")
+
+    def test_a_provider_that_deletes_none(self):
+        service = self.added(manages=False)
+        self.assertIn("stays registered", self.credmgr("remove-provider", "found").err)
+        self.assertIn(self.registered[0], service.clients)
+        self.assert_gone()
+
+    def test_a_client_that_is_left_there(self):
+        service = self.added()
+        self.assertIn("stays registered", self.credmgr("remove-provider", "found", "--keep-remote").err)
+        self.assertEqual(service.counts["deleted"], 0)
+        self.assert_gone()
+
+    def test_a_provider_that_refuses_and_one_that_is_away(self):
+        service = self.added()
+        service.management.clear()
+        outcome = self.credmgr("remove-provider", "found", status=REFUSED)
+        self.assertIn("--keep-remote", outcome.err)
+        self.descriptor("found")
+        service.stop()
+        self.credmgr("remove-provider", "found", status=UNREACHABLE)
+        self.descriptor("found")
+        self.credmgr("remove-provider", "found", "--keep-remote")
+        self.assert_gone()
+
+    def test_an_address_on_another_host_gets_no_token(self):
+        other = self.serve(DiscoveryServer())
+        service = DiscoveryServer()
+        service.registration.generate_client_registration_info = lambda client, request: {
+            "registration_access_token": service.secret("rat-", 40),
+            "registration_client_uri": f"{other.base}/register/{client.identifier}"}
+        self.serve(service)
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
+        self.assertIn("stays registered", self.credmgr("remove-provider", "found").err)
+        self.assertEqual(other.exchanges, [])
+
+
 def put(name, value):
     def change(metadata):
         metadata[name] = value
