@@ -141,10 +141,17 @@ struct Context {
     return variables
   }
 
-  /// A file that an option names; `-` is standard input.
-  func file(_ path: String, limit: Int = 1 << 20) throws(CommandError) -> [UInt8] {
+  /// A file that an option or an operand names; `-` is standard input.
+  ///
+  /// - Parameters:
+  ///   - ordinary: whether a named pipe is refused.
+  ///   - patience: the seconds that a pipe is waited for; without it, for ever.
+  func file(
+    _ path: String, limit: Int = 1 << 20, ordinary: Bool = false, patience: Double? = nil
+  ) throws(CommandError) -> [UInt8] {
     try system { () throws(POSIXError) in
-      path == "-" ? try File.readStandardInput(limit: limit) : try File.read(path, limit: limit)
+      if path == "-" { return try File.readStandardInput(limit: limit) }
+      return try File.read(path, limit: limit, ordinary: ordinary && !File.isGivenStream(path), patience: patience)
     }
   }
 
@@ -152,10 +159,9 @@ struct Context {
   ///
   /// - Throws: `CommandError.invalidDescriptor` for one that is longer than any descriptor.
   func descriptor(_ path: String) throws(CommandError) -> [UInt8] {
-    let isStream = ["/dev/fd/", "/proc/self/fd/"].contains { path.hasPrefix($0) }
     do throws(POSIXError) {
-      if path == "-" || path == "/dev/stdin" { return try File.readStandardInput(limit: 1 << 20) }
-      return try File.read(path, limit: 1 << 20, ordinary: !isStream)
+      if path == "-" { return try File.readStandardInput(limit: 1 << 20) }
+      return try File.read(path, limit: 1 << 20, ordinary: !File.isGivenStream(path))
     } catch {
       guard case .tooLarge = error else { throw CommandError(error) }
       let name = path == "-" ? "<standard input>" : path
@@ -164,14 +170,19 @@ struct Context {
   }
 
   /// A secret in a file, without the line break at its end.
-  func secret(_ path: String) throws(CommandError) -> Secret { try secret(file(path, limit: 1 << 16), path) }
+  func secret(_ path: String) throws(CommandError) -> Secret {
+    try secret(file(path, limit: 1 << 16, patience: File.isGivenStream(path) ? nil : 60), path)
+  }
 
   /// The secret in the bytes of a file, without the line break at its end.
   func secret(_ bytes: [UInt8], _ path: String) throws(CommandError) -> Secret {
     var bytes = bytes
     while bytes.last == UInt8(ascii: "\n") || bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
-    guard !bytes.isEmpty, String(validating: bytes, as: UTF8.self) != nil else {
+    guard !bytes.isEmpty else {
       throw .usage(path == "-" ? "there is no secret on standard input" : "there is no secret in \"\(path)\"")
+    }
+    guard String(validating: bytes, as: UTF8.self) != nil else {
+      throw .usage("the secret \(path == "-" ? "on standard input" : "in \"\(path)\"") is not UTF-8")
     }
     return Secret(bytes: bytes)
   }

@@ -98,6 +98,7 @@ struct Doctor {
       let fault: VaultError?
       (status, unlockedUntil, fault) = try context.source.vaultStatus()
       if let fault { problem(.vault, CredentialError.vault(fault).message) }
+      passphraseFile()
     } catch .vault(.absent) {
       note(.vault, "there is none yet; the first provider that you add makes one", "run \"credmgr providers\"")
       return nil
@@ -128,13 +129,23 @@ struct Doctor {
     }
   }
 
+  /// Secrets of containers are often readable by all, which need not matter there: it is no problem by itself.
+  private mutating func passphraseFile() {
+    guard let path = context.environment("CREDMGR_PASSPHRASE_FILE"), let mode = PrivateFile.modeForOthers(path) else {
+      return
+    }
+    note(
+      .vault, "other users can read the passphrase in \"\(path)\" (mode \(String(mode, radix: 8)))",
+      "run \"chmod go= \(argument(path))\"")
+  }
+
   private static let shownDamage = 5
 
   private mutating func tell(_ damage: [VaultFinding]) {
     for finding in damage.prefix(Self.shownDamage) {
-      problem(
-        .vault,
-        Message(finding.sentence, hint: "put the vault back: run \"credmgr vault restore FILE\"", status: .vault))
+      let hint =
+        finding == .unusedBytes ? Message.mendingUnusedBytes : "put the vault back: run \"credmgr vault restore FILE\""
+      problem(.vault, Message(finding.sentence, hint: hint, status: .vault))
     }
     if damage.count > Self.shownDamage {
       problem(

@@ -49,14 +49,27 @@ enum VaultKeyOperations {
 
   private static func passphrase(_ invocation: Invocation, _ context: Context) throws(CommandError) -> Secret? {
     guard let path = invocation.value("--passphrase-file") else { return nil }
+    if let mode = PrivateFile.modeForOthers(path) {
+      context.tell(
+        "other users can read \"\(path)\" (mode \(String(mode, radix: 8))); \"chmod go= \(argument(path))\" keeps it to you"
+      )
+    }
     return try context.secret(path)
   }
 
   // MARK: Lock and unlock
 
+  /// The kernel counts seconds in 32 bits (keyctl_set_timeout(3)).
+  private static let longestUnlocking: Int64 = 365 * 86_400
+
   static func unlock(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
     let seconds = try context.duration("--for", invocation) ?? 8 * 3600
     guard seconds > 0 else { throw .usage("a vault cannot be unlocked for no time") }
+    guard seconds <= longestUnlocking else {
+      throw .usage(
+        "a vault cannot be unlocked for longer than \(longestUnlocking / 86_400) days",
+        hint: "\"credmgr vault protect key-file\" opens it without anybody being asked, for as long as it is there")
+    }
     switch try manager({ () throws(CredentialError) in try context.source.unlock(seconds: seconds) }) {
     case .kept: context.tell("the vault is unlocked for \(duration(seconds))")
     case .opensByItself: context.tell("the key file opens the vault; there is nothing to unlock")
@@ -112,6 +125,14 @@ enum VaultKeyOperations {
         Message(
           "the backup does not open with the key file \"\(keyFile)\"",
           hint: "name the one of its time with \"--key-file FILE\"", status: .vault))
+    } catch .vault(.keyFileMissing(let keyFile)) {
+      throw .failed(
+        Message(
+          "the backup opens with a key file, and there is none at \"\(keyFile)\"",
+          hint: "name the one of its time with \"--key-file FILE\"", status: .vault))
+    } catch .vault(.truncated(let file)) where file == path {
+      throw .failed(
+        Message("the end of the backup \"\(path)\" is missing", hint: "restore another backup", status: .vault))
     } catch {
       throw CommandError(error)
     }
@@ -148,7 +169,7 @@ enum VaultKeyOperations {
   }
 
   static func `import`(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
-    let bytes = try context.file(try file(invocation), limit: 1 << 30)
+    let bytes = try context.file(try file(invocation), limit: 1 << 30, ordinary: true)
     let passphrase = try passphrase(invocation, context)
     let count = try manager { () throws(CredentialError) in
       try context.source.importVault(bytes, passphrase: passphrase, replaces: invocation.has("--replace"))

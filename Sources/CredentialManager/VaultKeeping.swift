@@ -198,7 +198,11 @@ extension CredentialSource {
   /// - Throws: `CredentialError.vault`, `.system`; nothing is changed then.
   public func restoreVault(from path: String, keyFile: String?) throws(CredentialError) -> [String] {
     let image: [UInt8]
-    do { image = try File.read(path, limit: 1 << 30, patience: 60) } catch { throw .system(error) }
+    do {
+      image = try File.read(path, limit: 1 << 30, ordinary: !File.isGivenStream(path))
+    } catch {
+      throw .system(error)
+    }
     let location = home.vaultLocation
     let kept = try inVault { () throws(VaultError) in
       let backup = try Vault.open(

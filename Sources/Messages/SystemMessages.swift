@@ -34,6 +34,10 @@ extension POSIXError {
       Message(
         "\(quoted(path)) cannot be used: permission denied", hint: "run \"ls -ld \(argument(path))\" to see who may",
         status: .usage)
+    case .readOnlyFileSystem(let path):
+      Message(
+        "\(quoted(path)) cannot be written: the file system is read-only",
+        hint: "run \"findmnt -T \(argument(path))\" to see how it is mounted", status: .usage)
     case .timedOut: Message("it took too long", status: .unexpected)
     case .interrupted: Message("interrupted", status: .interrupted)
     case .noTerminal: Message("there is no terminal to ask at", status: .usage)
@@ -180,6 +184,9 @@ extension Message {
       "\(words)\(more) \(records.count == 1 ? "is" : "are") damaged in the vault", hint: records.first.map(mending),
       status: .vault)
   }
+
+  /// What makes a vault anew in which nothing is altered that anything depends on.
+  public static let mendingUnusedBytes = "run \"credmgr vault rotate\", which writes everything anew"
 
   /// What makes a record anew.
   public static func mending(_ record: RecordIdentifier) -> String {

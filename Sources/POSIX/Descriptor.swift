@@ -37,7 +37,8 @@ struct Descriptor: ~Copyable {
       case EEXIST: return .exists(path: path)
       case ELOOP: return .symbolicLink(path: path)
       case EISDIR, ENXIO: return .notRegularFile(path: path)
-      case EACCES, EPERM, EROFS: return .permissionDenied(path: path)
+      case EACCES, EPERM: return .permissionDenied(path: path)
+      case EROFS: return .readOnlyFileSystem(path: path)
       default: break
       }
     }

@@ -20,6 +20,12 @@ public enum File {
     return try file.readAll(path, limit: limit, expecting: status.size)
   }
 
+  /// Whether a path stands for something that was opened for us, such as what a shell puts in the place of `<(…)`: then it may
+  /// be a pipe.
+  public static func isGivenStream(_ path: String) -> Bool {
+    path == "/dev/stdin" || ["/dev/fd/", "/proc/self/fd/"].contains { path.hasPrefix($0) }
+  }
+
   /// Reads standard input to its end.
   ///
   /// - Throws: `tooLarge` with the path `-`.
@@ -48,6 +54,11 @@ public enum File {
     }
     if errno != 0 { throw Descriptor.failure("readdir", path) }
     return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+  }
+
+  /// Whether it is the file system that keeps us from writing to a file.
+  public static func isOnReadOnlyFileSystem(_ path: String) -> Bool {
+    unsafe access(path, W_OK) != 0 && errno == EROFS
   }
 
   /// Whether there is something at the path that we may look at; links are followed.

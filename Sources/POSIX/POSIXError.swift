@@ -22,6 +22,8 @@ public enum POSIXError: Error, Equatable, Sendable {
   case exists(path: String)
   /// No rights to the file or folder.
   case permissionDenied(path: String)
+  /// The file system can only be read.
+  case readOnlyFileSystem(path: String)
   /// The time limit passed.
   case timedOut
   /// A signal or the person ended the wait.

@@ -26,6 +26,20 @@ public enum PrivateFile {
     try check(status, path)
   }
 
+  /// The permissions of an ordinary file that other users can read; nil if they cannot, be it that a folder on the way is closed
+  /// to them. Links are followed.
+  public static func modeForOthers(_ path: String) -> UInt32? {
+    guard let status = try? FileStatus(path: path, following: true), status.isRegularFile,
+      status.permissions & 0o044 != 0
+    else { return nil }
+    var folder = path
+    while let parent = Path.directory(of: folder), parent != folder {
+      if let status = try? FileStatus(path: parent, following: true), status.permissions & 0o011 == 0 { return nil }
+      folder = parent
+    }
+    return status.permissions
+  }
+
   /// Checks a folder as ``createDirectory(_:)`` does, and makes nothing.
   ///
   /// - Throws: `notFound`, and what ``createDirectory(_:)`` throws for a folder that is there.

@@ -125,14 +125,28 @@ import CSQLite
   ///
   /// - Throws: `.failed`.
   public func fileHeader() throws(SQLiteError) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: 100)
-    let status = unsafe csqlite_file_read(database, &bytes, Int32(bytes.count))
+    try bytes(at: 0, count: 100)
+  }
+
+  /// Bytes of the file as they are now, read without a lock and without SQL; those behind its end are zero.
+  ///
+  /// - Throws: `.failed`.
+  public func bytes(at offset: Int64, count: Int) throws(SQLiteError) -> [UInt8] {
+    try bytes(ofJournal: false, at: offset, count: count).bytes
+  }
+
+  /// - Returns: also whether they are all there.
+  func bytes(
+    ofJournal: Bool, at offset: Int64, count: Int
+  ) throws(SQLiteError) -> (bytes: [UInt8], isWhole: Bool) {
+    var bytes = [UInt8](repeating: 0, count: count)
+    let status = unsafe csqlite_read(database, ofJournal ? 1 : 0, &bytes, Int32(clamping: count), offset)
     // sqlite3_io_methods: "If xRead() returns SQLITE_IOERR_SHORT_READ it must also fill in the unread
     // portions of the buffer with zeros."
     guard status == SQLITE_OK || status == SQLITE_IOERR | (2 << 8) else {
       throw error(status, during: .open)
     }
-    return bytes
+    return (bytes, status == SQLITE_OK)
   }
 
   /// The number of the library's version, as the library writes it into each file that it changes.

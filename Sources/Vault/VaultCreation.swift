@@ -70,7 +70,7 @@ extension Vault {
       try connection.execute("COMMIT")
       return connection
     }
-    try FileDigest.write(placeholder: placeholder, connection, keys, location)
+    try FileDigest.write(placeholder: placeholder, after: nil, connection, keys, location)
     return try converting(location) { () throws(SQLiteError) in try connection.serialize() }
   }
 }

@@ -14,7 +14,8 @@ extension VaultError {
       switch error.condition {
       case .busy: .busy(path: path)
       case .full: .full(path: path)
-      case .readOnly, .needsRecovery, .cannotOpen: .readOnly(path: path)
+      case .readOnly, .needsRecovery, .cannotOpen:
+        File.isOnReadOnlyFileSystem(path) ? .file(.readOnlyFileSystem(path: path)) : .readOnly(path: path)
       case .notADatabase: .notAVault(path: path)
       case .corrupt where connection.map(Self.isTruncated) ?? false: .truncated(path: path)
       case .corrupt: .damaged(path: path, .structure)

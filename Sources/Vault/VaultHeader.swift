@@ -7,13 +7,14 @@ struct VaultHeader: Equatable {
   /// The version of SQLite that wrote last, as it stands in the file's first 100 bytes; 0 if none wrote since
   /// the making.
   var libraryVersion: Int64 = 0
-  /// Whether the digest over the file holds; it does not for a file that is too large to be read at each
-  /// change.
+  /// Whether the digest over the file is one by pages; the first vaults had another one.
   var isDigested = true
   /// Of all slots: none can be added, removed or brought back without the vault key.
   var slots: [UInt8]
   /// The tag of each bucket that has records.
   var buckets: [UInt8: [UInt8]] = [:]
+
+  private static let digestByPages: UInt8 = 2
 
   init(slots: [UInt8]) {
     self.slots = slots
@@ -28,7 +29,7 @@ struct VaultHeader: Equatable {
     else { return nil }
     self.generation = generation
     self.libraryVersion = libraryVersion
-    self.isDigested = isDigested != 0
+    self.isDigested = isDigested == Self.digestByPages
     self.slots = slots
     while !fields.isAtEnd {
       guard let number = fields.byte(), let tag = fields.raw(Format.tagByteCount) else { return nil }
@@ -40,7 +41,7 @@ struct VaultHeader: Equatable {
     var fields = FieldWriter()
     fields.append(generation)
     fields.append(libraryVersion)
-    fields.append(isDigested ? 1 : 0 as UInt8)
+    fields.append(isDigested ? Self.digestByPages : 0)
     fields.append(raw: slots)
     for (number, tag) in buckets {
       fields.append(number)

@@ -23,6 +23,7 @@ extension Vault {
     guard !image.isEmpty else { throw .truncated(path: path) }
     try Format.check(
       fileHeader: Array(image.prefix(100)) + Array(repeating: 0, count: max(0, 100 - image.count)), path: path)
+    guard image.count >= Int(Format.number(in: image, at: 28)) * Format.pageSize else { throw .truncated(path: path) }
     let connection = try converting(location) { () throws(SQLiteError) in try Connection(image: image) }
     return try Vault(location, .readOnly, random, connection, holders, isFile: false)
   }

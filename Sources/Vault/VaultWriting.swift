@@ -115,6 +115,8 @@ struct VaultChange {
   private var key: SealingKey
   private var header: VaultHeader
   private var buckets: [UInt8: IndexBucket] = [:]
+  /// The digest over the file as it was; `nil` if these keys have none.
+  private var digest: [UInt8]?
   /// Pages of the log that are to be stored.
   var pages: [RecordIdentifier: EventPage] = [:]
   /// To be removed after the commit.
@@ -135,6 +137,7 @@ struct VaultChange {
     }
     self.header = header
     self.header.generation += 1
+    if header.isDigested { digest = row.digest }
   }
 
   /// A change of a vault whose header is known.
@@ -153,6 +156,7 @@ struct VaultChange {
     self.keys = keys
     key = try converting { () throws(CryptographyError) in try keys.index() }
     buckets = [:]
+    digest = nil
     header.buckets = [:]
     try vault.query { connection throws(SQLiteError) in
       try connection.execute("DELETE FROM record;DELETE FROM bucket")
@@ -284,7 +288,7 @@ struct VaultChange {
       try vault.query { connection throws(SQLiteError) in try connection.insert(bucket: Int64(number), sealed) }
     }
     header.libraryVersion = Connection.libraryVersion
-    header.isDigested = try FileDigest.isWanted(vault.connection, vault.location)
+    header.isDigested = true
     let (keys, header) = (keys, header)
     let sealed = try converting { () throws(CryptographyError) in
       try header.sealed(key: key, random: random)
@@ -296,17 +300,15 @@ struct VaultChange {
     // What is in a page that is not used is not undone with a change that is killed (SQLite does not journal it), and the
     // digest covers it: so there is none from one change to the next.
     try vault.query { connection throws(SQLiteError) in try connection.execute("PRAGMA incremental_vacuum") }
-    if header.isDigested {
-      try FileDigest.write(placeholder: placeholder, vault.connection, keys, vault.location)
-    }
+    try FileDigest.write(placeholder: placeholder, after: digest, vault.connection, keys, vault.location)
   }
 }
 
 extension Vault {
-  func headerRow() throws(VaultError) -> (key: [UInt8], sealed: [UInt8])? {
+  func headerRow() throws(VaultError) -> (digest: [UInt8], key: [UInt8], sealed: [UInt8])? {
     try query { connection throws(SQLiteError) in
-      let statement = try connection.prepare("SELECT key,sealed FROM header")
-      return try statement.step() ? (try statement.bytes(0), try statement.bytes(1)) : nil
+      let statement = try connection.prepare("SELECT digest,key,sealed FROM header")
+      return try statement.step() ? (try statement.bytes(0), try statement.bytes(1), try statement.bytes(2)) : nil
     }
   }
 

@@ -337,3 +337,105 @@ struct VerificationTests {
     }
   }
 }
+
+/// From 1 MiB on a change looks only at the pages that it changes.
+@Suite("Large vaults") struct LargeVaultTests {
+  private let temporary: TemporaryVault
+  private let vault: Vault
+
+  init() throws {
+    temporary = try TemporaryVault()
+    vault = try temporary.open()
+    try vault.apply(
+      (0..<1200).map { number in
+        .store(
+          Secret(String(repeating: "x", count: 600 + number % 700)), as: .credential("p\(number % 7)", "a\(number)"),
+          if: .any)
+      })
+    #expect(TemporaryVault.read(temporary.location.file).count > 300 * 4096)
+    #expect(try vault.verify() == [])
+  }
+
+  @Test("changes of all sizes, which split and join pages and make the file longer and shorter, leave nothing to find")
+  func randomChanges() throws {
+    var random = SystemRandomNumberGenerator()
+    for round in 0..<150 {
+      var changes: [Change] = []
+      for _ in 0..<[1, 1, 1, 3, 40].randomElement(using: &random)! {
+        let number = Int.random(in: 0..<1300, using: &random)
+        let identifier = RecordIdentifier.credential("p\(number % 7)", "a\(number)")
+        if Int.random(in: 0..<3, using: &random) == 0 {
+          changes.append(.remove(identifier, if: .any))
+        } else {
+          let count = Int.random(in: 0..<[3000, 60_000][round % 10 / 9], using: &random)
+          changes.append(.store(Secret(String(repeating: "x", count: count)), as: identifier, if: .any))
+        }
+      }
+      // Another process has no page in its memory.
+      try (round % 2 == 0 ? vault : temporary.open()).apply(changes)
+      if round % 5 == 4 { #expect(try temporary.open(.readOnly).verify() == []) }
+    }
+  }
+
+  /// More pages change than SQLite keeps in its memory, so that some are in the file before the change is done.
+  @Test("a change of most of the file, one that fails, and the way below 1 MiB and back")
+  func whole() throws {
+    let all = (0..<1200).map { RecordIdentifier.credential("p\($0 % 7)", "a\($0)") }
+    try vault.apply(all.map { .store(Secret(String(repeating: "y", count: 1900)), as: $0, if: .any) })
+    #expect(try vault.verify() == [])
+    let bytes = TemporaryVault.read(temporary.location.file)
+    #expect(throws: VaultError.self) {
+      try vault.apply(
+        all.map { .store(Secret(String(repeating: "z", count: 4000)), as: $0, if: .any) }
+          + [.store(Secret("z"), as: all[0], if: .absent)])
+    }
+    #expect(TemporaryVault.read(temporary.location.file) == bytes)
+    #expect(try vault.verify() == [])
+    try vault.apply(all.dropFirst(100).map { .remove($0, if: .any) })
+    #expect(try vault.verify() == [])
+    #expect(TemporaryVault.read(temporary.location.file).count < 100 * 4096)
+    try vault.apply(all.map { .store(Secret(String(repeating: "x", count: 900)), as: $0, if: .any) })
+    try vault.store(Secret("token"), as: all[7])
+    #expect(try vault.verify() == [])
+    try vault.rotate(to: [.keyFile(random: SystemRandomSource())], now: 0)
+    #expect(try vault.verify() == [])
+    try vault.store(Secret("token"), as: all[8])
+    #expect(try temporary.open(.readOnly).verify() == [])
+  }
+
+  @Test("a byte of any page")
+  func flips() throws {
+    try vault.store(Secret("token"), as: .credential("p1", "a1"))
+    let file = TemporaryVault.read(temporary.location.file)
+    for page in stride(from: 0, to: file.count / 4096, by: 7) {
+      var altered = file
+      altered[page * 4096 + Int.random(in: 100..<4096)] ^= [1, 0x80, 0x20].randomElement()!
+      TemporaryVault.write(temporary.location.file, altered)
+      let found = try? temporary.open(.readOnly, busyTimeout: 0).verify()
+      #expect(found != [], "page \(page)")
+    }
+  }
+
+  /// A place between the list of the cells and the cells of a leaf (sqlite.org/fileformat.html, 1.6).
+  private static func unusedByte(_ file: [UInt8], _ page: Int) -> Int? {
+    func number(_ offset: Int) -> Int { Int(file[page + offset]) << 8 | Int(file[page + offset + 1]) }
+    let end = 8 + 2 * number(3)
+    return file[page] == 13 && number(5) > end + 64 ? page + end + 32 : nil
+  }
+
+  @Test("a byte in which nothing is kept stays found out, and a rotation writes it anew")
+  func unused() throws {
+    var file = TemporaryVault.read(temporary.location.file)
+    let byte = try #require(
+      stride(from: file.count - 4096, to: 4096, by: -4096).lazy.compactMap { Self.unusedByte(file, $0) }.first)
+    #expect(file[byte] == 0)
+    file[byte] = 1
+    TemporaryVault.write(temporary.location.file, file)
+    let vault = try temporary.open()
+    #expect(try vault.verify() == [.unusedBytes])
+    try vault.store(Secret("token"), as: .credential("other", "name"))
+    #expect(try vault.verify() == [.unusedBytes])
+    try vault.rotate(to: [.keyFile(random: SystemRandomSource())], now: 0)
+    #expect(try vault.verify() == [])
+  }
+}
