@@ -156,7 +156,7 @@ struct Answer: Sendable {
       switch field {
       case .refreshToken, .idToken, .oauthSessionHandle: return secretIfReadable(field) == nil
       case .expiresIn, .refreshTokenExpiresIn:
-        return Self.text(value).flatMap { Moment.duration($0, time) }.map { $0 < 0 } ?? true
+        return Self.text(value).flatMap { Moment.lifetime($0, time) }.map { $0 < 0 } ?? true
       case .expiresAt, .refreshTokenExpiresAt: return Self.text(value).flatMap { Moment.stated($0, time) } == nil
       case .scope: return value.elements.map { $0.contains { Self.text($0) == nil } } ?? (Self.text(value) == nil)
       default: return Self.text(value) == nil

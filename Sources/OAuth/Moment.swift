@@ -88,6 +88,16 @@ public enum Moment {
   /// More seconds than anything lives, and few enough to be added to any moment.
   static let longest: Int64 = 1_000_000_000_000_000
 
+  /// Seconds of ten years: a lifetime that is longer was not meant as a number, and would be for ever.
+  static let longestLifetime: Int64 = 10 * 365 * 86_400
+
+  /// Seconds of a lifetime in an answer: no more than ten years.
+  static func lifetime(_ text: String, _ form: TimeForm?) -> Int64? {
+    guard let number = Double(text), !number.isNaN else { return nil }
+    let bound = Double(longestLifetime)
+    return Int64(min(max(form == .milliseconds ? number / 1000 : number, -bound), bound))
+  }
+
   /// Seconds of a duration in an answer; fractions are cut off.
   static func duration(_ text: String, _ form: TimeForm?) -> Int64? {
     guard let number = Double(text), number.magnitude < Double(longest) else { return nil }

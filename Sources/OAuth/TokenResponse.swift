@@ -48,7 +48,7 @@ public struct TokenResponse: Sendable {
   private static func expiry(
     _ answer: Answer, _ duration: ResponseField, _ moment: ResponseField, now: Int64, unknown: Int64?
   ) -> Int64? {
-    let seconds = answer.text(duration).flatMap { Moment.duration($0, answer.rules.source(of: duration).time) }
+    let seconds = answer.text(duration).flatMap { Moment.lifetime($0, answer.rules.source(of: duration).time) }
     if let seconds, seconds > 0 { return now + seconds }
     guard let text = answer.text(moment), text != "0" else {
       // Over before it began: whatever that means, it is not "for ever".
@@ -56,8 +56,8 @@ public struct TokenResponse: Sendable {
     }
     guard let end = Moment.stated(text, answer.rules.source(of: moment).time) else { return nil }
     // A moment is by the provider's clock, and so is the date of the answer (RFC 9110, 6.6.1): with both it is a lifetime.
-    if let date = answer.date { return now + (end - date) }
-    return end > now ? end : unknown
+    let lifetime = end - (answer.date ?? now)
+    return lifetime > 0 ? now + lifetime : unknown
   }
 
   /// Seconds for which a token counts as good whose end lies before its beginning: nobody issues what is over already, so

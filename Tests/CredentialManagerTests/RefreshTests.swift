@@ -384,7 +384,7 @@ struct RefreshTests {
       ("\"oauth_session_handle\": [1]", [.oauthSessionHandle]), ("\"scope\": {\"a\": 1}", [.scope]),
       ("\"scope\": [\"a\", {}]", [.scope]), ("\"scope\": 7", []), ("\"token_type\": []", [.tokenType]),
       ("\"expires_in\": \"soon\"", [.expiresIn]), ("\"expires_in\": {}", [.expiresIn]),
-      ("\"expires_in\": -1", [.expiresIn]), ("\"expires_in\": 1e300", [.expiresIn]), ("\"expires_in\": 0", []),
+      ("\"expires_in\": -1", [.expiresIn]), ("\"expires_in\": 1e300", []), ("\"expires_in\": 0", []),
       ("\"expires_at\": true", [.expiresAt]), ("\"refresh_token_expires_in\": \"?\"", [.refreshTokenExpiresIn]),
       ("\"refresh_token_expires_at\": {}", [.refreshTokenExpiresAt]),
     ] as [(String, [ResponseField])])

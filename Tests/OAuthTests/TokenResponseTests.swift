@@ -99,7 +99,15 @@ struct TokenResponseTests {
     #expect(try Self.json("\"expires_in\":\(value),\"expires_at\":1700000100").expiresAt == 1_700_000_100)
   }
 
-  @Test(arguments: ["\"soon\"", "\"1e99\"", "1e99", "true", "\"nan\"", "\"3600 s\""])
+  /// Too long to be meant as a number. For ever would be too long as well.
+  @Test(arguments: ["9223372036854775808", "\"18446744073709551615\"", "1e30", "\"1e99\"", "\"inf\"", "315360001"])
+  func expiresInThatIsHuge(_ value: String) throws {
+    let credential = try Self.json("\"expires_in\":\(value)")
+    #expect(credential.expiresAt == Fixture.now + 10 * 365 * 86_400)
+    #expect(credential.isUsable(at: Fixture.now))
+  }
+
+  @Test(arguments: ["\"soon\"", "true", "\"nan\"", "\"3600 s\""])
   func expiresInThatIsNone(_ value: String) throws {
     // The token is good all the same, and so may be a refresh token that was rotated.
     #expect(try Self.json("\"expires_in\":\(value)").expiresAt == nil)
@@ -127,8 +135,8 @@ struct TokenResponseTests {
       ("Mon, 13 Nov 2023 22:13:20 GMT", 1_699_913_700, 100), (nil, 1_700_000_100, 100),
       ("yesterday", 1_700_000_100, 100),
       // Over already: by our clock, which may be wrong, and by the provider's own.
-      (nil, 1_699_999_000, 300), ("Tue, 14 Nov 2023 22:13:20 GMT", 1_700_000_000, 0),
-      ("Tue, 14 Nov 2023 22:13:20 GMT", 1_699_999_990, -10),
+      (nil, 1_699_999_000, 300), ("Tue, 14 Nov 2023 22:13:20 GMT", 1_700_000_000, 300),
+      ("Tue, 14 Nov 2023 22:13:20 GMT", 1_699_999_990, 300),
     ] as [(String?, Int64, Int64)])
   func momentsAreByTheProvidersClock(_ date: String?, _ moment: Int64, _ lifetime: Int64) throws {
     var response = HTTPResponse.json("{\"access_token\":\"t\",\"expires_at\":\(moment)}")
