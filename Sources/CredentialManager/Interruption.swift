@@ -62,6 +62,8 @@ struct ExchangeNote: Equatable {
   let exchange: Interruption.Exchange
   let startedAt: Int64
   var refusal: Refusal?
+  /// The answer to a login, where it does not wait beside the vault any more, because that has another key now.
+  var answer: KeptAnswer?
 
   init(_ exchange: Interruption.Exchange, startedAt: Int64, refusal: Refusal? = nil) {
     self.exchange = exchange
@@ -82,6 +84,7 @@ struct ExchangeNote: Equatable {
       members.append(.init("after_interruption", .boolean(refusal.isAfterInterruption)))
       if let ended = refusal.ended { members.append(.init("ended", .string(ended.reveal()))) }
     }
+    if let answer { members.append(.init("answer", .string(answer.encoded.reveal()))) }
     return Secret(JSONValue.object(members).encoded)
   }
 
@@ -97,6 +100,7 @@ struct ExchangeNote: Equatable {
         isAfterInterruption: value?["after_interruption"] == .boolean(true),
         ended: value?["ended"]?.text.map { Secret($0) })
     }
+    answer = value?["answer"]?.text.flatMap { KeptAnswer(decoding: Secret($0)) }
   }
 }
 

@@ -99,7 +99,7 @@ extension CredentialSource {
     // A token that is exchanged for the one to keep is no use by itself.
     guard client.descriptor.endpoints[.tokenExchange] == nil,
       let note = try accounts.note(provider, name), note.exchange == .login,
-      let answer = accounts.keptAnswer(provider, name), answer.previous == nil
+      let answer = accounts.keptAnswer(provider, name) ?? note.answer, answer.previous == nil
     else { return nil }
     let kept = answer.credential
     guard kept.grant == grant, kept.variables == wish.variables,

@@ -260,7 +260,7 @@ extension CredentialSource {
   }
 
   /// Puts the answers that wait beside the vault into it: those to refreshes that nobody committed. Those to logins need a
-  /// person, or the provider, before they are an account's.
+  /// person, or the provider, before they are an account's, and go to the note of the login.
   ///
   /// - Throws: `CredentialError.lockTimedOut`, `.vault`.
   func takeAnswersIn(_ accounts: Accounts) throws(CredentialError) {
@@ -274,6 +274,24 @@ extension CredentialSource {
           let kept = accounts.answer(of: current)
         else { return nil }
         return try commit(kept.credential, of: current, accounts, isKept: true)
+      }
+    }
+    let pending = try accounts.reading { () throws(VaultError) in try accounts.vault.records(.pending, provider: nil) }
+    for identifier in pending.map(\.identifier) {
+      let (provider, name) = (identifier.provider, identifier.account)
+      // Who is at a login now has no answer yet, and is not waited for.
+      guard accounts.keptAnswer(provider, name) != nil else { continue }
+      try exclusively(
+        provider, name.isEmpty ? nil : name, seconds: 60,
+        waiting: { notice(.waiting(provider: provider, account: name.isEmpty ? nil : name, seconds: $0)) },
+        isDone: { () throws(CredentialError) -> Void? in nil }
+      ) { () throws(CredentialError) in
+        guard var note = try accounts.note(provider, name), note.exchange == .login,
+          let kept = accounts.keptAnswer(provider, name), kept.previous == nil
+        else { return }
+        note.answer = kept
+        try accounts.setNote(note, provider, name)
+        accounts.vault.removeAnswer(provider: provider, account: name)
       }
     }
   }

@@ -219,12 +219,17 @@ struct LoginTests {
   // MARK: Interruptions
 
   /// The process died behind the commit of the token: the next login goes on from there.
-  @Test func aLoginThatWasInterruptedIsFinished() throws {
+  /// So it does when the vault has got another key since.
+  @Test(arguments: [false, true]) func aLoginThatWasInterruptedIsFinished(_ isRotated: Bool) throws {
     let fixture = try Fixture()
     try fixture.add()
     var kept = Fixture.credential("kept")
     kept.requestedScope = ["read"]
     try fixture.leave(ExchangeNote(.login, startedAt: Fixture.now), KeptAnswer(kept, after: nil), "")
+    if isRotated {
+      for _ in 0..<2 { try fixture.another().rotateVault() }
+      #expect(try fixture.answerFiles.isEmpty)
+    }
     #expect(try fixture.source.interruptedExchanges().map(\.exchange) == [.login])
     fixture.http.then(.identity("ana"))
     let account = try fixture.login()
