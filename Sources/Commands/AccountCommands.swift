@@ -62,8 +62,10 @@ extension Command {
     wish.opensBrowser = !invocation.has("--no-browser") && Surroundings(environment: context.environment) == .desktop
     wish.pastes = invocation.has("--paste")
     wish.timeout = try context.duration("--timeout", invocation) ?? wish.timeout
-    // Until this program runs, another one may have finished what both were asked for.
-    wish.askedAt = context.clock.milliseconds() - Int64((ProcessAge.seconds ?? 0) * 1000)
+    // Until this program runs, another one may have finished what both were asked for. The age is taken before the time, and
+    // both are rounded, so that the result is never too early: a login that was done before is not what was asked for.
+    let age = Int64((ProcessAge.seconds ?? 0) * 1000)
+    wish.askedAt = context.clock.milliseconds() + 1 - age
     let account: Account
     if invocation.has("--with-token") {
       let token = try context.secret("-")

@@ -93,6 +93,7 @@ public enum Program {
     }
     if let status = try help(name, arguments.dropFirst()) { return status }
     guard let command = Command.named(name) else { throw .unknownCommand(name) }
+    try requireText(all, command)
     let invocation = try Invocation(command, arguments.dropFirst())
     if invocation.asksForHelp {
       try system { () throws(POSIXError) in try Terminal.writeOutput(command.help) }
@@ -114,6 +115,17 @@ public enum Program {
       try handOver(input)
     } catch .noCredential(let provider, let account) {
       throw context.explained(provider, account)
+    }
+  }
+
+  /// Refuses arguments that are not UTF-8: two of them could become the same text. What `exec` hands on is not looked at.
+  private static func requireText(_ arguments: [String], _ command: Command) throws(CommandError) {
+    // Swift puts this character in the place of what is none.
+    guard arguments.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) else { return }
+    for argument in try system({ () throws(POSIXError) in try Environment.arguments() }).dropFirst() {
+      if command.passesOptions, argument == Array("--".utf8) { return }
+      guard String(validating: argument, as: UTF8.self) == nil else { continue }
+      throw .usage("the argument \"\(String(decoding: argument, as: UTF8.self))\" is not UTF-8")
     }
   }
 

@@ -34,9 +34,9 @@ class RaceTest(ProgramTest):
         time.sleep(1.1)
         return service, provider
 
-    def many(self, count, *arguments, **environment):
+    def many(self, count, *arguments, program=BINARY, **environment):
         return [
-            subprocess.Popen([BINARY, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True, env={**self.environment, **environment})
             for _ in range(count)
         ]
@@ -218,6 +218,18 @@ class Logins(RaceTest):
             self.assertEqual(len(file.readlines()), 1)
         self.assertEqual(service.counts["granted:authorization_code"], 1)
         self.assertTrue(service.accepts(self.credmgr("token", provider).line))
+
+
+    def test_a_shell_that_runs_one_login_after_the_other(self):
+        """It runs its last command in its own process, which is older than the first login."""
+        service = self.serve(OAuth2Server())
+        provider = self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)
+        login = f"{BINARY} login {provider} --account {ADA}"
+        for script in (f"{login}; {login}", f"sh -c '{login}'; exec {login}"):
+            service.counts.clear()
+            process, = self.many(1, "-c", script, program="/bin/bash")
+            self.assertEqual(self.ends([process])[0][0], DONE)
+            self.assertEqual(service.counts["granted:authorization_code"], 2)
 
 
 class Waiting(RaceTest):
