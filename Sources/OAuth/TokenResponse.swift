@@ -56,8 +56,8 @@ public struct TokenResponse: Sendable {
     }
     guard let end = Moment.stated(text, answer.rules.source(of: moment).time) else { return nil }
     // A moment is by the provider's clock, and so is the date of the answer (RFC 9110, 6.6.1): with both it is a lifetime.
-    let lifetime = end - (answer.date ?? now)
-    return lifetime > 0 ? now + lifetime : unknown
+    if let date = answer.date { return now + (end - date) }
+    return end > now ? end : unknown
   }
 
   /// Seconds for which a token counts as good whose end lies before its beginning: nobody issues what is over already, so
