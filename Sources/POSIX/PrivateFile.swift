@@ -32,7 +32,7 @@ public enum PrivateFile {
     guard let status = try? FileStatus(path: path, following: true), status.isRegularFile,
       status.permissions & 0o044 != 0
     else { return nil }
-    var folder = path
+    var folder = Path.resolved(path) ?? path
     while let parent = Path.directory(of: folder), parent != folder {
       if let status = try? FileStatus(path: parent, following: true), status.permissions & 0o011 == 0 { return nil }
       folder = parent
