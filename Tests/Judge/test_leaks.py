@@ -69,7 +69,7 @@ class Leaks(ProgramTest):
         self.keyword = self.file("personal", PERSONAL_TOKEN)
 
     # Whose standard output is a secret, and nobody's but the caller's.
-    SHOWING = ("token", "header", "git-credential", "kubectl-credential", "exec", "request")
+    SHOWING = ("token", "header", "git-credential", "docker-credential", "kubectl-credential", "exec", "request")
 
     def runs(self, *arguments, stdin="", **options):
         """Runs a command as it is, with a trace, and with JSON; keeps all that it says."""
@@ -102,6 +102,15 @@ class Leaks(ProgramTest):
         self.runs("providers")
         self.runs("providers", provider)
         self.runs("use", provider, ADA)
+        for more in ((), ("--with-token",), ("--account", ADA, "--grant", "authorization_code")):
+            self.runs("login", provider, "--dry-run", *more, stdin=PERSONAL_TOKEN)
+        self.runs("doctor")
+        self.runs("doctor", provider)
+        self.runs("docker-credential", "list")
+        self.runs("docker-credential", "get", stdin=f"127.0.0.1:{service.port}")
+        self.runs("completion", "bash")
+        self.runs("vault", "unlock", "--for", "1s")
+        self.runs("vault", "lock")
         self.runs("kubectl-credential", provider)
         self.runs("exec", f"{provider}:{ADA}=TOKEN", "--", "true")
         host = f"protocol=http\nhost=127.0.0.1:{service.port}\n"
@@ -161,6 +170,9 @@ class Leaks(ProgramTest):
         self.runs("vault", "export", os.path.join(kept, "export"))
         self.assertEqual(len(os.listdir(kept)), 2)
         self.runs("vault", "import", os.path.join(kept, "export"))
+        self.runs("vault", "restore", os.path.join(kept, "backup"))
+        self.runs("vault", "protect", "key-file")
+        self.runs("vault", "protect", "passphrase", "--remove")
         self.runs("vault", "verify")
         self.runs("logout", provider, "--all")
         self.runs("log")

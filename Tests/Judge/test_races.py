@@ -34,12 +34,20 @@ class RaceTest(ProgramTest):
         time.sleep(1.1)
         return service, provider
 
-    def many(self, count, *arguments, program=BINARY, **environment):
+    def many(self, count, *arguments, program=BINARY, question=None, **environment):
         return [
-            subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            subprocess.Popen([program, *arguments], stdin=self.opened(question), stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True, env={**self.environment, **environment})
             for _ in range(count)
         ]
+
+    def opened(self, path):
+        """Each process reads it from its beginning."""
+        if path is None:
+            return subprocess.DEVNULL
+        file = open(path, "rb")
+        self.addCleanup(file.close)
+        return file
 
     def ends(self, processes):
         """The statuses, outputs and errors of all, in order."""
@@ -113,6 +121,29 @@ class Refreshes(RaceTest):
         self.release()
         self.assertEqual({status for status, _, _ in self.ends(processes)}, {DONE})
         self.assertEqual(service.counts["token:refresh_token"], 1)
+
+    def test_over_a_hundred_fetches(self):
+        """Each gets the new token, and those that were refused with the old one take nothing away."""
+        service = self.serve(OAuth2Server(lifetime=2))
+        provider = self.add("git-host", service, oauth2_server.PUBLIC_CLIENT, git_port=1)
+        self.credmgr("login", provider, "--account", ADA)
+        old = self.credmgr("token", provider).line
+        question = self.file("question", "protocol=http\nhost=127.0.0.1:1\n\n")
+        time.sleep(2.1)
+
+        def fetches(operation, path, count):
+            return self.ends(self.many(count, "git-credential", operation, question=path))
+
+        results = fetches("get", question, 120)
+        self.assertEqual({status for status, _, _ in results}, {DONE})
+        passwords = {re.search(r"(?m)^password=(.*)", out).group(1) for _, out, _ in results}
+        self.assertEqual(len(passwords), 1)
+        self.assertNotEqual(passwords, {old})
+        self.assertEqual(service.counts["token:refresh_token"], 1)
+        refused = self.file("refused", f"protocol=http\nhost=127.0.0.1:1\nusername=judge\npassword={old}\n\n")
+        self.assertEqual({status for status, _, _ in fetches("erase", refused, 20)}, {DONE})
+        self.assertEqual({self.credmgr("token", provider).line}, passwords)
+        self.assertEqual((service.counts["token:refresh_token"], service.counts["reuse"]), (1, 0))
 
     def test_environments_that_differ(self):
         """A desktop, a job of cron, a service: the same vault, and one lock, whatever their environments say."""

@@ -300,6 +300,11 @@ class SecretService(VaultTest):
         self.assertIn("is locked", self.credmgr("token", self.provider, status=LOCKED).err)
         self.assertLess(time.monotonic() - started, 2)
         self.assertIn("is locked", self.credmgr("vault", "protect", "secret-service", status=LOCKED).err)
+        # Nobody consents to a token that could not be kept.
+        self.service.exchanges.clear()
+        for more in ((), ("--account", ADA), ("--with-token",)):
+            self.assertIn("is locked", self.credmgr("login", self.provider, *more, stdin="t", status=LOCKED).err)
+        self.assertEqual(self.service.exchanges, [])
 
     def test_a_service_that_does_not_answer_is_left_after_two_seconds(self):
         self.protect_by_service()
