@@ -2,8 +2,6 @@ import CSQLite
 
 /// The pages that the open transaction changed, as they were before it (sqlite.org/fileformat.html, section 3).
 public struct RollbackJournal {
-  /// The number of pages that the file had.
-  public let initialPageCount: Int
   /// Each page that the transaction changed, unless it is behind the new end or nothing was kept in it: its number, and where
   /// its content begins in the journal.
   public let places: [(page: Int, offset: Int64)]
@@ -22,7 +20,6 @@ public struct RollbackJournal {
     self.connection = connection
     self.pageSize = pageSize
     var places: [(page: Int, offset: Int64)] = []
-    var initialPageCount: Int?
     var offset: Int64 = 0
     // Each time that pages had to go to the file there is a header.
     while true {
@@ -38,7 +35,6 @@ public struct RollbackJournal {
       guard header.starts(with: Self.magic), count != UInt32.max, (512...65536).contains(sectorSize),
         Self.number(header, 24) == UInt32(pageSize)
       else { return nil }
-      initialPageCount = initialPageCount ?? Int(Self.number(header, 16))
       offset += sectorSize
       for _ in 0..<count {
         let (number, isWhole) = try connection.bytes(ofJournal: true, at: offset, count: 4)
@@ -49,8 +45,7 @@ public struct RollbackJournal {
       }
       offset = (offset + sectorSize - 1) / sectorSize * sectorSize
     }
-    guard let initialPageCount else { return nil }
-    self.initialPageCount = initialPageCount
+    if offset == 0 { return nil }
     self.places = places
   }
 

@@ -98,27 +98,30 @@ struct FileDigest {
       return try RollbackJournal(connection, pageSize: Format.pageSize)
     }
     guard let journal = opened else { return nil }
+    let before = journal.places.first { $0.page == 1 }
+    var first =
+      if let before { try query { () throws(SQLiteError) in try journal.page(at: before.offset) } } else {
+        try filePage(1)
+      }
+    guard first[unusedPages].allSatisfy({ $0 == 0 }) else { return nil }
+    // What a killed process left behind the end was nobody's.
+    let initialCount = Int(Format.number(in: first, at: pageCount.lowerBound))
     var digest = empty
     digest.sum = previous
-    var seen: Set<Int> = []
-    var first = try filePage(1)
-    for (number, offset) in journal.places {
-      let old = try query { () throws(SQLiteError) in try journal.page(at: offset) }
+    var seen: Set = [1]
+    for (number, offset) in journal.places where number != 1 {
       seen.insert(number)
-      if number == 1 {
-        first = old
-        continue
+      if number <= initialCount {
+        let old = try query { () throws(SQLiteError) in try journal.page(at: offset) }
+        guard digest.add(old, number, own: previous) else { return nil }
       }
-      guard digest.add(old, number, own: previous) else { return nil }
       if number <= count { guard digest.add(try filePage(number), number, own: placeholder) else { return nil } }
     }
     // Behind the new end, pages stand in the file as they were. Behind the old end there was nothing.
-    for number in (min(count, journal.initialPageCount) + 1..<max(count, journal.initialPageCount) + 1)
-    where !seen.contains(number) {
+    for number in (min(count, initialCount) + 1..<max(count, initialCount) + 1) where !seen.contains(number) {
       guard digest.add(try filePage(number), number, own: placeholder) else { return nil }
     }
     // SQLite writes the first page at the commit. What changes in it besides the counters is the number of pages.
-    guard first[unusedPages].allSatisfy({ $0 == 0 }) else { return nil }
     _ = digest.add(first, 1, own: previous)
     for (shift, offset) in pageCount.enumerated() {
       first[offset] = UInt8(truncatingIfNeeded: count >> (24 - 8 * shift))

@@ -1,4 +1,5 @@
 import Cryptography
+import POSIX
 import SQLite
 import Testing
 import Vault
@@ -400,6 +401,18 @@ struct VerificationTests {
     try vault.rotate(to: [.keyFile(random: SystemRandomSource())], now: 0)
     #expect(try vault.verify() == [])
     try vault.store(Secret("token"), as: all[8])
+    #expect(try temporary.open(.readOnly).verify() == [])
+  }
+
+  /// While this process had the vault open, another one died between its commit and the cutting of the file.
+  @Test("pages behind the end that come while the vault is open", arguments: [100, 60_000])
+  func behindTheEnd(_ size: Int) throws {
+    try vault.store(Secret("token"), as: .credential("p1", "a1"))
+    let end = TemporaryVault.read(temporary.location.file).count
+    try File.truncate(temporary.location.file, to: Int64(end + 8 * 4096))
+    try vault.store(Secret(String(repeating: "x", count: size)), as: .credential("p2", "a2"))
+    #expect(try temporary.open(.readOnly).verify() == [])
+    try vault.remove(.credential("p2", "a2"))
     #expect(try temporary.open(.readOnly).verify() == [])
   }
 
