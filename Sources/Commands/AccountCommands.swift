@@ -44,7 +44,9 @@ extension Command {
       let descriptor = try descriptor(invocation.operands[0], context)
       // What is secret is not shown, so it is not read.
       wish.variables = try context.variables(invocation, of: descriptor) { _ in Array("secret".utf8) }
-      wish.grant = try grant(invocation, descriptor.grants, context)
+      let fitting = try grant(invocation, descriptor.grants, context)
+      if let reason = fitting?.reason { context.tell(reason) }
+      wish.grant = fitting?.grant
       return try DryRun.run(descriptor, wish, invocation, context)
     }
     if invocation.has("--json") { throw .usage("\"--json\" needs \"--dry-run\"") }
@@ -52,7 +54,8 @@ extension Command {
     wish.account = invocation.value("--account")
     let descriptor = (try? context.home.library.load(provider))?.descriptor
     let offered = descriptor?.grants ?? []
-    wish.grant = try grant(invocation, offered, context)
+    let fitting = try grant(invocation, offered, context)
+    wish.grant = fitting?.grant
     var readsInput = invocation.has("--with-token") || invocation.has("--paste")
     wish.variables = try context.variables(invocation, of: descriptor) { path throws(CommandError) in
       if path == "-", readsInput { throw .usage("only one thing can be on standard input") }
@@ -74,7 +77,7 @@ extension Command {
       }
     } else {
       let isAlternative = wish.grant == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
-      let user = TerminalUser(provider: provider, offersDevice: isAlternative, context)
+      let user = TerminalUser(provider: provider, offersDevice: isAlternative, reason: fitting?.reason, context)
       defer { user.settle() }
       account = try manager { () throws(CredentialError) in
         try context.source.login(provider, wish, user: user)
@@ -104,12 +107,15 @@ extension Command {
     }
   }
 
+  /// A grant, and why it is not the provider's first.
+  typealias FittingGrant = (grant: Grant, reason: String?)
+
   /// The grant that is asked for, or fits where we are; `nil` for the provider's first.
   private static func grant(
     _ invocation: Invocation, _ offered: [Grant], _ context: Context
-  ) throws(CommandError) -> Grant? {
+  ) throws(CommandError) -> FittingGrant? {
     if let text = invocation.value("--grant") {
-      if let grant = Grant(rawValue: text) { return grant }
+      if let grant = Grant(rawValue: text) { return (grant, nil) }
       let known = Grant.allCases.map(\.rawValue)
       let near = didYouMean(nearMiss(text, among: known))
       throw .usage("there is no grant \"\(text)\"\(near)", hint: "grants are \(known.joined(separator: ", "))")
@@ -119,7 +125,7 @@ extension Command {
   }
 
   /// The grant that fits where we are; `nil` for the provider's first.
-  static func fittingGrant(_ offered: [Grant], _ context: Context) -> Grant? {
+  static func fittingGrant(_ offered: [Grant], _ context: Context) -> FittingGrant? {
     guard offered.contains(.deviceCode), let first = offered.first,
       ![.deviceCode, .clientCredentials].contains(first)
     else { return nil }
@@ -129,8 +135,7 @@ extension Command {
     case .ssh: reason = "you are here by SSH"
     case .headless: reason = "there is no browser here"
     }
-    context.tell("\(reason), so the grant is device_code; \"--no-browser\" prints an address instead")
-    return .deviceCode
+    return (.deviceCode, "\(reason), so the grant is device_code; \"--no-browser\" prints an address instead")
   }
 
   private static func validity(_ credential: Credential, _ context: Context) -> String {

@@ -153,7 +153,7 @@ extension Command {
       let rows = operations.map { ([$0.name, $0.operand].compactMap { $0 }.joined(separator: " "), $0.help) }
       text += "\n" + Layout.table(rows.map { ($0.0, $0.1) }, width: Layout.width)
     }
-    let shown = (passesOptions ? [] : options + Self.common).map { option in (option.form, option.explanation) }
+    let shown = (passesOptions ? options : options + Self.common).map { option in (option.form, option.explanation) }
     if !shown.isEmpty { text += "\n" + Layout.table(shown.map { ($0.0, $0.1) }, width: Layout.width) }
     for note in notes { text += "\n" + Layout.wrapped(note) + "\n" }
     if !examples.isEmpty {

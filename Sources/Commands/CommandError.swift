@@ -45,6 +45,10 @@ enum CommandError: Error {
   }
 
   static func unknownCommand(_ name: String) -> CommandError {
+    if name.hasPrefix("-") {
+      let near = didYouMean(nearMiss(name, among: ["--help", "--version"]))
+      return .usage("there is no command before the option \"\(name)\"\(near)", hint: "run \"credmgr help\"")
+    }
     let near = didYouMean(nearMiss(name, among: Command.all.map(\.name)))
     return .usage("unknown command \"\(name)\"\(near)", hint: "run \"credmgr help\"")
   }

@@ -51,7 +51,7 @@ struct Completion {
   }
 
   private mutating func complete(_ command: Command, _ before: [String], _ current: String) {
-    let options = command.passesOptions ? [] : command.options + Command.common
+    let options = command.options + (command.passesOptions ? [] : Command.common)
     var operands: [String] = []
     var used: Set<String> = []
     var pending: Command.Option?

@@ -104,9 +104,10 @@ struct Context {
     } catch {
       return CommandError(error)
     }
+    let needs = (try? home.library.load(provider)).map { ClientNeeds($0.descriptor) }
     return .failed(
       message.with(
-        hint: "run \"credmgr add-provider \(provider) --client-id ID\", then \"credmgr login \(provider)\""))
+        hint: "run \"credmgr add-provider \(provider)\(needs?.options ?? "")\", then \"credmgr login \(provider)\""))
   }
 
   /// The duration of an option, in seconds.

@@ -21,6 +21,10 @@ struct Doctor {
   }
 
   mutating func note(_ check: Diagnosis.Check, _ sentence: String, _ hints: String...) {
+    note(check, sentence, hints: hints)
+  }
+
+  mutating func note(_ check: Diagnosis.Check, _ sentence: String, hints: [String]) {
     findings.append(Diagnosis(check: check, state: .note, sentence: sentence, hints: hints, status: .done))
   }
 
@@ -76,6 +80,15 @@ struct Doctor {
         problem(.home, error.message)
       }
     }
+    for folder in [home.vault, home.configuration] where findings.count == before {
+      // What is not there yet is made in the first folder above it that is.
+      var place = folder
+      while !File.exists(place), let above = Path.directory(of: place) { place = above }
+      guard !File.isWritable(place) else { continue }
+      problem(
+        .home, "\"\(folder)\" cannot be \(place == folder ? "written" : "made"): \"\(place)\" is not yours to write",
+        "set CREDMGR_HOME to a folder in which you can write")
+    }
     guard findings.count == before else { return }
     well(
       .home,
@@ -113,7 +126,11 @@ struct Doctor {
       let damage = try accounts.verify()
       if damage.isEmpty {
         let unlocked = unlockedUntil.map { ", and is unlocked for \(duration(max($0 - context.clock.now(), 0)))" } ?? ""
-        well(.vault, "all \(status.recordCount) records are as they were written; " + opens + unlocked)
+        well(
+          .vault,
+          (status.recordCount == 1
+            ? "its one record is as it was" : "all \(status.recordCount) records are as they were")
+            + " written; " + opens + unlocked)
       } else {
         tell(damage)
       }
@@ -233,7 +250,9 @@ struct Doctor {
       if let found = candidates.lazy.compactMap(\.file).first {
         well(.browser, "\"\(found)\" shows it")
       } else {
-        problem(.browser, "there is no command that shows a browser", "install xdg-utils, or set BROWSER", hint)
+        problem(
+          .browser, "there is no command that shows a browser",
+          "run \"sudo apt-get install xdg-utils\", or set BROWSER", hint)
       }
     }
   }
@@ -396,7 +415,8 @@ struct Doctor {
       well(.certificates, "those in \"\(file)\"")
     } else {
       problem(
-        .certificates, "there are no certificates of authorities", "install ca-certificates, or set SSL_CERT_FILE")
+        .certificates, "there are no certificates of authorities",
+        "run \"sudo apt-get install ca-certificates\", or set SSL_CERT_FILE to a file of them")
     }
   }
 

@@ -89,7 +89,17 @@ extension Doctor {
     for entry in entries where entry.isOurs { checkProgram(of: entry) }
     let all = Self.asked(entries.filter { $0.pattern == nil })
     let isThere = all.contains(where: \.isOurs)
-    if isThere { tellOthers(in: all) }
+    if isThere {
+      tellOthers(in: all)
+    } else if entries.contains(where: { $0.isOurs && $0.pattern == nil }) {
+      // An empty entry that comes later.
+      let empty = entries.last { $0.value.isEmpty && $0.pattern == nil }
+      problem(
+        .git,
+        Message(
+          "an empty helper behind credmgr's sends it away" + (empty.map { " (\($0.origin))" } ?? ""),
+          hint: empty?.removal, status: .usage))
+    }
     var missing: [String] = []
     for host in Set(claimed.map(\.host)).sorted() {
       let asked = Self.asked(entries.filter { $0.applies(to: host) })
@@ -126,6 +136,19 @@ extension Doctor {
           "git asks the helper \"\(entry.shown)\" first" + (host.map { " for \"\($0)\"" } ?? "")
             + ", and tells it what credmgr answers (\(entry.origin))", hint: entry.removal, status: .usage))
     }
+    guard !gitKnowsEphemeral else { return }
+    for entry in asked.drop(while: { !$0.isOurs }) where !entry.isOurs && (host == nil || entry.pattern != nil) {
+      note(
+        .git, "git tells the helper \"\(entry.shown)\" what credmgr answers, for it to keep (\(entry.origin))",
+        hints: entry.removal.map { [$0] } ?? [])
+    }
+  }
+
+  /// From git 2.46 on no helper is told what credmgr gets from a provider.
+  private var gitKnowsEphemeral: Bool {
+    let output = (try? Launcher.run("git", ["version"]))?.output ?? []
+    let numbers = String(decoding: output, as: UTF8.self).split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
+    return numbers.count == 2 && (numbers[0], numbers[1]) >= (2, 46)
   }
 
   private mutating func tellAlone(_ asked: [GitHelperEntry], _ host: String) {

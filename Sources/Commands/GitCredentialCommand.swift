@@ -174,11 +174,13 @@ private struct GitQuestion {
     context.tell("git needs a login to \"\(claim.provider)\"" + (name.map { " for the account \"\($0)\"" } ?? ""))
     var wish = LoginWish()
     let offered = (try? context.home.library.load(claim.provider))?.descriptor.grants ?? []
-    wish.grant = Command.fittingGrant(offered, context)
+    let fitting = Command.fittingGrant(offered, context)
+    wish.grant = fitting?.grant
     let isAlternative = wish.grant == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
     wish.opensBrowser = Surroundings(environment: context.environment) == .desktop
     let user = TerminalUser(
-      provider: claim.provider, offersDevice: isAlternative, context, terminal: ControllingTerminal())
+      provider: claim.provider, offersDevice: isAlternative, reason: fitting?.reason, context,
+      terminal: ControllingTerminal())
     defer { user.settle() }
     let account: Account
     do throws(CredentialError) {
@@ -209,7 +211,7 @@ private struct GitQuestion {
     context.tell(
       "hint: run \"credmgr add-provider \(provider.identifier)"
         + (isAdded ? " --as \(provider.identifier)-\(host.exchanging(":", for: "-"))" : "")
-        + " --set host=\(host) --client-id ID\"")
+        + " --set host=\(host)\(ClientNeeds(provider).options)\"")
   }
 
   // MARK: store and erase

@@ -40,29 +40,18 @@ extension Command {
       _ = try git(["config", scope, "--add", "credential.helper", entry])
       context.tell("git asks credmgr for credentials now")
     }
-    if !invocation.has("--remove") { try tellOthers(before: entry, context) }
+    if !invocation.has("--remove") { tellOthers(context) }
     return .done
   }
 
-  /// Helpers that git asks before ours: what they know is what git gets, however old it is, and what git gets of us they are
-  /// told to store. They are somebody else's entries, so that nothing is done about them.
-  private static func tellOthers(before entry: String, _ context: Context) throws(CommandError) {
-    let listed = try git(["config", "--null", "--show-scope", "--get-all", "credential.helper"], allowed: [0, 1])
-    var others: [(scope: String, helper: String)] = []
-    let fields = listed.split(separator: "\0", omittingEmptySubsequences: false).map(String.init)
-    for (scope, helper) in zip(stride(from: 0, to: fields.count - 1, by: 2), stride(from: 1, to: fields.count, by: 2))
-      .map({ (fields[$0], fields[$1]) })
-    {
-      if helper == entry { break }
-      // An empty entry sends those before it away (gitcredentials(7)).
-      if helper.isEmpty { others = [] } else { others.append((scope, helper)) }
-    }
-    for other in others {
-      context.tell("git asks the helper \"\(other.helper)\" first, and tells it what credmgr answers")
-      // What stands on a command line is there for one command.
-      guard ["system", "global", "local"].contains(other.scope) else { continue }
-      let entry = argument(other.helper)
-      context.tell("hint: run \"git config --\(other.scope) --fixed-value --unset-all credential.helper \(entry)\"")
+  /// Other helpers that git asks, or tells what it gets of ours. They are somebody else's entries, so that nothing is done
+  /// about them.
+  private static func tellOthers(_ context: Context) {
+    var doctor = Doctor(context)
+    doctor.git((try? context.source.claimedHosts())?.git ?? [])
+    for finding in doctor.findings where finding.state != .well {
+      context.tell(finding.sentence)
+      for hint in finding.hints { context.tell("hint: " + hint) }
     }
   }
 

@@ -19,6 +19,11 @@ extension Command {
     }
     let (all, lost, fault) = try manager { () throws(CredentialError) in try context.source.log() }
     let events = all.filter { provider == nil || $0.provider == provider }.suffix(limit)
+    if events.isEmpty, fault == nil {
+      // What happened with a provider that is gone is still told.
+      if let provider, let unknown = context.unknown(provider) { throw unknown }
+      if !invocation.has("--json") { context.tell("nothing has happened yet") }
+    }
     if invocation.has("--json") {
       try context.output(
         .array(

@@ -224,16 +224,17 @@ enum Help {
     ones to git, docker, kubectl and your own programs.
 
     To begin:
-      credmgr providers                            see which providers there are
-      credmgr add-provider github --client-id ID   take one, as the client that you
-                                                   registered there
-      credmgr login github                         log in
+      credmgr providers            see which providers there are
+      credmgr providers github     where to register a client with one
+      credmgr add-provider github --client-id ID --client-secret-file FILE
+                                   take it, as that client
+      credmgr login github         log in
 
     And then:
-      credmgr token github                         print a token that is good
-      credmgr status                               who is logged in, and until when
-      credmgr git-setup                            let git ask credmgr
-      credmgr doctor                               see what is wrong, and mend it
+      credmgr token github         print a token that is good
+      credmgr status               who is logged in, and until when
+      credmgr git-setup            let git ask credmgr
+      credmgr doctor               see what is wrong, and mend it
 
     "credmgr help" lists all commands, and "credmgr help COMMAND" explains one.
 

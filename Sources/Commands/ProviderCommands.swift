@@ -211,10 +211,11 @@ extension Command {
 
   static let providers = Command(
     name: "providers", operands: "[ID]", operandCount: 0...1, summary: "List the providers, or show one",
-    options: [json],
+    options: [Option("--all", "every setting of ID, and the file and line that it is from"), json],
     examples: [
       Example("credmgr providers", "all that there are"),
       Example("credmgr providers gitlab", "what one needs, and where a client is registered"),
+      Example("credmgr providers gitlab --all", "how it behaves, and who says so"),
     ]
   ) { invocation, context throws(CommandError) in
     if let identifier = invocation.operands.first {
@@ -234,7 +235,7 @@ extension Command {
         "grants": .array(loaded?.descriptor.grants.map { .string($0.rawValue) } ?? []),
         "file": .optional(library.path(of: identifier)),
       ])
-      lines.append((identifier, (added.contains(identifier) ? "added  " : "-      ") + title))
+      lines.append((identifier, title + (added.contains(identifier) ? " (added)" : "")))
     }
     if invocation.has("--json") {
       try context.output(.array(rows))
@@ -303,22 +304,24 @@ extension Command {
     }
     let anyPort = if case .loopback(let uri)? = try? client?.redirect(), uri.port == nil { ", any port" } else { "" }
     var lines: [(left: String, right: String)] = [
-      ("provider", identifier), ("title", descriptor.title), ("file", loaded.path),
+      ("provider", identifier), ("title", descriptor.title),
       ("added", registration == nil ? "no" : "yes, client \"\(registration?.clientIdentifier ?? "")\""),
-      ("grants", descriptor.grants.map(\.rawValue).joined(separator: ", ")),
+      ("register at", descriptor.client.register ?? ""),
       ("redirect URI", redirect.map { $0 + anyPort } ?? "depends on the variables"),
+      ("grants", descriptor.grants.map(\.rawValue).joined(separator: ", ")),
       ("scopes", descriptor.scope.requested.joined(separator: " ")),
-      ("hosts", descriptor.hosts.map(\.text).joined(separator: ", ")),
     ]
-    if let register = descriptor.client.register { lines.append(("register at", register)) }
     for variable in descriptor.variables {
       let given = values[variable.name].map { variable.isSecret ? "(a secret)" : $0 }
       let value = given ?? variable.defaultValue.map { (variable.isSecret ? "(a secret)" : $0) + " (default)" }
       let state = value ?? (variable.isOptional ? "(none)" : "(needs a value)")
       lines.append(("variable " + variable.name, state + (variable.help.map { " – " + $0 } ?? "")))
     }
+    lines.append(("hosts", descriptor.hosts.map(\.text).joined(separator: ", ")))
     for (leg, endpoint) in endpoints { lines.append(("endpoint " + leg.rawValue, endpoint.url.text)) }
-    try context.output(table(lines.filter { !$0.right.isEmpty }) + "\n" + table(shown))
+    lines.append(("file", loaded.path))
+    let all = table(lines.filter { !$0.right.isEmpty })
+    try context.output(invocation.has("--all") ? all + "\n" + table(shown) : all)
     return .done
   }
 
@@ -408,14 +411,39 @@ extension Command {
   }
 
   static let simulate = Command(
-    name: "simulate", operands: "ID|FILE [--port N] [--fault NAME]…", operandCount: 0...1000,
-    summary: "Play a provider on this machine, as its descriptor says it behaves", options: [],
-    notes: ["\"credmgr simulate --help\" shows all its options."],
-    examples: [Example("credmgr simulate notes.yaml --port 8080", "log in without the provider")],
+    name: "simulate", operands: "ID|FILE", operandCount: 0...1000,
+    summary: "Play a provider on this machine, as its descriptor says it behaves",
+    options: [
+      Option("--port", value: "N", "listen on this port of 127.0.0.1; otherwise any free one"),
+      Option(
+        "--set", value: "NAME=VALUE", repeats: true, "the value of a variable, which every request must have"),
+      Option("--lifetime", value: "DURATION", "how long an access token lives"),
+      Option("--grace", value: "DURATION", "how long a refresh token works after it was replaced; otherwise 0s"),
+      Option("--fault", value: "NAME", repeats: true, "go wrong in one of the ways below"),
+      Option("--git-host", value: "HOST:PORT", repeats: true, "a git host of the descriptor that is written"),
+      Option("--keep-redirect", "keep a redirect that does not come back to this machine"),
+      Option("--client-secret-file", value: "FILE", "the client's secret, or its RSA key; otherwise a random secret"),
+      Option(
+        "--descriptors", value: "DIR", repeats: true, "a folder of descriptors, instead of those of the machine"),
+    ],
+    notes: [
+      "It prints where it listens, a descriptor to add, and the client's identifier and secret, and goes on until it is "
+        + "interrupted. What happened is at /simulator/log, and a protected resource at /simulator/resource.",
+      "Faults are html, not-json, huge, redirect, error-200, drop, wrong-state, no-rotation, no-expiry, server-error, "
+        + "wrong-issuer and slow=MS.",
+    ],
+    examples: [
+      Example("credmgr simulate github", "log in without the provider"),
+      Example("credmgr simulate notes.yaml --port 8080 --fault server-error", "what if it goes wrong"),
+    ],
     passesOptions: true
   ) { invocation, context throws(CommandError) in
+    if invocation.operands.contains(where: ["--help", "-h"].contains) {
+      try context.output(invocation.command.help)
+      return .done
+    }
     guard !invocation.operands.isEmpty else {
-      throw .usage("too few arguments for \"credmgr simulate\"", hint: "run \"credmgr simulate --help\"")
+      throw .usage("too few arguments for \"credmgr simulate\"", hint: "run \"credmgr help simulate\"")
     }
     guard let program = context.sibling("credmgr-simulator") else {
       throw .failed(Message("there is no program \"credmgr-simulator\" beside this one", status: .unexpected))

@@ -5,8 +5,8 @@ extension Command {
   static let redirect = Command(
     name: "redirect", operands: "FOLDER URL", operandCount: 2...2,
     summary: "Hand an address over to the login that waits for it", options: []
-  ) { invocation, _ throws(CommandError) in
-    guard CredentialSource.handOver(redirect: invocation.operands[1], runtime: invocation.operands[0]) else {
+  ) { invocation, context throws(CommandError) in
+    guard context.source.handOver(redirect: invocation.operands[1], runtime: invocation.operands[0]) else {
       throw .failed(CredentialError.noLoginWaits.message)
     }
     return .done

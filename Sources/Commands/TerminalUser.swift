@@ -7,6 +7,8 @@ final class TerminalUser: User {
   private let provider: String
   /// Whether the login could be done by a code on another device as well.
   private let offersDevice: Bool
+  /// Why the grant is the one that it is, until it was told.
+  private var reason: String?
   private let context: Context
   private var isWaitingTold = false
   private var shownURL: String?
@@ -16,14 +18,19 @@ final class TerminalUser: User {
   /// Where the person types, if that is not standard input.
   private let terminal: ControllingTerminal?
 
-  init(provider: String, offersDevice: Bool, _ context: Context, terminal: ControllingTerminal? = nil) {
+  init(
+    provider: String, offersDevice: Bool, reason: String?, _ context: Context, terminal: ControllingTerminal? = nil
+  ) {
     self.provider = provider
     self.offersDevice = offersDevice
+    self.reason = reason
     self.context = context
     self.terminal = terminal
   }
 
   func tell(_ step: LoginStep) {
+    if let reason { say(reason) }
+    reason = nil
     switch step {
     case .alreadyLoggedIn(let accounts):
       say("already logged in to \"\(provider)\" as " + some(accounts))
@@ -52,13 +59,17 @@ final class TerminalUser: User {
         say("after the consent the browser ends up at an address that begins with \(redirect)")
         say("paste that address here, and press Enter:")
       }
-    case .device(let userCode, let url, let completeURL, let seconds):
+    case .device(let userCode, let url, let completeURL, let seconds, let patience):
       if let completeURL { showQRCode(completeURL) } else { showQRCode(url) }
       say("open \(url) in any browser, and enter the code \(userCode)")
       if let completeURL, completeURL != url { say("or open \(completeURL)") }
-      say("the code is valid for \(duration(seconds)); Ctrl-C stops")
+      say(
+        patience < seconds
+          ? "waiting for at most \(duration(patience)); Ctrl-C stops"
+          : "the code is valid for \(duration(seconds)); Ctrl-C stops")
     case .awaitingConsent(let seconds):
-      count("waiting for the consent; \(countdown(seconds)) left; Ctrl-C stops")
+      let left = "\(countdown(seconds)) left; Ctrl-C stops"
+      count(["waiting for the consent; " + left, left, countdown(seconds)])
     case .waiting(let seconds):
       if seconds >= 1, !isWaitingTold {
         isWaitingTold = true
@@ -93,9 +104,12 @@ final class TerminalUser: User {
   }
 
   /// Writes over what it wrote the second before; only on a terminal that can.
-  private func count(_ text: String) {
-    let line = "credmgr: " + text
-    guard canDraw, line.count < Terminal.width else { return }
+  ///
+  /// - Parameter texts: the longest first; the first one that fits is taken.
+  private func count(_ texts: [String]) {
+    guard canDraw, let line = texts.lazy.map({ "credmgr: " + $0 }).first(where: { $0.count < Terminal.width }) else {
+      return
+    }
     isCounting = true
     Terminal.writeError("\r" + line + "\u{1B}[K")
   }
@@ -115,8 +129,9 @@ final class TerminalUser: User {
 
   func open(_ url: String) -> Bool { (try? Browser.open(url, patience: 0.3)) ?? false }
 
-  func pastedLine() -> String? {
-    while let line = try? Terminal.readLine(terminal?.number ?? 0) {
+  func pastedLine(within seconds: Double) -> String? {
+    let end = context.clock.monotonic() + seconds
+    while let line = try? Terminal.readLine(terminal?.number ?? 0, until: (end, context.clock)) {
       if !line.isEmpty { return line }
     }
     return nil

@@ -20,6 +20,34 @@ public struct ProviderAddition: Sendable {
   public let identifier: String
 }
 
+/// What a person has to have of a provider's client before it is added.
+public struct ClientNeeds: Sendable, Equatable {
+  /// Whether a client is registered by hand.
+  public var needsIdentifier: Bool
+  /// Whether that client has a secret for sure.
+  public var needsSecret: Bool
+  /// The page where a person registers it.
+  public var register: String?
+
+  /// As it is said.
+  public init(needsIdentifier: Bool, needsSecret: Bool, register: String?) {
+    self.needsIdentifier = needsIdentifier
+    self.needsSecret = needsSecret
+    self.register = register
+  }
+
+  /// As a descriptor says it; an OAuth 1.0a client always has a secret.
+  public init(_ descriptor: Descriptor) {
+    let client = descriptor.client
+    register = client.register
+    needsIdentifier = client.identifier == nil && descriptor.endpoints[.registration] == nil
+    needsSecret =
+      needsIdentifier
+      && (descriptor.grants.first == .oauth1
+        || [.clientSecretBasic, .clientSecretPost, .clientSecretJWT, .privateKeyJWT].contains(client.authentication))
+  }
+}
+
 /// What a descriptor says about a git host.
 public struct GitClaim: Sendable, Equatable {
   /// The provider's identifier.
@@ -133,7 +161,9 @@ extension CredentialSource {
     let known = clientIdentifier ?? previous?.clientIdentifier ?? addition.descriptor.client.identifier
     let canRegister = addition.descriptor.endpoints[.registration] != nil && clientSecret == nil
     if known == nil, !canRegister {
-      throw .clientIdentifierMissing(provider: identifier, register: addition.descriptor.client.register)
+      var needs = ClientNeeds(addition.descriptor)
+      needs.needsIdentifier = true
+      throw .clientIdentifierMissing(provider: identifier, needs)
     }
     // Values of variables that the new descriptor does not have any more are let go.
     var values = previous?.variables.filter { addition.descriptor.variable($0.key) != nil } ?? [:]

@@ -181,8 +181,9 @@ struct CallbackReceiver: ~Copyable {
     session.user.tell(.paste(redirect: redirectURI))
     var failure: CredentialError?
     while true {
-      guard let line = session.user.pastedLine() else {
+      guard let line = session.user.pastedLine(within: session.remaining) else {
         if session.user.isCancelled { throw .interrupted }
+        if session.remaining == 0 { throw .timedOut(seconds: session.wish.timeout) }
         throw failure ?? .pasteNeeded(provider: provider)
       }
       do throws(OAuthError) {

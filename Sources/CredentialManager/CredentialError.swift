@@ -38,13 +38,13 @@ public enum CredentialError: Error, Sendable, Equatable {
   /// The system.
   case system(POSIXError)
   /// The provider is known, but was not added.
-  case notAdded(provider: String)
+  case notAdded(provider: String, ClientNeeds)
   /// The provider was added before.
   case alreadyAdded(provider: String)
   /// An issuer's metadata is not taken.
   case discovery(MetadataError, issuer: String)
   /// The client identifier is missing.
-  case clientIdentifierMissing(provider: String, register: String?)
+  case clientIdentifierMissing(provider: String, ClientNeeds)
   /// A person has to log in.
   case loginNeeded(provider: String, account: String?, LoginReason)
   /// There is no such account; those that there are.

@@ -99,7 +99,7 @@ public final class CredentialSource {
       throw .provider(error)
     }
     guard let registration = try accountsIfAny()?.registration(of: provider) else {
-      throw .notAdded(provider: provider)
+      throw .notAdded(provider: provider, ClientNeeds(loaded.descriptor))
     }
     try checkUnchanged(loaded, registration)
     return try client(loaded.descriptor, registration, variables: variables)

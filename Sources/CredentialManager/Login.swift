@@ -397,7 +397,7 @@ struct LoginSession {
     user.tell(
       .device(
         userCode: device.userCode, url: device.verificationURI, completeURL: device.verificationURIComplete,
-        seconds: device.polling.secondsLeft(now: source.clock.now())))
+        seconds: device.polling.secondsLeft(now: source.clock.now()), patience: Int64(secondsLeft.rounded(.up))))
     let page = device.verificationURIComplete ?? device.verificationURI
     // What opens a page starts a program for any scheme, and the address is the provider's word.
     if wish.opensBrowser, let uri = try? URI(parsing: page), uri.isSecure || (uri.scheme == "http" && uri.isLoopback) {
@@ -416,7 +416,8 @@ struct LoginSession {
       guard Double(seconds) < secondsLeft else { throw .timedOut(seconds: wish.timeout) }
       // Second by second, for a person who watches the time that is left.
       for _ in 0..<seconds {
-        user.tell(.awaitingConsent(secondsLeft: device.polling.secondsLeft(now: source.clock.now())))
+        let left = min(device.polling.secondsLeft(now: source.clock.now()), Int64(secondsLeft.rounded(.up)))
+        user.tell(.awaitingConsent(secondsLeft: left))
         do { try source.clock.sleep(seconds: 1) } catch { throw .interrupted }
         if user.isCancelled { throw .interrupted }
       }

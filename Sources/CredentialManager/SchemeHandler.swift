@@ -115,6 +115,9 @@ struct SchemeHandler: ~Copyable {
     return !names.filter { LineInbox.hand(address, to: runtime + "/" + $0) }.isEmpty
   }
 
+  /// Takes away what logins that were killed left behind.
+  static func forgetDead(_ runtime: String, _ desktop: Desktop) { try? removeLeftovers(runtime, desktop) }
+
   private static func removeLeftovers(_ runtime: String, _ desktop: Desktop) throws(POSIXError) {
     for entry in try File.names(in: desktop.entries) where entry.hasPrefix(prefix) && entry.hasSuffix(".desktop") {
       let name = entry.dropFirst(prefix.count).dropLast(".desktop".count)
@@ -176,11 +179,14 @@ struct SchemeHandler: ~Copyable {
 }
 
 extension CredentialSource {
-  /// Hands the address that a browser was sent to over to the logins that wait for one.
+  /// Hands the address that a browser was sent to over to the logins that wait for one. Where none does, the entry is of a
+  /// login that was killed, and is taken away, so that the scheme is opened next time by what opened it before.
   ///
   /// - Parameter runtime: the folder that the desktop entry names.
   /// - Returns: whether one waits; whether it is its answer, that one decides.
-  public static func handOver(redirect address: String, runtime: String) -> Bool {
-    SchemeHandler.hand(address, runtime: runtime)
+  public func handOver(redirect address: String, runtime: String) -> Bool {
+    if SchemeHandler.hand(address, runtime: runtime) { return true }
+    if let desktop = home.desktop { SchemeHandler.forgetDead(runtime, desktop) }
+    return false
   }
 }

@@ -17,8 +17,8 @@ public enum LoginStep: Sendable, Equatable {
   case awaitingConsent(secondsLeft: Int64)
   /// The person has to paste the address of the page where the browser ends up, or the code that it shows.
   case paste(redirect: String)
-  /// The code to type on another device's browser.
-  case device(userCode: String, url: String, completeURL: String?, seconds: Int64)
+  /// The code to type on another device's browser; how long it is valid, and how long the login waits for it.
+  case device(userCode: String, url: String, completeURL: String?, seconds: Int64, patience: Int64)
   /// Another process logs in or refreshes; seconds waited so far.
   case waiting(seconds: Double)
   /// A redirect came that is not the answer to this login.
@@ -33,8 +33,8 @@ public protocol User: AnyObject {
   func tell(_ step: LoginStep)
   /// Opens a page; whether that was possible.
   func open(_ url: String) -> Bool
-  /// One line that the person pasted; `nil` when there is nobody to ask.
-  func pastedLine() -> String?
+  /// One line that the person pasted; `nil` when there is nobody to ask, or nothing came within so many seconds.
+  func pastedLine(within seconds: Double) -> String?
   /// A descriptor to read a pasted line from while a browser is waited for; `nil` when there is none.
   var pasteDescriptor: Int32? { get }
   /// Whether the person wants to stop.

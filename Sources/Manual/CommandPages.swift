@@ -32,7 +32,10 @@ struct CommandPages {
       anybody can write.
       """)
     page.paragraph("To begin:")
-    page.literal(["credmgr providers", "credmgr add-provider github --client-id ID", "credmgr login github"])
+    page.literal([
+      "credmgr providers", "credmgr providers github",
+      "credmgr add-provider github --client-id ID --client-secret-file FILE", "credmgr login github",
+    ])
     page.paragraph(
       """
       Standard output carries the result and nothing else; everything for a person goes to standard error. Secrets are never \

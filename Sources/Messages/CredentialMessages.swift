@@ -16,21 +16,19 @@ extension CredentialError {
     case .http(let error, let provider): error.message(provider: provider)
     case .vault(let error): error.message
     case .system(let error): error.message
-    case .notAdded(let provider):
+    case .notAdded(let provider, let needs):
       Message(
-        "the provider \(quoted(provider)) was not added yet",
-        hint: "run \"credmgr add-provider \(provider) --client-id ID\"",
-        status: .usage)
+        "the provider \(quoted(provider)) was not added yet" + needs.registration,
+        hint: "run \"credmgr add-provider \(provider)\(needs.options)\"", status: .usage)
     case .alreadyAdded(let provider):
       Message(
         "the provider \(quoted(provider)) was added already",
         hint: "add \"--replace\" to change it, or \"--as ID\" to add it once more", status: .usage)
     case .discovery(let error, let issuer): error.message(issuer: issuer)
-    case .clientIdentifierMissing(let provider, let register):
+    case .clientIdentifierMissing(let provider, let needs):
       Message(
-        "\(quoted(provider)) needs a client identifier"
-          + (register.map { "; register a client at \($0)" } ?? "; register a client at the provider"),
-        hint: "add \"--client-id ID\"", status: .usage)
+        "\(quoted(provider)) needs a client identifier" + needs.registration,
+        hint: "add \"\(needs.options.dropFirst())\"", status: .usage)
     case .loginNeeded(let provider, let account, let reason):
       Message(
         reason.sentence(provider, account),
@@ -69,8 +67,8 @@ extension CredentialError {
         hint: "run \"credmgr login \(provider)\" at a terminal, or give the address on standard input", status: .usage)
     case .timedOut(let seconds):
       Message(
-        "nobody finished the login within \(duration(seconds))", hint: "run it again; \"--timeout\" gives more time",
-        status: .loginNeeded)
+        "nobody finished the login within \(duration(seconds))",
+        hint: "run it again; \"--timeout \(max(seconds / 60, 1) * 2)m\" gives more time", status: .loginNeeded)
     case .lockTimedOut(let provider, let account):
       Message(
         "another process did not finish with " + (account.map { "\(quoted($0)) at " } ?? "") + quoted(provider),
@@ -159,6 +157,19 @@ extension CredentialError {
   }
 }
 
+extension ClientNeeds {
+  /// Where a client is registered, behind a sentence.
+  fileprivate var registration: String {
+    guard needsIdentifier else { return "" }
+    return "; register a client at " + (register ?? "the provider")
+  }
+
+  /// What follows "credmgr add-provider ID", with a space before it.
+  public var options: String {
+    (needsIdentifier ? " --client-id ID" : "") + (needsSecret ? " --client-secret-file FILE" : "")
+  }
+}
+
 /// A name as an argument in a shell.
 public func argument(_ text: String) -> String {
   let isPlain = text.utf8.allSatisfy { byte in
@@ -168,7 +179,7 @@ public func argument(_ text: String) -> String {
     default: "@%+=:,./-_".utf8.contains(byte)
     }
   }
-  return isPlain
+  return isPlain && !text.isEmpty
     ? text : "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
 }
 

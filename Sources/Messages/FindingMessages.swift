@@ -77,6 +77,13 @@ extension Finding {
   }
 }
 
+extension Finding {
+  /// The file that this user may not read.
+  fileprivate var unreadablePath: String? {
+    if case .unreadable(let path, .permissionDenied) = problem { path } else { nil }
+  }
+}
+
 /// A suggestion in brackets, or nothing.
 public func didYouMean(_ suggestion: String?) -> String {
   suggestion.map { " (did you mean \(quoted($0))?)" } ?? ""
@@ -133,6 +140,9 @@ extension ProviderError {
       let count = findings.count { $0.severity == .error }
       return Message(
         "the descriptor \(quoted(findings.first?.place.source.name ?? "")) has \(count == 1 ? "an error" : "\(count) errors")",
+        hint: findings.lazy.compactMap(\.unreadablePath).first.map {
+          "run \"ls -ld \(argument($0))\" to see who may read it"
+        },
         status: .usage)
     case .unknown(let identifier, let suggestion):
       return Message(

@@ -77,6 +77,9 @@ public enum File {
     return (try? FileStatus(path: path, following: true))?.isRegularFile ?? false
   }
 
+  /// Whether this process may write the file, or make files in the folder.
+  public static func isWritable(_ path: String) -> Bool { unsafe access(path, W_OK) == 0 }
+
   /// Whether the path is a folder; links are followed.
   public static func isDirectory(_ path: String) -> Bool {
     (try? FileStatus(path: path, following: true))?.isDirectory ?? false

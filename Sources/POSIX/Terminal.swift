@@ -49,11 +49,15 @@ public enum Terminal {
 
   /// Reads one line of a descriptor, byte by byte, so that what follows is left for the next reader.
   ///
+  /// - Parameter end: the moment of a monotonic clock until which a line is waited for; nil for ever.
   /// - Returns: the line without its end (LF or CR LF); nil at the end of the input.
-  /// - Throws: `tooLarge` for a line of more than `limit` bytes, `notText`, `interrupted`.
-  public static func readLine(_ descriptor: Int32, limit: Int = 64 * 1024) throws(POSIXError) -> String? {
+  /// - Throws: `tooLarge` for a line of more than `limit` bytes, `notText`, `interrupted`, `timedOut`.
+  public static func readLine(
+    _ descriptor: Int32, limit: Int = 64 * 1024, until end: (moment: Double, clock: any WallClock)? = nil
+  ) throws(POSIXError) -> String? {
     var line: [UInt8] = []
     while true {
+      if let end { try wait(descriptor, until: end.moment, end.clock) }
       var byte: UInt8 = 0
       let count = unsafe read(descriptor, &byte, 1)
       if count < 0 {
@@ -68,6 +72,19 @@ public enum Terminal {
     if line.last == UInt8(ascii: "\r") { line.removeLast() }
     guard let text = String(validating: line, as: UTF8.self) else { throw .notText(path: "-") }
     return text
+  }
+
+  /// Waits until there is something to read, or the end of it.
+  private static func wait(_ descriptor: Int32, until end: Double, _ clock: any WallClock) throws(POSIXError) {
+    while true {
+      var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      let rest = end - clock.monotonic()
+      // poll(2): at most a day, and rounded up, so that the end is reached.
+      let count = unsafe poll(&waiting, 1, Int32(min(max(rest, 0), 86_400) * 1000 + 0.999))
+      if count > 0 { return }
+      if count < 0, errno != EINTR || Signals.isInterrupted { throw Descriptor.failure("poll", nil) }
+      if clock.monotonic() >= end { throw .timedOut }
+    }
   }
 
   /// Asks for a password at the terminal of the process (`/dev/tty`, whatever the streams are), without echo.

@@ -97,7 +97,7 @@ public enum SimulatorProgram {
       } else if let bytes = try file(source) {
         loaded = try library.load(bytes, name: source)
       } else if DescriptorLibrary.isIdentifier(source) {
-        throw ProviderError.unknown(identifier: source, suggestion: nil)
+        throw ProviderError.unknown(identifier: source, suggestion: nearMiss(source, among: identifiers(library)))
       } else {
         throw SimulatorError.unreadable(path: source)
       }
@@ -122,6 +122,11 @@ public enum SimulatorProgram {
       if case .tooLarge = error { throw .invalid([Finding.tooLarge(path)]) }
       return nil
     }
+  }
+
+  private static func identifiers(_ library: DescriptorLibrary) -> [String] {
+    library.directories.flatMap { (try? File.names(in: $0)) ?? [] }.filter { $0.hasSuffix(".yaml") }
+      .map { String($0.dropLast(".yaml".count)) }
   }
 
   private static func directories(_ arguments: SimulatorArguments) -> [String] {

@@ -103,30 +103,12 @@ enum SimulatorWords {
   static let descriptorComment =
     "The provider as credmgr-simulator plays it: it is gone when the simulator ends."
 
-  static var usage: String {
-    let options = [
-      ("--port N", "listen on this port of 127.0.0.1; any free one without it"),
-      ("--set NAME=VALUE", "the value of a variable, which every request must have; may be repeated"),
-      ("--lifetime DURATION", "how long an access token lives"),
-      ("--grace DURATION", "how long a refresh token works after it was replaced; not at all without it"),
-      ("--fault NAME", "go wrong: \(list(Fault.names)); may be repeated"),
-      ("--git-host HOST:PORT", "a git host of the descriptor that is written; may be repeated"),
-      ("--keep-redirect", "keep a redirect that does not come back to this machine"),
-      ("--client-secret-file FILE", "the secret of the client, or its RSA key; a random secret without it"),
-      ("--descriptors DIR", "a folder of descriptors, instead of those of the machine; may be repeated"),
-    ]
-    return """
-      usage: credmgr simulate ID|FILE [OPTION]…
+  static let usage = """
+    usage: credmgr-simulator ID|FILE [OPTION]…
 
-      Plays the provider of a descriptor on this machine, until it is interrupted.
+    "credmgr help simulate" shows its options.
 
-      \(Layout.table(options.map { ($0.0, $0.1) }, width: Layout.width))
-      It prints where it listens, a descriptor to add, and the client's identifier
-      and secret. "credmgr add-provider DESCRIPTOR --replace" adds it. What happened
-      is at /simulator/log, and the protected resource at /simulator/resource.
-
-      """
-  }
+    """
 
   static func message(_ error: SimulatorError) -> Message {
     switch error {
@@ -156,13 +138,15 @@ enum SimulatorWords {
     switch usage {
     case .unknownOption(let option, let suggestion):
       Message(
-        "unknown option \(quoted(option))" + (suggestion.map { " (did you mean \(quoted($0))?)" } ?? ""),
+        "unknown option \(quoted(option))" + didYouMean(suggestion),
         hint: helpHint, status: .usage)
     case .missingValue(let option): Message("\(quoted(option)) needs a value", hint: helpHint, status: .usage)
     case .invalidValue(let option, let value):
       Message("\(quoted(value)) is no value for \(quoted(option))", hint: helpHint, status: .usage)
     case .unknownFault(let name, let known):
-      Message("unknown fault \(quoted(name)); known are \(list(known))", status: .usage)
+      Message(
+        "unknown fault \(quoted(name))\(didYouMean(nearMiss(name, among: known))); known are \(list(known))",
+        status: .usage)
     case .missingDescriptor:
       Message("the identifier or the file of a descriptor is missing", hint: helpHint, status: .usage)
     case .unexpectedArgument(let text):
@@ -170,7 +154,7 @@ enum SimulatorWords {
     }
   }
 
-  private static let helpHint = "run \"credmgr simulate --help\""
+  private static let helpHint = "run \"credmgr help simulate\""
 
   private static func place(_ placement: ParameterPlacement) -> String {
     switch placement {

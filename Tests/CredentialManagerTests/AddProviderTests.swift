@@ -122,15 +122,23 @@ struct AddProviderTests {
     let fixture = try Fixture()
     let addition = try Self.file(
       fixture, Fixture.endpoints + "\nclient: { register: \"https://provider.example/apps\" }")
-    #expect(
-      throws: CredentialError.clientIdentifierMissing(provider: "example", register: "https://provider.example/apps")
-    ) {
+    let needs = ClientNeeds(needsIdentifier: true, needsSecret: false, register: "https://provider.example/apps")
+    #expect(throws: CredentialError.clientIdentifierMissing(provider: "example", needs)) {
       try Self.add(fixture, addition, id: nil)
     }
     #expect(!File.exists(fixture.home.userProviders))
     #expect(!File.exists(fixture.home.vault))
     try Self.add(fixture, Self.file(fixture, Fixture.endpoints + "\nclient: { id: everybody }"), id: nil)
     #expect(try Self.registration(fixture)?.clientIdentifier == "everybody")
+  }
+
+  @Test(arguments: [
+    ("", true, false), ("client: { authentication: none }", true, false),
+    ("client: { authentication: client_secret_post }", true, true), ("client: { id: everybody }", false, false),
+  ])
+  func whatAPersonNeeds(_ more: String, _ needsIdentifier: Bool, _ needsSecret: Bool) throws {
+    let needs = ClientNeeds(try Self.file(try Fixture(), Fixture.endpoints + "\n" + more).descriptor)
+    #expect(needs == ClientNeeds(needsIdentifier: needsIdentifier, needsSecret: needsSecret, register: nil))
   }
 
   private static let variables = """

@@ -314,7 +314,8 @@ struct RegistrationTests {
 
   @Test func aSecretWithoutAClientIsAMistake() throws {
     let fixture = try Fixture()
-    #expect(throws: CredentialError.clientIdentifierMissing(provider: "example", register: nil)) {
+    let needs = ClientNeeds(needsIdentifier: true, needsSecret: false, register: nil)
+    #expect(throws: CredentialError.clientIdentifierMissing(provider: "example", needs)) {
       try Self.add(fixture, secret: "s")
     }
   }

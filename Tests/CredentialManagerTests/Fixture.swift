@@ -128,7 +128,7 @@ final class ScriptedUser: User {
     return true
   }
 
-  func pastedLine() -> String? { lines.isEmpty ? nil : lines.removeFirst() }
+  func pastedLine(within seconds: Double) -> String? { lines.isEmpty ? nil : lines.removeFirst() }
 
   var pasteDescriptor: Int32? { nil }
 }

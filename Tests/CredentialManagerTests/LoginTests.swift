@@ -377,7 +377,7 @@ struct LoginTests {
     #expect(fixture.clock.now() == Fixture.now + 45)
     #expect(
       fixture.user.told == [
-        .device(userCode: "U-1", url: "https://provider.example/d", completeURL: nil, seconds: 60)
+        .device(userCode: "U-1", url: "https://provider.example/d", completeURL: nil, seconds: 60, patience: 300)
       ])
     #expect(fixture.user.opened.isEmpty)
     #expect(fixture.http.requests[1].parameters[first: "device_code"] == "D")
@@ -726,7 +726,8 @@ struct LoginTests {
     #expect(throws: CredentialError.networkNeeded) {
       try fixture.another().login("example", LoginWish(), user: fixture.user)
     }
-    #expect(throws: CredentialError.notAdded(provider: "example")) { try fixture.login() }
+    let needs = ClientNeeds(needsIdentifier: true, needsSecret: false, register: nil)
+    #expect(throws: CredentialError.notAdded(provider: "example", needs)) { try fixture.login() }
     #expect(throws: CredentialError.provider(.unknown(identifier: "exemple", suggestion: "example"))) {
       try fixture.source.login("exemple", LoginWish(), user: fixture.user)
     }

@@ -15,6 +15,7 @@ from program import BINARY, DONE, LOCKED, LOGIN_NEEDED, UNREACHABLE, USAGE, Prog
 from terminal import Terminal
 
 ADA = ProgramTest.accounts[0]
+GIT = tuple(int(number) for number in re.findall(r"\d+", subprocess.check_output(["git", "version"], text=True))[:2])
 FAKETIME = "/usr/bin/faketime"
 # A clock can be put before the system's in a dynamic program only, which this one always is.
 ONLINE = os.path.join(os.path.dirname(BINARY), "credmgr-online")
@@ -239,6 +240,27 @@ class Git(Doctor):
         self.credmgr("git-setup")
         found = self.problems("git", status=USAGE)
         self.assertIn("store --file=x", found[0]["sentence"])
+        self.follow(found[0])
+        self.problems("git", status=DONE, state="ok")
+
+    def test_an_empty_helper_sends_ours_away(self):
+        self.ready()
+        self.credmgr("git-setup")
+        with open(self.environment["GIT_CONFIG_GLOBAL"], "a", encoding="utf-8") as file:
+            file.write("[credential]\n\thelper =\n")
+        found = self.problems("git", status=USAGE)
+        self.assertIn(found[0]["sentence"], self.credmgr("git-setup").err)
+        self.follow(found[0])
+        self.problems("git", status=DONE, state="ok")
+
+    @unittest.skipIf(GIT >= (2, 46), "this git has nobody keep what is ephemeral")
+    def test_another_helper_keeps_what_ours_answers(self):
+        self.ready()
+        self.credmgr("git-setup")
+        with open(self.environment["GIT_CONFIG_GLOBAL"], "a", encoding="utf-8") as file:
+            file.write("[credential]\n\thelper = store\n")
+        found = self.problems("git", status=DONE, state="note")
+        self.assertIn(found[0]["sentence"], self.credmgr("git-setup").err)
         self.follow(found[0])
         self.problems("git", status=DONE, state="ok")
 

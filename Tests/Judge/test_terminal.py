@@ -131,6 +131,22 @@ class Places(TerminalTest):
         terminal.type(final + "\n")
         self.assertEqual(terminal.end(), 0, terminal.seen)
 
+    def test_nobody_is_waited_for_longer_than_the_timeout(self):
+        _, provider = self.server("oauth2-public")
+        terminal = self.terminal("login", provider, "--account", ADA, "--paste", "--timeout", "2s", BROWSER=None)
+        terminal.wait_for("paste that address here")
+        terminal.type("rubbish\n")
+        terminal.wait_for("paste the whole address here")
+        self.assertEqual(terminal.end(), LOGIN_NEEDED, terminal.seen)
+        self.assertIn("nobody finished the login within 2 s", terminal.seen)
+
+    def test_the_countdown_ends_with_the_login(self):
+        _, provider = self.server("oauth2-device", interval=1)
+        terminal = self.terminal("login", provider, "--account", ADA, "--timeout", "3s", BROWSER=None)
+        self.assertEqual(terminal.end(), LOGIN_NEEDED, terminal.seen)
+        self.assertIn("waiting for at most 3 s", terminal.seen)
+        self.assertEqual(re.findall(r"(\d+:\d\d) left", terminal.seen)[0], "0:03")
+
     def test_a_browser_that_does_not_fork_holds_nobody_up(self):
         _, provider = self.server("oauth2-public")
         script = self.file("browser", f"#!/bin/sh\necho $$ > {self.folder}/browser.pid\nexec sleep 300\n")
