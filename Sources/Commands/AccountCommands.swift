@@ -79,8 +79,11 @@ extension Command {
       let isAlternative = wish.grant == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
       let user = TerminalUser(provider: provider, offersDevice: isAlternative, reason: fitting?.reason, context)
       defer { user.settle() }
-      account = try manager { () throws(CredentialError) in
-        try context.source.login(provider, wish, user: user)
+      do throws(CredentialError) {
+        account = try context.source.login(provider, wish, user: user)
+      } catch {
+        guard case .failed(let message) = CommandError(error) else { throw CommandError(error) }
+        throw .failed(message.exchanging("\"credmgr login \(provider)\"", for: again(invocation, provider)))
       }
     }
     context.tell("logged in to \"\(provider)\" as \"\(account.name)\"" + validity(account.credential, context))
@@ -90,6 +93,16 @@ extension Command {
       context.tell("the provider says that the token's type is \"\(type)\"")
     }
     return .done
+  }
+
+  /// The same login once more, in quotes.
+  private static func again(_ invocation: Invocation, _ provider: String) -> String {
+    var words = ["credmgr login", provider]
+    for option in ["--account", "--grant", "--scope", "--set", "--timeout"] {
+      for value in invocation.all(option) { words += [option, argument(value)] }
+    }
+    words += ["--no-browser", "--paste"].filter(invocation.has)
+    return "\"" + words.joined(separator: " ") + "\""
   }
 
   /// A descriptor by its identifier or its file.

@@ -107,7 +107,9 @@ struct Context {
     let needs = (try? home.library.load(provider)).map { ClientNeeds($0.descriptor) }
     return .failed(
       message.with(
-        hint: "run \"credmgr add-provider \(provider)\(needs?.options ?? "")\", then \"credmgr login \(provider)\""))
+        hint:
+          "run \"credmgr add-provider \(provider)\(needs?.options ?? " --client-id ID")\", then \"credmgr login \(provider)\""
+      ))
   }
 
   /// The duration of an option, in seconds.

@@ -84,7 +84,7 @@ struct Doctor {
       // What is not there yet is made in the first folder above it that is.
       var place = folder
       while !File.exists(place), let above = Path.directory(of: place) { place = above }
-      guard !File.isWritable(place) else { continue }
+      guard !File.isDirectory(place) || !File.isWritable(place) else { continue }
       problem(
         .home, "\"\(folder)\" cannot be \(place == folder ? "written" : "made"): \"\(place)\" is not yours to write",
         "set CREDMGR_HOME to a folder in which you can write")
@@ -438,6 +438,15 @@ struct Doctor {
     if !isSet { well(.proxy, "there is none") }
   }
 
+  private static func hint(_ error: HTTPError, _ host: String, _ provider: String) -> String {
+    switch error {
+    case .unreachable(_, .proxy): "run \"env | grep -i _proxy\", and correct what it shows"
+    case .unreachable(_, .nameNotResolved): "run \"getent hosts \(argument(host))\" to see whether the name is known"
+    case .unreachable(_, .tls): "run \"curl -v https://\(host)/\" to see the certificate"
+    default: "compare the addresses that \"credmgr providers \(provider)\" shows with the provider's own page"
+    }
+  }
+
   /// Asks a provider's servers for an answer.
   ///
   /// - Throws: `CommandError.handOver` in the program without a network; `.failed` when the provider is not known.
@@ -445,7 +454,8 @@ struct Doctor {
     let servers = try manager { () throws(CredentialError) in try context.source.reach(provider) }
     for server in servers {
       switch server.date {
-      case .failure(let error): problem(.network, error.message(provider: provider))
+      case .failure(let error):
+        problem(.network, error.message(provider: provider).with(hint: Self.hint(error, server.host, provider)))
       case .success(let date):
         well(.network, "\"\(server.host)\" of \"\(provider)\" answers")
         guard let date else { continue }

@@ -1,3 +1,5 @@
+import HTTP
+
 /// What a person is told when something does not work: a sentence in lower case without a full stop, and the command that
 /// mends it.
 public struct Message: Sendable, Equatable {
@@ -24,6 +26,11 @@ public struct Message: Sendable, Equatable {
 
   /// The same with something else to do.
   public func with(hint: String) -> Message { Message(text, hint: hint, status: status) }
+
+  /// The same with other words in what there is to do.
+  public func exchanging(_ words: String, for others: String) -> Message {
+    Message(text, hints: hints.map { $0.exchanging(words, for: others) }, status: status)
+  }
 
   /// The lines on standard error.
   ///

@@ -182,7 +182,14 @@ enum DurableFile {
     let folder = Path.directory(of: path) ?? "."
     removeAbandoned(in: folder)
     let temporary = Path.joining(folder, temporaryName())
-    let file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
+    let file: Descriptor
+    do throws(POSIXError) {
+      file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
+    } catch {
+      // Nobody knows the file; what is wrong is the folder.
+      if case .notFound = error { throw .notFound(path: folder) }
+      throw error
+    }
     // Who looks at it between the two calls removes it: then there is another one to be made.
     flock(file.number, LOCK_EX)
     if try file.status(temporary).links == 0 { return try write(besides: path, bytes, mode: mode) }

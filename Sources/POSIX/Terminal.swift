@@ -77,13 +77,14 @@ public enum Terminal {
   /// Waits until there is something to read, or the end of it.
   private static func wait(_ descriptor: Int32, until end: Double, _ clock: any WallClock) throws(POSIXError) {
     while true {
-      var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      // A signal that came before the call interrupts nothing, so it is looked for several times a second.
+      if Signals.isInterrupted { throw .interrupted }
       let rest = end - clock.monotonic()
-      // poll(2): at most a day, and rounded up, so that the end is reached.
-      let count = unsafe poll(&waiting, 1, Int32(min(max(rest, 0), 86_400) * 1000 + 0.999))
+      var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+      let count = unsafe poll(&waiting, 1, Int32(min(max(rest, 0) * 1000 + 0.999, 200)))
       if count > 0 { return }
-      if count < 0, errno != EINTR || Signals.isInterrupted { throw Descriptor.failure("poll", nil) }
-      if clock.monotonic() >= end { throw .timedOut }
+      if count < 0, errno != EINTR { throw Descriptor.failure("poll", nil) }
+      if rest <= 0 { throw .timedOut }
     }
   }
 

@@ -110,6 +110,9 @@ class Package(unittest.TestCase):
                 loaded = self.inside("ldd", program.removeprefix(self.tree))
                 self.assertNotIn("not found", loaded)
                 self.assertNotIn("swift", loaded)
+                # A library that somebody puts beside a program is not loaded.
+                self.assertNotIn("PATH)", run("readelf", "--dynamic", program))
+            self.assertTrue(os.path.exists(self.tree + "/usr/share/applications/credmgr.desktop"))
         token = self.log_in()
         with self.subTest("the shells find the words"):
             self.apt("install", "bash-completion", "zsh", "fish")

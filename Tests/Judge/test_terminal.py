@@ -172,6 +172,23 @@ class Places(TerminalTest):
         self.credmgr("token", provider, status=LOGIN_NEEDED)
         self.assertEqual(self.credmgr("status", "--json").out.strip(), "[]")
 
+    def test_control_c_ends_a_paste(self):
+        _, provider = self.server("oauth2-public")
+        for _ in range(5):
+            terminal = self.terminal("login", provider, "--account", ADA, "--paste", BROWSER=None)
+            terminal.wait_for("address in a browser")
+            terminal.interrupt()
+            self.assertEqual(terminal.end(), 130, terminal.seen)
+
+    def test_what_is_hinted_is_the_same_login(self):
+        _, provider = self.server("oauth2-public")
+        terminal = self.terminal("login", provider, "--account", ADA, "--no-browser", BROWSER=None)
+        address = self.address(terminal)
+        terminal.wait_for("Ctrl-C stops")
+        Browser(decision="deny").open(address)
+        terminal.end()
+        self.assertIn(f'"credmgr login {provider} --account {ADA} --no-browser"', terminal.seen)
+
 
 class Words(TerminalTest):
     """What a person reads beside the result, at 80 columns."""
