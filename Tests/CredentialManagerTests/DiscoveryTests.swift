@@ -242,10 +242,10 @@ struct DiscoveryTests {
   func everyTextIsReadAsItself(_ text: String) throws {
     let yaml =
       "provider: a\ngrant: client_credentials\nendpoints: { token: https://a.example }\nscope: { default: ["
-      + DiscoveredDescriptor.scalar(text) + "] }\ntitle: " + DiscoveredDescriptor.scalar(text) + "\n"
+      + DiscoveredDescriptor.scalar(text) + "] }\nclient: { register: " + DiscoveredDescriptor.scalar(text) + " }\n"
     let library = DescriptorLibrary(directories: []) { _ in nil }
     let descriptor = try library.load(Array(yaml.utf8), name: "a.yaml").descriptor
-    #expect(descriptor.title == text)
+    #expect(descriptor.client.register == text)
     #expect(descriptor.scope.requested == [text])
   }
 }
