@@ -9,16 +9,14 @@ struct QRCodeDrawing {
   /// The columns that it takes.
   var width: Int { modules.count + 2 * Self.quietZone }
 
-  /// The lines, without ends.
-  ///
-  /// - Parameter inColour: black on white, whatever the terminal's colours are. Otherwise a light module is one in the
-  ///   colour of the text, which is right on a dark terminal; on a light one the code is reversed, and most readers take that.
-  func lines(inColour: Bool) -> [String] {
+  /// The lines, without ends: black on white, whatever the terminal's colours are. Not even `NO_COLOR` is asked: a picture
+  /// in the terminal's own colours is reversed on light ones, or on dark ones, and a reversed code is none for many readers.
+  var lines: [String] {
     let range = -Self.quietZone..<modules.count + Self.quietZone
     return stride(from: range.lowerBound, to: range.upperBound, by: 2).map { row in
-      let cells = range.map { column in cell(isDark(row, column), isDark(row + 1, column), inColour) }
+      let cells = range.map { column in cell(isDark(row, column), isDark(row + 1, column)) }
       // Colours 16 and 231 are black and white in every theme; 0 and 15 are what the theme says.
-      return inColour ? "\u{1B}[38;5;16;48;5;231m" + cells.joined() + "\u{1B}[0m" : cells.joined()
+      return "\u{1B}[38;5;16;48;5;231m" + cells.joined() + "\u{1B}[0m"
     }
   }
 
@@ -26,8 +24,8 @@ struct QRCodeDrawing {
     modules.indices.contains(row) && modules.indices.contains(column) && modules[row][column]
   }
 
-  private func cell(_ above: Bool, _ below: Bool, _ inColour: Bool) -> String {
-    switch (above == inColour, below == inColour) {
+  private func cell(_ above: Bool, _ below: Bool) -> String {
+    switch (above, below) {
     case (true, true): "█"
     case (true, false): "▀"
     case (false, true): "▄"

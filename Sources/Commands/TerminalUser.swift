@@ -123,8 +123,7 @@ final class TerminalUser: User {
     guard canDraw, isUTF8, let modules = context.qrCode(url) else { return }
     let drawing = QRCodeDrawing(modules: modules)
     guard drawing.width <= Terminal.width else { return }
-    let isInColour = (context.environment("NO_COLOR") ?? "").isEmpty
-    Terminal.writeError(drawing.lines(inColour: isInColour).joined(separator: "\n") + "\n")
+    Terminal.writeError(drawing.lines.joined(separator: "\n") + "\n")
   }
 
   func open(_ url: String) -> Bool { (try? Browser.open(url, patience: 0.3)) ?? false }

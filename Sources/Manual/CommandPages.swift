@@ -69,7 +69,7 @@ struct CommandPages {
       ("CREDMGR_PASSPHRASE_FILE", "A file with the passphrase of the vault."),
       ("CREDMGR_PASSPHRASE_COMMAND", "A command that prints the passphrase of the vault."),
       ("BROWSER", "Commands that show an address, separated by colons."),
-      ("NO_COLOR", "When it is set, nothing is coloured."),
+      ("NO_COLOR", "When it is set, nothing is coloured but a QR code, which is black on white."),
       ("SSL_CERT_FILE", "A file with the certificates that are trusted."),
       ("SSL_CERT_DIR", "A folder with the certificates that are trusted."),
       ("https_proxy", "The proxy for addresses with https; never used for this machine itself."),

@@ -112,24 +112,17 @@ public enum File {
     try Descriptor(opening: path, O_RDONLY | O_DIRECTORY).synchronize(path)
   }
 
-  /// Writes a file that others may read as the umask allows. After a power cut there is the whole old file or the whole
+  /// Writes a file that others may read as the umask allows, and nobody else may write. After a power cut there is the whole old file or the whole
   /// new one. A link is replaced by a file.
   public static func replace(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
-    try DurableFile.replace(path, bytes, mode: 0o666)
+    try DurableFile.replace(path, bytes, mode: 0o644)
   }
 
-  /// Makes a new file that others may read as the umask allows.
-  ///
-  /// - Throws: `exists` if there is one, which stays as it is.
-  public static func create(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
-    try DurableFile.create(path, bytes, mode: 0o666)
-  }
-
-  /// Makes a folder with its parents, as the umask allows; one that is there stays as it is.
+  /// Makes a folder with its parents, in which nobody else may write; one that is there stays as it is.
   public static func createDirectory(_ path: String) throws(POSIXError) {
     if isDirectory(path) { return }
     if let parent = Path.directory(of: path) { try createDirectory(parent) }
-    if unsafe mkdir(path, 0o777) != 0, errno != EEXIST { throw Descriptor.failure("mkdir", path) }
+    if unsafe mkdir(path, 0o755) != 0, errno != EEXIST { throw Descriptor.failure("mkdir", path) }
     if !isDirectory(path) { throw .notDirectory(path: path) }
   }
 }

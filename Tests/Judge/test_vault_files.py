@@ -29,6 +29,18 @@ class Files(ProgramTest):
         return subprocess.run([BINARY, *arguments], capture_output=True, text=True, timeout=20, check=False,
                               stdin=subprocess.DEVNULL, env={**self.environment, **environment}, cwd=self.folder)
 
+    def test_nobody_else_may_write_what_is_made_whatever_the_umask(self):
+        home = os.path.join(self.folder, "open")
+        descriptor = self.file("mine.yaml", "provider: mine\ngrant: client_credentials\ngit: { hosts: [git.example] }\n"
+                                            "endpoints: { token: \"https://mine.example/token\" }\n")
+        for arguments in (("add-provider", descriptor, "--client-id", "a"), ("login", "mine", "--with-token")):
+            subprocess.run([BINARY, *arguments], input="a-token\n", text=True, capture_output=True, timeout=20, check=True,
+                           env={**self.environment, "CREDMGR_HOME": home}, umask=0)
+        modes = {path: os.lstat(path).st_mode & 0o777 for folder, folders, files in os.walk(home)
+                 for path in (os.path.join(folder, name) for name in (*folders, *files))}
+        self.assertIn(os.path.join(home, "config", "providers", "mine.yaml"), modes)
+        self.assertEqual({path: oct(mode) for path, mode in modes.items() if mode & 0o022}, {})
+
     def test_a_pipe_in_the_place_of_a_backup_or_an_export(self):
         pipe = self.pipe()
         for command in ("restore", "import"):

@@ -44,7 +44,7 @@ struct FileLockTests {
     #expect(try FileLock.isHeld(place))
     var waits = 0
     let lock = try FileLock.acquire(place, seconds: 30) { _ throws(POSIXError) in
-      if waits == 0 { try File.create(folder("release"), []) }
+      if waits == 0 { try File.replace(folder("release"), []) }
       waits += 1
       return .goOn
     }

@@ -71,7 +71,7 @@ struct LauncherTests {
     let script =
       "while [ ! -e end ]; do sleep 0.01; done; read line < /proc/$$/stat; echo \"$line\" > stat; : > ended"
     #expect(try Launcher.start("sh", ["-c", "cd '\(folder.path)'; \(script)"]) == nil)
-    try File.create(folder("end"), [])
+    try File.replace(folder("end"), [])
     try folder.awaitFile("ended")
     // proc(5): process, name, state, parent, process group, session.
     let fields = try folder.text("stat").split(separator: " ")

@@ -25,7 +25,7 @@ import Testing
   @Test func nothingIsWrittenIntoAFile() throws {
     let folder = try TemporaryFolder()
     let path = folder("inbox")
-    try File.create(path, [])
+    try File.replace(path, [])
     #expect(!LineInbox.hand("one", to: path))
     #expect(try File.read(path, limit: 10) == [])
   }
