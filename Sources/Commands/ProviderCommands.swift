@@ -384,7 +384,8 @@ extension Command {
       do throws(CommandError) {
         let name = path == "-" ? "<standard input>" : path
         let bytes = try context.descriptor(path)
-        findings = context.home.library.check(bytes, name: name).findings + newHosts(bytes, name, context)
+        let (descriptor, ownFindings) = context.home.library.check(bytes, name: name)
+        findings = ownFindings + newHosts(descriptor, bytes, name, context)
       } catch .invalidDescriptor(let found) {
         findings = found
       } catch .failed(let message) {
@@ -401,9 +402,11 @@ extension Command {
 
   /// A host to which nobody agreed yet, where a provider with this identifier was added: who edits a descriptor is asked
   /// about it later. A vault that does not open without a person is let be.
-  private static func newHosts(_ bytes: [UInt8], _ name: String, _ context: Context) -> [Finding] {
-    guard let hosts = try? context.source.newHosts(bytes, named: name),
-      let provider = context.home.library.check(bytes, name: name).descriptor?.identifier
+  private static func newHosts(
+    _ descriptor: Descriptor?, _ bytes: [UInt8], _ name: String, _ context: Context
+  ) -> [Finding] {
+    guard let provider = descriptor?.identifier,
+      let hosts = try? context.source.newHosts(of: provider, bytes, named: name)
     else { return [] }
     return hosts.compactMap { host in
       host.place.map { Finding(.newHost(host.name, provider: provider), at: $0, severity: .warning) }

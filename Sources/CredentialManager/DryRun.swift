@@ -14,6 +14,9 @@ extension CredentialSource {
     let grant = try grant(wish, descriptor.grants)
     let registration = try accountsIfAny()?.registration(of: descriptor.identifier)
     let identifier = registration?.clientIdentifier ?? descriptor.client.identifier
+    var descriptor = descriptor
+    // As in a login: what the provider says of this one client goes before what the descriptor says of all.
+    if let method = registration?.registered?.authentication { descriptor.client.authentication = method }
     let registered = registration?.variables.filter { descriptor.variable($0.key) != nil } ?? [:]
     do {
       let rehearsal = try Rehearsal(

@@ -135,9 +135,10 @@ extension CredentialSource {
     let waiting = Accounts.pending(provider, wish.account ?? "")
     let found: String?
     let remark: Notice?
+    let kept: [String: String]
     let name: String
     do throws(CredentialError) {
-      (found, remark) = try identity(credential, client, accounts, wish, isGiven: isGiven)
+      (found, kept, remark) = try identity(credential, client, accounts, wish, isGiven: isGiven)
       let wanted = wish.account ?? found ?? Self.standardAccount
       let existing = try accounts.readableAccount(wanted, of: provider)
       // The same name may be written with other code points.
@@ -157,6 +158,7 @@ extension CredentialSource {
     if let remark { notice(remark) }
     FaultPoint.reach("login.identified")
     credential.identity = found
+    credential.kept.merge(kept) { ofToken, _ in ofToken }
     credential.loginFinishedAt = clock.milliseconds()
     let isFirst = try accounts.accounts(of: provider).isEmpty
     var changes: [Change] = [
@@ -200,15 +202,14 @@ extension CredentialSource {
   /// somebody's already.
   ///
   /// - Parameter isGiven: whether the person brought the token: one that the provider does not take is then not kept.
-  /// - Returns: the account's name, or what the person is told in its place.
+  /// - Returns: the account's name, or what the person is told in its place; and what is kept of the answer.
   private func identity(
     _ credential: Credential, _ client: Client, _ accounts: Accounts, _ wish: LoginWish, isGiven: Bool
-  ) throws(CredentialError) -> (name: String?, remark: Notice?) {
+  ) throws(CredentialError) -> (name: String?, kept: [String: String], remark: Notice?) {
     let provider = client.descriptor.identifier
     let name: String?
-    if client.descriptor.endpoints[.identity] == nil || client.descriptor.account.isEmpty
-      || credential.grant == .clientCredentials
-    {
+    var kept: [String: String] = [:]
+    if !client.asksIdentity || credential.grant == .clientCredentials {
       name = client.accountName(in: credential)
     } else {
       do throws(CredentialError) {
@@ -216,18 +217,18 @@ extension CredentialSource {
           try client.identityRequest(credential, freshness: freshness)
         }
         let response = try send(request, provider: provider)
-        name = try core(provider) { () throws(OAuthError) in try client.accountName(response) }
+        (name, kept) = try core(provider) { () throws(OAuthError) in try client.identity(response) }
       } catch {
         if isGiven, case .oauth(.refused(_, let refusal), _) = error, refusal.status == 401 {
           throw .tokenRefused(provider: provider, words: refusal.words)
         }
         let account = wish.account ?? Self.standardAccount
         if try accounts.readableAccount(account, of: provider) != nil || error == .interrupted { throw error }
-        return (nil, .unidentified(account: account, error))
+        return (nil, kept, .unidentified(account: account, error))
       }
     }
-    guard let name, !Accounts.isName(name) else { return (name, nil) }
-    return (nil, .unnameable(account: wish.account ?? Self.standardAccount, provider: provider))
+    guard let name, !Accounts.isName(name) else { return (name, kept, nil) }
+    return (nil, kept, .unnameable(account: wish.account ?? Self.standardAccount, provider: provider))
   }
 }
 

@@ -26,12 +26,13 @@ extension DescriptorLibrary.Loaded {
 extension CredentialSource {
   /// The hosts of a descriptor that `add` would ask about if it were to replace the one that was added before.
   ///
+  /// - Parameter provider: its identifier; most providers were never added, and need not be read again.
   /// - Throws: `CredentialError` where nobody can tell: the vault is locked, a variable has no value.
-  public func newHosts(_ bytes: [UInt8], named file: String) throws(CredentialError) -> [NewHost] {
+  public func newHosts(
+    of provider: String, _ bytes: [UInt8], named file: String
+  ) throws(CredentialError) -> [NewHost] {
+    guard let existing = try accountsIfAny(), let previous = try existing.registration(of: provider) else { return [] }
     let addition = try addition(bytes, named: file, as: nil)
-    guard let existing = try accountsIfAny(), let previous = try existing.registration(of: addition.identifier) else {
-      return []
-    }
     var registration = previous
     registration.variables = previous.variables.filter { addition.descriptor.variable($0.key) != nil }
     do throws(CredentialError) {

@@ -125,7 +125,8 @@ extension Client {
     var request = request
     let isForm = request.fields["Content-Type"]?.lowercased().hasPrefix("application/x-www-form-urlencoded") ?? false
     // A body of another type cannot carry parameters; the header can always (RFC 5849, 3.5).
-    let carriesBody = transport == .body && (isForm || request.body.isEmpty) && request.method != "GET"
+    let mayCarry = !["GET", "HEAD"].contains(request.method) && (isForm || request.body.isEmpty)
+    let carriesBody = transport == .body && mayCarry
     if rules.signsBody, !isForm, !request.body.isEmpty {
       // The extension OAuth Request Body Hash, 3.2: the hash of the signature method.
       let hash = (method.hmac ?? method.rsa ?? .sha1).digest(request.body)

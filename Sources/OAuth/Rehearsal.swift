@@ -223,7 +223,7 @@ private struct Stage {
     let credential = client.rehearsedCredential(grant, redirectURI: redirectURI, scope: scope)
     if !hasToken, let exchange = try client.tokenExchangeRequest(credential) { add(.tokenExchange, exchange) }
     let endpoints = client.descriptor.endpoints
-    if endpoints[.identity] != nil, !client.descriptor.account.isEmpty, grant != .clientCredentials {
+    if client.asksIdentity, grant != .clientCredentials {
       add(.identity, try client.identityRequest(credential, freshness: freshness))
     }
     // A token of the client credentials grant is obtained anew, by the same request.

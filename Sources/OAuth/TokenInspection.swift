@@ -90,12 +90,19 @@ extension Client {
     return try request(.identity, [], credential: credential)
   }
 
-  /// The account's name in the identity answer; `nil` when the descriptor names no field, or the answer has none.
+  /// Whether the identity endpoint is asked at a login: for the account's name, or for what is kept of its answer.
+  public var asksIdentity: Bool {
+    guard let endpoint = descriptor.endpoints[.identity] else { return false }
+    return !descriptor.account.isEmpty || !endpoint.response.keep.isEmpty
+  }
+
+  /// The account's name in the identity answer, `nil` when the descriptor names no field, or the answer has none; and the
+  /// fields of it that are kept.
   ///
   /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
-  public func accountName(_ response: HTTPResponse) throws(OAuthError) -> String? {
+  public func identity(_ response: HTTPResponse) throws(OAuthError) -> (name: String?, kept: [String: String]) {
     let answer = try Answer(response, .identity, endpoint(.identity).response)
-    return descriptor.account.lazy.compactMap { answer.text($0) }.first { !$0.isEmpty }
+    return (descriptor.account.lazy.compactMap { answer.text($0) }.first { !$0.isEmpty }, answer.kept)
   }
 
   /// The account's name in what was kept of the token answer, where the provider has no identity endpoint.

@@ -45,7 +45,11 @@ public struct Variable: Sendable, Equatable {
   /// Whether `value` is one that the variable may have.
   public func accepts(_ value: String) -> Bool {
     if value.isEmpty { return isOptional }
-    guard value.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else { return false }
+    // A key in PEM (RFC 7468) has lines; nothing else has.
+    let isOfLines = isSecret && format == .text
+    guard value.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F || isOfLines && $0 == "\n" }) else {
+      return false
+    }
     guard choices.isEmpty || choices.contains(value) else { return false }
     if let pattern {
       guard let expression = Pattern(pattern), expression.matches(value) else { return false }

@@ -380,7 +380,8 @@ struct AddProviderTests {
     }
     #expect(places == [place])
     // As "check" tells it before that.
-    let checked = try fixture.source.newHosts(Array("provider: example\n\(text)\n".utf8), named: "notes.yaml")
+    let checked = try fixture.source.newHosts(
+      of: "example", Array("provider: example\n\(text)\n".utf8), named: "notes.yaml")
     #expect(checked.map(\.name) == [host])
     #expect(checked.map { $0.place?.source.name } == ["notes.yaml"])
     try Self.edit(fixture, text)
@@ -390,13 +391,13 @@ struct AddProviderTests {
   @Test func nothingIsNewWithoutAnAccount() throws {
     let fixture = try Fixture()
     let text = Array("provider: example\n\(Self.elsewhere)\n".utf8)
-    #expect(try fixture.source.newHosts(text, named: "example.yaml") == [])
+    #expect(try fixture.source.newHosts(of: "example", text, named: "example.yaml") == [])
     try fixture.add(secret: nil)
-    #expect(try fixture.another().newHosts(text, named: "example.yaml") == [])
+    #expect(try fixture.another().newHosts(of: "example", text, named: "example.yaml") == [])
     try fixture.store(Fixture.credential())
-    #expect(try fixture.another().newHosts(text, named: "example.yaml").map(\.name) == ["evil.example"])
+    #expect(try fixture.another().newHosts(of: "example", text, named: "example.yaml").map(\.name) == ["evil.example"])
     let same = Array("provider: example\n\(Fixture.endpoints)\n".utf8)
-    #expect(try fixture.another().newHosts(same, named: "example.yaml") == [])
+    #expect(try fixture.another().newHosts(of: "example", same, named: "example.yaml") == [])
   }
 
   /// A person's own file may stand before what a shipped descriptor extends.

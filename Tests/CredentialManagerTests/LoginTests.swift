@@ -39,6 +39,25 @@ struct LoginTests {
     #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
 
+  /// A host, or a tenant, that only the identity endpoint knows.
+  @Test(arguments: [true, false])
+  func whatTheIdentitySaysIsKept(_ namesAccount: Bool) throws {
+    let fixture = try Fixture()
+    var text = Fixture.endpoints.replacing(
+      "identity: https://api.provider.example/me",
+      with: "identity: { url: https://api.provider.example/me, response: { keep: { tenant: teams.0.id } } }")
+    if !namesAccount { text = text.replacing("account: login\n", with: "") }
+    try fixture.add(text + "\nextra_headers: { X-Tenant: \"{tenant}\" }")
+    fixture.consent()
+    fixture.http.then(.token("token-1", refresh: "refresh-1"))
+    fixture.http.then(.json(#"{"login": "ana", "teams": [{"id": 7}]}"#))
+    let account = try fixture.login()
+    #expect(account.name == (namesAccount ? "ana" : "default"))
+    #expect(account.credential.kept == ["tenant": "7"])
+    let fields = try fixture.source.headerFields(nil, of: "example", for: nil)
+    #expect(fields["X-Tenant"] == "7")
+  }
+
   @Test func aForgedRedirectChangesNothing() throws {
     let fixture = try Fixture()
     try fixture.add()

@@ -97,7 +97,7 @@ let fuzzedParsers: [String: FuzzedParser] = [
     }
   },
   "device": { _ = try? client.deviceAuthorization(answer($0), scope: [], now: 1_000_000) },
-  "identity": { _ = try? client.accountName(answer($0)) },
+  "identity": { _ = try? client.identity(answer($0)).name },
   "template": { bytes in
     guard let text = text(bytes) else { return }
     _ = try? Template(parsing: text)

@@ -340,8 +340,8 @@ struct LanguageTests {
   @Test func theFirstNameThatIsThere() throws {
     let client = try Fixture.client(
       "account: [user.email, login]", endpoints: "identity: https://p.example/me")
-    #expect(try client.accountName(.json("{\"user\": {\"email\": \"\"}, \"login\": \"ada\"}")) == "ada")
-    #expect(try client.accountName(.json("{\"user\": {\"email\": \"e\"}, \"login\": \"ada\"}")) == "e")
+    #expect(try client.identity(.json("{\"user\": {\"email\": \"\"}, \"login\": \"ada\"}")).name == "ada")
+    #expect(try client.identity(.json("{\"user\": {\"email\": \"e\"}, \"login\": \"ada\"}")).name == "e")
   }
 
   @Test func anIssuerWithAVariable() throws {

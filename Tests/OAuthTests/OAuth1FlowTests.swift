@@ -100,7 +100,7 @@ struct OAuth1FlowTests {
   }
 
   /// A body that is no form, and a request without one, cannot carry parameters (3.5.2).
-  @Test(arguments: ["GET", "PUT"])
+  @Test(arguments: ["GET", "HEAD", "PUT"])
   func bodyTransportFallsBackToTheHeader(_ method: String) throws {
     let client = try Self.client("transport: body, signature_method: PLAINTEXT")
     var request = HTTPRequest(method: method, uri: try URI(parsing: "https://photos.example.net/p"))

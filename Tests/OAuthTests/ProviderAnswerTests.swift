@@ -103,9 +103,9 @@ struct ProviderAnswerTests {
     let client = try Self.client("slack", ["redirect_uri": "https://app.example/callback"])
     #expect(try client.validity(.json(json), .introspection) == validity)
     if validity == .active {
-      #expect(try client.accountName(.json(json)) == "ada")
+      #expect(try client.identity(.json(json)).name == "ada")
     } else {
-      #expect(throws: OAuthError.self) { try client.accountName(.json(json)) }
+      #expect(throws: OAuthError.self) { try client.identity(.json(json)).name }
     }
   }
 
@@ -221,11 +221,11 @@ struct ProviderAnswerTests {
     let good = """
       {"data":{"user":{"open_id":"o-1","display_name":"Ada"}},"error":{"code":"ok","message":"","log_id":"2022"}}
       """
-    #expect(try client.accountName(.json(good)) == "Ada")
+    #expect(try client.identity(.json(good)).name == "Ada")
     let bad = """
       {"data":{},"error":{"code":"access_token_invalid","message":"The access token is invalid.","log_id":"2022"}}
       """
-    #expect(try Self.refusal { try client.accountName(.json(bad, status: 401)) as Any } == "access_token_invalid")
+    #expect(try Self.refusal { try client.identity(.json(bad, status: 401)).name as Any } == "access_token_invalid")
   }
 
   @Test("TikTok: the challenge is the SHA-256 of the verifier in hexadecimal")
@@ -256,7 +256,7 @@ struct ProviderAnswerTests {
     #expect(refreshed.expiresAt == Fixture.now + 20566)
     #expect(refreshed.refreshToken == Secret("s"))
     #expect(refreshed.kept == ["athlete_id": "1234"])
-    #expect(try client.accountName(.json("{\"id\":1234,\"username\":null}")) == "1234")
+    #expect(try client.identity(.json("{\"id\":1234,\"username\":null}")).name == "1234")
   }
 
   @Test("Strava: errors are a list of faults")

@@ -142,12 +142,12 @@ struct TokenInspectionTests {
 
   @Test func accountName() throws {
     let client = try Self.client("account: user.login")
-    #expect(try client.accountName(.json("{\"user\":{\"login\":\"ana\"}}")) == "ana")
-    #expect(try client.accountName(.json("{\"user\":{\"login\":17}}")) == "17")
-    #expect(try client.accountName(.json("{}")) == nil)
-    #expect(try Self.client().accountName(.json("{\"login\":\"ana\"}")) == nil)
+    #expect(try client.identity(.json("{\"user\":{\"login\":\"ana\"}}")).name == "ana")
+    #expect(try client.identity(.json("{\"user\":{\"login\":17}}")).name == "17")
+    #expect(try client.identity(.json("{}")).name == nil)
+    #expect(try Self.client().identity(.json("{\"login\":\"ana\"}")).name == nil)
     let refusal = ErrorResponse(code: "http_401", words: nil, status: 401)
-    #expect(throws: OAuthError.refused(.identity, refusal)) { try client.accountName(.json("{}", status: 401)) }
+    #expect(throws: OAuthError.refused(.identity, refusal)) { try client.identity(.json("{}", status: 401)).name }
   }
 
   @Test func accountNameOfTheTokenAnswer() throws {

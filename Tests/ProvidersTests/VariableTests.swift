@@ -60,6 +60,15 @@ import Testing
     let variable = try #require(descriptor.variable("v"))
     #expect(variable.isSecret && variable.accepts("abc") && !variable.accepts("1"))
   }
+
+  /// Only a key has lines (RFC 7468), and only where it is none that people see.
+  @Test func aSecretMayHaveLines() throws {
+    let descriptor = try descriptor(
+      sampleHead + "variables: {k: {secret: true}, t: {}}\nextra_headers: {X-V: \"{hex(sha256(k))}{t}\"}\n")
+    #expect(descriptor.variable("k")?.accepts("-----BEGIN PRIVATE KEY-----\nMC4\n") == true)
+    #expect(descriptor.variable("k")?.accepts("a\rb") == false)
+    #expect(descriptor.variable("t")?.accepts("a\nb") == false)
+  }
 }
 
 @Suite struct DurationTests {

@@ -68,7 +68,7 @@ struct ShippedProviderTests {
       if let name = play.client.accountName(in: credential) { #expect(!name.isEmpty) }
     } else {
       let request = try play.client.identityRequest(credential, freshness: play.freshness())
-      #expect(try play.client.accountName(play.send(request)) == "ada")
+      #expect(try play.client.identity(play.send(request)).name == "ada")
     }
   }
 

@@ -179,7 +179,7 @@ struct UnusualRequestTests {
       """)
     let credential = try play.login(scope: ["read"])
     let identity = play.send(try play.client.identityRequest(credential, freshness: play.freshness()))
-    #expect(try play.client.accountName(identity) == "ada")
+    #expect(try play.client.identity(identity).name == "ada")
     func validity(_ credential: Credential) throws -> Validity {
       let (leg, request) = try play.client.validationRequest(credential, freshness: play.freshness())
       #expect(leg == .introspection)
