@@ -21,6 +21,7 @@ struct VaultOpening {
     _ connection: Connection, _ location: VaultLocation, _ holders: [KeyHolder]
   ) throws(VaultError) {
     var seen = try LockedVault(connection, location)
+    var isSecondLook = false
     while true {
       do throws(VaultError) {
         self = try seen.opened(holders)
@@ -29,7 +30,10 @@ struct VaultOpening {
         // Slots and key file are two files: one of them may have been exchanged after the other one was read.
         guard error.isOfOneHolder else { throw error }
         let now = try LockedVault(connection, location)
-        guard now != seen else { throw error }
+        // The key file of a commit is moved to its place behind it, which changes no slot: between our looks at the one
+        // place and at the other.
+        guard now != seen || error.isOfKeyFile && !isSecondLook else { throw error }
+        isSecondLook = now == seen
         seen = now
       }
     }
@@ -37,6 +41,13 @@ struct VaultOpening {
 }
 
 extension VaultError {
+  fileprivate var isOfKeyFile: Bool {
+    switch self {
+    case .keyFileMissing, .keyFileOfAnotherVault: true
+    default: false
+    }
+  }
+
   /// Whether somebody else may have a key all the same.
   fileprivate var isOfOneHolder: Bool {
     switch self {

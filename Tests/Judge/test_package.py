@@ -36,6 +36,8 @@ def bare_tree(folder):
             run("tar", "--create", "--numeric-owner", "--file", BARE + ".new", "--directory", fresh, ".")
         os.rename(BARE + ".new", BARE)
     run("tar", "--extract", "--numeric-owner", "--preserve-permissions", "--file", BARE, "--directory", folder)
+    # It was a temporary folder, which is open to its owner alone.
+    os.chmod(folder, 0o755)
 
 
 @unittest.skipUnless(PACKAGES, "only script/package --test tests the packages")

@@ -143,6 +143,27 @@ struct KeySlotTests {
     #expect(![old, new].contains(TemporaryVault.read(location.keyFile)))
   }
 
+  /// A commit's key file is moved behind it, when the one place was looked at and the other was not.
+  @Test("a key file that is moved to its place between two looks is found")
+  func keyFileMovedMeanwhile() throws {
+    try temporary.open().store(Secret("token"), as: ana)
+    let (place, next) = (location.keyFile, location.nextKeyFile)
+    let (key, others) = (TemporaryVault.read(place), try KeyFile(random: random).content)
+    for before in [others, nil] {
+      unsafe unlink(place)
+      if let before { TemporaryVault.write(place, before) }
+      let moves = KeyHolder.opened { _ in
+        TemporaryVault.write(place, key)
+        return nil
+      }
+      #expect(try token([.keyFile, moves]) == "token")
+      #expect(!exists(next))
+    }
+    // One that stays another vault's is told, and not looked at for ever.
+    TemporaryVault.write(place, others)
+    #expect(throws: VaultError.keyFileOfAnotherVault(path: place)) { try token([.keyFile]) }
+  }
+
   @Test("a process that dies between the commit of a key file's slot and the moving of the file")
   func unsettledKeyFile() throws {
     let old = TemporaryVault.read(location.keyFile)
