@@ -29,7 +29,8 @@ struct Answer: Sendable {
     let retryAfter = response.retryAfter
     let isSuccess = (200..<300).contains(response.status)
     let isInHeaders = rules.fields.values.contains { $0.paths.contains { $0.header != nil } }
-    guard let root = Self.read(response, rules.format ?? .json) ?? (isSuccess && isInHeaders ? .object([]) : nil) else {
+    guard let root = Self.read(response, rules.format ?? .json, leg) ?? (isSuccess && isInHeaders ? .object([]) : nil)
+    else {
       if isSuccess {
         throw .unreadable(leg, expected: rules.format ?? .json, mediaType: response.mediaType)
       }
@@ -93,11 +94,18 @@ struct Answer: Sendable {
   }
 
   /// The declared format counts; where the text is not in it, or is in any (a form is), the label of the answer decides.
-  private static func read(_ response: HTTPResponse, _ format: ResponseFormat) -> JSONValue? {
+  private static func read(_ response: HTTPResponse, _ format: ResponseFormat, _ leg: Leg) -> JSONValue? {
     let isLabelledJSON = response.mediaType.map { $0 == "application/json" || $0.hasSuffix("+json") } ?? false
     let isLabelledForm = response.mediaType == "application/x-www-form-urlencoded"
     if format == .json || isLabelledJSON {
-      if let value = try? JSONValue.parse(response.body), case .object = value { return value }
+      if let value = try? JSONValue.parse(response.body) {
+        switch value {
+        case .object: return value
+        // Who is logged in may be a list: of tenants, or of workspaces.
+        case .array where leg == .identity: return value
+        default: break
+        }
+      }
       if !isLabelledForm { return nil }
     }
     // A page is a text too, and "reads" as a form; no form begins with an angle bracket.

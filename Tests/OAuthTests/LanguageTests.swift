@@ -337,6 +337,20 @@ struct LanguageTests {
     #expect(long.accessToken == Secret("long") && long.kept == ["user": "7"])
   }
 
+  /// Xero's connections are a list of tenants.
+  @Test func anIdentityThatIsAList() throws {
+    let client = try Fixture.client(
+      "account: 0.name",
+      endpoints: "identity: { url: \"https://p.example/me\", response: { keep: { tenant: 0.id } } }")
+    let identity = try client.identity(.json("[{\"id\": \"T1\", \"name\": \"Ada Ltd\"}, {\"id\": \"T2\"}]"))
+    #expect(identity.name == "Ada Ltd")
+    #expect(identity.kept == ["tenant": "T1"])
+    #expect(try client.identity(.json("[]")).name == nil)
+    #expect(throws: OAuthError.self) {
+      try client.credential(.json("[]"), .token, grant: .authorizationCode, scope: [], now: 0)
+    }
+  }
+
   @Test func theFirstNameThatIsThere() throws {
     let client = try Fixture.client(
       "account: [user.email, login]", endpoints: "identity: https://p.example/me")
