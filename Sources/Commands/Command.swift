@@ -140,6 +140,9 @@ extension Command {
     Option("--trace", "print every HTTP exchange on standard error, without secrets")
   ]
 
+  /// The name by which the manual has it.
+  package var page: String { "credmgr-" + name }
+
   /// One line that says how it is called.
   package var usage: String {
     ["credmgr", name, operands, options.isEmpty ? "" : "[OPTION]…"].filter { !$0.isEmpty }.joined(separator: " ")
@@ -161,6 +164,9 @@ extension Command {
       for example in examples {
         text += "  " + example.line + "\n      " + Layout.wrapped(example.help, first: 6, indent: "      ") + "\n"
       }
+    }
+    if let group = Command.groups.first(where: { $0.commands.contains { $0.name == name } }) {
+      text += "\nmanual: \"man \(page)\"" + (group.page == page ? "" : ", in \(group.page)(1)") + "\n"
     }
     return text
   }

@@ -5,6 +5,9 @@ extension Command {
     package let name: String
     package let title: String
     package let commands: [Command]
+
+    /// The page of the manual.
+    package var page: String { "credmgr-" + name }
   }
 
   /// All commands, in the order of the help.

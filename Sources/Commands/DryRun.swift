@@ -42,7 +42,10 @@ enum DryRun {
     switch request.body {
     case .none: break
     case .form(let pairs): lines += pairs.map { "form    \($0.name)=\($0.value)" }
-    case .json(let value): lines.append("json    " + value.encoded)
+    case .json(let value):
+      // As it is read best; what is sent has no blanks.
+      let text = value.formatted.split(separator: "\n")
+      lines += zip(["json    "] + Array(repeating: "        ", count: text.count), text).map { $0 + $1 }
     }
     return lines
   }

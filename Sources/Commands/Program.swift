@@ -254,7 +254,7 @@ enum Help {
     }
     return text + """
 
-      "credmgr help COMMAND" says more, with examples.
+      "credmgr help COMMAND" says more, with examples; "man credmgr" is the manual.
       "credmgr" alone says how to begin.
 
       """

@@ -5,9 +5,17 @@ struct CommandPages {
   let date: String
 
   static let names: [(name: String, section: Int)] =
-    [("credmgr", 1)] + Command.groups.map { ("credmgr-" + $0.name, 1) } + [
+    [("credmgr", 1)] + Command.groups.map { ($0.page, 1) } + [
       ("git-credential-credmgr", 1), ("docker-credential-credmgr", 1), ("credmgr-descriptor", 5),
     ]
+
+  /// The commands by whose names the page of their group is found as well; each is a page that shows that one
+  /// (`so` in roff(7)).
+  static let aliases: [(fileName: String, text: String)] = Command.groups.flatMap { group in
+    group.commands.filter { $0.page != group.page }.map { command in
+      (fileName: command.page + ".1", text: ".so man1/\(group.page).1\n")
+    }
+  }
 
   var all: [ManualPage] {
     [overview] + Command.groups.map(group) + [
@@ -48,7 +56,7 @@ struct CommandPages {
           ("Cm \(ManualPage.arguments(command.name))", [ManualPage.escaped(command.summary) + "."])
         })
       page.macro("Pp")
-      page.macro("Xr credmgr-\(group.name) 1")
+      page.macro("Xr \(group.page) 1")
     }
     page.subsection("Options of every command")
     page.list(
@@ -106,8 +114,8 @@ struct CommandPages {
   // MARK: A group
 
   private func group(_ group: Command.Group) -> ManualPage {
-    let names = group.commands.map(\.name).joined(separator: ", ")
-    var page = ManualPage("credmgr-" + group.name, 1, "\(group.title): credmgr \(names)", date: date)
+    let others = group.commands.map(\.page).filter { $0 != group.page }
+    var page = ManualPage(group.page, 1, "credmgr's commands: \(group.title)", also: others, date: date)
     page.section("synopsis")
     for command in group.commands { synopsis(command, &page) }
     page.section("description")
@@ -145,7 +153,7 @@ struct CommandPages {
     for note in command.notes { page.paragraph(note) }
     for example in command.examples {
       page.paragraph(Self.capitalized(example.help) + ":")
-      page.literal([example.line])
+      page.command(example.line)
     }
   }
 

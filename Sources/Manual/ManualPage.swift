@@ -11,7 +11,8 @@ struct ManualPage {
 
   var fileName: String { "\(name).\(section)" }
 
-  init(_ name: String, _ section: Int, _ summary: String, date: String) {
+  /// - Parameter others: other names by which the page is found.
+  init(_ name: String, _ section: Int, _ summary: String, also others: [String] = [], date: String) {
     self.name = name
     self.section = section
     text = """
@@ -20,7 +21,7 @@ struct ManualPage {
       .Dt \(name.uppercased()) \(section)
       .Os
       .Sh NAME
-      .Nm \(name)
+      \(([name] + others).map { ".Nm " + $0 }.joined(separator: " ,\n"))
       .Nd \(Self.escaped(summary))
 
       """
@@ -116,7 +117,7 @@ struct ManualPage {
 
   /// Lines that stay as they are.
   mutating func literal(_ lines: [String]) {
-    text += ".Bd -literal -offset indent\n"
+    text += ".Bd -literal -offset 2n\n"
     for line in lines {
       let line = Self.escaped(line)
       text += (line.hasPrefix(".") ? "\\&" : "") + line + "\n"
@@ -124,6 +125,14 @@ struct ManualPage {
     text += ".Ed\n"
     isFresh = false
   }
+
+  /// A command as it is typed, on as many lines as a terminal of 80 columns needs.
+  mutating func command(_ line: String) {
+    literal(Layout.shell(line, width: Layout.width - Self.literalIndent))
+  }
+
+  /// The columns before what stays as it is: those of every text, and `-offset 2n`.
+  private static let literalIndent = 7
 
   /// A list of words and what they mean; both in mdoc, the words as arguments of `It`.
   mutating func list(written rows: [(term: String, meaning: [String])], kind: String = "-tag -width Ds") {

@@ -22,6 +22,9 @@ public enum ManualProgram {
       for page in CommandPages(date: date).all + [DescriptorPage(text, date: date).page] {
         try File.replace(Path.joining(arguments[1], page.fileName), Array(page.text.utf8))
       }
+      for alias in CommandPages.aliases {
+        try File.replace(Path.joining(arguments[1], alias.fileName), Array(alias.text.utf8))
+      }
       return ExitStatus.done.rawValue
     } catch {
       StandardError.show(error.message, program: "credmgr-manual")

@@ -34,6 +34,37 @@ public enum Layout {
     return result
   }
 
+  /// A command for a shell in lines of at most `width` columns: each but the last ends in a backslash, and what stands in
+  /// quotes stays together.
+  public static func shell(_ line: String, width: Int = Layout.width) -> [String] {
+    var lines = [""]
+    var quote: Character?
+    var word = ""
+    // A backslash and the blank before it.
+    func add(isLast: Bool) {
+      let last = lines[lines.count - 1]
+      if last.isEmpty {
+        lines[lines.count - 1] = word
+      } else if last.count + 1 + word.count + (isLast ? 0 : 2) <= width {
+        lines[lines.count - 1] += " " + word
+      } else {
+        lines[lines.count - 1] += " \\"
+        lines.append("    " + word)
+      }
+      word = ""
+    }
+    for character in line {
+      if character == " ", quote == nil {
+        add(isLast: false)
+        continue
+      }
+      word.append(character)
+      if character == quote { quote = nil } else if quote == nil, "'\"".contains(character) { quote = character }
+    }
+    add(isLast: true)
+    return lines
+  }
+
   private static func words(_ text: String, _ longestQuotation: Int) -> [String] {
     var words: [String] = []
     var quotation: String?

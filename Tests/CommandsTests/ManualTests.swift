@@ -8,6 +8,8 @@ import Testing
 @Suite struct ManualTests {
   private let pages: [String: String]
   private let complaints: String
+  /// The pages as a terminal of 80 columns shows them, by program and name; none where neither is installed.
+  private let shown: [String: String]
 
   init() throws {
     let folder = "/tmp/credmgr-manual.\(UInt64.random(in: 0 ... .max))"
@@ -23,7 +25,16 @@ import Testing
       pages[name] = String(decoding: try File.read(Path.joining(folder, name), limit: 1 << 20), as: UTF8.self)
     }
     self.pages = pages
-    complaints = try Self.complaints(about: names.map { Path.joining(folder, $0) })
+    let written = pages.filter { !$0.value.hasPrefix(".so ") }.keys.sorted()
+    complaints = try Self.complaints(about: written.map { Path.joining(folder, $0) })
+    var shown: [String: String] = [:]
+    for (program, script) in Self.readers where (try? Launcher.find(program)) != nil {
+      for name in written {
+        let completion = try Launcher.run("/bin/sh", ["-c", script, "sh", Path.joining(folder, name)], limit: 1 << 22)
+        shown["\(program) \(name)"] = String(decoding: completion.output, as: UTF8.self)
+      }
+    }
+    self.shown = shown
     for name in names { try File.remove(Path.joining(folder, name)) }
     unsafe rmdir(folder)
   }
@@ -39,12 +50,43 @@ import Testing
     return String(decoding: completion.output, as: UTF8.self)
   }
 
+  /// What man(1) has a page shown by, where the terminal has 80 columns: it leaves two of them free. Nothing is bold.
+  private static let readers = [
+    ("mandoc", #"mandoc -Tutf8 -O width=78 "$1" | sed 's/.\x08//g'"#),
+    ("groff", #"groff -Kutf8 -mdoc -Tutf8 -P-cbou -rLL=78n "$1""#),
+  ]
+
   @Test func nobodyComplains() { #expect(complaints == "") }
+
+  private static let hasReader = readers.contains { (try? Launcher.find($0.0)) != nil }
+
+  @Test(.enabled(if: hasReader)) func noLineIsLongerThanATerminal() {
+    #expect(shown.count >= pages.count { !$0.value.hasPrefix(".so ") })
+    for (name, text) in shown {
+      let lines = text.split(separator: "\n")
+      #expect(lines.count > 10, "\(name)")
+      for line in lines where line.count > 80 { Issue.record("\(name): \(line)") }
+    }
+  }
+
+  @Test func everyCommandHasAPageOfItsName() throws {
+    for group in Command.groups {
+      for command in group.commands where command.name != group.name {
+        #expect(pages["credmgr-\(command.name).1"] == ".so man1/credmgr-\(group.name).1\n", "\(command.name)")
+        #expect(
+          try #require(pages["credmgr-\(group.name).1"]).contains(
+            ".Nm credmgr-\(command.name)"))
+      }
+      for command in group.commands {
+        #expect(command.help.contains("\"man credmgr-\(command.name)\""), "\(command.name)")
+      }
+    }
+  }
 
   @Test func thereIsAPageForEveryGroup() {
     let names = Command.groups.map { "credmgr-\($0.name).1" }
     let others = ["credmgr.1", "credmgr-descriptor.5", "docker-credential-credmgr.1", "git-credential-credmgr.1"]
-    #expect(Set(pages.keys) == Set(names + others))
+    #expect(Set(pages.filter { !$0.value.hasPrefix(".so ") }.keys) == Set(names + others))
   }
 
   @Test func everyCommandAndOptionIsThere() throws {
@@ -60,7 +102,8 @@ import Testing
         }
         for operation in command.operations { #expect(page.contains(".It Cm \(operation.name)"), "\(operation.name)") }
         for example in command.examples {
-          #expect(page.contains(written(example.line).replacing("'", with: "\\(aq").replacing("~", with: "\\(ti")))
+          let line = written(example.line).replacing("'", with: "\\(aq").replacing("~", with: "\\(ti")
+          #expect(page.replacing(" \\e\n    ", with: " ").contains(line), "\(line)")
         }
       }
     }

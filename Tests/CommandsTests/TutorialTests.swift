@@ -46,9 +46,17 @@ struct TutorialTests {
   }
 
   @Test func commandsAndWhatTheySay() throws {
-    let lines = try Self.blocks().filter { $0.language == "console" }.flatMap(\.lines)
-    let commands = lines.filter { $0.hasPrefix("$ ") }.map { String($0.dropFirst(2)) }
-    let said = lines.filter { !$0.hasPrefix("$ ") }
+    var commands: [String] = []
+    var said: [String] = []
+    for line in try Self.blocks().filter({ $0.language == "console" }).flatMap(\.lines) {
+      if line.hasPrefix("$ ") {
+        commands.append(String(line.dropFirst(2)))
+      } else if commands.last?.hasSuffix("\\") == true {
+        commands.append(line)
+      } else {
+        said.append(line)
+      }
+    }
     try #require(commands.count > 10 && said.count > 20)
     var played: [String] = []
     var answered: [String] = []

@@ -107,7 +107,11 @@ class Package(unittest.TestCase):
             shipped = len(glob.glob(os.path.join(HERE, "../../providers/*.yaml")))
             self.assertEqual(self.inside("credmgr", "providers", "--json").count('"provider":'), shipped)
             if os.path.exists(os.path.join(HERE, "../../script/manual")):
-                self.assertTrue(os.path.exists(self.tree + "/usr/share/man/man1/credmgr.1.gz"))
+                pages = self.tree + "/usr/share/man/man1/"
+                self.assertTrue(os.path.exists(pages + "credmgr.1.gz"))
+                self.assertEqual(os.readlink(pages + "credmgr-login.1.gz"), "credmgr-accounts.1.gz")
+                links = [pages + name for name in os.listdir(pages) if os.path.islink(pages + name)]
+                self.assertEqual([link for link in links if not os.path.isfile(link)], [])
             for program in glob.glob(self.tree + "/usr/libexec/credmgr/*"):
                 loaded = self.inside("ldd", program.removeprefix(self.tree))
                 self.assertNotIn("not found", loaded)
