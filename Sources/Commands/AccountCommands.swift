@@ -130,8 +130,10 @@ extension Command {
     if let text = invocation.value("--grant") {
       if let grant = Grant(rawValue: text) { return (grant, nil) }
       let known = Grant.allCases.map(\.rawValue)
-      let near = didYouMean(nearMiss(text, among: known))
-      throw .usage("there is no grant \"\(text)\"\(near)", hint: "grants are \(known.joined(separator: ", "))")
+      let near = nearMiss(text, among: known)
+      throw .usage(
+        "there is no grant \"\(text)\"\(didYouMean(near))", hint: "grants are \(known.joined(separator: ", "))",
+        mistyped: .init(text, meant: near))
     }
     let asksForPage = ["--no-browser", "--paste", "--with-token"].contains { invocation.has($0) }
     return asksForPage ? nil : fittingGrant(offered, context)
@@ -392,14 +394,13 @@ extension Command {
       } catch {
         if case .descriptorChanged = error {
           let message = error.message
-          let forget = "or forget the account here alone with \"--keep-remote\""
+          let forget = forgetting(provider, name)
           throw .failed(Message(message.text, hints: message.hints + [forget], status: message.status))
         }
         guard !invocation.has("--keep-remote"), [.refused, .unreachable].contains(error.message.status) else {
           throw CommandError(error)
         }
-        throw .failed(
-          error.message.with(hint: "nothing was forgotten; try again, or forget it here alone with \"--keep-remote\""))
+        throw .failed(kept(error.message, provider, name))
       }
       let remote = result.isRevoked ? "revoked at the provider and forgotten" : "forgotten"
       context.tell("\"\(result.account)\" at \"\(provider)\": \(remote)")
@@ -407,6 +408,19 @@ extension Command {
     if !invocation.has("--all") { try tellDefault(provider, before: selected, context) }
     if invocation.has("--all") { try context.requireWhole(provider) }
     return .done
+  }
+
+  /// A logout that the provider did not see.
+  private static func kept(_ message: Message, _ provider: String, _ name: String?) -> Message {
+    // Another login would not help to be rid of this one.
+    let hints = message.hints.filter { !$0.contains("credmgr login") }
+    return Message(
+      message.text + "; nothing was forgotten", hints: hints + [forgetting(provider, name)], status: message.status)
+  }
+
+  private static func forgetting(_ provider: String, _ name: String?) -> String {
+    let account = name.map { " --account " + argument($0) } ?? ""
+    return "run \"credmgr logout \(provider)\(account) --keep-remote\" to forget the account here alone"
   }
 
   /// Who goes without a default account from now on is not to find that out in a script.

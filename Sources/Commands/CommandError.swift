@@ -8,6 +8,8 @@ import Providers
 enum CommandError: Error {
   /// A person is told something.
   case failed(Message)
+  /// There is no such account; those that there are. What helps depends on who named it.
+  case unknownAccount(String, provider: String, known: [String])
   /// There is nothing to hand out; what helps depends on whether the provider is known and was added.
   case noCredential(provider: String, account: String?)
   /// A descriptor has errors; all of them are reported.
@@ -24,6 +26,8 @@ enum CommandError: Error {
     case .networkNeeded: self = .handOver(input: nil)
     case .loginNeeded(let provider, let account, .noCredential):
       self = .noCredential(provider: provider, account: account)
+    case .unknownAccount(let name, let provider, let known):
+      self = .unknownAccount(name, provider: provider, known: known)
     case .provider(.invalid(let findings)): self = .invalidDescriptor(findings)
     case .malformedRules(let findings): self = .invalidRules(findings)
     default: self = .failed(error.message)
@@ -35,8 +39,8 @@ enum CommandError: Error {
   }
 
   /// A mistake in the arguments.
-  static func usage(_ text: String, hint: String? = nil) -> CommandError {
-    .failed(Message(text, hint: hint, status: .usage))
+  static func usage(_ text: String, hint: String? = nil, mistyped: Message.Mistyped? = nil) -> CommandError {
+    .failed(Message(text, hint: hint, status: .usage, mistyped: mistyped))
   }
 
   /// Options of which one alone can be meant.
@@ -46,16 +50,22 @@ enum CommandError: Error {
 
   static func unknownCommand(_ name: String) -> CommandError {
     if name.hasPrefix("-") {
-      let near = didYouMean(nearMiss(name, among: ["--help", "--version"]))
-      return .usage("there is no command before the option \"\(name)\"\(near)", hint: "run \"credmgr help\"")
+      let near = nearMiss(name, among: ["--help", "--version"])
+      return .usage(
+        "there is no command before the option \"\(name)\"\(didYouMean(near))",
+        hint: "run \"credmgr help\" to see all commands", mistyped: .init(name, meant: near))
     }
-    let near = didYouMean(nearMiss(name, among: Command.all.map(\.name)))
-    return .usage("unknown command \"\(name)\"\(near)", hint: "run \"credmgr help\"")
+    let near = nearMiss(name, among: Command.all.map(\.name))
+    return .usage(
+      "unknown command \"\(name)\"\(didYouMean(near))", hint: "run \"credmgr help\" to see all commands",
+      mistyped: .init(name, meant: near))
   }
 
   static func unknownOption(_ name: String, of command: Command, among known: [String]) -> CommandError {
-    let near = didYouMean(nearMiss(name, among: known + ["--help"]))
-    return .usage("unknown option \"\(name)\"\(near)", hint: "run \"credmgr help \(command.name)\"")
+    let near = nearMiss(name, among: known + ["--help"])
+    return .usage(
+      "unknown option \"\(name)\"\(didYouMean(near))",
+      hint: "run \"credmgr help \(command.name)\" to see all options", mistyped: .init(name, meant: near))
   }
 }
 

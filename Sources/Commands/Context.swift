@@ -105,11 +105,19 @@ struct Context {
       return CommandError(error)
     }
     let needs = (try? home.library.load(provider)).map { ClientNeeds($0.descriptor) }
+    let login = "credmgr login \(provider)" + (account.map { " --account \(argument($0))" } ?? "")
     return .failed(
       message.with(
-        hint:
-          "run \"credmgr add-provider \(provider)\(needs?.options ?? " --client-id ID")\", then \"credmgr login \(provider)\""
-      ))
+        hint: "run \"credmgr add-provider \(provider)\(needs?.options ?? " --client-id ID")\", then \"\(login)\""))
+  }
+
+  /// What helps where there is no account of a name.
+  ///
+  /// - Parameter isNamed: whether the person named it in this command.
+  func unknownAccount(_ name: String, _ provider: String, _ known: [String], isNamed: Bool) -> Message {
+    !isNamed && environment("CREDMGR_ACCOUNT") == name
+      ? CredentialError.unknownAccount(ofEnvironment: name, provider: provider, known: known)
+      : CredentialError.unknownAccount(name, provider: provider, known: known).message
   }
 
   /// The duration of an option, in seconds.

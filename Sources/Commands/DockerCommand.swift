@@ -61,12 +61,18 @@ extension Command {
     } catch .noCredential(let provider, let account) {
       try context.output("\(DockerError.notFound)\n")
       return report(context.explained(provider, account))
+    } catch .unknownAccount(let name, let provider, let known) {
+      return try report(context.unknownAccount(name, provider, known, isNamed: false), context)
     } catch .failed(let message) {
-      try context.output(message.text + "\n")
-      return report(.failed(message))
+      return try report(message, context)
     } catch {
       return report(error)
     }
+  }
+
+  private static func report(_ message: Message, _ context: Context) throws(CommandError) -> ExitStatus {
+    try context.output(message.text + "\n")
+    return report(.failed(message))
   }
 
   /// What a person has to know stands on standard error too, which docker hands on.

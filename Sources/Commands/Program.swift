@@ -51,13 +51,17 @@ public enum Program {
     do throws(CommandError) {
       return try run(Array(arguments.dropFirst()), all: arguments, network, qrCode, coreLimit).rawValue
     } catch {
-      return report(error)
+      return report(error, arguments)
     }
   }
 
-  private static func report(_ error: CommandError) -> Int32 {
+  private static func report(_ error: CommandError, _ arguments: [String] = []) -> Int32 {
     switch error {
     case .failed(let message):
+      StandardError.show(message.correcting(arguments))
+      return message.status.rawValue
+    case .unknownAccount(let name, let provider, let known):
+      let message = CredentialError.unknownAccount(name, provider: provider, known: known).message
       StandardError.show(message)
       return message.status.rawValue
     case .noCredential(let provider, let account):
@@ -115,6 +119,9 @@ public enum Program {
       try handOver(input)
     } catch .noCredential(let provider, let account) {
       throw context.explained(provider, account)
+    } catch .unknownAccount(let name, let provider, let known) {
+      let isNamed = invocation.value("--account") != nil || invocation.operands.contains(name)
+      throw .failed(context.unknownAccount(name, provider, known, isNamed: isNamed))
     }
   }
 

@@ -161,8 +161,14 @@ extension Command {
       removal = try context.source.remove(provider, keepsRemote: invocation.has("--keep-remote"))
     } catch {
       guard [.refused, .unreachable].contains(error.message.status) else { throw CommandError(error) }
+      let message = error.message
       throw .failed(
-        error.message.with(hint: "nothing was removed; try again, or leave the client there with \"--keep-remote\""))
+        Message(
+          message.text + "; nothing was removed",
+          hints: message.hints + [
+            "run \"credmgr remove-provider \(provider) --keep-remote\" to leave the client there"
+          ],
+          status: message.status))
     }
     switch removal.client {
     case .deleted(let place)?: context.tell("deleted the client at \(place)")

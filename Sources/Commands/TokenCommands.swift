@@ -32,6 +32,14 @@ extension Command {
     }
     let credential = account.credential
     context.noteHandOut(account, by: "token")
+    // It is the best that there is: who cannot do with it reads when it expires.
+    if let wanted = wish.validity, let lifetime = credential.expiresAt.map({ $0 - credential.obtainedAt }),
+      lifetime < wanted
+    {
+      context.tell(
+        "warning: a token of \"\(provider)\" lives for \(duration(max(lifetime, 0))) only, and not for \(duration(wanted))"
+      )
+    }
     if invocation.has("--json") {
       try context.output([
         "provider": .string(provider), "account": .string(account.name),

@@ -66,8 +66,10 @@ extension Command {
   ) { invocation, context throws(CommandError) in
     let name = invocation.operands[0]
     guard let operation = vaultOperations.first(where: { $0.name == name }) else {
-      let near = didYouMean(nearMiss(name, among: vaultOperations.map(\.name)))
-      throw .usage("there is no \"vault \(name)\"\(near)", hint: "run \"credmgr help vault\"")
+      let near = nearMiss(name, among: vaultOperations.map(\.name))
+      throw .usage(
+        "there is no \"vault \(name)\"\(didYouMean(near))", hint: "run \"credmgr help vault\"",
+        mistyped: .init(name, meant: near))
     }
     if operation.operand == nil, invocation.operands.count > 1 {
       throw .usage("too many arguments for \"credmgr vault \(name)\"", hint: "run \"credmgr help vault\"")

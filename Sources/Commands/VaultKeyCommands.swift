@@ -17,9 +17,10 @@ enum VaultKeyOperations {
     }
     guard let kind = SlotKind.allCases.first(where: { $0.logName == text }) else {
       let names = SlotKind.allCases.map(\.logName)
-      let near = didYouMean(nearMiss(text, among: names))
+      let near = nearMiss(text, among: names)
       throw .usage(
-        "there is no way into a vault called \"\(text)\"\(near)", hint: "there are \(names.joined(separator: ", "))")
+        "there is no way into a vault called \"\(text)\"\(didYouMean(near))",
+        hint: "there are \(names.joined(separator: ", "))", mistyped: .init(text, meant: near))
     }
     return kind
   }

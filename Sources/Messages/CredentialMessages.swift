@@ -35,10 +35,7 @@ extension CredentialError {
         hint: "run \"credmgr login \(provider)" + (account.map { " --account \(argument($0))" } ?? "") + "\"",
         status: .loginNeeded)
     case .unknownAccount(let name, let provider, let known):
-      Message(
-        "there is no account \(quoted(name)) at \(quoted(provider))" + didYouMean(nearMiss(name, among: known))
-          + "; there \(known.count == 1 ? "is" : "are") \(some(known))",
-        hint: "run \"credmgr login \(provider) --account \(argument(name))\" to add it", status: .loginNeeded)
+      Self.unknown(name, "there is no account \(quoted(name)) at \(quoted(provider))", provider, known, hints: [])
     case .ambiguousAccount(let provider, let known):
       Message(
         "there are several accounts at \(quoted(provider)): \(some(known))",
@@ -154,6 +151,26 @@ extension CredentialError {
     case .notValidatable(let provider):
       Message("\(quoted(provider)) has no endpoint that says whether a token is good", status: .usage)
     }
+  }
+}
+
+extension CredentialError {
+  /// `unknownAccount` for a name that is from the environment.
+  public static func unknownAccount(ofEnvironment name: String, provider: String, known: [String]) -> Message {
+    let near = nearMiss(name, among: known, isShort: true).map { "run \"export CREDMGR_ACCOUNT=\(argument($0))\"" }
+    return unknown(
+      name, "CREDMGR_ACCOUNT is \(quoted(name)), and there is no such account at \(quoted(provider))", provider, known,
+      hints: (near.map { [$0] } ?? []) + ["run \"unset CREDMGR_ACCOUNT\""])
+  }
+
+  private static func unknown(
+    _ name: String, _ sentence: String, _ provider: String, _ known: [String], hints: [String]
+  ) -> Message {
+    let near = nearMiss(name, among: known, isShort: true)
+    return Message(
+      sentence + didYouMean(near) + "; there \(known.count == 1 ? "is" : "are") \(some(known))",
+      hints: hints + ["run \"credmgr login \(provider) --account \(argument(name))\" to add it"], status: .loginNeeded,
+      mistyped: Message.Mistyped(name, meant: near))
   }
 }
 

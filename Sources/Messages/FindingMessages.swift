@@ -148,7 +148,7 @@ extension ProviderError {
       return Message(
         "there is no provider \(quoted(identifier))" + didYouMean(suggestion),
         hint: "run \"credmgr providers\" to see them",
-        status: .usage)
+        status: .usage, mistyped: Message.Mistyped(identifier, meant: suggestion))
     case .malformedIdentifier(let text):
       return Message(
         "\(quoted(text)) is no identifier of a provider: lower-case letters, digits, \"-\", \"_\" and \".\"",

@@ -11,17 +11,33 @@ public struct Message: Sendable, Equatable {
   public let hints: [String]
   /// The exit status of the program.
   public let status: ExitStatus
+  /// The word that was mistyped, where one is known that may have been meant.
+  public let mistyped: Mistyped?
+
+  /// A word, and the one that was probably meant.
+  public struct Mistyped: Sendable, Equatable {
+    let word: String
+    let meant: String
+
+    /// - Returns: `nil` where no near miss is known.
+    public init?(_ word: String, meant: String?) {
+      guard let meant else { return nil }
+      self.word = word
+      self.meant = meant
+    }
+  }
 
   /// A message.
-  public init(_ text: String, hint: String? = nil, status: ExitStatus) {
-    self.init(text, hints: hint.map { [$0] } ?? [], status: status)
+  public init(_ text: String, hint: String? = nil, status: ExitStatus, mistyped: Mistyped? = nil) {
+    self.init(text, hints: hint.map { [$0] } ?? [], status: status, mistyped: mistyped)
   }
 
   /// A message with several things to do.
-  public init(_ text: String, hints: [String], status: ExitStatus) {
+  public init(_ text: String, hints: [String], status: ExitStatus, mistyped: Mistyped? = nil) {
     self.text = Self.visible(text)
     self.hints = hints.map(Self.visible)
     self.status = status
+    self.mistyped = mistyped
   }
 
   /// The same with something else to do.
@@ -30,6 +46,14 @@ public struct Message: Sendable, Equatable {
   /// The same with other words in what there is to do.
   public func exchanging(_ words: String, for others: String) -> Message {
     Message(text, hints: hints.map { $0.exchanging(words, for: others) }, status: status)
+  }
+
+  /// The same with the command as it was probably meant in front of what there is to do.
+  ///
+  /// - Parameter arguments: those of the program, with its name first.
+  public func correcting(_ arguments: [String]) -> Message {
+    guard let mistyped, let command = mistyped.corrected(arguments) else { return self }
+    return Message(text, hints: ["run \(quoted(command))"] + hints, status: status)
   }
 
   /// The lines on standard error.
@@ -53,6 +77,40 @@ public struct Message: Sendable, Equatable {
       visible.unicodeScalars.append(scalar.actsOnTerminals ? "\u{FFFD}" : scalar)
     }
     return visible
+  }
+}
+
+extension Message.Mistyped {
+  /// Whose values may be of any length, and are nobody's business but the person's.
+  private static let longOptions = ["--data", "-d", "--header", "-H", "--set"]
+
+  /// The command line with the other word; `nil` where the word is not found in it, or it is too long to be shown.
+  func corrected(_ arguments: [String]) -> String? {
+    // Behind it stands another program's command.
+    let own = arguments.firstIndex(of: "--") ?? arguments.count
+    guard !arguments.contains(where: { argument in Self.longOptions.contains { argument.hasPrefix($0) } }) else {
+      return nil
+    }
+    for index in arguments.indices.dropFirst() where index < own {
+      guard let argument = replaced(in: arguments[index]) else { continue }
+      var words = arguments
+      words[index] = argument
+      let command = words.map(Messages.argument).joined(separator: " ")
+      return command.count <= 160 ? command : nil
+    }
+    return nil
+  }
+
+  /// An argument is the word, `--word=VALUE`, `--option=word`, or one of the parts of `ID:ACCOUNT=VARIABLE`.
+  private func replaced(in argument: String) -> String? {
+    if argument == word { return meant }
+    for mark in ["=", ":"] where argument.hasPrefix(word + mark) { return meant + argument.dropFirst(word.count) }
+    if argument.hasPrefix("--"), argument.hasSuffix("=" + word) { return argument.dropLast(word.count) + meant }
+    if let place = argument.firstPlace(of: ":" + word) {
+      let rest = argument[place.upperBound...]
+      if rest.isEmpty || rest.hasPrefix("=") { return argument[..<place.lowerBound] + ":" + meant + rest }
+    }
+    return nil
   }
 }
 

@@ -39,15 +39,15 @@ extension OAuthError {
       let found = mediaType.map { "is \($0)" } ?? "is not told"
       return Message(
         "the answer of \(name) at the endpoint \(quoted(leg.rawValue)) cannot be read as \(expected.words); its type \(found)",
-        status: .refused)
+        hints: answerHints(provider), status: .refused)
     case .missingField(let leg, let field):
       return Message(
         "the answer of \(name) at the endpoint \(quoted(leg.rawValue)) has no \(quoted(field.rawValue))",
-        status: .refused)
+        hints: answerHints(provider), status: .refused)
     case .malformedField(let leg, let field):
       return Message(
         "the \(quoted(field.rawValue)) in the answer of \(name) at the endpoint \(quoted(leg.rawValue)) cannot be read",
-        status: .refused)
+        hints: answerHints(provider), status: .refused)
     case .stateMismatch:
       return Message(
         "the redirect does not belong to this login: its state is another one",
@@ -142,6 +142,18 @@ extension OAuthError {
   }
 }
 
+/// What leads on where a provider, or the issuer at an address, was not reached.
+private func reachHints(_ provider: String?) -> [String] {
+  guard let provider, !provider.isEmpty else { return [] }
+  return DescriptorLibrary.isIdentifier(provider)
+    ? ["run \"credmgr doctor \(provider)\""] : ["run \"credmgr doctor\" to check certificates and proxy"]
+}
+
+/// The same where it was reached, and its answer is of no use.
+private func answerHints(_ provider: String?) -> [String] {
+  reachHints(provider) + ["add \"--trace\" to see what was answered"]
+}
+
 extension ResponseFormat {
   fileprivate var words: String {
     switch self {
@@ -179,10 +191,14 @@ extension HTTPError {
     case .invalidMethod(let method): return Message("\(quoted(method)) is no HTTP method", status: .usage)
     case .invalidField(let name): return Message("the header \(quoted(name)) cannot be sent", status: .usage)
     case .unreachable(let host, let reason):
-      return Message("cannot reach the host \(quoted(host))\(whom): \(reason.sentence)", status: .unreachable)
+      return Message(
+        "cannot reach the host \(quoted(host))\(whom): \(reason.sentence)", hints: reachHints(provider),
+        status: .unreachable)
     case .bodyTooLarge(let limit):
       let size = limit < 1 << 20 ? "\(limit >> 10) KiB" : "\(limit >> 20) MiB"
-      return Message("the answer\(whom) is longer than \(size), and was not read", status: .refused)
+      return Message(
+        "the answer\(whom) is longer than \(size), and was not read",
+        hints: provider == nil ? [] : answerHints(provider), status: .refused)
     case .portUnavailable(let port):
       return Message(
         "port \(port) of this machine is taken, and the redirect\(whom) needs it",

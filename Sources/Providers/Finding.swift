@@ -147,12 +147,15 @@ public enum ProviderError: Error, Sendable, Equatable {
 }
 
 /// The one of `known` that was probably meant: at most two edits away, one for short names, none for one or two letters.
-public func nearMiss(_ name: String, among known: some Sequence<String>) -> String? {
-  let bound = name.count <= 2 ? 0 : name.count <= 4 ? 1 : 2
+///
+/// - Parameter isShort: whether names of two letters are told apart as well, such as those that a person gave.
+public func nearMiss(_ name: String, among known: some Sequence<String>, isShort: Bool = false) -> String? {
+  let shortest = isShort ? 2 : 3
+  let bound = name.count < shortest ? 0 : name.count <= 4 ? 1 : 2
   let wanted = Array(name.lowercased())
   return known.lazy
     .map { (distance: distance(wanted, Array($0.lowercased())), name: $0) }
-    .filter { $0.distance <= bound || ($0.name.count > 3 && $0.name.hasPrefix(name) && name.count > 2) }
+    .filter { $0.distance <= bound || ($0.name.count > shortest && $0.name.hasPrefix(name) && name.count >= shortest) }
     .min { $0.distance < $1.distance }?.name
 }
 
