@@ -3,8 +3,8 @@ import Synchronization
 
 /// A key of 32 bytes that seals, opens, hashes and derives other keys.
 ///
-/// It lives in memory that is locked, left out of core dumps, fenced with guard pages, and erased when the
-/// last copy of the value goes away (libsodium, "Securing memory allocations").
+/// It lives in memory that is locked, left out of core dumps, and fenced with guard pages, which it shares with other keys and
+/// with nothing else; and it is erased when the last copy of the value goes away (libsodium, "Securing memory allocations").
 public struct SealingKey: Sendable {
   /// The number of bytes of a key.
   public static let byteCount = 32
@@ -157,14 +157,15 @@ public struct SealingKey: Sendable {
   private let key: Mutex<UnsafeMutablePointer<UInt8>>
 
   init() throws(CryptographyError) {
-    // sodium_malloc(3) needs sodium_init(3) before; that one is idempotent, and safe from several threads.
-    guard sodium_init() >= 0, let memory = unsafe sodium_malloc(SealingKey.byteCount)
-    else { throw .outOfMemory }
-    unsafe key = unsafe Mutex(memory.assumingMemoryBound(to: UInt8.self))
+    let address = try KeyPages.shared.withLock { pages throws(CryptographyError) in try pages.take() }
+    guard let memory = unsafe UnsafeMutablePointer<UInt8>(bitPattern: address) else { throw .outOfMemory }
+    unsafe key = unsafe Mutex(memory)
   }
 
-  /// sodium_free(3) erases the memory before it gives it back.
-  deinit { unsafe key.withLock { unsafe sodium_free($0) } }
+  deinit {
+    let address = unsafe key.withLock { UInt(bitPattern: $0) }
+    KeyPages.shared.withLock { pages in pages.giveBack(address) }
+  }
 
   @discardableResult
   func write<Result: Sendable>(_ body: (UnsafeMutablePointer<UInt8>) -> Result) -> Result {
@@ -173,5 +174,48 @@ public struct SealingKey: Sendable {
 
   func read<Result: Sendable>(_ body: (UnsafePointer<UInt8>) -> Result) -> Result {
     unsafe key.withLock { unsafe body(UnsafePointer($0)) }
+  }
+}
+
+/// Pages of locked memory, each with room for many keys.
+///
+/// A page of its own for each key would cost thirteen system calls a key: a token needs five keys, and that was a tenth of its
+/// time.
+@safe private struct KeyPages {
+  static let shared = Mutex(KeyPages())
+  /// sodium_malloc(3) puts sixteen bytes of its own on the page, before ours.
+  private static let keysPerPage = (4096 - 16) / SealingKey.byteCount
+
+  /// The rest of the newest page, which no key has had.
+  private var fresh: UnsafeMutableRawPointer?
+  private var freshCount = 0
+  /// What was given back, as a list: the memory of each place holds the address of the next one.
+  private var returned: UnsafeMutableRawPointer?
+
+  /// The address of memory for one key, with nothing in it that is to be relied on.
+  mutating func take() throws(CryptographyError) -> UInt {
+    if let place = unsafe returned {
+      unsafe returned = place.load(as: UnsafeMutableRawPointer?.self)
+      return UInt(bitPattern: place)
+    }
+    if freshCount == 0 {
+      // sodium_malloc(3) needs sodium_init(3) before; that one is idempotent, and safe from several threads.
+      guard sodium_init() >= 0, let page = unsafe sodium_malloc(Self.keysPerPage * SealingKey.byteCount)
+      else { throw .outOfMemory }
+      unsafe fresh = page
+      freshCount = Self.keysPerPage
+    }
+    guard let place = unsafe fresh else { throw .outOfMemory }
+    unsafe fresh = place + SealingKey.byteCount
+    freshCount -= 1
+    return UInt(bitPattern: place)
+  }
+
+  /// Erases a key, whose place is free then.
+  mutating func giveBack(_ address: UInt) {
+    guard let place = unsafe UnsafeMutableRawPointer(bitPattern: address) else { return }
+    unsafe sodium_memzero(place, SealingKey.byteCount)
+    unsafe place.storeBytes(of: returned, as: UnsafeMutableRawPointer?.self)
+    unsafe returned = place
   }
 }

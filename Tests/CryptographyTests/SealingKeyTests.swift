@@ -88,6 +88,20 @@ struct SealingKeyTests {
     }
   }
 
+  @Test("many keys keep out of each other's memory, also where one took the place of another")
+  func manyKeys() throws {
+    func numbered(_ number: Int) throws -> SealingKey {
+      try Self.key((0..<32).map { UInt8(truncatingIfNeeded: $0 == 0 ? number / 256 : number &+ $0) })
+    }
+    var keys: [Int: SealingKey] = [:]
+    // More than a page has room for; every third one goes, and others come.
+    for number in 0..<500 { keys[number] = try numbered(number) }
+    for number in stride(from: 0, to: 500, by: 3) { keys[number] = nil }
+    for number in 500..<700 { keys[number] = try numbered(number) }
+    for (number, key) in keys { #expect(key.reveal() == (try numbered(number).reveal())) }
+    #expect(Set(keys.values.map { $0.keyedHash([1]) }).count == keys.count)
+  }
+
   @Test("the keyed hash is BLAKE2b")
   func keyedHash() throws {
     #expect(
