@@ -190,6 +190,11 @@ public struct Accounts {
     }
   }
 
+  /// Reads several records as one (``Vault/snapshot(_:)``).
+  func atOnce<Value>(_ body: () throws(CredentialError) -> Value) throws(CredentialError) -> Value {
+    try reading { () throws(VaultError) in try vault.snapshot(body) }.get()
+  }
+
   func reading<Result>(_ body: () throws(VaultError) -> Result) throws(CredentialError) -> Result {
     do { return try body() } catch { throw .vault(error) }
   }

@@ -243,8 +243,10 @@ extension CredentialSource {
 
   /// Whether an earlier process got a new token in the place of this one, and died before its commit: the provider may have
   /// ended the old one. An exchange that was interrupted before is told.
-  func isSuperseded(_ account: Account, _ accounts: Accounts) throws(CredentialError) -> Bool {
-    guard let note = try accounts.note(account.provider, account.name) else { return false }
+  func isSuperseded(
+    _ account: Account, _ note: ExchangeNote?, _ accounts: Accounts
+  ) throws(CredentialError) -> Bool {
+    guard let note else { return false }
     if let found = try interruption(note, account.provider, account.name, accounts) {
       notice(.interrupted(found))
       return false

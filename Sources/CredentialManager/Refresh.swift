@@ -44,10 +44,15 @@ extension CredentialSource {
     guard let accounts = try accountsIfAny() else {
       throw .loginNeeded(provider: provider, account: name, .noCredential)
     }
-    let account = try accounts.resolve(name, provider: provider)
     let now = clock.now()
+    var note: ExchangeNote?
+    let account = try accounts.atOnce { () throws(CredentialError) in
+      let account = try accounts.resolve(name, provider: provider)
+      note = try accounts.note(provider, account.name)
+      return account
+    }
     let isGood = !wish.always && account.credential.isUsable(at: now, for: wish.validity, comfort: wish.comfort)
-    if isGood, try !isSuperseded(account, accounts) { return account }
+    if isGood, try !isSuperseded(account, note, accounts) { return account }
     // Nobody asked for more than a token that is good.
     let isEnough = !wish.always && wish.validity == nil && account.credential.isUsable(at: now, for: 0)
     // A better one is not to be had.

@@ -106,8 +106,7 @@ public final class Vault {
         throw .file(error)
       }
     }
-    // The directory exists: it is only checked.
-    try converting { () throws(POSIXError) in try PrivateFile.createDirectory(location.directory) }
+    try converting { () throws(POSIXError) in try PrivateFile.checkDirectory(location.directory) }
     let connection = try converting(location) { () throws(SQLiteError) in
       // Also for reading: a writer that was killed half-way left a journal, and a connection that may only
       // read could neither undo that nor read past it. SQLite falls back to reading where writing is not
@@ -241,7 +240,21 @@ public final class Vault {
     Hexadecimal.encode(try keyIdentifier(try connect(location), location))
   }
 
-  /// Runs the body in one transaction, with the keys that the vault has at this moment.
+  /// Lets several records be read as one: no other process changes the vault between them.
+  ///
+  /// The body must not open the vault's file another way, nor wait for anything: who closes the file drops this process's locks on
+  /// it (fcntl(2)), and writers wait for it.
+  ///
+  /// - Throws: `.busy`, `.damaged`, `.truncated`, `.inputOutput` as `open` does. What the body throws is in the result.
+  public func snapshot<Value, Failure: Error>(
+    _ body: () throws(Failure) -> Value
+  ) throws(VaultError) -> Result<Value, Failure> {
+    try transaction(.deferred) { _ in
+      do throws(Failure) { return .success(try body()) } catch { return .failure(error) }
+    }
+  }
+
+  /// Runs the body in one transaction, with the keys that the vault has at this moment; within another one, as a part of that.
   ///
   /// Another process may have changed the vault key since this one opened the vault. The new one is looked for
   /// without a lock: somebody may have to be asked for it. A header that is damaged does not hinder reading:
@@ -249,6 +262,7 @@ public final class Vault {
   func transaction<Result>(
     _ kind: TransactionKind, _ body: (VaultKeys) throws(VaultError) -> Result
   ) throws(VaultError) -> Result {
+    if kind == .deferred, connection.isInTransaction { return try body(opening.keys) }
     let (connection, location) = (connection, location)
     while true {
       let result = try connection.transaction(

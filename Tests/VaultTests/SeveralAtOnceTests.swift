@@ -40,6 +40,38 @@ struct SeveralAtOnceTests {
     }
   }
 
+  @Test("what is read at once, nobody changes in between")
+  func snapshot() throws {
+    let first = RecordIdentifier.credential("p", "first")
+    let second = RecordIdentifier.credential("p", "second")
+    let writer = try temporary.open(busyTimeout: 0)
+    try writer.store(Secret("1"), as: first)
+    try writer.store(Secret("1"), as: second)
+    let reader = try temporary.open(.readOnly)
+    let read = try reader.snapshot { () throws(VaultError) -> [String?] in
+      let one = try reader.record(first)?.payload.reveal()
+      #expect(throws: VaultError.busy(path: location.file)) { try writer.store(Secret("2"), as: second) }
+      return [one, try reader.record(second)?.payload.reveal()]
+    }
+    #expect(try read.get() == ["1", "1"])
+    // The place of the writer is free again, and what the body throws comes out.
+    try writer.store(Secret("2"), as: second)
+    let failed = try reader.snapshot { () throws(VaultError) -> Int in throw .locked([]) }
+    #expect(throws: VaultError.locked([])) { try failed.get() }
+    #expect(try reader.record(second)?.payload.reveal() == "2")
+  }
+
+  @Test("at once, too, a vault is read whose key another process changed")
+  func snapshotAfterRotation() throws {
+    let identifier = RecordIdentifier.credential("p", "a")
+    let writer = try temporary.open()
+    try writer.store(Secret("1"), as: identifier)
+    let reader = try temporary.open(.readOnly)
+    try writer.rotate(to: [.keyFile(random: SystemRandomSource())], now: 0)
+    let read = try reader.snapshot { () throws(VaultError) in try reader.record(identifier) }
+    #expect(try read.get()?.payload.reveal() == "1")
+  }
+
   @Test("a counter behind a precondition counts every one")
   func counter() async throws {
     let location = location
