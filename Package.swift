@@ -27,8 +27,9 @@ let small =
     "-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/no-unwinding.ld",
   ]
 
-/// What a token needs stands side by side in the program (script/link-order).
-let ordered = [
+/// What a token needs stands side by side in the program (script/link-order), and nothing is done at its start that it needs not.
+let quick = [
+  "-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/no-constructors.ld",
   "-Xlinker", "--symbol-ordering-file=" + Context.packageDirectory + "/Packaging/link-order.txt", "-Xlinker",
   "--no-warn-symbol-ordering",
 ]
@@ -36,7 +37,7 @@ let ordered = [
 /// `credmgr` answers what the vault can answer without a dynamic loader: that is 0.5 ms instead of 6 ms
 /// (docs/decisions.md). A static glibc program cannot resolve names, so all that needs the network is in `credmgr-online`.
 let fullyStatic: [LinkerSetting] = [
-  .unsafeFlags(["-static-executable", "-lm"] + small + ordered, .when(configuration: .release))
+  .unsafeFlags(["-static-executable", "-lm"] + small + quick, .when(configuration: .release))
 ]
 
 /// The programs that load libcurl or libmicrohttpd carry the Swift library in themselves and need no Swift on the machine.
@@ -46,6 +47,9 @@ let staticLibrary: [LinkerSetting] = [
     ["-static-stdlib", "-Xlinker", "--no-export-dynamic", "-Xlinker", "-z", "-Xlinker", "pack-relative-relocs"] + small,
     .when(configuration: .release))
 ]
+
+/// A program whose `main` is a function of its own.
+let entryPoint: [SwiftSetting] = isFetched ? [] : [.unsafeFlags(["-parse-as-library"])]
 
 /// Swift without its library, for a program of a few lines: its modules are compiled as a whole, and together.
 let embedded: [SwiftSetting] = strict + [.enableExperimentalFeature("Embedded"), .unsafeFlags(["-wmo"])]
@@ -125,7 +129,7 @@ let package = Package(
 
     // Programs: `main`, one file each.
     .executableTarget(
-      name: "credmgr", dependencies: ["Commands", "Cryptography"], swiftSettings: strict,
+      name: "credmgr", dependencies: ["Commands", "POSIX"], swiftSettings: strict + entryPoint,
       linkerSettings: fullyStatic),
     .executableTarget(
       name: "credmgr-online", dependencies: ["Commands", "Curl", "HTTP", "POSIX", "QRCode"], swiftSettings: strict,

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -210,6 +211,9 @@ static inline int credmgr_spawn(
   posix_spawnattr_destroy(&attributes);
   return code;
 }
+
+/// The file that the kernel was asked to run, as it was named then; NULL if it did not say (getauxval(3)).
+static inline const char *credmgr_started_file(void) { return (const char *)getauxval(AT_EXECFN); }
 
 // The kernel keyring (keyrings(7)), without libkeyutils: glibc has no functions for these calls.
 

@@ -19,27 +19,21 @@ public enum Program {
   public typealias Network = (_ userAgent: String, _ isCancelled: @escaping () -> Bool) throws(HTTPError)
     -> any HTTPExchange
 
-  /// Runs a command.
+  /// Runs the command that the process was started with.
   ///
   /// - Parameters:
-  ///   - arguments: with the program's name first.
   ///   - network: `nil` for a program that hands everything that needs one to `credmgr-online`.
   ///   - qrCode: the rows of the QR code of a text, true for a dark module; `nil` if it has none.
   /// - Returns: the exit status of the process.
-  public static func run(
-    _ arguments: [String], network: Network?, qrCode: @escaping (String) -> [[Bool]]?
-  ) -> Int32 {
+  public static func run(network: Network?, qrCode: @escaping (String) -> [[Bool]]?) -> Int32 {
     Terminal.openStandardStreams()
     let coreLimit = ProcessProtection.apply()
     Signals.ignoreFailedWrites()
-    var arguments = arguments
-    if arguments.isEmpty {
-      // A program always has a name: Swift did not find what it was started with.
-      do throws(POSIXError) {
-        arguments = try Environment.arguments().map { String(decoding: $0, as: UTF8.self) }
-      } catch {
-        return report(.failed(error.message))
-      }
+    var arguments: [String]
+    do throws(POSIXError) {
+      arguments = try Environment.arguments().map { String(decoding: $0, as: UTF8.self) }
+    } catch {
+      return report(.failed(error.message))
     }
     // git and docker find their helpers by these names.
     if let name = arguments.first.map(Path.lastComponent),

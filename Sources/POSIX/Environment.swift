@@ -1,5 +1,6 @@
 import CPOSIX
 import Glibc
+import Synchronization
 
 /// The environment of the process.
 public enum Environment {
@@ -30,21 +31,29 @@ public enum Environment {
     return result
   }
 
+  private static let kept = Mutex<[[UInt8]]>([])
+
+  /// Keeps the arguments that `main` was given.
+  @unsafe public static func keep(_ count: Int32, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) {
+    var texts: [[UInt8]] = []
+    for index in 0..<Int(count) {
+      guard let text = unsafe arguments[index] else { break }
+      unsafe texts.append(Array(UnsafeRawBufferPointer(start: text, count: strlen(text))))
+    }
+    kept.withLock { [texts] in $0 = texts }
+  }
+
   /// The arguments of the process, byte by byte as they came, with its name first.
   ///
-  /// Swift looks for them in front of the environment. Where a library that was loaded before the program has put the
-  /// environment elsewhere they are not there, and the kernel says what they are (proc(5), `cmdline`).
+  /// Without ``keep(_:_:)`` the kernel says what they are (proc(5), `cmdline`): Swift looks for them in front of the environment,
+  /// and a library that was loaded before the program may have put that elsewhere.
   ///
   /// - Throws: why the kernel's answer cannot be read.
   public static func arguments() throws(POSIXError) -> [[UInt8]] {
-    guard CommandLine.argc > 0 else {
-      let bytes = try File.read("/proc/self/cmdline", limit: 8 << 20)
-      return bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast().map(Array.init)
-    }
-    return (0..<Int(CommandLine.argc)).compactMap { index in
-      guard let text = unsafe CommandLine.unsafeArgv[index] else { return nil }
-      return unsafe UnsafeRawBufferPointer(start: text, count: strlen(text)).map { $0 }
-    }
+    let kept = kept.withLock { $0 }
+    if !kept.isEmpty { return kept }
+    let bytes = try File.read("/proc/self/cmdline", limit: 8 << 20)
+    return bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast().map(Array.init)
   }
 
   /// All variables.

@@ -1,3 +1,4 @@
+import CPOSIX
 import Glibc
 
 /// Paths as texts.
@@ -45,12 +46,18 @@ public enum Path {
     return unsafe String(cString: text)
   }
 
-  /// The file of the running program (proc(5)).
+  /// The file of the running program (proc(5)); without /proc, the one that was named when it was started.
   public static func executable() throws(POSIXError) -> String {
     let link = "/proc/self/exe"
     var text = [CChar](repeating: 0, count: Int(PATH_MAX))
     let count = unsafe readlink(link, &text, text.count)
-    if count < 0 { throw Descriptor.failure("readlink", link) }
+    if count < 0 {
+      let failure = Descriptor.failure("readlink", link)
+      guard let name = unsafe credmgr_started_file(), let path = resolved(unsafe String(cString: name)) else {
+        throw failure
+      }
+      return path
+    }
     return String(decoding: text[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 }

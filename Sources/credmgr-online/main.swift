@@ -7,7 +7,6 @@ import QRCode
 
 exit(
   Program.run(
-    CommandLine.arguments,
     network: { userAgent, isCancelled throws(HTTPError) in
       let trust = CurlTrust(file: Environment.value("SSL_CERT_FILE"), folder: Environment.value("SSL_CERT_DIR"))
       return try CurlClient(userAgent: userAgent, trust: trust, isCancelled: isCancelled)

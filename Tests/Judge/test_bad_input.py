@@ -37,6 +37,14 @@ class BadInput(ProgramTest):
         self.credmgr("add-provider", os.path.join(DESCRIPTORS, "oauth2-public.yaml"), "--client-id", "c", "--set",
                      f"port={self.service.port}", environment={"CREDMGR_HOME": self.other})
 
+    def test_a_system_without_proc(self):
+        hidden = ["-r", "-m", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" "$@"']
+        if subprocess.run(["unshare", *hidden, "true"], capture_output=True, check=False).returncode != DONE:
+            self.skipTest("no namespace of mounts can be made here")
+        outcome = self.run_program(*hidden, BINARY, "token", self.provider, binary=shutil.which("unshare"))
+        self.assertEqual((outcome.status, outcome.err), (DONE, ""))
+        self.assertEqual(outcome.line, self.tokens[ADA])
+
     def restore(self):
         if os.path.islink(self.folder_of_vault):
             os.unlink(self.folder_of_vault)
