@@ -1,7 +1,13 @@
 #include <sqlite3.h>
 
-/* sqlite3_db_config is variadic; SQLITE_TRANSIENT is a cast in a macro; the method table of a file is reached through
-   pointers to functions that take the file itself. Swift cannot write these three. */
+/* sqlite3_config and sqlite3_db_config are variadic; SQLITE_TRANSIENT is a cast in a macro; the method table of a file is reached through
+   pointers to functions that take the file itself. Swift cannot write these. */
+
+/* Without statistics of memory, each of whose numbers takes a lock, and without a store of 20 pages. */
+static inline void csqlite_be_frugal(void) {
+  sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+  sqlite3_config(SQLITE_CONFIG_PAGECACHE, (void *)0, 0, 0);
+}
 
 static inline int csqlite_configure(sqlite3 *database, int option, int value) {
   return sqlite3_db_config(database, option, value, (int *)0);

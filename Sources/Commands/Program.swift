@@ -5,6 +5,7 @@ import Messages
 import OAuth
 import POSIX
 import Providers
+import Vault
 
 /// The program: from arguments to an exit status.
 public enum Program {
@@ -29,6 +30,7 @@ public enum Program {
     Terminal.openStandardStreams()
     let coreLimit = ProcessProtection.apply()
     Signals.ignoreFailedWrites()
+    Vault.beFrugal()
     var arguments: [String]
     do throws(POSIXError) {
       arguments = try Environment.arguments().map { String(decoding: $0, as: UTF8.self) }

@@ -66,6 +66,11 @@ import CSQLite
 
   deinit { unsafe sqlite3_close_v2(database) }
 
+  /// Makes the library take little time and memory, for a process that opens one database and ends.
+  ///
+  /// For programs, before their first connection: it holds for the whole process, and changes nothing once SQLite is in use.
+  public static func beFrugal() { csqlite_be_frugal() }
+
   /// Some builds of SQLite take a name that begins with `file:` for a URI with parameters.
   private static func name(_ path: String) -> String {
     path.hasPrefix("/") ? path : "./" + path

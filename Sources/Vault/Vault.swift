@@ -21,6 +21,9 @@ public final class Vault {
   private var keyStatement: Statement?
   private var rowStatement: Statement?
 
+  /// Makes a process that opens one vault and ends quicker. For programs, before anything else is done with a vault.
+  public static func beFrugal() { Connection.beFrugal() }
+
   /// Opens a vault, and with `.readWrite` makes it if there is none.
   ///
   /// Two processes that make the same vault at once both succeed, with the same key. A process that is killed
