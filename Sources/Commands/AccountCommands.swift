@@ -413,7 +413,7 @@ extension Command {
   /// A logout that the provider did not see.
   private static func kept(_ message: Message, _ provider: String, _ name: String?) -> Message {
     // Another login would not help to be rid of this one.
-    let hints = message.hints.filter { !$0.contains("credmgr login") }
+    let hints = message.hints.filter { $0.firstPlace(of: "credmgr login") == nil }
     return Message(
       message.text + "; nothing was forgotten", hints: hints + [forgetting(provider, name)], status: message.status)
   }
