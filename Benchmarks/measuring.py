@@ -90,22 +90,6 @@ def medians(times):
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def in_parallel(command, processes, rounds):
-    """Milliseconds for that many at once: the median over the rounds."""
-    walls = []
-    started = time.monotonic()
-    for _ in range(rounds):
-        if is_over(started, len(walls)):
-            break
-        before = time.perf_counter_ns()
-        running = [command.start() for _ in range(processes)]
-        for process in running:
-            if os.waitpid(process, 0)[1] != 0:
-                raise RuntimeError("one of many failed")
-        walls.append((time.perf_counter_ns() - before) / 1e6)
-    return statistics.median(walls)
-
-
 def peak_memory(command):
     """The greatest resident set in KiB, by time(1): what Python itself needs would be counted in otherwise."""
     if not (program := shutil.which("time")):
