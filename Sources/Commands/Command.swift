@@ -52,6 +52,8 @@ package struct Command: Sendable {
   package var examples: [Example] = []
   /// Whether it goes without what only a passphrase opens, instead of asking for one.
   var asksNobody = false
+  /// Whether nothing of it can be done without folders to keep things in.
+  var needsHome = true
   /// Whether nothing of it can be done without a network.
   var needsNetwork = false
   /// An option with which it needs none.

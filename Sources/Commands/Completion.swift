@@ -172,7 +172,7 @@ extension Command {
       Example("eval \"$(credmgr completion bash)\"", "in ~/.bashrc"),
       Example("eval \"$(credmgr completion zsh)\"", "in ~/.zshrc, behind compinit"),
       Example("credmgr completion fish >~/.config/fish/completions/credmgr.fish", "once, for fish"),
-    ], passesOptions: true
+    ], needsHome: false, passesOptions: true
   ) { invocation, context throws(CommandError) in
     guard let first = invocation.operands.first else {
       throw .usage("too few arguments for \"credmgr completion\"", hint: "run \"credmgr help completion\"")

@@ -10,6 +10,8 @@ import Providers
 /// What a command works with.
 struct Context {
   let source: CredentialSource
+  /// Why there is no home, for a command that does without one.
+  let homeFault: CredentialError?
   let clock: any WallClock
   /// The program's own file.
   let executable: String

@@ -136,8 +136,14 @@ public enum Program {
     _ executable: String, _ network: Network?, _ qrCode: @escaping (String) -> [[Bool]]?, _ invocation: Invocation,
     _ coreLimit: UInt64?
   ) throws(CommandError) -> Context {
-    let home = try manager { () throws(CredentialError) in
-      try Home(environment: Environment.value, executable: executable)
+    let home: Home
+    var homeFault: CredentialError?
+    do throws(CredentialError) {
+      home = try Home(environment: Environment.value, executable: executable)
+    } catch {
+      guard !invocation.command.needsHome else { throw CommandError(error) }
+      home = Home(withoutFolders: executable)
+      homeFault = error
     }
     let secrets = KnownSecrets()
     var http: (any HTTPExchange)?
@@ -171,7 +177,8 @@ public enum Program {
       home: home, http: http, clock: clock, random: SystemRandomSource(), secrets: secrets, keys: keys)
     source.notice = NoticeTeller(clock).tell
     return Context(
-      source: source, clock: clock, executable: executable, environment: Environment.value, coreLimit: coreLimit,
+      source: source, homeFault: homeFault, clock: clock, executable: executable, environment: Environment.value,
+      coreLimit: coreLimit,
       qrCode: qrCode)
   }
 

@@ -222,7 +222,7 @@ extension Command {
       Example("credmgr providers", "all that there are"),
       Example("credmgr providers gitlab", "what one needs, and where a client is registered"),
       Example("credmgr providers gitlab --all", "how it behaves, and who says so"),
-    ]
+    ], needsHome: false
   ) { invocation, context throws(CommandError) in
     if let identifier = invocation.operands.first {
       return try show(context.provider(identifier), invocation, context)
@@ -382,7 +382,8 @@ extension Command {
       "It says nothing when there are none.",
       "Hosts to which the tokens of a provider that was added would newly go are warned of.",
     ],
-    examples: [Example("credmgr check notes.yaml", "before you send it to somebody")], asksNobody: true
+    examples: [Example("credmgr check notes.yaml", "before you send it to somebody")], asksNobody: true,
+    needsHome: false
   ) { invocation, context throws(CommandError) in
     var status = ExitStatus.done
     for path in invocation.operands {
@@ -445,7 +446,7 @@ extension Command {
       Example("credmgr simulate github", "log in without the provider"),
       Example("credmgr simulate notes.yaml --port 8080 --fault server-error", "what if it goes wrong"),
     ],
-    passesOptions: true
+    needsHome: false, passesOptions: true
   ) { invocation, context throws(CommandError) in
     if invocation.operands.contains(where: ["--help", "-h"].contains) {
       try context.output(invocation.command.help)

@@ -12,7 +12,7 @@ public struct Home: Sendable, Equatable {
   ///
   /// Made when asked for: whoever has a valid token needs none of them.
   public var systemProviders: [String] { ["/etc/credmgr/providers"] + Self.shippedProviders(executable) }
-  /// The person's home folder, which `~` stands for; `nil` where `HOME` does not say.
+  /// The person's home folder, which `~` stands for; `nil` where neither `HOME` nor the system says.
   public let person: String?
   /// Where processes of a login meet, and what processes were given last; gone after a restart of the machine, where the system has such a folder.
   let runtime: String
@@ -26,21 +26,26 @@ public struct Home: Sendable, Equatable {
   /// - Parameters:
   ///   - environment: looks a variable up.
   ///   - executable: the path of the program, beside which the shipped descriptors are looked for.
-  /// - Throws: `CredentialError.noHome` when neither `CREDMGR_HOME` nor `HOME` is an absolute path.
-  public init(environment: (String) -> String?, executable: String) throws(CredentialError) {
+  ///   - ownHome: what the system says the person's home is, asked where `HOME` does not say it; told whether nothing goes
+  ///     without.
+  /// - Throws: `CredentialError.noHome` when nothing says where a home is, `.relativeHome`.
+  public init(
+    environment: (String) -> String?, executable: String,
+    ownHome: (_ isNeeded: Bool) -> String? = { UserEntry.current(elsewhere: $0)?.home }
+  ) throws(CredentialError) {
     func absolute(_ name: String) -> String? {
       guard let path = environment(name), path.hasPrefix("/") else { return nil }
       return path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     }
-    person = absolute("HOME")
-    if let home = environment("CREDMGR_HOME"), !home.isEmpty {
+    let own = environment("CREDMGR_HOME").flatMap { $0.isEmpty ? nil : $0 }
+    person = absolute("HOME") ?? ownHome(own == nil)
+    if let home = own {
       guard let home = absolute("CREDMGR_HOME") else { throw .relativeHome(home) }
       configuration = home + "/config"
       vault = home + "/vault"
       runtime = home + "/run"
     } else {
-      let home = absolute("HOME")
-      guard let home = home ?? absolute("XDG_CONFIG_HOME") else { throw .noHome }
+      guard let home = person ?? absolute("XDG_CONFIG_HOME") else { throw .noHome }
       configuration = (absolute("XDG_CONFIG_HOME") ?? home + "/.config") + "/credmgr"
       vault = (absolute("XDG_DATA_HOME") ?? home + "/.local/share") + "/credmgr"
       runtime = absolute("XDG_RUNTIME_DIR").map { $0 + "/credmgr" } ?? vault + "/run"
@@ -52,6 +57,17 @@ public struct Home: Sendable, Equatable {
     } else {
       desktop = nil
     }
+    self.executable = executable
+  }
+
+  /// Folders in which nothing is and nothing can be put, for what needs none where there is no home.
+  public init(withoutFolders executable: String) {
+    // proc(5): nobody makes a file there.
+    configuration = "/proc/credmgr/config"
+    vault = "/proc/credmgr/vault"
+    runtime = "/proc/credmgr/run"
+    person = nil
+    desktop = nil
     self.executable = executable
   }
 

@@ -1,5 +1,6 @@
 import CredentialManager
 import OAuth
+import POSIX
 import Providers
 
 extension CredentialError {
@@ -8,9 +9,13 @@ extension CredentialError {
     switch self {
     case .noHome:
       Message(
-        "there is no home folder", hint: "set HOME, or CREDMGR_HOME to a folder for credmgr alone", status: .usage)
+        "there is no home folder",
+        hint: "set HOME, or run \"export CREDMGR_HOME=\(argument(Self.suggestedHome))\" for a folder of credmgr alone",
+        status: .usage)
     case .relativeHome(let path):
-      Message("CREDMGR_HOME is \(quoted(path)), which is not an absolute path", status: .usage)
+      Message(
+        "CREDMGR_HOME is \(quoted(path)), which is not an absolute path",
+        hint: "run \"export CREDMGR_HOME=\(argument(Self.absolute(path)))\"", status: .usage)
     case .provider(let error): error.message
     case .oauth(let error, let provider): error.message(provider: provider)
     case .http(let error, let provider): error.message(provider: provider)
@@ -171,6 +176,20 @@ extension CredentialError {
       sentence + didYouMean(near) + "; there \(known.count == 1 ? "is" : "are") \(some(known))",
       hints: hints + ["run \"credmgr login \(provider) --account \(argument(name))\" to add it"], status: .loginNeeded,
       mistyped: Message.Mistyped(name, meant: near))
+  }
+
+  /// A folder that everybody can make, and that stays when the machine starts anew (hier(7)).
+  public static var suggestedHome: String {
+    (File.isWritable("/var/tmp") ? "/var/tmp" : "/tmp") + "/credmgr-\(UserEntry.identifier)"
+  }
+
+  /// What a person meant by a path that no shell has made absolute.
+  fileprivate static func absolute(_ path: String) -> String {
+    if path == "~" || path.hasPrefix("~/") {
+      let home = Environment.value("HOME") ?? UserEntry.current(elsewhere: true)?.home
+      return (home ?? suggestedHome) + path.dropFirst()
+    }
+    return Path.joining((try? Path.currentDirectory()) ?? "/", path)
   }
 }
 

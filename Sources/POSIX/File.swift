@@ -80,6 +80,20 @@ public enum File {
   /// Whether this process may write the file, or make files in the folder.
   public static func isWritable(_ path: String) -> Bool { unsafe access(path, W_OK) == 0 }
 
+  /// Whether the file is of the user whose rights this process has; nil if there is none. Links are followed.
+  public static func isOwn(_ path: String) -> Bool? {
+    guard let status = try? FileStatus(path: path, following: true) else { return nil }
+    return status.owner == geteuid()
+  }
+
+  /// How many bytes this process can still write to the file system that a path is on; nil if the system does not say.
+  public static func freeBytes(at path: String) -> UInt64? {
+    var status = statvfs()
+    guard unsafe statvfs(path, &status) == 0 else { return nil }
+    let blocks = geteuid() == 0 ? status.f_bfree : status.f_bavail
+    return UInt64(blocks) * UInt64(status.f_frsize)
+  }
+
   /// Whether the path is a folder; links are followed.
   public static func isDirectory(_ path: String) -> Bool {
     (try? FileStatus(path: path, following: true))?.isDirectory ?? false

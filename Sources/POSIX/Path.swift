@@ -26,12 +26,6 @@ public enum Path {
       ?? path
   }
 
-  /// The home folder. Only `HOME` is asked: the user database needs libraries that a static program cannot load.
-  public static func home() -> String? {
-    guard let home = Environment.value("HOME"), home.hasPrefix("/") else { return nil }
-    return home
-  }
-
   /// The folder that the process is in.
   public static func currentDirectory() throws(POSIXError) -> String {
     guard let text = unsafe getcwd(nil, 0) else { throw Descriptor.failure("getcwd", nil) }

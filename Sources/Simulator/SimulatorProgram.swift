@@ -131,10 +131,8 @@ public enum SimulatorProgram {
 
   private static func directories(_ arguments: SimulatorArguments) -> [String] {
     if !arguments.directories.isEmpty { return arguments.directories }
-    guard let executable = try? Path.executable(),
-      let home = try? Home(environment: Environment.value, executable: executable)
-    else { return [] }
+    guard let executable = try? Path.executable() else { return [] }
     // Not the person's own: what was added from an earlier start would play itself.
-    return home.systemProviders
+    return Home(withoutFolders: executable).systemProviders
   }
 }

@@ -259,7 +259,8 @@ final class Fixture {
     try #require(unsafe mkdir(root, 0o700) == 0)
     let root = root
     home = try Home(
-      environment: { $0 == "CREDMGR_HOME" ? root + "/home" : nil }, executable: root + "/.build/debug/credmgr")
+      environment: { $0 == "CREDMGR_HOME" ? root + "/home" : nil }, executable: root + "/.build/debug/credmgr",
+      ownHome: { _ in nil })
     source = CredentialSource(home: home, http: http, clock: clock, random: KnownRandom())
   }
 

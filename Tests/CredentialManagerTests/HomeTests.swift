@@ -4,7 +4,7 @@ import Testing
 
 struct HomeTests {
   private static func home(_ environment: [String: String], _ executable: String = "/usr/bin/credmgr") throws -> Home {
-    try Home(environment: { environment[$0] }, executable: executable)
+    try Home(environment: { environment[$0] }, executable: executable, ownHome: { _ in nil })
   }
 
   @Test(arguments: ["/box", "/box/"])
@@ -42,6 +42,33 @@ struct HomeTests {
     #expect(throws: CredentialError.relativeHome("box")) {
       try Self.home(["CREDMGR_HOME": "box", "HOME": "/home/ana"])
     }
+  }
+
+  /// Where `HOME` does not say it, the system does; it is not asked in vain.
+  @Test func homeOfTheSystem() throws {
+    func home(_ environment: [String: String]) throws -> (home: Home, asked: [Bool]) {
+      var asked: [Bool] = []
+      let home = try Home(environment: { environment[$0] }, executable: "/usr/bin/credmgr") { isNeeded in
+        asked.append(isNeeded)
+        return "/home/ana"
+      }
+      return (home, asked)
+    }
+    let without = try home([:])
+    #expect(without.home == (try Self.home(["HOME": "/home/ana"])))
+    #expect(without.asked == [true])
+    #expect(try home(["HOME": ""]).home == without.home)
+    #expect(try home(["HOME": "/home/ada"]).asked == [])
+    let own = try home(["CREDMGR_HOME": "/box"])
+    #expect(own.home.person == "/home/ana")
+    #expect(own.asked == [false])
+  }
+
+  @Test func withoutFolders() throws {
+    let home = Home(withoutFolders: "/usr/bin/credmgr")
+    #expect(home.library.directories.suffix(2) == ["/etc/credmgr/providers", "/usr/share/credmgr/providers"])
+    let fault = CredentialSource(home: home, http: nil, clock: ManualClock(), random: KnownRandom())
+    #expect(try fault.accountsIfAny() == nil)
   }
 
   @Test(

@@ -1,0 +1,39 @@
+import Glibc
+
+/// What the machine knows of a user (passwd(5)).
+public struct UserEntry: Sendable, Equatable {
+  /// The login name.
+  public let name: String
+  /// The home folder, an absolute path.
+  public let home: String
+
+  /// The number of the user whose rights this process has.
+  public static var identifier: UInt32 { geteuid() }
+
+  /// The entry of the user whose rights this process has; `nil` where there is none.
+  ///
+  /// getpwuid(3) loads libraries, which a static program cannot. So `/etc/passwd` is read here.
+  ///
+  /// - Parameter elsewhere: whether getent(1) is asked for a user who is not in that file, but in a directory of the network.
+  public static func current(elsewhere: Bool) -> UserEntry? {
+    let file = (try? File.read("/etc/passwd", limit: 16 << 20)) ?? []
+    if let entry = entry(of: identifier, in: file) { return entry }
+    guard elsewhere,
+      let answer = try? Launcher.run("getent", ["passwd", "\(identifier)"], seconds: 5, silencesErrors: true),
+      answer.status == 0
+    else { return nil }
+    return entry(of: identifier, in: answer.output)
+  }
+
+  /// The first entry of a user in the lines of passwd(5) that has a home.
+  static func entry(of identifier: UInt32, in lines: [UInt8]) -> UserEntry? {
+    for line in lines.split(separator: UInt8(ascii: "\n")) {
+      let fields = line.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+      guard fields.count == 7, fields[2].elementsEqual("\(identifier)".utf8), fields[5].first == UInt8(ascii: "/"),
+        let name = String(validating: fields[0], as: UTF8.self), let home = String(validating: fields[5], as: UTF8.self)
+      else { continue }
+      return UserEntry(name: name, home: home)
+    }
+    return nil
+  }
+}
