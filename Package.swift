@@ -169,7 +169,10 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "CommandsTests", dependencies: ["Commands", "Messages", "POSIX"], exclude: ["Programs", "Transcripts"],
+      name: "CommandsTests",
+      dependencies: [
+        "Commands", "CredentialManager", "HTTP", "Messages", "OAuth", "POSIX", "Providers", "Vault", "YAML",
+      ], exclude: ["Programs", "Transcripts"],
       swiftSettings: strict),
     .testTarget(
       name: "SimulatorTests",

@@ -11,33 +11,33 @@ import Vault
 struct Doctor {
   let context: Context
   private(set) var findings: [Diagnosis] = []
+  /// Whether the home is another user's, which is why nothing else in it can be used.
+  private var isForeign = false
 
   init(_ context: Context) { self.context = context }
 
   // MARK: Findings
 
-  mutating func well(_ check: Diagnosis.Check, _ sentence: String) {
+  mutating func well(_ check: SetUpFinding.Check, _ sentence: String) {
     findings.append(Diagnosis(check: check, state: .well, sentence: sentence, hints: [], status: .done))
   }
 
-  mutating func note(_ check: Diagnosis.Check, _ sentence: String, _ hints: String...) {
-    note(check, sentence, hints: hints)
-  }
-
-  mutating func note(_ check: Diagnosis.Check, _ sentence: String, hints: [String]) {
-    findings.append(Diagnosis(check: check, state: .note, sentence: sentence, hints: hints, status: .done))
-  }
-
-  mutating func problem(_ check: Diagnosis.Check, _ message: Message) {
+  mutating func tell(_ finding: SetUpFinding) {
+    let message = finding.message
     // One cause is told once, at whatever it was met first.
     guard !findings.contains(where: { $0.sentence == message.text }) else { return }
     findings.append(
       Diagnosis(
-        check: check, state: .problem, sentence: message.text, hints: message.hints, status: message.status))
+        check: finding.check, state: finding.state, sentence: message.text, hints: message.hints,
+        status: finding.state == .problem ? message.status : .done))
   }
 
-  mutating func problem(_ check: Diagnosis.Check, _ sentence: String, _ hints: String...) {
-    problem(check, Message(sentence, hints: hints, status: .usage))
+  /// Tells a person on standard error what is not as it should be.
+  func tellAll() {
+    for finding in findings where finding.state != .well {
+      context.tell(finding.sentence)
+      for hint in finding.hints { context.tell("hint: " + hint) }
+    }
   }
 
   // MARK: Everything
@@ -63,31 +63,26 @@ struct Doctor {
     findings += remote
   }
 
+  // MARK: The home
+
   private mutating func home() {
+    if let fault = context.homeFault { return tell(.homeUnusable(fault)) }
     let (home, before) = (context.home, findings.count)
-    if File.exists(home.vault) {
-      do throws(POSIXError) {
-        try PrivateFile.checkDirectory(home.vault)
-      } catch {
-        problem(.home, error.message)
-      }
+    var foreign: [String] = []
+    if File.exists(home.vault) || File.isLink(home.vault) {
+      check(home.vault, &foreign) { () throws(POSIXError) in try PrivateFile.checkDirectory(home.vault) }
     }
     let files = [home.configuration, home.userProviders, home.accountRules] + ownDescriptors
     for file in files where File.exists(file) {
-      do throws(POSIXError) {
-        try PrivateFile.checkUnchangeable(file)
-      } catch {
-        problem(.home, error.message)
-      }
+      check(file, &foreign) { () throws(POSIXError) in try PrivateFile.checkUnchangeable(file) }
     }
-    for folder in [home.vault, home.configuration] where findings.count == before {
-      // What is not there yet is made in the first folder above it that is.
-      var place = folder
-      while !File.exists(place), let above = Path.directory(of: place) { place = above }
-      guard !File.isDirectory(place) || !File.isWritable(place) else { continue }
-      problem(
-        .home, "\"\(folder)\" cannot be \(place == folder ? "written" : "made"): \"\(place)\" is not yours to write",
-        "set CREDMGR_HOME to a folder in which you can write")
+    if !foreign.isEmpty {
+      isForeign = true
+      tell(.foreignFiles(foreign, ownership(foreign)))
+    }
+    // What is not there yet is made in the first folder above it that is.
+    for path in [home.vault, home.configuration, home.vaultLocation.file] where findings.count == before {
+      checkWritable(path)
     }
     guard findings.count == before else { return }
     well(
@@ -95,6 +90,73 @@ struct Doctor {
       File.exists(home.vault)
         ? "\"\(home.configuration)\" and \"\(home.vault)\" are yours alone" : "\"\(home.vault)\" is not there yet")
   }
+
+  private mutating func check(
+    _ path: String, _ foreign: inout [String], _ body: () throws(POSIXError) -> Void
+  ) {
+    do throws(POSIXError) {
+      try body()
+    } catch .otherOwner(let place) {
+      // A folder above is not to be changed for it: then it is the home that is the wrong one.
+      if !foreign.contains(place) { foreign.append(place) }
+    } catch .symbolicLink(let link) {
+      tell(.linkedHome(link, target: Path.resolved(link)))
+    } catch {
+      let isOthers =
+        switch error {
+        case .readableByOthers(let place, _), .writableByOthers(let place, _): File.isOwn(place) == false
+        default: false
+        }
+      tell(.homeFault(error, needsRoot: isOthers && !isRoot))
+    }
+  }
+
+  private mutating func checkWritable(_ path: String) {
+    var place = path
+    while !File.exists(place), let above = Path.directory(of: place) { place = above }
+    // The first is there in any case, or its folder is looked at before.
+    let isFile = path == context.home.vaultLocation.file
+    if isFile, place != path { return }
+    if !isFile, !File.isDirectory(place) {
+      let isOwnHome = place == context.environment("CREDMGR_HOME")
+      return tell(.blockedHome(place, isOwnHome ? .unset("CREDMGR_HOME") : nil))
+    }
+    if File.isOnReadOnlyFileSystem(place) { return tell(.readOnlyHome(path, elsewhere)) }
+    guard File.isWritable(place) else {
+      isForeign = File.isOwn(place) != true
+      let remedy: SetUpFinding.HomeRemedy =
+        File.isOwn(place) == true ? .allowWriting(place) : ownership([place])
+      return tell(.unwritable(path, place: place, remedy))
+    }
+    if let free = File.freeBytes(at: place), free < Self.neededBytes { tell(.fullDisk(place)) }
+  }
+
+  /// What the smallest change of a vault writes, its journal included.
+  private static let neededBytes: UInt64 = 128 << 10
+
+  private var isRoot: Bool { UserEntry.identifier == 0 }
+
+  /// What gives us files that are another's: their owner changes where they lie in a home of ours; else it is the wrong home.
+  private func ownership(_ paths: [String]) -> SetUpFinding.HomeRemedy {
+    let own = [context.environment("CREDMGR_HOME"), context.home.person].compactMap { $0 }
+    let isOurs = paths.allSatisfy { path in own.contains { path.hasPrefix($0 + "/") && File.isOwn($0) == true } }
+    guard isOurs else { return elsewhere }
+    let tops = paths.filter { path in !paths.contains { path.hasPrefix($0 + "/") } }
+    let user = UserEntry.current(elsewhere: false)?.name ?? "\(UserEntry.identifier)"
+    return .changeOwner(tops, user: user, needsRoot: !isRoot)
+  }
+
+  /// A home that we can write.
+  private var elsewhere: SetUpFinding.HomeRemedy {
+    let isSet = context.environment("CREDMGR_HOME").map { !$0.isEmpty } ?? false
+    if isSet, let person = context.home.person, isUsable(person) { return .unset("CREDMGR_HOME") }
+    if let own = UserEntry.current(elsewhere: true)?.home, own != context.home.person, isUsable(own) {
+      return .export("HOME", own)
+    }
+    return .export("CREDMGR_HOME", CredentialError.suggestedHome)
+  }
+
+  private func isUsable(_ home: String) -> Bool { File.isOwn(home) == true && File.isWritable(home) }
 
   private var ownDescriptors: [String] {
     let folder = context.home.userProviders
@@ -105,22 +167,24 @@ struct Doctor {
 
   /// The accounts, where the vault opens.
   private mutating func vault() -> Accounts? {
+    guard context.homeFault == nil else { return nil }
+    passphraseFile()
     let status: VaultStatus
     let unlockedUntil: Int64?
     do throws(CredentialError) {
       let fault: VaultError?
       (status, unlockedUntil, fault) = try context.source.vaultStatus()
-      if let fault { problem(.vault, CredentialError.vault(fault).message) }
-      passphraseFile()
+      if let fault {
+        tell(fault, opensOtherwise: status.slots.contains { $0.kind != .keyFile })
+      }
     } catch .vault(.absent) {
-      note(.vault, "there is none yet; the first provider that you add makes one", "run \"credmgr providers\"")
+      tell(.noVault)
       return nil
     } catch {
-      problem(.vault, error.message)
+      tell(error, at: .vault)
       return nil
     }
     let kinds = status.slots.map { $0.kind?.words ?? "way of a newer credmgr" }
-    let opens = "it opens with the " + kinds.joined(separator: ", or the ")
     do throws(CredentialError) {
       let accounts = try context.source.accounts()
       let damage = try accounts.verify()
@@ -130,47 +194,81 @@ struct Doctor {
           .vault,
           (status.recordCount == 1
             ? "its one record is as it was" : "all \(status.recordCount) records are as they were")
-            + " written; " + opens + unlocked)
+            + " written; it opens with the " + kinds.joined(separator: ", or the ") + unlocked)
       } else {
         tell(damage)
       }
       if status.slots.contains(where: { $0.kind == .secretService }) { secretService() }
       return accounts
-    } catch .vault(.passphraseUnavailable), .vault(.locked) {
-      note(
-        .vault, "it is locked, so that nothing in it was looked at; " + opens, "run \"credmgr vault unlock\"")
+    } catch .vault(.passphraseUnavailable(.noTerminal)), .vault(.locked) {
+      tell(.lockedVault(kinds))
+      return nil
+    } catch .vault(.passphraseUnavailable) {
+      // Told with the file of the passphrase.
       return nil
     } catch {
-      problem(.vault, error.message)
+      tell(error, at: .vault)
       return nil
     }
   }
 
-  /// Secrets of containers are often readable by all, which need not matter there: it is no problem by itself.
-  private mutating func passphraseFile() {
-    guard let path = context.environment("CREDMGR_PASSPHRASE_FILE"), let mode = PrivateFile.modeForOthers(path) else {
-      return
+  private mutating func tell(_ error: VaultError, opensOtherwise: Bool = false) {
+    switch error {
+    case .file(.otherOwner) where isForeign, .file(.permissionDenied) where isForeign: break
+    case .file(.symbolicLink(let path)): tell(.linkedHome(path, target: Path.resolved(path)))
+    case .secretService(let fault): tell(.secretService(fault, bus: unnamedBus))
+    default: tell(.vault(error, folder: context.home.vault, opensOtherwise: opensOtherwise))
     }
-    note(
-      .vault, "other users can read the passphrase in \"\(path)\" (mode \(String(mode, radix: 8)))",
-      "run \"chmod go= \(argument(path))\"")
+  }
+
+  private mutating func tell(_ error: CredentialError, at check: SetUpFinding.Check) {
+    if case .vault(let error) = error, check == .vault { return tell(error) }
+    tell(.accounts(error, folder: context.home.vault))
+  }
+
+  /// The socket of the session's bus, where it is there and the environment does not say so.
+  private var unnamedBus: String? {
+    guard SessionBus.address(environment: context.environment) == nil else { return nil }
+    let path = "/run/user/\(UserEntry.identifier)/bus"
+    return File.exists(path) ? path : nil
+  }
+
+  private mutating func passphraseFile() {
+    guard let path = context.environment("CREDMGR_PASSPHRASE_FILE"), !path.isEmpty else { return }
+    // Secrets of containers are often readable by all, which need not matter there: it is no problem by itself.
+    if let mode = PrivateFile.modeForOthers(path) { return tell(.readablePassphrase(path, mode: mode)) }
+    do throws(POSIXError) {
+      if File.isGivenStream(path) { return }
+      guard try File.read(path, limit: 1 << 16, ordinary: true).isEmpty else { return }
+      tell(.passphraseFile(.endOfInput, path: path))
+    } catch .notRegularFile where !File.isDirectory(path) {
+      // A pipe is not read: what writes into it does so once.
+    } catch {
+      tell(.passphraseFile(error, path: path))
+    }
   }
 
   private static let shownDamage = 5
 
+  /// Records that can be made anew are told one by one, and all else at once: a backup mends that, or nothing does.
   private mutating func tell(_ damage: [VaultFinding]) {
-    for finding in damage.prefix(Self.shownDamage) {
-      let hint =
-        finding == .unusedBytes ? Message.mendingUnusedBytes : "put the vault back: run \"credmgr vault restore FILE\""
-      problem(.vault, Message(finding.sentence, hint: hint, status: .vault))
+    var rest: [VaultFinding] = []
+    var records: [(finding: VaultFinding, record: RecordIdentifier)] = []
+    for finding in damage {
+      if case .record(let record, _) = finding, [.credential, .registration, .selection].contains(record.kind) {
+        records.append((finding, record))
+      } else {
+        rest.append(finding)
+      }
     }
-    if damage.count > Self.shownDamage {
-      problem(
-        .vault,
-        Message(
-          "\(damage.count - Self.shownDamage) more are not as they were written", hint: "run \"credmgr vault verify\"",
-          status: .vault))
+    guard rest.isEmpty || rest == [.unusedBytes] else {
+      return tell(.damage(damage, folder: context.home.vault))
     }
+    for (finding, record) in records.prefix(Self.shownDamage) { tell(.damagedRecord(finding, record)) }
+    if records.count > Self.shownDamage {
+      tell(.moreDamage(records.count - Self.shownDamage, records[Self.shownDamage].record))
+    }
+    if !rest.isEmpty, records.isEmpty { tell(.damage(rest, folder: context.home.vault)) }
   }
 
   private mutating func secretService() {
@@ -178,7 +276,7 @@ struct Doctor {
       try context.source.checkSecretService()
       well(.keyring, "the Secret Service has the key of the vault")
     } catch {
-      problem(.keyring, error.message)
+      tell(error, at: .vault)
     }
   }
 
@@ -187,29 +285,23 @@ struct Doctor {
     do throws(CredentialError) {
       accounts = try vault.accounts(of: nil)
     } catch {
-      problem(.accounts, error.message)
-      return
+      return tell(error, at: .accounts)
     }
     let now = context.clock.now()
     let ended = accounts.filter { !$0.credential.isUsable(at: now) && !$0.credential.isRefreshable(at: now) }
     for account in ended.prefix(Self.shownDamage) {
-      problem(
-        .accounts,
-        Message(
-          "the token of \"\(account.name)\" at \"\(account.provider)\" has expired, and cannot be refreshed",
-          hint: "run \"credmgr login \(account.provider) --account \(argument(account.name))\"", status: .loginNeeded))
+      tell(.expired(provider: account.provider, account: account.name))
     }
-    if ended.count > Self.shownDamage {
-      problem(
-        .accounts,
-        Message(
-          "so it is with \(ended.count - Self.shownDamage) more accounts", hint: "run \"credmgr status\"",
-          status: .loginNeeded))
+    if let next = ended.dropFirst(Self.shownDamage).first {
+      tell(.moreExpired(ended.count - Self.shownDamage, provider: next.provider, account: next.name))
     }
-    for exchange in (try? context.source.interruptedExchanges()) ?? [] {
-      note(.accounts, Notice.interrupted(exchange).sentence(now: now))
+    for exchange in (try? context.source.interruptedExchanges()) ?? [] { tell(.interrupted(exchange, now: now)) }
+    let before = findings.count
+    if let name = context.environment("CREDMGR_ACCOUNT"), !name.isEmpty, !accounts.contains(where: { $0.name == name })
+    {
+      tell(.unknownAccount(name))
     }
-    if ended.isEmpty {
+    if ended.isEmpty, findings.count == before {
       let count = accounts.count == 1 ? "one account is" : "\(accounts.count) accounts are"
       well(.accounts, accounts.isEmpty ? "nobody is logged in" : "\(count) logged in")
     }
@@ -222,9 +314,7 @@ struct Doctor {
     let now = context.clock.now()
     let latest = (try? vault?.accounts(of: nil))?.map(\.credential.obtainedAt).max() ?? 0
     if latest > now + Self.tolerance {
-      problem(
-        .clock, "the clock is \(duration(latest - now)) behind the moment at which a token was obtained",
-        "run \"timedatectl set-ntp true\"")
+      tell(.lateClock(latest - now))
     } else {
       well(.clock, "it is \(Moment.format(now))")
     }
@@ -234,34 +324,30 @@ struct Doctor {
   private static let tolerance: Int64 = 60
 
   private mutating func browser() {
-    let hint = "run \"credmgr login ID --no-browser\", which prints an address"
     switch Surroundings(environment: context.environment) {
-    case .ssh:
-      note(.browser, "you are here by SSH: a login shows a code or an address for the browser on your own machine")
-    case .headless:
-      note(.browser, "there is no display: a login shows a code or an address for a browser elsewhere")
+    case .ssh: tell(.overSSH)
+    case .headless: tell(.noDisplay)
     case .desktop:
       let candidates = Browser.candidates()
       // The last two are tried whether somebody asked for them or not.
-      for candidate in candidates.dropLast(2) where candidate.file == nil {
-        problem(
-          .browser, "BROWSER names \"\(candidate.command)\", and there is no such command", "run \"unset BROWSER\"")
-      }
-      if let found = candidates.lazy.compactMap(\.file).first {
+      for candidate in candidates.dropLast(2) where candidate.file == nil { tell(.unknownBrowser(candidate.command)) }
+      let hasOwn = candidates.dropLast(2).contains { $0.file != nil }
+      if let variable = Display.unreachable(environment: context.environment), !hasOwn {
+        tell(.unknownDisplay(variable: variable, value: context.environment(variable) ?? ""))
+      } else if let found = candidates.lazy.compactMap(\.file).first {
         well(.browser, "\"\(found)\" shows it")
       } else {
-        problem(
-          .browser, "there is no command that shows a browser",
-          "run \"sudo apt-get install xdg-utils\", or set BROWSER", hint)
+        tell(.noBrowser)
       }
     }
+    for login in context.source.deadLogins() { tell(.deadLogin(entry: login.entry, schemes: login.schemes)) }
   }
 
   private mutating func keyring() {
     if KernelKeyring.isThere {
       well(.keyring, "the kernel keeps keys, so that \"credmgr vault unlock\" works")
     } else {
-      note(.keyring, "the kernel keeps no keys here, so that \"credmgr vault unlock\" does not work")
+      tell(.noKernelKeyring)
     }
   }
 
@@ -269,12 +355,27 @@ struct Doctor {
     let missing = ["credmgr-online", "credmgr-secret-service", "credmgr-simulator"].filter {
       context.sibling($0) == nil
     }
-    if missing.contains("credmgr-online") {
-      problem(.programs, CredentialError.networkNeeded.message)
-    }
+    if missing.contains("credmgr-online") { tell(.noOnlineProgram(installation)) }
     let others = missing.filter { $0 != "credmgr-online" }
-    if !others.isEmpty { note(.programs, "not installed: " + others.joined(separator: ", ")) }
-    if missing.isEmpty { well(.programs, "all of them are beside \"\(program)\"") }
+    if !others.isEmpty { tell(.missingPrograms(others, installation)) }
+    let shipped = context.home.systemProviders.last ?? ""
+    let hasDescriptors = ((try? File.names(in: shipped)) ?? []).contains { $0.hasSuffix(".yaml") }
+    if !hasDescriptors { tell(.noShippedDescriptors(shipped, installation)) }
+    if missing.isEmpty, hasDescriptors { well(.programs, "all of them are beside \"\(program)\"") }
+  }
+
+  /// How the program came here.
+  private var installation: SetUpFinding.Installation {
+    let parts = context.executable.split(separator: "/")
+    if let build = parts.firstIndex(of: ".build") { return .sources("/" + parts[..<build].joined(separator: "/")) }
+    #if arch(arm64)
+      let (machine, debian) = ("aarch64", "arm64")
+    #else
+      let (machine, debian) = ("x86_64", "amd64")
+    #endif
+    if File.exists("/var/lib/dpkg/info/credmgr.list") { return .package("credmgr_\(Program.version)_\(debian).deb") }
+    let folder = Path.directory(of: Path.directory(of: program) ?? "") ?? "/usr/local"
+    return .archive("credmgr-\(Program.version)-linux-\(machine).tar.xz", folder: folder)
   }
 
   /// The file of `credmgr` itself, also where another program of ours has taken its place.
@@ -290,16 +391,15 @@ struct Doctor {
 
   private mutating func descriptors(_ vault: Accounts?) {
     let (library, before) = (context.home.library, findings.count)
-    let known = context.source.knownProviders()
-    for identifier in known {
+    for identifier in context.source.knownProviders() {
       guard let path = library.path(of: identifier) else { continue }
+      let isOwn = path.hasPrefix(context.home.userProviders + "/")
       do throws(ProviderError) {
         let loaded = try library.load(identifier)
-        if path.hasPrefix(context.home.userProviders), isHiding(identifier, loaded) {
-          note(.descriptors, "\"\(path)\" stands in the place of the shipped one, and takes nothing over from it")
-        }
+        if isOwn, isHiding(identifier, loaded) { tell(.hidingDescriptor(path)) }
       } catch {
-        problem(.descriptors, error.message.with(hint: "run \"credmgr check \(argument(path))\""))
+        if isForeign, case .invalid(let faults) = error, faults.contains(where: \.isUnreadable) { continue }
+        tell(.invalidDescriptor(error, path: path, isOwn: isOwn))
       }
     }
     for provider in (try? vault?.addedProviders()) ?? [] {
@@ -308,16 +408,12 @@ struct Doctor {
       } catch .provider(.invalid) {
         // Told already.
       } catch .provider(.unknown) {
-        problem(
-          .descriptors, "the provider \"\(provider)\" was added, and its descriptor is gone",
-          "put it back, or run \"credmgr add-provider FILE --as \(provider) --replace\"")
+        let accounts = (try? vault?.accounts(of: provider)) ?? []
+        tell(.lostDescriptor(provider, hasAccounts: !accounts.isEmpty))
       } catch .descriptorChanged(let provider, let file, let hosts) {
-        problem(
-          .descriptors, CredentialError.descriptorChanged(provider: provider, file: file, hosts: hosts).message)
+        tell(.changedDescriptor(provider: provider, file: file, hosts: hosts))
       } catch {
-        problem(
-          .descriptors, "\"\(provider)\" was added with other variables: " + error.message.text,
-          "run \"credmgr add-provider \(provider) --replace --set NAME=VALUE\"")
+        tell(.unfitRegistration(provider, error))
       }
     }
     if findings.count == before { well(.descriptors, "all of them can be read") }
@@ -337,8 +433,7 @@ struct Doctor {
     for hosts in [claimed.git, claimed.docker] {
       for (index, host) in hosts.enumerated() {
         guard let first = hosts[..<index].first(where: { $0.host == host.host }) else { continue }
-        note(
-          .hosts, "\"\(host.host)\" is of \"\(first.provider)\" and of \"\(host.provider)\"; the first one is taken")
+        tell(.sharedHost(host.host, taken: first.provider, other: host.provider))
       }
     }
     let count = claimed.git.count + claimed.docker.count
@@ -356,22 +451,17 @@ struct Doctor {
     do throws(CredentialError) {
       rules = try context.source.accountRules()
     } catch .malformedRules(let findings) {
-      for finding in findings {
-        problem(
-          .rules, "\(finding.place.source.name):\(finding.place.line):\(finding.place.column): \(finding.sentence)",
-          "correct the line")
-      }
-      return
+      return tell(.malformedRules(findings, path: context.home.accountRules))
     } catch {
-      problem(.rules, error.message)
+      if !isForeign { tell(.unreadableRules(error, path: context.home.accountRules)) }
       return
     }
     let before = findings.count
     for rule in rules.rules {
       guard let vault, isMissing(rule, in: vault) else { continue }
-      problem(
-        .rules, "line \(rule.place.line) of \"\(rules.path)\" names \"\(rule.account)\", who is not logged in",
-        "run \"credmgr login \(rule.provider) --account \(argument(rule.account))\"")
+      tell(
+        .ruleWithoutAccount(
+          line: rule.place.line, path: rules.path, provider: rule.provider, account: rule.account))
     }
     if findings.count == before, !rules.rules.isEmpty {
       well(.rules, rules.rules.count == 1 ? "one rule" : "\(rules.rules.count) rules")
@@ -396,35 +486,28 @@ struct Doctor {
 
   private mutating func certificates() {
     func value(_ name: String) -> String? { context.environment(name).flatMap { $0.isEmpty ? nil : $0 } }
-    if let folder = value("SSL_CERT_DIR"), !File.isDirectory(folder) {
-      problem(.certificates, "SSL_CERT_DIR is \"\(folder)\", which is no folder", "run \"unset SSL_CERT_DIR\"")
-    }
+    if let folder = value("SSL_CERT_DIR"), !File.isDirectory(folder) { tell(.certificateFolder(folder)) }
     if let file = value("SSL_CERT_FILE") {
-      guard let bytes = try? File.read(file, limit: 16 << 20) else {
-        return problem(
-          .certificates, "SSL_CERT_FILE is \"\(file)\", which cannot be read", "run \"unset SSL_CERT_FILE\"")
-      }
-      guard bytes.firstPlace(of: Array("-----BEGIN ".utf8)) != nil else {
-        return problem(
-          .certificates, "SSL_CERT_FILE is \"\(file)\", in which there is no certificate",
-          "run \"unset SSL_CERT_FILE\"")
-      }
+      guard let bytes = try? File.read(file, limit: 16 << 20) else { return tell(.certificateFile(file)) }
+      guard bytes.firstPlace(of: Array("-----BEGIN ".utf8)) != nil else { return tell(.emptyCertificateFile(file)) }
       return well(.certificates, "those in \"\(file)\", as SSL_CERT_FILE says")
     }
     if let file = Self.bundles.first(where: File.exists) {
       well(.certificates, "those in \"\(file)\"")
     } else {
-      problem(
-        .certificates, "there are no certificates of authorities",
-        "run \"sudo apt-get install ca-certificates\", or set SSL_CERT_FILE to a file of them")
+      tell(.noCertificates)
     }
   }
 
+  private static let proxyVariables = ["https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy", "ALL_PROXY"]
+
+  private var proxies: [String] {
+    Self.proxyVariables.filter { context.environment($0).map { !$0.isEmpty } ?? false }
+  }
+
   private mutating func proxy() {
-    var isSet = false
-    for name in ["https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy", "ALL_PROXY"] {
-      guard let text = context.environment(name), !text.isEmpty else { continue }
-      isSet = true
+    for name in proxies {
+      let text = context.environment(name) ?? ""
       let scheme = text.firstPlace(of: "://").map { String(text[..<$0.lowerBound]).lowercased() } ?? "http"
       // A password may stand before the host.
       let rest = text.firstPlace(of: "://").map { text[$0.upperBound...] } ?? text[...]
@@ -432,19 +515,10 @@ struct Doctor {
       if ["http", "https", "socks4", "socks4a", "socks5", "socks5h"].contains(scheme) {
         well(.proxy, "\(name) is \"\(shown)\"")
       } else {
-        problem(.proxy, "\(name) is \"\(shown)\", which is no proxy that is known", "run \"unset \(name)\"")
+        tell(.unknownProxy(variable: name, shown: shown))
       }
     }
-    if !isSet { well(.proxy, "there is none") }
-  }
-
-  private static func hint(_ error: HTTPError, _ host: String, _ provider: String) -> String {
-    switch error {
-    case .unreachable(_, .proxy): "run \"env | grep -i _proxy\", and correct what it shows"
-    case .unreachable(_, .nameNotResolved): "run \"getent hosts \(argument(host))\" to see whether the name is known"
-    case .unreachable(_, .tls): "run \"curl -v https://\(host)/\" to see the certificate"
-    default: "compare the addresses that \"credmgr providers \(provider)\" shows with the provider's own page"
-    }
+    if proxies.isEmpty { well(.proxy, "there is none") }
   }
 
   /// Asks a provider's servers for an answer.
@@ -455,16 +529,13 @@ struct Doctor {
     for server in servers {
       switch server.date {
       case .failure(let error):
-        problem(.network, error.message(provider: provider).with(hint: Self.hint(error, server.host, provider)))
+        tell(.unreachable(error, host: server.host, provider: provider, proxies: proxies))
       case .success(let date):
         well(.network, "\"\(server.host)\" of \"\(provider)\" answers")
         guard let date else { continue }
         let difference = context.clock.now() - date
         if abs(difference) > Self.tolerance {
-          problem(
-            .clock,
-            "the clock is \(duration(abs(difference))) \(difference < 0 ? "behind" : "ahead of") that of "
-              + "\"\(server.host)\"", "run \"timedatectl set-ntp true\"")
+          tell(.differentClock(difference, host: server.host))
         }
       }
     }

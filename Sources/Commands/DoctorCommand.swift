@@ -4,23 +4,8 @@ import POSIX
 
 /// What the doctor found at one place.
 struct Diagnosis {
-  /// What was looked at.
-  enum Check: String, CaseIterable {
-    case home, vault, accounts, clock, browser, keyring, programs, git, docker, descriptors, hosts, rules, certificates
-    case proxy, network
-  }
-
-  enum State: String {
-    /// As it should be.
-    case well = "ok"
-    /// Worth knowing; nothing has to be done.
-    case note
-    /// Something does not work, or will not.
-    case problem
-  }
-
-  let check: Check
-  let state: State
+  let check: SetUpFinding.Check
+  let state: SetUpFinding.State
   let sentence: String
   /// What to do, in a line each.
   let hints: [String]
@@ -52,7 +37,7 @@ extension Command {
     examples: [
       Example("credmgr doctor", "what is wrong here"),
       Example("credmgr doctor github", "the same, and whether GitHub can be reached"),
-    ], asksNobody: true
+    ], asksNobody: true, needsHome: false
   ) { invocation, context throws(CommandError) in
     var doctor = Doctor(context)
     // What needs the network comes first: another program takes this one's place for it, and begins anew.

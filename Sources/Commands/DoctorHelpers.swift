@@ -6,7 +6,7 @@ import OAuth
 import POSIX
 
 /// A helper in git's configuration (gitcredentials(7)).
-struct GitHelperEntry {
+struct GitHelperEntry: Equatable {
   /// `system`, `global`, `local`, `worktree` or `command`.
   let scope: String
   /// The file, or whatever else it is from.
@@ -62,14 +62,28 @@ struct GitHelperEntry {
   /// Whether the value can be shown: a line of a shell may have a password in it.
   private var isPlain: Bool { !value.hasPrefix("!") || !value.contains { "=;$".contains($0) } }
 
+  /// The beginning of a line of a shell, in which no password can be.
+  private var beginning: String { String(value.prefix { !" =;$".contains($0) }) }
+
   /// What a person is shown of it.
-  var shown: String { isPlain ? value : (value.split(separator: " ").first.map(String.init) ?? "") + " …" }
+  var shown: String { isPlain ? value : beginning + " …" }
+
+  /// What takes out all that is under its key there; `nil` for what stands on a command line.
+  var removalOfAll: String? {
+    scope == "command" ? nil : "run \"\(command)--unset-all \(argument(key))\""
+  }
+
+  /// By its file: there may be several for the same scope, and files that they include.
+  private var command: String {
+    (File.isWritable(origin) ? "" : "sudo ") + "git config --file \(argument(origin)) "
+  }
 
   /// What takes it out; `nil` for what stands on a command line.
   var removal: String? {
-    guard ["system", "global", "local", "worktree"].contains(scope) else { return nil }
-    if !isPlain { return "run \"git config --\(scope) --edit\"" }
-    return "run \"git config --\(scope) --fixed-value --unset-all \(argument(key)) \(argument(value))\""
+    if scope == "command" { return nil }
+    if isPlain { return "run \"\(command)--fixed-value --unset-all \(argument(key)) \(argument(value))\"" }
+    let pattern = beginning.map { $0.isLetter || $0.isNumber || "!/_-".contains($0) ? String($0) : "[\($0)]" }.joined()
+    return "run \"\(command)--unset-all \(argument(key)) \(argument("^" + pattern))\""
   }
 }
 
@@ -81,44 +95,67 @@ extension Doctor {
     let pattern = #"^credential\.(.*\.)?helper$"#
     let listed = try? Launcher.run(
       "git", ["config", "--null", "--show-scope", "--show-origin", "--get-regexp", pattern], silencesErrors: true)
-    guard let listed, [0, 1].contains(listed.status) else {
-      return problem(.git, "git cannot read its configuration", "run \"git config --list\"")
-    }
+    guard let listed, [0, 1].contains(listed.status) else { return tell(Self.gitFailure()) }
     let entries = GitHelperEntry.entries(String(decoding: listed.output, as: UTF8.self))
     let before = findings.count
     for entry in entries where entry.isOurs { checkProgram(of: entry) }
     let all = Self.asked(entries.filter { $0.pattern == nil })
-    let isThere = all.contains(where: \.isOurs)
-    if isThere {
+    if all.contains(where: \.isOurs) {
       tellOthers(in: all)
     } else if entries.contains(where: { $0.isOurs && $0.pattern == nil }) {
       // An empty entry that comes later.
       let empty = entries.last { $0.value.isEmpty && $0.pattern == nil }
-      problem(
-        .git,
-        Message(
-          "an empty helper behind credmgr's sends it away" + (empty.map { " (\($0.origin))" } ?? ""),
-          hint: empty?.removal, status: .usage))
+      tell(.gitHelperSentAway(origin: empty?.origin, removal: empty?.removal))
     }
-    var missing: [String] = []
+    let isSomewhere = entries.contains(where: \.isOurs)
+    // Where ours is sent away everywhere, that was told.
+    let isSentAway = entries.contains { $0.isOurs && $0.pattern == nil } && !all.contains(where: \.isOurs)
+    var unasked: [String] = []
+    // One cause is told once, for all the hosts that it is the cause for.
+    var causes: [(entry: GitHelperEntry, hosts: [String])] = []
     for host in Set(claimed.map(\.host)).sorted() {
-      let asked = Self.asked(entries.filter { $0.applies(to: host) })
+      let own = entries.filter { $0.applies(to: host) }
+      let asked = Self.asked(own)
       if asked.contains(where: \.isOurs) {
         // Those for all hosts were told.
         tellOthers(in: asked, whereFor: host)
-      } else if isThere || !asked.isEmpty {
-        tellAlone(asked, host)
+        continue
+      }
+      unasked.append(host)
+      guard let cause = asked.last ?? own.last, !isSentAway || cause.pattern != nil else { continue }
+      if let index = causes.firstIndex(where: { $0.entry == cause }) {
+        causes[index].hosts.append(host)
       } else {
-        missing.append(host)
+        causes.append((cause, [host]))
       }
     }
-    if !entries.contains(where: \.isOurs) {
-      note(
-        .git, "git does not ask credmgr" + (missing.isEmpty ? "" : " for " + some(missing)),
-        "run \"credmgr git-setup\"")
-    } else if findings.count == before {
-      well(.git, "git asks credmgr first")
+    guard isSomewhere else {
+      // Without a home git has no configuration to enter anything into.
+      if context.homeFault != nil { return well(.git, "git does not ask credmgr") }
+      return tell(.gitDoesNotAsk(unasked))
     }
+    for (entry, hosts) in causes {
+      if entry.value.isEmpty {
+        tell(.gitAsksNobody(hosts, removal: entry.pattern == nil ? entry.removal : entry.removalOfAll))
+      } else if entry.pattern == nil {
+        tell(.gitAsksAnother(entry.shown, hosts, origin: entry.origin))
+      } else {
+        tell(.gitAsksOwn(entry.shown, hosts, origin: entry.origin, removal: entry.removalOfAll))
+      }
+    }
+    if findings.count == before { well(.git, "git asks credmgr first") }
+  }
+
+  /// Why git cannot read its configuration, as it says itself.
+  private static func gitFailure() -> SetUpFinding {
+    let listed = try? Launcher.run("sh", ["-c", "exec git config --list 2>&1 >/dev/null"])
+    let said = String(decoding: listed?.output ?? [], as: UTF8.self).split(separator: "\n").first.map(String.init) ?? ""
+    let words = said.hasPrefix("fatal: ") ? String(said.dropFirst("fatal: ".count)) : said
+    let mark = "bad config line "
+    guard let place = words.firstPlace(of: mark) else { return .gitFails(words: words, file: nil, line: nil) }
+    let rest = words[place.upperBound...]
+    let file = rest.firstPlace(of: " in file ").map { String(rest[$0.upperBound...]) }
+    return .gitFails(words: words, file: file, line: Int(rest.prefix { $0.isNumber }))
   }
 
   /// An empty entry sends those before it away (gitcredentials(7)).
@@ -130,17 +167,11 @@ extension Doctor {
 
   private mutating func tellOthers(in asked: [GitHelperEntry], whereFor host: String? = nil) {
     for entry in asked.prefix(while: { !$0.isOurs }) where host == nil || entry.pattern != nil {
-      problem(
-        .git,
-        Message(
-          "git asks the helper \"\(entry.shown)\" first" + (host.map { " for \"\($0)\"" } ?? "")
-            + ", and tells it what credmgr answers (\(entry.origin))", hint: entry.removal, status: .usage))
+      tell(.gitAsksFirst(entry.shown, host: host, origin: entry.origin, removal: entry.removal))
     }
     guard !gitKnowsEphemeral else { return }
     for entry in asked.drop(while: { !$0.isOurs }) where !entry.isOurs && (host == nil || entry.pattern != nil) {
-      note(
-        .git, "git tells the helper \"\(entry.shown)\" what credmgr answers, for it to keep (\(entry.origin))",
-        hints: entry.removal.map { [$0] } ?? [])
+      tell(.gitTells(entry.shown, origin: entry.origin, removal: entry.removal))
     }
   }
 
@@ -151,34 +182,12 @@ extension Doctor {
     return numbers.count == 2 && (numbers[0], numbers[1]) >= (2, 46)
   }
 
-  private mutating func tellAlone(_ asked: [GitHelperEntry], _ host: String) {
-    guard let entry = asked.last else {
-      return problem(
-        .git, "git asks nobody for \"\(host)\": its configuration sends all helpers away",
-        "run \"git config --show-origin --get-all credential.https://\(host).helper\"")
-    }
-    problem(
-      .git,
-      Message(
-        "git asks the helper \"\(entry.shown)\" for \"\(host)\", and not credmgr (\(entry.origin))",
-        hint: entry.pattern == nil
-          ? "run \"credmgr git-setup\""
-          : entry.scope == "command" ? nil : "run \"git config --\(entry.scope) --unset-all \(argument(entry.key))\"",
-        status: .usage))
-  }
-
   private mutating func checkProgram(of entry: GitHelperEntry) {
     guard let file = entry.program else { return }
     guard File.isExecutable(file) else {
-      return problem(
-        .git,
-        Message(
-          "git's configuration names \"\(file)\", which is not there (\(entry.origin))",
-          hints: [entry.removal, "run \"credmgr git-setup\""].compactMap { $0 }, status: .usage))
+      return tell(.gitProgramMissing(file, origin: entry.origin, removal: entry.removal, program: program))
     }
-    if isAnother(file) {
-      note(.git, "git asks \"\(file)\", which is another credmgr than \"\(program)\"")
-    }
+    if isAnother(file) { tell(.gitOtherProgram(file, program: program, removal: entry.removal)) }
   }
 
   /// Whether a file is another program than this one; a link to it is not.
@@ -187,43 +196,38 @@ extension Doctor {
   // MARK: docker
 
   mutating func docker(_ claimed: [CredentialSource.ClaimedHost]) {
-    let folder = context.environment("DOCKER_CONFIG").flatMap { $0.isEmpty ? nil : $0 }
-    guard let path = (folder ?? context.home.person.map { $0 + "/.docker" }).map({ $0 + "/config.json" }),
-      let bytes = try? File.read(path, limit: 1 << 20)
-    else { return well(.docker, "docker is not set up") }
-    guard let configuration = try? JSONValue.parse(bytes), configuration.members != nil else {
-      return problem(.docker, "\"\(path)\" is no JSON object", "correct it: docker cannot read it, either")
+    guard let path = DockerConfiguration.path(context), let bytes = try? File.read(path, limit: 1 << 20) else {
+      return well(.docker, "docker is not set up")
     }
+    guard let configuration = DockerConfiguration(bytes) else { return tell(.dockerUnreadable(path)) }
     let before = findings.count
-    let store = configuration["credsStore"]?.text
-    var helpers: [String: String] = [:]
-    for member in configuration["credHelpers"]?.members ?? [] { helpers[member.name] = member.value.text }
-    if store == "credmgr" || helpers.values.contains("credmgr") { checkDockerProgram() }
-    let others = Set(claimed.map(\.host)).sorted().filter { helpers[$0] ?? store != "credmgr" }
-    if let first = others.first {
-      note(
-        .docker, "docker does not ask credmgr for " + some(others),
-        "write {\"credHelpers\": {\"\(first)\": \"credmgr\"}} into \"\(path)\"")
+    if configuration.asksUs { checkDockerProgram() }
+    for (name, registries) in configuration.others
+    where (try? Launcher.find("docker-credential-" + name)) == nil {
+      tell(.dockerHelperMissing(name, registries))
     }
-    let readable = (configuration["auths"]?.members ?? []).filter { !($0.value["auth"]?.text ?? "").isEmpty }
-    if let first = readable.first {
-      note(
-        .docker, "\"\(path)\" has passwords that can be read, for " + some(readable.map(\.name)),
-        "run \"docker logout \(argument(first.name))\"")
-    }
+    let others = Set(claimed.map(\.host)).sorted().filter { configuration.helper(of: $0) != "credmgr" }
+    if !others.isEmpty { tell(.dockerDoesNotAsk(others)) }
+    let readable = configuration.readablePasswords
+    if !readable.isEmpty { tell(.dockerPasswords(path, readable)) }
     guard findings.count == before else { return }
-    let isAsked = store == "credmgr" || helpers.values.contains("credmgr")
-    well(.docker, isAsked ? "docker asks credmgr" : "docker does not ask credmgr, and no provider has a registry")
+    well(
+      .docker,
+      configuration.asksUs ? "docker asks credmgr" : "docker does not ask credmgr, and no provider has a registry")
   }
 
   private mutating func checkDockerProgram() {
     let name = "docker-credential-credmgr"
     guard let file = try? Launcher.find(name) else {
-      return problem(
-        .docker, "docker looks for \"\(name)\" in PATH, and there is none",
-        "run \"ln -s \(argument(program)) \(argument(folderInPath + "/" + name))\"")
+      let folder = folderInPath
+      return tell(
+        .dockerProgramMissing(
+          program: program, link: folder + "/" + name, needsRoot: File.exists(folder) && !File.isWritable(folder)))
     }
-    if isAnother(file) { note(.docker, "docker asks \"\(file)\", which is another credmgr than \"\(program)\"") }
+    if isAnother(file) {
+      let folder = Path.directory(of: file) ?? "/"
+      tell(.dockerOtherProgram(file, program: program, needsRoot: !File.isWritable(folder)))
+    }
   }
 
   /// A folder in which a person can put a program, where there is one.

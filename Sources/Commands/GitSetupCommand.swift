@@ -49,10 +49,7 @@ extension Command {
   private static func tellOthers(_ context: Context) {
     var doctor = Doctor(context)
     doctor.git((try? context.source.claimedHosts())?.git ?? [])
-    for finding in doctor.findings where finding.state != .well {
-      context.tell(finding.sentence)
-      for hint in finding.hints { context.tell("hint: " + hint) }
-    }
+    doctor.tellAll()
   }
 
   /// The value of `credential.helper`: an absolute path is run as it is, anything else by a shell behind a `!`

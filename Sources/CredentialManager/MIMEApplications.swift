@@ -38,6 +38,15 @@ struct MIMEApplications: Equatable {
     text = lines.joined(separator: "\n")
   }
 
+  /// All desktop entries that it names, each once.
+  var entries: Set<String> {
+    var names: Set<String> = []
+    for line in text.split(separator: "\n").map(String.init) where Self.key(line) != nil {
+      names.formUnion(Self.value(line).split(separator: ";").map(String.init))
+    }
+    return names
+  }
+
   private static func key(_ line: String) -> String? {
     guard let sign = line.firstIndex(of: "="), !line.hasPrefix("#"), !line.hasPrefix("[") else { return nil }
     return String(line[..<sign])

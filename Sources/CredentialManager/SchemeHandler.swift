@@ -119,6 +119,24 @@ struct SchemeHandler: ~Copyable {
   static func forgetDead(_ runtime: String, _ desktop: Desktop) { try? removeLeftovers(runtime, desktop) }
 
   private static func removeLeftovers(_ runtime: String, _ desktop: Desktop) throws(POSIXError) {
+    for (entry, inbox, _) in try leftovers(runtime, desktop) {
+      try File.remove(desktop.entries + "/" + entry)
+      try forget(entry, desktop)
+      try File.remove(inbox)
+    }
+    // An entry that somebody removed is still named in the other file.
+    guard let text = try read(desktop.choices) else { return }
+    let there = Set(try File.names(in: desktop.entries))
+    var choices = MIMEApplications(text)
+    for entry in choices.entries where entry.hasPrefix(prefix) && !there.contains(entry) { choices.forget(entry) }
+    if choices.text != text { try write(choices.text, desktop.choices) }
+  }
+
+  /// What logins that were killed left behind: the entry, where it hands an address to, and what it opens.
+  static func leftovers(
+    _ runtime: String, _ desktop: Desktop
+  ) throws(POSIXError) -> [(entry: String, inbox: String, schemes: [String])] {
+    var found: [(entry: String, inbox: String, schemes: [String])] = []
     for entry in try File.names(in: desktop.entries) where entry.hasPrefix(prefix) && entry.hasSuffix(".desktop") {
       let name = entry.dropFirst(prefix.count).dropLast(".desktop".count)
       let inbox = runtime + "/" + name + suffix
@@ -128,10 +146,12 @@ struct SchemeHandler: ~Copyable {
       else {
         continue
       }
-      try File.remove(desktop.entries + "/" + entry)
-      try forget(entry, desktop)
-      try File.remove(inbox)
+      let types = lines.first { $0.hasPrefix("MimeType=") }?.dropFirst("MimeType=".count).split(separator: ";") ?? []
+      let beginning = "x-scheme-handler/"
+      let schemes = types.filter { $0.hasPrefix(beginning) }.map { String($0.dropFirst(beginning.count)) }
+      found.append((entry, inbox, schemes))
     }
+    return found
   }
 
   private static func forget(_ entry: String, _ desktop: Desktop) throws(POSIXError) {
@@ -179,6 +199,14 @@ struct SchemeHandler: ~Copyable {
 }
 
 extension CredentialSource {
+  /// The desktop entries of logins that were killed, and the schemes whose addresses they take from whatever opens them
+  /// otherwise.
+  public func deadLogins() -> [(entry: String, schemes: [String])] {
+    guard let desktop = home.desktop else { return [] }
+    let left = (try? SchemeHandler.leftovers(home.runtime, desktop)) ?? []
+    return left.map { (desktop.entries + "/" + $0.entry, $0.schemes) }
+  }
+
   /// Hands the address that a browser was sent to over to the logins that wait for one. Where none does, the entry is of a
   /// login that was killed, and is taken away, so that the scheme is opened next time by what opened it before.
   ///

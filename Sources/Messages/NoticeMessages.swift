@@ -31,19 +31,28 @@ extension Notice {
 }
 
 extension Interruption {
-  fileprivate func sentence(now: Int64) -> String {
+  /// What happened, and what may have come of it.
+  ///
+  /// - Parameter now: seconds since 1970.
+  func words(now: Int64) -> String {
     let whose = (account.map { " of \(quoted($0))" } ?? "") + " at \(quoted(provider))"
     let past = startedAt > 0 && now - startedAt >= 60 ? " \(duration(now - startedAt)) ago" : ""
-    let option = account.map { " --account \(argument($0))" } ?? ""
-    switch exchange {
-    case .refresh:
-      return "a refresh\(whose) was interrupted\(past), and its answer may be lost; "
-        + "if the token is refused, run \"credmgr login \(provider)\(option)\""
-    case .login:
-      return "a login\(whose) was interrupted\(past); run \"credmgr login \(provider)\(option)\" to finish it"
-    case .logout:
-      return "a logout\(whose) was interrupted\(past), and the token may be revoked; "
-        + "run \"credmgr logout \(provider)\(option)\" to finish it"
+    return switch exchange {
+    case .refresh: "a refresh\(whose) was interrupted\(past), and its answer may be lost"
+    case .login: "a login\(whose) was interrupted\(past)"
+    case .logout: "a logout\(whose) was interrupted\(past), and the token may be revoked"
     }
   }
+
+  /// What ends it.
+  var hint: String {
+    let option = account.map { " --account \(argument($0))" } ?? ""
+    return switch exchange {
+    case .refresh: "if the token is refused, run \"credmgr login \(provider)\(option)\""
+    case .login: "run \"credmgr login \(provider)\(option)\" to finish it"
+    case .logout: "run \"credmgr logout \(provider)\(option)\" to finish it"
+    }
+  }
+
+  fileprivate func sentence(now: Int64) -> String { words(now: now) + "; " + hint }
 }

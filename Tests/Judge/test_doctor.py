@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import re
+import shutil
 import subprocess
 import threading
 import unittest
@@ -32,6 +33,8 @@ class Doctor(ProgramTest):
         self.environment["DOCKER_CONFIG"] = os.path.join(self.folder, "docker")
         self.programs = os.path.join(self.folder, "bin")
         os.mkdir(self.programs)
+        # Nobody here is asked who they are.
+        self.program("sudo", 'exec "$@"')
         self.environment["PATH"] = self.programs + ":" + self.environment["PATH"]
 
     def ready(self, **options):
@@ -67,6 +70,32 @@ class Doctor(ProgramTest):
             command = re.search(r'run "(.*)"', hint).group(1)
             subprocess.run(["bash", "-c", command], env=self.environment, check=True, cwd=self.folder,
                            stdin=subprocess.DEVNULL, capture_output=True)
+
+    def mended(self, finding, *arguments, environment=None):
+        """Does what the hints say in a shell, in which the next doctor does not find the same any more."""
+        commands = [match.group(1) for hint in finding["hints"] if (match := re.search(r'run "([^"]*)"', hint))]
+        commands = [command for command in commands if not command.startswith(("credmgr check", "credmgr providers"))]
+        self.assertTrue(commands, finding)
+        again = " ".join(["credmgr", "doctor", "--json", *arguments])
+        ended = subprocess.run(["bash", "-c", "\n".join(["set -e", *commands, "set +e", again])],
+                               env={**self.environment, **(environment or {})}, cwd=self.folder, check=False,
+                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        self.assertTrue(ended.stdout, ended.stderr)
+        found = json.loads(ended.stdout)
+        self.assertNotIn(finding["sentence"], [other["sentence"] for other in found])
+        return [other for other in found if other["state"] == "problem"]
+
+    def program(self, name, text="exit 1", link=None):
+        path = os.path.join(self.programs, name)
+        if os.path.lexists(path):
+            os.remove(path)
+        if link:
+            os.symlink(link, path)
+        else:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"#!/bin/sh\n{text}\n")
+            os.chmod(path, 0o755)
+        return path
 
     def everything(self):
         """Every file below the folder, with what is in it and when it was changed."""
@@ -146,7 +175,8 @@ class Home(Doctor):
         with open(path, "w", encoding="utf-8") as file:
             file.write("provider: broken\nextends: no-such-base\n")
         found = self.problems("descriptors", status=USAGE)
-        self.assertIn(f'run "credmgr check {path}"', found[0]["hints"])
+        self.assertIn(f'run "credmgr check {path}"', found[0]["hints"][0])
+        self.mended(found[0])
 
     def test_a_descriptor_that_is_gone(self):
         self.ready()
@@ -314,9 +344,26 @@ class Others(Doctor):
     def test_a_registry_of_ours_is_another_ones(self):
         self.service = self.serve(OAuth2Server())
         self.add("registry", self.service, oauth2_server.PUBLIC_CLIENT, registry_port=4434)
-        self.docker({"credsStore": "desktop"})
-        found = self.problems("docker", status=DONE, state="note")[0]
-        self.assertIn('{"credHelpers": {"127.0.0.1:4434": "credmgr"}}', found["hints"][0])
+        self.program("docker-credential-desktop")
+        self.program("docker-credential-credmgr", link=BINARY)
+        file = self.docker({"credsStore": "desktop", "auths": {}, "proxies": {"default": {"noProxy": "1.50"}}})
+        self.mended(self.problems("docker", status=DONE, state="note")[0])
+        with open(file, encoding="utf-8") as text:
+            self.assertEqual(json.load(text), {
+                "credsStore": "desktop", "auths": {}, "proxies": {"default": {"noProxy": "1.50"}},
+                "credHelpers": {"127.0.0.1:4434": "credmgr"}})
+        self.credmgr("docker-credential", "setup", "--remove")
+        with open(file, encoding="utf-8") as text:
+            self.assertEqual(json.load(text), {
+                "credsStore": "desktop", "auths": {}, "proxies": {"default": {"noProxy": "1.50"}}})
+
+    def test_a_helper_of_docker_that_is_not_there(self):
+        for configuration in ({"credHelpers": {"registry.example": "nosuch"}}, {"credsStore": "nosuch"}):
+            self.program("docker-credential-credmgr", link=BINARY)
+            self.docker(configuration)
+            found = self.problems("docker", status=USAGE)[0]
+            self.assertIn("docker-credential-nosuch", found["sentence"])
+            self.mended(found)
 
     def test_passwords_that_docker_keeps_readable(self):
         self.docker({"auths": {"registry.example": {"auth": "aGlkZGVuOndvcmQ="}}})
@@ -346,6 +393,275 @@ class Others(Doctor):
             "proxy", status=DONE, state="ok", environment={"https_proxy": "http://ada:hidden@proxy.example:3128"})
         self.assertEqual(found[0]["sentence"], 'https_proxy is "http://proxy.example:3128"')
         self.problems("proxy", status=USAGE, environment={"all_proxy": "gopher://proxy.example"})
+
+
+class Mended(Doctor):
+    """Each set-up is broken, what the doctor says is done word by word, and the doctor comes again."""
+
+    def home(self, *parts):
+        return os.path.join(self.homes[-1], *parts)
+
+    def broken(self, check, status=USAGE, state="problem", environment=None, mended=True):
+        found = self.problems(check, status=status, state=state, environment=environment)
+        self.assertEqual(len(found), 1, found)
+        left = self.mended(found[0], environment=environment)
+        if mended:
+            self.assertEqual([other for other in left if other["check"] == check], [])
+        return found[0]["sentence"]
+
+    # The home.
+    def test_homes_that_cannot_be(self):
+        for value in ("box", "~/box", "~", self.file("file", "")):
+            self.broken("home", environment={"CREDMGR_HOME": value})
+
+    def test_a_link_to_the_vault(self):
+        self.ready()
+        os.rename(self.home("vault"), os.path.join(self.folder, "elsewhere"))
+        os.symlink(os.path.join(self.folder, "elsewhere"), self.home("vault"))
+        self.broken("home")
+        self.assertEqual(self.credmgr("token", self.provider).line, self.token)
+
+    def test_a_file_in_the_place_of_the_vault(self):
+        os.mkdir(self.homes[-1], 0o700)
+        self.file(self.home("vault"), "")
+        self.broken("home")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only the administrator gives files away")
+    def test_files_of_another_user_are_one_finding(self):
+        self.ready()
+        for folder, folders, names in os.walk(self.homes[-1]):
+            for name in folders + names:
+                os.lchown(os.path.join(folder, name), 4242, 4242)
+        found = [finding for finding in self.doctor(status=USAGE) if finding["state"] == "problem"]
+        self.assertEqual([finding["check"] for finding in found], ["home"], found)
+        self.assertEqual(self.mended(found[0]), [])
+        self.assertEqual(self.credmgr("token", self.provider).line, self.token)
+
+    def as_stranger(self, script, **environment):
+        """A shell of a user whom the machine does not know."""
+        shown = {"PATH": self.environment["PATH"], "SSL_CERT_FILE": self.environment["SSL_CERT_FILE"], **environment}
+        command = ["setpriv", "--reuid=4242", "--regid=4242", "--clear-groups", "bash", "-c", script]
+        ended = subprocess.run(command, env=shown, cwd="/", check=False, stdin=subprocess.DEVNULL,
+                               capture_output=True, text=True)
+        try:
+            return json.loads(ended.stdout)
+        except json.JSONDecodeError:
+            self.fail(ended.stdout + ended.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0 and os.access("/usr/bin/setpriv", os.X_OK), "only the administrator can be anybody")
+    def test_a_user_without_a_home(self):
+        self.addCleanup(shutil.rmtree, "/var/tmp/credmgr-4242", ignore_errors=True)
+        os.chmod(self.folder, 0o755)
+        os.chmod(self.environment["SSL_CERT_FILE"], 0o644)
+        closed = os.path.join(self.folder, "closed")
+        os.mkdir(closed, 0o700)
+        own = os.path.join(self.folder, "own")
+        os.mkdir(own, 0o500)
+        os.chown(own, 4242, 4242)
+        for environment in ({}, {"HOME": "/nonexistent-home"}, {"HOME": closed}, {"HOME": own},
+                            {"HOME": own, "CREDMGR_HOME": closed}):
+            found = self.as_stranger("credmgr doctor --json", **environment)
+            problems = [finding for finding in found if finding["state"] == "problem"]
+            self.assertEqual([finding["check"] for finding in problems], ["home"], environment)
+            # What needs no home was looked at.
+            for check in ("programs", "certificates", "proxy", "git", "docker", "clock"):
+                self.assertIn(check, [finding["check"] for finding in found])
+            command = re.search(r'run "([^"]*)"', problems[0]["hints"][0]).group(1)
+            again = self.as_stranger(f"{command}\ncredmgr doctor --json", **environment)
+            self.assertEqual([finding for finding in again if finding["state"] == "problem"], [], environment)
+            os.chmod(own, 0o500)
+
+    @unittest.skipUnless(os.geteuid() == 0 and os.access("/usr/bin/setpriv", os.X_OK), "only the administrator can be anybody")
+    def test_what_needs_no_home(self):
+        os.chmod(self.folder, 0o755)
+        for command in ("check " + os.path.join(os.path.dirname(BINARY), "../../../providers/github.yaml"), "providers",
+                        "providers github", "completion bash", "completion words token git"):
+            found = self.as_stranger(f"credmgr {command} >/dev/null 2>&1; echo $?")
+            self.assertEqual(found, DONE, command)
+        self.assertEqual(self.as_stranger("credmgr status >/dev/null 2>&1; echo $?"), USAGE)
+
+    # The vault.
+    def test_a_key_file_that_is_gone(self):
+        self.ready()
+        os.remove(self.home("vault", "vault.key"))
+        self.broken("vault", status=LOCKED)
+
+    def test_a_key_file_that_is_gone_where_there_is_a_passphrase(self):
+        self.ready()
+        secret = {"CREDMGR_PASSPHRASE_FILE": self.file("passphrase", PASSPHRASE + "\n")}
+        self.credmgr("vault", "protect", "passphrase", environment=secret)
+        os.remove(self.home("vault", "vault.key"))
+        self.broken("vault", status=LOCKED, environment=secret)
+        self.assertEqual(self.credmgr("token", self.provider).line, self.token)
+
+    def test_a_vault_that_is_none(self):
+        for content in (b"", b"no vault", b"SQLite format 3\0"):
+            os.makedirs(self.home("vault"), 0o700, exist_ok=True)
+            with open(self.home("vault", "vault.db"), "wb", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
+                file.write(content)
+            self.broken("vault", status=LOCKED)
+            shutil.rmtree(self.home("vault.old"))
+
+    def test_a_vault_of_which_any_byte_is_another(self):
+        self.ready()
+        path = self.home("vault", "vault.db")
+        with open(path, "rb") as file:
+            whole = file.read()
+        kept = os.path.join(self.folder, "kept")
+        shutil.copytree(self.home("vault"), kept)
+        for place in range(200, len(whole), len(whole) // 24):
+            shutil.rmtree(self.home("vault"), ignore_errors=True)
+            shutil.copytree(kept, self.home("vault"))
+            with open(path, "r+b") as file:
+                file.seek(place)
+                file.write(bytes([whole[place] ^ 1]))
+            for finding in self.problems("vault", status=LOCKED):
+                hints = " ".join(finding["hints"])
+                self.assertIn('run "', hints)
+                # A login needs a person, and a client its identifier.
+                if "credmgr login" not in hints and "--client-id" not in hints and " ACCOUNT" not in hints:
+                    self.mended(finding)
+            shutil.rmtree(self.home("vault.old"), ignore_errors=True)
+
+    def test_the_passphrase_s_file(self):
+        self.ready()
+        for path in ("/nowhere", self.file("empty", ""), self.folder):
+            self.broken("vault", environment={"CREDMGR_PASSPHRASE_FILE": path})
+        readable = self.file("readable", PASSPHRASE)
+        os.chmod(readable, 0o644)
+        os.chmod(self.folder, 0o755)
+        self.broken("vault", status=DONE, state="note", environment={"CREDMGR_PASSPHRASE_FILE": readable})
+
+    def test_a_wrong_passphrase(self):
+        self.ready()
+        right = {"CREDMGR_PASSPHRASE_FILE": self.file("passphrase", PASSPHRASE + "\n")}
+        self.credmgr("vault", "protect", "passphrase", environment=right)
+        self.credmgr("vault", "protect", "key-file", "--remove", environment=right)
+        wrong = {"CREDMGR_PASSPHRASE_FILE": self.file("wrong", "another\n")}
+        self.broken("vault", status=LOCKED, environment=wrong)
+
+    def test_an_account_of_the_environment(self):
+        self.ready()
+        self.doctor(environment={"CREDMGR_ACCOUNT": ADA})
+        self.broken("accounts", environment={"CREDMGR_ACCOUNT": "nobody"})
+
+    # The machine.
+    def test_displays_that_are_not_there(self):
+        del self.environment["BROWSER"]
+        self.program("xdg-open")
+        for environment in ({"DISPLAY": ":4711"}, {"DISPLAY": "unix:4711.0"},
+                            {"WAYLAND_DISPLAY": "wayland-4711", "XDG_RUNTIME_DIR": self.folder}):
+            self.broken("browser", environment=environment)
+        self.file("wayland-0", "")
+        for environment in ({"DISPLAY": "elsewhere.example:0"}, {"WSL_DISTRO_NAME": "x", "DISPLAY": ":4711"},
+                            {"WAYLAND_DISPLAY": "wayland-0", "XDG_RUNTIME_DIR": self.folder, "DISPLAY": ":4711"}):
+            self.problems("browser", status=DONE, state="ok", environment=environment)
+
+    def test_a_browser_that_is_not_there(self):
+        self.broken("browser", environment={"BROWSER": "no-such-browser"})
+
+    def test_a_login_that_was_killed(self):
+        os.makedirs(os.path.join(self.folder, ".local/share/applications"))
+        entry = self.file(".local/share/applications/credmgr-login-x1.desktop", "[Desktop Entry]\n"
+                          f"Exec={BINARY} redirect {self.home('run')} %u\nMimeType=x-scheme-handler/notes-app;\n")
+        sentence = self.broken("browser")
+        self.assertIn('"notes-app:"', sentence)
+        self.assertFalse(os.path.exists(entry))
+
+    # git.
+    def test_a_configuration_that_git_cannot_read(self):
+        self.settings("[user]\n\tname = Ada\nnonsense here\n")
+        self.assertIn("bad config line 3", self.broken("git"))
+        name = subprocess.run(["git", "config", "--global", "user.name"], env=self.environment, check=True,
+                              capture_output=True, text=True)
+        self.assertEqual(name.stdout, "Ada\n")
+
+    def test_helpers_that_stand_in_the_way(self):
+        self.ready()
+        host = '[credential "https://127.0.0.1:4433"]\n'
+        ours = f"[credential]\n\thelper = {BINARY} git-credential\n"
+        for text in ("[credential]\n\thelper = store\n" + ours,
+                     "[credential]\n\thelper = \"!f() { echo password=hidden-word; }; f\"\n" + ours,
+                     ours + "[credential]\n\thelper =\n", ours + host + "\thelper =\n",
+                     ours + host + "\thelper =\n\thelper = store\n",
+                     ours.replace("credential]", 'credential "https://elsewhere.example"]') + "[credential]\n\thelper = a b\n",
+                     "[credential]\n\thelper = /nowhere/credmgr git-credential\n"):
+            self.settings(text)
+            found = self.problems("git", status=USAGE)
+            self.assertEqual(len(found), 1, found)
+            self.mended(found[0])
+
+    def test_a_helper_of_the_command_line(self):
+        self.ready()
+        self.credmgr("git-setup")
+        self.broken("git", environment={
+            "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "credential.helper", "GIT_CONFIG_VALUE_0": ""})
+
+    def test_many_hosts_of_one_cause_are_one_finding(self):
+        self.service = self.serve(OAuth2Server())
+        for identifier, port in (("notes", 4433), ("more", 4434)):
+            path = os.path.join(os.path.dirname(__file__), "descriptors", "git-host.yaml")
+            self.credmgr("add-provider", path, "--as", identifier, "--client-id", "id", "--set",
+                         f"port={self.service.port}", "--set", f"git_port={port}")
+        subprocess.run(["git", "init", "-q", self.folder], env=self.environment, check=True)
+        subprocess.run(["git", "config", "--local", "credential.helper", "store"], env=self.environment, check=True,
+                       cwd=self.folder)
+        found = [finding for finding in self.doctor() if finding["check"] == "git"]
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("127.0.0.1:4434", found[0]["sentence"])
+        self.mended(found[0])
+
+    # docker.
+    def docker(self, text):
+        os.makedirs(self.environment["DOCKER_CONFIG"], exist_ok=True)
+        return self.file("docker/config.json", text)
+
+    def test_docker_s_configuration(self):
+        self.docker("{")
+        self.broken("docker")
+
+    # Providers.
+    def test_a_descriptor_in_the_place_of_a_shipped_one(self):
+        os.makedirs(self.home("config", "providers"))
+        with open(self.home("config", "providers", "github.yaml"), "w", encoding="utf-8") as file:
+            file.write("provider: github\ngrant: client_credentials\nendpoints: { token: https://a.example/t }\n")
+        self.broken("descriptors", status=DONE, state="note")
+
+    def test_descriptors_that_are_gone(self):
+        for logs_in in (False, True):
+            self.service = self.serve(OAuth2Server())
+            self.provider = self.add("git-host", self.service, oauth2_server.PUBLIC_CLIENT, git_port=4433)
+            if logs_in:
+                self.credmgr("login", self.provider, "--account", ADA)
+            os.remove(self.home("config", "providers", self.provider + ".yaml"))
+            self.broken("descriptors")
+
+    def test_a_variable_that_the_descriptor_has_no_more(self):
+        self.ready()
+        path = self.home("config", "providers", self.provider + ".yaml")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn("git_port", text)
+        with open(path, "w", encoding="utf-8") as file:
+            for line in text.splitlines(keepends=True):
+                if "git_port" not in line:
+                    file.write(line)
+        self.broken("descriptors")
+
+    def test_rules_that_cannot_be_read(self):
+        os.makedirs(self.home("config"))
+        self.file(self.home("config", "accounts.yaml"), "rulez: []\n")
+        sentence = self.broken("rules")
+        self.assertIn("did you mean", sentence)
+        self.assertIn("is missing", sentence)
+
+    # The network.
+    def test_variables_of_the_network(self):
+        del self.environment["SSL_CERT_FILE"]
+        self.broken("certificates", environment={"SSL_CERT_FILE": "/nowhere"})
+        self.broken("certificates", environment={"SSL_CERT_FILE": self.file("none.pem", "")})
+        self.broken("certificates", environment={"SSL_CERT_DIR": "/nowhere"})
+        self.broken("proxy", environment={"all_proxy": "gopher://proxy.example"})
 
 
 class Network(Doctor):
@@ -383,6 +699,15 @@ class Network(Doctor):
     def test_a_server_that_does_not_answer(self):
         found = self.problems("network", "--reach", self.provider_at(1), status=UNREACHABLE)
         self.assertIn("127.0.0.1", found[0]["sentence"])
+
+    def test_a_proxy_that_leads_nowhere(self):
+        self.credmgr("add-provider", self.file("far.yaml", "provider: far\ngrant: client_credentials\n"
+                     "client: { authentication: none }\nendpoints: { token: https://far.invalid/token }\n"),
+                     "--client-id", "id")
+        # Without it there is no such host, so that this one cannot be followed to its end.
+        found = self.problems("network", "far", status=UNREACHABLE, environment={
+            "https_proxy": "http://127.0.0.1:1", "all_proxy": "nonsense"})
+        self.assertIn('run "unset https_proxy all_proxy"', found[0]["hints"][0])
 
     def test_another_clock(self):
         port = self.serve_at("Sun, 06 Nov 1994 08:49:37 GMT")

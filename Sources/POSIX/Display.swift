@@ -1,0 +1,31 @@
+/// Where windows are shown.
+public enum Display {
+  /// The variable that names a display on this machine that is not there; `nil` where one is there, or where it cannot be told.
+  ///
+  /// - Parameter environment: the value of a variable; nil if it is not set.
+  public static func unreachable(environment: (String) -> String?) -> String? {
+    func value(_ name: String) -> String? { environment(name).flatMap { $0.isEmpty ? nil : $0 } }
+    if value("WSL_DISTRO_NAME") != nil { return nil }
+    if let wayland = value("WAYLAND_DISPLAY") {
+      let folder = value("XDG_RUNTIME_DIR") ?? ""
+      if File.exists(Path.joining(folder, wayland)) { return nil }
+      if value("DISPLAY") == nil { return "WAYLAND_DISPLAY" }
+    }
+    guard let display = value("DISPLAY"), let socket = socket(of: display) else { return nil }
+    if File.exists(socket) { return nil }
+    // Without a name in the file system (unix(7), abstract).
+    let sockets = (try? File.read("/proc/net/unix", limit: 64 << 20)) ?? []
+    return sockets.split(separator: UInt8(ascii: "\n")).contains {
+      $0.suffix(socket.utf8.count + 1).elementsEqual(("@" + socket).utf8)
+    }
+      ? nil : "DISPLAY"
+  }
+
+  /// The socket of `:0` or `unix:0.0` (X(7)); `nil` for a display of another machine.
+  private static func socket(of display: String) -> String? {
+    let parts = display.split(separator: ":", omittingEmptySubsequences: false)
+    guard parts.count == 2, ["", "unix"].contains(parts[0]) else { return nil }
+    let number = parts[1].prefix { $0 != "." }
+    return number.isEmpty || !number.allSatisfy(\.isNumber) ? nil : "/tmp/.X11-unix/X" + number
+  }
+}
