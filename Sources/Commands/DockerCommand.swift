@@ -42,14 +42,28 @@ struct RegistryAddress: Equatable {
 
 extension Command {
   static let dockerCredential = Command(
-    name: "docker-credential", operands: "get|store|erase|list|version", operandCount: 0...10_000,
-    summary: "The docker credential helper", options: [],
-    notes: [
-      "In ~/.docker/config.json: {\"credHelpers\": {\"ghcr.io\": \"credmgr\"}}, or for all registries "
-        + "{\"credsStore\": \"credmgr\"}. docker looks for a program docker-credential-credmgr, which is a link to credmgr."
+    name: "docker-credential", operands: "get|store|erase|list|version|setup", operandCount: 0...10_000,
+    summary: "The docker credential helper",
+    options: [
+      Option("--all", "setup: let docker ask credmgr for every registry for which it asks nobody else"),
+      Option("--remove", "setup: take our entries out again"),
     ],
-    examples: [Example("echo ghcr.io | credmgr docker-credential get", "what docker would get")]
+    notes: [
+      "\"setup [REGISTRY]…\" enters credmgr into ~/.docker/config.json as the helper of these registries; without any, of those "
+        + "of the providers that were added. All else in the file stays: {\"credHelpers\": {\"ghcr.io\": \"credmgr\"}}, or "
+        + "with \"--all\" {\"credsStore\": \"credmgr\"}.",
+      "docker looks for a program docker-credential-credmgr, which is a link to credmgr.",
+    ],
+    examples: [
+      Example("credmgr docker-credential setup", "let docker ask credmgr"),
+      Example("echo ghcr.io | credmgr docker-credential get", "what docker would get"),
+    ]
   ) { invocation, context throws(CommandError) in
+    if invocation.operands.first == "setup" { return try setUp(invocation, context) }
+    for option in ["--all", "--remove"] where invocation.has(option) {
+      throw .usage(
+        "\"\(option)\" goes with \"docker-credential setup\"", hint: "run \"credmgr help docker-credential\"")
+    }
     // docker reads an error from standard output, and the status is 1 whatever it is.
     do throws(CommandError) {
       try run(invocation.operands, context)
@@ -73,6 +87,57 @@ extension Command {
   private static func report(_ message: Message, _ context: Context) throws(CommandError) -> ExitStatus {
     try context.output(message.text + "\n")
     return report(.failed(message))
+  }
+
+  private static func setUp(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+    guard let path = DockerConfiguration.path(context) else { throw CommandError(CredentialError.noHome) }
+    var configuration = DockerConfiguration()
+    if File.exists(path) {
+      let bytes = try system { () throws(POSIXError) in try File.read(path, limit: 1 << 20) }
+      guard let read = DockerConfiguration(bytes) else { throw .failed(SetUpFinding.dockerUnreadable(path).message) }
+      configuration = read
+    }
+    let before = configuration.text
+    let what: String
+    if invocation.has("--remove") {
+      configuration.forget()
+      what =
+        configuration.text == before
+        ? "docker's configuration has no entry of ours" : "docker does not ask credmgr any more"
+    } else if invocation.has("--all") {
+      configuration.askForAll()
+      what = "docker asks credmgr for every registry for which it asks nobody else"
+    } else {
+      var registries: [String] = []
+      for text in invocation.operands.dropFirst() {
+        // The one of docker itself is named by its whole address.
+        let host = try RegistryAddress(text).host
+        registries.append(text.firstPlace(of: "://") == nil ? host : text)
+      }
+      if registries.isEmpty { registries = try Set(claims(context).map(\.host)).sorted() }
+      guard !registries.isEmpty else {
+        throw .usage(
+          "no provider that was added has a registry",
+          hint: "run \"credmgr docker-credential setup --all\", which stores what \"docker login\" is given")
+      }
+      configuration.ask(for: registries)
+      what = "docker asks credmgr for " + some(registries)
+    }
+    if configuration.text != before {
+      let text = configuration.text
+      try system { () throws(POSIXError) in
+        if let folder = Path.directory(of: path) { try File.createDirectory(folder) }
+        // A link, such as into a folder of configurations, stays one.
+        try PrivateFile.replace(Path.resolved(path) ?? path, Array(text.utf8))
+      }
+    }
+    context.tell(what)
+    if !invocation.has("--remove") {
+      var doctor = Doctor(context)
+      doctor.docker([])
+      doctor.tellAll()
+    }
+    return .done
   }
 
   /// What a person has to know stands on standard error too, which docker hands on.
