@@ -49,7 +49,10 @@ extension Command {
       wish.grant = fitting?.grant
       return try DryRun.run(descriptor, wish, invocation, context)
     }
-    if invocation.has("--json") { throw .usage("\"--json\" needs \"--dry-run\"") }
+    if invocation.has("--json") { throw .usage("\"--json\" needs \"--dry-run\"", hint: "add \"--dry-run\"") }
+    for option in ["--paste", "--no-browser"] where invocation.has("--with-token") && invocation.has(option) {
+      throw .exclusive(["--with-token", option])
+    }
     let provider = try context.provider(invocation.operands[0])
     wish.account = invocation.value("--account")
     let descriptor = (try? context.home.library.load(provider))?.descriptor
@@ -65,6 +68,9 @@ extension Command {
     wish.opensBrowser = !invocation.has("--no-browser") && Surroundings(environment: context.environment) == .desktop
     wish.pastes = invocation.has("--paste")
     wish.timeout = try context.duration("--timeout", invocation) ?? wish.timeout
+    if wish.timeout == 0 {
+      throw .usage("nobody can log in within no time", hint: "leave \"--timeout\" out for five minutes")
+    }
     // Until this program runs, another one may have finished what both were asked for. The age is taken before the time, and
     // both are rounded, so that the result is never too early: a login that was done before is not what was asked for.
     let age = Int64((ProcessAge.seconds ?? 0) * 1000)
@@ -82,6 +88,10 @@ extension Command {
       do throws(CredentialError) {
         account = try context.source.login(provider, wish, user: user)
       } catch {
+        if case .timedOut(let seconds) = error {
+          let longer = again(invocation, provider, timeout: "\(max(seconds / 60, 1) * 2)m")
+          throw .failed(error.message.with(hint: "run \(longer) for more time"))
+        }
         guard case .failed(let message) = CommandError(error) else { throw CommandError(error) }
         throw .failed(message.exchanging("\"credmgr login \(provider)\"", for: again(invocation, provider)))
       }
@@ -96,12 +106,16 @@ extension Command {
   }
 
   /// The same login once more, in quotes.
-  private static func again(_ invocation: Invocation, _ provider: String) -> String {
+  private static func again(
+    _ invocation: Invocation, _ provider: String, timeout: String? = nil, and others: [String] = []
+  ) -> String {
     var words = ["credmgr login", provider]
     for option in ["--account", "--grant", "--scope", "--set", "--timeout"] {
+      if option == "--timeout", timeout != nil { continue }
       for value in invocation.all(option) { words += [option, argument(value)] }
     }
-    words += ["--no-browser", "--paste"].filter(invocation.has)
+    if let timeout { words += ["--timeout", timeout] }
+    words += ["--no-browser", "--paste"].filter(invocation.has) + others
     return "\"" + words.joined(separator: " ") + "\""
   }
 
@@ -136,11 +150,14 @@ extension Command {
         mistyped: .init(text, meant: near))
     }
     let asksForPage = ["--no-browser", "--paste", "--with-token"].contains { invocation.has($0) }
-    return asksForPage ? nil : fittingGrant(offered, context)
+    return asksForPage
+      ? nil : fittingGrant(offered, again(invocation, invocation.operands[0], and: ["--no-browser"]), context)
   }
 
   /// The grant that fits where we are; `nil` for the provider's first.
-  static func fittingGrant(_ offered: [Grant], _ context: Context) -> FittingGrant? {
+  ///
+  /// - Parameter page: the command, in quotes, that prints an address instead.
+  static func fittingGrant(_ offered: [Grant], _ page: String, _ context: Context) -> FittingGrant? {
     guard offered.contains(.deviceCode), let first = offered.first,
       ![.deviceCode, .clientCredentials].contains(first)
     else { return nil }
@@ -150,7 +167,7 @@ extension Command {
     case .ssh: reason = "you are here by SSH"
     case .headless: reason = "there is no browser here"
     }
-    return (.deviceCode, "\(reason), so the grant is device_code; \"--no-browser\" prints an address instead")
+    return (.deviceCode, "\(reason), so the grant is device_code; \(page) prints an address instead")
   }
 
   private static func validity(_ credential: Credential, _ context: Context) -> String {
@@ -318,7 +335,7 @@ extension Command {
   private static func refreshAll(_ context: Context) throws(CommandError) -> ExitStatus {
     let accounts = try manager { () throws(CredentialError) in
       try context.source.accountsIfAny()?.accounts(of: nil) ?? []
-    }.filter { $0.credential.isRefreshable(at: context.clock.now()) }
+    }.filter { context.source.canRefresh($0) }
     if accounts.isEmpty { context.tell("there is nothing to refresh") }
     var worst = ExitStatus.done
     for account in accounts {
@@ -353,7 +370,7 @@ extension Command {
       try context.output(isActive ? "active\n" : "inactive\n")
     }
     if !isActive {
-      let command = result.account.credential.isRefreshable(at: context.clock.now()) ? "refresh" : "login"
+      let command = context.source.canRefresh(result.account) ? "refresh" : "login"
       let account = invocation.has("--account") ? " --account " + argument(result.account.name) : ""
       context.tell("hint: run \"credmgr \(command) \(provider)\(account)\"")
     }

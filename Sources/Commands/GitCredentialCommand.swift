@@ -174,7 +174,9 @@ private struct GitQuestion {
     context.tell("git needs a login to \"\(claim.provider)\"" + (name.map { " for the account \"\($0)\"" } ?? ""))
     var wish = LoginWish()
     let offered = (try? context.home.library.load(claim.provider))?.descriptor.grants ?? []
-    let fitting = Command.fittingGrant(offered, context)
+    let option = name.map { " --account " + argument($0) } ?? ""
+    let page = "\"credmgr login \(claim.provider)\(option) --no-browser\""
+    let fitting = Command.fittingGrant(offered, page, context)
     wish.grant = fitting?.grant
     let isAlternative = wish.grant == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
     wish.opensBrowser = Surroundings(environment: context.environment) == .desktop

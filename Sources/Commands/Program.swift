@@ -169,10 +169,12 @@ public enum Program {
     let variable = { (name: String) -> String? in
       asksNobody && name == "CREDMGR_PASSPHRASE_COMMAND" ? nil : Environment.value(name)
     }
-    let ask: KeySources.Ask = if asksNobody { TerminalPassphrase.nobody } else { TerminalPassphrase.ask }
+    let person = TerminalPassphrase()
+    let ask: KeySources.Ask = if asksNobody { TerminalPassphrase.nobody } else { person.ask }
     let keys = KeySources(
       environment: variable, secretService: { Context.sibling("credmgr-secret-service", of: executable) },
-      legacy: Launcher.takeLegacy().flatMap { OpenedKeys(decoding: $0) }, lock: home.passphraseLock, ask: ask)
+      legacy: Launcher.takeLegacy().flatMap { OpenedKeys(decoding: $0) }, lock: home.passphraseLock, ask: ask,
+      settle: person.settle)
     let source = CredentialSource(
       home: home, http: http, clock: clock, random: SystemRandomSource(), secrets: secrets, keys: keys)
     source.notice = NoticeTeller(clock).tell

@@ -60,8 +60,18 @@ extension Command {
       }
     } else {
       let identifier = try context.provider(source)
-      addition = try manager { () throws(CredentialError) in
-        try context.source.addition(shipped: identifier, as: invocation.value("--as"))
+      do throws(CredentialError) {
+        addition = try context.source.addition(shipped: identifier, as: invocation.value("--as"))
+      } catch .provider(.unknown(_, suggestion: nil)) where source.contains(".") {
+        // It looks like the host of an issuer.
+        let message = CredentialError.provider(.unknown(identifier: identifier, suggestion: nil)).message
+        throw .failed(
+          Message(
+            message.text,
+            hints: ["run \"credmgr add-provider https://\(source)\" if that is an issuer"] + message.hints,
+            status: message.status))
+      } catch {
+        throw CommandError(error)
       }
     }
     let secret: Secret? = if let secretFile { try context.secret(read(secretFile), secretFile) } else { nil }

@@ -14,6 +14,8 @@ final class TerminalUser: User {
   private var shownURL: String?
   /// Whether the cursor is in a line that the next second writes over.
   private var isCounting = false
+  /// What shows the page, and until when its end is of interest.
+  private var browser: (command: String, program: Launcher.Launched, until: Double)?
 
   /// Where the person types, if that is not standard input.
   private let terminal: ControllingTerminal?
@@ -39,9 +41,7 @@ final class TerminalUser: User {
       show(url)
       shownURL = url
     case .visit(let url) where url == shownURL:
-      say(
-        "no browser could be started"
-          + (offersDevice ? "; \"credmgr login \(provider) --grant device_code\" needs none here" : ""))
+      say("no browser could be started" + otherwise)
     case .visit(let url):
       say("open this address in a browser:")
       show(url)
@@ -126,7 +126,33 @@ final class TerminalUser: User {
     Terminal.writeError(drawing.lines.joined(separator: "\n") + "\n")
   }
 
-  func open(_ url: String) -> Bool { (try? Browser.open(url, patience: 0.3)) ?? false }
+  func open(_ url: String) -> Bool {
+    let opening = (try? Browser.open(url, patience: 0.3)) ?? .failed
+    if case .running(let command, let program) = opening {
+      browser = (command, program, until: context.clock.monotonic() + Self.browserPatience)
+    }
+    return opening.isOpen
+  }
+
+  /// A browser that ends by itself later has been closed.
+  private static let browserPatience = 10.0
+
+  /// Says that the browser that was started has failed: who waits for its window would wait in vain.
+  private func lookAtBrowser() {
+    guard let (command, program, end) = browser else { return }
+    if context.clock.monotonic() > end { return browser = nil }
+    let status: Int32?
+    do throws(POSIXError) { status = try program.status(within: 0) } catch { return browser = nil }
+    guard let status else { return }
+    browser = nil
+    guard status != 0 else { return }
+    say("\"\(command)\" ended with status \(status); open the address above in a browser by hand" + otherwise)
+  }
+
+  /// What else there is where no browser can be started.
+  private var otherwise: String {
+    offersDevice ? "; \"credmgr login \(provider) --grant device_code\" needs none here" : ""
+  }
 
   func pastedLine(within seconds: Double) -> String? {
     let end = context.clock.monotonic() + seconds
@@ -138,5 +164,9 @@ final class TerminalUser: User {
 
   var pasteDescriptor: Int32? { terminal?.number ?? (Terminal.isTerminal(0) ? 0 : nil) }
 
-  var isCancelled: Bool { Signals.isInterrupted }
+  /// Asked several times a second while something is waited for.
+  var isCancelled: Bool {
+    lookAtBrowser()
+    return Signals.isInterrupted
+  }
 }

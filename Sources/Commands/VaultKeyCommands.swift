@@ -48,15 +48,24 @@ enum VaultKeyOperations {
     return .done
   }
 
-  private static func passphrase(_ invocation: Invocation, _ context: Context) throws(CommandError) -> Secret? {
+  /// - Parameter isNew: whether something is to be protected with it.
+  private static func passphrase(
+    _ invocation: Invocation, isNew: Bool = true, _ context: Context
+  ) throws(CommandError) -> Secret? {
     guard let path = invocation.value("--passphrase-file") else { return nil }
     if let mode = PrivateFile.modeForOthers(path) {
       context.tell(
         "other users can read \"\(path)\" (mode \(String(mode, radix: 8))); \"chmod go= \(argument(path))\" keeps it to you"
       )
     }
-    return try context.secret(path)
+    let passphrase = try context.secret(path)
+    if isNew, passphrase.revealBytes().count < shortestPassphrase {
+      context.tell("warning: a passphrase of fewer than \(shortestPassphrase) characters is soon guessed")
+    }
+    return passphrase
   }
+
+  private static let shortestPassphrase = 8
 
   // MARK: Lock and unlock
 
@@ -99,7 +108,7 @@ enum VaultKeyOperations {
   }
 
   private static func file(_ invocation: Invocation) throws(CommandError) -> String {
-    guard let path = invocation.operands.dropFirst().first else {
+    guard let path = invocation.operands.dropFirst().first, !path.isEmpty else {
       throw .usage("name a file", hint: "usage: credmgr vault \(invocation.operands[0]) FILE")
     }
     return path
@@ -131,6 +140,13 @@ enum VaultKeyOperations {
         Message(
           "the backup opens with a key file, and there is none at \"\(keyFile)\"",
           hint: "name the one of its time with \"--key-file FILE\"", status: .vault))
+    } catch .vault(.notAVault(let file)) where file == path {
+      throw .failed(
+        Message(
+          "\"\(path)\" is no backup of a vault",
+          hint:
+            "name a file that \"credmgr vault backup\" made; \"credmgr vault import FILE\" reads what \"export\" wrote",
+          status: .vault))
     } catch .vault(.truncated(let file)) where file == path {
       throw .failed(
         Message("the end of the backup \"\(path)\" is missing", hint: "restore another backup", status: .vault))
@@ -171,7 +187,7 @@ enum VaultKeyOperations {
 
   static func `import`(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
     let bytes = try context.file(try file(invocation), limit: 1 << 30, ordinary: true)
-    let passphrase = try passphrase(invocation, context)
+    let passphrase = try passphrase(invocation, isNew: false, context)
     let count = try manager { () throws(CredentialError) in
       try context.source.importVault(bytes, passphrase: passphrase, replaces: invocation.has("--replace"))
     }

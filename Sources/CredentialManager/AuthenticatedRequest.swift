@@ -50,7 +50,7 @@ extension CredentialSource {
         try client.presenting(account.credential, on: request, freshness: freshness)
       }
       if !isRepetition { noteHandOut(account, to: "request " + (request.uri.host ?? "")) }
-      let canRepeat = !isRepetition && account.credential.isRefreshable(at: clock.now())
+      let canRepeat = !isRepetition && canRefresh(account)
       secrets.learn(presented)
       var isRefused = false
       var next: URI?

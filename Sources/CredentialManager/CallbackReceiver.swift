@@ -184,7 +184,7 @@ struct CallbackReceiver: ~Copyable {
       guard let line = session.user.pastedLine(within: session.remaining) else {
         if session.user.isCancelled { throw .interrupted }
         if session.remaining == 0 { throw .timedOut(seconds: session.wish.timeout) }
-        throw failure ?? .pasteNeeded(provider: provider)
+        throw failure ?? .pasteNeeded(provider: provider, isCode: isCode)
       }
       do throws(OAuthError) {
         return try answer(line, session.client, read, fromCode)
@@ -197,11 +197,21 @@ struct CallbackReceiver: ~Copyable {
     }
   }
 
+  private var isCode: Bool { if case .outOfBand = redirect { true } else { false } }
+
+  /// What was pasted without the marks that mails and chats put around an address.
+  private static func unwrapped(_ line: String) -> String {
+    let marks: Set<Character> = ["<", ">", "\"", "'", "`", "“", "”", "‘", "’", "«", "»", " ", "\t"]
+    let rest = line.drop { marks.contains($0) }
+    return String(rest.dropLast(rest.reversed().prefix { marks.contains($0) }.count))
+  }
+
   private func answer<Answer>(
     _ line: String, _ client: Client, _ read: (FormParameters) throws(OAuthError) -> Answer,
     _ fromCode: (String) throws(OAuthError) -> Answer
   ) throws(OAuthError) -> Answer {
-    if case .outOfBand = redirect {
+    let line = Self.unwrapped(line)
+    if isCode {
       if let parameters = client.outOfBandParameters(pasted: line) { return try read(parameters) }
       guard !line.isEmpty else { throw .notARedirect }
       return try fromCode(line)

@@ -59,8 +59,8 @@ public enum CredentialError: Error, Sendable, Equatable {
   case nameNeeded(provider: String, account: String)
   /// The provider does not offer this grant; what it offers.
   case grantNotOffered(Grant, offered: [Grant])
-  /// The person has to paste the redirect, and there is nobody to ask.
-  case pasteNeeded(provider: String)
+  /// The person has to paste the redirect, or the code that a page shows, and there is nobody to ask.
+  case pasteNeeded(provider: String, isCode: Bool)
   /// Nobody answered in time.
   case timedOut(seconds: Int64)
   /// Another process did not finish in time with this account.

@@ -53,8 +53,9 @@ public final class CredentialSource {
       if let opened = openVault?.vault.openedKeys { knownKeys = OpenedKeys(vault: opened.vault, keys: opened.keys) }
       let known = knownKeys
       let holders = known.map { known in [KeyHolder.opened { $0 == known.vault ? known.keys : nil }] } ?? []
-      let vault = try Vault.open(
-        home.vaultLocation, access, random: random, now: clock.now(), holders: holders + keys.holders)
+      let vault = try keys.asking { () throws(VaultError) in
+        try Vault.open(home.vaultLocation, access, random: random, now: clock.now(), holders: holders + keys.holders)
+      }
       openVault = (vault, access)
       if [.passphrase, .secretService].contains(vault.keysFoundBy) {
         let opened = vault.openedKeys

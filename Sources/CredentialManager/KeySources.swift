@@ -30,6 +30,7 @@ public struct KeySources {
   let holders: [KeyHolder]
   let secretService: SecretServiceClient
   private let answers: PassphraseAnswers
+  private let settle: () -> Bool
 
   /// Key file, kept keys, Secret Service, and then a person.
   ///
@@ -38,14 +39,16 @@ public struct KeySources {
   ///   - secretService: finds the program that speaks to the Secret Service.
   ///   - legacy: the keys that this program left when it put itself in its own place.
   ///   - lock: the lock that keeps processes from asking at the same time.
+  ///   - settle: called when an answer was looked at; whether the person did not want to stop meanwhile.
   public init(
     environment: @escaping (String) -> String?, secretService: @escaping () -> String?, legacy: OpenedKeys?,
-    lock: LockPlace?, ask: @escaping Ask
+    lock: LockPlace?, ask: @escaping Ask, settle: @escaping () -> Bool = { true }
   ) {
     let client = SecretServiceClient(program: secretService, environment: environment)
     let answers = PassphraseAnswers(environment: environment, lock: lock, ask: ask)
     self.secretService = client
     self.answers = answers
+    self.settle = settle
     holders = [
       .keyFile, .opened { vault in legacy?.vault == vault ? legacy?.keys : nil },
       .opened { vault in KeptKeys(vault)?.keys },
@@ -65,6 +68,25 @@ public struct KeySources {
   ///
   /// - Throws: `.wrongPassphrase` when it makes no sense to ask again; `.passphraseUnavailable`.
   func passphrase(_ question: PassphraseQuestion) throws(VaultError) -> Secret { try answers.answer(question) }
+
+  /// Runs what may ask for a passphrase and looks at the answer. Nothing is changed before it has ended.
+  ///
+  /// - Throws: as `body`; `.passphraseUnavailable(.interrupted)` if the person wanted to stop meanwhile.
+  func asking<Result>(_ body: () throws(VaultError) -> Result) throws(VaultError) -> Result {
+    try asking(.passphraseUnavailable(.interrupted), body)
+  }
+
+  /// The same with another error for a person who wanted to stop.
+  func asking<Result, Failure: Error>(
+    _ interrupted: Failure, _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    let result: Result
+    do throws(Failure) { result = try body() } catch {
+      throw settle() ? error : interrupted
+    }
+    guard settle() else { throw interrupted }
+    return result
+  }
 }
 
 /// The keys of an opened vault, on the way from one program to the one that takes its place.

@@ -411,10 +411,15 @@ struct LoginSession {
     _ device: inout DeviceAuthorization, _ place: borrowing AnswerFile
   ) throws(CredentialError) -> Credential {
     while true {
-      guard case .wait(let seconds) = device.polling.next(now: source.clock.now()) else {
+      guard case .wait(let interval) = device.polling.next(now: source.clock.now()) else {
         throw .oauth(.deviceCodeExpired, provider: provider)
       }
-      guard Double(seconds) < secondsLeft else { throw .timedOut(seconds: wish.timeout) }
+      let patience = Int64(secondsLeft.rounded(.up))
+      guard patience > 0 else { throw .timedOut(seconds: wish.timeout) }
+      // What is left after the interval may be too short for another one. A consent in that time is not to be lost: then the
+      // last question comes at the end, which is never sooner than the provider allows, unless there is no time for one.
+      let codeLeft = device.polling.secondsLeft(now: source.clock.now())
+      let seconds = patience < 2 * interval ? min(patience, codeLeft - 1) : interval
       // Second by second, for a person who watches the time that is left.
       for _ in 0..<seconds {
         let left = min(device.polling.secondsLeft(now: source.clock.now()), Int64(secondsLeft.rounded(.up)))

@@ -129,8 +129,16 @@ extension CredentialSource {
     }
   }
 
+  /// Whether a refresh can be tried: there is something to refresh the token with, and the provider has a place for it.
+  public func canRefresh(_ account: Account) -> Bool {
+    guard account.credential.isRefreshable(at: clock.now()) else { return false }
+    // Where the descriptor cannot be read, the refresh says why.
+    guard let descriptor = (try? home.library.load(account.provider))?.descriptor else { return true }
+    return descriptor.endpoints[account.credential.grant == .clientCredentials ? .clientCredentials : .refresh] != nil
+  }
+
   private func requireRefreshable(_ account: Account) throws(CredentialError) {
-    guard !account.credential.isRefreshable(at: clock.now()) else { return }
+    guard !canRefresh(account) else { return }
     let reason: CredentialError.LoginReason =
       if account.credential.isRejected {
         .rejected

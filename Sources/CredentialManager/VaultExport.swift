@@ -155,6 +155,8 @@ extension CredentialSource {
   public func exportVault(
     isPlain: Bool, passphrase: Secret? = nil
   ) throws(CredentialError) -> (json: JSONValue, count: Int) {
+    // A vault that is not there is not made for it.
+    _ = try accounts()
     let vault = try accounts(.readWrite).vault
     do throws(VaultError) {
       let export = try VaultExport(vault)
@@ -164,7 +166,9 @@ extension CredentialSource {
       } else if let passphrase {
         json = try export.encrypted(passphrase, random: random)
       } else {
-        json = try export.encrypted(try keys.passphrase(.newForExport), random: random)
+        json = try keys.asking { () throws(VaultError) in
+          try export.encrypted(try keys.passphrase(.newForExport), random: random)
+        }
       }
       try vault.apply([noting(.export, nil, nil, isPlain ? "plain" : "encrypted")])
       return (json, export.items.count)
@@ -185,10 +189,13 @@ extension CredentialSource {
     _ bytes: [UInt8], passphrase: Secret? = nil, replaces: Bool
   ) throws(CredentialError) -> Int {
     let keys = keys
-    let export = try VaultExport(bytes) { attempt throws(VaultError) in
-      guard let passphrase else { return try keys.passphrase(.export(attempt: attempt)) }
-      guard attempt == 1 else { throw .wrongPassphrase }
-      return passphrase
+    let export = try keys.asking(CredentialError.exportPassphraseUnavailable(.interrupted)) {
+      () throws(CredentialError) in
+      try VaultExport(bytes) { attempt throws(VaultError) in
+        guard let passphrase else { return try keys.passphrase(.export(attempt: attempt)) }
+        guard attempt == 1 else { throw .wrongPassphrase }
+        return passphrase
+      }
     }
     let accounts = try accounts(.readWrite)
     let stored = try accounts.reading { () throws(VaultError) -> Result<Int, CredentialError> in

@@ -41,19 +41,19 @@ extension CredentialSource {
   /// - Throws: `CredentialError.vault`; nothing is changed then.
   public func protect(with kind: SlotKind, passphrase: Secret? = nil) throws(CredentialError) -> [SlotKind] {
     let vault = try accounts(.readWrite).vault
-    let new: Secret
+    let draft: SlotDraft
     do throws(VaultError) {
-      new =
-        if let passphrase { passphrase } else if kind == .passphrase { try keys.passphrase(.newForVault) } else {
-          Secret("")
+      draft = try keys.asking { () throws(VaultError) in
+        try self.draft(kind) { () throws(VaultError) in
+          if let passphrase { passphrase } else { try keys.passphrase(.newForVault) }
         }
+      }
     } catch .passphraseUnavailable(let error) {
       throw .newPassphraseUnavailable(error)
     } catch {
       throw .vault(error)
     }
     return try inVault { () throws(VaultError) in
-      let draft = try draft(kind) { () throws(VaultError) in new }
       try changingItems([draft]) { () throws(VaultError) in
         try vault.protect(with: draft, now: clock.now(), noting: event(.protect, nil, nil, kind.logName))
       }
@@ -142,16 +142,21 @@ extension CredentialSource {
   ///
   /// - Throws: `CredentialError.vault`; nothing is changed then.
   public func rotateVault() throws(CredentialError) {
+    // A vault that is not there is not made for it.
+    _ = try self.accounts()
     let accounts = try accounts(.readWrite)
     let vault = accounts.vault
     // What waits beside the vault is sealed with the key that is about to go.
     try takeAnswersIn(accounts)
     try inVault { () throws(VaultError) in
       let before = vault.openedKeys.vault
-      var drafts: [SlotDraft] = []
-      for slot in try vault.status.slots {
-        guard let kind = slot.kind else { throw .otherSlots }
-        drafts.append(try draft(kind) { () throws(VaultError) in try passphrase(of: vault) })
+      let drafts = try keys.asking { () throws(VaultError) in
+        var drafts: [SlotDraft] = []
+        for slot in try vault.status.slots {
+          guard let kind = slot.kind else { throw .otherSlots }
+          drafts.append(try draft(kind) { () throws(VaultError) in try passphrase(of: vault) })
+        }
+        return drafts
       }
       try changingItems(drafts) { () throws(VaultError) in
         try vault.rotate(to: drafts, now: clock.now(), noting: event(.rotate))
@@ -205,8 +210,10 @@ extension CredentialSource {
     }
     let location = home.vaultLocation
     let kept = try inVault { () throws(VaultError) in
-      let backup = try Vault.open(
-        image: image, path: path, keyFile: keyFile ?? location.keyFile, random: random, holders: keys.holders)
+      let backup = try keys.asking { () throws(VaultError) in
+        try Vault.open(
+          image: image, path: path, keyFile: keyFile ?? location.keyFile, random: random, holders: keys.holders)
+      }
       let kept = try backup.restore(to: location)
       let opened = backup.openedKeys
       close(keeping: OpenedKeys(vault: opened.vault, keys: opened.keys))

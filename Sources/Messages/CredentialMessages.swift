@@ -63,10 +63,14 @@ extension CredentialError {
       Message(
         "the provider does not offer the grant \(quoted(grant.rawValue))",
         hint: "it offers \(listed(offered.map(\.rawValue)))", status: .usage)
-    case .pasteNeeded(let provider):
+    case .pasteNeeded(let provider, let isCode):
       Message(
-        "nobody pasted the address of the page where the browser ended up",
-        hint: "run \"credmgr login \(provider)\" at a terminal, or give the address on standard input", status: .usage)
+        isCode
+          ? "nobody pasted the code that the page shows"
+          : "nobody pasted the address of the page where the browser ended up",
+        hint:
+          "run \"credmgr login \(provider)\" at a terminal, or give the \(isCode ? "code" : "address") on standard input",
+        status: .usage)
     case .timedOut(let seconds):
       Message(
         "nobody finished the login within \(duration(seconds))",
@@ -129,6 +133,8 @@ extension CredentialError {
     case .tokenRefused(let provider, let words):
       Message(
         "\(quoted(provider)) does not take this token" + (words.map { ": \($0)" } ?? "") + "; it was not kept",
+        hint:
+          "run \"credmgr login \(provider) --with-token\" with another one, or \"credmgr login \(provider)\" for a new one",
         status: .refused)
     case .malformedExport:
       Message("this is no file that \"credmgr vault export\" made", status: .usage)

@@ -160,8 +160,11 @@ extension ProviderError {
         "\(given) is no value for the variable \(quoted(variable.name))" + rule(variable)
           + variable.explanation,
         status: .usage)
-    case .unknownVariable(let name, let suggestion):
-      return Message("there is no variable \(quoted(name))" + didYouMean(suggestion), status: .usage)
+    case .unknownVariable(let name, let known):
+      let others = known.isEmpty ? "; there is none" : "; there \(known.count == 1 ? "is" : "are") \(listed(known))"
+      return Message(
+        "there is no variable \(quoted(name))" + didYouMean(nearMiss(name, among: known)) + others,
+        hint: known.isEmpty ? "leave \"--set \(name)=…\" out" : nil, status: .usage)
     }
   }
 

@@ -6,6 +6,8 @@ extension POSIXError {
   public var message: Message {
     switch self {
     case .notFound(let path): Message("there is no file \(quoted(path))", status: .usage)
+    case .folderNotFound(let path):
+      Message("there is no folder \(quoted(path))", hint: "run \"mkdir -p \(argument(path))\"", status: .usage)
     case .notRegularFile(let path):
       Message(
         "\(quoted(path)) is not an ordinary file", hint: "run \"ls -ld \(argument(path))\" to see what it is",
@@ -89,8 +91,7 @@ extension VaultError {
     case .absent(let path):
       Message(
         "there is no vault at \(quoted(path)) yet",
-        hint:
-          "the first \"credmgr add-provider ID --client-id ID\" makes one; \"credmgr providers\" lists the providers",
+        hint: "run \"credmgr\" to see how to begin: the first provider that is added makes one",
         status: .vault)
     case .keyFileMissing(let path):
       Message(

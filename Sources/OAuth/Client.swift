@@ -47,7 +47,7 @@ public struct Client: Sendable {
   static func check(_ given: [String: String], _ descriptor: Descriptor) throws(ProviderError) {
     for (name, value) in given.sorted(by: { $0.key < $1.key }) {
       guard var variable = descriptor.variable(name) else {
-        throw .unknownVariable(name, suggestion: nearMiss(name, among: descriptor.variables.map(\.name)))
+        throw .unknownVariable(name, known: descriptor.variables.map(\.name))
       }
       // Whatever text it may be, in a host it has to be a host's: before anything is sent, and a code is lost.
       if variable.format == .text {

@@ -9,16 +9,16 @@ public enum Browser {
   /// - Parameters:
   ///   - environment: that of the process; variables that begin with `CREDMGR_` are not handed on.
   ///   - patience: seconds for which a command may fail before it counts as running.
-  /// - Returns: false if no command was found, or all of them failed.
+  /// - Returns: whether a command was found that did not fail; with what still runs.
   public static func open(
     _ url: String, environment: [String: String] = Environment.all(), patience: Double = 1
-  ) throws(POSIXError) -> Bool {
+  ) throws(POSIXError) -> Opening {
     let environment = environment.filter { !$0.key.hasPrefix("CREDMGR_") }
     for command in commands(url, browser: environment["BROWSER"] ?? "") {
       do throws(POSIXError) {
-        let status = try Launcher.start(
-          command[0], Array(command.dropFirst()), environment: environment, patience: patience)
-        if status ?? 0 == 0 { return true }
+        let program = try Launcher.launch(command[0], Array(command.dropFirst()), environment: environment)
+        guard let status = try program.status(within: patience) else { return .running(command[0], program) }
+        if status == 0 { return .done }
       } catch .interrupted {
         throw .interrupted
       } catch {
@@ -26,7 +26,20 @@ public enum Browser {
         continue
       }
     }
-    return false
+    return .failed
+  }
+
+  /// What became of showing a URL.
+  public enum Opening: Sendable {
+    /// A command took it, and has ended.
+    case done
+    /// A command runs still, which may be the browser itself, or fail later.
+    case running(String, Launcher.Launched)
+    /// No command was found, or all of them failed.
+    case failed
+
+    /// Whether there is hope that somebody sees the page.
+    public var isOpen: Bool { if case .failed = self { false } else { true } }
   }
 
   /// The commands that would be tried, in order, without what they are given.

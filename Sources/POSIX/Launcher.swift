@@ -85,10 +85,31 @@ public enum Launcher {
     _ command: String, _ arguments: [String], environment: [String: String] = Environment.all(),
     patience: Double = 0
   ) throws(POSIXError) -> Int32? {
-    let child = try spawn(
-      try find(command, path: environment["PATH"]), [command] + arguments, environment, input: -1, output: -1,
-      error: -1, ownSession: true)
-    return try status(of: child, within: patience)
+    try launch(command, arguments, environment: environment).status(within: patience)
+  }
+
+  /// The same for a program that is looked at again later.
+  ///
+  /// - Throws: `commandNotFound`.
+  public static func launch(
+    _ command: String, _ arguments: [String], environment: [String: String] = Environment.all()
+  ) throws(POSIXError) -> Launched {
+    Launched(
+      process: try spawn(
+        try find(command, path: environment["PATH"]), [command] + arguments, environment, input: -1, output: -1,
+        error: -1, ownSession: true))
+  }
+
+  /// A program that outlives us.
+  public struct Launched: Sendable {
+    fileprivate let process: pid_t
+
+    /// Its exit status if it ends within so many seconds; nil if it runs. It tells it once.
+    ///
+    /// - Throws: `interrupted`, and `system` where it was told already.
+    public func status(within seconds: Double) throws(POSIXError) -> Int32? {
+      try Launcher.status(of: process, within: seconds)
+    }
   }
 
   /// Puts another program in the place of this one (execve(2)). Returns only by throwing.

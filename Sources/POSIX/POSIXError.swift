@@ -4,6 +4,8 @@ import Glibc
 public enum POSIXError: Error, Equatable, Sendable {
   /// There is no such file or folder, or a part of the path is no folder.
   case notFound(path: String)
+  /// There is no folder in which a file could be made.
+  case folderNotFound(path: String)
   /// A folder, a pipe or a device stands where a file is expected.
   case notRegularFile(path: String)
   /// Something else stands where a folder is expected.

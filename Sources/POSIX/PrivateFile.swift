@@ -187,7 +187,7 @@ enum DurableFile {
       file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
     } catch {
       // Nobody knows the file; what is wrong is the folder.
-      if case .notFound = error { throw .notFound(path: folder) }
+      if case .notFound = error { throw .folderNotFound(path: folder) }
       throw error
     }
     // Who looks at it between the two calls removes it: then there is another one to be made.

@@ -104,6 +104,29 @@ public enum Terminal {
     return try readPassword(terminal.number, prompt: prompt, limit: limit)
   }
 
+  /// Keeps what is typed from being shown on the terminal of the process for as long as it lives; what was typed and not read is
+  /// thrown away at its end. A signal does not end the program meanwhile: ``Signals/isInterrupted`` is to be looked at.
+  public final class Silence {
+    private let terminal: Descriptor
+    private var before = termios()
+
+    /// - Throws: `noTerminal`.
+    public init() throws(POSIXError) {
+      do throws(POSIXError) {
+        terminal = try Descriptor(opening: "/dev/tty", O_RDWR)
+      } catch {
+        throw .noTerminal
+      }
+      Signals.installInterruptFlag()
+      if unsafe tcgetattr(terminal.number, &before) != 0 { throw .noTerminal }
+      var quiet = before
+      quiet.c_lflag &= ~tcflag_t(ECHO | ECHONL)
+      if unsafe tcsetattr(terminal.number, TCSANOW, &quiet) != 0 { throw .noTerminal }
+    }
+
+    deinit { unsafe tcsetattr(terminal.number, TCSAFLUSH, &before) }
+  }
+
   /// The keys are read one by one and Control-C is one of them, so that no key can end the program while the echo is off;
   /// signals from elsewhere wait, and are looked for.
   static func readPassword(_ terminal: Int32, prompt: String, limit: Int) throws(POSIXError) -> [UInt8] {
@@ -116,10 +139,13 @@ public enum Terminal {
       // tcsetattr(3): it succeeds if any of the changes could be made; echo is the one that counts.
       var now = termios()
       if unsafe tcsetattr(terminal, TCSAFLUSH, &raw) != 0 { throw Descriptor.failure("tcsetattr", nil) }
+      // The line ends when keys are again what they were: who has seen its end can press Control-C.
+      var isAsked = false
+      defer { if isAsked { try? writeAll(terminal, [UInt8(ascii: "\n")]) } }
       defer { unsafe tcsetattr(terminal, TCSAFLUSH, &before) }
       if unsafe tcgetattr(terminal, &now) != 0 || now.c_lflag & tcflag_t(ECHO) != 0 { throw .noTerminal }
       try writeAll(terminal, Array(prompt.utf8))
-      defer { try? writeAll(terminal, [UInt8(ascii: "\n")]) }
+      isAsked = true
       return try readKeys(terminal, limit: limit)
     }
   }

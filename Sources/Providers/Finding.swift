@@ -142,8 +142,8 @@ public enum ProviderError: Error, Sendable, Equatable {
   case missingVariable(Variable)
   /// A value that does not satisfy its variable's rule.
   case invalidVariable(Variable, value: String)
-  /// There is no variable with this name; the known one that it resembles.
-  case unknownVariable(String, suggestion: String?)
+  /// There is no variable with this name; those that there are.
+  case unknownVariable(String, known: [String])
 }
 
 /// The one of `known` that was probably meant: at most two edits away, one for short names, none for one or two letters.

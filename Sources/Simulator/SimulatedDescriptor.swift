@@ -59,8 +59,7 @@ extension Descriptor {
   private func variables(with given: [String: String]) throws(SimulatorError) -> [Variable] {
     for (name, value) in given.sorted(by: { $0.key < $1.key }) {
       guard let variable = variable(name) else {
-        let suggestion = nearMiss(name, among: variables.map(\.name))
-        throw .provider(.unknownVariable(name, suggestion: suggestion))
+        throw .provider(.unknownVariable(name, known: variables.map(\.name)))
       }
       guard variable.accepts(value) else { throw .provider(.invalidVariable(variable, value: value)) }
     }

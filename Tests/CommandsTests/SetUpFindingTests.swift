@@ -182,7 +182,7 @@ struct SetUpFindingTests {
       .invalidDescriptor(.invalid([finding]), path: "/etc/credmgr/providers/notes.yaml", isOwn: false),
       .lostDescriptor("notes", hasAccounts: true), .lostDescriptor("notes", hasAccounts: false),
       .changedDescriptor(provider: "notes", file: "/home/ada/notes.yaml", hosts: []),
-      .unfitRegistration("notes", .provider(.unknownVariable("port", suggestion: nil))),
+      .unfitRegistration("notes", .provider(.unknownVariable("port", known: []))),
       .sharedHost("notes.example", taken: "notes", other: "code"),
       .malformedRules([finding, finding], path: "/home/ada/.config/credmgr/accounts.yaml"),
       .unreadableRules(.system(.notRegularFile(path: "/home/ada/.config/credmgr/accounts.yaml")), path: "/x"),

@@ -441,6 +441,24 @@ struct LoginTests {
         $0.timeout = 8
       }
     }
+    #expect(fixture.clock.now() == Fixture.now + 8)
+  }
+
+  /// Two intervals of five seconds do not fit into what is left: the last question comes at the end, and not too soon.
+  @Test(arguments: [(13, [5, 13]), (10, [5, 10]), (8, [8]), (3, [3])] as [(Int64, [Int64])])
+  func deviceConsentOfTheLastMoment(_ timeout: Int64, _ asked: [Int64]) throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.http.then(Self.device)
+    for _ in asked.dropLast() { fixture.http.then(Self.pending()) }
+    fixture.http.then(.token("token-1"))
+    fixture.http.then(.identity("ana"))
+    let account = try fixture.login {
+      $0.grant = .deviceCode
+      $0.timeout = timeout
+    }
+    #expect(account.credential.obtainedAt == Fixture.now + (asked.last ?? 0))
+    #expect(fixture.http.requests.count == asked.count + 2)
   }
 
   @Test func deviceLoginIsStopped() throws {
@@ -551,7 +569,9 @@ struct LoginTests {
     #expect(throws: CredentialError.oauth(.notARedirect, provider: "example")) {
       try fixture.login { $0.pastes = true }
     }
-    #expect(throws: CredentialError.pasteNeeded(provider: "example")) { try fixture.login { $0.pastes = true } }
+    #expect(throws: CredentialError.pasteNeeded(provider: "example", isCode: false)) {
+      try fixture.login { $0.pastes = true }
+    }
   }
 
   /// What does not fit changes nothing, and the person can paste once more.
@@ -576,6 +596,21 @@ struct LoginTests {
         + strays.map { .strayPaste(.oauth($0, provider: "example")) })
   }
 
+  /// As it stands in a mail, a chat or a script.
+  @Test(arguments: [("<", ">"), ("\"", "\""), ("'", "'"), ("“", "”"), (" `", "` "), ("<\"", "\">"), ("", "")])
+  func pastedWithMarks(_ before: String, _ after: String) throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.user.browse = { url in
+      let state = try #require(try URI(parsing: url).queryParameters[first: "state"])
+      fixture.user.lines = ["\(before)http://127.0.0.1:49152/callback?code=code-1&state=\(state)\(after)"]
+    }
+    fixture.http.then(.token("token-1"))
+    fixture.http.then(.identity("ana"))
+    _ = try fixture.login { $0.pastes = true }
+    #expect(fixture.http.requests[0].parameters[first: "code"] == "code-1")
+  }
+
   /// The refusal of the provider is the end, wherever it is read.
   @Test func pastedRefusal() throws {
     let fixture = try Fixture()
@@ -591,13 +626,19 @@ struct LoginTests {
   @Test func codeThatAPageShows() throws {
     let fixture = try Fixture()
     try fixture.add(Fixture.endpoints + "\nredirect: oob")
-    fixture.user.lines = ["code-1"]
+    fixture.user.lines = ["\"code-1\""]
     fixture.http.then(.token("token-1"))
     fixture.http.then(.identity("ana"))
     _ = try fixture.login { $0.opensBrowser = false }
     #expect(fixture.http.requests[0].parameters[first: "code"] == "code-1")
     #expect(fixture.http.requests[0].parameters[first: "redirect_uri"] == "oob")
     #expect(fixture.user.opened.isEmpty)
+    #expect(throws: CredentialError.pasteNeeded(provider: "example", isCode: true)) {
+      try fixture.login {
+        $0.account = "other"
+        $0.opensBrowser = false
+      }
+    }
     guard case .visit(let url)? = fixture.user.steps.first else {
       Issue.record("the page is not shown")
       return

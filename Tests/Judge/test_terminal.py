@@ -138,6 +138,34 @@ class Places(TerminalTest):
         self.assertEqual(terminal.end(), LOGIN_NEEDED, terminal.seen)
         self.assertIn("nobody finished the login within 2 s", terminal.seen)
 
+    def test_every_way_of_pasting_ends_with_the_timeout(self):
+        service = self.serve(OAuth2Server())
+        for redirect in ("https://elsewhere.example/callback", "ncipapp://success", "oob"):
+            with self.subTest(redirect=redirect):
+                text = (f"provider: pasted\ngrant: authorization_code\nredirect: {redirect}\nendpoints:\n"
+                        f"  authorization: {service.base}/authorize\n  token: {service.base}/token\n"
+                        "client: { authentication: none }\n")
+                self.credmgr("add-provider", self.file("pasted.yaml", text), "--client-id", "x", "--replace")
+                terminal = self.terminal("login", "pasted", "--timeout", "2s", BROWSER=None, DISPLAY=None)
+                terminal.wait_for("and press Enter")
+                terminal.type("<rubbish>\n" if redirect != "oob" else "\n")
+                self.assertEqual(terminal.end(), LOGIN_NEEDED, terminal.seen)
+                self.assertIn("nobody finished the login within 2 s", terminal.seen)
+                self.assertIn('run "credmgr login pasted --timeout 2m"', terminal.seen)
+
+    def test_a_browser_that_fails_later_is_told(self):
+        _, provider = self.server("oauth2-public")
+        script = self.file("browser", f"#!/bin/sh\nuntil [ -e {self.folder}/fail ]; do sleep 0.1; done\nexit 3\n")
+        os.chmod(script, 0o700)
+        terminal = self.terminal("login", provider, "--account", ADA, BROWSER=script)
+        address = self.address(terminal)
+        terminal.wait_for("you can also paste")
+        self.assertNotIn("ended with status", terminal.seen)
+        self.file("fail", "")
+        terminal.wait_for(r'browser" ended with status 3;\s+open\s+the\s+address\s+above\s+in')
+        Browser().open(address)
+        self.assertEqual(terminal.end(), 0, terminal.seen)
+
     def test_the_countdown_ends_with_the_login(self):
         _, provider = self.server("oauth2-device", interval=1)
         terminal = self.terminal("login", provider, "--account", ADA, "--timeout", "3s", BROWSER=None)

@@ -11,6 +11,7 @@ import time
 import unittest
 
 import oauth2_server
+import terminal
 from oauth2_server import OAuth2Server
 from program import BINARY, DONE, LOCKED, ProgramTest
 
@@ -103,6 +104,35 @@ class Terminal(VaultTest):
         self.assertEqual(status, 130, shown)
         status, _, shown = self.at_terminal("token", self.provider, keys=["\x04"])
         self.assertEqual(status, LOCKED, shown)
+
+    def test_what_is_typed_while_a_passphrase_is_looked_at_is_not_shown(self):
+        self.protect()
+        person = terminal.Terminal([BINARY, "token", self.provider], self.environment, self.folder)
+        person.wait_for("passphrase of the vault: ")
+        person.type("wrong\r")
+        # The end of the line says that it was read; to look at it takes longer than this.
+        person.wait_for("vault: \r?\n")
+        person.type("typed ahead\r")
+        person.wait_for("passphrase is wrong")
+        person.wait_for("(?s)vault: .*vault: ")
+        person.type(PASSPHRASE + "\r")
+        self.assertEqual(person.end(), DONE, person.seen)
+        self.assertNotIn("typed ahead", person.seen)
+        self.assertIn(self.token, person.seen)
+
+    def test_control_c_while_a_passphrase_is_looked_at(self):
+        self.protect()
+        for arguments in (("token", self.provider), ("vault", "rotate"), ("vault", "export", "-")):
+            for typed in ("wrong", PASSPHRASE):
+                with self.subTest(arguments=arguments, typed=typed):
+                    person = terminal.Terminal([BINARY, *arguments], self.environment, self.folder)
+                    person.wait_for("passphrase of the vault: ")
+                    person.type(typed + "\r")
+                    person.wait_for("vault: \r?\n")
+                    person.type("\x03")
+                    self.assertEqual(person.end(), 130, person.seen)
+                    self.assertIn("interrupted", person.seen)
+        self.assertEqual(self.credmgr("token", self.provider, environment=self.with_passphrase()).line, self.token)
 
     def test_a_new_passphrase_is_typed_twice(self):
         status, _, shown = self.at_terminal(

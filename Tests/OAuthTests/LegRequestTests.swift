@@ -202,6 +202,8 @@ struct LegRequestTests {
     #expect(throws: ProviderError.self) { try values(["tenant": "a\nb"]) }
     #expect(throws: ProviderError.self) { try values(["tenant": "t", "kind": "z"]) }
     #expect(throws: ProviderError.self) { try values(["tenant": "t", "host": "evil.example/path"]) }
-    #expect(throws: ProviderError.unknownVariable("tenent", suggestion: "tenant")) { try values(["tenent": "t"]) }
+    #expect(throws: ProviderError.unknownVariable("tenent", known: ["host", "tenant", "note", "kind"])) {
+      try values(["tenent": "t"])
+    }
   }
 }

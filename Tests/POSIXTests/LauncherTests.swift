@@ -106,7 +106,7 @@ struct LauncherTests {
       "BROWSER": "no-such:fails:works %s", "PATH": "\(folder.path):/usr/bin:/bin",
       "CREDMGR_PASSPHRASE_FILE": "x", "DISPLAY": ":0",
     ]
-    #expect(try Browser.open(url, environment: environment, patience: 30))
+    #expect(try Browser.open(url, environment: environment, patience: 30).isOpen)
     #expect(try folder.text("url") == url)
     #expect(try folder.text("env").contains("DISPLAY=:0\n"))
     #expect(try !folder.text("env").contains("CREDMGR_"))
@@ -115,9 +115,26 @@ struct LauncherTests {
   @Test func noBrowserAtAll() throws {
     try folder.write("fails", "#!/bin/sh\nexit 1\n", mode: 0o700)
     #expect(
-      try !Browser.open("https://h/", environment: ["BROWSER": "fails", "PATH": folder.path], patience: 30))
+      try !Browser.open("https://h/", environment: ["BROWSER": "fails", "PATH": folder.path], patience: 30).isOpen)
     try folder.write("xdg-open", "#!/bin/sh\n", mode: 0o700)
     #expect(
-      try Browser.open("https://h/", environment: ["BROWSER": "fails", "PATH": folder.path], patience: 30))
+      try Browser.open("https://h/", environment: ["BROWSER": "fails", "PATH": folder.path], patience: 30).isOpen)
+  }
+
+  /// One that is at work when we go on can be looked at again.
+  @Test func aBrowserThatFailsLater() throws {
+    let gate = folder("gate")
+    try #require(unsafe mkfifo(gate, 0o600) == 0)
+    try folder.write("slow", "#!/bin/sh\nread x <'\(gate)'\nexit 3\n", mode: 0o700)
+    let opening = try Browser.open(
+      "https://h/", environment: ["BROWSER": "slow", "PATH": "\(folder.path):/usr/bin:/bin"], patience: 0)
+    guard case .running("slow", let program) = opening else {
+      Issue.record("\(opening)")
+      return
+    }
+    #expect(try program.status(within: 0) == nil)
+    let file = unsafe open(gate, O_WRONLY)
+    close(file)
+    #expect(try program.status(within: 30) == 3)
   }
 }
