@@ -223,7 +223,7 @@ struct CallbackReceiver: ~Copyable {
 extension Page {
   static func loggedIn(_ title: String) -> Page {
     Page(
-      .done, title: "\(title) said yes",
+      .done, title: "Consent given: \(title)",
       text: "credmgr finishes the login in the terminal. You can close this window.")
   }
 
@@ -241,7 +241,7 @@ extension Page {
       return Page(.refused, title: "The login did not work", text: "The terminal says what is wrong.")
     }
     return Page(
-      .refused, title: "\(title) refused the login",
+      .refused, title: "Login refused: \(title)",
       text: "\(response.words ?? response.code)\n\nYou can close this window, and try again in the terminal.")
   }
 }

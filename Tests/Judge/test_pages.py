@@ -55,7 +55,7 @@ class Pages(ProgramTest):
             with self.subTest(dark=dark):
                 self.new_home()
                 browser, login = self.consent("oauth2-public", dark=dark)
-                self.expect_good(browser, "done", "Authlib, a client without a secret said yes")
+                self.expect_good(browser, "done", "Consent given: Authlib, a client without a secret")
                 self.assertEqual(login.end().status, 0)
                 background = browser.run("getComputedStyle(document.body).backgroundColor")
                 self.assertEqual(background, "rgb(21, 23, 27)" if dark else "rgb(244, 245, 247)")
@@ -63,17 +63,17 @@ class Pages(ProgramTest):
 
     def test_refused_with_the_words_of_the_provider(self):
         browser, login = self.consent("oauth2-public", "deny")
-        self.expect_good(browser, "refused", "Authlib, a client without a secret refused the login")
+        self.expect_good(browser, "refused", "Login refused: Authlib, a client without a secret")
         self.assertEqual(login.end().status, REFUSED)
         self.keep(browser, "page-refused")
 
     def test_a_fragment_is_handed_over_by_the_page(self):
         browser, login = self.consent("oauth2-implicit")
-        self.expect_good(browser, "done", "Authlib, the token in the fragment said yes")
+        self.expect_good(browser, "done", "Consent given: Authlib, the token in the fragment")
         outcome = login.end()
         self.assertEqual(outcome.status, 0, outcome.err)
         # The page that handed it over is the one that says so.
-        self.assertIn(("StaticText", "Authlib, the token in the fragment said yes"), browser.read_aloud())
+        self.assertIn(("StaticText", "Consent given: Authlib, the token in the fragment"), browser.read_aloud())
         own = [url for url in browser.requested() if url.startswith(browser.run("location.origin"))]
         self.assertEqual(len(own), 2, "the page, and what it posts")
 
