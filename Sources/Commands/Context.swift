@@ -214,6 +214,38 @@ struct Context {
       File.isExecutable($0)
     }
   }
+
+  /// The file of `credmgr` itself, also where another program of ours has taken its place.
+  var program: String {
+    guard Path.lastComponent(of: executable) != "credmgr",
+      let folder = Path.directory(of: executable)
+    else { return executable }
+    let prefix = Path.directory(of: Path.directory(of: folder) ?? "") ?? ""
+    return [folder + "/credmgr", prefix + "/bin/credmgr"].first(where: File.isExecutable) ?? executable
+  }
+
+  /// How the program came here.
+  var installation: SetUpFinding.Installation { SetUpFinding.Installation(of: program) }
+}
+
+extension SetUpFinding.Installation {
+  /// - Parameter program: the file of `credmgr` itself.
+  init(of program: String) {
+    let parts = program.split(separator: "/")
+    #if arch(arm64)
+      let (machine, debian) = ("aarch64", "arm64")
+    #else
+      let (machine, debian) = ("x86_64", "amd64")
+    #endif
+    if let build = parts.firstIndex(of: ".build") {
+      self = .sources("/" + parts[..<build].joined(separator: "/"))
+    } else if program == "/usr/bin/credmgr", File.exists("/var/lib/dpkg/info/credmgr.list") {
+      self = .package("credmgr_\(Program.version)_\(debian).deb")
+    } else {
+      let folder = Path.directory(of: Path.directory(of: program) ?? "") ?? "/usr/local"
+      self = .archive("credmgr-\(Program.version)-linux-\(machine).tar.xz", folder: folder)
+    }
+  }
 }
 
 /// Tells what happens on the way, each thing once.

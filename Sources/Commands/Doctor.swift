@@ -153,7 +153,7 @@ struct Doctor {
     if let own = UserEntry.current(elsewhere: true)?.home, own != context.home.person, isUsable(own) {
       return .export("HOME", own)
     }
-    return .export("CREDMGR_HOME", CredentialError.suggestedHome)
+    return .anotherHome
   }
 
   private func isUsable(_ home: String) -> Bool { File.isOwn(home) == true && File.isWritable(home) }
@@ -364,28 +364,9 @@ struct Doctor {
     if missing.isEmpty, hasDescriptors { well(.programs, "all of them are beside \"\(program)\"") }
   }
 
-  /// How the program came here.
-  private var installation: SetUpFinding.Installation {
-    let parts = context.executable.split(separator: "/")
-    if let build = parts.firstIndex(of: ".build") { return .sources("/" + parts[..<build].joined(separator: "/")) }
-    #if arch(arm64)
-      let (machine, debian) = ("aarch64", "arm64")
-    #else
-      let (machine, debian) = ("x86_64", "amd64")
-    #endif
-    if File.exists("/var/lib/dpkg/info/credmgr.list") { return .package("credmgr_\(Program.version)_\(debian).deb") }
-    let folder = Path.directory(of: Path.directory(of: program) ?? "") ?? "/usr/local"
-    return .archive("credmgr-\(Program.version)-linux-\(machine).tar.xz", folder: folder)
-  }
+  private var installation: SetUpFinding.Installation { context.installation }
 
-  /// The file of `credmgr` itself, also where another program of ours has taken its place.
-  var program: String {
-    guard Path.lastComponent(of: context.executable) != "credmgr",
-      let folder = Path.directory(of: context.executable)
-    else { return context.executable }
-    let prefix = Path.directory(of: Path.directory(of: folder) ?? "") ?? ""
-    return [folder + "/credmgr", prefix + "/bin/credmgr"].first(where: File.isExecutable) ?? context.executable
-  }
+  var program: String { context.program }
 
   // MARK: Providers
 

@@ -75,7 +75,8 @@ public enum Program {
       StandardError.show(message)
       return message.status.rawValue
     case .handOver:
-      let message = CredentialError.networkNeeded.message
+      let program = (try? Path.executable()) ?? "/usr/bin/credmgr"
+      let message = CredentialError.networkNeeded.message.with(hint: SetUpFinding.Installation(of: program).hint)
       StandardError.show(message)
       return message.status.rawValue
     case .brokenPipe:

@@ -466,7 +466,10 @@ extension Command {
       throw .usage("too few arguments for \"credmgr simulate\"", hint: "run \"credmgr help simulate\"")
     }
     guard let program = context.sibling("credmgr-simulator") else {
-      throw .failed(Message("there is no program \"credmgr-simulator\" beside this one", status: .unexpected))
+      throw .failed(
+        Message(
+          "there is no program \"credmgr-simulator\" beside this one", hint: context.installation.hint,
+          status: .unexpected))
     }
     var arguments = ["credmgr-simulator"] + invocation.operands
     for folder in context.home.library.directories { arguments += ["--descriptors", folder] }

@@ -10,7 +10,7 @@ extension CredentialError {
     case .noHome:
       Message(
         "there is no home folder",
-        hint: "set HOME, or run \"export CREDMGR_HOME=\(argument(Self.suggestedHome))\" for a folder of credmgr alone",
+        hint: "set HOME, or \(Message.anotherHome)",
         status: .usage)
     case .relativeHome(let path):
       Message(
@@ -184,16 +184,11 @@ extension CredentialError {
       mistyped: Message.Mistyped(name, meant: near))
   }
 
-  /// A folder that everybody can make, and that stays when the machine starts anew (hier(7)).
-  public static var suggestedHome: String {
-    (File.isWritable("/var/tmp") ? "/var/tmp" : "/tmp") + "/credmgr-\(UserEntry.identifier)"
-  }
-
   /// What a person meant by a path that no shell has made absolute.
   fileprivate static func absolute(_ path: String) -> String {
     if path == "~" || path.hasPrefix("~/") {
       let home = Environment.value("HOME") ?? UserEntry.current(elsewhere: true)?.home
-      return (home ?? suggestedHome) + path.dropFirst()
+      return (home ?? "") + path.dropFirst()
     }
     return Path.joining((try? Path.currentDirectory()) ?? "/", path)
   }

@@ -1,4 +1,5 @@
 import HTTP
+import POSIX
 import Providers
 import YAML
 
@@ -140,8 +141,14 @@ extension ProviderError {
       let count = findings.count { $0.severity == .error }
       return Message(
         "the descriptor \(quoted(findings.first?.place.source.name ?? "")) has \(count == 1 ? "an error" : "\(count) errors")",
-        hint: findings.lazy.compactMap(\.unreadablePath).first.map {
-          "run \"ls -ld \(argument($0))\" to see who may read it"
+        hint: findings.lazy.compactMap(\.unreadablePath).first.map { path in
+          // With another user's home nothing would work.
+          let isAnothers =
+            Environment.value("HOME").map { path.hasPrefix($0 + "/") && File.isOwn($0) == false } ?? false
+          return isAnothers
+            ? UserEntry.current(elsewhere: true).map { "run \"export HOME=\(argument($0.home))\"" }
+              ?? Message.anotherHome
+            : "run \"ls -ld \(argument(path))\" to see who may read it"
         },
         status: .usage)
     case .unknown(let identifier, let suggestion):

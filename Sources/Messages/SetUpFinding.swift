@@ -28,6 +28,8 @@ public enum SetUpFinding: Sendable, Equatable {
     case unset(String)
     /// Sets one.
     case export(String, String)
+    /// Takes a folder in which everybody can write.
+    case anotherHome
     /// Gives the files to the person of this name or number; whether only the administrator can.
     case changeOwner([String], user: String, needsRoot: Bool)
     /// Lets the person write what is the person's own.

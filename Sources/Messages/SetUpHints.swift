@@ -120,8 +120,7 @@ extension SetUpFinding.HomeRemedy {
   fileprivate var hint: String {
     switch self {
     case .unset(let variable): "run \"unset \(variable)\""
-    case .export("CREDMGR_HOME", let value):
-      "run \"export CREDMGR_HOME=\(argument(value))\", or set it to another folder that you can write"
+    case .anotherHome: Message.anotherHome
     case .export(let variable, let value): "run \"export \(variable)=\(argument(value))\""
     case .changeOwner(let paths, let user, let needsRoot):
       "run \"\(needsRoot ? "sudo " : "")chown -R \(argument(user)) \(paths.map(argument).joined(separator: " "))\""
@@ -131,7 +130,8 @@ extension SetUpFinding.HomeRemedy {
 }
 
 extension SetUpFinding.Installation {
-  fileprivate var hint: String {
+  /// What brings it whole.
+  public var hint: String {
     switch self {
     case .sources(let folder): "run \"swift build --package-path \(argument(folder))\""
     case .package(let file): "install the package again: run \"sudo dpkg -i \(file)\" where it is"

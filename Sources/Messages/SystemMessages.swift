@@ -50,7 +50,7 @@ extension POSIXError {
     case .system("mkdir", .some(let path), let code):
       Message(
         "the folder \(quoted(path)) cannot be made: \(systemWords(code))",
-        hint: "set CREDMGR_HOME to a folder in which you can write", status: .usage)
+        hint: Message.anotherHome, status: .usage)
     case .system("write", nil, let code):
       Message("standard output cannot be written: \(systemWords(code))", status: .unexpected)
     case .system(let call, let path, let code):
@@ -106,7 +106,7 @@ extension VaultError {
       Message(
         "the vault is locked", hint: "run \"credmgr vault unlock\" at a terminal, or set CREDMGR_PASSPHRASE_FILE",
         status: .vault)
-    case .wrongPassphrase: Message("the passphrase is wrong", status: .vault)
+    case .wrongPassphrase: Message("the passphrase is wrong", hint: Message.askingForPassphrase, status: .vault)
     case .passphraseUnavailable(let error): error.passphraseMessage
     case .passphraseCommandFailed(let status):
       Message(
@@ -177,6 +177,16 @@ extension VaultError {
 }
 
 extension Message {
+  /// A home that everybody can make, and that stays when the machine starts anew (hier(7)).
+  static let anotherHome =
+    "run \"export CREDMGR_HOME=/var/tmp/credmgr-$(id -u)\", or set it to another folder in which you can write"
+
+  /// What makes a person be asked where something else answers for the passphrase; `nil` where nothing does.
+  static var askingForPassphrase: String? {
+    let isSet = !(Environment.value("CREDMGR_PASSPHRASE_FILE") ?? "").isEmpty
+    return isSet ? "run \"unset CREDMGR_PASSPHRASE_FILE\", or set it to the file that has the passphrase" : nil
+  }
+
   /// Records that cannot be read. The others can.
   public static func damaged(_ records: [RecordIdentifier]) -> Message {
     let words = records.prefix(3).map(\.words).joined(separator: ", ")
@@ -221,13 +231,13 @@ extension POSIXError {
       Message(
         "the vault is locked, and there is no terminal to ask for the passphrase at",
         hint: "run \"credmgr vault unlock\" at a terminal, or set CREDMGR_PASSPHRASE_FILE", status: .vault)
-    case .endOfInput: Message("there was no passphrase", status: .vault)
+    case .endOfInput: Message("there was no passphrase", hint: Message.askingForPassphrase, status: .vault)
     case .interrupted: message
     case .timedOut:
       Message(
         "nobody gave the passphrase in time",
         hint: "see what CREDMGR_PASSPHRASE_FILE or CREDMGR_PASSPHRASE_COMMAND waits for", status: .vault)
-    default: Message(message.text, hint: message.hint, status: .vault)
+    default: Message(message.text, hint: Message.askingForPassphrase ?? message.hint, status: .vault)
     }
   }
 }

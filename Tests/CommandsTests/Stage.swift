@@ -91,6 +91,7 @@ final class Stage {
       .replacing("127.0.0.1%3A\(server.port)", with: "127.0.0.1%3A$PORT")
       // The simulator gives an hour; a second of it may be over.
       .replacing("valid for 59 min", with: "valid for 1 h")
+      .replacing(/-linux-(x86_64|aarch64)/, with: "-linux-$MACHINE")
       .replacing(/127\.0\.0\.1:\d{4,5}/, with: "127.0.0.1:$FREE")
       .replacing(/127\.0\.0\.1%3A\d{4,5}/, with: "127.0.0.1%3A$FREE")
       .replacing(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/, with: "$TIME")

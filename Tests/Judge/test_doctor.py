@@ -480,6 +480,52 @@ class Mended(Doctor):
             self.assertEqual(found, DONE, command)
         self.assertEqual(self.as_stranger("credmgr status >/dev/null 2>&1; echo $?"), USAGE)
 
+    def test_parts_that_are_missing(self):
+        tree = os.path.join(self.folder, "prefix")
+        for name in ("bin", "share/credmgr/providers", "libexec/credmgr"):
+            os.makedirs(os.path.join(tree, name))
+        program = shutil.copy(BINARY, os.path.join(tree, "bin"))
+        built = os.path.dirname(BINARY)
+        for name in ("credmgr-online", "credmgr-secret-service", "credmgr-simulator"):
+            os.symlink(os.path.join(built, name), os.path.join(tree, "libexec/credmgr", name))
+        descriptor = os.path.join(tree, "share/credmgr/providers/notes.yaml")
+
+        def missing():
+            ended = subprocess.run([program, "doctor", "--json"], env=self.environment, cwd=self.folder, check=False,
+                                   stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            return [(finding["state"], finding["sentence"]) for finding in json.loads(ended.stdout)
+                    if finding["check"] == "programs" and finding["hints"]]
+        self.assertEqual(missing(), [("problem", f'there are no shipped descriptors in "{os.path.dirname(descriptor)}"')])
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write("provider: notes\ngrant: client_credentials\nendpoints: { token: https://a.example/t }\n")
+        self.assertEqual(missing(), [])
+        os.remove(os.path.join(tree, "libexec/credmgr/credmgr-simulator"))
+        self.assertEqual(missing(), [("note", "not installed: credmgr-simulator")])
+        ended = subprocess.run([program, "simulate", "notes"], env=self.environment, check=False, capture_output=True,
+                               text=True, stdin=subprocess.DEVNULL)
+        self.assertRegex(ended.stderr, r'hint: .*run "(sudo dpkg -i|tar -xf) credmgr')
+        os.remove(os.path.join(tree, "libexec/credmgr/credmgr-online"))
+        self.assertEqual([state for state, _ in missing()], ["problem", "note"])
+
+    @unittest.skipUnless(subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0,
+                         "nothing can be mounted here")
+    def test_homes_on_which_nothing_can_be_written(self):
+        place = os.path.join(self.folder, "small")
+        os.mkdir(place)
+        for mount, words in ((f"mount --bind {place} {place} && mount -o remount,ro,bind {place}", "read-only"),
+                             (f"mount -t tmpfs -o size=64k none {place}", "no room")):
+            script = f"{mount} || exit\ncredmgr doctor --json\necho ,\neval \"$HINT\"\ncredmgr doctor --json"
+            environment = {**self.environment, "CREDMGR_HOME": place + "/box", "HINT": "unset CREDMGR_HOME"}
+            ended = subprocess.run(["unshare", "-m", "bash", "-c", script], env=environment, cwd=self.folder, check=False,
+                                   stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            found, again = json.loads(f"[{ended.stdout}]")
+            problems = [finding for finding in found if finding["state"] == "problem"]
+            self.assertEqual([finding["check"] for finding in problems], ["home"], ended.stderr)
+            self.assertIn(words, problems[0]["sentence"])
+            if words == "read-only":
+                self.assertEqual(problems[0]["hints"], ['run "unset CREDMGR_HOME"'])
+            self.assertNotIn("problem", [finding["state"] for finding in again])
+
     # The vault.
     def test_a_key_file_that_is_gone(self):
         self.ready()
@@ -539,6 +585,9 @@ class Mended(Doctor):
         self.credmgr("vault", "protect", "key-file", "--remove", environment=right)
         wrong = {"CREDMGR_PASSPHRASE_FILE": self.file("wrong", "another\n")}
         self.broken("vault", status=LOCKED, environment=wrong)
+        for environment in (wrong, {"CREDMGR_PASSPHRASE_FILE": "/nowhere"}):
+            self.assertIn('hint: run "unset CREDMGR_PASSPHRASE_FILE"',
+                          self.credmgr("token", self.provider, status=LOCKED, environment=environment).err)
 
     def test_an_account_of_the_environment(self):
         self.ready()
