@@ -29,6 +29,11 @@ import Testing
     #expect(choices.text == text)
   }
 
+  @Test func entriesOfAllGroups() {
+    let text = "[Default Applications]\na=b;c\n#x=y\n[Added Associations]\nd=e;\nf=b\n"
+    #expect(MIMEApplications(text).entries == ["b", "c", "e"])
+  }
+
   @Test(arguments: [
     ("/usr/bin/credmgr", "/usr/bin/credmgr"), ("/a b/c", "\"/a b/c\""), ("/50%", "/50%%"), ("a\"b", "\"a\\\\\"b\""),
     ("$HOME", "\"\\\\$HOME\""), ("a\\b", "\"a\\\\\\\\b\""),
