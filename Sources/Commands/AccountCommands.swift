@@ -452,6 +452,6 @@ extension Command {
     context.tell(
       "\"\(provider)\" has no default account any more; there are "
         + names.map { "\"\($0)\"" }.joined(separator: ", "))
-    context.tell("hint: run \"credmgr use \(provider) NAME\"")
+    context.tell("hint: run \"credmgr use \(provider) \(argument(first))\" to make one the default")
   }
 }

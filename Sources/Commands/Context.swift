@@ -108,9 +108,13 @@ struct Context {
     }
     let needs = (try? home.library.load(provider)).map { ClientNeeds($0.descriptor) }
     let login = "credmgr login \(provider)" + (account.map { " --account \(argument($0))" } ?? "")
-    return .failed(
-      message.with(
-        hint: "run \"credmgr add-provider \(provider)\(needs?.options ?? " --client-id ID")\", then \"\(login)\""))
+    var hints = [
+      "run \"credmgr add-provider \(provider)\(needs?.options ?? " --client-id ID")\", then \"\(login)\""
+    ]
+    if needs?.needsIdentifier != false {
+      hints.append("run \"credmgr providers \(provider)\" to see where a client is registered")
+    }
+    return .failed(Message(message.text, hints: hints, status: message.status))
   }
 
   /// What helps where there is no account of a name.

@@ -2,6 +2,7 @@ import CredentialManager
 import JSON
 import Messages
 import OAuth
+import POSIX
 import Providers
 import Vault
 
@@ -115,6 +116,10 @@ extension Command {
     return .done
   }
 
+  private static func restoring(_ context: Context) -> String {
+    SetUpFinding.restoring(Path.directory(of: context.home.vaultLocation.file) ?? ".")
+  }
+
   private static func verify(
     _ invocation: Invocation, _ context: Context
   ) throws(CommandError) -> ExitStatus {
@@ -122,7 +127,7 @@ extension Command {
     do throws(CredentialError) {
       findings = try context.source.accounts().verify()
     } catch .vault(.damaged(let path, let part)) {
-      throw .failed(VaultError.damaged(path: path, part).message.with(hint: "put it back from a backup"))
+      throw .failed(VaultError.damaged(path: path, part).message.with(hint: restoring(context)))
     } catch {
       throw CommandError(error)
     }
@@ -141,7 +146,7 @@ extension Command {
         }
       throw .failed(
         Message(
-          "the vault is not as it was written: \(count)", hint: hint ?? "put it back from a backup", status: .vault))
+          "the vault is not as it was written: \(count)", hint: hint ?? restoring(context), status: .vault))
     }
     if !invocation.has("--json") { context.tell("the vault is as it was written") }
     return .done

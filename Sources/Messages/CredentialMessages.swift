@@ -44,7 +44,12 @@ extension CredentialError {
     case .ambiguousAccount(let provider, let known):
       Message(
         "there are several accounts at \(quoted(provider)): \(some(known))",
-        hint: "add \"--account NAME\", or run \"credmgr use \(provider) NAME\"", status: .usage)
+        hints: known.first.map { first in
+          [
+            "run \"credmgr use \(provider) \(argument(first))\" to make one the default",
+            "add \"--account \(argument(first))\" for this time",
+          ]
+        } ?? [], status: .usage)
     case .malformedAccount(let name):
       Message("\(quoted(name)) is no name for an account: 1 to 255 bytes without control characters", status: .usage)
     case .identityMismatch(let account, let expected, let found):
@@ -62,7 +67,8 @@ extension CredentialError {
     case .grantNotOffered(let grant, let offered):
       Message(
         "the provider does not offer the grant \(quoted(grant.rawValue))",
-        hint: "it offers \(listed(offered.map(\.rawValue)))", status: .usage)
+        hint: "it offers \(listed(offered.map(\.rawValue)))", status: .usage,
+        mistyped: Message.Mistyped(grant.rawValue, meant: offered.first?.rawValue))
     case .pasteNeeded(let provider, let isCode):
       Message(
         isCode
@@ -74,7 +80,7 @@ extension CredentialError {
     case .timedOut(let seconds):
       Message(
         "nobody finished the login within \(duration(seconds))",
-        hint: "run it again; \"--timeout \(max(seconds / 60, 1) * 2)m\" gives more time", status: .loginNeeded)
+        hint: "run the command again", status: .loginNeeded)
     case .lockTimedOut(let provider, let account):
       Message(
         "another process did not finish with " + (account.map { "\(quoted($0)) at " } ?? "") + quoted(provider),
@@ -91,9 +97,10 @@ extension CredentialError {
     case .interrupted: Message("interrupted", status: .interrupted)
     case .noLoginWaits:
       Message("no login waits for this address", status: .usage).with(
-        hint: "run \"credmgr login ID\" and use the page that it opens")
+        hint: "begin the login again, and use the page that it opens")
     case .networkNeeded:
-      Message("this program has no network", hint: "install credmgr-online beside credmgr", status: .unexpected)
+      Message(
+        "this program has no network", hint: "run \"credmgr doctor\" to see how to install it", status: .unexpected)
     case .destinationChange(let provider, let accounts, let hosts):
       Message(
         "the new descriptor of \(quoted(provider)) would send "
@@ -118,7 +125,8 @@ extension CredentialError {
         status: .usage)
     case .malformedRegistration(let provider):
       Message(
-        "the registration at \(quoted(provider)) in the vault cannot be read", hint: "run \"credmgr vault verify\"",
+        "the registration at \(quoted(provider)) in the vault cannot be read",
+        hint: "run \"credmgr add-provider \(provider) --replace --client-id ID\", or put the vault back from a backup",
         status: .vault)
     case .malformedRules(let findings):
       Message(

@@ -11,7 +11,7 @@ extension MetadataError {
       }
       return Message(
         "\(name) has no metadata that could be discovered; looked at \(places.joined(separator: ", "))",
-        hint: "check the issuer in the provider's documentation, or write a descriptor, as docs/descriptors.md says",
+        hint: "check the issuer in the provider's documentation, or write a descriptor: run \"man credmgr-descriptor\"",
         status: .refused)
     case .unavailable(let attempt):
       return Message(

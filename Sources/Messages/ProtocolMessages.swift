@@ -10,7 +10,7 @@ extension OAuthError {
     case .noEndpoint(let leg):
       return Message(
         "the descriptor of \(name) has no endpoint \(quoted(leg.rawValue))",
-        hint: "run \"credmgr providers \(provider)\"",
+        hint: "name it in the descriptor: \"credmgr providers \(provider)\" shows which file that is",
         status: .usage)
     case .url(let leg, let error):
       return Message("the URL of the endpoint \(quoted(leg.rawValue)) of \(name): \(error.sentence)", status: .usage)
@@ -34,7 +34,7 @@ extension OAuthError {
     case .redirected(let leg, let status):
       return Message(
         "\(name) redirects at the endpoint \(quoted(leg.rawValue)) (status \(status)), which is not followed: it would carry secrets along",
-        hint: "check the URL with \"credmgr providers \(provider)\"", status: .refused)
+        hint: comparing(provider), status: .refused)
     case .unreadable(let leg, let expected, let mediaType):
       let found = mediaType.map { "is \($0)" } ?? "is not told"
       return Message(
@@ -125,7 +125,8 @@ extension OAuthError {
         "the value of the header \(quoted(header)) has characters that a header cannot have", status: .refused)
     case .malformedCredential:
       return Message(
-        "a credential of \(name) in the vault cannot be read", hint: "run \"credmgr vault verify\"", status: .vault)
+        "a credential of \(name) in the vault cannot be read", hint: "run \"credmgr login \(provider)\"", status: .vault
+      )
     }
   }
 
@@ -135,11 +136,16 @@ extension OAuthError {
       "check the client with \"credmgr add-provider \(provider) --replace --client-id ID --client-secret-file FILE\""
     case "access_denied", "invalid_grant": "run \"credmgr login \(provider)\" again"
     case "invalid_scope": "name other scopes with \"credmgr login \(provider) --scope SCOPE\""
-    case "http_404", "http_405": "check the URL with \"credmgr providers \(provider)\""
+    case "http_404", "http_405": comparing(provider)
     case "redirect_uri_mismatch": "register the redirect URI that \"credmgr providers \(provider)\" shows"
-    default: nil
+    default: "add \"--trace\" to see what was sent and answered"
     }
   }
+}
+
+/// What to do where it is not what the descriptor says that it is.
+private func comparing(_ provider: String) -> String {
+  "compare the addresses that \"credmgr providers \(provider)\" shows with the provider's own page"
 }
 
 /// What leads on where a provider, or the issuer at an address, was not reached.
@@ -202,7 +208,8 @@ extension HTTPError {
     case .portUnavailable(let port):
       return Message(
         "port \(port) of this machine is taken, and the redirect\(whom) needs it",
-        hint: "end the program that uses it, or add \"--paste\"", status: .unexpected)
+        hints: ["run \"ss -ltnp 'sport = :\(port)'\" to see which program has it", "add \"--paste\" to do without it"],
+        status: .unexpected)
     case .receiverTimedOut: return Message("nobody answered in time", status: .refused)
     case .interrupted: return Message("interrupted", status: .interrupted)
     case .system(let call, let code):

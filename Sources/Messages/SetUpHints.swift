@@ -108,7 +108,10 @@ extension SetUpFinding {
     "run \"mv \(argument(path)) \(argument(path + ".old"))\""
   }
 
-  fileprivate static func restoring(_ folder: String) -> String {
+  /// What puts a vault in the place of one that cannot be mended.
+  ///
+  /// - Parameter folder: that of the vault.
+  public static func restoring(_ folder: String) -> String {
     "put it back with \"credmgr vault restore FILE\", or \(settingAside(folder)) to begin with an empty one"
   }
 
@@ -158,7 +161,7 @@ extension POSIXError {
 
 extension VaultError {
   /// What lets the vault be used again, or one in its place.
-  fileprivate func mending(_ folder: String, opensOtherwise: Bool) -> [String] {
+  func mending(_ folder: String, opensOtherwise: Bool) -> [String] {
     switch self {
     case .keyFileMissing, .keyFileInvalid, .keyFileOfAnotherVault:
       return opensOtherwise
@@ -182,7 +185,7 @@ extension SecretServiceFault {
   /// What makes the service give the key, or does without it where the vault opens otherwise.
   ///
   /// - Parameter bus: the socket of a bus that is there, and that the environment does not name.
-  fileprivate func mending(_ bus: String?) -> String {
+  func mending(_ bus: String?) -> String {
     let otherwise = "run \"credmgr vault protect secret-service --remove\" to do without"
     return switch self {
     case .noBus:

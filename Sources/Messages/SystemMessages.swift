@@ -96,22 +96,29 @@ extension VaultError {
     case .keyFileMissing(let path):
       Message(
         "the vault is there, and its key file \(quoted(path)) is not",
-        hint: "put the key file back from a backup; no new key could open this vault", status: .vault)
+        hints: mending(Self.folder(path), opensOtherwise: false), status: .vault)
     case .keyFileInvalid(let path):
-      Message("the key file \(quoted(path)) holds no key", hint: "put it back from a backup", status: .vault)
+      Message(
+        "the key file \(quoted(path)) holds no key", hints: mending(Self.folder(path), opensOtherwise: false),
+        status: .vault)
     case .keyFileOfAnotherVault(let path):
       Message(
-        "the key file \(quoted(path)) belongs to another vault", hint: "put the one of this vault back", status: .vault)
+        "the key file \(quoted(path)) belongs to another vault",
+        hints: mending(Self.folder(path), opensOtherwise: false), status: .vault)
     case .locked:
       Message(
         "the vault is locked", hint: "run \"credmgr vault unlock\" at a terminal, or set CREDMGR_PASSPHRASE_FILE",
         status: .vault)
-    case .wrongPassphrase: Message("the passphrase is wrong", hint: Message.askingForPassphrase, status: .vault)
+    case .wrongPassphrase:
+      Message(
+        "the passphrase is wrong",
+        hint: Message.askingForPassphrase ?? "run \"credmgr vault status\" to see what else opens the vault",
+        status: .vault)
     case .passphraseUnavailable(let error): error.passphraseMessage
     case .passphraseCommandFailed(let status):
       Message(
         "the command for the passphrase ended with status \(status)",
-        hint: "run what CREDMGR_PASSPHRASE_COMMAND says, and see", status: .vault)
+        hint: "run \"eval $CREDMGR_PASSPHRASE_COMMAND >/dev/null\" to see why", status: .vault)
     case .secretService(let fault): fault.message
     case .kernelKeyring(.system(_, _, let code)):
       Message(
@@ -128,9 +135,12 @@ extension VaultError {
         "the ways into the vault are others than they were a moment ago", hint: "run \"credmgr vault status\"",
         status: .vault)
     case .notAVault(let path):
-      Message("\(quoted(path)) is not a vault", hint: "put the vault back from a backup", status: .vault)
+      Message(
+        "\(quoted(path)) is not a vault", hints: mending(Self.folder(path), opensOtherwise: false), status: .vault)
     case .truncated(let path):
-      Message("the end of the vault \(quoted(path)) is missing", hint: "put it back from a backup", status: .vault)
+      Message(
+        "the end of the vault \(quoted(path)) is missing", hints: mending(Self.folder(path), opensOtherwise: false),
+        status: .vault)
     case .newerFormat(let path, let found, let supported):
       Message(
         "the vault \(quoted(path)) has format \(found), and this credmgr knows formats up to \(supported)",
@@ -174,6 +184,11 @@ extension VaultError {
     case .outOfMemory: Message("there is no memory for the keys", status: .vault)
     }
   }
+}
+
+extension VaultError {
+  /// What lies beside the vault lies in its folder.
+  private static func folder(_ file: String) -> String { Path.directory(of: file) ?? "." }
 }
 
 extension Message {
@@ -244,27 +259,18 @@ extension POSIXError {
 
 extension SecretServiceFault {
   fileprivate var message: Message {
-    switch self {
-    case .noBus:
-      Message(
-        "there is no session bus on which the Secret Service could be reached",
-        hint: "run credmgr in the desktop's session, or set DBUS_SESSION_BUS_ADDRESS", status: .vault)
-    case .noService:
-      Message(
-        "nobody on the session bus offers the Secret Service", hint: "start gnome-keyring-daemon, or another one",
-        status: .vault)
-    case .locked:
-      Message("the keyring of the Secret Service is locked", hint: "unlock it on the desktop", status: .vault)
-    case .noKey: Message("the Secret Service does not have the key of this vault", status: .vault)
-    case .timedOut: Message("the Secret Service did not answer within 2 s", status: .vault)
-    case .notInstalled:
-      Message(
-        "the program that speaks to the Secret Service is missing",
-        hint: "install credmgr-secret-service beside credmgr", status: .vault)
-    case .noLibrary:
-      Message("libsecret is not installed", hint: "install the package libsecret-1-0", status: .vault)
-    case .failed: Message("the Secret Service did not do what it was asked for", status: .vault)
-    }
+    let text =
+      switch self {
+      case .noBus: "there is no session bus on which the Secret Service could be reached"
+      case .noService: "nobody on the session bus offers the Secret Service"
+      case .locked: "the keyring of the Secret Service is locked"
+      case .noKey: "the Secret Service does not have the key of this vault"
+      case .timedOut: "the Secret Service did not answer within 2 s"
+      case .notInstalled: "the program that speaks to the Secret Service is missing"
+      case .noLibrary: "libsecret is not installed"
+      case .failed: "the Secret Service did not do what it was asked for"
+      }
+    return Message(text, hint: mending(nil), status: .vault)
   }
 }
 

@@ -1,7 +1,10 @@
 import HTTP
 import Messages
 import OAuth
+import POSIX
+import Providers
 import Testing
+import Vault
 
 @testable import CredentialManager
 @testable import Commands
@@ -23,6 +26,92 @@ import Testing
 
   @Test(arguments: failures) func whoIsNotReachedIsExamined(_ error: CredentialError) {
     #expect(error.message.hint == "run \"credmgr doctor notes\"")
+  }
+
+  // MARK: All of them
+
+  private static let record = RecordIdentifier(kind: .credential, provider: "notes", account: "it's me")
+  private static let needs = ClientNeeds(needsIdentifier: true, needsSecret: true, register: nil)
+  private static let file = "/home/ada/my files/vault.db"
+  private static let refusals = [
+    "invalid_client", "access_denied", "invalid_scope", "http_404", "redirect_uri_mismatch", "server_says_no",
+  ]
+
+  private static let own: [CredentialError] = [
+    .noHome, .relativeHome("~/box"), .notAdded(provider: "notes", needs), .alreadyAdded(provider: "notes"),
+    .clientIdentifierMissing(provider: "notes", needs),
+    .loginNeeded(provider: "notes", account: "it's me", .expired),
+    .unknownAccount("ad", provider: "notes", known: ["ada"]),
+    .ambiguousAccount(provider: "notes", known: ["it's me", "bob"]),
+    .identityMismatch(account: "ada", expected: "ada", found: "bob"),
+    .nameNeeded(provider: "notes", account: "it's me"),
+    .grantNotOffered(.implicit, offered: [.deviceCode]), .pasteNeeded(provider: "notes", isCode: false),
+    .timedOut(seconds: 300), .lockTimedOut(provider: "notes", account: nil),
+    .uncommitted(provider: "notes", account: "it's me", isKept: false, .full(path: file)), .noLoginWaits,
+    .networkNeeded, .destinationChange(provider: "notes", accounts: ["ada"], hosts: []),
+    .descriptorChanged(provider: "notes", file: file, hosts: []),
+    .accountsRemain(provider: "notes", accounts: ["ada"]), .extended(provider: "notes", by: ["mine"]),
+    .malformedRegistration(provider: "notes"), .tokenRefused(provider: "notes", words: nil),
+    .newPassphraseUnavailable(.noTerminal), .exportPassphraseUnavailable(.noTerminal), .alreadyThere([record]),
+    .http(.portUnavailable(port: 8417), provider: "notes"),
+  ]
+
+  private static let protocolErrors: [OAuthError] = [
+    .noEndpoint(.refresh), .missingValue(.token, name: "tenant"),
+    .unavailable(.token, status: 503, words: nil, retryAfter: nil), .redirected(.token, status: 302), .stateMismatch,
+    .stateMissing, .unknownAuthentication("x"), .notARedirect, .foreignRedirect(expected: "http://127.0.0.1/"),
+    .tokenMismatch, .callbackNotConfirmed, .deviceCodeExpired, .clientSecretMissing, .clientKeyMalformed,
+    .notRefreshable, .foreignHost("other.example"), .presentedInQuery, .credentialHeader("Authorization"),
+    .signatureNeedsURL, .malformedCredential,
+  ]
+
+  private static let vaultErrors: [VaultError] = [
+    .absent(path: file), .keyFileMissing(path: file), .keyFileInvalid(path: file), .keyFileOfAnotherVault(path: file),
+    .locked([]), .wrongPassphrase, .passphraseCommandFailed(status: 1), .lastSlot(.keyFile), .otherSlots,
+    .notAVault(path: file), .truncated(path: file), .newerFormat(path: file, found: 2, supported: 1),
+    .damaged(path: file, .slots), .damagedRecord(record), .conflict(record, actual: nil), .busy(path: file),
+    .full(path: file), .readOnly(path: file), .inputOutput(path: file, code: 1), .unconfirmed(path: file),
+    .file(.symbolicLink(path: file)), .file(.readableByOthers(path: file, mode: 0o644)), .secretService(.noBus),
+    .secretService(.noService), .secretService(.locked), .secretService(.noKey), .secretService(.timedOut),
+    .secretService(.notInstalled), .secretService(.noLibrary), .secretService(.failed),
+  ]
+
+  private static let systemErrors: [POSIXError] = [
+    .folderNotFound(path: file), .notRegularFile(path: file), .notDirectory(path: file), .otherOwner(path: file),
+    .readableByOthers(path: file, mode: 0o644), .writableByOthers(path: file, mode: 0o666),
+    .permissionDenied(path: file), .readOnlyFileSystem(path: file),
+  ]
+
+  private static var all: [CredentialError] {
+    var all = own + failures
+    for error in protocolErrors { all.append(.oauth(error, provider: "notes")) }
+    for code in refusals {
+      all.append(.oauth(.refused(.token, ErrorResponse(code: code, words: nil, status: 400)), provider: "notes"))
+    }
+    for error in vaultErrors { all.append(.vault(error)) }
+    for error in systemErrors { all.append(.system(error)) }
+    return all
+  }
+
+  @Test(arguments: all) func whatIsWrongComesWithAHint(_ error: CredentialError) {
+    #expect(!error.message.hints.isEmpty, "\(error.message.text)")
+  }
+
+  /// What stands for something that the person alone can know: what a provider gave him, and what he wants.
+  private static let ofThePerson = [
+    "--client-id ID", "--client-secret-file FILE", "--passphrase-file FILE", "--account NAME", "--scope SCOPE",
+    "=VALUE", "--url URL", "notes URL", "vault restore FILE", "--as ID",
+  ]
+
+  @Test(arguments: all) func aShellTakesItAsItIs(_ error: CredentialError) throws {
+    for hint in error.message.hints {
+      let known = Self.ofThePerson.reduce(hint) { $0.replacing($1, with: "") }
+      #expect(known.firstMatch(of: /\b(ID|FILE|NAME|VALUE|ACCOUNT|URL|SCOPE)\b/) == nil, "\(hint)")
+      for command in hint.matches(of: /run "([^"]+)"/).map({ String($0.output.1) }) {
+        let checked = try Launcher.run("/bin/bash", ["-n", "-c", command])
+        #expect(checked.status == 0, "\(command)")
+      }
+    }
   }
 
   /// An issuer that is being added is no provider yet.
