@@ -73,9 +73,11 @@ struct GitHelperEntry: Equatable {
     scope == "command" ? nil : "run \"\(command)--unset-all \(argument(key))\""
   }
 
-  /// By its file: there may be several for the same scope, and files that they include.
+  /// By its file: there may be several for the same scope, and files that they include. That of a repository is not named from
+  /// the folder here.
   private var command: String {
-    (File.isWritable(origin) ? "" : "sudo ") + "git config --file \(argument(origin)) "
+    guard origin.hasPrefix("/") else { return "git config --\(scope) " }
+    return (File.isWritable(origin) ? "" : "sudo ") + "git config --file \(argument(origin)) "
   }
 
   /// What takes it out; `nil` for what stands on a command line.

@@ -646,6 +646,16 @@ class Mended(Doctor):
         self.broken("git", environment={
             "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "credential.helper", "GIT_CONFIG_VALUE_0": ""})
 
+    def test_a_helper_of_the_repository_here(self):
+        self.ready()
+        self.credmgr("git-setup")
+        below = os.path.join(self.folder, "below")
+        os.mkdir(below)
+        for arguments in (["init", "-q"], ["config", "--local", "credential.helper", ""]):
+            subprocess.run(["git", *arguments], env=self.environment, check=True, cwd=self.folder)
+        self.folder = below
+        self.broken("git")
+
     def test_many_hosts_of_one_cause_are_one_finding(self):
         self.service = self.serve(OAuth2Server())
         for identifier, port in (("notes", 4433), ("more", 4434)):
