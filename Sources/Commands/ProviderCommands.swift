@@ -172,11 +172,15 @@ extension Command {
     } catch {
       guard [.refused, .unreachable].contains(error.message.status) else { throw CommandError(error) }
       let message = error.message
+      // RFC 7592, 2.3: what a client is answered, too, that was deleted already.
+      let mayBeGone = if case .oauth(.refused(_, let refusal), _) = error { refusal.status == 401 } else { false }
+      let remark = mayBeGone ? "if the client is gone there already, " : ""
       throw .failed(
         Message(
           message.text + "; nothing was removed",
           hints: message.hints + [
-            "run \"credmgr remove-provider \(provider) --keep-remote\" to leave the client there"
+            remark + "run \"credmgr remove-provider \(provider) --keep-remote\" to "
+              + (mayBeGone ? "remove the provider here" : "leave the client there")
           ],
           status: message.status))
     }

@@ -80,6 +80,8 @@ public enum CredentialError: Error, Sendable, Equatable {
   case descriptorChanged(provider: String, file: String, hosts: [NewHost])
   /// A provider cannot be removed while somebody is logged in there.
   case accountsRemain(provider: String, accounts: [String])
+  /// A provider cannot be removed while somebody is about to be logged in there; `nil` for whoever it will be.
+  case loginUnderWay(provider: String, account: String?)
   /// A provider cannot be removed whose descriptor those of others extend.
   case extended(provider: String, by: [String])
   /// The provider was not added, and there is no descriptor of the person's own.

@@ -152,6 +152,11 @@ extension Accounts {
       .map { ExchangeNote(decoding: $0.payload) }
   }
 
+  /// The names under which there are notes about a provider; empty for a login that did not know yet whose it was.
+  func pending(of provider: String) throws(CredentialError) -> [String] {
+    try reading { () throws(VaultError) in try vault.records(.pending, provider: provider) }.map(\.identifier.account)
+  }
+
   /// The provider's word that it will never refresh this credential again; `nil` when it did not say so of the refresh
   /// token that the account has now.
   func refusal(_ account: Account) throws(CredentialError) -> ExchangeNote.Refusal? {
@@ -273,9 +278,7 @@ extension CredentialSource {
   private func interruption(
     _ note: ExchangeNote, _ provider: String, _ account: String, _ accounts: Accounts
   ) throws(CredentialError) -> Interruption? {
-    guard note.isInterruption, !isInUse(accounts.vault.lockName(provider: provider, account: account)) else {
-      return nil
-    }
+    guard note.isInterruption, !isInUse(provider, account, accounts) else { return nil }
     // What a refresh brought is beside the vault, and taken up by the next one: nothing is lost.
     if note.exchange == .refresh, note.refusal == nil, accounts.keptAnswer(provider, account)?.previous != nil {
       return nil
@@ -284,9 +287,9 @@ extension CredentialSource {
       provider: provider, account: account.isEmpty ? nil : account, exchange: note.exchange, startedAt: note.startedAt)
   }
 
-  /// Whether a process holds the lock, and so is still at what the note tells of.
-  private func isInUse(_ lock: String) -> Bool {
-    (try? FileLock.isHeld(home.lock(lock))) ?? false
+  /// Whether a process holds the account's lock, and so is still at what its note tells of.
+  func isInUse(_ provider: String, _ account: String, _ accounts: Accounts) -> Bool {
+    (try? FileLock.isHeld(home.lock(accounts.vault.lockName(provider: provider, account: account)))) ?? false
   }
 }
 

@@ -133,6 +133,10 @@ extension CredentialSource {
     credential.variables = wish.variables
     secrets.learn(credential)
     let waiting = Accounts.pending(provider, wish.account ?? "")
+    func forget() {
+      try? accounts.setNote(nil, provider, wish.account ?? "")
+      accounts.vault.removeAnswer(provider: provider, account: wish.account ?? "")
+    }
     let found: String?
     let remark: Notice?
     let kept: [String: String]
@@ -149,10 +153,7 @@ extension CredentialSource {
       try requireName(wish, found: found, credential.grant, provider, try accounts.accounts(of: provider))
     } catch {
       // Who was interrupted here goes on from here with the next login.
-      if error != .interrupted {
-        try? accounts.setNote(nil, provider, wish.account ?? "")
-        accounts.vault.removeAnswer(provider: provider, account: wish.account ?? "")
-      }
+      if error != .interrupted { forget() }
       throw error
     }
     if let remark { notice(remark) }
@@ -161,7 +162,9 @@ extension CredentialSource {
     credential.kept.merge(kept) { ofToken, _ in ofToken }
     credential.loginFinishedAt = clock.milliseconds()
     let isFirst = try accounts.accounts(of: provider).isEmpty
+    // An account of a provider that somebody removed meanwhile could never be refreshed.
     var changes: [Change] = [
+      .require(Accounts.registration(provider)),
       .store(credential.encoded, as: Accounts.identifier(provider, name), if: .any), .remove(waiting, if: .any),
       .remove(Accounts.pending(provider, name), if: .any),
     ]
@@ -170,6 +173,9 @@ extension CredentialSource {
     let revision: Int64
     do throws(VaultError) {
       revision = try accounts.vault.apply(changes)
+    } catch .conflict(Accounts.registration(provider), actual: nil) {
+      forget()
+      throw .notAdded(provider: provider, ClientNeeds(client.descriptor))
     } catch {
       if isGiven { throw .vault(error) }
       let isKept = accounts.keptAnswer(provider, wish.account ?? "") != nil

@@ -25,8 +25,8 @@ extension CredentialSource {
   /// registered at our request is deleted at the provider before, where that gave an address for it (RFC 7592, 2.3).
   ///
   /// - Parameter keepsRemote: whether the provider is not asked.
-  /// - Throws: `CredentialError.accountsRemain`, `.extended`, `.nothingToRemove`, `.provider(.unknown)`, `.vault`, `.system`; where the
-  ///   client could not be deleted `.oauth`, `.http`, `.networkNeeded`. Nothing is changed here then.
+  /// - Throws: `CredentialError.accountsRemain`, `.loginUnderWay`, `.extended`, `.nothingToRemove`, `.provider(.unknown)`, `.vault`,
+  ///   `.system`; where the client could not be deleted `.oauth`, `.http`, `.networkNeeded`. Nothing is changed here then.
   public func remove(_ provider: String, keepsRemote: Bool) throws(CredentialError) -> ProviderRemoval {
     let path = home.userProviders + "/" + provider + ".yaml"
     let hasFile = File.exists(path) || File.isLink(path)
@@ -41,6 +41,11 @@ extension CredentialSource {
     guard accounts.isEmpty else { throw .accountsRemain(provider: provider, accounts: accounts) }
     let heirs = added.filter { $0 != provider && (try? home.library.load($0))?.bases.contains(path) ?? false }
     guard heirs.isEmpty else { throw .extended(provider: provider, by: heirs) }
+    if let existing {
+      for account in try existing.pending(of: provider) where isInUse(provider, account, existing) {
+        throw .loginUnderWay(provider: provider, account: account.isEmpty ? nil : account)
+      }
+    }
     // What is damaged says nothing of a client, and goes as well.
     let registration = try? existing?.registration(of: provider)
     let client = try registration.map { registration throws(CredentialError) in
@@ -56,12 +61,13 @@ extension CredentialSource {
   /// must not get the client's secret.
   private func forget(_ provider: String) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
+    let names = try accounts.pending(of: provider)
     try accounts.reading { () throws(VaultError) in
-      let pending = try accounts.vault.records(.pending, provider: provider).map(\.identifier)
-      let gone = [Accounts.registration(provider), Accounts.selection(provider)] + pending
+      let gone =
+        [Accounts.registration(provider), Accounts.selection(provider)] + names.map { Accounts.pending(provider, $0) }
       _ = try accounts.vault.apply(gone.map { .remove($0, if: .any) } + [noting(.removeProvider, provider)])
-      for identifier in pending { accounts.vault.removeAnswer(provider: provider, account: identifier.account) }
     }
+    for name in names { accounts.vault.removeAnswer(provider: provider, account: name) }
   }
 
   private func deleteClient(
@@ -76,6 +82,11 @@ extension CredentialSource {
     guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback), let host = HostPattern.authority(uri),
       places.contains(host)
     else { return .kept }
+    // The proof that the vault can be changed: else the client would be gone there, and its secret stay here.
+    let accounts = try accounts(.readWrite)
+    try accounts.reading { () throws(VaultError) in
+      _ = try accounts.vault.store(registration.encoded, as: Accounts.registration(provider))
+    }
     secrets.learn(token)
     let request = try core(provider) { () throws(OAuthError) in try ClientRegistration.deletion(at: uri, token) }
     let response = try send(request, provider: provider)

@@ -115,6 +115,10 @@ extension CredentialError {
       Message(
         "somebody is logged in to \(quoted(provider)): \(some(accounts))",
         hint: "run \"credmgr logout \(provider) --all\" first", status: .usage)
+    case .loginUnderWay(let provider, let account):
+      Message(
+        "a login at \(quoted(provider))\(account.map { " as \(quoted($0))" } ?? "") is under way",
+        hint: "end it, then run \"credmgr remove-provider \(provider)\" again", status: .usage)
     case .extended(let provider, let heirs):
       Message(
         "your descriptor \(quoted(provider)) is extended by \(some(heirs))",

@@ -74,6 +74,8 @@ public enum Change: Sendable {
   case remove(RecordIdentifier, if: Precondition = .any)
   /// Changes nothing, and makes sure that a change of this record would find the index as it was written.
   case check(RecordIdentifier)
+  /// Changes nothing, and is a conflict where there is no such record.
+  case require(RecordIdentifier)
   /// Appends an event of at most 2048 bytes to the log.
   case note(Secret)
 }

@@ -43,6 +43,8 @@ extension Vault {
           try change.remove(identifier, if: precondition)
         case .check(let identifier):
           _ = try change.entry(identifier)
+        case .require(let identifier):
+          try change.require(identifier)
         case .note(let event):
           change.note(event)
         }
@@ -218,6 +220,10 @@ struct VaultChange {
     case .revision(let expected):
       guard actual == expected else { throw .conflict(identifier, actual: actual) }
     }
+  }
+
+  func require(_ identifier: RecordIdentifier) throws(VaultError) {
+    if try vault.row(keys.lookup(identifier)) == nil { throw .conflict(identifier, actual: nil) }
   }
 
   mutating func entry(_ identifier: RecordIdentifier) throws(VaultError) -> IndexBucket.Entry? {

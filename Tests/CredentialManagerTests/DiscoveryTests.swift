@@ -351,6 +351,16 @@ struct RegistrationTests {
     #expect(try Self.stored(fixture)?.registered == nil)
   }
 
+  /// Else the client would be gone there, and its secret stay here.
+  @Test func aVaultThatCannotBeChangedKeepsTheClient() throws {
+    let fixture = try Fixture()
+    fixture.http.then(Self.answer)
+    _ = try Self.add(fixture)
+    try fixture.refuseChanges()
+    #expect(throws: CredentialError.self) { try fixture.source.remove("example", keepsRemote: false) }
+    #expect(fixture.http.requests.count == 1)
+  }
+
   @Test func aRefusalChangesNothing() throws {
     let fixture = try Fixture()
     let http = fixture.http

@@ -351,9 +351,25 @@ final class Fixture {
     try #require(broken == 1)
   }
 
+  /// Writes over a file where it stands.
+  static func overwrite(_ path: String, with bytes: [UInt8]) throws {
+    let file = unsafe Glibc.open(path, O_WRONLY | O_TRUNC)
+    defer { close(file) }
+    try #require(unsafe Glibc.write(file, bytes, bytes.count) == bytes.count)
+  }
+
   /// Makes the vault one that can be read and not be changed.
   func damageVault() throws {
     try Connection(path: home.vaultLocation.file, .readWrite, busyTimeout: 0).execute("UPDATE header SET sealed=x'00'")
+  }
+
+  /// From here on the vault can be read, and nothing be changed in it: a page behind its end may be anybody's where something
+  /// else is wrong, too.
+  func refuseChanges() throws {
+    let file = home.vaultLocation.file
+    try Connection(path: file, .readWrite, busyTimeout: 0).execute(
+      "INSERT INTO record(lookup,kind,grouping,revision,sealed) VALUES(1,99,1,1,x'00')")
+    try Self.overwrite(file, with: File.read(file, limit: 1 << 20) + [UInt8](repeating: 0, count: 4096))
   }
 
   /// The parameters of the page that was opened last.

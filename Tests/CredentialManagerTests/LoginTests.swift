@@ -335,6 +335,54 @@ struct LoginTests {
     #expect(try fixture.answerFiles.isEmpty)
   }
 
+  @Test func aProviderStaysWhileSomebodyLogsIn() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    fixture.consent()
+    let consents = fixture.user.browse
+    fixture.user.browse = { url in
+      #expect(throws: CredentialError.loginUnderWay(provider: "example", account: nil)) {
+        try fixture.another().remove("example", keepsRemote: true)
+      }
+      try consents?(url)
+    }
+    fixture.http.then(.token("token-1"))
+    fixture.http.then(.identity("ana"))
+    #expect(try fixture.login().name == "ana")
+    #expect(try fixture.another().accounts().registration(of: "example") != nil)
+  }
+
+  /// Whoever removed the provider meanwhile has forgotten its client: an account would be left that nobody can refresh.
+  @Test(arguments: [true, false])
+  func aProviderThatWasRemovedMeanwhileGetsNoAccount(_ isGiven: Bool) throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    if !isGiven {
+      fixture.consent()
+      fixture.http.then(.token("token-1"))
+    }
+    fixture.http.then { _ in
+      do {
+        try fixture.another().accounts(.readWrite).vault.remove(Accounts.registration("example"))
+      } catch { Issue.record(error) }
+      return .identity("ana")
+    }
+    let error = #expect(throws: CredentialError.self) {
+      if isGiven {
+        _ = try fixture.source.login("example", LoginWish(), token: Secret("token-1"))
+      } else {
+        _ = try fixture.login()
+      }
+    }
+    guard case .notAdded(provider: "example", _)? = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    #expect(try fixture.stored() == nil)
+    #expect(try fixture.another().interruptedExchanges().isEmpty)
+    #expect(try fixture.answerFiles.isEmpty)
+  }
+
   @Test func anInterruptedLoginIsTold() throws {
     let fixture = try Fixture()
     try fixture.add()
