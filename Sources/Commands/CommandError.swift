@@ -38,6 +38,26 @@ enum CommandError: Error {
     self = error == .brokenPipe ? .brokenPipe : .failed(error.message)
   }
 
+  /// What a person is told of it: findings with their places, and a sentence; `nil` where there is nothing to say.
+  var told: (findings: [Finding], message: Message)? {
+    switch self {
+    case .failed(let message): ([], message)
+    case .unknownAccount(let name, let provider, let known):
+      ([], CredentialError.unknownAccount(name, provider: provider, known: known).message)
+    case .noCredential(let provider, let account):
+      ([], CredentialError.loginNeeded(provider: provider, account: account, .noCredential).message)
+    case .invalidDescriptor(let findings): (findings, ProviderError.invalid(findings).message)
+    case .invalidRules(let findings): (findings, CredentialError.malformedRules(findings).message)
+    case .handOver:
+      (
+        [],
+        CredentialError.networkNeeded.message.with(
+          hint: SetUpFinding.Installation(of: (try? Path.executable()) ?? "/usr/bin/credmgr").hint)
+      )
+    case .brokenPipe: nil
+    }
+  }
+
   /// A mistake in the arguments.
   static func usage(_ text: String, hint: String? = nil, mistyped: Message.Mistyped? = nil) -> CommandError {
     .failed(Message(text, hint: hint, status: .usage, mistyped: mistyped))

@@ -74,19 +74,17 @@ extension Command {
       throw .brokenPipe
     } catch .noCredential(let provider, let account) {
       try context.output("\(DockerError.notFound)\n")
-      return report(context.explained(provider, account))
+      return show(context.explained(provider, account))
     } catch .unknownAccount(let name, let provider, let known) {
-      return try report(context.unknownAccount(name, provider, known, isNamed: false), context)
-    } catch .failed(let message) {
-      return try report(message, context)
+      return try report(.failed(context.unknownAccount(name, provider, known, isNamed: false)), context)
     } catch {
-      return report(error)
+      return try report(error, context)
     }
   }
 
-  private static func report(_ message: Message, _ context: Context) throws(CommandError) -> ExitStatus {
-    try context.output(message.text + "\n")
-    return report(.failed(message))
+  private static func report(_ error: CommandError, _ context: Context) throws(CommandError) -> ExitStatus {
+    if let message = error.told?.message { try context.output(message.text + "\n") }
+    return show(error)
   }
 
   private static func setUp(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
@@ -141,8 +139,11 @@ extension Command {
   }
 
   /// What a person has to know stands on standard error too, which docker hands on.
-  private static func report(_ error: CommandError) -> ExitStatus {
-    if case .failed(let message) = error, !DockerError.all.contains(message.text) { StandardError.show(message) }
+  private static func show(_ error: CommandError) -> ExitStatus {
+    if let (findings, message) = error.told, !DockerError.all.contains(message.text) {
+      StandardError.show(findings)
+      StandardError.show(message)
+    }
     return .unexpected
   }
 

@@ -52,36 +52,10 @@ public enum Program {
   }
 
   private static func report(_ error: CommandError, _ arguments: [String] = []) -> Int32 {
-    switch error {
-    case .failed(let message):
-      StandardError.show(message.correcting(arguments))
-      return message.status.rawValue
-    case .unknownAccount(let name, let provider, let known):
-      let message = CredentialError.unknownAccount(name, provider: provider, known: known).message
-      StandardError.show(message)
-      return message.status.rawValue
-    case .noCredential(let provider, let account):
-      let message = CredentialError.loginNeeded(provider: provider, account: account, .noCredential).message
-      StandardError.show(message)
-      return message.status.rawValue
-    case .invalidDescriptor(let findings):
-      StandardError.show(findings)
-      let message = ProviderError.invalid(findings).message
-      StandardError.show(message)
-      return message.status.rawValue
-    case .invalidRules(let findings):
-      StandardError.show(findings)
-      let message = CredentialError.malformedRules(findings).message
-      StandardError.show(message)
-      return message.status.rawValue
-    case .handOver:
-      let program = (try? Path.executable()) ?? "/usr/bin/credmgr"
-      let message = CredentialError.networkNeeded.message.with(hint: SetUpFinding.Installation(of: program).hint)
-      StandardError.show(message)
-      return message.status.rawValue
-    case .brokenPipe:
-      return ExitStatus.unexpected.rawValue
-    }
+    guard let (findings, message) = error.told else { return ExitStatus.unexpected.rawValue }
+    StandardError.show(findings)
+    StandardError.show(message.correcting(arguments))
+    return message.status.rawValue
   }
 
   private static func run(
