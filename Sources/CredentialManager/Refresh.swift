@@ -150,117 +150,133 @@ extension CredentialSource {
     throw .loginNeeded(provider: account.provider, account: account.name, reason)
   }
 
+  /// What came of a refresh.
+  private struct Refreshed {
+    var account: Account
+    /// Fields of the answer that cannot be read.
+    var unreadable: [ResponseField]
+    /// Why the answer is none, though there was a refresh token in it, which is kept.
+    var unusable: CredentialError?
+  }
+
   /// The exchange itself, with the lock held.
   private func refresh(
     _ account: Account, _ client: Client, _ accounts: Accounts
   ) throws(CredentialError) -> Account {
     let provider = account.provider
     try requireRefreshable(account)
-    let leg: Leg = account.credential.grant == .clientCredentials ? .clientCredentials : .refresh
     let request = try core(provider) { () throws(OAuthError) in
       account.credential.grant == .oauth1
         ? try client.sessionRefreshRequest(account.credential, freshness: freshness)
         : try client.refreshRequest(account.credential)
     }
     FaultPoint.reach("refresh.locked")
-    let before = try accounts.note(provider, account.name)
+    var before = try accounts.note(provider, account.name)
     secrets.learn(account.credential)
     let place = try accounts.begin(ExchangeNote(.refresh, startedAt: clock.now()), provider, account.name)
     FaultPoint.reach("refresh.noted")
-    var unreadable: [ResponseField] = []
-    var unusable: CredentialError?
-    var isCommitted = false
-    let outcome = Signals.deferring { () -> Result<Account, CredentialError> in
-      do throws(CredentialError) {
-        let response = try send(request, provider: provider)
-        FaultPoint.reach("refresh.answered")
-        let now = clock.now()
-        let credential: Credential
-        do throws(CredentialError) {
-          credential = try core(provider) { () throws(OAuthError) in
-            account.credential.grant == .oauth1
-              ? try client.oauth1Credential(
-                response, .refresh, after: nil, scope: account.credential.requestedScope,
-                previous: account.credential, now: now)
-              : try client.credential(
-                response, leg, grant: account.credential.grant, scope: account.credential.requestedScope,
-                previous: account.credential, now: now)
-          }
-        } catch {
-          guard let rotated = client.rotated(account.credential, response, leg) else { throw error }
-          credential = rotated
-          unusable = error
-        }
-        var isKept = true
-        func keep(_ credential: Credential) {
-          let answer = KeptAnswer(credential, after: account.credential.accessToken)
-          // Where this fails, the commit is the only chance.
-          do throws(VaultError) { try place.fill(answer.encoded, isForced: false) } catch { isKept = false }
-          FaultPoint.reach("refresh.kept")
-        }
-        let exchange =
-          unusable == nil
-          ? try core(
-            provider,
-            { () throws(OAuthError) in
-              try client.tokenExchangeRequest(afterRefresh: credential)
-            }) : nil
-        guard let exchange else {
-          keep(credential)
-          let renewed = try commit(credential, of: account, accounts, isKept: isKept)
-          unreadable = client.unreadableFields(response, leg, grant: account.credential.grant)
-          return .success(renewed)
-        }
-        // The token itself is no use, but the refresh token beside it may be the only good one.
-        var unfinished = credential
-        unfinished.isRejected = true
-        keep(unfinished)
-        do throws(CredentialError) {
-          let response = try send(exchange, provider: provider)
-          let exchanged = try core(provider) { () throws(OAuthError) in
-            try client.credential(
-              response, .tokenExchange, grant: credential.grant, scope: credential.requestedScope, previous: credential,
-              now: clock.now())
-          }
-          keep(exchanged)
-          let renewed = try commit(exchanged, of: account, accounts, isKept: isKept)
-          unreadable = client.unreadableFields(response, .tokenExchange)
-          return .success(renewed)
-        } catch {
-          _ = try commit(unfinished, of: account, accounts, isKept: isKept)
-          isCommitted = true
-          throw error
-        }
-      } catch {
-        return .failure(error)
+    let refreshed: Refreshed
+    do throws(CredentialError) {
+      refreshed = try Signals.deferring { () throws(CredentialError) in
+        try exchange(request, of: account, client, accounts, place, &before)
       }
+    } catch {
+      throw noting(error, of: account, accounts, before)
     }
     FaultPoint.reach("refresh.committed")
-    switch outcome {
-    case .success(let renewed):
-      if !unreadable.isEmpty { notice(.unreadable(provider: provider, fields: unreadable)) }
-      if let unusable { throw unusable }
-      return renewed
-    case .failure(let error):
-      // What was known before is known still, unless there is another refresh token since.
-      let before = isCommitted ? nil : before
-      var note = before
-      let refusal = refusal(error, of: account)
-      if let refusal {
-        note = ExchangeNote(
-          .refresh, startedAt: clock.now(),
-          refusal: .init(
-            at: clock.now(), words: refusal.words, isAfterInterruption: before?.isInterruption ?? false,
-            ended: isFinal(refusal) ? account.credential.refreshedWith : nil))
+    if !refreshed.unreadable.isEmpty { notice(.unreadable(provider: provider, fields: refreshed.unreadable)) }
+    if let unusable = refreshed.unusable { throw unusable }
+    return refreshed.account
+  }
+
+  /// Asks the provider, and commits what it answers.
+  ///
+  /// - Parameter before: what was known before; `nil` from the moment on when there is another refresh token.
+  private func exchange(
+    _ request: HTTPRequest, of account: Account, _ client: Client, _ accounts: Accounts, _ place: borrowing AnswerFile,
+    _ before: inout ExchangeNote?
+  ) throws(CredentialError) -> Refreshed {
+    let (provider, old) = (account.provider, account.credential)
+    let leg: Leg = old.grant == .clientCredentials ? .clientCredentials : .refresh
+    let response = try send(request, provider: provider)
+    FaultPoint.reach("refresh.answered")
+    let now = clock.now()
+    let credential: Credential
+    var unusable: CredentialError?
+    do throws(CredentialError) {
+      credential = try core(provider) { () throws(OAuthError) in
+        old.grant == .oauth1
+          ? try client.oauth1Credential(
+            response, .refresh, after: nil, scope: old.requestedScope, previous: old, now: now)
+          : try client.credential(
+            response, leg, grant: old.grant, scope: old.requestedScope, previous: old, now: now)
       }
-      // Where this fails the note stays as it is, and says less than we know.
-      if !isAnswerLost(error) {
-        try? accounts.setNote(note, provider, account.name)
-        accounts.vault.removeAnswer(provider: provider, account: account.name)
+    } catch {
+      guard let rotated = client.rotated(old, response, leg) else { throw error }
+      credential = rotated
+      unusable = error
+    }
+    let next =
+      unusable == nil
+      ? try core(provider) { () throws(OAuthError) in try client.tokenExchangeRequest(afterRefresh: credential) } : nil
+    guard let next else {
+      let isKept = keep(credential, of: account, place)
+      return Refreshed(
+        account: try commit(credential, of: account, accounts, isKept: isKept),
+        unreadable: client.unreadableFields(response, leg, grant: old.grant), unusable: unusable)
+    }
+    // The token itself is no use, but the refresh token beside it may be the only good one.
+    var unfinished = credential
+    unfinished.isRejected = true
+    let isUnfinishedKept = keep(unfinished, of: account, place)
+    let exchanged: (credential: Credential, response: HTTPResponse)
+    do throws(CredentialError) {
+      let response = try send(next, provider: provider)
+      exchanged.credential = try core(provider) { () throws(OAuthError) in
+        try client.credential(
+          response, .tokenExchange, grant: credential.grant, scope: credential.requestedScope, previous: credential,
+          now: clock.now())
       }
-      if refusal != nil, let told = note?.refusal { throw needed(account, told) }
+      exchanged.response = response
+    } catch {
+      _ = try commit(unfinished, of: account, accounts, isKept: isUnfinishedKept)
+      before = nil
       throw error
     }
+    let isKept = keep(exchanged.credential, of: account, place)
+    return Refreshed(
+      account: try commit(exchanged.credential, of: account, accounts, isKept: isKept),
+      unreadable: client.unreadableFields(exchanged.response, .tokenExchange))
+  }
+
+  /// Puts an answer beside the vault.
+  ///
+  /// - Returns: whether it is there; otherwise the commit is the only chance.
+  private func keep(_ credential: Credential, of account: Account, _ place: borrowing AnswerFile) -> Bool {
+    defer { FaultPoint.reach("refresh.kept") }
+    let answer = KeptAnswer(credential, after: account.credential.accessToken)
+    return (try? place.fill(answer.encoded, isForced: false)) != nil
+  }
+
+  /// Notes what is known after a refresh that failed.
+  ///
+  /// - Parameter before: what was known before, and is known still.
+  /// - Returns: the error for who wanted the token.
+  private func noting(
+    _ error: CredentialError, of account: Account, _ accounts: Accounts, _ before: ExchangeNote?
+  ) -> CredentialError {
+    let refusal = refusal(error, of: account).map { refusal in
+      ExchangeNote.Refusal(
+        at: clock.now(), words: refusal.words, isAfterInterruption: before?.isInterruption ?? false,
+        ended: isFinal(refusal) ? account.credential.refreshedWith : nil)
+    }
+    if !isAnswerLost(error) {
+      let note = refusal.map { ExchangeNote(.refresh, startedAt: clock.now(), refusal: $0) } ?? before
+      // Where this fails the note stays as it is, and says less than we know.
+      try? accounts.setNote(note, account.provider, account.name)
+      accounts.vault.removeAnswer(provider: account.provider, account: account.name)
+    }
+    return refusal.map { needed(account, $0) } ?? error
   }
 
   /// Whether a refusal says in so many words that the refresh token is over (RFC 6749, 5.2; RFC 6750, 3.1; the extension

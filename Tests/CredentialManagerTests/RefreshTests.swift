@@ -171,6 +171,39 @@ struct RefreshTests {
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-3"))
   }
 
+  /// The answer waits beside the vault, which takes changes again once nobody waits for it any more.
+  @Test func aSecondStepThatCannotBeCommittedIsKept() throws {
+    let fixture = try Self.exchanging("[token, refresh]")
+    let file = fixture.home.vaultLocation.file
+    let whole = try File.read(file, limit: 1 << 20)
+    fixture.http.then(.token("short", refresh: "refresh-2"))
+    fixture.http.then { _ in
+      do { try fixture.damageVault() } catch { Issue.record(error) }
+      return Self.exchanged
+    }
+    let mend = { @Sendable in
+      do { try Fixture.overwrite(file, with: whole) } catch { Issue.record(error) }
+    }
+    let waits = Mutex(0)
+    fixture.clock.onSleep {
+      // A commit waits four times.
+      let count = waits.withLock { waits in
+        waits += 1
+        return waits
+      }
+      if count == 5 { mend() }
+    }
+    #expect(
+      throws: CredentialError.uncommitted(
+        provider: "example", account: "ana", isKept: true, .damaged(path: file, .header))
+    ) { try fixture.source.freshAccount(nil, of: "example") }
+    mend()
+    #expect(try fixture.answerFiles.count == 1)
+    let account = try fixture.another(http: fixture.http).freshAccount(nil, of: "example")
+    #expect(account.credential.accessToken == Secret("long"))
+    #expect(try fixture.answerFiles.isEmpty)
+  }
+
   private static let oauth1 = """
     grant: oauth1
     endpoints:
