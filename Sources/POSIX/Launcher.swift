@@ -62,8 +62,10 @@ public enum Launcher {
         error: silencesErrors ? -1 : STDERR_FILENO, ownSession: false)
     }
     do throws(POSIXError) {
-      let output = try read(reading, until: SystemClock().monotonic() + seconds, limit: limit)
-      return Completion(status: try wait(for: child), output: output)
+      let end = SystemClock().monotonic() + seconds
+      let output = try read(reading, until: end, limit: limit)
+      // It may have closed its output and go on.
+      return Completion(status: try status(of: child, until: end), output: output)
     } catch {
       let family = [child] + descendants(of: child)
       for process in family { kill(process, SIGTERM) }
@@ -197,17 +199,28 @@ public enum Launcher {
     return credmgr_wait_exit_status(status)
   }
 
+  private static func status(of child: pid_t, until end: Double) throws(POSIXError) -> Int32 {
+    while true {
+      if Signals.isInterrupted { throw .interrupted }
+      let rest = end - SystemClock().monotonic()
+      if let status = try status(of: child, within: min(rest, 0.2)) { return status }
+      if rest <= 0 { throw .timedOut }
+    }
+  }
+
   private static func status(of child: pid_t, within seconds: Double) throws(POSIXError) -> Int32? {
     let clock = SystemClock()
     let end = clock.monotonic() + seconds
+    // Most end at once.
+    var pause = timespec(tv_sec: 0, tv_nsec: 100_000)
     while true {
       var status: Int32 = 0
       let ended = unsafe waitpid(child, &status, WNOHANG)
       if ended == child { return credmgr_wait_exit_status(status) }
       if ended < 0, errno != EINTR { throw Descriptor.failure("waitpid", nil) }
       if clock.monotonic() >= end { return nil }
-      var pause = timespec(tv_sec: 0, tv_nsec: 10_000_000)
       unsafe nanosleep(&pause, nil)
+      pause.tv_nsec = min(pause.tv_nsec * 2, 10_000_000)
     }
   }
 }

@@ -59,6 +59,12 @@ struct LauncherTests {
     }
   }
 
+  /// One that has closed its output may not have ended.
+  @Test func endsWhatGoesOnBehindItsOutput() throws {
+    #expect(throws: POSIXError.timedOut) { try Launcher.run("sh", ["-c", "exec >&-; sleep 20"], seconds: 0.3) }
+    #expect(try Launcher.run("sh", ["-c", "exec >&-; sleep 0.1; exit 3"]).status == 3)
+  }
+
   @Test func findsAlongThePath() throws {
     try folder.write("tool", "#!/bin/sh\n", mode: 0o700)
     try folder.write("text", "", mode: 0o600)
