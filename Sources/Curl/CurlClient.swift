@@ -213,9 +213,9 @@ public struct CurlTrust: Sendable, Equatable {
   /// A folder of certificates, named by their hashes.
   public var folder: String?
 
-  /// Without arguments: those of the system.
+  /// Without arguments: those of the system. An empty name is none.
   public init(file: String? = nil, folder: String? = nil) {
-    self.file = file
-    self.folder = folder
+    self.file = file?.isEmpty ?? true ? nil : file
+    self.folder = folder?.isEmpty ?? true ? nil : folder
   }
 }

@@ -4,6 +4,9 @@ import HTTP
 import Testing
 
 struct CurlClientTests {
+  /// A variable that is set to nothing is as one that is not set.
+  @Test func noNameIsNoTrust() { #expect(CurlTrust(file: "", folder: "") == CurlTrust()) }
+
   private static func request(
     _ port: UInt16, _ target: String = "/", method: String = "GET", scheme: String = "http",
     fields: HTTPFields = [:], body: String = ""
