@@ -42,6 +42,7 @@ public struct Credentials: Sendable {
   private let home: Home
   private let program: String
   private let network: Network?
+  private let environment: @Sendable (String) -> String?
   private let clock: any WallClock
   private let random: any RandomSource
 
@@ -52,7 +53,7 @@ public struct Credentials: Sendable {
   ///   - environment: looks a variable up; without it, in the environment of the process.
   /// - Throws: ``CredentialError/noHome``, ``CredentialError/relativeHome(_:)``, ``CredentialError/system(_:)``.
   public init(
-    network: Network? = nil, environment: (String) -> String? = Environment.value
+    network: Network? = nil, environment: @escaping @Sendable (String) -> String? = { Environment.value($0) }
   ) throws(CredentialError) {
     let program: String
     do throws(POSIXError) {
@@ -67,16 +68,19 @@ public struct Credentials: Sendable {
     }
     try self.init(
       home: Home(environment: environment, executable: program), program: program, network: network,
-      clock: SystemClock(), random: SystemRandomSource())
+      environment: environment, clock: SystemClock(), random: SystemRandomSource())
   }
 
   /// The same for a place, a clock and a randomness of one's own.
   init(
-    home: Home, program: String, network: Network?, clock: any WallClock, random: any RandomSource
+    home: Home, program: String, network: Network?,
+    environment: @escaping @Sendable (String) -> String? = { Environment.value($0) }, clock: any WallClock,
+    random: any RandomSource
   ) {
     self.home = home
     self.program = program
     self.network = network
+    self.environment = environment
     self.clock = clock
     self.random = random
   }
@@ -136,7 +140,8 @@ public struct Credentials: Sendable {
   ///   - fields: header fields of one's own.
   ///   - body: the body; none where it is empty.
   ///   - limits: how long the answer may be, and how long it may take.
-  /// - Returns: the answer, whatever its status. Redirects are not followed.
+  /// - Returns: the answer, whatever its status. A `GET` or `HEAD` that is redirected within its origin goes on
+  ///   there; no other redirect is followed.
   /// - Throws: as ``token(of:account:validFor:)``, and ``CredentialError/oauth(_:provider:)`` with `foreignHost`.
   public func send(
     _ method: String = "GET", to url: String, fields: [(name: String, value: String)] = [], body: [UInt8] = [],
@@ -176,7 +181,7 @@ public struct Credentials: Sendable {
       $0 + "/credmgr-secret-service"
     }
     return KeySources(
-      environment: Environment.value, secretService: { candidates.first { File.isExecutable($0) } }, legacy: nil,
+      environment: environment, secretService: { candidates.first { File.isExecutable($0) } }, legacy: nil,
       lock: home.passphraseLock, ask: { _ throws(POSIXError) in throw .noTerminal })
   }
 

@@ -45,6 +45,19 @@ struct CredentialsTests {
     }
   }
 
+  /// The environment that is given is asked for all: also for the passphrase.
+  @Test func anEnvironmentOfOnesOwn() throws {
+    let fixture = try Fixture()
+    try fixture.add()
+    try fixture.store(Fixture.credential())
+    _ = try fixture.source.protect(with: .passphrase, passphrase: Secret("of her own"))
+    try fixture.source.unprotect(.keyFile)
+    let file = fixture.root + "/passphrase"
+    try File.replace(file, Array("of her own\n".utf8))
+    let environment = ["CREDMGR_HOME": fixture.root + "/home", "CREDMGR_PASSPHRASE_FILE": file]
+    #expect(try Credentials(environment: { environment[$0] }).accounts(of: "example") == ["ana"])
+  }
+
   @Test func aRequest() throws {
     let fixture = try Fixture()
     try fixture.add()
