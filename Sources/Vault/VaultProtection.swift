@@ -121,7 +121,14 @@ extension Vault {
 
   private func settle(_ slots: [KeySlot]) throws(VaultError) {
     let location = location
-    let next = try? KeyFile(path: location.nextKeyFile)
+    let next: KeyFile?
+    do throws(VaultError) {
+      next = try KeyFile(path: location.nextKeyFile)
+    } catch .file(.notFound) {
+      next = nil
+    } catch .keyFileInvalid {
+      next = nil
+    }
     try converting { () throws(POSIXError) in
       if let next, slots.name(next) {
         try PrivateFile.replace(location.keyFile, next.content)

@@ -189,6 +189,25 @@ struct KeySlotTests {
     #expect(!exists(location.nextKeyFile))
   }
 
+  @Test("a key file that cannot be read now is not removed: it may be the one in force")
+  func unreadableKeyFile() throws {
+    try vault.protect(with: .keyFile(random: random), now: 0)
+    let (place, next) = (location.keyFile, location.nextKeyFile)
+    TemporaryVault.write(next, TemporaryVault.read(place))
+    unsafe unlink(place)
+    unsafe chmod(next, 0o644)
+    #expect(throws: VaultError.file(.readableByOthers(path: next, mode: 0o644))) { try vault.settleKeyFile() }
+    #expect(exists(next))
+    unsafe chmod(next, 0o600)
+    #expect(try token([.keyFile]) == "token")
+    try vault.settleKeyFile()
+    #expect(!exists(next) && exists(place))
+    // What is no key file is nobody's key.
+    TemporaryVault.write(next, [1])
+    try vault.settleKeyFile()
+    #expect(!exists(next))
+  }
+
   @Test("a slot that was damaged, or a key file that is gone, does not keep others from opening the vault")
   func otherHolders() throws {
     try vault.protect(with: passphrase("p"), now: 0)
