@@ -39,6 +39,7 @@ extension CredentialSource {
     var (request, body) = (request, body)
     var redirectsLeft = 5
     var isRepetition = false
+    var isNoted = false
     while true {
       let client = try client(provider, variables: account.credential.variables)
       if let source = body, client.signsBody(of: request, with: account.credential) {
@@ -49,7 +50,8 @@ extension CredentialSource {
       let presented = try core(provider) { () throws(OAuthError) in
         try client.presenting(account.credential, on: request, freshness: freshness)
       }
-      if !isRepetition { noteHandOut(account, to: "request " + (request.uri.host ?? "")) }
+      if !isNoted { noteHandOut(account, to: "request " + (request.uri.host ?? "")) }
+      isNoted = true
       let canRepeat = !isRepetition && canRefresh(account)
       secrets.learn(presented)
       var isRefused = false

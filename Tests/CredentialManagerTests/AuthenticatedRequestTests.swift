@@ -126,6 +126,14 @@ struct AuthenticatedRequestTests {
     #expect(try Self.get(fixture, method).status == 307)
   }
 
+  @Test func handsOutOnce() throws {
+    let fixture = try Self.fixture()
+    for _ in 0..<3 { fixture.http.then(Self.redirect(301, "/x")) }
+    fixture.http.then(.json("\"done\""))
+    _ = try Self.get(fixture)
+    #expect(try fixture.another().log().events.map(\.action).count { $0 == .handOut } == 1)
+  }
+
   @Test func followsNoCircle() throws {
     let fixture = try Self.fixture()
     for _ in 0..<6 { fixture.http.then(Self.redirect(302, "/a/b")) }
