@@ -77,6 +77,8 @@ struct Invocation {
     self.command = command
     if command.passesOptions {
       operands = Array(arguments)
+      // Behind "--" is what another program gets.
+      if operands.prefix(while: { $0 != "--" }).contains("--trace") { values["--trace"] = [""] }
       return
     }
     var rest = Array(arguments)[...]

@@ -10,6 +10,7 @@ extension Command {
     notes: [
       "Without VARIABLE, the token of github is in GITHUB_TOKEN, that of my-gitlab in MY_GITLAB_TOKEN.",
       "The command takes this program's place: signals and exit status are its own. Only these variables are added.",
+      "With \"--trace\" before the \"--\", every HTTP exchange is printed on standard error, without secrets.",
       "The exit status is 127 where there is no such command and 126 where it cannot be run, as with env(1).",
     ],
     examples: [
