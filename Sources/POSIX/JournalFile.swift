@@ -10,7 +10,8 @@ public enum JournalFile {
   /// When the file has `limit` bytes it becomes the older one, whose name ends in `.1`, and what the older one held is
   /// gone: there are never more than about two times `limit` bytes.
   ///
-  /// - Throws: `otherOwner`, `symbolicLink`, `notRegularFile`, `readableByOthers`, or why the file cannot be written.
+  /// - Throws: `otherOwner`, `symbolicLink`, `notRegularFile`, `readableByOthers`, `timedOut` where others take the file away
+  ///   again and again, or why the file cannot be written.
   public static func append(_ path: String, _ bytes: [UInt8], limit: Int) throws(POSIXError) {
     // Once for each process that takes the file away or moves it meanwhile: that is rare.
     for _ in 0..<16 {
@@ -30,6 +31,7 @@ public enum JournalFile {
       }
       return try file.writeAll(bytes, path)
     }
+    throw .timedOut
   }
 
   /// What was appended so far, the older file first.

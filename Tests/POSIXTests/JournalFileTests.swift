@@ -28,6 +28,11 @@ struct JournalFileTests {
     #expect(try JournalFile.take(path)?.bytes == Array("c".utf8))
   }
 
+  /// What is not written is not said to be: each look finds the file full, as if others had filled it meanwhile.
+  @Test func failsRatherThanForgets() throws {
+    #expect(throws: POSIXError.timedOut) { try JournalFile.append(path, [1], limit: 0) }
+  }
+
   /// How often the file is open in this process.
   private func openCount(_ name: String) throws -> Int {
     try File.names(in: "/proc/self/fd").count { number in
