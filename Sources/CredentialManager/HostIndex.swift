@@ -200,7 +200,9 @@ extension CredentialSource {
     _ host: String, _ path: String, _ hosts: (Client) -> ClaimedHosts?
   ) throws(CredentialError) {
     let kept =
-      if let file = indexFile(path) { file } else { try newIndex(path, hosts).bytes.flatMap { HostIndexFile($0) } }
+      if let file = indexFile(path), file.isUnchanged { file } else {
+        try newIndex(path, hosts).bytes.flatMap { HostIndexFile($0) }
+      }
     guard let provider = kept?.heldBack(host) else { return }
     _ = try client(provider)
   }

@@ -544,6 +544,15 @@ struct AddProviderTests {
     #expect(try Self.index(fixture).isUnchanged)
   }
 
+  /// The index is what it was before the edit, because it could not be written.
+  @Test func aHostIsHeldBackThoughTheIndexIsOld() throws {
+    let fixture = try Fixture()
+    try Self.add(fixture, Self.file(fixture, Fixture.endpoints + "\ngit: { hosts: [git.example] }"))
+    let edited = "provider: example\n\(Fixture.endpoints)\ngit: { hosts: [git.example, evil.example] }\n"
+    try File.replace(fixture.home.userProviders + "/example.yaml", Array(edited.utf8))
+    Self.expectNewHosts([], ["evil.example"]) { try fixture.another().checkHeldBack(gitHost: "evil.example") }
+  }
+
   /// Each edit claims a host of git and of docker that nobody agreed to; the one that was agreed to goes on.
   @Test(arguments: ["example", "base", "shadow"])
   func aHostThatNobodyAgreedToIsHeldBack(_ edited: String) throws {
