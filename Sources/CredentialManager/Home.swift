@@ -28,7 +28,8 @@ public struct Home: Sendable, Equatable {
   ///   - executable: the path of the program, beside which the shipped descriptors are looked for.
   ///   - ownHome: what the system says the person's home is, asked where `HOME` does not say it; told whether nothing goes
   ///     without.
-  /// - Throws: `CredentialError.noHome` when nothing says where a home is, `.relativeHome`.
+  /// - Throws: `CredentialError.noHome` when nothing says where a home is and the folders of the base directory specification do not
+  ///   stand for it, `.relativeHome`.
   public init(
     environment: (String) -> String?, executable: String,
     ownHome: (_ isNeeded: Bool) -> String? = { UserEntry.current(elsewhere: $0)?.home }
@@ -39,19 +40,19 @@ public struct Home: Sendable, Equatable {
     }
     let own = environment("CREDMGR_HOME").flatMap { $0.isEmpty ? nil : $0 }
     person = absolute("HOME") ?? ownHome(own == nil)
+    let choices = absolute("XDG_CONFIG_HOME") ?? person.map { $0 + "/.config" }
+    let data = absolute("XDG_DATA_HOME") ?? person.map { $0 + "/.local/share" }
     if let home = own {
       guard let home = absolute("CREDMGR_HOME") else { throw .relativeHome(home) }
       configuration = home + "/config"
       vault = home + "/vault"
       runtime = home + "/run"
     } else {
-      guard let home = person ?? absolute("XDG_CONFIG_HOME") else { throw .noHome }
-      configuration = (absolute("XDG_CONFIG_HOME") ?? home + "/.config") + "/credmgr"
-      vault = (absolute("XDG_DATA_HOME") ?? home + "/.local/share") + "/credmgr"
+      guard let choices, let data else { throw .noHome }
+      configuration = choices + "/credmgr"
+      vault = data + "/credmgr"
       runtime = absolute("XDG_RUNTIME_DIR").map { $0 + "/credmgr" } ?? vault + "/run"
     }
-    let data = absolute("XDG_DATA_HOME") ?? person.map { $0 + "/.local/share" }
-    let choices = absolute("XDG_CONFIG_HOME") ?? person.map { $0 + "/.config" }
     if let data, let choices {
       desktop = SchemeHandler.Desktop(entries: data + "/applications", choices: choices + "/mimeapps.list")
     } else {

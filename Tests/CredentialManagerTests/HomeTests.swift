@@ -36,9 +36,13 @@ struct HomeTests {
     #expect(relative == standard)
   }
 
-  @Test func nowhere() {
+  @Test func nowhere() throws {
     #expect(throws: CredentialError.noHome) { try Self.home([:]) }
     #expect(throws: CredentialError.noHome) { try Self.home(["HOME": "ana"]) }
+    // One folder of the two does not say where the other is.
+    #expect(throws: CredentialError.noHome) { try Self.home(["XDG_CONFIG_HOME": "/c"]) }
+    #expect(throws: CredentialError.noHome) { try Self.home(["XDG_DATA_HOME": "/d"]) }
+    #expect(try Self.home(["XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d"]).vault == "/d/credmgr")
     #expect(throws: CredentialError.relativeHome("box")) {
       try Self.home(["CREDMGR_HOME": "box", "HOME": "/home/ana"])
     }
