@@ -197,7 +197,7 @@ extension CredentialSource {
   }
 
   private func checkHeldBack(
-    _ host: String, _ path: String, _ hosts: (Client) -> ClaimedHosts?
+    _ host: String, _ path: String, _ hosts: @escaping (Client) -> ClaimedHosts?
   ) throws(CredentialError) {
     let kept =
       if let file = indexFile(path), file.isUnchanged { file } else {
@@ -239,22 +239,20 @@ extension CredentialSource {
 
   /// The index, made anew and kept.
   private func newIndex(
-    _ path: String, _ hosts: (Client) -> ClaimedHosts?
+    _ path: String, _ hosts: @escaping (Client) -> ClaimedHosts?
   ) throws(CredentialError) -> HostIndex {
     guard let accounts = try accountsIfAny() else { return HostIndex() }
     // The answer does not depend on whether it can be kept: another one may be at it, or the disk full.
-    let index = try hostIndex(accounts, hosts)
+    let index = try hostIndexes(accounts, [hosts])[0]
     try? write(index, path)
     return index
   }
 
   /// Makes the indexes of git's and docker's hosts.
   func writeHostIndexes(_ accounts: Accounts) throws(CredentialError) {
-    let git = try hostIndex(accounts, Self.gitHosts)
-    let docker = try hostIndex(accounts, Self.dockerHosts)
+    let indexes = try hostIndexes(accounts, [Self.gitHosts, Self.dockerHosts])
     do {
-      try write(git, home.gitHosts)
-      try write(docker, home.dockerHosts)
+      for (index, path) in zip(indexes, [home.gitHosts, home.dockerHosts]) { try write(index, path) }
     } catch {
       throw .system(error)
     }
@@ -267,32 +265,38 @@ extension CredentialSource {
     try File.replace(path, bytes)
   }
 
-  private func hostIndex(
-    _ accounts: Accounts, _ hosts: (Client) -> ClaimedHosts?
-  ) throws(CredentialError) -> HostIndex {
-    var index = HostIndex()
+  /// An index for each kind of hosts, all made of the same look at the descriptors.
+  private func hostIndexes(
+    _ accounts: Accounts, _ kinds: [(Client) -> ClaimedHosts?]
+  ) throws(CredentialError) -> [HostIndex] {
     let library = home.library
     // Before the descriptors: what changes while they are read is noticed the next time.
-    index.sources = library.directories.map { HostIndex.Source($0) }
+    var sources = library.directories.map { HostIndex.Source($0) }
+    var indexes = kinds.map { _ in HostIndex() }
     for provider in try accounts.addedProviders() {
       // A descriptor with errors may be mended; it is looked at again then.
-      var files = library.path(of: provider).map { [HostIndex.Source($0, of: provider)] } ?? []
-      if let loaded = try? library.load(provider) {
-        files += loaded.bases.map { HostIndex.Source($0, of: provider) }
-        if let registration = try accounts.registration(of: provider),
-          let client = try? client(loaded.descriptor, registration), let claimed = hosts(client)
-        {
-          let approved = ownFile(of: loaded) != nil ? registration.destinations : nil
-          for host in claimed.hosts.map({ $0.lowercased() }) {
-            let entry = HostIndex.Entry(
-              host: host, provider: provider, username: claimed.username, ignoresUsername: claimed.ignoresUsername)
-            if approved?.contains(host) ?? true { index.entries.append(entry) } else { index.heldBack.append(entry) }
+      if let path = library.path(of: provider) { sources.append(HostIndex.Source(path, of: provider)) }
+      guard let loaded = try? library.load(provider) else { continue }
+      sources += loaded.bases.map { HostIndex.Source($0, of: provider) }
+      guard let registration = try accounts.registration(of: provider),
+        let client = try? client(loaded.descriptor, registration)
+      else { continue }
+      let approved = ownFile(of: loaded) != nil ? registration.destinations : nil
+      for (number, hosts) in kinds.enumerated() {
+        guard let claimed = hosts(client) else { continue }
+        for host in claimed.hosts.map({ $0.lowercased() }) {
+          let entry = HostIndex.Entry(
+            host: host, provider: provider, username: claimed.username, ignoresUsername: claimed.ignoresUsername)
+          if approved?.contains(host) ?? true {
+            indexes[number].entries.append(entry)
+          } else {
+            indexes[number].heldBack.append(entry)
           }
         }
       }
-      index.sources += files
     }
-    return index
+    for number in indexes.indices { indexes[number].sources = sources }
+    return indexes
   }
 }
 
