@@ -122,13 +122,13 @@ extension Command {
   /// A descriptor by its identifier or its file.
   private static func descriptor(_ source: String, _ context: Context) throws(CommandError) -> Descriptor {
     let library = context.home.library
-    let isFile = source == "-" || source.contains("/") || source.hasSuffix(".yaml")
+    let isFile = Context.isDescriptorFile(source)
     let bytes = isFile ? try context.descriptor(source) : []
     let identifier = isFile ? "" : try context.provider(source)
     if !isFile, let unknown = context.unknown(identifier) { throw unknown }
     do throws(ProviderError) {
       if !isFile { return try library.load(identifier).descriptor }
-      return try library.load(bytes, name: source == "-" ? "<standard input>" : source).descriptor
+      return try library.load(bytes, name: Context.descriptorName(source)).descriptor
     } catch {
       throw CommandError(CredentialError.provider(error))
     }

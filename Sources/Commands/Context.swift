@@ -181,10 +181,17 @@ struct Context {
       return try File.read(path, limit: 1 << 20, ordinary: !File.isGivenStream(path))
     } catch {
       guard case .tooLarge = error else { throw CommandError(error) }
-      let name = path == "-" ? "<standard input>" : path
-      throw .invalidDescriptor([Finding.tooLarge(name)])
+      throw .invalidDescriptor([Finding.tooLarge(Self.descriptorName(path))])
     }
   }
+
+  /// Whether what names a descriptor is a file, and no identifier.
+  static func isDescriptorFile(_ source: String) -> Bool {
+    source == "-" || source.contains("/") || source.hasSuffix(".yaml")
+  }
+
+  /// A descriptor's file, as its findings name it.
+  static func descriptorName(_ path: String) -> String { path == "-" ? "<standard input>" : path }
 
   /// A secret in a file, without the line break at its end.
   func secret(_ path: String) throws(CommandError) -> Secret {
@@ -210,14 +217,7 @@ struct Context {
   }
 
   /// A program that lies beside this one, or in `libexec/credmgr` of the same prefix.
-  func sibling(_ name: String) -> String? { Self.sibling(name, of: executable) }
-
-  static func sibling(_ name: String, of executable: String) -> String? {
-    let folder = Path.directory(of: executable) ?? "/"
-    return [folder + "/" + name, (Path.directory(of: folder) ?? "") + "/libexec/credmgr/" + name].first {
-      File.isExecutable($0)
-    }
-  }
+  func sibling(_ name: String) -> String? { Home.sibling(name, of: executable) }
 
   /// The file of `credmgr` itself, also where another program of ours has taken its place.
   var program: String {

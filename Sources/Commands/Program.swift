@@ -147,7 +147,7 @@ public enum Program {
     let person = TerminalPassphrase()
     let ask: KeySources.Ask = if asksNobody { TerminalPassphrase.nobody } else { person.ask }
     let keys = KeySources(
-      environment: variable, secretService: { Context.sibling("credmgr-secret-service", of: executable) },
+      environment: variable, secretService: { Home.sibling("credmgr-secret-service", of: executable) },
       legacy: Launcher.takeLegacy().flatMap { OpenedKeys(decoding: $0) }, lock: home.passphraseLock, ask: ask,
       settle: person.settle)
     let source = CredentialSource(
@@ -183,11 +183,7 @@ public enum Program {
   private static func replace(
     _ executable: String, _ arguments: [String], _ input: [UInt8]?, _ coreLimit: UInt64?
   ) throws(CommandError) -> Never {
-    let folder = Path.directory(of: executable) ?? "/"
-    let candidates = [
-      folder + "/credmgr-online", (Path.directory(of: folder) ?? "") + "/libexec/credmgr/credmgr-online",
-    ]
-    guard let online = candidates.first(where: { File.isExecutable($0) }) else { throw .handOver(input: nil) }
+    guard let online = Home.sibling("credmgr-online", of: executable) else { throw .handOver(input: nil) }
     if let coreLimit { ProcessProtection.lift(coreLimit: coreLimit) }
     do throws(POSIXError) {
       if let input { try Launcher.replaceStandardInput(with: input) }

@@ -51,12 +51,11 @@ extension Command {
     let addition: ProviderAddition
     if isURL(source) {
       addition = try discovered(source, invocation, context)
-    } else if source == "-" || source.contains("/") || source.hasSuffix(".yaml") {
+    } else if Context.isDescriptorFile(source) {
       let bytes = try context.descriptor(source)
       if source == "-" { input = bytes }
-      let name = source == "-" ? "<standard input>" : source
       addition = try manager { () throws(CredentialError) in
-        try context.source.addition(bytes, named: name, as: invocation.value("--as"))
+        try context.source.addition(bytes, named: Context.descriptorName(source), as: invocation.value("--as"))
       }
     } else {
       let identifier = try context.provider(source)
@@ -403,7 +402,7 @@ extension Command {
     for path in invocation.operands {
       let findings: [Finding]
       do throws(CommandError) {
-        let name = path == "-" ? "<standard input>" : path
+        let name = Context.descriptorName(path)
         let bytes = try context.descriptor(path)
         let (descriptor, ownFindings) = context.home.library.check(bytes, name: name)
         findings = ownFindings + newHosts(descriptor, bytes, name, context)

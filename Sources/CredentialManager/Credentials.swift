@@ -176,12 +176,9 @@ public struct Credentials: Sendable {
 
   /// All but a person.
   private var keys: KeySources {
-    let folder = Path.directory(of: program) ?? "/"
-    let candidates = [folder, (Path.directory(of: folder) ?? "") + "/libexec/credmgr"].map {
-      $0 + "/credmgr-secret-service"
-    }
+    let program = program
     return KeySources(
-      environment: environment, secretService: { candidates.first { File.isExecutable($0) } }, legacy: nil,
+      environment: environment, secretService: { Home.sibling("credmgr-secret-service", of: program) }, legacy: nil,
       lock: home.passphraseLock, ask: { _ throws(POSIXError) in throw .noTerminal })
   }
 

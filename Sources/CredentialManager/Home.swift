@@ -83,6 +83,14 @@ public struct Home: Sendable, Equatable {
     return [components.dropLast().map { "/" + $0 }.joined() + "/share/credmgr/providers"]
   }
 
+  /// A program that lies beside another one, or in `libexec/credmgr` of the same prefix; `nil` if there is none.
+  public static func sibling(_ name: String, of executable: String) -> String? {
+    let folder = Path.directory(of: executable) ?? "/"
+    return [folder + "/" + name, (Path.directory(of: folder) ?? "") + "/libexec/credmgr/" + name].first {
+      File.isExecutable($0)
+    }
+  }
+
   /// The person's own descriptors.
   public var userProviders: String { configuration + "/providers" }
 
