@@ -124,7 +124,6 @@ static inline void credmgr_catch_signal(int number) { credmgr_caught_signal = nu
 
 static inline int credmgr_last_signal(void) { return credmgr_caught_signal; }
 
-static inline void credmgr_forget_signal(void) { credmgr_caught_signal = 0; }
 
 /// Catches the signal once; the second one has its default effect. One that is ignored (nohup) stays ignored. Calls are
 /// not restarted, so that a wait ends.

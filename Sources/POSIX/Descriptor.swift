@@ -16,6 +16,15 @@ struct Descriptor: ~Copyable {
     self.number = number
   }
 
+  /// A file in memory with these bytes, to be read from its beginning.
+  static func inMemory(_ bytes: [UInt8]) throws(POSIXError) -> Descriptor {
+    let memory = Descriptor(owning: credmgr_memory_file())
+    if memory.number < 0 { throw failure("memfd_create", nil) }
+    try memory.writeAll(bytes, nil)
+    lseek(memory.number, 0, SEEK_SET)
+    return memory
+  }
+
   /// Gives the file to a caller who does not close it with this value.
   consuming func released() -> Int32 {
     let number = self.number

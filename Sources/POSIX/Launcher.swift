@@ -44,10 +44,7 @@ public enum Launcher {
   ) throws(POSIXError) -> Completion {
     let file = try find(command)
     // A file in memory instead of a pipe: nothing to write while we read, and a reader that goes away does not hurt.
-    let memory = Descriptor(owning: credmgr_memory_file())
-    if memory.number < 0 { throw Descriptor.failure("memfd_create", nil) }
-    try memory.writeAll(input, nil)
-    lseek(memory.number, 0, SEEK_SET)
+    let memory = try Descriptor.inMemory(input)
     var ends: [Int32] = [-1, -1]
     if unsafe pipe(&ends) != 0 { throw Descriptor.failure("pipe", nil) }
     let reading = Descriptor(owning: ends[0])

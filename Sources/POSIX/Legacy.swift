@@ -9,9 +9,7 @@ extension Launcher {
   ///
   /// - Throws: `system` when there is no memory for it.
   public static func leave(_ bytes: [UInt8]) throws(POSIXError) {
-    let memory = Descriptor(owning: credmgr_memory_file())
-    if memory.number < 0 { throw Descriptor.failure("memfd_create", nil) }
-    try memory.writeAll(bytes, nil)
+    let memory = try Descriptor.inMemory(bytes)
     // The copy is not closed on execve(2).
     let copy = dup(memory.number)
     if copy < 0 { throw Descriptor.failure("dup", nil) }

@@ -14,18 +14,6 @@ public enum Signals {
   /// Whether such a signal came.
   public static var isInterrupted: Bool { credmgr_last_signal() != 0 }
 
-  /// The number of the signal that came last; nil if none did.
-  public static var received: Int32? {
-    let number = credmgr_last_signal()
-    return number == 0 ? nil : number
-  }
-
-  /// Forgets the signal that came and waits for the next: for a program that goes on after it.
-  public static func reset() {
-    credmgr_forget_signal()
-    installInterruptFlag()
-  }
-
   /// A closed output, and a file that would grow beyond the limit of the process, are an error of the write from now on,
   /// and no longer the silent end of the program.
   public static func ignoreFailedWrites() { credmgr_ignore_failed_writes() }

@@ -6,10 +6,7 @@ extension Launcher {
   ///
   /// - Throws: `system` when there is no memory for it.
   public static func replaceStandardInput(with bytes: [UInt8]) throws(POSIXError) {
-    let memory = Descriptor(owning: credmgr_memory_file())
-    if memory.number < 0 { throw Descriptor.failure("memfd_create", nil) }
-    try memory.writeAll(bytes, nil)
-    lseek(memory.number, 0, SEEK_SET)
+    let memory = try Descriptor.inMemory(bytes)
     if dup2(memory.number, 0) < 0 { throw Descriptor.failure("dup2", nil) }
   }
 }
