@@ -226,11 +226,7 @@ struct Verification {
   }
 
   private mutating func checkStructure(_ header: VaultHeader?) throws(VaultError) {
-    let answer = try read("") { connection throws(SQLiteError) in
-      let statement = try connection.prepare("PRAGMA integrity_check(1)")
-      return try statement.step() ? try statement.text(0) : ""
-    }
-    if answer != "ok" { report(.structure) }
+    if try !read(false, { connection throws(SQLiteError) in try connection.isSound() }) { report(.structure) }
     let (root, image) = try read((0, [])) { connection throws(SQLiteError) in
       (try FileDigest.rootPage(connection), try connection.serialize())
     }

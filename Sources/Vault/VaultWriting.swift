@@ -76,16 +76,14 @@ extension Vault {
       guard let row = try self.headerRow(), let header = VaultHeader(opening: row.sealed, key: key) else {
         throw .damaged(path: self.location.file, .header)
       }
-      let (root, image, digest) = try self.query { connection throws(SQLiteError) in
-        (try FileDigest.rootPage(connection), try connection.serialize(), try connection.digest())
+      let (root, image) = try self.query { connection throws(SQLiteError) in
+        (try FileDigest.rootPage(connection), try connection.serialize())
       }
       // As it was written, it fits; and where a byte is another one, it need not be one that matters.
-      if header.isDigested, try FileDigest.digest(of: image, root: root, own: digest, keys) == digest { return }
-      let answer = try self.query { connection throws(SQLiteError) in
-        let statement = try connection.prepare("PRAGMA integrity_check(1)")
-        return try statement.step() ? try statement.text(0) : ""
+      if header.isDigested, try FileDigest.digest(of: image, root: root, own: row.digest, keys) == row.digest { return }
+      guard try self.query({ connection throws(SQLiteError) in try connection.isSound() }) else {
+        throw .damaged(path: self.location.file, .structure)
       }
-      guard answer == "ok" else { throw .damaged(path: self.location.file, .structure) }
     }
   }
 
@@ -328,10 +326,10 @@ extension Vault {
 }
 
 extension Connection {
-  /// The digest over the file.
-  fileprivate func digest() throws(SQLiteError) -> [UInt8] {
-    let statement = try prepare("SELECT digest FROM header")
-    return try statement.step() ? try statement.bytes(0) : []
+  /// Whether SQLite finds that the parts of the file fit together.
+  func isSound() throws(SQLiteError) -> Bool {
+    let statement = try prepare("PRAGMA integrity_check(1)")
+    return try statement.step() ? try statement.text(0) == "ok" : false
   }
 
   func insert(_ row: SealedRecord) throws(SQLiteError) {
