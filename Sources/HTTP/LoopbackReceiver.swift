@@ -41,7 +41,6 @@ public struct LoopbackReceiver: ~Copyable {
   /// The port that it listens on.
   public let port: UInt16
   private let endpoint: LoopbackEndpoint
-  private let relay: Page
   private let listeners: [Int32]
   private var connections: [LoopbackConnection] = []
   private var line: [UInt8] = []
@@ -55,15 +54,13 @@ public struct LoopbackReceiver: ~Copyable {
   ///   - port: nil for any free one.
   ///   - path: that of the redirect URI as written, with its query if it has one; the parameters of that must come back.
   ///   - fragment: the answer comes in the fragment. A request without parameters then gets a page that posts it to us.
-  ///   - relay: the words of that page.
   /// - Throws: `portUnavailable`, or `system` if the machine has no such address.
   public init(
-    interface: Interface, port: UInt16?, path: String, fragment: Bool = false, relay: Page = .relay
+    interface: Interface, port: UInt16?, path: String, fragment: Bool = false
   ) throws(HTTPError) {
     (listeners, self.port) = try Self.listen(interface, port)
     endpoint = LoopbackEndpoint(
       host: interface.host, port: self.port, path: path, takesFragment: fragment)
-    self.relay = relay
   }
 
   deinit {
@@ -157,7 +154,7 @@ public struct LoopbackReceiver: ~Copyable {
     case .closed: connections.remove(at: index).close()
     case .request(let request):
       switch endpoint.answer(request) {
-      case .relay: connections[index].answer(PageDocument.response(status: 200, relay, isRelay: true))
+      case .relay: connections[index].answer(PageDocument.response(status: 200, .relay, isRelay: true))
       case .refusal(let status): connections[index].answer(PageDocument.refusal(status: status))
       case .parameters(let parameters):
         switch judge(parameters) {
