@@ -22,6 +22,11 @@ extension Account {
   }
 }
 
+/// Runs a step of the vault.
+func inVault<Result>(_ step: () throws(VaultError) -> Result) throws(CredentialError) -> Result {
+  do { return try step() } catch { throw .vault(error) }
+}
+
 /// The accounts in a vault.
 public struct Accounts {
   let vault: Vault
@@ -49,7 +54,7 @@ public struct Accounts {
   ///
   /// - Throws: `CredentialError.vault`, or `.oauth` when the record is not one that we wrote.
   public func account(_ name: String, of provider: String) throws(CredentialError) -> Account? {
-    guard let record = try reading({ () throws(VaultError) in try vault.record(Self.identifier(provider, name)) })
+    guard let record = try inVault({ () throws(VaultError) in try vault.record(Self.identifier(provider, name)) })
     else {
       // "é" may be one code point or two: names are looked up by their bytes, and compared as people read them.
       if name.utf8.allSatisfy({ $0 < 0x80 }) { return nil }
@@ -62,7 +67,7 @@ public struct Accounts {
   ///
   /// - Throws: as `account(_:of:)`.
   public func accounts(of provider: String?) throws(CredentialError) -> [Account] {
-    let records = try reading { () throws(VaultError) in try vault.records(.credential, provider: provider) }
+    let records = try inVault { () throws(VaultError) in try vault.records(.credential, provider: provider) }
     var accounts: [Account] = []
     for record in records { accounts.append(try account(record)) }
     return accounts.sorted { ($0.provider, $0.name) < ($1.provider, $1.name) }
@@ -72,27 +77,21 @@ public struct Accounts {
   ///
   /// - Throws: `CredentialError.vault`.
   public func selected(for provider: String) throws(CredentialError) -> String? {
-    try reading { () throws(VaultError) in try vault.record(Self.selection(provider)) }?.payload.reveal()
+    try inVault { () throws(VaultError) in try vault.record(Self.selection(provider)) }?.payload.reveal()
   }
 
   /// The account that is meant: the one that is named, else the default one, else the only one.
   ///
   /// - Throws: `CredentialError.loginNeeded`, `.unknownAccount`, `.ambiguousAccount`, `.vault`.
   public func resolve(_ name: String?, provider: String) throws(CredentialError) -> Account {
-    if let name {
-      if let account = try account(name, of: provider) { return account }
-      try requireGone(name, provider)
-      let known = try accounts(of: provider).map(\.name)
-      if known.isEmpty { throw .loginNeeded(provider: provider, account: name, .noCredential) }
-      throw .unknownAccount(name, provider: provider, known: known)
-    }
-    if let selected = try selected(for: provider) {
-      if let account = try account(selected, of: provider) { return account }
-      try requireGone(selected, provider)
+    let meant = if let name { name } else { try selected(for: provider) }
+    if let meant {
+      if let account = try account(meant, of: provider) { return account }
+      try requireGone(meant, provider)
       // Whose token it is must never depend on what is missing.
       let known = try accounts(of: provider).map(\.name)
-      if known.isEmpty { throw .loginNeeded(provider: provider, account: selected, .noCredential) }
-      throw .unknownAccount(selected, provider: provider, known: known)
+      if known.isEmpty { throw .loginNeeded(provider: provider, account: meant, .noCredential) }
+      throw .unknownAccount(meant, provider: provider, known: known)
     }
     let accounts = try accounts(of: provider)
     if let damaged = try unreadable(of: provider).first { throw .vault(.damagedRecord(damaged)) }
@@ -125,7 +124,7 @@ public struct Accounts {
   }
 
   private func requireGone(_ identifier: RecordIdentifier) throws(CredentialError) {
-    if try reading({ () throws(VaultError) in try vault.isLost(identifier) }) {
+    if try inVault({ () throws(VaultError) in try vault.isLost(identifier) }) {
       throw .vault(.damagedRecord(identifier))
     }
   }
@@ -138,7 +137,7 @@ public struct Accounts {
     of provider: String?, without known: [Account] = []
   ) throws(CredentialError) -> [RecordIdentifier] {
     let known = Set(known.map { Self.identifier($0.provider, $0.name) })
-    return try reading { () throws(VaultError) in
+    return try inVault { () throws(VaultError) in
       try vault.unreadable(.credential, provider: provider, without: known)
     }
   }
@@ -157,14 +156,14 @@ public struct Accounts {
   /// - Throws: `CredentialError.unknownAccount`, `.vault`.
   public func select(_ name: String, provider: String) throws(CredentialError) {
     let account = try resolve(name, provider: provider)
-    try reading { () throws(VaultError) in _ = try vault.store(Secret(account.name), as: Self.selection(provider)) }
+    try inVault { () throws(VaultError) in _ = try vault.store(Secret(account.name), as: Self.selection(provider)) }
   }
 
   /// What the person registered at a provider; `nil` when the provider was not added.
   ///
   /// - Throws: `CredentialError.vault`, `.malformedRegistration`.
   public func registration(of provider: String) throws(CredentialError) -> Registration? {
-    guard let record = try reading({ () throws(VaultError) in try vault.record(Self.registration(provider)) })
+    guard let record = try inVault({ () throws(VaultError) in try vault.record(Self.registration(provider)) })
     else { return nil }
     guard let registration = Registration(decoding: record.payload) else {
       throw .malformedRegistration(provider: provider)
@@ -176,7 +175,7 @@ public struct Accounts {
   ///
   /// - Throws: `CredentialError.vault`.
   public func addedProviders() throws(CredentialError) -> [String] {
-    try reading { () throws(VaultError) in try vault.records(.registration, provider: nil) }
+    try inVault { () throws(VaultError) in try vault.records(.registration, provider: nil) }
       .map(\.identifier.provider).sorted()
   }
 
@@ -192,11 +191,7 @@ public struct Accounts {
 
   /// Reads several records as one (``Vault/snapshot(_:)``).
   func atOnce<Value>(_ body: () throws(CredentialError) -> Value) throws(CredentialError) -> Value {
-    try reading { () throws(VaultError) in try vault.snapshot(body) }.get()
-  }
-
-  func reading<Result>(_ body: () throws(VaultError) -> Result) throws(CredentialError) -> Result {
-    do { return try body() } catch { throw .vault(error) }
+    try inVault { () throws(VaultError) in try vault.snapshot(body) }.get()
   }
 
   /// Whether a text can be an account's name: 1 to 255 bytes without controls, ends of line, and marks that reorder text, with
@@ -211,17 +206,10 @@ public struct Accounts {
 }
 
 extension Accounts {
-  /// What the vault is made of.
-  ///
-  /// - Throws: `CredentialError.vault`.
-  public func vaultStatus() throws(CredentialError) -> VaultStatus {
-    try reading { () throws(VaultError) in try vault.status }
-  }
-
   /// Everything in the vault that is not as it was written.
   ///
   /// - Throws: `CredentialError.vault`.
   public func verify() throws(CredentialError) -> [VaultFinding] {
-    try reading { () throws(VaultError) in try vault.verify() }
+    try inVault { () throws(VaultError) in try vault.verify() }
   }
 }

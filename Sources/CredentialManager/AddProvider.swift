@@ -16,8 +16,8 @@ public struct ProviderAddition: Sendable {
   /// What was read, whose places are those of the file that the person knows.
   let loaded: DescriptorLibrary.Loaded
 
-  /// Under another identifier than the descriptor's own.
-  public let identifier: String
+  /// What it is added as.
+  public var identifier: String { descriptor.identifier }
 }
 
 /// What a person has to have of a provider's client before it is added.
@@ -76,14 +76,14 @@ extension CredentialSource {
     }
     guard let name, name != identifier else {
       return ProviderAddition(
-        descriptor: loaded.descriptor, warnings: loaded.warnings, file: nil, loaded: loaded, identifier: identifier)
+        descriptor: loaded.descriptor, warnings: loaded.warnings, file: nil, loaded: loaded)
     }
     guard DescriptorLibrary.isIdentifier(name) else { throw .provider(.malformedIdentifier(name)) }
     var descriptor = loaded.descriptor
     descriptor.identifier = name
     return ProviderAddition(
       descriptor: descriptor, warnings: loaded.warnings,
-      file: Array("provider: \(name)\nextends: \(identifier)\n".utf8), loaded: loaded, identifier: name)
+      file: Array("provider: \(name)\nextends: \(identifier)\n".utf8), loaded: loaded)
   }
 
   /// Reads a descriptor that is to be added from a file's bytes.
@@ -92,22 +92,19 @@ extension CredentialSource {
   public func addition(
     _ bytes: [UInt8], named file: String, as name: String?
   ) throws(CredentialError) -> ProviderAddition {
-    do {
+    do throws(ProviderError) {
       let loaded = try home.library.load(bytes, name: file)
       guard let name, name != loaded.descriptor.identifier else {
         return ProviderAddition(
-          descriptor: loaded.descriptor, warnings: loaded.warnings, file: bytes, loaded: loaded,
-          identifier: loaded.descriptor.identifier)
+          descriptor: loaded.descriptor, warnings: loaded.warnings, file: bytes, loaded: loaded)
       }
-      guard DescriptorLibrary.isIdentifier(name) else { throw ProviderError.malformedIdentifier(name) }
+      guard DescriptorLibrary.isIdentifier(name) else { throw .malformedIdentifier(name) }
       let renamed = try Self.renamed(bytes, file, to: name)
       return ProviderAddition(
         descriptor: try home.library.load(renamed, name: file).descriptor, warnings: loaded.warnings, file: renamed,
-        loaded: loaded, identifier: name)
-    } catch let error as ProviderError {
-      throw .provider(error)
+        loaded: loaded)
     } catch {
-      throw .provider(.malformedIdentifier(name ?? ""))
+      throw .provider(error)
     }
   }
 
@@ -192,7 +189,7 @@ extension CredentialSource {
       registration.destinations = client.destinations
     }
     try install(addition)
-    try accounts.reading { () throws(VaultError) in
+    try inVault { () throws(VaultError) in
       _ = try accounts.vault.apply(
         [.store(registration.encoded, as: Accounts.registration(identifier)), noting(.addProvider, identifier)]
           + heirs.map { .store($0.registration.encoded, as: Accounts.registration($0.provider)) })

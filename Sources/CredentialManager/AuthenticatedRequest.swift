@@ -137,9 +137,7 @@ extension CredentialSource {
     ) { () throws(CredentialError) in
       guard var current = try accounts.account(account.name, of: provider) else { return (account.name, false) }
       // The token that nobody has committed yet is the one to revoke.
-      if let kept = accounts.keptAnswer(provider, account.name), kept.previous == current.credential.accessToken {
-        current.credential = kept.credential
-      }
+      if let kept = accounts.answer(of: current) { current.credential = kept.credential }
       try tellUnfinishedLogin(provider, account.name, accounts)
       var isRevoked = false
       if !keepsRemote { isRevoked = try revoke(current, accounts) }
@@ -157,7 +155,7 @@ extension CredentialSource {
         changes.append(.remove(Accounts.pending(provider, ""), if: .any))
       }
       changes.append(noting(.logout, provider, account.name, isRevoked ? "revoked" : "forgotten"))
-      try accounts.reading { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
+      try inVault { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
       accounts.vault.removeAnswer(provider: provider, account: account.name)
       FaultPoint.reach("logout.committed")
       return (account.name, isRevoked)

@@ -102,7 +102,7 @@ struct CallbackReceiver: ~Copyable {
     let received: LoopbackReceiver.Received?
     do {
       received = try loopback?.receive(
-        seconds: session.remaining, alsoReading: user.pasteDescriptor, isCancelled: { user.isCancelled },
+        seconds: session.secondsLeft, alsoReading: user.pasteDescriptor, isCancelled: { user.isCancelled },
         judge: { parameters in
           do throws(OAuthError) {
             answer = .success(try read(parameters))
@@ -142,7 +142,7 @@ struct CallbackReceiver: ~Copyable {
     while true {
       let line: LineInbox.Line?
       do {
-        line = try handler?.line(seconds: session.remaining, alsoReading: input) { user.isCancelled }
+        line = try handler?.line(seconds: session.secondsLeft, alsoReading: input) { user.isCancelled }
       } catch {
         switch error {
         case .timedOut: throw .timedOut(seconds: session.wish.timeout)
@@ -181,9 +181,9 @@ struct CallbackReceiver: ~Copyable {
     session.user.tell(.paste(redirect: redirectURI))
     var failure: CredentialError?
     while true {
-      guard let line = session.user.pastedLine(within: session.remaining) else {
+      guard let line = session.user.pastedLine(within: session.secondsLeft) else {
         if session.user.isCancelled { throw .interrupted }
-        if session.remaining == 0 { throw .timedOut(seconds: session.wish.timeout) }
+        if session.secondsLeft == 0 { throw .timedOut(seconds: session.wish.timeout) }
         throw failure ?? .pasteNeeded(provider: provider, isCode: isCode)
       }
       do throws(OAuthError) {

@@ -191,14 +191,11 @@ public final class CredentialSource {
 
   func send(_ request: HTTPRequest, provider: String) throws(CredentialError) -> HTTPResponse {
     secrets.learn(request)
-    do {
-      return try network().send(request, limits: .tokenEndpoint)
-    } catch let error as HTTPError {
-      throw error == .interrupted ? .interrupted : .http(error, provider: provider)
-    } catch let error as CredentialError {
-      throw error
+    let network = try network()
+    do throws(HTTPError) {
+      return try network.send(request, limits: .tokenEndpoint)
     } catch {
-      throw .networkNeeded
+      throw error == .interrupted ? .interrupted : .http(error, provider: provider)
     }
   }
 

@@ -32,23 +32,20 @@ extension CredentialSource {
     let identifier = name ?? Self.identifier(of: issuer)
     guard DescriptorLibrary.isIdentifier(identifier) else { throw .provider(.malformedIdentifier(identifier)) }
     let metadata = try metadata(of: issuer)
-    do {
-      let descriptor = try DiscoveredDescriptor(metadata, identifier: identifier)
-      let addition = try addition(Array(descriptor.text.utf8), named: identifier + ".yaml", as: nil)
-      let foreign = AuthorizationServerMetadata.Endpoint.allCases.compactMap { endpoint in
-        metadata.endpoints[endpoint]?.host.flatMap { host in
-          host == issuer.uri.host ? nil : (name: endpoint.rawValue, host: host)
-        }
-      }
-      return Discovery(
-        addition: addition, text: descriptor.text, location: metadata.location.uri.text, foreignEndpoints: foreign)
-    } catch let error as MetadataError {
-      throw .discovery(error, issuer: issuer.text)
-    } catch let error as CredentialError {
-      throw error
+    let descriptor: DiscoveredDescriptor
+    do throws(MetadataError) {
+      descriptor = try DiscoveredDescriptor(metadata, identifier: identifier)
     } catch {
-      throw .discovery(.notJSON, issuer: issuer.text)
+      throw .discovery(error, issuer: issuer.text)
     }
+    let addition = try addition(Array(descriptor.text.utf8), named: identifier + ".yaml", as: nil)
+    let foreign = AuthorizationServerMetadata.Endpoint.allCases.compactMap { endpoint in
+      metadata.endpoints[endpoint]?.host.flatMap { host in
+        host == issuer.uri.host ? nil : (name: endpoint.rawValue, host: host)
+      }
+    }
+    return Discovery(
+      addition: addition, text: descriptor.text, location: metadata.location.uri.text, foreignEndpoints: foreign)
   }
 
   /// The identifier of an issuer that nobody gave one: its host and its path.

@@ -32,15 +32,9 @@ extension CredentialSource {
   ///
   /// - Throws: `CredentialError.vault` with `.secretService` in it.
   public func checkSecretService() throws(CredentialError) {
-    do {
-      guard let item = try accounts().vault.secretServiceItem else { return }
-      _ = try keys.secretService.lookup(item)
-    } catch let error as VaultError {
-      throw .vault(error)
-    } catch let error as CredentialError {
-      throw error
-    } catch {
-      throw .networkNeeded
+    let vault = try accounts().vault
+    try inVault { () throws(VaultError) in
+      if let item = try vault.secretServiceItem { _ = try keys.secretService.lookup(item) }
     }
   }
 

@@ -94,7 +94,7 @@ extension CredentialSource {
   private func logins(
     _ pattern: HostLoginPattern, _ accounts: Accounts
   ) throws(CredentialError) -> [(record: Record, login: HostLogin)] {
-    try accounts.reading { () throws(VaultError) in try accounts.vault.records(.login, provider: pattern.origin) }
+    try inVault { () throws(VaultError) in try accounts.vault.records(.login, provider: pattern.origin) }
       .compactMap { record in HostLogin(decoding: record.payload).map { (record, $0) } }
       .filter { pattern.matches($0.login) }
       .sorted { $0.record.revision > $1.record.revision }
@@ -114,7 +114,7 @@ extension CredentialSource {
   /// - Throws: `CredentialError.vault`.
   public func hostLogins() throws(CredentialError) -> [(origin: String, login: HostLogin)] {
     guard let accounts = try accountsIfAny() else { return [] }
-    return try accounts.reading { () throws(VaultError) in try accounts.vault.records(.login, provider: nil) }
+    return try inVault { () throws(VaultError) in try accounts.vault.records(.login, provider: nil) }
       .compactMap { record in HostLogin(decoding: record.payload).map { (record.identifier.provider, $0) } }
       .sorted { ($0.0, $0.1.username ?? "") < ($1.0, $1.1.username ?? "") }
   }
@@ -125,7 +125,7 @@ extension CredentialSource {
   public func store(_ login: HostLogin, for origin: String) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     let identifier = Self.identifier(origin, login)
-    try accounts.reading { () throws(VaultError) in
+    try inVault { () throws(VaultError) in
       // git stores after every use: what is there already need not be written again.
       if try accounts.vault.record(identifier).flatMap({ HostLogin(decoding: $0.payload) }) == login { return }
       try accounts.vault.apply([
@@ -144,7 +144,7 @@ extension CredentialSource {
     if others.isEmpty { return try store(login, for: origin) }
     var changes = others.map { Change.remove($0.record.identifier, if: .any) }
     changes += [.store(login.encoded, as: identifier), noting(.store, nil, login.username, origin)]
-    try accounts.reading { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
+    try inVault { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
   }
 
   /// Forgets the logins that are meant.
@@ -156,6 +156,6 @@ extension CredentialSource {
     var changes = try logins(pattern, accounts).map { Change.remove($0.record.identifier, if: .any) }
     guard !changes.isEmpty else { return }
     changes.append(noting(.erase, nil, pattern.username, pattern.origin))
-    try accounts.reading { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
+    try inVault { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
   }
 }

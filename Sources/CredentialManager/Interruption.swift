@@ -148,13 +148,13 @@ extension Accounts {
 
   /// The note about an account; `nil` when there is none.
   func note(_ provider: String, _ account: String) throws(CredentialError) -> ExchangeNote? {
-    try reading { () throws(VaultError) in try vault.record(Self.pending(provider, account)) }
+    try inVault { () throws(VaultError) in try vault.record(Self.pending(provider, account)) }
       .map { ExchangeNote(decoding: $0.payload) }
   }
 
   /// The names under which there are notes about a provider; empty for a login that did not know yet whose it was.
   func pending(of provider: String) throws(CredentialError) -> [String] {
-    try reading { () throws(VaultError) in try vault.records(.pending, provider: provider) }.map(\.identifier.account)
+    try inVault { () throws(VaultError) in try vault.records(.pending, provider: provider) }.map(\.identifier.account)
   }
 
   /// The provider's word that it will never refresh this credential again; `nil` when it did not say so of the refresh
@@ -179,7 +179,7 @@ extension Accounts {
   /// - Throws: `CredentialError.vault`.
   public func areRefreshesRefused(_ accounts: [Account]) throws(CredentialError) -> [Bool] {
     var refused: [Bool] = []
-    guard let records = try reading({ () throws(VaultError) in try vault.wholeRecords(.pending) }) else {
+    guard let records = try inVault({ () throws(VaultError) in try vault.wholeRecords(.pending) }) else {
       // One of them is damaged, which is told of the account that it belongs to.
       for account in accounts { refused.append(try isRefreshRefused(account)) }
       return refused
@@ -214,7 +214,7 @@ extension Accounts {
   func setNote(
     _ note: ExchangeNote?, _ provider: String, _ account: String, for accounts: [String]? = nil
   ) throws(CredentialError) {
-    try reading { () throws(VaultError) in
+    try inVault { () throws(VaultError) in
       if let note {
         // The change behind the answer needs other parts of the file than this one.
         try vault.requireStructure()
@@ -233,7 +233,7 @@ extension CredentialSource {
   /// - Throws: `CredentialError.vault`.
   public func interruptedExchanges() throws(CredentialError) -> [Interruption] {
     guard let accounts = try accountsIfAny() else { return [] }
-    let records = try accounts.reading { () throws(VaultError) in
+    let records = try inVault { () throws(VaultError) in
       try accounts.vault.records(.pending, provider: nil)
     }
     var interruptions: [Interruption] = []
@@ -256,7 +256,7 @@ extension CredentialSource {
       notice(.interrupted(found))
       return false
     }
-    return accounts.keptAnswer(account.provider, account.name)?.previous == account.credential.accessToken
+    return accounts.answer(of: account) != nil
   }
 
   /// Tells of an exchange of this account that was interrupted.

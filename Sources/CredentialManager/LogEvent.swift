@@ -122,7 +122,7 @@ extension CredentialSource {
   /// - Throws: `CredentialError.vault`.
   public func log() throws(CredentialError) -> (events: [LogEvent], lost: Int64, fault: VaultError?) {
     guard let accounts = try accountsIfAny() else { return ([], 0, nil) }
-    let logged = try accounts.reading { () throws(VaultError) in try accounts.vault.events() }
+    let logged = try inVault { () throws(VaultError) in try accounts.vault.events() }
     var lost: Int64 = 0
     var fault: VaultError?
     do throws(VaultError) { lost = Int64(try accounts.vault.unreadableHandOuts()) } catch { fault = error }

@@ -72,7 +72,7 @@ extension CredentialSource {
     let token = account.credential.accessToken
     guard let accounts = try? accounts(), let now = try? accounts.account(account.name, of: account.provider),
       now.credential.accessToken == token, now.credential.isUsable(at: clock.now(), for: 0),
-      accounts.keptAnswer(account.provider, account.name)?.previous != token
+      accounts.answer(of: now) == nil
     else { return nil }
     return now.credential.expiresAt.map { $0 - clock.now() }
   }
@@ -84,7 +84,7 @@ extension CredentialSource {
     try requireRefreshable(account)
     // An answer that waits beside the vault goes before any refusal.
     if !wish.asksAgain, let accounts = try accountsIfAny(), let refusal = try accounts.refusal(account),
-      accounts.keptAnswer(account.provider, account.name)?.previous != account.credential.accessToken
+      accounts.answer(of: account) == nil
     {
       throw needed(account, refusal)
     }
@@ -118,7 +118,7 @@ extension CredentialSource {
         throw .loginNeeded(provider: account.provider, account: account.name, .noCredential)
       }
       // An earlier process died between the provider's answer and its commit.
-      if let kept = vault.keptAnswer(account.provider, account.name), kept.previous == current.credential.accessToken {
+      if let kept = vault.answer(of: current) {
         let renewed = try commit(kept.credential, of: current, vault, isKept: true)
         if renewed.credential.isUsable(at: clock.now(), for: wish.validity) { return renewed }
         return try refresh(renewed, client, vault)
@@ -305,7 +305,7 @@ extension CredentialSource {
         return try commit(kept.credential, of: current, accounts, isKept: true)
       }
     }
-    let pending = try accounts.reading { () throws(VaultError) in try accounts.vault.records(.pending, provider: nil) }
+    let pending = try inVault { () throws(VaultError) in try accounts.vault.records(.pending, provider: nil) }
     for identifier in pending.map(\.identifier) {
       let (provider, name) = (identifier.provider, identifier.account)
       // Who is at a login now has no answer yet, and is not waited for.

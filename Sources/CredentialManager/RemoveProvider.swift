@@ -62,7 +62,7 @@ extension CredentialSource {
   private func forget(_ provider: String) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     let names = try accounts.pending(of: provider)
-    try accounts.reading { () throws(VaultError) in
+    try inVault { () throws(VaultError) in
       let gone =
         [Accounts.registration(provider), Accounts.selection(provider)] + names.map { Accounts.pending(provider, $0) }
       _ = try accounts.vault.apply(gone.map { .remove($0, if: .any) } + [noting(.removeProvider, provider)])
@@ -84,7 +84,7 @@ extension CredentialSource {
     else { return .kept }
     // The proof that the vault can be changed: else the client would be gone there, and its secret stay here.
     let accounts = try accounts(.readWrite)
-    try accounts.reading { () throws(VaultError) in
+    try inVault { () throws(VaultError) in
       _ = try accounts.vault.store(registration.encoded, as: Accounts.registration(provider))
     }
     secrets.learn(token)

@@ -198,7 +198,7 @@ extension CredentialSource {
       }
     }
     let accounts = try accounts(.readWrite)
-    let stored = try accounts.reading { () throws(VaultError) -> Result<Int, CredentialError> in
+    let stored = try inVault { () throws(VaultError) -> Result<Int, CredentialError> in
       var changes: [Change] = []
       var there: [RecordIdentifier] = []
       for item in export.items {

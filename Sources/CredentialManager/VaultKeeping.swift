@@ -12,10 +12,6 @@ public enum Unlocking: Sendable, Equatable {
 
 /// Ways into the vault, and the vault as a whole.
 extension CredentialSource {
-  private func inVault<Result>(_ body: () throws(VaultError) -> Result) throws(CredentialError) -> Result {
-    do { return try body() } catch { throw .vault(error) }
-  }
-
   // MARK: Slots
 
   /// What the vault is made of; no key is needed for it.
