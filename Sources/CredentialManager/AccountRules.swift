@@ -213,10 +213,10 @@ extension AccountRules {
     provider: String, account: String, remote: String?, folder: String?, home: String?
   ) throws(CredentialError) -> String {
     var lines = [
-      "provider: " + provider, "account: " + Self.scalar(account),
+      "provider: " + provider, "account: " + Scalar.written(account),
     ]
-    if let remote { lines.append("for: " + Self.scalar(remote)) }
-    if let folder { lines.append("in: " + Self.scalar(folder)) }
+    if let remote { lines.append("for: " + Scalar.written(remote)) }
+    if let folder { lines.append("in: " + Scalar.written(folder)) }
     let address = remote.flatMap { RemoteAddress($0) }
     let place = folder.flatMap { RuleDecoder.folder($0, home: home) }
     guard let source = rules.first?.place.source else {
@@ -226,7 +226,7 @@ extension AccountRules {
     var text = source.text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     let own = rules.filter { $0.provider == provider }
     if let same = own.first(where: { $0.remote == address && $0.folder == place }) {
-      guard let changed = Self.replacing(same.account, with: Self.scalar(account), at: same.accountPlace, in: text)
+      guard let changed = Self.replacing(same.account, with: Scalar.written(account), at: same.accountPlace, in: text)
       else { throw .uneditableRules(path) }
       text[same.accountPlace.line - 1] = changed
     } else {
@@ -276,27 +276,11 @@ extension AccountRules {
     let start = line.unicodeScalars.index(
       line.unicodeScalars.startIndex, offsetBy: place.column - 1, limitedBy: line.unicodeScalars.endIndex)
     guard let start else { return nil }
-    for written in [scalar(old), old, "\"" + old + "\"", "'" + old + "'"] where line[start...].hasPrefix(written) {
+    for written in [Scalar.written(old), old, "\"" + old + "\"", "'" + old + "'"]
+    where line[start...].hasPrefix(written) {
       return String(line[..<start]) + new + line[start...].dropFirst(written.count)
     }
     return nil
-  }
-
-  /// A text as YAML: plain where that is safe.
-  private static func scalar(_ text: String) -> String {
-    let isPlain =
-      text.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"):
-          true
-        default: "./_-@~+:".utf8.contains(byte)
-        }
-      } && text.first?.isLetter == true && !text.hasSuffix(":")
-      && !["null", "true", "false"].contains(text.lowercased())
-    if isPlain || (text.hasPrefix("~/") && !text.contains(where: { " #:\"'\\".contains($0) })) { return text }
-    let escaped = text.exchanging("\\", for: "\\\\").exchanging("\"", for: "\\\"")
-    return "\"" + escaped + "\""
   }
 }
 

@@ -22,8 +22,8 @@ struct DiscoveredDescriptor {
       "# What \(metadata.issuer.uri.withoutQueryAndFragment.text) says of itself, from",
       "# \(metadata.location.uri.text) (\(metadata.location.specification)).",
       "# The names behind the values are those of the metadata.",
-      "provider: \(Self.scalar(identifier))",
-      "title: \(Self.scalar(metadata.issuer.uri.host ?? identifier))",
+      "provider: \(Scalar.written(identifier))",
+      "title: \(Scalar.written(metadata.issuer.uri.host ?? identifier))",
       "grant: [\(grants.map(\.rawValue).joined(separator: ", "))]",
       "",
     ]
@@ -41,7 +41,7 @@ struct DiscoveredDescriptor {
     lines += Self.endpoints(metadata, authentication)
     lines += [
       "", "# Compared with the \"iss\" of a redirect (RFC 9207).",
-      "issuer: \(Self.scalar(Self.template(metadata.issuer.text)))",
+      "issuer: \(Scalar.written(Self.template(metadata.issuer.text)))",
     ]
     if metadata.namesIssuer { lines.append("iss: required  # authorization_response_iss_parameter_supported") }
     if hasRedirect {
@@ -52,7 +52,7 @@ struct DiscoveredDescriptor {
       "", "client:", "  authentication: \(authentication.rawValue)  # token_endpoint_auth_methods_supported",
     ]
     if let page = metadata.documentation?.text {
-      lines.append("  register: \(Self.scalar(page))  # service_documentation")
+      lines.append("  register: \(Scalar.written(page))  # service_documentation")
     }
     lines += Self.scopes(metadata, hasRedirect: hasRedirect)
     lines += Self.hosts(metadata)
@@ -107,7 +107,7 @@ struct DiscoveredDescriptor {
     var lines = ["endpoints:"]
     for (endpoint, leg) in legs {
       guard let uri = metadata.endpoints[endpoint] else { continue }
-      let value = scalar(template(uri.text))
+      let value = Scalar.written(template(uri.text))
       let foreign = uri.host == metadata.issuer.uri.host ? "" : ", on another host than the issuer"
       var own: String?
       if endpoint == .revocation { own = other(metadata.revocationMethods, than: authentication) }
@@ -154,7 +154,7 @@ struct DiscoveredDescriptor {
       lines += wrapped(Array(scopes.prefix(shownScopes)))
       if scopes.count > shownScopes { lines.append("#   and \(scopes.count - shownScopes) more") }
     }
-    lines.append("scope: [\(requested.map(scalar).joined(separator: ", "))]")
+    lines.append("scope: [\(requested.map(Scalar.written).joined(separator: ", "))]")
     if requested.contains("openid"), hasRedirect { lines.append("nonce: true  # OpenID Connect Core 1.0, 3.1.2.1") }
     if hasIdentity { lines.append("account: [preferred_username, email, sub]  # OpenID Connect Core 1.0, 5.1") }
     return lines
@@ -184,7 +184,7 @@ struct DiscoveredDescriptor {
     }
     return [
       "", "# The hosts that a token is presented to; add those of the API that it is for.",
-      "hosts: [\(hosts.map(scalar).joined(separator: ", "))]",
+      "hosts: [\(hosts.map(Scalar.written).joined(separator: ", "))]",
     ]
   }
 
@@ -193,34 +193,5 @@ struct DiscoveredDescriptor {
   /// A text in a template, where braces would be places.
   private static func template(_ text: String) -> String {
     text.exchanging("{", for: "{{").exchanging("}", for: "}}")
-  }
-
-  /// A text as YAML reads it: as it is where nothing in it could be anything else, in double quotes otherwise, whose escapes are
-  /// those of JSON (YAML 1.2, 7.3.1).
-  static func scalar(_ text: String) -> String {
-    let isPlain =
-      text.utf8.first.map { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) } ?? false
-      && text.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): true
-        default: "-._~/".utf8.contains(byte)
-        }
-      }
-    let scheme = "https://"
-    if text.hasPrefix(scheme), text.count > scheme.count, !text.hasSuffix(":") {
-      let rest = text.dropFirst(scheme.count)
-      if rest.utf8.allSatisfy({ byte in Self.isPlainInURL(byte) }) { return text }
-    }
-    let words = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"]
-    return isPlain && !words.contains(text.lowercased()) ? text : JSONValue.string(text).encoded
-  }
-
-  private static func isPlainInURL(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): true
-    default: "-._~/%=+&?".utf8.contains(byte)
-    }
   }
 }

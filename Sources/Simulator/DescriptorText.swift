@@ -1,3 +1,4 @@
+import CredentialManager
 import JSON
 import Providers
 
@@ -275,7 +276,7 @@ struct DescriptorText {
   // MARK: Text
 
   private static func write(_ entry: Entry, indentation: String, to lines: inout [String]) {
-    let start = indentation + scalar(entry.key) + ":"
+    let start = indentation + Scalar.written(entry.key) + ":"
     switch entry.value {
     case .mapping(let entries) where entries.isEmpty: lines.append(start + " {}")
     case .mapping(let entries):
@@ -287,21 +288,11 @@ struct DescriptorText {
 
   private static func inline(_ value: Value) -> String {
     switch value {
-    case .text(let text): scalar(text)
+    case .text(let text): Scalar.written(text)
     case .plain(let text): text
     case .list(let values): "[" + values.map(inline).joined(separator: ", ") + "]"
     case .mapping(let entries):
-      "{ " + entries.map { scalar($0.key) + ": " + inline($0.value) }.joined(separator: ", ") + " }"
+      "{ " + entries.map { Scalar.written($0.key) + ": " + inline($0.value) }.joined(separator: ", ") + " }"
     }
-  }
-
-  /// Words stand as they are; all else is quoted, with the escapes that YAML (1.2, 5.7) has in common with JSON.
-  private static func scalar(_ text: String) -> String {
-    let isWord =
-      text.first.map { $0.isASCII && $0.isLetter } == true
-      && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_" || $0 == "-") }
-    let reserved: Set = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"]
-    if isWord, !reserved.contains(text.lowercased()) { return text }
-    return JSONValue.string(text).encoded
   }
 }

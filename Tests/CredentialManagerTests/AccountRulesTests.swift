@@ -116,6 +116,16 @@ struct AccountRulesTests {
   }
 
   /// All that is there stays, comments too; a rule stands before those that are for more.
+  /// What other readers of YAML take for a truth value is quoted, and found again.
+  @Test(arguments: ["yes", "No", "on", "OFF", "y", "n", "null", "True", "a: b", "- x", "~", "12", "a\"b\\"])
+  func whatCouldBeSomethingElseIsQuoted(_ account: String) throws {
+    let fixture = try Fixture()
+    let text = try Self.rules("", fixture).adding(
+      provider: "p", account: account, remote: nil, folder: "/x", home: nil)
+    #expect(text.contains("account: \""))
+    #expect(try Self.rules(text, fixture).rules.map(\.account) == [account])
+  }
+
   @Test func aNarrowerRuleStandsBeforeTheWiderOne() throws {
     let fixture = try Fixture()
     let before =
@@ -127,8 +137,8 @@ struct AccountRulesTests {
       narrower
         == "rules:\n  # all of it\n  - provider: github\n    account: x\n    for: https://github.com/acme/x\n"
         + "  - provider: github\n    for: https://github.com/acme\n    account: work # the firm\n")
-    let other = try rules.adding(provider: "github", account: "y", remote: nil, folder: "~/y", home: Self.home)
-    #expect(other == before + "  - provider: github\n    account: y\n    in: ~/y\n")
+    let other = try rules.adding(provider: "github", account: "yd", remote: nil, folder: "~/y", home: Self.home)
+    #expect(other == before + "  - provider: github\n    account: yd\n    in: ~/y\n")
     let same = try rules.adding(
       provider: "github", account: "home", remote: "git@github.com:acme", folder: nil, home: nil)
     #expect(same == before.replacing("account: work", with: "account: home"))

@@ -242,7 +242,7 @@ struct DiscoveryTests {
   func everyTextIsReadAsItself(_ text: String) throws {
     let yaml =
       "provider: a\ngrant: client_credentials\nendpoints: { token: https://a.example }\nscope: { default: ["
-      + DiscoveredDescriptor.scalar(text) + "] }\nclient: { register: " + DiscoveredDescriptor.scalar(text) + " }\n"
+      + Scalar.written(text) + "] }\nclient: { register: " + Scalar.written(text) + " }\n"
     let library = DescriptorLibrary(directories: []) { _ in nil }
     let descriptor = try library.load(Array(yaml.utf8), name: "a.yaml").descriptor
     #expect(descriptor.client.register == text)

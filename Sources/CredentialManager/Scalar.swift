@@ -1,0 +1,29 @@
+import JSON
+
+/// A text as YAML reads it (YAML 1.2, 7.3).
+public enum Scalar {
+  /// A text as it is where nothing in it could be anything else, also where it stands in a list, and for readers of YAML 1.1;
+  /// in double quotes otherwise, whose escapes are those of JSON (YAML 1.2, 7.3.1).
+  public static func written(_ text: String) -> String {
+    isPlain(text) ? text : JSONValue.string(text).encoded
+  }
+
+  private static func isPlain(_ text: String) -> Bool {
+    for (beginning, more) in [("https://", "-._~/%=+&?"), ("~/", "-._~/@+")] where text.hasPrefix(beginning) {
+      let rest = text.utf8.dropFirst(beginning.utf8.count)
+      return !rest.isEmpty && rest.allSatisfy { isLetterOrDigit($0) || more.utf8.contains($0) }
+    }
+    let words = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"]
+    return text.utf8.first.map { isLetterOrDigit($0) && $0 > UInt8(ascii: "9") } ?? false
+      && text.utf8.allSatisfy { isLetterOrDigit($0) || "-._~/@+".utf8.contains($0) }
+      && !words.contains(text.lowercased())
+  }
+
+  private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): true
+    default: false
+    }
+  }
+}
