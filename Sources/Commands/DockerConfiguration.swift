@@ -10,7 +10,7 @@ struct DockerConfiguration {
 
   /// Where docker looks for it; `nil` where there is no home.
   static func path(_ context: Context) -> String? {
-    let folder = context.environment("DOCKER_CONFIG").flatMap { $0.isEmpty ? nil : $0 }
+    let folder = Environment.text("DOCKER_CONFIG", context.environment)
     return (folder ?? context.home.person.map { $0 + "/.docker" }).map { $0 + "/config.json" }
   }
 

@@ -307,5 +307,5 @@ private struct Person {
     return !GitCredential.isFalse(String(decoding: said.output.filter { $0 > 0x20 }, as: UTF8.self))
   }
 
-  private func value(_ name: String) -> String? { context.environment(name).flatMap { $0.isEmpty ? nil : $0 } }
+  private func value(_ name: String) -> String? { Environment.text(name, context.environment) }
 }

@@ -38,7 +38,7 @@ public struct Home: Sendable, Equatable {
       guard let path = environment(name), path.hasPrefix("/") else { return nil }
       return path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     }
-    let own = environment("CREDMGR_HOME").flatMap { $0.isEmpty ? nil : $0 }
+    let own = Environment.text("CREDMGR_HOME", environment)
     person = absolute("HOME") ?? ownHome(own == nil)
     let choices = absolute("XDG_CONFIG_HOME") ?? person.map { $0 + "/.config" }
     let data = absolute("XDG_DATA_HOME") ?? person.map { $0 + "/.local/share" }

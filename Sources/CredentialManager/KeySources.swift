@@ -181,5 +181,5 @@ private struct PassphraseAnswers {
     return completion.output
   }
 
-  private func value(_ name: String) -> String? { environment(name).flatMap { $0.isEmpty ? nil : $0 } }
+  private func value(_ name: String) -> String? { Environment.text(name, environment) }
 }

@@ -4,7 +4,7 @@ public enum Display {
   ///
   /// - Parameter environment: the value of a variable; nil if it is not set.
   public static func unreachable(environment: (String) -> String?) -> String? {
-    func value(_ name: String) -> String? { environment(name).flatMap { $0.isEmpty ? nil : $0 } }
+    func value(_ name: String) -> String? { Environment.text(name, environment) }
     if value("WSL_DISTRO_NAME") != nil { return nil }
     if let wayland = value("WAYLAND_DISPLAY") {
       let folder = value("XDG_RUNTIME_DIR") ?? ""

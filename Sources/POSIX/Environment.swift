@@ -4,6 +4,14 @@ import Synchronization
 
 /// The environment of the process.
 public enum Environment {
+  /// The value of a variable that is set to something; nil otherwise.
+  ///
+  /// - Parameter environment: looks a variable up.
+  public static func text(_ name: String, _ environment: (String) -> String? = value) -> String? {
+    guard let text = environment(name), !text.isEmpty else { return nil }
+    return text
+  }
+
   /// The value of a variable; nil if it is not set, and empty if it is set to nothing.
   public static func value(_ name: String) -> String? {
     guard let text = unsafe getenv(name) else { return nil }

@@ -55,7 +55,7 @@ public final class FileBody {
 
   /// In `TMPDIR`, else below `/var/tmp`, which is on a disk where `/tmp` is memory. Nobody else can open it.
   private static func unnamedFile() throws(POSIXError) -> Descriptor {
-    let folder = Environment.value("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/var/tmp"
+    let folder = Environment.text("TMPDIR") ?? "/var/tmp"
     // O_TMPFILE of Linux, which the C library's headers hide from Swift: __O_TMPFILE | O_DIRECTORY.
     return try Descriptor(opening: folder, 0o20000000 | O_DIRECTORY | O_RDWR, mode: 0o600)
   }
