@@ -65,11 +65,6 @@ import CSQLite
     try check(unsafe csqlite_bind_blob(pointer, index, value, UInt64(value.count)))
   }
 
-  /// Whether the column is NULL.
-  public func isNull(_ column: Int32) -> Bool {
-    unsafe sqlite3_column_type(pointer, column) == SQLITE_NULL
-  }
-
   /// The integer in the column.
   ///
   /// - Throws: `.unexpectedType`.

@@ -132,7 +132,7 @@ public final class Vault {
 
   /// The bytes that the file has beyond what its first page says; a negative number if bytes are missing. To be called in a
   /// transaction that has read something: what a killed process has begun is undone then.
-  private static func excess(_ connection: Connection, _ location: VaultLocation) throws(VaultError) -> Int64 {
+  static func excess(_ connection: Connection, _ location: VaultLocation) throws(VaultError) -> Int64 {
     guard let size = connection.fileSize else { return 0 }
     let header = try converting(location, connection) { () throws(SQLiteError) in try connection.fileHeader() }
     return size - Int64(Format.number(in: header, at: 28)) * Int64(Format.pageSize)

@@ -17,18 +17,12 @@ extension VaultError {
       case .readOnly, .needsRecovery, .cannotOpen:
         File.isOnReadOnlyFileSystem(path) ? .file(.readOnlyFileSystem(path: path)) : .readOnly(path: path)
       case .notADatabase: .notAVault(path: path)
-      case .corrupt where connection.map(Self.isTruncated) ?? false: .truncated(path: path)
+      case .corrupt where (try? connection.map { try Vault.excess($0, location) }) ?? 0 < 0: .truncated(path: path)
       case .corrupt: .damaged(path: path, .structure)
       case .inputOutput: .inputOutput(path: path, code: error.extendedCode)
       case .outOfMemory: .outOfMemory
       case .other: .damaged(path: path, .schema)
       }
-  }
-
-  /// Whether the file is shorter than its first page says.
-  private static func isTruncated(_ connection: Connection) -> Bool {
-    guard let size = connection.fileSize, let header = try? connection.fileHeader() else { return false }
-    return size < Int64(Format.number(in: header, at: 28)) * Int64(Format.pageSize)
   }
 }
 
