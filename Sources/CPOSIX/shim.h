@@ -116,23 +116,43 @@ static inline int credmgr_set_core_limit(uint64_t soft) {
   return setrlimit(RLIMIT_CORE, &limit);
 }
 
-// Signals. A handler may do nothing but set a flag of this type (C11, 7.14.1.1). The flag is weak, so that the program has
-// one, however many modules this header is compiled into: functions that use it may be inlined across modules.
+// Signals. A handler sets flags of this type (C11, 7.14.1.1) and calls what signal-safety(7) allows. The flags are weak, so
+// that the program has one of each, however many modules this header is compiled into: functions that use them may be inlined
+// across modules.
 __attribute__((weak)) volatile sig_atomic_t credmgr_caught_signal = 0;
+__attribute__((weak)) volatile sig_atomic_t credmgr_caught_second = 0;
 
-static inline void credmgr_catch_signal(int number) { credmgr_caught_signal = number; }
+/// How long what has to be put in order may take before another signal ends the program, in seconds.
+static const int credmgr_patience = 2;
+
+/// The first one sets the flag. Impatient people, and programs that hand on what the terminal has sent already, send a second
+/// one at once, which is the same wish; one that comes later ends the program.
+static inline void credmgr_catch_signal(int number) {
+  int code = errno;
+  struct timespec now = {0, 0};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (credmgr_caught_signal == 0) {
+    credmgr_caught_signal = number;
+    credmgr_caught_second = (sig_atomic_t)now.tv_sec;
+  } else if ((sig_atomic_t)now.tv_sec - credmgr_caught_second > credmgr_patience) {
+    signal(number, SIG_DFL);
+    raise(number);
+  }
+  errno = code;
+}
 
 static inline int credmgr_last_signal(void) { return credmgr_caught_signal; }
 
-
-/// Catches the signal once; the second one has its default effect. One that is ignored (nohup) stays ignored. Calls are
-/// not restarted, so that a wait ends.
-static inline void credmgr_catch_once(int number) {
+/// Catches the signal. One that is ignored (nohup) stays ignored. Calls are not restarted, so that a wait ends.
+static inline void credmgr_catch(int number) {
   struct sigaction action, old;
   if (sigaction(number, NULL, &old) != 0 || old.sa_handler == SIG_IGN) return;
   action.sa_handler = credmgr_catch_signal;
-  action.sa_flags = SA_RESETHAND;
+  action.sa_flags = 0;
   sigemptyset(&action.sa_mask);
+  sigaddset(&action.sa_mask, SIGINT);
+  sigaddset(&action.sa_mask, SIGTERM);
+  sigaddset(&action.sa_mask, SIGHUP);
   sigaction(number, &action, NULL);
 }
 

@@ -5,10 +5,10 @@ import Glibc
 ///
 /// This file alone uses the handler of the shim, whose flag is static to it.
 public enum Signals {
-  /// From now on the first of these signals sets ``isInterrupted`` and ends waits, and a second one ends the program.
-  /// A signal that was ignored at the start stays ignored.
+  /// From now on the first of these signals sets ``isInterrupted`` and ends waits, and one that comes more than two seconds
+  /// after it ends the program. A signal that was ignored at the start stays ignored.
   public static func installInterruptFlag() {
-    for number in [SIGINT, SIGTERM, SIGHUP] { credmgr_catch_once(number) }
+    for number in [SIGINT, SIGTERM, SIGHUP] { credmgr_catch(number) }
   }
 
   /// Whether such a signal came.

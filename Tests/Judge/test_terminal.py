@@ -1,5 +1,6 @@
 """A login at a real terminal: on a desktop, over SSH, in a container."""
 
+import contextlib
 import os
 import re
 import signal
@@ -197,6 +198,19 @@ class Places(TerminalTest):
             socket.create_connection(("127.0.0.1", port))
         self.credmgr("token", provider, status=LOGIN_NEEDED)
         self.assertEqual(self.credmgr("status", "--json").out.strip(), "[]")
+
+    def test_control_c_twice_is_control_c(self):
+        _, provider = self.server("oauth2-public")
+        for _ in range(5):
+            terminal = self.terminal("login", provider, "--account", ADA, "--no-browser", BROWSER=None)
+            terminal.wait_for("Ctrl-C stops")
+            terminal.interrupt()
+            with contextlib.suppress(ProcessLookupError):  # It was quicker.
+                terminal.interrupt()
+            self.assertEqual(terminal.end(), 130, terminal.seen)
+            self.assertIn("interrupted", terminal.seen)
+            status = self.credmgr("status", "--json")
+            self.assertEqual((status.out.strip(), status.err), ("[]", ""))
 
     def test_control_c_ends_a_paste(self):
         _, provider = self.server("oauth2-public")
