@@ -157,7 +157,7 @@ extension CredentialSource {
     let given = clientIdentifier
     let known = clientIdentifier ?? previous?.clientIdentifier ?? addition.descriptor.client.identifier
     let canRegister = addition.descriptor.endpoints[.registration] != nil && clientSecret == nil
-    if known == nil, !canRegister {
+    if given?.isEmpty == true || known == nil && !canRegister {
       var needs = ClientNeeds(addition.descriptor)
       needs.needsIdentifier = true
       throw .clientIdentifierMissing(provider: identifier, needs)
