@@ -48,7 +48,8 @@ struct Doctor {
     home()
     let accounts = vault()
     if let accounts { people(accounts) }
-    clock(accounts)
+    // One cause is one finding, whatever clock it was found by.
+    if !remote.contains(where: { $0.check == .clock }) { clock(accounts) }
     browser()
     keyring()
     programs()
@@ -71,6 +72,14 @@ struct Doctor {
     var foreign: [String] = []
     if File.exists(home.vault) || File.isLink(home.vault) {
       check(home.vault, &foreign) { () throws(POSIXError) in try PrivateFile.checkDirectory(home.vault) }
+    } else {
+      // Where the folders above are another's, it is said below whether anything can be made there.
+      do throws(POSIXError) {
+        try PrivateFile.checkParents(of: home.vault)
+      } catch .writableByOthers(let folder, let mode) {
+        let fault = POSIXError.writableByOthers(path: folder, mode: mode)
+        tell(.homeFault(fault, needsRoot: File.isOwn(folder) == false && !isRoot))
+      } catch {}
     }
     let files = [home.configuration, home.userProviders, home.accountRules] + ownDescriptors
     for file in files where File.exists(file) {
@@ -79,6 +88,15 @@ struct Doctor {
     if !foreign.isEmpty {
       isForeign = true
       tell(.foreignFiles(foreign, ownership(foreign)))
+    }
+    let closed = File.closedFolder(above: Path.joining(home.userProviders, "x"))
+    if let closed, File.isOwn(closed) == true { tell(.closedFolder(closed, isOwn: true)) }
+    for folder in [home.configuration, home.userProviders] where File.exists(folder) {
+      if !File.isDirectory(folder) {
+        tell(.blockedHome(folder, nil))
+      } else if !File.isReadable(folder), File.isOwn(folder) == true {
+        tell(.closedFolder(folder, isOwn: true))
+      }
     }
     // What is not there yet is made in the first folder above it that is.
     for path in [home.vault, home.configuration, home.vaultLocation.file] where findings.count == before {
@@ -100,7 +118,7 @@ struct Doctor {
       // A folder above is not to be changed for it: then it is the home that is the wrong one.
       if !foreign.contains(place) { foreign.append(place) }
     } catch .symbolicLink(let link) {
-      tell(.linkedHome(link, target: Path.resolved(link)))
+      tell(.linkedHome(link, target: target(of: link)))
     } catch {
       let isOthers =
         switch error {
@@ -109,6 +127,12 @@ struct Doctor {
         }
       tell(.homeFault(error, needsRoot: isOthers && !isRoot))
     }
+  }
+
+  /// What a link leads to that can be put in its place; nothing else is moved.
+  private func target(of link: String) -> String? {
+    guard let target = Path.resolved(link), File.isOwn(target) == true else { return nil }
+    return File.isDirectory(target) == (link == context.home.vault) ? target : nil
   }
 
   private mutating func checkWritable(_ path: String) {
@@ -215,7 +239,7 @@ struct Doctor {
   private mutating func tell(_ error: VaultError, opensOtherwise: Bool = false) {
     switch error {
     case .file(.otherOwner) where isForeign, .file(.permissionDenied) where isForeign: break
-    case .file(.symbolicLink(let path)): tell(.linkedHome(path, target: Path.resolved(path)))
+    case .file(.symbolicLink(let path)): tell(.linkedHome(path, target: target(of: path)))
     case .secretService(let fault): tell(.secretService(fault, bus: unnamedBus))
     default: tell(.vault(error, folder: context.home.vault, opensOtherwise: opensOtherwise))
     }
@@ -235,11 +259,15 @@ struct Doctor {
 
   private mutating func passphraseFile() {
     guard let path = context.environment("CREDMGR_PASSPHRASE_FILE"), !path.isEmpty else { return }
-    // Secrets of containers are often readable by all, which need not matter there: it is no problem by itself.
-    if let mode = PrivateFile.modeForOthers(path) { return tell(.readablePassphrase(path, mode: mode)) }
     do throws(POSIXError) {
       if File.isGivenStream(path) { return }
-      guard try File.read(path, limit: 1 << 16, ordinary: true).isEmpty else { return }
+      let bytes = try File.read(path, limit: 1 << 16, ordinary: true)
+      // What ends a line is no part of it.
+      guard bytes.allSatisfy({ $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }) else {
+        // Secrets of containers are often readable by all, which need not matter there: it is no problem by itself.
+        if let mode = PrivateFile.modeForOthers(path) { tell(.readablePassphrase(path, mode: mode)) }
+        return
+      }
       tell(.passphraseFile(.endOfInput, path: path))
     } catch .notRegularFile where !File.isDirectory(path) {
       // A pipe is not read: what writes into it does so once.
@@ -282,13 +310,17 @@ struct Doctor {
 
   private mutating func people(_ vault: Accounts) {
     let accounts: [Account]
+    let refused: [Bool]
     do throws(CredentialError) {
       accounts = try vault.accounts(of: nil)
+      refused = try vault.areRefreshesRefused(accounts)
     } catch {
       return tell(error, at: .accounts)
     }
     let now = context.clock.now()
-    let ended = accounts.filter { !$0.credential.isUsable(at: now) && !$0.credential.isRefreshable(at: now) }
+    let ended = zip(accounts, refused).filter { account, isRefused in
+      !account.credential.isUsable(at: now) && (isRefused || !account.credential.isRefreshable(at: now))
+    }.map(\.0)
     for account in ended.prefix(Self.shownDamage) {
       tell(.expired(provider: account.provider, account: account.name))
     }
@@ -372,16 +404,33 @@ struct Doctor {
 
   private mutating func descriptors(_ vault: Accounts?) {
     let (library, before) = (context.home.library, findings.count)
+    var mistakes: [(file: String, findings: [Finding])] = []
     for identifier in context.source.knownProviders() {
       guard let path = library.path(of: identifier) else { continue }
-      let isOwn = path.hasPrefix(context.home.userProviders + "/")
+      let isOwn = isOwn(path)
       do throws(ProviderError) {
         let loaded = try library.load(identifier)
         if isOwn, isHiding(identifier, loaded) { tell(.hidingDescriptor(path)) }
+      } catch .invalid(let faults) {
+        for fault in faults where fault.severity == .error && !(isForeign && fault.isUnreadable) {
+          if let folder = fault.closedFolder {
+            tell(.closedFolder(folder, isOwn: File.isOwn(folder) == true))
+            continue
+          }
+          // The mistakes of what a descriptor extends are that one's.
+          let file = fault.file
+          let index = mistakes.firstIndex { $0.file == file } ?? mistakes.endIndex
+          if index == mistakes.endIndex { mistakes.append((file, [])) }
+          if !mistakes[index].findings.contains(fault) { mistakes[index].findings.append(fault) }
+        }
       } catch {
-        if isForeign, case .invalid(let faults) = error, faults.contains(where: \.isUnreadable) { continue }
         tell(.invalidDescriptor(error, path: path, isOwn: isOwn))
       }
+    }
+    let hasOwn = mistakes.contains { isOwn($0.file) }
+    // What came with the program has none, but through what it extends.
+    for (file, faults) in mistakes where isOwn(file) || !hasOwn {
+      tell(.invalidDescriptor(.invalid(faults), path: file, isOwn: isOwn(file)))
     }
     for provider in (try? vault?.addedProviders()) ?? [] {
       do throws(CredentialError) {
@@ -399,6 +448,8 @@ struct Doctor {
     }
     if findings.count == before { well(.descriptors, "all of them can be read") }
   }
+
+  private func isOwn(_ path: String) -> Bool { path.hasPrefix(context.home.userProviders + "/") }
 
   private func isHiding(_ identifier: String, _ loaded: DescriptorLibrary.Loaded) -> Bool {
     context.home.systemProviders.contains { folder in
@@ -434,11 +485,24 @@ struct Doctor {
     } catch .malformedRules(let findings) {
       return tell(.malformedRules(findings, path: context.home.accountRules))
     } catch {
-      if !isForeign { tell(.unreadableRules(error, path: context.home.accountRules)) }
+      if isForeign { return }
+      if let folder = File.closedFolder(above: context.home.accountRules) {
+        return tell(.closedFolder(folder, isOwn: File.isOwn(folder) == true))
+      }
+      tell(.unreadableRules(error, path: context.home.accountRules))
       return
     }
     let before = findings.count
+    // One that was added and is gone is told where it is.
+    let known = context.source.knownProviders() + ((try? vault?.addedProviders()) ?? [])
     for rule in rules.rules {
+      guard known.contains(rule.provider) else {
+        tell(
+          .ruleWithoutProvider(
+            line: rule.providerPlace.line, path: rules.path, provider: rule.provider,
+            suggestion: nearMiss(rule.provider, among: known)))
+        continue
+      }
       guard let vault, isMissing(rule, in: vault) else { continue }
       tell(
         .ruleWithoutAccount(
@@ -493,13 +557,24 @@ struct Doctor {
       // A password may stand before the host.
       let rest = text.firstPlace(of: "://").map { text[$0.upperBound...] } ?? text[...]
       let shown = scheme + "://" + (rest.lastIndex(of: "@").map { rest[rest.index(after: $0)...] } ?? rest)
-      if ["http", "https", "socks4", "socks4a", "socks5", "socks5h"].contains(scheme) {
+      if ["http", "https", "socks4", "socks4a", "socks5", "socks5h"].contains(scheme), Self.isPlace(shown) {
         well(.proxy, "\(name) is \"\(shown)\"")
       } else {
         tell(.unknownProxy(variable: name, shown: shown))
       }
     }
     if proxies.isEmpty { well(.proxy, "there is none") }
+  }
+
+  /// Whether a host, and a port where there is one, can be what they say.
+  private static func isPlace(_ proxy: String) -> Bool {
+    guard let begin = proxy.firstPlace(of: "://") else { return false }
+    let authority = proxy[begin.upperBound...].prefix { $0 != "/" }
+    let host = authority.hasPrefix("[") ? authority.prefix { $0 != "]" } : authority.prefix { $0 != ":" }
+    guard !host.isEmpty, host.allSatisfy({ !$0.isWhitespace }) else { return false }
+    let rest = authority[host.endIndex...].drop { $0 == "]" }
+    guard let colon = rest.first else { return true }
+    return colon == ":" && UInt16(rest.dropFirst()).map { $0 > 0 } ?? false
   }
 
   /// Asks a provider's servers for an answer.
@@ -515,7 +590,7 @@ struct Doctor {
         well(.network, "\"\(server.host)\" of \"\(provider)\" answers")
         guard let date else { continue }
         let difference = context.clock.now() - date
-        if abs(difference) > Self.tolerance {
+        if abs(difference) > Self.tolerance, !findings.contains(where: { $0.check == .clock }) {
           tell(.differentClock(difference, host: server.host))
         }
       }

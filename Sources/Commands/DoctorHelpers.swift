@@ -39,7 +39,11 @@ struct GitHelperEntry: Equatable {
     guard let uri = try? URI(parsing: "https://" + host),
       let own = try? URI(parsing: pattern.firstPlace(of: "://") != nil ? pattern : "https://" + pattern)
     else { return false }
-    return own.isSecure && ["", "/"].contains(own.path) && HostPattern(pattern).matches(uri)
+    guard ["", "/"].contains(own.path) else { return false }
+    if own.isSecure { return HostPattern(pattern).matches(uri) }
+    // On this machine nobody needs https, and git has another entry for each scheme.
+    guard own.scheme == "http", uri.isLoopback, let plain = try? URI(parsing: "http://" + host) else { return false }
+    return HostPattern.authority(own) == HostPattern.authority(plain)
   }
 
   /// Whether it is one of credmgr, of this program or of another.
@@ -89,11 +93,21 @@ struct GitHelperEntry: Equatable {
   }
 }
 
+/// Why a file cannot be written that a program puts in the place of the one before.
+private func obstacle(to path: String) -> SetUpFinding.FileFault? {
+  if File.isLink(path), !File.exists(path) { return .danglingLink }
+  let place = Path.resolved(path) ?? path
+  guard let folder = Path.directory(of: place) else { return nil }
+  return !File.isWritable(folder) && File.isOwn(folder) == true ? .unwritable(folder: folder) : nil
+}
+
 extension Doctor {
   // MARK: git
 
   mutating func git(_ claimed: [CredentialSource.ClaimedHost]) {
     guard (try? Launcher.find("git")) != nil else { return well(.git, "git is not installed") }
+    let file = gitFile
+    if let file, File.isDirectory(file.path) { return tell(.gitFile(file.path, .notFile)) }
     let pattern = #"^credential\.(.*\.)?helper$"#
     let listed = try? Launcher.run(
       "git", ["config", "--null", "--show-scope", "--show-origin", "--get-regexp", pattern], silencesErrors: true)
@@ -134,6 +148,11 @@ extension Doctor {
     guard isSomewhere else {
       // Without a home git has no configuration to enter anything into.
       if context.homeFault != nil { return well(.git, "git does not ask credmgr") }
+      // What keeps anything from being written there is told once.
+      let isTold = findings.contains { $0.check == .home && $0.state == .problem }
+      if !isTold, let file, let fault = file.fault(isNeeded: !unasked.isEmpty) {
+        return tell(.gitFile(file.path, fault))
+      }
       return tell(.gitDoesNotAsk(unasked))
     }
     for (entry, hosts) in causes {
@@ -146,6 +165,36 @@ extension Doctor {
       }
     }
     if findings.count == before { well(.git, "git asks credmgr first") }
+  }
+
+  /// The file into which git writes what is for all of a person's repositories (git-config(1)).
+  private struct GitFile {
+    let path: String
+    let isFromEnvironment: Bool
+
+    /// Why git cannot write it.
+    ///
+    /// - Parameter isNeeded: whether git is to ask us for anything.
+    func fault(isNeeded: Bool) -> SetUpFinding.FileFault? {
+      if isFromEnvironment, !File.isLink(path), !File.isDirectory(Path.directory(of: path) ?? "/") {
+        return .nowhere(variable: "GIT_CONFIG_GLOBAL")
+      }
+      let fault = obstacle(to: path)
+      if case .unwritable = fault, !isNeeded { return nil }
+      return fault
+    }
+  }
+
+  private var gitFile: GitFile? {
+    if let path = context.environment("GIT_CONFIG_GLOBAL") {
+      return path.hasPrefix("/") ? GitFile(path: path, isFromEnvironment: true) : nil
+    }
+    guard let person = context.home.person else { return nil }
+    let own = person + "/.gitconfig"
+    if File.exists(own) || File.isLink(own) { return GitFile(path: own, isFromEnvironment: false) }
+    let folder = context.environment("XDG_CONFIG_HOME").flatMap { $0.isEmpty ? nil : $0 } ?? person + "/.config"
+    let other = folder + "/git/config"
+    return GitFile(path: File.exists(other) ? other : own, isFromEnvironment: false)
   }
 
   /// Why git cannot read its configuration, as it says itself.
@@ -198,7 +247,18 @@ extension Doctor {
   // MARK: docker
 
   mutating func docker(_ claimed: [CredentialSource.ClaimedHost]) {
-    guard let path = DockerConfiguration.path(context), let bytes = try? File.read(path, limit: 1 << 20) else {
+    guard let path = DockerConfiguration.path(context) else { return well(.docker, "docker is not set up") }
+    let bytes: [UInt8]
+    do throws(POSIXError) {
+      bytes = try File.read(path, limit: 1 << 20, ordinary: true)
+    } catch .notFound {
+      if File.isLink(path) { return tell(.dockerFile(path, .danglingLink)) }
+      return well(.docker, "docker is not set up")
+    } catch .notRegularFile {
+      return tell(.dockerFile(path, .notFile))
+    } catch .permissionDenied where File.isOwn(path) == true {
+      return tell(.dockerFile(path, .unreadable))
+    } catch {
       return well(.docker, "docker is not set up")
     }
     guard let configuration = DockerConfiguration(bytes) else { return tell(.dockerUnreadable(path)) }
@@ -209,7 +269,10 @@ extension Doctor {
       tell(.dockerHelperMissing(name, registries))
     }
     let others = Set(claimed.map(\.host)).sorted().filter { configuration.helper(of: $0) != "credmgr" }
-    if !others.isEmpty { tell(.dockerDoesNotAsk(others)) }
+    if !others.isEmpty {
+      if let fault = obstacle(to: path) { return tell(.dockerFile(path, fault)) }
+      tell(.dockerDoesNotAsk(others))
+    }
     let readable = configuration.readablePasswords
     if !readable.isEmpty { tell(.dockerPasswords(path, readable)) }
     guard findings.count == before else { return }

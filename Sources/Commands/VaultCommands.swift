@@ -146,7 +146,8 @@ extension Command {
         }
       throw .failed(
         Message(
-          "the vault is not as it was written: \(count)", hint: hint ?? restoring(context), status: .vault))
+          "the vault is not as it was written: \(count)", hint: hint ?? SetUpFinding.rescuing(context.home.vault),
+          status: .vault))
     }
     if !invocation.has("--json") { context.tell("the vault is as it was written") }
     return .done

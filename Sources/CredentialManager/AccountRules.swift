@@ -17,6 +17,8 @@ public struct AccountRule: Sendable, Equatable {
   public let place: Place
   /// What it is for, as it was written: `for https://github.com/acme`, `in ~/work`.
   public let condition: String
+  /// The value of the key `provider`.
+  public let providerPlace: Place
   /// The value of the key `account`.
   let accountPlace: Place
 
@@ -169,7 +171,7 @@ private struct RuleDecoder {
     let conditions = [remoteText.map { "for " + $0.text }, folderText.map { "in " + $0.text }].compactMap { $0 }
     return AccountRule(
       provider: provider.text, account: account.text, remote: remote, folder: folder, place: node.place,
-      condition: conditions.joined(separator: " "), accountPlace: account.place)
+      condition: conditions.joined(separator: " "), providerPlace: provider.place, accountPlace: account.place)
   }
 
   private mutating func text(_ key: String, of node: Node, isRequired: Bool) -> (text: String, place: Place)? {

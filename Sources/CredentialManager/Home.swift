@@ -133,7 +133,7 @@ public struct Home: Sendable, Equatable {
       if leadsNowhere(path) { throw .danglingLink }
       return nil
     } catch .permissionDenied {
-      throw .permissionDenied
+      throw File.closedFolder(above: path).map(UnreadableDescriptor.closedFolder) ?? .permissionDenied
     } catch .notRegularFile {
       throw .notRegularFile
     } catch .tooLarge {

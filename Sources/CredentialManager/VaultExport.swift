@@ -170,7 +170,11 @@ extension CredentialSource {
           try export.encrypted(try keys.passphrase(.newForExport), random: random)
         }
       }
-      try vault.apply([noting(.export, nil, nil, isPlain ? "plain" : "encrypted")])
+      do throws(VaultError) {
+        try vault.apply([noting(.export, nil, nil, isPlain ? "plain" : "encrypted")])
+      } catch .damaged, .damagedRecord {
+        // What can be read of a vault in which nothing can be written any more is worth more than the note.
+      }
       return (json, export.items.count)
     } catch {
       throw CredentialError(export: error)

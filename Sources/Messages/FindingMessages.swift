@@ -59,6 +59,7 @@ extension Finding {
     case .invalidPattern(let text): return "\(quoted(text)) is no regular expression"
     case .grantWithoutEndpoint(let grant, let endpoint):
       return "the grant \(quoted(grant)) needs the endpoint \(quoted(endpoint))"
+    case .unreadable(_, .closedFolder(let folder)): return POSIXError.permissionDenied(path: folder).message.text
     case .unreadable(let path, let reason):
       return "the file \(quoted(path)) cannot be read, and no other one is taken in its place: \(reason.words)"
     case .unknownBase(let name): return "there is no descriptor \(quoted(name)) to extend"
@@ -79,9 +80,18 @@ extension Finding {
 }
 
 extension Finding {
-  /// The file that this user may not read.
+  /// The file or folder that this user may not read.
   fileprivate var unreadablePath: String? {
-    if case .unreadable(let path, .permissionDenied) = problem { path } else { nil }
+    switch problem {
+    case .unreadable(_, .closedFolder(let folder)): folder
+    case .unreadable(let path, .permissionDenied): path
+    default: nil
+    }
+  }
+
+  /// The folder that does not let this user through to a descriptor.
+  public var closedFolder: String? {
+    if case .unreadable(_, .closedFolder(let folder)) = problem { folder } else { nil }
   }
 }
 
@@ -124,7 +134,7 @@ extension TemplateError {
 extension UnreadableDescriptor {
   fileprivate var words: String {
     switch self {
-    case .permissionDenied: "permission denied"
+    case .permissionDenied, .closedFolder: "permission denied"
     case .notRegularFile: "it is not an ordinary file"
     case .danglingLink: "it is a link to a file that is not there"
     case .tooLarge: "it is longer than 1 MiB"
@@ -139,16 +149,18 @@ extension ProviderError {
     switch self {
     case .invalid(let findings):
       let count = findings.count { $0.severity == .error }
+      let closed = findings.lazy.compactMap(\.closedFolder).first
       return Message(
-        "the descriptor \(quoted(findings.first?.place.source.name ?? "")) has \(count == 1 ? "an error" : "\(count) errors")",
+        closed.map { POSIXError.permissionDenied(path: $0).message.text }
+          ?? "the descriptor \(quoted(findings.first?.place.source.name ?? "")) has \(count == 1 ? "an error" : "\(count) errors")",
         hint: findings.lazy.compactMap(\.unreadablePath).first.map { path in
           // With another user's home nothing would work.
           let isAnothers =
-            Environment.value("HOME").map { path.hasPrefix($0 + "/") && File.isOwn($0) == false } ?? false
+            Environment.value("HOME").map { (path + "/").hasPrefix($0 + "/") && File.isOwn($0) == false } ?? false
           return isAnothers
             ? UserEntry.current(elsewhere: true).map { "run \"export HOME=\(argument($0.home))\"" }
               ?? Message.anotherHome
-            : "run \"ls -ld \(argument(path))\" to see who may read it"
+            : closed.map { SetUpFinding.opening($0) } ?? "run \"ls -ld \(argument(path))\" to see who may read it"
         },
         status: .usage)
     case .unknown(let identifier, let suggestion):

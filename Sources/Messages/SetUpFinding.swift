@@ -36,6 +36,20 @@ public enum SetUpFinding: Sendable, Equatable {
     case allowWriting(String)
   }
 
+  /// Why another program's configuration cannot be used.
+  public enum FileFault: Sendable, Equatable {
+    /// There is a folder, or whatever else is no file, in its place.
+    case notFile
+    /// It is a link to where nothing can be.
+    case danglingLink
+    /// We have no rights to it.
+    case unreadable
+    /// A variable of the environment names it, and there is no such folder.
+    case nowhere(variable: String)
+    /// The person's own folder, in which nothing can be written.
+    case unwritable(folder: String)
+  }
+
   /// How a program came here whose parts are missing.
   public enum Installation: Sendable, Equatable {
     /// It was built in this folder of the sources.
@@ -60,6 +74,8 @@ public enum SetUpFinding: Sendable, Equatable {
   case unwritable(String, place: String, HomeRemedy)
   /// A file stands where a folder is to be.
   case blockedHome(String, HomeRemedy?)
+  /// A folder that does not let the person through, or does not say what is in it; whether it is the person's own.
+  case closedFolder(String, isOwn: Bool)
   /// The file system can only be read.
   case readOnlyHome(String, HomeRemedy)
   /// There is no room.
@@ -114,6 +130,8 @@ public enum SetUpFinding: Sendable, Equatable {
 
   // git.
 
+  /// The configuration into which git writes cannot be used.
+  case gitFile(String, FileFault)
   /// git's own words, and the file and line that they name.
   case gitFails(words: String, file: String?, line: Int?)
   /// An empty helper sends ours away.
@@ -131,6 +149,8 @@ public enum SetUpFinding: Sendable, Equatable {
 
   // docker.
 
+  /// Its configuration cannot be used.
+  case dockerFile(String, FileFault)
   case dockerUnreadable(String)
   case dockerDoesNotAsk([String])
   case dockerPasswords(String, [String])
@@ -150,6 +170,8 @@ public enum SetUpFinding: Sendable, Equatable {
   case malformedRules([Finding], path: String)
   case unreadableRules(CredentialError, path: String)
   case ruleWithoutAccount(line: Int, path: String, provider: String, account: String)
+  /// The provider that was probably meant.
+  case ruleWithoutProvider(line: Int, path: String, provider: String, suggestion: String?)
 
   // The network.
 
@@ -166,7 +188,8 @@ extension SetUpFinding {
   /// What was looked at.
   public var check: Check {
     switch self {
-    case .homeUnusable, .foreignFiles, .homeFault, .linkedHome, .unwritable, .blockedHome, .readOnlyHome, .fullDisk:
+    case .homeUnusable, .foreignFiles, .homeFault, .linkedHome, .unwritable, .blockedHome, .closedFolder, .readOnlyHome,
+      .fullDisk:
       .home
     case .noVault, .lockedVault, .vault, .damagedRecord, .moreDamage, .damage, .readablePassphrase, .passphraseFile:
       .vault
@@ -175,15 +198,17 @@ extension SetUpFinding {
     case .overSSH, .noDisplay, .unknownDisplay, .unknownBrowser, .noBrowser, .deadLogin: .browser
     case .noKernelKeyring, .secretService: .keyring
     case .noOnlineProgram, .missingPrograms, .noShippedDescriptors: .programs
-    case .gitFails, .gitHelperSentAway, .gitAsksFirst, .gitTells, .gitAsksNobody, .gitAsksAnother, .gitAsksOwn,
+    case .gitFile, .gitFails, .gitHelperSentAway, .gitAsksFirst, .gitTells, .gitAsksNobody, .gitAsksAnother,
+      .gitAsksOwn,
       .gitDoesNotAsk, .gitProgramMissing, .gitOtherProgram:
       .git
-    case .dockerUnreadable, .dockerDoesNotAsk, .dockerPasswords, .dockerProgramMissing, .dockerOtherProgram,
+    case .dockerFile, .dockerUnreadable, .dockerDoesNotAsk, .dockerPasswords, .dockerProgramMissing,
+      .dockerOtherProgram,
       .dockerHelperMissing:
       .docker
     case .hidingDescriptor, .invalidDescriptor, .lostDescriptor, .changedDescriptor, .unfitRegistration: .descriptors
     case .sharedHost: .hosts
-    case .malformedRules, .unreadableRules, .ruleWithoutAccount: .rules
+    case .malformedRules, .unreadableRules, .ruleWithoutAccount, .ruleWithoutProvider: .rules
     case .certificateFolder, .certificateFile, .emptyCertificateFile, .noCertificates: .certificates
     case .unknownProxy: .proxy
     case .unreachable: .network
@@ -207,7 +232,7 @@ extension SetUpFinding {
       switch self {
       case .homeUnusable(let error), .accounts(let error, _): error.message.status
       case .vault, .damagedRecord, .moreDamage, .damage, .secretService: .vault
-      case .expired, .moreExpired: .loginNeeded
+      case .expired, .moreExpired, .ruleWithoutAccount: .loginNeeded
       case .noOnlineProgram: .unexpected
       case .unreachable(let error, _, _, _): error.message().status
       default: .usage
@@ -221,8 +246,13 @@ extension SetUpFinding {
     case .foreignFiles(let paths, _): return "\(some(paths)) \(paths.count == 1 ? "belongs" : "belong") to another user"
     case .homeFault(let error, _): return error.message.text
     case .linkedHome(let path, _): return POSIXError.symbolicLink(path: path).message.text
-    case .unwritable(let path, let place, _):
-      return "\(quoted(path)) cannot be \(place == path ? "written" : "made"): \(quoted(place)) is not yours to write"
+    case .unwritable(let path, let place, let remedy):
+      let result = "\(quoted(path)) cannot be \(place == path ? "written" : "made"): "
+      if case .allowWriting = remedy {
+        return result + (place == path ? "its mode does not let you" : "the mode of \(quoted(place)) does not let you")
+      }
+      return result + (place == path ? "it" : quoted(place)) + " is not yours to write"
+    case .closedFolder(let path, _): return POSIXError.permissionDenied(path: path).message.text
     case .blockedHome(let path, _): return "\(quoted(path)) is not a folder"
     case .readOnlyHome(let path, _): return POSIXError.readOnlyFileSystem(path: path).message.text
     case .fullDisk(let path): return "there is no room on the disk of \(quoted(path))"
@@ -262,6 +292,7 @@ extension SetUpFinding {
     case .noOnlineProgram: return CredentialError.networkNeeded.message.text
     case .missingPrograms(let names, _): return "not installed: " + names.joined(separator: ", ")
     case .noShippedDescriptors(let folder, _): return "there are no shipped descriptors in \(quoted(folder))"
+    case .gitFile(let path, let fault): return "git cannot use \(quoted(path)): " + fault.words
     case .gitFails(let words, _, _): return "git cannot read its configuration" + (words.isEmpty ? "" : ": \(words)")
     case .gitHelperSentAway(let origin, _):
       return "an empty helper behind credmgr's sends it away" + (origin.map { " (\($0))" } ?? "")
@@ -281,6 +312,7 @@ extension SetUpFinding {
       return "git's configuration names \(quoted(file)), which is not there (\(origin))"
     case .gitOtherProgram(let file, let program, _):
       return "git asks \(quoted(file)), which is another credmgr than \(quoted(program))"
+    case .dockerFile(let path, let fault): return "docker cannot use \(quoted(path)): " + fault.words
     case .dockerUnreadable(let path): return "\(quoted(path)) is no JSON object, and docker cannot read it, either"
     case .dockerDoesNotAsk(let hosts): return "docker does not ask credmgr for " + some(hosts)
     case .dockerPasswords(let path, let hosts):
@@ -294,6 +326,7 @@ extension SetUpFinding {
         + (hosts.isEmpty ? "" : " for " + some(hosts)) + ", and there is none"
     case .hidingDescriptor(let path):
       return "\(quoted(path)) stands in the place of the shipped one, and takes nothing over from it"
+    case .invalidDescriptor(.invalid(let findings), _, _): return listed(findings)
     case .invalidDescriptor(let error, _, _): return error.message.text
     case .lostDescriptor(let provider, _):
       return "the provider \(quoted(provider)) was added, and its descriptor is gone"
@@ -304,11 +337,13 @@ extension SetUpFinding {
     case .sharedHost(let host, let taken, let other):
       return "\(quoted(host)) is of \(quoted(taken)) and of \(quoted(other)); the first one is taken"
     case .malformedRules(let findings, _):
-      return findings.map { "\($0.place.source.name):\($0.place.line):\($0.place.column): \($0.sentence)" }
-        .joined(separator: "; ")
+      return listed(findings)
     case .unreadableRules(let error, _): return error.message.text
     case .ruleWithoutAccount(let line, let path, _, let account):
       return "line \(line) of \(quoted(path)) names \(quoted(account)), who is not logged in"
+    case .ruleWithoutProvider(let line, let path, let provider, let suggestion):
+      return "line \(line) of \(quoted(path)) names the provider \(quoted(provider)), and there is none"
+        + didYouMean(suggestion)
     case .certificateFolder(let path): return "SSL_CERT_DIR is \(quoted(path)), which is no folder"
     case .certificateFile(let path): return "SSL_CERT_FILE is \(quoted(path)), which cannot be read"
     case .emptyCertificateFile(let path): return "SSL_CERT_FILE is \(quoted(path)), in which there is no certificate"
@@ -316,6 +351,31 @@ extension SetUpFinding {
     case .unknownProxy(let variable, let shown):
       return "\(variable) is \(quoted(shown)), which is no proxy that is known"
     case .unreachable(let error, _, let provider, _): return error.message(provider: provider).text
+    }
+  }
+
+  /// Each with its place.
+  private func listed(_ findings: [Finding]) -> String {
+    let shown = findings.prefix(Self.shownMistakes).map { finding in
+      let place = finding.place
+      return finding.isUnreadable
+        ? finding.sentence : "\(place.source.name):\(place.line):\(place.column): \(finding.sentence)"
+    }
+    let rest = findings.count - shown.count
+    return shown.joined(separator: "; ") + (rest > 0 ? "; and \(rest) more" : "")
+  }
+
+  private static let shownMistakes = 5
+}
+
+extension SetUpFinding.FileFault {
+  fileprivate var words: String {
+    switch self {
+    case .notFile: "it is not an ordinary file"
+    case .danglingLink: "it is a link to where nothing can be"
+    case .unreadable: "permission denied"
+    case .nowhere(let variable): "there is no such folder (\(variable))"
+    case .unwritable(let folder): "nothing can be written in \(quoted(folder))"
     }
   }
 }

@@ -11,6 +11,7 @@ extension SetUpFinding {
     case .homeUnusable(let error): return error.message.hints
     case .foreignFiles(_, let remedy), .unwritable(_, _, let remedy), .readOnlyHome(_, let remedy): return [remedy.hint]
     case .blockedHome(let path, let remedy): return [remedy?.hint ?? Self.settingAside(path)]
+    case .closedFolder(let path, let isOwn): return [Self.opening(path, isOwn: isOwn)]
     case .homeFault(let error, let needsRoot): return error.mending(needsRoot: needsRoot)
     case .linkedHome(let path, let target):
       guard let target else { return ["run \"rm \(argument(path))\""] }
@@ -22,7 +23,7 @@ extension SetUpFinding {
       return error.mending(folder, opensOtherwise: opensOtherwise)
     case .damagedRecord(_, let record), .moreDamage(_, let record): return [Message.mending(record)]
     case .damage(let findings, let folder):
-      return [findings == [.unusedBytes] ? Message.mendingUnusedBytes : Self.restoring(folder)]
+      return [findings == [.unusedBytes] ? Message.mendingUnusedBytes : Self.rescuing(folder)]
     case .readablePassphrase(let path, _): return ["run \"chmod go= \(argument(path))\""]
     case .passphraseFile:
       return ["run \"unset CREDMGR_PASSPHRASE_FILE\", or set it to the file that has the passphrase"]
@@ -48,6 +49,14 @@ extension SetUpFinding {
     case .noOnlineProgram(let installation), .missingPrograms(_, let installation),
       .noShippedDescriptors(_, let installation):
       return [installation.hint]
+    case .gitFile(let path, let fault), .dockerFile(let path, let fault):
+      switch fault {
+      case .notFile: return [Self.settingAside(path)]
+      case .danglingLink: return ["run \"rm \(argument(path))\""]
+      case .unreadable: return [Self.opening(path, isOwn: true)]
+      case .nowhere(let variable): return ["run \"unset \(variable)\""]
+      case .unwritable(let folder): return [Self.opening(folder, isOwn: true)]
+      }
     case .gitFails(_, let file, let line):
       guard let file, let line else { return ["run \"git config --list --show-origin\", and mend what it names"] }
       return [
@@ -94,6 +103,9 @@ extension SetUpFinding {
     case .malformedRules(_, let path):
       return ["correct it, or " + Self.settingAside(path) + " to do without rules"]
     case .unreadableRules(_, let path): return [Self.settingAside(path) + " to do without rules"]
+    case .ruleWithoutProvider(let line, let path, let provider, let suggestion):
+      guard let suggestion else { return ["correct it, or " + Self.settingAside(path) + " to do without rules"] }
+      return ["run \"sed -i.old '\(line)s/\(provider)/\(suggestion)/' \(argument(path))\""]
     case .certificateFolder: return ["run \"unset SSL_CERT_DIR\""]
     case .certificateFile, .emptyCertificateFile: return ["run \"unset SSL_CERT_FILE\""]
     case .noCertificates:
@@ -106,6 +118,23 @@ extension SetUpFinding {
   /// Puts something out of the way, from where it can be had back.
   private static func settingAside(_ path: String) -> String {
     "run \"mv \(argument(path)) \(argument(path + ".old"))\""
+  }
+
+  /// What lets a person into a folder.
+  static func opening(_ folder: String, isOwn: Bool) -> String {
+    // Where it is the system's, everybody is to read it.
+    "run \"\(isOwn ? "chmod u+rwX" : "sudo chmod a+rX") \(argument(folder))\""
+  }
+
+  static func opening(_ folder: String) -> String { opening(folder, isOwn: File.isOwn(folder) == true) }
+
+  /// What makes a vault of all that can be read in a damaged one, which stays beside it.
+  ///
+  /// - Parameter folder: that of the vault.
+  public static func rescuing(_ folder: String) -> String {
+    let (old, file) = (argument(folder + ".old"), "credmgr-rescued.json")
+    return "put it back with \"credmgr vault restore FILE\", or run \"credmgr vault export \(file) "
+      + "&& mv \(argument(folder)) \(old) && credmgr vault import \(file)\" to keep all that can be read, under a passphrase meanwhile"
   }
 
   /// What puts a vault in the place of one that cannot be mended.
@@ -226,5 +255,10 @@ extension Finding {
   /// Whether the file itself is at fault, and not what stands in it.
   public var isUnreadable: Bool {
     if case .unreadable = problem { true } else { false }
+  }
+
+  /// The file that is to be mended.
+  public var file: String {
+    if case .unreadable(let path, _) = problem { path } else { place.source.name }
   }
 }

@@ -20,7 +20,8 @@ public enum StandardError {
 
   /// Shows what is wrong in a descriptor, and where.
   public static func show(_ findings: [Finding]) {
-    for finding in findings { Terminal.writeError(finding.report(columns: columns)) }
+    // Nothing is wrong in what nobody came to see.
+    for finding in findings where finding.closedFolder == nil { Terminal.writeError(finding.report(columns: columns)) }
   }
 
   /// A question, with the cursor behind it.

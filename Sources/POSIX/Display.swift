@@ -11,6 +11,8 @@ public enum Display {
       if File.exists(Path.joining(folder, wayland)) { return nil }
       if value("DISPLAY") == nil { return "WAYLAND_DISPLAY" }
     }
+    // There is a colon in every one (X(7)).
+    if let display = value("DISPLAY"), !display.contains(":") { return "DISPLAY" }
     guard let display = value("DISPLAY"), let socket = socket(of: display) else { return nil }
     if File.exists(socket) { return nil }
     // Without a name in the file system (unix(7), abstract).

@@ -77,6 +77,20 @@ public enum File {
     return (try? FileStatus(path: path, following: true))?.isRegularFile ?? false
   }
 
+  /// Whether this process may read the file, or the names in the folder.
+  public static func isReadable(_ path: String) -> Bool { unsafe access(path, R_OK) == 0 }
+
+  /// The first folder on the way to a path that does not let this process through; nil if all do.
+  public static func closedFolder(above path: String) -> String? {
+    var (place, closed) = (path, nil as String?)
+    // Behind a closed folder everything looks closed.
+    while let folder = Path.directory(of: place), folder != place {
+      if unsafe access(folder, X_OK) != 0, errno == EACCES, isDirectory(folder) { closed = folder }
+      place = folder
+    }
+    return closed
+  }
+
   /// Whether this process may write the file, or make files in the folder.
   public static func isWritable(_ path: String) -> Bool { unsafe access(path, W_OK) == 0 }
 

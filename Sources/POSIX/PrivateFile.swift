@@ -45,12 +45,19 @@ public enum PrivateFile {
   /// - Throws: `notFound`, and what ``createDirectory(_:)`` throws for a folder that is there.
   public static func checkDirectory(_ path: String) throws(POSIXError) {
     guard let status = try FileStatus(path: path, following: false) else { throw .notFound(path: path) }
+    try checkParents(of: path)
+    try checkDirectory(status, path)
+  }
+
+  /// Checks the folders above a path, as far as they are there, as ``createDirectory(_:)`` does.
+  ///
+  /// - Throws: `writableByOthers`, `otherOwner`.
+  public static func checkParents(of path: String) throws(POSIXError) {
     var folder = path
     while let parent = Path.directory(of: folder), parent != folder {
       if let status = try FileStatus(path: parent, following: true) { try checkParent(status, parent) }
       folder = parent
     }
-    try checkDirectory(status, path)
   }
 
   private static func checkDirectory(_ status: FileStatus, _ path: String) throws(POSIXError) {

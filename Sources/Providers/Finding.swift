@@ -120,6 +120,8 @@ extension Finding {
 public enum UnreadableDescriptor: Error, Sendable, Equatable {
   /// We have no rights to it.
   case permissionDenied
+  /// A folder on the way to it does not let us through, whether it is there or not.
+  case closedFolder(String)
   /// It is a folder, a pipe or a device.
   case notRegularFile
   /// It is a link to what is not there.

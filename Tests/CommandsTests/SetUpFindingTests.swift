@@ -12,16 +12,19 @@ import YAML
 struct SetUpFindingTests {
   /// One name a case. A case that is new has to get one, and a place in the list.
   private enum Kind: CaseIterable {
-    case homeUnusable, foreignFiles, homeFault, linkedHome, unwritable, blockedHome, readOnlyHome, fullDisk, noVault,
+    case homeUnusable, foreignFiles, homeFault, linkedHome, unwritable, blockedHome, closedFolder, readOnlyHome,
+      fullDisk, noVault,
       lockedVault, vault, damagedRecord, moreDamage, damage, readablePassphrase, passphraseFile, accounts, expired,
       moreExpired, interrupted, unknownAccount, lateClock, differentClock, overSSH, noDisplay, unknownDisplay,
       unknownBrowser, noBrowser, deadLogin, noKernelKeyring, secretService, noOnlineProgram, missingPrograms,
-      noShippedDescriptors, gitFails, gitHelperSentAway, gitAsksFirst, gitTells, gitAsksNobody, gitAsksAnother,
+      noShippedDescriptors, gitFile, dockerFile, gitFails, gitHelperSentAway, gitAsksFirst, gitTells, gitAsksNobody,
+      gitAsksAnother,
       gitAsksOwn,
       gitDoesNotAsk, gitProgramMissing, gitOtherProgram, dockerUnreadable, dockerDoesNotAsk, dockerPasswords,
       dockerProgramMissing, dockerOtherProgram, dockerHelperMissing, hidingDescriptor, invalidDescriptor,
       lostDescriptor,
       changedDescriptor, unfitRegistration, sharedHost, malformedRules, unreadableRules, ruleWithoutAccount,
+      ruleWithoutProvider,
       certificateFolder, certificateFile, emptyCertificateFile, noCertificates, unknownProxy, unreachable
   }
 
@@ -33,6 +36,7 @@ struct SetUpFindingTests {
     case .linkedHome: .linkedHome
     case .unwritable: .unwritable
     case .blockedHome: .blockedHome
+    case .closedFolder: .closedFolder
     case .readOnlyHome: .readOnlyHome
     case .fullDisk: .fullDisk
     case .noVault: .noVault
@@ -61,6 +65,8 @@ struct SetUpFindingTests {
     case .noOnlineProgram: .noOnlineProgram
     case .missingPrograms: .missingPrograms
     case .noShippedDescriptors: .noShippedDescriptors
+    case .gitFile: .gitFile
+    case .dockerFile: .dockerFile
     case .gitFails: .gitFails
     case .gitHelperSentAway: .gitHelperSentAway
     case .gitAsksFirst: .gitAsksFirst
@@ -86,6 +92,7 @@ struct SetUpFindingTests {
     case .malformedRules: .malformedRules
     case .unreadableRules: .unreadableRules
     case .ruleWithoutAccount: .ruleWithoutAccount
+    case .ruleWithoutProvider: .ruleWithoutProvider
     case .certificateFolder: .certificateFolder
     case .certificateFile: .certificateFile
     case .emptyCertificateFile: .emptyCertificateFile
@@ -149,7 +156,7 @@ struct SetUpFindingTests {
       .linkedHome(folder, target: nil), .unwritable(folder, place: "/home", .anotherHome),
       .unwritable(folder, place: folder, .allowWriting(folder)), .blockedHome(folder, .unset("CREDMGR_HOME")),
       .blockedHome(folder, nil), .readOnlyHome(folder, .anotherHome), .fullDisk(folder),
-      .noVault,
+      .closedFolder(folder, isOwn: true), .closedFolder("/usr/share/credmgr/providers", isOwn: false), .noVault,
       .lockedVault(["passphrase", "Secret Service"]), .damagedRecord(.record(record, .altered), record),
       .moreDamage(3, record), .damage([.header, .schema], folder: folder), .damage([.unusedBytes], folder: folder),
       .readablePassphrase("/run/passphrase", mode: 0o644),
@@ -187,6 +194,12 @@ struct SetUpFindingTests {
       .malformedRules([finding, finding], path: "/home/ada/.config/credmgr/accounts.yaml"),
       .unreadableRules(.system(.notRegularFile(path: "/home/ada/.config/credmgr/accounts.yaml")), path: "/x"),
       .ruleWithoutAccount(line: 3, path: "/home/ada/accounts.yaml", provider: "notes", account: "ada"),
+      .ruleWithoutProvider(line: 3, path: "/home/ada/accounts.yaml", provider: "githb", suggestion: "github"),
+      .ruleWithoutProvider(line: 3, path: "/home/ada/my accounts.yaml", provider: "x", suggestion: nil),
+      .gitFile("/home/ada/.gitconfig", .notFile), .gitFile("/home/ada/.gitconfig", .danglingLink),
+      .gitFile("/nowhere/config", .nowhere(variable: "GIT_CONFIG_GLOBAL")),
+      .gitFile("/home/ada/.gitconfig", .unwritable(folder: "/home/ada")),
+      .dockerFile("/home/ada/.docker/config.json", .unreadable),
       .certificateFolder("/nowhere"), .certificateFile("/nowhere"), .emptyCertificateFile("/nowhere"), .noCertificates,
       .unknownProxy(variable: "all_proxy", shown: "gopher://proxy.example"),
       .unreachable(

@@ -192,7 +192,7 @@ class Home(Doctor):
             text = file.read()
         with open(path, "w", encoding="utf-8") as file:
             file.write(text.replace(ADA, "somebody"))
-        self.assertIn("somebody", self.problems("rules", status=USAGE)[0]["sentence"])
+        self.assertIn("somebody", self.problems("rules", status=LOGIN_NEEDED)[0]["sentence"])
         with open(path, "w", encoding="utf-8") as file:
             file.write("rulez: []\n")
         self.assertIn("accounts.yaml:1:1:", self.problems("rules", status=USAGE)[0]["sentence"])
@@ -246,6 +246,10 @@ class Vault(Doctor):
     def test_a_clock_that_is_behind(self):
         self.ready()
         self.assertEqual([finding["check"] for finding in self.at("-1d", status=USAGE)], ["clock"])
+        # One cause is told once, by what it is known best.
+        found = self.at("-1h", self.provider, status=USAGE)
+        self.assertEqual([finding["check"] for finding in found], ["clock"], found)
+        self.assertIn("127.0.0.1", found[0]["sentence"])
 
     @unittest.skipUnless(os.access(FAKETIME, os.X_OK), "there is no faketime")
     def test_a_token_that_has_ended(self):
@@ -255,6 +259,17 @@ class Vault(Doctor):
         found = self.at("+1d", status=LOGIN_NEEDED)
         self.assertEqual([finding["check"] for finding in found], ["accounts"])
         self.assertEqual(found[0]["hints"], [f'run "credmgr login {self.provider} --account {ADA}"'])
+
+
+    @unittest.skipUnless(os.access(FAKETIME, os.X_OK), "there is no faketime")
+    def test_a_login_that_was_refused_for_good(self):
+        self.ready()
+        for token in self.service.tokens:
+            token.revoked = True
+        self.credmgr("token", self.provider, "--refresh", status=LOGIN_NEEDED)
+        found = self.at("+1d", status=LOGIN_NEEDED)
+        self.assertEqual([(finding["check"], finding["hints"]) for finding in found], [
+            ("accounts", [f'run "credmgr login {self.provider} --account {ADA}"'])])
 
 
 class Git(Doctor):
@@ -526,6 +541,10 @@ class Mended(Doctor):
                 self.assertEqual(problems[0]["hints"], ['run "unset CREDMGR_HOME"'])
             self.assertNotIn("problem", [finding["state"] for finding in again])
 
+    def test_a_folder_above_in_which_others_can_write(self):
+        os.chmod(self.folder, 0o777)
+        self.broken("home")
+
     # The vault.
     def test_a_key_file_that_is_gone(self):
         self.ready()
@@ -550,6 +569,8 @@ class Mended(Doctor):
 
     def test_a_vault_of_which_any_byte_is_another(self):
         self.ready()
+        # What is exported is under a passphrase.
+        self.environment["CREDMGR_PASSPHRASE_FILE"] = self.file("passphrase", PASSPHRASE + "\n")
         path = self.home("vault", "vault.db")
         with open(path, "rb") as file:
             whole = file.read()
@@ -566,13 +587,80 @@ class Mended(Doctor):
                 self.assertIn('run "', hints)
                 # A login needs a person, and a client its identifier.
                 if "credmgr login" not in hints and "--client-id" not in hints and " ACCOUNT" not in hints:
+                    works = self.run_program("token", self.provider).status == DONE
                     self.mended(finding)
+                    # Nobody who could do something before is to log in anew.
+                    if works:
+                        self.assertEqual(self.credmgr("token", self.provider).line, self.token)
+                    if "vault export" in hints:
+                        os.remove(os.path.join(self.folder, "credmgr-rescued.json"))
             shutil.rmtree(self.home("vault.old"), ignore_errors=True)
+
+    def test_a_structure_in_which_everything_can_be_read(self):
+        self.ready()
+        self.environment["CREDMGR_PASSPHRASE_FILE"] = self.file("passphrase", PASSPHRASE + "\n")
+        path = self.home("vault", "vault.db")
+        with open(path, "rb") as file:
+            whole = file.read()
+        for place in range(len(whole)):
+            if whole[place:place + 1] != b"\x0a" or place % 4096:
+                continue
+            with open(path, "wb") as file:
+                # The bytes of a page's fragments (sqlite.org/fileformat.html, 1.6).
+                file.write(whole[:place + 7] + bytes([whole[place + 7] ^ 1]) + whole[place + 8:])
+            break
+        self.credmgr("token", self.provider)
+        self.assertIn("credmgr vault verify", self.credmgr("vault", "rotate", status=LOCKED).err)
+        verified = self.run_program("vault", "verify").err
+        found = self.problems("vault", status=LOCKED)
+        self.assertEqual([finding["sentence"] for finding in found], ["the structure of the file is damaged"])
+        self.assertIn(found[0]["hints"][0], verified)
+        self.assertEqual(self.mended(found[0]), [])
+        self.assertEqual(self.credmgr("token", self.provider).line, self.token)
+        self.assertEqual(self.run_program("vault", "verify").status, DONE)
+        self.credmgr("vault", "rotate")
+
+    def test_a_header_and_an_index_of_which_any_byte_is_another(self):
+        self.ready()
+        self.environment["CREDMGR_PASSPHRASE_FILE"] = self.file("passphrase", PASSPHRASE + "\n")
+        path = self.home("vault", "vault.db")
+        with open(path, "rb") as file:
+            whole = file.read()
+        kept = os.path.join(self.folder, "kept")
+        shutil.copytree(self.home("vault"), kept)
+        rescued = 0
+        # The end of a page is where its rows begin.
+        for place in range(4096 - 60, len(whole), 4096):
+            with open(path, "r+b") as file:
+                file.seek(place)
+                file.write(bytes([whole[place] ^ 1]))
+            for finding in self.doctor(status=LOCKED):
+                if "vault export" in " ".join(finding["hints"]):
+                    rescued += 1
+                    self.mended(finding)
+                    self.assertEqual(self.credmgr("token", self.provider).line, self.token)
+                    os.remove(os.path.join(self.folder, "credmgr-rescued.json"))
+            for folder in (self.home("vault"), self.home("vault.old")):
+                shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(kept, self.home("vault"))
+        self.assertGreaterEqual(rescued, 2)
+
+    def test_a_link_to_what_is_no_vault(self):
+        self.ready()
+        elsewhere = os.path.join(self.folder, "elsewhere")
+        os.mkdir(elsewhere)
+        os.remove(self.home("vault", "vault.db"))
+        os.symlink(elsewhere, self.home("vault", "vault.db"))
+        self.broken("home")
+        self.assertTrue(os.path.isdir(elsewhere))
 
     def test_the_passphrase_s_file(self):
         self.ready()
-        for path in ("/nowhere", self.file("empty", ""), self.folder):
+        for path in ("/nowhere", self.file("empty", ""), self.file("line", "\r\n"), self.folder):
             self.broken("vault", environment={"CREDMGR_PASSPHRASE_FILE": path})
+        os.chmod(self.folder, 0o755)
+        os.chmod(self.file("open", ""), 0o644)
+        self.broken("vault", environment={"CREDMGR_PASSPHRASE_FILE": os.path.join(self.folder, "open")})
         readable = self.file("readable", PASSPHRASE)
         os.chmod(readable, 0o644)
         os.chmod(self.folder, 0o755)
@@ -598,7 +686,7 @@ class Mended(Doctor):
     def test_displays_that_are_not_there(self):
         del self.environment["BROWSER"]
         self.program("xdg-open")
-        for environment in ({"DISPLAY": ":4711"}, {"DISPLAY": "unix:4711.0"},
+        for environment in ({"DISPLAY": ":4711"}, {"DISPLAY": "unix:4711.0"}, {"DISPLAY": "garbage"},
                             {"WAYLAND_DISPLAY": "wayland-4711", "XDG_RUNTIME_DIR": self.folder}):
             self.broken("browser", environment=environment)
         self.file("wayland-0", "")
@@ -625,6 +713,19 @@ class Mended(Doctor):
                               capture_output=True, text=True)
         self.assertEqual(name.stdout, "Ada\n")
 
+    def test_a_configuration_that_git_cannot_write(self):
+        own = os.path.join(self.folder, ".gitconfig")
+        nowhere = os.path.join(self.folder, "nowhere", "config")
+        self.broken("git", environment={"GIT_CONFIG_GLOBAL": nowhere})
+        self.assertIn("all is well", self.run_program("doctor", environment={
+            "GIT_CONFIG_GLOBAL": os.path.join(self.folder, "new")}).err)
+        del self.environment["GIT_CONFIG_GLOBAL"]
+        os.mkdir(own)
+        self.broken("git")
+        os.symlink(nowhere, own)
+        self.broken("git")
+        self.credmgr("git-setup")
+
     def test_helpers_that_stand_in_the_way(self):
         self.ready()
         host = '[credential "https://127.0.0.1:4433"]\n'
@@ -633,6 +734,7 @@ class Mended(Doctor):
                      "[credential]\n\thelper = \"!f() { echo password=hidden-word; }; f\"\n" + ours,
                      ours + "[credential]\n\thelper =\n", ours + host + "\thelper =\n",
                      ours + host + "\thelper =\n\thelper = store\n",
+                     ours + host.replace("https", "http") + "\thelper =\n\thelper = store\n",
                      ours.replace("credential]", 'credential "https://elsewhere.example"]') + "[credential]\n\thelper = a b\n",
                      "[credential]\n\thelper = /nowhere/credmgr git-credential\n"):
             self.settings(text)
@@ -678,8 +780,89 @@ class Mended(Doctor):
     def test_docker_s_configuration(self):
         self.docker("{")
         self.broken("docker")
+        path = os.path.join(self.environment["DOCKER_CONFIG"], "config.json")
+        os.remove(path + ".old")
+        os.mkdir(path)
+        self.broken("docker")
+        shutil.rmtree(path + ".old")
+        os.symlink("/nowhere/config.json", path)
+        self.broken("docker")
 
     # Providers.
+    def test_a_file_in_the_place_of_the_descriptors(self):
+        os.makedirs(self.home("config"))
+        self.file(self.home("config", "providers"), "")
+        self.broken("home")
+
+    @unittest.skipUnless(os.geteuid() == 0 and os.access("/usr/bin/setpriv", os.X_OK), "only the administrator can be anybody")
+    def test_descriptors_in_a_closed_folder(self):
+        os.chmod(self.folder, 0o755)
+        os.chmod(self.environment["SSL_CERT_FILE"], 0o644)
+        own = os.path.join(self.folder, "own")
+        os.mkdir(own, 0o700)
+        os.mkdir(own + "/.local", 0o700)
+        providers = own + "/.config/credmgr/providers"
+        os.makedirs(providers)
+        for name in (own, own + "/.local", own + "/.config", own + "/.config/credmgr", providers):
+            os.chown(name, 4242, 4242)
+        for folder in (providers, os.path.dirname(providers), own + "/.config"):
+            for mode in (0, 0o200, 0o300, 0o400, 0o600):
+                if mode == 0o300 and folder.endswith(".config"):
+                    continue
+                os.chmod(folder, mode)
+                found = self.as_stranger("credmgr doctor --json", HOME=own)
+                problems = [finding for finding in found if finding["state"] == "problem"]
+                self.assertEqual([finding["check"] for finding in problems], ["home"], (folder, oct(mode), problems))
+                self.assertEqual(problems[0]["hints"], [f'run "chmod u+rwX {folder}"'])
+                if mode != 0o300:
+                    ended = self.as_stranger("credmgr providers gitlab 2>&1 | head -4 | jq -Rs .", HOME=own)
+                    self.assertIn(f'error: "{folder}" cannot be used: permission denied', ended)
+                    self.assertIn(f'hint: run "chmod u+rwX {folder}"', ended)
+                again = self.as_stranger(f"chmod u+rwX {folder}\ncredmgr doctor --json", HOME=own)
+                self.assertNotIn("problem", [finding["state"] for finding in again], again)
+
+    @unittest.skipUnless(os.geteuid() == 0 and os.access("/usr/bin/setpriv", os.X_OK), "only the administrator can be anybody")
+    def test_an_own_file_that_is_not_to_be_written(self):
+        self.ready()
+        os.chmod(self.folder, 0o755)
+        os.chmod(self.environment["SSL_CERT_FILE"], 0o644)
+        for folder, folders, names in os.walk(self.homes[-1]):
+            for name in folders + names:
+                os.lchown(os.path.join(folder, name), 4242, 4242)
+        os.chown(self.homes[-1], 4242, 4242)
+        file = self.home("vault", "vault.db")
+        os.chmod(file, 0o400)
+        environment = {"CREDMGR_HOME": self.homes[-1], "HOME": self.folder}
+        problems = [finding for finding in self.as_stranger("credmgr doctor --json", **environment)
+                    if finding["state"] == "problem"]
+        self.assertEqual([(finding["sentence"], finding["hints"]) for finding in problems], [
+            (f'"{file}" cannot be written: its mode does not let you', [f'run "chmod u+rwX {file}"'])])
+
+    def test_a_mistake_in_what_others_extend_is_one_finding(self):
+        os.makedirs(self.home("config", "providers"))
+        path = self.home("config", "providers", "github.yaml")
+        for text, words in (("provider: github\nextends: github\nendpointz: {}\n", ":3:1: unknown key \"endpointz\""),
+                            ("provider: github\n", " is missing"), ("provider: [\n", "this is not YAML")):
+            self.file(path, text)
+            found = self.problems("descriptors", status=USAGE)
+            self.assertEqual(len(found), 1, found)
+            self.assertIn(path + ":", found[0]["sentence"])
+            self.assertIn(words, found[0]["sentence"])
+            self.assertEqual(self.mended(found[0]), [])
+
+    def test_rules_for_nobody(self):
+        os.makedirs(self.home("config"))
+        path = self.home("config", "accounts.yaml")
+        rule = "rules:\n  - account: ada\n    provider: %s\n    for: https://github.com/acme\n"
+        self.file(path, rule % "githb")
+        found = self.problems("rules", status=USAGE)
+        self.assertEqual([finding["sentence"] for finding in found], [
+            f'line 3 of "{path}" names the provider "githb", and there is none (did you mean "github"?)'])
+        self.mended(found[0])
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read(), rule % "github")
+        self.file(path, rule % "something-else")
+        self.broken("rules")
     def test_a_descriptor_in_the_place_of_a_shipped_one(self):
         os.makedirs(self.home("config", "providers"))
         with open(self.home("config", "providers", "github.yaml"), "w", encoding="utf-8") as file:
@@ -720,7 +903,11 @@ class Mended(Doctor):
         self.broken("certificates", environment={"SSL_CERT_FILE": "/nowhere"})
         self.broken("certificates", environment={"SSL_CERT_FILE": self.file("none.pem", "")})
         self.broken("certificates", environment={"SSL_CERT_DIR": "/nowhere"})
-        self.broken("proxy", environment={"all_proxy": "gopher://proxy.example"})
+        for proxy in ("gopher://proxy.example", "http://proxy.example:99999", "http://proxy.example:", "http://:3128",
+                      "http://[::1]x", "no proxy"):
+            self.broken("proxy", environment={"all_proxy": proxy})
+        for proxy in ("proxy.example", "http://proxy.example:3128/", "http://ada:x@[::1]:3128", "socks5h://[::1]"):
+            self.problems("proxy", status=DONE, state="ok", environment={"all_proxy": proxy})
 
 
 class Network(Doctor):
