@@ -77,9 +77,15 @@ extension Command {
     wish.askedAt = context.clock.milliseconds() + 1 - age
     let account: Account
     if invocation.has("--with-token") {
-      let token = try context.secret("-")
-      account = try manager { () throws(CredentialError) in
-        try context.source.login(provider, wish, token: token)
+      let token = try token(provider, context)
+      do throws(CredentialError) {
+        account = try context.source.login(provider, wish, token: token)
+      } catch {
+        guard case .failed(let message) = naming(error, provider) else { throw CommandError(error) }
+        throw .failed(
+          message.exchanging(
+            "\"credmgr login \(provider) --with-token\"", for: again(invocation, provider, and: ["--with-token"])
+          ).exchanging("\"credmgr login \(provider)\"", for: again(invocation, provider)))
       }
     } else {
       let isAlternative = wish.grant == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
@@ -92,7 +98,7 @@ extension Command {
           let longer = again(invocation, provider, timeout: "\(max(seconds / 60, 1) * 2)m")
           throw .failed(error.message.with(hint: "run \(longer) for more time"))
         }
-        guard case .failed(let message) = CommandError(error) else { throw CommandError(error) }
+        guard case .failed(let message) = naming(error, provider) else { throw CommandError(error) }
         throw .failed(message.exchanging("\"credmgr login \(provider)\"", for: again(invocation, provider)))
       }
     }
@@ -103,6 +109,24 @@ extension Command {
       context.tell("the provider says that the token's type is \"\(type)\"")
     }
     return .done
+  }
+
+  /// The token that is given on standard input.
+  private static func token(_ provider: String, _ context: Context) throws(CommandError) -> Secret {
+    let bytes = try context.file("-", limit: 1 << 16)
+    guard bytes.contains(where: { !"\r\n".utf8.contains($0) }) else {
+      throw .usage(
+        "there is no token on standard input",
+        hint: "run \"credmgr login \(provider) --with-token <FILE\", with the file that has it")
+    }
+    return try context.secret(bytes, "-")
+  }
+
+  /// Where a name is needed, it is added to the login as it was called.
+  private static func naming(_ error: CredentialError, _ provider: String) -> CommandError {
+    guard case .nameNeeded = error else { return CommandError(error) }
+    return .failed(
+      error.message.exchanging("run \"credmgr login \(provider) --account", for: "add \"--account"))
   }
 
   /// The same login once more, in quotes.
@@ -417,7 +441,7 @@ extension Command {
         guard !invocation.has("--keep-remote"), [.refused, .unreachable].contains(error.message.status) else {
           throw CommandError(error)
         }
-        throw .failed(kept(error.message, provider, name))
+        throw .failed(kept(error.message, provider, name, isEverybody: invocation.has("--all")))
       }
       let remote = result.isRevoked ? "revoked at the provider and forgotten" : "forgotten"
       context.tell("\"\(result.account)\" at \"\(provider)\": \(remote)")
@@ -428,11 +452,16 @@ extension Command {
   }
 
   /// A logout that the provider did not see.
-  private static func kept(_ message: Message, _ provider: String, _ name: String?) -> Message {
+  private static func kept(
+    _ message: Message, _ provider: String, _ name: String?, isEverybody: Bool
+  ) -> Message {
     // Another login would not help to be rid of this one.
     let hints = message.hints.filter { $0.firstPlace(of: "credmgr login") == nil }
-    return Message(
-      message.text + "; nothing was forgotten", hints: hints + [forgetting(provider, name)], status: message.status)
+    let forget =
+      isEverybody
+      ? "run \"credmgr logout \(provider) --all --keep-remote\" to forget the accounts here alone"
+      : forgetting(provider, name)
+    return Message(message.text + "; nothing was forgotten", hints: hints + [forget], status: message.status)
   }
 
   private static func forgetting(_ provider: String, _ name: String?) -> String {

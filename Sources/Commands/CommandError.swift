@@ -3,6 +3,7 @@ import HTTP
 import Messages
 import POSIX
 import Providers
+import Vault
 
 /// Why a command ends before it is done.
 enum CommandError: Error {
@@ -10,6 +11,8 @@ enum CommandError: Error {
   case failed(Message)
   /// There is no such account; those that there are. What helps depends on who named it.
   case unknownAccount(String, provider: String, known: [String])
+  /// The choice of the default account is damaged; what helps depends on the accounts that there are.
+  case damagedSelection(provider: String)
   /// There is nothing to hand out; what helps depends on whether the provider is known and was added.
   case noCredential(provider: String, account: String?)
   /// A descriptor has errors; all of them are reported.
@@ -28,6 +31,8 @@ enum CommandError: Error {
       self = .noCredential(provider: provider, account: account)
     case .unknownAccount(let name, let provider, let known):
       self = .unknownAccount(name, provider: provider, known: known)
+    case .vault(.damagedRecord(let record)) where record.kind == .selection:
+      self = .damagedSelection(provider: record.provider)
     case .provider(.invalid(let findings)): self = .invalidDescriptor(findings)
     case .malformedRules(let findings): self = .invalidRules(findings)
     default: self = .failed(error.message)
@@ -44,6 +49,8 @@ enum CommandError: Error {
     case .failed(let message): ([], message)
     case .unknownAccount(let name, let provider, let known):
       ([], CredentialError.unknownAccount(name, provider: provider, known: known).message)
+    case .damagedSelection(let provider):
+      ([], .damaged([RecordIdentifier(kind: .selection, provider: provider, account: "")]))
     case .noCredential(let provider, let account):
       ([], CredentialError.loginNeeded(provider: provider, account: account, .noCredential).message)
     case .invalidDescriptor(let findings): (findings, ProviderError.invalid(findings).message)
@@ -68,17 +75,27 @@ enum CommandError: Error {
     .usage(options.map { "\"\($0)\"" }.joined(separator: " and ") + " exclude each other")
   }
 
-  static func unknownCommand(_ name: String) -> CommandError {
+  /// - Parameter arguments: those of the program, without its name.
+  static func unknownCommand(_ name: String, _ arguments: [String] = []) -> CommandError {
     if name.hasPrefix("-") {
       let near = nearMiss(name, among: ["--help", "--version"])
       return .usage(
         "there is no command before the option \"\(name)\"\(didYouMean(near))",
-        hint: "run \"credmgr help\" to see all commands", mistyped: .init(name, meant: near))
+        hint: ordered(arguments).map { "run \"\($0)\"" } ?? "run \"credmgr help\" to see all commands",
+        mistyped: .init(name, meant: near))
     }
     let near = nearMiss(name, among: Command.all.map(\.name))
     return .usage(
       "unknown command \"\(name)\"\(didYouMean(near))", hint: "run \"credmgr help\" to see all commands",
       mistyped: .init(name, meant: near))
+  }
+
+  /// The command line with the command first; `nil` where there is none behind an option and its value.
+  private static func ordered(_ arguments: [String]) -> String? {
+    guard let place = arguments.prefix(3).firstIndex(where: { Command.named($0) != nil }) else { return nil }
+    let words = [arguments[place]] + arguments[..<place] + arguments[(place + 1)...]
+    let command = (["credmgr"] + words).map(argument).joined(separator: " ")
+    return Message.isShown(arguments) && command.count <= Message.longestCommand ? command : nil
   }
 
   static func unknownOption(_ name: String, of command: Command, among known: [String]) -> CommandError {

@@ -6,6 +6,7 @@ import Messages
 import OAuth
 import POSIX
 import Providers
+import Vault
 
 /// What a command works with.
 struct Context {
@@ -124,6 +125,27 @@ struct Context {
     !isNamed && environment("CREDMGR_ACCOUNT") == name
       ? CredentialError.unknownAccount(ofEnvironment: name, provider: provider, known: known)
       : CredentialError.unknownAccount(name, provider: provider, known: known).message
+  }
+
+  /// What helps where the choice of the default account is damaged.
+  func damagedSelection(_ provider: String) -> Message {
+    let record = RecordIdentifier(kind: .selection, provider: provider, account: "")
+    let message = Message.damaged([record])
+    let names = self.names(at: provider)
+    return Message(
+      message.text + (names.count > 1 ? "; there are \(some(names))" : ""), hint: mending(record),
+      status: message.status)
+  }
+
+  /// What makes a record anew; another choice is one of the accounts that there are.
+  func mending(_ record: RecordIdentifier) -> String {
+    let hint = Message.mending(record)
+    guard record.kind == .selection, let first = names(at: record.provider).first else { return hint }
+    return hint.exchanging(" ACCOUNT\"", for: " \(argument(first))\"")
+  }
+
+  private func names(at provider: String) -> [String] {
+    (try? source.accountsIfAny()?.accounts(of: provider).map(\.name)) ?? []
   }
 
   /// The duration of an option, in seconds.

@@ -91,6 +91,10 @@ extension Command {
     guard let path = DockerConfiguration.path(context) else { throw CommandError(CredentialError.noHome) }
     var configuration = DockerConfiguration()
     if File.exists(path) {
+      if File.isDirectory(path) {
+        throw .failed(
+          Message("\"\(path)\" is a folder", hint: SetUpFinding.settingAside(path), status: .usage))
+      }
       let bytes = try system { () throws(POSIXError) in try File.read(path, limit: 1 << 20) }
       guard let read = DockerConfiguration(bytes) else { throw .failed(SetUpFinding.dockerUnreadable(path).message) }
       configuration = read

@@ -200,7 +200,12 @@ extension Doctor {
   /// Why git cannot read its configuration, as it says itself.
   private static func gitFailure() -> SetUpFinding {
     let listed = try? Launcher.run("sh", ["-c", "exec git config --list 2>&1 >/dev/null"])
-    let said = String(decoding: listed?.output ?? [], as: UTF8.self).split(separator: "\n").first.map(String.init) ?? ""
+    return gitFailure(String(decoding: listed?.output ?? [], as: UTF8.self))
+  }
+
+  /// The same for what git said.
+  static func gitFailure(_ text: String) -> SetUpFinding {
+    let said = text.split(separator: "\n").first.map(String.init) ?? ""
     let words = said.hasPrefix("fatal: ") ? String(said.dropFirst("fatal: ".count)) : said
     let mark = "bad config line "
     guard let place = words.firstPlace(of: mark) else { return .gitFails(words: words, file: nil, line: nil) }

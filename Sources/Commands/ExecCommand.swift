@@ -23,7 +23,7 @@ extension Command {
       return .done
     }
     guard let separator = invocation.operands.firstIndex(of: "--") else {
-      throw .usage("there is no \"--\" before the command", hint: "usage: credmgr exec ID -- COMMAND")
+      throw .usage("there is no \"--\" before the command", hint: separated(invocation.operands, context))
     }
     let wishes = invocation.operands[..<separator].filter { $0 != "--trace" }
     let arguments = Array(invocation.operands[(separator + 1)...])
@@ -57,6 +57,18 @@ extension Command {
       if case .notFound = error { throw .failed(Message(error.message.text, status: .commandNotFound)) }
       throw .failed(Message(error.message.text, status: .notExecutable))
     }
+  }
+
+  /// The command with "--" before what is no provider; how it is called where that is not known.
+  private static func separated(_ operands: [String], _ context: Context) -> String {
+    let known = context.source.knownProviders()
+    let count = operands.prefix { word in
+      word == "--trace" || known.contains(String(word.prefix { !":=".contains($0) }))
+    }.count
+    let command = (["credmgr", "exec"] + operands[..<count] + ["--"] + operands[count...]).map(argument)
+      .joined(separator: " ")
+    return count > 0 && count < operands.count && command.count <= Message.longestCommand
+      ? "run \"\(command)\"" : "usage: credmgr exec ID -- COMMAND"
   }
 
   /// The file of a command; what there is to say without one has the status that it has with env(1).

@@ -20,24 +20,27 @@ extension Command {
     let scopes = ["--global", "--local", "--system"].filter { invocation.has($0) }
     guard scopes.count <= 1 else { throw .exclusive(scopes) }
     let scope = scopes.first ?? "--global"
-    if scope == "--local", try git(["rev-parse", "--is-inside-git-dir"], allowed: nil, isQuiet: true).isEmpty {
+    if scope == "--local", try run("git", ["rev-parse", "--is-inside-git-dir"]).output.isEmpty {
+      let (status, said) = try refusal(["rev-parse", "--is-inside-git-dir"])
+      guard said.firstPlace(of: "not a git repository") != nil else { throw refused(said, status, nil) }
       throw .usage(
         "there is no git repository here", hint: "run \"credmgr git-setup\" for all repositories, or go to the one")
     }
     let entry = helper(context.executable)
-    let listed = try git(["config", scope, "--get-all", "credential.helper"], allowed: [0, 1])
+    let administrator = scope == "--system" ? "\(argument(context.program)) git-setup --system" : nil
+    let listed = try git(["config", scope, "--get-all", "credential.helper"], administrator)
     let isThere = listed.split(separator: "\n").contains { $0 == entry }
     if invocation.has("--remove") {
       guard isThere else {
         context.tell("git's configuration has no entry of ours")
         return .done
       }
-      _ = try git(["config", scope, "--fixed-value", "--unset-all", "credential.helper", entry])
+      try change(["config", scope, "--fixed-value", "--unset-all", "credential.helper", entry], administrator)
       context.tell("took the helper out of git's configuration")
     } else if isThere {
       context.tell("git's configuration has the helper already")
     } else {
-      _ = try git(["config", scope, "--add", "credential.helper", entry])
+      try change(["config", scope, "--add", "credential.helper", entry], administrator)
       context.tell("git asks credmgr for credentials now")
     }
     if !invocation.has("--remove") { tellOthers(context) }
@@ -68,21 +71,49 @@ extension Command {
     return "!'" + pieces.joined(separator: "'\\''") + "' git-credential"
   }
 
-  /// Runs git, which says on standard error itself what does not work.
-  ///
-  /// - Parameters:
-  ///   - allowed: `git config --get-all` has the status 1 where there is no such key; `nil` for any status.
-  ///   - isQuiet: whether what git says is not for the person.
-  private static func git(
-    _ arguments: [String], allowed: Set<Int32>? = [0], isQuiet: Bool = false
-  ) throws(CommandError) -> String {
-    let completion = try system { () throws(POSIXError) in
-      try Launcher.run("git", arguments, silencesErrors: isQuiet)
+  /// What git says is told with what mends it, in English.
+  private static func run(_ command: String, _ arguments: [String]) throws(CommandError) -> Launcher.Completion {
+    var environment = Environment.all()
+    environment["LC_ALL"] = "C"
+    do throws(POSIXError) {
+      return try Launcher.run(command, arguments, environment: environment, silencesErrors: true)
+    } catch .commandNotFound("git") {
+      throw .usage("there is no command \"git\"", hint: "run \"sudo apt-get install git\"")
+    } catch {
+      throw CommandError(error)
     }
-    guard allowed?.contains(completion.status) ?? true else {
-      throw .failed(
-        Message("git did not change its configuration (status \(completion.status))", status: .unexpected))
+  }
+
+  /// What git has in its configuration.
+  ///
+  /// - Parameter administrator: the command that changes it, where only the administrator may.
+  private static func git(_ arguments: [String], _ administrator: String?) throws(CommandError) -> String {
+    let completion = try run("git", arguments)
+    // It has the status 1 where there is no such key, and where it cannot read a file.
+    if completion.status != 0 {
+      let (status, said) = try refusal(arguments)
+      if status > 1 || !said.isEmpty { throw refused(said, status, administrator) }
     }
     return String(decoding: completion.output, as: UTF8.self)
+  }
+
+  /// Lets git change its configuration.
+  private static func change(_ arguments: [String], _ administrator: String?) throws(CommandError) {
+    let (status, said) = try refusal(arguments)
+    if status != 0 { throw refused(said, status, administrator) }
+  }
+
+  /// What git says on standard error, with its exit status.
+  private static func refusal(_ arguments: [String]) throws(CommandError) -> (status: Int32, said: String) {
+    _ = try system { () throws(POSIXError) in try Launcher.find("git") }
+    let completion = try run("sh", ["-c", "exec git \"$@\" 2>&1 >/dev/null", "sh"] + arguments)
+    return (completion.status, String(decoding: completion.output, as: UTF8.self))
+  }
+
+  private static func refused(_ said: String, _ status: Int32, _ administrator: String?) -> CommandError {
+    if case .gitFails(let words, .some(let file), .some(let line)) = Doctor.gitFailure(said) {
+      return .failed(SetUpFinding.gitFails(words: words, file: file, line: line).message)
+    }
+    return .failed(GitRefusal(said: said, status: status, asAdministrator: administrator).message)
   }
 }

@@ -54,8 +54,16 @@ public enum Program {
   private static func report(_ error: CommandError, _ arguments: [String] = []) -> Int32 {
     guard let (findings, message) = error.told else { return ExitStatus.unexpected.rawValue }
     StandardError.show(findings)
-    StandardError.show(message.correcting(arguments))
+    StandardError.show(completed(message, arguments).correcting(arguments))
     return message.status.rawValue
+  }
+
+  /// A message whose hints are whole commands, where the one that was run is one that can be run once more.
+  private static func completed(_ message: Message, _ arguments: [String]) -> Message {
+    guard arguments.count > 1, let command = Command.named(arguments[1]) else { return message }
+    // What git, docker and kubectl run is given to it on standard input.
+    let common = command.name.hasSuffix("-credential") ? [] : Command.common
+    return message.completing(arguments, options: (command.options + common).map(\.name))
   }
 
   private static func run(
@@ -67,7 +75,7 @@ public enum Program {
       return .usage
     }
     if let status = try help(name, arguments.dropFirst()) { return status }
-    guard let command = Command.named(name) else { throw .unknownCommand(name) }
+    guard let command = Command.named(name) else { throw .unknownCommand(name, arguments) }
     try requireText(all, command)
     let invocation = try Invocation(command, arguments.dropFirst())
     if invocation.asksForHelp {
@@ -92,7 +100,11 @@ public enum Program {
       throw context.explained(provider, account)
     } catch .unknownAccount(let name, let provider, let known) {
       let isNamed = invocation.value("--account") != nil || invocation.operands.contains(name)
-      throw .failed(context.unknownAccount(name, provider, known, isNamed: isNamed))
+      let message = context.unknownAccount(name, provider, known, isNamed: isNamed)
+      // Nobody logs in to log out.
+      throw .failed(command.name == "logout" ? message.without(login: provider) : message)
+    } catch .damagedSelection(let provider) {
+      throw .failed(context.damagedSelection(provider))
     }
   }
 

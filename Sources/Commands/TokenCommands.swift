@@ -102,7 +102,9 @@ extension Command {
   }
 
   static func uri(_ text: String) throws(CommandError) -> URI {
-    do { return try URI(parsing: text) } catch { throw .failed(error.message()) }
+    do { return try URI(parsing: text) } catch {
+      throw .failed(error.message().with(hint: "URLs are written https://HOST/PATH"))
+    }
   }
 
   static let request = Command(

@@ -142,7 +142,7 @@ extension Command {
       let records = findings.compactMap { finding in if case .record(let record, _) = finding { record } else { nil } }
       let hint =
         if findings == [.unusedBytes] { Message.mendingUnusedBytes } else {
-          records.count == findings.count ? records.first.map(Message.mending) : nil
+          records.count == findings.count ? records.first.map(context.mending) : nil
         }
       throw .failed(
         Message(

@@ -107,6 +107,8 @@ extension CredentialSource {
   ///
   /// - Throws: `CredentialError.vault`, with `.kernelKeyring` in it where the kernel keeps no keys.
   public func unlock(seconds: Int64) throws(CredentialError) -> Unlocking {
+    // One that is not there is not made for it.
+    _ = try inVault { () throws(VaultError) in try Vault.keyName(of: home.vaultLocation) }
     let vault = try accounts(.readWrite).vault
     let opened = vault.openedKeys
     if opened.foundBy == .keyFile { return .opensByItself }

@@ -28,7 +28,7 @@ extension CredentialError {
     case .alreadyAdded(let provider):
       Message(
         "the provider \(quoted(provider)) was added already",
-        hint: "add \"--replace\" to change it, or \"--as ID\" to add it once more", status: .usage)
+        hints: ["add \"--replace\" to change it", "add \"--as ID\" to add it once more"], status: .usage)
     case .discovery(let error, let issuer): error.message(issuer: issuer)
     case .clientIdentifierMissing(let provider, let needs):
       Message(
@@ -56,7 +56,10 @@ extension CredentialError {
       Message(
         "the login was for \(found.map(quoted) ?? "somebody whom the provider does not name"), and the account "
           + "\(quoted(account)) is \(quoted(expected)); nothing was changed",
-        hint: "log in as \(quoted(expected)), or add \"--account \(argument(found ?? "NAME"))\"", status: .refused)
+        hints: [
+          "log in as \(quoted(expected)) on the provider's page",
+          "add \"--account \(argument(found ?? "NAME"))\" to keep it beside the other one",
+        ], status: .refused)
     case .nameNeeded(let provider, let account):
       Message(
         "\(quoted(provider)) does not say who logs in, and \(quoted(account)) is logged in already; nothing was changed",
@@ -126,7 +129,7 @@ extension CredentialError {
     case .nothingToRemove(let provider):
       Message(
         "there is nothing to remove: \(quoted(provider)) was not added, and you have no descriptor of your own for it",
-        status: .usage)
+        hint: "run \"credmgr providers\" to see which were added", status: .usage)
     case .malformedRegistration(let provider):
       Message(
         "the registration at \(quoted(provider)) in the vault cannot be read",

@@ -45,8 +45,19 @@ public struct Message: Sendable, Equatable {
 
   /// The same with other words in what there is to do.
   public func exchanging(_ words: String, for others: String) -> Message {
-    Message(text, hints: hints.map { $0.exchanging(words, for: others) }, status: status)
+    Message(text, hints: hints.map { $0.exchanging(words, for: others) }, status: status, mistyped: mistyped)
   }
+
+  /// The same without a login as what there is to do.
+  public func without(login provider: String) -> Message {
+    let others = hints.filter { !$0.hasPrefix("run \"credmgr login ") }
+    return Message(
+      text, hints: others.isEmpty ? ["run \"credmgr status \(provider)\" to see who is logged in"] : others,
+      status: status, mistyped: mistyped)
+  }
+
+  /// Whether nothing is in a command line that is nobody's business but the person's.
+  public static func isShown(_ arguments: [String]) -> Bool { !Mistyped.hasLongValue(arguments) }
 
   /// The same with the command as it was probably meant in front of what there is to do.
   ///
@@ -54,6 +65,51 @@ public struct Message: Sendable, Equatable {
   public func correcting(_ arguments: [String]) -> Message {
     guard let mistyped, let command = mistyped.corrected(arguments) else { return self }
     return Message(text, hints: ["run \(quoted(command))"] + hints, status: status)
+  }
+
+  /// The same with the whole command in the place of each `add "--option"`, where it can be shown.
+  ///
+  /// - Parameters:
+  ///   - arguments: those of the program, with its name first.
+  ///   - options: those that the command has.
+  public func completing(_ arguments: [String], options: [String]) -> Message {
+    // Several that are all missing would be commands that do not help one by one.
+    guard hints.count(where: { $0.hasPrefix(Self.addition + "--set ") }) < 2 else { return self }
+    let completed = hints.compactMap { hint -> String? in
+      guard hint.hasPrefix(Self.addition) else { return hint }
+      let rest = hint.dropFirst(Self.addition.count)
+      guard let end = rest.firstIndex(of: "\"") else { return hint }
+      let added = String(rest[..<end])
+      let option = String(added.prefix { $0 != " " })
+      // What names the account of one command names nobody in another.
+      guard options.contains(option) else { return option == "--account" ? nil : hint }
+      guard let command = Self.shown(arguments, adding: added, option) else { return hint }
+      return "run " + quoted(command) + rest[rest.index(after: end)...]
+    }
+    return Message(text, hints: completed, status: status, mistyped: mistyped)
+  }
+
+  /// The greatest length of a command that is shown again. A longer one is no help to anybody who reads it.
+  public static let longestCommand = 160
+
+  private static let addition = "add \""
+
+  /// The command line with an option that replaces what there is of it; `nil` where it cannot be shown.
+  private static func shown(_ arguments: [String], adding added: String, _ option: String) -> String? {
+    // A name with a quote in it would end elsewhere.
+    guard arguments.count > 1, added.exchanging("\\'", for: "").count(where: { $0 == "'" }) % 2 == 0,
+      isShown(arguments)
+    else { return nil }
+    let own = arguments.firstIndex(of: "--") ?? arguments.count
+    var words: [String] = []
+    var isValue = false
+    for word in arguments[..<own] {
+      if !isValue, word != option, !word.hasPrefix(option + "=") { words.append(word) }
+      isValue = word == option && added != option
+    }
+    let before = words.map(Messages.argument) + [added]
+    let command = (before + arguments[own...].map(Messages.argument)).joined(separator: " ")
+    return command.count <= longestCommand ? command : nil
   }
 
   /// The lines on standard error.
@@ -88,17 +144,20 @@ extension Message.Mistyped {
   func corrected(_ arguments: [String]) -> String? {
     // Behind it stands another program's command.
     let own = arguments.firstIndex(of: "--") ?? arguments.count
-    guard !arguments.contains(where: { argument in Self.longOptions.contains { argument.hasPrefix($0) } }) else {
-      return nil
-    }
+    guard !Self.hasLongValue(arguments) else { return nil }
     for index in arguments.indices.dropFirst() where index < own {
       guard let argument = replaced(in: arguments[index]) else { continue }
       var words = arguments
       words[index] = argument
       let command = words.map(Messages.argument).joined(separator: " ")
-      return command.count <= 160 ? command : nil
+      return command.count <= Message.longestCommand ? command : nil
     }
     return nil
+  }
+
+  /// Whether an option is among them whose value is not repeated.
+  static func hasLongValue(_ arguments: [String]) -> Bool {
+    arguments.contains { argument in longOptions.contains { argument.hasPrefix($0) } }
   }
 
   /// An argument is the word, `--word=VALUE`, `--option=word`, or one of the parts of `ID:ACCOUNT=VARIABLE`.

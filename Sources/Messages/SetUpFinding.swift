@@ -266,6 +266,10 @@ extension SetUpFinding {
     case .damage(let findings, _): return findings.map(\.sentence).joined(separator: "; ")
     case .readablePassphrase(let path, let mode):
       return "other users can read the passphrase in \(quoted(path)) (mode \(String(mode, radix: 8)))"
+    case .passphraseFile(.endOfInput, let path):
+      return "CREDMGR_PASSPHRASE_FILE names \(quoted(path)), in which there is no passphrase"
+    case .passphraseFile(.notFound(let file), let path) where file == path:
+      return "CREDMGR_PASSPHRASE_FILE names \(quoted(path)), and there is no such file"
     case .passphraseFile(let error, let path):
       return "CREDMGR_PASSPHRASE_FILE names \(quoted(path)): \(error.message.text)"
     case .accounts(let error, _): return error.message.text

@@ -14,8 +14,10 @@ extension SetUpFinding {
     case .closedFolder(let path, let isOwn): return [Self.opening(path, isOwn: isOwn)]
     case .homeFault(let error, let needsRoot): return error.mending(needsRoot: needsRoot)
     case .linkedHome(let path, let target):
-      guard let target else { return ["run \"rm \(argument(path))\""] }
-      return ["run \"rm \(argument(path)) && mv \(argument(target)) \(argument(path))\" to put the folder itself there"]
+      // A folder that stands for a file is none of ours.
+      let isFile = path.hasSuffix(".db") || path.hasSuffix(".key")
+      guard let target, !isFile || !File.isDirectory(target) else { return ["run \"rm \(argument(path))\""] }
+      return ["run \"rm \(argument(path)) && mv \(argument(target)) \(argument(path))\" to put there what it leads to"]
     case .fullDisk(let path): return ["make room there; \"df -h \(argument(path))\" shows how much there is"]
     case .noVault: return ["run \"credmgr providers\" to see which there are"]
     case .lockedVault: return ["run \"credmgr vault unlock\""]
@@ -26,7 +28,7 @@ extension SetUpFinding {
       return [findings == [.unusedBytes] ? Message.mendingUnusedBytes : Self.rescuing(folder)]
     case .readablePassphrase(let path, _): return ["run \"chmod go= \(argument(path))\""]
     case .passphraseFile:
-      return ["run \"unset CREDMGR_PASSPHRASE_FILE\", or set it to the file that has the passphrase"]
+      return [Message.mendingPassphraseFile]
     case .accounts(let error, let folder):
       if case .vault(let error) = error { return error.mending(folder, opensOtherwise: false) }
       return error.message.hints
@@ -116,7 +118,7 @@ extension SetUpFinding {
   }
 
   /// Puts something out of the way, from where it can be had back.
-  private static func settingAside(_ path: String) -> String {
+  public static func settingAside(_ path: String) -> String {
     "run \"mv \(argument(path)) \(argument(path + ".old"))\""
   }
 
@@ -175,14 +177,21 @@ extension SetUpFinding.Installation {
 
 extension POSIXError {
   /// What gives a file or folder of ours the permissions that it is to have.
-  fileprivate func mending(needsRoot: Bool) -> [String] {
+  func mending(needsRoot: Bool) -> [String] {
     let sudo = needsRoot ? "sudo " : ""
     return switch self {
     case .readableByOthers(let path, _): ["run \"\(sudo)chmod go= \(argument(path))\""]
     case .writableByOthers(let path, _): ["run \"\(sudo)chmod go-w \(argument(path))\""]
-    case .permissionDenied(let path): ["run \"\(sudo)chmod u+rwX \(argument(path))\""]
+    case .permissionDenied(let path):
+      ["run \"\(sudo)chmod u+rwX \(argument(File.closedPlace(path) ?? path))\""]
+    case .symbolicLink(let path): SetUpFinding.linkedHome(path, target: Path.resolved(path)).hints
+    case .notDirectory(let path) where path == Environment.value("CREDMGR_HOME"): ["run \"unset CREDMGR_HOME\""]
     case .notRegularFile(let path), .notDirectory(let path):
       ["run \"\(sudo)mv \(argument(path)) \(argument(path + ".old"))\""]
+    case .otherOwner(let path):
+      [
+        "run \"sudo chown -R \(argument(UserEntry.current(elsewhere: false)?.name ?? "\(UserEntry.identifier)")) \(argument(path))\""
+      ]
     default: message.hints
     }
   }
@@ -201,9 +210,9 @@ extension VaultError {
         ]
     case .notAVault, .truncated, .damaged, .damagedRecord, .inputOutput: return [SetUpFinding.restoring(folder)]
     case .wrongPassphrase:
-      return ["run \"unset CREDMGR_PASSPHRASE_FILE\", or set it to the file that has the passphrase"]
+      return [Message.askingForPassphrase ?? Message.mendingPassphraseFile]
     case .file(let error): return error.mending(needsRoot: false)
-    case .readOnly(let path): return ["run \"chmod u+rwX \(argument(path))\""]
+    case .readOnly(let path): return POSIXError.permissionDenied(path: path).mending(needsRoot: false)
     case .secretService(let fault): return [fault.mending(nil)]
     default: return message.hints
     }

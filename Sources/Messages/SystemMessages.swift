@@ -1,3 +1,4 @@
+import CredentialManager
 import POSIX
 import Vault
 
@@ -10,17 +11,18 @@ extension POSIXError {
       Message("there is no folder \(quoted(path))", hint: "run \"mkdir -p \(argument(path))\"", status: .usage)
     case .notRegularFile(let path):
       Message(
-        "\(quoted(path)) is not an ordinary file", hint: "run \"ls -ld \(argument(path))\" to see what it is",
-        status: .usage)
+        "\(quoted(path)) is not an ordinary file",
+        hint: Self.examining(path, otherwise: "name an ordinary file", "shows what this one is"), status: .usage)
     case .notDirectory(let path):
       Message(
-        "\(quoted(path)) is not a folder", hint: "run \"ls -ld \(argument(path))\" to see what it is", status: .usage)
+        "\(quoted(path)) is not a folder",
+        hint: Self.examining(path, otherwise: "name a folder", "shows what this is"), status: .usage)
     case .symbolicLink(let path):
       Message("\(quoted(path)) is a symbolic link, which is not followed here", status: .usage)
     case .otherOwner(let path):
       Message(
-        "\(quoted(path)) belongs to another user", hint: "run \"ls -ld \(argument(path))\" to see to whom",
-        status: .usage)
+        "\(quoted(path)) belongs to another user",
+        hint: Self.examining(path, otherwise: "take one of your own", "shows whose it is"), status: .usage)
     case .readableByOthers(let path, let mode):
       Message(
         "\(quoted(path)) is open to other users (mode \(String(mode & 0o7777, radix: 8)))",
@@ -33,13 +35,10 @@ extension POSIXError {
       Message("\(quoted(path)) is longer than \(limit) bytes", status: .usage)
     case .exists(let path): Message("there is a file \(quoted(path)) already", status: .usage)
     case .permissionDenied(let path):
-      Message(
-        "\(quoted(path)) cannot be used: permission denied", hint: "run \"ls -ld \(argument(path))\" to see who may",
-        status: .usage)
+      Message("\(quoted(path)) cannot be used: permission denied", hint: Self.opening(path), status: .usage)
     case .readOnlyFileSystem(let path):
       Message(
-        "\(quoted(path)) cannot be written: the file system is read-only",
-        hint: "run \"findmnt -T \(argument(path))\" to see how it is mounted", status: .usage)
+        "\(quoted(path)) cannot be written: the file system is read-only", hints: Self.mounting(path), status: .usage)
     case .timedOut: Message("it took too long", status: .unexpected)
     case .interrupted: Message("interrupted", status: .interrupted)
     case .noTerminal: Message("there is no terminal to ask at", status: .usage)
@@ -47,6 +46,13 @@ extension POSIXError {
     case .brokenPipe: Message("the reader of the output is gone", status: .unexpected)
     case .notText(let path): Message("\(quoted(path)) is not UTF-8", status: .usage)
     case .commandNotFound(let command): Message("there is no command \(quoted(command))", status: .usage)
+    case .system(_, .some(let path), 28):
+      Message("the disk of \(quoted(path)) is full", hint: Self.makingRoom(path), status: .unexpected)
+    case .system(_, .some(let path), 122):
+      Message("the disk quota for \(quoted(path)) is used up", hint: Self.makingRoom(path), status: .unexpected)
+    case .system("mkdir", .some(let path), 13) where File.closedPlace(path) != nil:
+      Message(
+        "the folder \(quoted(path)) cannot be made: \(systemWords(13))", hint: Self.opening(path), status: .usage)
     case .system("mkdir", .some(let path), let code):
       Message(
         "the folder \(quoted(path)) cannot be made: \(systemWords(code))",
@@ -58,6 +64,40 @@ extension POSIXError {
         "the system call \(call) failed" + (path.map { " for \(quoted($0))" } ?? "") + ": \(systemWords(code))",
         status: .unexpected)
     }
+  }
+}
+
+extension POSIXError {
+  /// Whether a file is one of those that credmgr keeps, or a folder above them.
+  private static func isOurs(_ path: String) -> Bool {
+    guard let home = try? Home(environment: Environment.value, executable: "/usr/bin/credmgr") else { return false }
+    return [home.configuration, home.vault].contains { place in
+      path == place || path.hasPrefix(place + "/") || place.hasPrefix(path + "/")
+    }
+  }
+
+  /// `credmgr doctor` looks at what is ours, and knows what mends it; what a person named is looked at by the person.
+  private static func examining(_ path: String, otherwise: String, _ shows: String) -> String {
+    isOurs(path)
+      ? "run \"credmgr doctor\"" : "\(otherwise); \"ls -ld \(argument(File.existing(path)))\" \(shows)"
+  }
+
+  /// Gives us our own file or folder, or that above it which keeps us from it.
+  fileprivate static func opening(_ path: String) -> String {
+    File.closedPlace(path).map { "run \"chmod u+rwX \(argument($0))\"" }
+      ?? examining(path, otherwise: "take one that you may use", "shows who may use this one")
+  }
+
+  fileprivate static func mounting(_ path: String) -> [String] {
+    [seeingMount(path)] + (isOurs(path) ? [Message.anotherHome] : [])
+  }
+
+  static func seeingMount(_ path: String) -> String {
+    "run \"findmnt -T \(argument(File.existing(path)))\" to see how it is mounted"
+  }
+
+  static func makingRoom(_ path: String) -> String {
+    "make room there, and run the command again; \"df -h \(argument(File.existing(path)))\" shows how much there is"
   }
 }
 
@@ -153,25 +193,23 @@ extension VaultError {
       Message(
         "another process changed \(record.words) at the same time", hint: "run the command again", status: .unexpected)
     case .tooLarge(let record): Message("\(record.words) is too large for the vault", status: .usage)
-    case .file(.symbolicLink(let path)):
-      Message(
-        POSIXError.symbolicLink(path: path).message.text,
-        hint: "put the file or folder itself there; \"ls -ld \(argument(path))\" shows where the link leads",
-        status: .vault)
     case .file(let error):
-      Message(error.message.text, hint: error.message.hint, status: .vault)
+      switch error {
+      case .symbolicLink, .notRegularFile, .notDirectory:
+        Message(error.message.text, hints: error.mending(needsRoot: false), status: .vault)
+      default: Message(error.message.text, hints: error.message.hints, status: .vault)
+      }
     case .busy(let path):
       Message(
         "other processes hold the vault \(quoted(path)) for too long", hint: "run the command again", status: .vault)
     case .full(let path):
       Message(
         "the disk of the vault \(quoted(path)) is full; nothing was changed",
-        hint: "make room there, and run the command again; \"df -h \(argument(path))\" shows how much there is",
-        status: .vault)
+        hint: POSIXError.makingRoom(path), status: .vault)
     case .readOnly(let path):
       Message(
         "the vault \(quoted(path)) cannot be written; nothing was changed",
-        hint: "run \"ls -ld \(argument(path))\" to see who may write there, or set CREDMGR_HOME to another folder",
+        hints: File.isOnReadOnlyFileSystem(path) ? POSIXError.mounting(path) : [POSIXError.opening(path)],
         status: .vault)
     case .inputOutput(let path, let code):
       Message(
@@ -198,8 +236,22 @@ extension Message {
 
   /// What makes a person be asked where something else answers for the passphrase; `nil` where nothing does.
   static var askingForPassphrase: String? {
-    let isSet = !(Environment.value("CREDMGR_PASSPHRASE_FILE") ?? "").isEmpty
-    return isSet ? "run \"unset CREDMGR_PASSPHRASE_FILE\", or set it to the file that has the passphrase" : nil
+    if passphraseFile != nil { return mendingPassphraseFile }
+    return isPassphraseCommandSet
+      ? "run \"unset CREDMGR_PASSPHRASE_COMMAND\" to be asked, or set it to a command that writes the passphrase" : nil
+  }
+
+  static let mendingPassphraseFile =
+    "run \"unset CREDMGR_PASSPHRASE_FILE\", or set it to the file that has the passphrase"
+
+  /// The file that answers for the passphrase; `nil` where none does.
+  fileprivate static var passphraseFile: String? {
+    Environment.value("CREDMGR_PASSPHRASE_FILE").flatMap { $0.isEmpty ? nil : $0 }
+  }
+
+  /// A file is asked before it.
+  fileprivate static var isPassphraseCommandSet: Bool {
+    passphraseFile == nil && !(Environment.value("CREDMGR_PASSPHRASE_COMMAND") ?? "").isEmpty
   }
 
   /// Records that cannot be read. The others can.
@@ -241,12 +293,22 @@ extension SlotKind {
 
 extension POSIXError {
   fileprivate var passphraseMessage: Message {
-    switch self {
+    if self != .interrupted, self != .noTerminal, let path = Message.passphraseFile {
+      return Message(
+        SetUpFinding.passphraseFile(self, path: path).message.text, hint: Message.askingForPassphrase, status: .vault)
+    }
+    return switch self {
     case .noTerminal:
       Message(
         "the vault is locked, and there is no terminal to ask for the passphrase at",
         hint: "run \"credmgr vault unlock\" at a terminal, or set CREDMGR_PASSPHRASE_FILE", status: .vault)
-    case .endOfInput: Message("there was no passphrase", hint: Message.askingForPassphrase, status: .vault)
+    case .endOfInput where Message.isPassphraseCommandSet:
+      Message(
+        "the command in CREDMGR_PASSPHRASE_COMMAND wrote no passphrase", hint: Message.askingForPassphrase,
+        status: .vault)
+    case .endOfInput:
+      Message(
+        "there was no passphrase", hint: "run the command again, and type the passphrase of the vault", status: .vault)
     case .interrupted: message
     case .timedOut:
       Message(

@@ -100,6 +100,30 @@ public enum File {
     return status.owner == geteuid()
   }
 
+  /// The first of a path and the folders above it that is ours, and whose permissions keep us ourselves from it; nil if
+  /// there is none.
+  public static func closedPlace(_ path: String) -> String? {
+    var place = path
+    while true {
+      if let status = try? FileStatus(path: place, following: true), status.owner == geteuid() {
+        let needed: UInt32 = status.isDirectory ? 0o700 : 0o600
+        if status.permissions & needed != needed { return place }
+      }
+      guard let above = Path.directory(of: place), above != place else { return nil }
+      place = above
+    }
+  }
+
+  /// The first of a path and the folders above it that is there.
+  public static func existing(_ path: String) -> String {
+    var place = path
+    while !exists(place) {
+      guard let above = Path.directory(of: place), above != place else { return path.hasPrefix("/") ? "/" : "." }
+      place = above
+    }
+    return place
+  }
+
   /// How many bytes this process can still write to the file system that a path is on; nil if the system does not say.
   public static func freeBytes(at path: String) -> UInt64? {
     var status = statvfs()

@@ -48,4 +48,15 @@ public enum POSIXError: Error, Equatable, Sendable {
     guard case .system(_, _, let code) = self else { return false }
     return [ENOSPC, EDQUOT, EFBIG].contains(code)
   }
+
+  /// The same about the folder in which a file could not be made: nobody knows the file, and it is not there.
+  func making(in folder: String) -> POSIXError {
+    switch self {
+    case .notFound: .folderNotFound(path: folder)
+    case .permissionDenied: .permissionDenied(path: folder)
+    case .readOnlyFileSystem: .readOnlyFileSystem(path: folder)
+    case .system(let call, _, let code): .system(call: call, path: folder, code: code)
+    default: self
+    }
+  }
 }

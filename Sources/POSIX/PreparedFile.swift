@@ -11,13 +11,19 @@ public struct PreparedFile: ~Copyable {
   /// - Parameter size: the bytes of room; more can be written, if there is room then.
   /// - Throws: ``POSIXError/isDiskFull`` when there is no room.
   public static func make(_ path: String, size: Int) throws(POSIXError) -> PreparedFile {
-    try File.remove(path)
-    let file = try Descriptor(opening: path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
+    let folder = Path.directory(of: path) ?? "."
+    let file: Descriptor
+    do throws(POSIXError) {
+      try File.remove(path)
+      file = try Descriptor(opening: path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
+    } catch {
+      throw error.making(in: folder)
+    }
     // posix_fallocate(3): the answer is the error number, and errno is left alone.
     let code = posix_fallocate(file.number, 0, size)
     if code != 0 {
       unsafe unlink(path)
-      throw .system(call: "posix_fallocate", path: path, code: code)
+      throw .system(call: "posix_fallocate", path: folder, code: code)
     }
     return PreparedFile(file, path)
   }

@@ -193,9 +193,7 @@ enum DurableFile {
     do throws(POSIXError) {
       file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
     } catch {
-      // Nobody knows the file; what is wrong is the folder.
-      if case .notFound = error { throw .folderNotFound(path: folder) }
-      throw error
+      throw error.making(in: folder)
     }
     // Who looks at it between the two calls removes it: then there is another one to be made.
     flock(file.number, LOCK_EX)
@@ -207,7 +205,7 @@ enum DurableFile {
       try file.synchronize(temporary)
     } catch {
       unsafe unlink(temporary)
-      throw error
+      throw error.making(in: folder)
     }
     return TemporaryFile(path: temporary, file: file)
   }

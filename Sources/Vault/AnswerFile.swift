@@ -11,17 +11,17 @@ public struct AnswerFile: ~Copyable {
   private let keys: VaultKeys
   private let random: any RandomSource
   private let name: String
-  private let path: String
+  private let vaultFile: String
 
   /// Most answers have less than a fourth of it.
   private static let byteCount = 16_384
 
   init(_ vault: Vault, _ keys: VaultKeys, name: String) throws(VaultError) {
-    path = vault.location.answerFile(name)
+    vaultFile = vault.location.file
     do throws(POSIXError) {
-      file = try PreparedFile.make(path, size: Self.byteCount)
+      file = try PreparedFile.make(vault.location.answerFile(name), size: Self.byteCount)
     } catch {
-      throw error.isDiskFull ? .full(path: path) : .file(error)
+      throw error.isDiskFull ? .full(path: vaultFile) : .file(error)
     }
     self.keys = keys
     random = vault.random
@@ -40,7 +40,7 @@ public struct AnswerFile: ~Copyable {
     do throws(POSIXError) {
       try file.fill(sealed, isForced: isForced)
     } catch {
-      throw error.isDiskFull ? .full(path: path) : .file(error)
+      throw error.isDiskFull ? .full(path: vaultFile) : .file(error)
     }
   }
 

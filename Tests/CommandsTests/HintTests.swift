@@ -1,3 +1,4 @@
+import Glibc
 import HTTP
 import Messages
 import OAuth
@@ -67,7 +68,8 @@ import Vault
 
   private static let vaultErrors: [VaultError] = [
     .absent(path: file), .keyFileMissing(path: file), .keyFileInvalid(path: file), .keyFileOfAnotherVault(path: file),
-    .locked([]), .wrongPassphrase, .passphraseCommandFailed(status: 1), .lastSlot(.keyFile), .otherSlots,
+    .locked([]), .wrongPassphrase, .passphraseUnavailable(.endOfInput), .passphraseCommandFailed(status: 1),
+    .lastSlot(.keyFile), .otherSlots,
     .notAVault(path: file), .truncated(path: file), .newerFormat(path: file, found: 2, supported: 1),
     .damaged(path: file, .slots), .damagedRecord(record), .conflict(record, actual: nil), .busy(path: file),
     .full(path: file), .readOnly(path: file), .inputOutput(path: file, code: 1), .unconfirmed(path: file),
@@ -79,7 +81,8 @@ import Vault
   private static let systemErrors: [POSIXError] = [
     .folderNotFound(path: file), .notRegularFile(path: file), .notDirectory(path: file), .otherOwner(path: file),
     .readableByOthers(path: file, mode: 0o644), .writableByOthers(path: file, mode: 0o666),
-    .permissionDenied(path: file), .readOnlyFileSystem(path: file),
+    .permissionDenied(path: file), .readOnlyFileSystem(path: file), .system(call: "write", path: file, code: 28),
+    .system(call: "write", path: file, code: 122), .system(call: "mkdir", path: file, code: 13),
   ]
 
   private static var all: [CredentialError] {
@@ -146,4 +149,91 @@ import Vault
     let message = Message("no", hint: "other", status: .usage, mistyped: .init("githb", meant: "github"))
     #expect(message.correcting(arguments).hints == ["other"])
   }
+
+  // MARK: What is to be added
+
+  @Test(arguments: [
+    (
+      ["credmgr", "token", "notes"], "add \"--account ada\" for now",
+      "run \"credmgr token notes --account ada\" for now"
+    ),
+    (
+      ["credmgr", "login", "notes", "--account", "ada", "--paste"], "add \"--account 'it'\\''s me'\"",
+      "run \"credmgr login notes --paste --account 'it'\\''s me'\""
+    ),
+    (
+      ["credmgr", "login", "notes", "--account=ada"], "add \"--account bob\"",
+      "run \"credmgr login notes --account bob\""
+    ),
+    (["credmgr", "token", "notes", "--trace"], "add \"--trace\" to see", "run \"credmgr token notes --trace\" to see"),
+    (
+      ["credmgr", "exec", "notes", "--", "tool", "--trace"], "add \"--trace\"",
+      "run \"credmgr exec notes --trace -- tool --trace\""
+    ),
+    // A secret is not repeated, nor is what no line could hold.
+    (["credmgr", "login", "notes", "--set", "a=b"], "add \"--account ada\"", "add \"--account ada\""),
+    (
+      ["credmgr", "token", String(repeating: "x", count: 150)], "add \"--account ada\"", "add \"--account ada\""
+    ),
+    // No such option.
+    (["credmgr", "token", "notes"], "add \"--replace\"", "add \"--replace\""),
+    (["credmgr", "token", "notes"], "run \"credmgr doctor\"", "run \"credmgr doctor\""),
+  ])
+  func whatIsToBeAddedIsAWholeCommand(_ arguments: [String], _ hint: String, _ completed: String) {
+    let message = Message("no", hint: hint, status: .usage)
+    #expect(message.completing(arguments, options: ["--account", "--trace"]).hints == [completed])
+  }
+
+  /// What names the account of one command names nobody in another.
+  @Test func anAccountIsNamedWhereItCanBe() {
+    let message = CredentialError.ambiguousAccount(provider: "notes", known: ["ada", "bob"]).message
+    let hints = message.completing(["credmgr", "exec", "notes", "--", "tool"], options: ["--trace"]).hints
+    #expect(hints == ["run \"credmgr use notes ada\" to make one the default"])
+  }
+
+  /// A command that lacks one of two values helps nobody.
+  @Test func severalMissingValuesStayAList() {
+    let hints = ["add \"--set a=VALUE\"", "add \"--set b=VALUE\""]
+    let message = Message("no", hints: hints, status: .usage)
+    #expect(message.completing(["credmgr", "add-provider", "notes"], options: ["--set"]).hints == hints)
+  }
+
+  // MARK: Files
+
+  /// What keeps a person from a file of the person's own is opened, be it a folder above.
+  @Test func whatIsClosedIsOpened() throws {
+    let folder = try TemporaryFolder()
+    try File.createDirectory(folder.path + "/above")
+    let file = folder.path + "/above/file"
+    try PrivateFile.create(file, [])
+    #expect(!POSIXError.permissionDenied(path: file).message.hints.contains { $0.contains("chmod") })
+    #expect(unsafe chmod(file, 0o000) == 0)
+    #expect(POSIXError.permissionDenied(path: file).message.hint == "run \"chmod u+rwX \(file)\"")
+    #expect(unsafe chmod(file, 0o600) == 0)
+    #expect(unsafe chmod(folder.path + "/above", 0o500) == 0)
+    #expect(
+      POSIXError.permissionDenied(path: file + "/none").message.hint == "run \"chmod u+rwX \(folder.path)/above\"")
+    #expect(unsafe chmod(folder.path + "/above", 0o700) == 0)
+  }
+
+  /// What a command looks at is there.
+  @Test func aFileThatIsNotThereIsNotLookedAt() throws {
+    let folder = try TemporaryFolder()
+    let none = folder.path + "/none/at/all"
+    for error: POSIXError in [
+      .readOnlyFileSystem(path: none), .system(call: "write", path: none, code: 28), .otherOwner(path: none),
+    ] {
+      let hint = try #require(error.message.hint)
+      #expect(hint.contains(" \(folder.path)\""), "\(hint)")
+    }
+  }
+}
+
+/// A folder that is removed with everything in it.
+private final class TemporaryFolder {
+  let path = "/tmp/credmgr-hints.\(UInt64.random(in: 0 ... .max))"
+
+  init() throws { try File.createDirectory(path) }
+
+  deinit { _ = try? Launcher.run("/bin/sh", ["-c", "chmod -R u+rwX \"$0\"; rm -rf \"$0\"", path]) }
 }
