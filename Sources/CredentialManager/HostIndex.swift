@@ -45,13 +45,18 @@ struct HostIndex {
 
   /// The file's content; `nil` where a path or a user name would break a line.
   var bytes: [UInt8]? {
+    // The hosts first: they are what is searched for, and a quarter of the file.
     var lines = [HostIndexFile.mark]
-    for source in sources { lines.append("source\t\(source.provider)\t\(source.stamp.text)\t\(source.path)") }
     for entry in entries {
       let more = entry.ignoresUsername ? "\t" + GitClaim.anyUsername : ""
       lines.append("host\t\(entry.host)\t\(entry.provider)\t\(entry.username)\(more)")
     }
     for entry in heldBack { lines.append("held\t\(entry.host)\t\(entry.provider)\t") }
+    for source in sources {
+      // Most lie in the first folder, under the provider's name, and then nothing is written.
+      let isUsual = sources.first.map { source.path == HostIndexFile.usualPath($0.path, source.provider) } ?? false
+      lines.append("source\t\(source.provider)\t\(source.stamp.text)\t\(isUsual ? "" : source.path)")
+    }
     let texts = sources.map(\.path) + entries.map(\.username)
     guard !texts.contains(where: { $0.utf8.contains { $0 < 0x20 } }) else { return nil }
     return Array((lines.joined(separator: "\n") + "\n").utf8)
@@ -65,7 +70,9 @@ struct HostIndexFile {
   /// Where the line behind the mark begins.
   private let start: Int
 
-  static let mark = "credmgr hosts 3"
+  static let mark = "credmgr hosts 4"
+
+  static func usualPath(_ folder: String, _ provider: String) -> String { folder + "/" + provider + ".yaml" }
 
   private static let lineFeed = UInt8(ascii: "\n")
   private static let tab = UInt8(ascii: "\t")
@@ -115,11 +122,16 @@ struct HostIndexFile {
     return entries
   }
 
+  /// Where the first line of a source begins, behind the hosts; `nil` where there is none.
+  private var sources: Int? {
+    bytes.position(of: [Self.lineFeed] + Self.source, from: start - 1).map { $0 + 1 }
+  }
+
   /// Whether the folders and the files of one provider are what they were.
   func isUnchanged(for provider: String) -> Bool {
     let pattern = [Self.lineFeed] + Self.source + Array(provider.utf8) + [Self.tab]
-    guard let first = bytes.position(of: pattern, from: start - 1) else { return false }
-    return areUnchanged(from: start, of: "") && areUnchanged(from: first + 1, of: provider)
+    guard let sources, let first = bytes.position(of: pattern, from: sources - 1) else { return false }
+    return areUnchanged(from: sources, of: "") && areUnchanged(from: first + 1, of: provider)
   }
 
   /// Whether the folders and all files are what they were, and the lines are as `HostIndex.bytes` writes them.
@@ -132,7 +144,7 @@ struct HostIndexFile {
       guard tabs == 3 || tabs == 4, kinds.contains(where: { line.starts(with: $0) }) else { return false }
       next = line.endIndex + 1
     }
-    return areUnchanged(from: start, of: nil)
+    return areUnchanged(from: sources ?? bytes.count, of: nil)
   }
 
   /// Looks at what stands from a line on, as long as it is of one provider or, for `nil`, of any.
@@ -143,12 +155,18 @@ struct HostIndexFile {
       let line = line(at: next)
       guard line.starts(with: beginning) else { return true }
       let fields = line.split(separator: Self.tab, maxSplits: 3, omittingEmptySubsequences: false)
-      guard fields.count == 4, let stamp = FileStamp(parsing: fields[2]), stamp == FileStamp(path: fields[3]) else {
-        return false
-      }
+      guard fields.count == 4, let stamp = FileStamp(parsing: fields[2]),
+        stamp == FileStamp(path: fields[3].isEmpty ? usualPath(of: fields[1]) : fields[3])
+      else { return false }
       next = line.endIndex + 1
     }
     return true
+  }
+
+  private func usualPath(of provider: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    let folder = sources.map { line(at: $0).split(separator: Self.tab, omittingEmptySubsequences: false).last ?? [] }
+    return ArraySlice(
+      Self.usualPath(String(decoding: folder ?? [], as: UTF8.self), String(decoding: provider, as: UTF8.self)).utf8)
   }
 
   private func line(at start: Int) -> ArraySlice<UInt8> {

@@ -28,11 +28,14 @@ extension StringProtocol {
       pieces.append(rest[..<place.lowerBound])
       rest = rest[place.upperBound...]
     }
-    return pieces + [rest]
+    pieces.append(rest)
+    return pieces
   }
 
   /// The text with another one in the place of each occurrence.
   public func exchanging(_ old: some StringProtocol, for new: some StringProtocol) -> String {
-    pieces(separatedBy: old).joined(separator: String(new))
+    // Mostly there is nothing to do, and the types for it would be made at run time.
+    guard firstPlace(of: old) != nil else { return String(self) }
+    return pieces(separatedBy: old).joined(separator: String(new))
   }
 }

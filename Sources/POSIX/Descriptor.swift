@@ -67,8 +67,9 @@ struct Descriptor: ~Copyable {
   /// Reads to the end; `limit` bytes at most, and one more is an error.
   func readAll(_ path: String, limit: Int, expecting size: Int = 0) throws(POSIXError) -> [UInt8] {
     let step = 64 * 1024
-    var result: [UInt8] = []
-    result.reserveCapacity(Swift.min(Swift.max(size, 0), limit))
+    // All at once, so that nothing is copied.
+    var result = size > 0 ? try readSome(path, atMost: Swift.min(size, limit) + 1) : []
+    if result.count > limit { throw .tooLarge(path: path, limit: limit) }
     while true {
       let piece = try readSome(path, atMost: Swift.min(step, limit - result.count + 1))
       if piece.isEmpty { return result }

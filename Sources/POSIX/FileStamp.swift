@@ -32,18 +32,26 @@ public struct FileStamp: Equatable, Sendable {
     }
     var numbers: [UInt64] = [0]
     for byte in text {
-      if byte == UInt8(ascii: ":") {
+      let digit: UInt8
+      switch byte {
+      case UInt8(ascii: ":"):
         numbers.append(0)
-      } else if byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") {
-        numbers[numbers.count - 1] = numbers[numbers.count - 1] &* 10 &+ UInt64(byte - UInt8(ascii: "0"))
-      } else {
-        return nil
+        continue
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
+      case UInt8(ascii: "a")...UInt8(ascii: "z"): digit = byte - UInt8(ascii: "a") + 10
+      default: return nil
       }
+      numbers[numbers.count - 1] = numbers[numbers.count - 1] &* UInt64(Self.radix) &+ UInt64(digit)
     }
     guard numbers.count == 7 else { return nil }
     self.numbers = numbers
   }
 
-  /// Numbers with colons between them, or `-` for nothing.
-  public var text: String { numbers.isEmpty ? "-" : numbers.map { String($0) }.joined(separator: ":") }
+  /// The most that a digit can say: an index of a thousand files is read at each git command.
+  private static let radix = 36
+
+  /// Numbers of the base 36 with colons between them, or `-` for nothing.
+  public var text: String {
+    numbers.isEmpty ? "-" : numbers.map { String($0, radix: Self.radix) }.joined(separator: ":")
+  }
 }

@@ -503,7 +503,7 @@ struct AddProviderTests {
   @Test func anIndexThatIsGoneIsMadeAnew() throws {
     let fixture = try Fixture()
     try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
-    for content in [nil, "", "git.example\tevil\tx\n", "credmgr hosts 3\nhost\tgit.example\n"] {
+    for content in [nil, "", "git.example\tevil\tx\n", "credmgr hosts 4\nhost\tgit.example\n"] {
       if let content {
         try File.replace(fixture.home.gitHosts, Array(content.utf8))
       } else {

@@ -1,3 +1,4 @@
+import HTTP
 import POSIX
 import Testing
 
@@ -6,7 +7,7 @@ import Testing
 /// The index of hosts as a file, looked into without reading all of it.
 struct HostIndexTests {
   private static func file(_ lines: [String]) -> HostIndexFile? {
-    HostIndexFile(Array((["credmgr hosts 3"] + lines).map { $0 + "\n" }.joined().utf8))
+    HostIndexFile(Array((["credmgr hosts 4"] + lines).map { $0 + "\n" }.joined().utf8))
   }
 
   private static let index = file([
@@ -34,8 +35,23 @@ struct HostIndexTests {
     #expect(index.provider(for: host) == nil)
   }
 
+  @Test func aUsualPathIsLeftOutAndLookedAtAllTheSame() throws {
+    var index = HostIndex()
+    index.sources = [.init("/dev"), .init("/dev/null.yaml", of: "null"), .init("/no/other.yaml", of: "other")]
+    index.entries = [.init(host: "a.example", provider: "null", username: "ada", ignoresUsername: false)]
+    let bytes = try #require(index.bytes)
+    #expect(String(decoding: bytes, as: UTF8.self).hasSuffix("source\tnull\t-\t\nsource\tother\t-\t/no/other.yaml\n"))
+    #expect(try #require(HostIndexFile(bytes)).isUnchanged(for: "null"))
+    // There is such a file now: the folder's name and the provider's make its path.
+    index.sources[0] = .init("/etc/ssl")
+    index.sources[1] = .init("/etc/ssl/null.yaml", of: "null")
+    let written = String(decoding: try #require(index.bytes), as: UTF8.self)
+    let moved = written.exchanging("source\tnull\t-\t\n", for: "source\tnull\t1:2:3:4:5:6:7\t\n")
+    #expect(try #require(HostIndexFile(Array(moved.utf8))).isUnchanged(for: "null") == false)
+  }
+
   @Test func whatWasNotWrittenByUsIsNone() {
-    for text in ["", "credmgr hosts 3", "credmgr hosts 2\n", "credmgr hosts 3\nhost\tgit.example\tgit\tada"] {
+    for text in ["", "credmgr hosts 4", "credmgr hosts 3\n", "credmgr hosts 4\nhost\tgit.example\tgit\tada"] {
       #expect(HostIndexFile(Array(text.utf8)) == nil, "\(text)")
     }
     for line in ["host\tgit.example", "user\tgit.example\tgit\tada", "source\tgit\tx\t/no/file", "source\tgit\t-"] {

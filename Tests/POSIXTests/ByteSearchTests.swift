@@ -30,7 +30,7 @@ struct FileStampTests {
     for stamp in [nothing, first] { #expect(FileStamp(parsing: Array(stamp.text.utf8)[...]) == stamp) }
   }
 
-  @Test(arguments: ["", "1", "--", "1:2:3:4:5:6", "1:2:3:4:5:6:7:8", "1:2:3:4:5:6:x", "-1:2:3:4:5:6:7"])
+  @Test(arguments: ["", "1", "--", "1:2:3:4:5:6", "1:2:3:4:5:6:7:8", "1:2:3:4:5:6:X", "-1:2:3:4:5:6:7"])
   func whatIsNone(_ text: String) {
     #expect(FileStamp(parsing: Array(text.utf8)[...]) == nil)
   }
