@@ -42,7 +42,7 @@ enum Spawning {
       unsafe posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", stream == 0 ? O_RDONLY : O_WRONLY, 0)
     }
     var arguments: [UnsafeMutablePointer<CChar>?] = unsafe command.map { unsafe strdup($0) }
-    defer { for unsafeargument in unsafe arguments { unsafe free(argument) } }
+    defer { unsafe arguments.forEach { unsafe free($0) } }
     unsafe arguments.append(nil)
     var process: pid_t = 0
     let code = unsafe posix_spawn(&process, command[0], &actions, nil, arguments, environ)
