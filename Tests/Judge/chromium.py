@@ -1,6 +1,7 @@
 """A real browser without a window, driven through its DevTools protocol."""
 
 import base64
+import contextlib
 import json
 import os
 import shutil
@@ -10,6 +11,10 @@ import time
 import websocket
 
 PROGRAM = shutil.which("chromium")
+
+
+class NoPage(AssertionError):
+    """The page went away while it was asked."""
 
 
 class Chromium:
@@ -50,9 +55,10 @@ class Chromium:
         """What `look` finds, as soon as it finds something."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            found = look()
-            if found:
-                return found
+            # While the browser goes from one page to the next there is none to be asked.
+            with contextlib.suppress(NoPage):
+                if found := look():
+                    return found
             time.sleep(0.05)
         raise AssertionError(f"never came to pass: {look}")
 
@@ -66,7 +72,8 @@ class Chromium:
             answer = json.loads(self.socket.recv())
             if answer.get("id") == self.number:
                 if "error" in answer:
-                    raise AssertionError(f"{method}: {answer['error']}")
+                    wrong = f"{method}: {answer['error']}"
+                    raise NoPage(wrong) if "navigated or closed" in wrong else AssertionError(wrong)
                 return answer["result"]
             self.events.append(answer)
 
