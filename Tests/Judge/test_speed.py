@@ -195,8 +195,9 @@ class Speed(ProgramTest):
             copy = os.path.join(self.folder, name)
             subprocess.run(["strip", "-o", copy, os.path.join(os.path.dirname(BINARY), name)], check=True)
             sizes[name] = os.path.getsize(copy)
-        # 18.0 MB at the time of writing; what is more than a tenth of a megabyte has to be worth it.
-        self.assertLessEqual(sum(sizes.values()), 18_500_000, sizes)
+        # 18.8 MB at the time of writing, of the 20 that are the goal; the last 0.5 are what the doctor finds and the hints that
+        # mend it. What is more than a tenth of a megabyte has to be worth it.
+        self.assertLessEqual(sum(sizes.values()), 19_000_000, sizes)
 
     def test_the_static_program_has_no_public_keys(self):
         # OpenSSL's are 3.2 MB there.
