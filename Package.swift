@@ -85,54 +85,55 @@ let package = Package(
     // Libraries, from the bottom up.
     .target(name: "YAML", dependencies: ["CYAML"], swiftSettings: strict),
     .target(name: "JSON", swiftSettings: strict),
+    .target(name: "Text", dependencies: ["JSON"], swiftSettings: strict),
     .target(name: "SQLite", dependencies: ["CSQLite"], swiftSettings: strict),
     .target(name: "Cryptography", dependencies: ["CSodium", "COpenSSL"], swiftSettings: strict),
     .target(
-      name: "POSIX", dependencies: ["CPOSIX"],
+      name: "Platform", dependencies: ["Text", "CPOSIX"],
       // Where a test can kill the program; the release build has none of it.
       swiftSettings: strict + [.define("FAULT_POINTS", .when(configuration: .debug))]),
     .target(
       name: "SecretService", dependencies: ["CSecret", "CPOSIX"], swiftSettings: embedded),
-    .target(name: "HTTP", dependencies: ["CPOSIX"], swiftSettings: strict),
-    .target(name: "Curl", dependencies: ["CCurl", "HTTP"], swiftSettings: strict),
+    .target(name: "HTTP", dependencies: ["Text", "CPOSIX"], swiftSettings: strict),
+    .target(name: "Curl", dependencies: ["Text", "CCurl", "HTTP"], swiftSettings: strict),
     .target(name: "QRCode", dependencies: ["CQREncode"], swiftSettings: strict),
-    .target(name: "Providers", dependencies: ["YAML", "HTTP"], swiftSettings: strict),
+    .target(name: "Descriptors", dependencies: ["Text", "YAML", "HTTP"], swiftSettings: strict),
     .target(
-      name: "OAuth", dependencies: ["Providers", "HTTP", "Cryptography", "JSON"],
+      name: "OAuth", dependencies: ["Text", "Descriptors", "HTTP", "Cryptography", "JSON"],
       swiftSettings: strict),
     .target(
-      name: "Vault", dependencies: ["SQLite", "Cryptography", "POSIX"], swiftSettings: strict),
+      name: "Vault", dependencies: ["Text", "SQLite", "Cryptography", "Platform"], swiftSettings: strict),
     .target(
       name: "CredentialManager",
-      dependencies: ["Providers", "OAuth", "Vault", "HTTP", "POSIX", "Cryptography", "JSON", "YAML"],
+      dependencies: ["Text", "Descriptors", "OAuth", "Vault", "HTTP", "Platform", "Cryptography", "JSON", "YAML"],
       swiftSettings: strict),
     .target(
       name: "Messages",
-      dependencies: ["CredentialManager", "Providers", "OAuth", "Vault", "HTTP", "POSIX", "YAML"],
+      dependencies: ["Text", "CredentialManager", "Descriptors", "OAuth", "Vault", "HTTP", "Platform", "YAML"],
       swiftSettings: strict),
     .target(
       name: "Commands",
       dependencies: [
-        "CredentialManager", "Messages", "Providers", "OAuth", "Vault", "HTTP", "POSIX",
+        "Text", "CredentialManager", "Messages", "Descriptors", "OAuth", "Vault", "HTTP", "Platform",
         "Cryptography", "JSON",
       ],
       swiftSettings: strict),
     .target(
-      name: "Manual", dependencies: ["Commands", "Messages", "OAuth", "POSIX"], swiftSettings: strict),
+      name: "Manual", dependencies: ["Text", "Commands", "Messages", "OAuth", "Platform"], swiftSettings: strict),
     .target(
       name: "Simulator",
       dependencies: [
-        "CMicroHTTPD", "CredentialManager", "Messages", "Providers", "OAuth", "HTTP", "POSIX",
+        "Text", "CMicroHTTPD", "CredentialManager", "Messages", "Descriptors", "OAuth", "HTTP", "Platform",
         "Cryptography", "JSON",
       ],
       swiftSettings: strict),
 
     // Programs: `main`, one file each.
     .executableTarget(
-      name: "credmgr", dependencies: ["Commands", "POSIX"], swiftSettings: strict + entryPoint,
+      name: "credmgr", dependencies: ["Commands", "Platform"], swiftSettings: strict + entryPoint,
       linkerSettings: fullyStatic),
     .executableTarget(
-      name: "credmgr-online", dependencies: ["Commands", "Curl", "HTTP", "POSIX", "QRCode"], swiftSettings: strict,
+      name: "credmgr-online", dependencies: ["Commands", "Curl", "HTTP", "Platform", "QRCode"], swiftSettings: strict,
       linkerSettings: staticLibrary),
     .executableTarget(
       name: "credmgr-secret-service", dependencies: ["SecretService"], swiftSettings: embedded,
@@ -149,40 +150,43 @@ let package = Package(
     .testTarget(name: "SQLiteTests", dependencies: ["SQLite"], swiftSettings: strict),
     .testTarget(name: "CryptographyTests", dependencies: ["Cryptography"], swiftSettings: strict),
     .testTarget(
-      name: "VaultTests", dependencies: ["Vault", "SQLite", "Cryptography", "POSIX"],
+      name: "VaultTests", dependencies: ["Text", "Vault", "SQLite", "Cryptography", "Platform"],
       swiftSettings: strict),
-    .testTarget(name: "HTTPTests", dependencies: ["HTTP", "POSIX"], swiftSettings: strict),
-    .testTarget(name: "POSIXTests", dependencies: ["POSIX"], swiftSettings: strict),
+    .testTarget(name: "HTTPTests", dependencies: ["Text", "HTTP", "Platform"], swiftSettings: strict),
+    .testTarget(name: "PlatformTests", dependencies: ["Text", "Platform"], swiftSettings: strict),
     .testTarget(name: "QRCodeTests", dependencies: ["QRCode"], swiftSettings: strict),
-    .testTarget(name: "CurlTests", dependencies: ["Curl", "HTTP"], swiftSettings: strict),
+    .testTarget(name: "CurlTests", dependencies: ["Text", "Curl", "HTTP"], swiftSettings: strict),
     .testTarget(
-      name: "ProvidersTests", dependencies: ["Providers", "YAML", "HTTP"], swiftSettings: strict),
+      name: "DescriptorsTests", dependencies: ["Text", "Descriptors", "YAML", "HTTP"], swiftSettings: strict),
     .testTarget(
       name: "OAuthTests",
-      dependencies: ["OAuth", "Providers", "HTTP", "Cryptography", "JSON", "POSIX"],
+      dependencies: ["Text", "OAuth", "Descriptors", "HTTP", "Cryptography", "JSON", "Platform"],
       exclude: ["Vectors", "Goldens"], swiftSettings: strict),
     .testTarget(
       name: "CredentialManagerTests",
       dependencies: [
-        "CredentialManager", "OAuth", "Providers", "HTTP", "Cryptography", "POSIX", "Vault",
+        "Text", "CredentialManager", "OAuth", "Descriptors", "HTTP", "Cryptography", "Platform", "Vault",
         "SQLite",
       ],
       swiftSettings: strict),
     .testTarget(
       name: "CommandsTests",
       dependencies: [
-        "Commands", "CredentialManager", "HTTP", "Messages", "OAuth", "POSIX", "Providers", "Vault", "YAML",
+        "Text", "Commands", "CredentialManager", "HTTP", "Messages", "OAuth", "Platform", "Descriptors", "Vault",
+        "YAML",
       ], exclude: ["Programs", "Transcripts"],
       swiftSettings: strict),
     .testTarget(
       name: "SimulatorTests",
       dependencies: [
-        "Simulator", "OAuth", "Providers", "HTTP", "Cryptography", "JSON", "POSIX",
+        "Text", "Simulator", "OAuth", "Descriptors", "HTTP", "Cryptography", "JSON", "Platform",
       ],
       swiftSettings: strict),
     .testTarget(
       name: "FuzzedParsersTests",
-      dependencies: ["Commands", "CredentialManager", "OAuth", "Providers", "HTTP", "JSON", "YAML", "Cryptography"],
+      dependencies: [
+        "Text", "Commands", "CredentialManager", "OAuth", "Descriptors", "HTTP", "JSON", "YAML", "Cryptography",
+      ],
       swiftSettings: strict),
   ]
 )
@@ -192,7 +196,9 @@ if Context.environment["CREDMGR_FUZZING"] != nil {
   package.targets.append(
     .executableTarget(
       name: "Fuzzing",
-      dependencies: ["Commands", "CredentialManager", "OAuth", "Providers", "HTTP", "JSON", "YAML", "Cryptography"],
+      dependencies: [
+        "Text", "Commands", "CredentialManager", "OAuth", "Descriptors", "HTTP", "JSON", "YAML", "Cryptography",
+      ],
       path: "Tests/Fuzzing", swiftSettings: strict,
       linkerSettings: [.unsafeFlags(["-use-ld=lld"])]))
 }

@@ -1,8 +1,9 @@
 import CredentialManager
+import Descriptors
 import HTTP
 import Messages
-import POSIX
-import Providers
+import Platform
+import Text
 import Vault
 
 /// Why a command ends before it is done.

@@ -1,11 +1,12 @@
 import CredentialManager
 import Cryptography
+import Descriptors
 import HTTP
 import JSON
 import Messages
 import OAuth
-import POSIX
-import Providers
+import Platform
+import Text
 import Vault
 
 /// What a command works with.

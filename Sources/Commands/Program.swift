@@ -1,10 +1,11 @@
 import CredentialManager
 import Cryptography
+import Descriptors
 import HTTP
 import Messages
 import OAuth
-import POSIX
-import Providers
+import Platform
+import Text
 import Vault
 
 /// The program: from arguments to an exit status.

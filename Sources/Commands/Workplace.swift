@@ -1,6 +1,7 @@
 import CredentialManager
 import HTTP
-import POSIX
+import Platform
+import Text
 
 /// Where a command runs, as the rules of the configuration see it (docs/git.md).
 struct Workplace {

@@ -1,7 +1,7 @@
 import HTTP
 import OAuth
-import POSIX
-import Providers
+import Platform
+import Descriptors
 import Vault
 
 /// Why there is no credential, or why it could not be used.

@@ -1,8 +1,9 @@
 import Cryptography
+import Descriptors
 import HTTP
 import OAuth
-import POSIX
-import Providers
+import Platform
+import Text
 import Vault
 
 /// Gets credentials: the one way from a provider's name to a token that is good.

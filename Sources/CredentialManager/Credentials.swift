@@ -1,8 +1,8 @@
 import Cryptography
 import HTTP
 import OAuth
-import POSIX
-import Providers
+import Platform
+import Descriptors
 
 /// What another program asks for: the credentials that `credmgr` keeps for the person who runs it.
 ///

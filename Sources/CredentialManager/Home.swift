@@ -1,5 +1,5 @@
-import POSIX
-import Providers
+import Platform
+import Descriptors
 import Vault
 
 /// Where everything lies: one folder with `CREDMGR_HOME`, else the folders of the XDG base directory specification.

@@ -1,4 +1,5 @@
 import Commands
+import Text
 
 /// credmgr-descriptor(5), out of the Markdown of `docs/descriptors.md`: headings, paragraphs, lists, tables and code.
 struct DescriptorPage {

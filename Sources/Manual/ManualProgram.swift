@@ -1,6 +1,7 @@
 import Messages
 import OAuth
-import POSIX
+import Platform
+import Text
 
 /// `credmgr-manual`: writes the pages of the manual.
 public enum ManualProgram {

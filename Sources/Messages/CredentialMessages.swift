@@ -1,7 +1,8 @@
 import CredentialManager
+import Descriptors
 import OAuth
-import POSIX
-import Providers
+import Platform
+import Text
 
 extension CredentialError {
   /// What is wrong, what to do, and the exit status.
@@ -220,19 +221,6 @@ extension ClientNeeds {
   public var options: String {
     (needsIdentifier ? " --client-id ID" : "") + (needsSecret ? " --client-secret-file FILE" : "")
   }
-}
-
-/// A name as an argument in a shell.
-public func argument(_ text: String) -> String {
-  let isPlain = text.utf8.allSatisfy { byte in
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): true
-    default: "@%+=:,./-_".utf8.contains(byte)
-    }
-  }
-  return isPlain && !text.isEmpty
-    ? text : "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
 }
 
 extension CredentialError.LoginReason {

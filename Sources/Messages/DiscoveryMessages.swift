@@ -1,4 +1,5 @@
 import OAuth
+import Text
 
 extension MetadataError {
   /// Why an issuer cannot be added by its address.

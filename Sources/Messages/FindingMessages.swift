@@ -1,6 +1,7 @@
+import Descriptors
 import HTTP
-import POSIX
-import Providers
+import Platform
+import Text
 import YAML
 
 extension Finding {

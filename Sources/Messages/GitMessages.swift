@@ -1,4 +1,5 @@
-import POSIX
+import Platform
+import Text
 
 /// Why git did not change its configuration, in its own words.
 public struct GitRefusal: Sendable, Equatable {

@@ -1,4 +1,4 @@
-import POSIX
+import Platform
 
 /// Text in lines that a terminal of 80 columns shows whole.
 public enum Layout {

@@ -1,4 +1,5 @@
 import HTTP
+import Text
 
 /// What a person is told when something does not work: a sentence in lower case without a full stop, and the command that
 /// mends it.
@@ -107,8 +108,8 @@ public struct Message: Sendable, Equatable {
       if !isValue, word != option, !word.hasPrefix(option + "=") { words.append(word) }
       isValue = word == option && added != option
     }
-    let before = words.map(Messages.argument) + [added]
-    let command = (before + arguments[own...].map(Messages.argument)).joined(separator: " ")
+    let before = words.map(Text.argument) + [added]
+    let command = (before + arguments[own...].map(Text.argument)).joined(separator: " ")
     return command.count <= longestCommand ? command : nil
   }
 
@@ -149,7 +150,7 @@ extension Message.Mistyped {
       guard let argument = replaced(in: arguments[index]) else { continue }
       var words = arguments
       words[index] = argument
-      let command = words.map(Messages.argument).joined(separator: " ")
+      let command = words.map(Text.argument).joined(separator: " ")
       return command.count <= Message.longestCommand ? command : nil
     }
     return nil
@@ -195,27 +196,4 @@ public enum ExitStatus: Int32, Sendable {
   case commandNotFound = 127
   /// Interrupted.
   case interrupted = 130
-}
-
-func quoted(_ text: String) -> String { "\"" + text + "\"" }
-
-func listed(_ names: some Sequence<String>) -> String { names.map(quoted).joined(separator: ", ") }
-
-/// What a person reads who has to wait, which is never less than that.
-public func patience(_ seconds: Int64) -> String { seconds < 600 ? "\(seconds) s" : duration(seconds + 59) }
-
-/// The first few of names of which there may be thousands, and how many more there are.
-public func some(_ names: [String]) -> String {
-  let shown = names.count > 6 ? 5 : names.count
-  return listed(names.prefix(shown)) + (names.count > shown ? " and \(names.count - shown) more" : "")
-}
-
-/// What a person reads for a count of seconds.
-public func duration(_ seconds: Int64) -> String {
-  switch seconds {
-  case ..<60: "\(seconds) s"
-  case ..<3600: "\(seconds / 60) min"
-  case ..<86_400: seconds / 60 % 60 == 0 ? "\(seconds / 3600) h" : "\(seconds / 3600) h \(seconds / 60 % 60) min"
-  default: seconds / 3600 % 24 == 0 ? "\(seconds / 86_400) d" : "\(seconds / 86_400) d \(seconds / 3600 % 24) h"
-  }
 }

@@ -1,5 +1,6 @@
 import CredentialManager
-import Providers
+import Descriptors
+import Text
 
 extension Notice {
   /// What a person is told.

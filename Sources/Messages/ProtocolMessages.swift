@@ -1,6 +1,7 @@
+import Descriptors
 import HTTP
 import OAuth
-import Providers
+import Text
 
 extension OAuthError {
   /// What is wrong with a provider's answer, or with what was to be sent.

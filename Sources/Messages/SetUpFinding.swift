@@ -1,7 +1,8 @@
 import CredentialManager
+import Descriptors
 import HTTP
-import POSIX
-import Providers
+import Platform
+import Text
 import Vault
 
 /// Something that `credmgr doctor` tells, because it does not work or is worth knowing.

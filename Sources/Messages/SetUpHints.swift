@@ -1,7 +1,8 @@
 import CredentialManager
+import Descriptors
 import HTTP
-import POSIX
-import Providers
+import Platform
+import Text
 import Vault
 
 extension SetUpFinding {

@@ -1,5 +1,5 @@
-import POSIX
-import Providers
+import Platform
+import Descriptors
 
 /// What a person is told beside the result.
 ///

@@ -1,4 +1,4 @@
-import POSIX
+import Platform
 
 /// Emphasis, on a terminal that shows it to a person who wants it (no-color.org).
 public struct Style: Sendable {

@@ -1,5 +1,6 @@
 import CredentialManager
-import POSIX
+import Platform
+import Text
 import Vault
 
 extension POSIXError {

@@ -1,6 +1,6 @@
 import Cryptography
 import HTTP
-import Providers
+import Descriptors
 
 /// A client that is registered at a provider (RFC 6749, 2): the descriptor with its variables filled, and who we are there.
 public struct Client: Sendable {

@@ -1,4 +1,4 @@
-import Providers
+import Descriptors
 
 /// Why a flow cannot go on.
 public enum OAuthError: Error, Sendable, Equatable {

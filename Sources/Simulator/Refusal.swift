@@ -1,4 +1,4 @@
-import Providers
+import Descriptors
 
 /// Why the simulated provider says no: the code that goes over the wire, and what was wrong.
 struct Refusal: Error, Equatable, Sendable {

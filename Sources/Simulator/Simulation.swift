@@ -1,8 +1,9 @@
 import Cryptography
+import Descriptors
 import HTTP
 import JSON
 import OAuth
-import Providers
+import Text
 
 /// The simulated provider: what it is, and what it remembers. Its legs are extensions, one file each.
 struct Simulation: Sendable {

@@ -1,4 +1,4 @@
-import Providers
+import Descriptors
 
 /// A moment in milliseconds since 1970.
 typealias Milliseconds = Int64

@@ -1,5 +1,5 @@
 import Cryptography
-import POSIX
+import Platform
 
 /// A place beside the vault for what a provider is about to answer.
 ///

@@ -1,5 +1,5 @@
 import Cryptography
-import POSIX
+import Platform
 
 /// What was given to whom since the last change of the vault.
 ///

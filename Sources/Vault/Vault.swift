@@ -1,5 +1,5 @@
 import Cryptography
-import POSIX
+import Platform
 import SQLite
 
 /// The credentials at rest: one SQLite file, in which every record is sealed on its own

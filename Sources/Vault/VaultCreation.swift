@@ -1,5 +1,5 @@
 import Cryptography
-import POSIX
+import Platform
 import SQLite
 
 extension Vault {

@@ -1,4 +1,4 @@
-import POSIX
+import Platform
 
 /// What can go wrong with a vault. No case holds a payload or a key.
 public enum VaultError: Error, Equatable, Sendable {

@@ -1,5 +1,5 @@
 import Cryptography
-import POSIX
+import Platform
 
 /// An event as it stands in the log.
 public struct LoggedEvent: Sendable {

@@ -1,4 +1,4 @@
-import POSIX
+import Platform
 
 /// Where a vault lies.
 public struct VaultLocation: Sendable, Equatable {

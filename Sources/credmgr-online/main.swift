@@ -2,7 +2,7 @@ import Commands
 import Glibc
 import Curl
 import HTTP
-import POSIX
+import Platform
 import QRCode
 
 exit(

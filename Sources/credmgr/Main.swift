@@ -1,5 +1,5 @@
 import Commands
-import POSIX
+import Platform
 
 /// What the C library calls. The package manager links `main` to this name.
 ///

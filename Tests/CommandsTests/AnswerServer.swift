@@ -1,5 +1,5 @@
 import Glibc
-import POSIX
+import Platform
 import Synchronization
 
 /// A server on loopback that answers with fixed texts, and notes what it was asked.

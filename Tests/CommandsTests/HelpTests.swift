@@ -1,5 +1,5 @@
 import Messages
-import POSIX
+import Platform
 import Testing
 
 @testable import Commands

@@ -2,8 +2,8 @@ import Glibc
 import HTTP
 import Messages
 import OAuth
-import POSIX
-import Providers
+import Platform
+import Descriptors
 import Testing
 import Vault
 

@@ -1,5 +1,5 @@
 import Glibc
-import POSIX
+import Platform
 import Testing
 
 @testable import Commands

@@ -1,6 +1,6 @@
 import HTTP
-import POSIX
-import Providers
+import Platform
+import Descriptors
 import Testing
 import Vault
 import YAML

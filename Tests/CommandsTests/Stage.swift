@@ -1,5 +1,5 @@
 import Glibc
-import POSIX
+import Platform
 import Synchronization
 
 /// Where a transcript is played: a folder of its own, a server with its answers, and an environment with nothing of the

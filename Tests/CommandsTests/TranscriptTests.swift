@@ -1,4 +1,4 @@
-import POSIX
+import Platform
 import Testing
 
 /// Every file in `Transcripts` is played with the programs that were built, and what they say is compared word by word.

@@ -1,4 +1,4 @@
-import POSIX
+import Platform
 import Testing
 
 /// What stands in the tutorial is what the transcript `tutorial.txt` plays: its commands, what they say, and its files.

@@ -1,5 +1,5 @@
-import POSIX
-import Providers
+import Platform
+import Descriptors
 import Testing
 
 @testable import CredentialManager

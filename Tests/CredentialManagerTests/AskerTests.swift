@@ -1,6 +1,6 @@
 import Cryptography
 import OAuth
-import POSIX
+import Platform
 import Testing
 
 @testable import CredentialManager

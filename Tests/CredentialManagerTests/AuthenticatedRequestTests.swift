@@ -1,8 +1,8 @@
 import Cryptography
 import HTTP
 import OAuth
-import POSIX
-import Providers
+import Platform
+import Descriptors
 import Testing
 import Vault
 

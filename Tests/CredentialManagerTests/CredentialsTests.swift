@@ -1,7 +1,7 @@
 import Cryptography
 import HTTP
 import OAuth
-import POSIX
+import Platform
 import Testing
 
 @testable import CredentialManager

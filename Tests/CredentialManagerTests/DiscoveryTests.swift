@@ -1,11 +1,12 @@
 import Cryptography
 import HTTP
 import OAuth
-import POSIX
-import Providers
+import Platform
+import Descriptors
 import Testing
 
 @testable import CredentialManager
+import Text
 
 /// An issuer's metadata becomes a descriptor, and clients are registered.
 struct DiscoveryTests {

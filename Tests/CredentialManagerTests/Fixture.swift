@@ -2,14 +2,15 @@ import Cryptography
 import Glibc
 import HTTP
 import OAuth
-import POSIX
-import Providers
+import Platform
+import Descriptors
 import SQLite
 import Synchronization
 import Testing
 import Vault
 
 @testable import CredentialManager
+import Text
 
 /// A clock that goes on only when somebody waits.
 final class ManualClock: WallClock {

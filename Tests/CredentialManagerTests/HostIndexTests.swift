@@ -1,8 +1,9 @@
 import HTTP
-import POSIX
+import Platform
 import Testing
 
 @testable import CredentialManager
+import Text
 
 /// The index of hosts as a file, looked into without reading all of it.
 struct HostIndexTests {

@@ -1,12 +1,13 @@
 import Cryptography
 import HTTP
 import OAuth
-import POSIX
-import Providers
+import Platform
+import Descriptors
 import Testing
 import Vault
 
 @testable import CredentialManager
+import Text
 
 struct LoginTests {
   @Test func authorizationCode() throws {

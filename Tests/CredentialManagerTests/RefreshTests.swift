@@ -1,14 +1,15 @@
 import Cryptography
 import HTTP
 import OAuth
-import POSIX
-import Providers
+import Platform
+import Descriptors
 import SQLite
 import Synchronization
 import Testing
 import Vault
 
 @testable import CredentialManager
+import Text
 
 struct RefreshTests {
   /// An account whose token has expired, unless `left` says otherwise.

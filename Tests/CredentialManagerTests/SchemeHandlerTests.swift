@@ -1,7 +1,8 @@
-import POSIX
+import Platform
 import Testing
 
 @testable import CredentialManager
+import Text
 
 @Suite struct SchemeHandlerTests {
   @Test(arguments: [

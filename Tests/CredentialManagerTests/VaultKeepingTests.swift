@@ -1,6 +1,6 @@
 import Cryptography
 import JSON
-import POSIX
+import Platform
 import Testing
 import Vault
 

@@ -4,12 +4,13 @@
 import Cryptography
 import HTTP
 import JSON
-import Providers
+import Descriptors
 import YAML
 
 @testable import Commands
 @testable import CredentialManager
 @testable import OAuth
+import Text
 
 /// Reads bytes from outside. It may refuse anything; what it takes has to hold what is required of it.
 typealias FuzzedParser = @Sendable ([UInt8]) -> Void

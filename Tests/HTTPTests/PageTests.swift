@@ -1,4 +1,4 @@
-import POSIX
+import Platform
 import Testing
 
 @testable import HTTP

@@ -1,7 +1,7 @@
 import Cryptography
 import HTTP
 import JSON
-import Providers
+import Descriptors
 import Testing
 
 @testable import OAuth

@@ -1,8 +1,8 @@
 import Cryptography
 import HTTP
 import JSON
-import POSIX
-import Providers
+import Platform
+import Descriptors
 import Synchronization
 import Testing
 

@@ -1,7 +1,8 @@
-import Providers
+import Descriptors
 import Testing
 
 @testable import OAuth
+import Text
 
 struct MomentTests {
   /// Computed with date(1).

@@ -1,7 +1,7 @@
 import Cryptography
 import HTTP
-import POSIX
-import Providers
+import Platform
+import Descriptors
 import Testing
 
 @testable import OAuth

@@ -1,6 +1,6 @@
 import Cryptography
 import HTTP
-import Providers
+import Descriptors
 import Testing
 
 @testable import OAuth

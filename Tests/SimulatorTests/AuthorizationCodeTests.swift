@@ -2,7 +2,7 @@ import Cryptography
 import HTTP
 import JSON
 import OAuth
-import Providers
+import Descriptors
 import Testing
 
 @testable import Simulator

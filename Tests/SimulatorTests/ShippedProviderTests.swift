@@ -2,8 +2,8 @@ import Cryptography
 import HTTP
 import JSON
 import OAuth
-import POSIX
-import Providers
+import Platform
+import Descriptors
 import Testing
 
 @testable import Simulator

@@ -1,7 +1,7 @@
 import HTTP
 import JSON
 import OAuth
-import Providers
+import Descriptors
 import Testing
 
 @testable import Simulator

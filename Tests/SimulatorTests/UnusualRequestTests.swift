@@ -1,7 +1,7 @@
 import Cryptography
 import HTTP
 import OAuth
-import Providers
+import Descriptors
 import Testing
 
 @testable import Simulator

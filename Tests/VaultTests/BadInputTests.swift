@@ -1,6 +1,6 @@
 import Cryptography
 import Glibc
-import POSIX
+import Platform
 import SQLite
 import Testing
 

@@ -3,8 +3,8 @@ import Cryptography
 import HTTP
 import JSON
 import OAuth
-import POSIX
-import Providers
+import Platform
+import Descriptors
 import Vault
 
 /// Steps that are too short to be seen in the time of a process.

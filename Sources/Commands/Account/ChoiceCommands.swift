@@ -1,0 +1,184 @@
+import CredentialManager
+import HTTP
+import JSON
+import Messages
+import OAuth
+import Platform
+import Text
+
+extension Command {
+  static let use = Command(
+    name: "use", operands: "ID ACCOUNT", operandCount: 2...2,
+    summary: "Set the default account of a provider, or the one for a remote or a folder",
+    options: [
+      Option("--for", value: "URL", "use it for remotes with this URL, or below it: https://HOST/OWNER"),
+      Option("--in", value: "FOLDER", "use it in this folder and below it"),
+    ],
+    notes: [
+      "With both options, both have to fit. The rules stand in the file accounts.yaml in the configuration's folder.",
+      "\"credmgr status --why\" says which account is used here.",
+    ],
+    examples: [
+      Example("credmgr use github work", "wherever no rule says otherwise"),
+      Example("credmgr use github work --for https://github.com/octo", "for the repositories of an owner"),
+      Example("credmgr use github work --in ~/work", "below a folder"),
+    ]
+  ) { invocation, context throws(CommandError) in
+    let provider = try context.provider(invocation.operands[0])
+    let name = invocation.operands[1]
+    let remote = invocation.value("--for")
+    if let remote, RemoteAddress(remote) == nil {
+      throw .usage(
+        "\"\(remote)\" is no remote's URL", hint: "URLs are written https://HOST/OWNER, or git@HOST:OWNER/NAME")
+    }
+    let folder: String? = if let text = invocation.value("--in") { try writtenFolder(text, context) } else { nil }
+    let isRule = remote != nil || folder != nil
+    try manager { () throws(CredentialError) in
+      guard let accounts = try context.source.accountsIfAny() else {
+        throw .loginNeeded(provider: provider, account: name, .noCredential)
+      }
+      guard isRule else {
+        try context.source.accounts(.readWrite).select(name, provider: provider)
+        return
+      }
+      _ = try accounts.resolve(name, provider: provider)
+      try context.source.addRule(provider: provider, account: name, remote: remote, folder: folder)
+    }
+    guard isRule else {
+      context.tell("\"\(name)\" is the default account of \"\(provider)\"")
+      return .done
+    }
+    let condition = [remote.map { "for \($0)" }, folder.map { "in \($0)" }].compactMap { $0 }.joined(separator: " ")
+    context.tell("\"\(name)\" is the account of \"\(provider)\" \(condition)")
+    return .done
+  }
+
+  /// A folder as the file has it: absolute, or from the home folder on.
+  private static func writtenFolder(_ text: String, _ context: Context) throws(CommandError) -> String {
+    guard !text.isEmpty else {
+      throw .usage("\"\" is no folder", hint: "\"--in .\" is the folder here, \"--in ~/work\" one of yours")
+    }
+    let here = try system { () throws(POSIXError) in try Path.currentDirectory() }
+    var text = text
+    // A shell leaves the tilde of `--in=~/work` and of '~/work' alone.
+    if text == "~" || text.hasPrefix("~/"), let home = context.home.person { text = home + text.dropFirst() }
+    let path = Path.resolved(text) ?? Path.joining(here, text)
+    guard let home = context.home.person, path.hasPrefix(home + "/") else { return path }
+    return "~" + path.dropFirst(home.count)
+  }
+
+  // MARK: Which account, and why
+
+  private struct Choice {
+    let provider: String?
+    let account: String
+    let reason: String
+    let sentence: String
+    let rule: AccountRule?
+  }
+
+  static func whichAccount(
+    _ provider: String?, _ invocation: Invocation, _ context: Context
+  ) throws(CommandError) -> ExitStatus {
+    var choices: [Choice] = []
+    if let text = invocation.value("--for") {
+      choices = [try choice(for: text, provider, context)]
+    } else {
+      let providers: [String]
+      if let provider {
+        providers = [provider]
+      } else {
+        let accounts = try manager { () throws(CredentialError) in
+          try context.source.accountsIfAny()?.accounts(of: nil) ?? []
+        }
+        providers = Set(accounts.map(\.provider)).sorted()
+        if accounts.isEmpty { context.tell("nobody is logged in anywhere") }
+      }
+      let place = Workplace(environment: context.environment)
+      for provider in providers {
+        choices.append(
+          try choice(context.choice(nil, of: provider, remotes: place.remotes), of: provider, context))
+      }
+    }
+    if invocation.has("--json") {
+      try context.output(.array(choices.map(json)))
+    } else {
+      try context.output(
+        choices.map { "\($0.provider.map { $0 + "  " } ?? "")\($0.account)  (\($0.sentence))\n" }.joined())
+    }
+    return .done
+  }
+
+  private static func choice(
+    for text: String, _ provider: String?, _ context: Context
+  ) throws(CommandError) -> Choice {
+    guard let address = RemoteAddress(text) else {
+      throw .usage(
+        "\"\(text)\" is no remote's URL", hint: "URLs are written https://HOST/OWNER/NAME, or git@HOST:OWNER/NAME")
+    }
+    let claim = try manager { () throws(CredentialError) in try context.source.gitProvider(for: address.host) }
+    guard let provider = provider ?? claim?.provider else {
+      let pattern = HostLoginPattern(
+        origin: "https://" + address.host, username: username(in: text), takesSchemes: true)
+      guard let login = try manager({ () throws(CredentialError) in try context.source.hostLogin(pattern) }) else {
+        throw .failed(
+          Message("no provider claims \"\(address.host)\", and nothing is stored for it", status: .loginNeeded))
+      }
+      return Choice(
+        provider: nil, account: login.username ?? "", reason: "stored", sentence: "stored for https://\(address.host)",
+        rule: nil)
+    }
+    if let claim, let username = username(in: text),
+      let name = try context.accountName(forUsername: username, claim)
+    {
+      return try choice(AccountChoice(name, .username), of: provider, context)
+    }
+    return try choice(context.choice(nil, of: provider, remotes: { [address] }), of: provider, context)
+  }
+
+  /// The user name in `https://octo@host/…`; that of SSH, `git@host:…`, is no account's.
+  private static func username(in url: String) -> String? {
+    guard let start = url.firstPlace(of: "://")?.upperBound, url.hasPrefix("http"),
+      let at = url[start...].prefix(while: { $0 != "/" }).lastIndex(of: "@")
+    else { return nil }
+    return String(url[start..<at].prefix { $0 != ":" })
+  }
+
+  private static func choice(
+    _ choice: AccountChoice?, of provider: String, _ context: Context
+  ) throws(CommandError) -> Choice {
+    let choice: AccountChoice = try manager { () throws(CredentialError) in
+      guard let choice else { return try context.source.standardChoice(of: provider) }
+      guard let accounts = try context.source.accountsIfAny() else {
+        throw .loginNeeded(provider: provider, account: choice.name, .noCredential)
+      }
+      _ = try accounts.resolve(choice.name, provider: provider)
+      return choice
+    }
+    var rule: AccountRule?
+    let (reason, sentence): (String, String)
+    switch choice.reason {
+    case .option: (reason, sentence) = ("option", "named")
+    case .username: (reason, sentence) = ("user-name", "the user name in the URL")
+    case .environment: (reason, sentence) = ("environment", "CREDMGR_ACCOUNT says so")
+    case .selected: (reason, sentence) = ("default", "the default account; no rule is for here")
+    case .only: (reason, sentence) = ("only", "the only account")
+    case .rule(let found):
+      rule = found
+      (reason, sentence) = ("rule", "\(found.place.source.name):\(found.place.line): \(found.condition)")
+    }
+    return Choice(provider: provider, account: choice.name, reason: reason, sentence: sentence, rule: rule)
+  }
+
+  private static func json(_ choice: Choice) -> JSONValue {
+    [
+      "provider": .optional(choice.provider), "account": .string(choice.account), "reason": .string(choice.reason),
+      "rule": choice.rule.map { rule in
+        [
+          "file": .string(rule.place.source.name), "line": .integer(Int64(rule.place.line)),
+          "condition": .string(rule.condition),
+        ]
+      } ?? .null,
+    ]
+  }
+}

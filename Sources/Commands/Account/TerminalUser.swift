@@ -1,0 +1,173 @@
+import CredentialManager
+import Messages
+import Platform
+import Text
+
+/// The person at the terminal.
+final class TerminalUser: User {
+  private let provider: String
+  /// Whether the login could be done by a code on another device as well.
+  private let offersDevice: Bool
+  /// Why the grant is the one that it is, until it was told.
+  private var reason: String?
+  private let context: Context
+  private var isWaitingTold = false
+  private var shownURL: String?
+  /// Whether the cursor is in a line that the next second writes over.
+  private var isCounting = false
+  /// What shows the page, and until when its end is of interest.
+  private var browser: (command: String, program: Launcher.Launched, until: Double)?
+
+  /// Where the person types, if that is not standard input.
+  private let terminal: ControllingTerminal?
+
+  init(
+    provider: String, offersDevice: Bool, reason: String?, _ context: Context, terminal: ControllingTerminal? = nil
+  ) {
+    self.provider = provider
+    self.offersDevice = offersDevice
+    self.reason = reason
+    self.context = context
+    self.terminal = terminal
+  }
+
+  func tell(_ step: LoginStep) {
+    if let reason { say(reason) }
+    reason = nil
+    switch step {
+    case .alreadyLoggedIn(let accounts):
+      say("already logged in to \"\(provider)\" as " + some(accounts))
+    case .open(let url):
+      say("opening the browser; if none appears, open this address:")
+      show(url)
+      shownURL = url
+    case .visit(let url) where url == shownURL:
+      say("no browser could be started" + otherwise)
+    case .visit(let url):
+      say("open this address in a browser:")
+      show(url)
+    case .awaiting(let redirect, canPaste: true, opensBrowser: false):
+      say("a browser on another machine then ends up at \(redirect), and cannot load it")
+      say("if so, copy the whole address from there, paste it here, and press Enter; Ctrl-C stops")
+    case .awaiting(_, canPaste: true, opensBrowser: true):
+      say("waiting for the consent; you can also paste the address where the browser ends up; Ctrl-C stops")
+    case .awaiting:
+      if Terminal.isTerminal(2) { say("waiting for the consent; Ctrl-C stops") }
+    case .paste(let redirect):
+      if redirect == "oob" || redirect.hasPrefix("urn:") {
+        say("paste the code that the page shows, and press Enter:")
+      } else {
+        say("after the consent the browser ends up at an address that begins with \(redirect)")
+        say("paste that address here, and press Enter:")
+      }
+    case .device(let userCode, let url, let completeURL, let seconds, let patience):
+      if let completeURL { showQRCode(completeURL) } else { showQRCode(url) }
+      say("open \(url) in any browser, and enter the code \(userCode)")
+      if let completeURL, completeURL != url { say("or open \(completeURL)") }
+      say(
+        patience < seconds
+          ? "waiting for at most \(duration(patience)); Ctrl-C stops"
+          : "the code is valid for \(duration(seconds)); Ctrl-C stops")
+    case .awaitingConsent(let seconds):
+      let left = "\(countdown(seconds)) left; Ctrl-C stops"
+      count(["waiting for the consent; " + left, left, countdown(seconds)])
+    case .waiting(let seconds):
+      if seconds >= 1, !isWaitingTold {
+        isWaitingTold = true
+        say("waiting for another login to \"\(provider)\"; Ctrl-C stops")
+      }
+    case .strayPaste(let error):
+      // Where nobody can paste once more, it is the error at the end.
+      guard Terminal.isTerminal(0) else { return }
+      say(error.message.text)
+      say("paste the whole address here, and press Enter; Ctrl-C stops")
+    case .strayRedirect:
+      say("a redirect came that does not belong to this login, and was ignored")
+    }
+  }
+
+  private func say(_ text: String) {
+    settle()
+    context.tell(text)
+  }
+
+  private func show(_ url: String) { Terminal.writeError("  " + Message.visible(url) + "\n") }
+
+  private func countdown(_ seconds: Int64) -> String {
+    let seconds = max(seconds, 0)
+    return "\(seconds / 60):" + (seconds % 60 < 10 ? "0" : "") + "\(seconds % 60)"
+  }
+
+  /// Leaves the line that counts, so that what follows does not stand in it.
+  func settle() {
+    if isCounting { Terminal.writeError("\r\u{1B}[K") }
+    isCounting = false
+  }
+
+  /// Writes over what it wrote the second before; only on a terminal that can.
+  ///
+  /// - Parameter texts: the longest first; the first one that fits is taken.
+  private func count(_ texts: [String]) {
+    guard canDraw, let line = texts.lazy.map({ "credmgr: " + $0 }).first(where: { $0.count < Terminal.width }) else {
+      return
+    }
+    isCounting = true
+    Terminal.writeError("\r" + line + "\u{1B}[K")
+  }
+
+  private var canDraw: Bool { Terminal.isTerminal(2) && ![nil, "", "dumb"].contains(context.environment("TERM")) }
+
+  /// A picture for the camera of a telephone, where it fits and the terminal has the characters.
+  private func showQRCode(_ url: String) {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(context.environment).first { !$0.isEmpty } ?? ""
+    let isUTF8 = ["utf-8", "utf8"].contains { locale.lowercased().hasSuffix($0) }
+    guard canDraw, isUTF8, let modules = context.qrCode(url) else { return }
+    let drawing = QRCodeDrawing(modules: modules)
+    guard drawing.width <= Terminal.width else { return }
+    Terminal.writeError(drawing.lines.joined(separator: "\n") + "\n")
+  }
+
+  func open(_ url: String) -> Bool {
+    let opening = (try? Browser.open(url, patience: 0.3)) ?? .failed
+    if case .running(let command, let program) = opening {
+      browser = (command, program, until: context.clock.monotonic() + Self.browserPatience)
+    }
+    return opening.isOpen
+  }
+
+  /// A browser that ends by itself later has been closed.
+  private static let browserPatience = 10.0
+
+  /// Says that the browser that was started has failed: who waits for its window would wait in vain.
+  private func lookAtBrowser() {
+    guard let (command, program, end) = browser else { return }
+    if context.clock.monotonic() > end { return browser = nil }
+    let status: Int32?
+    do throws(POSIXError) { status = try program.status(within: 0) } catch { return browser = nil }
+    guard let status else { return }
+    browser = nil
+    guard status != 0 else { return }
+    say("\"\(command)\" ended with status \(status); open the address above in a browser by hand" + otherwise)
+  }
+
+  /// What else there is where no browser can be started.
+  private var otherwise: String {
+    offersDevice ? "; \"credmgr login \(provider) --grant device_code\" needs none here" : ""
+  }
+
+  func pastedLine(within seconds: Double) -> String? {
+    let end = context.clock.monotonic() + seconds
+    while let line = try? Terminal.readLine(terminal?.number ?? 0, until: (end, context.clock)) {
+      if !line.isEmpty { return line }
+    }
+    return nil
+  }
+
+  var pasteDescriptor: Int32? { terminal?.number ?? (Terminal.isTerminal(0) ? 0 : nil) }
+
+  /// Asked several times a second while something is waited for.
+  var isCancelled: Bool {
+    lookAtBrowser()
+    return Signals.isInterrupted
+  }
+}

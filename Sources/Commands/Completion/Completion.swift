@@ -1,0 +1,206 @@
+import CredentialManager
+import Cryptography
+import Descriptors
+import Messages
+import OAuth
+import Platform
+import Text
+
+/// What can stand where the cursor is: found from the same table as the help, so that a command cannot be forgotten.
+///
+/// What stands for an operand or a value in the help says what it is: `ID` a provider, `ACCOUNT` or `NAME` one of its
+/// accounts, `FILE` a file, words in small letters themselves.
+struct Completion {
+  /// One possibility.
+  struct Candidate: Equatable {
+    let text: String
+    let help: String
+
+    init(_ text: String, _ help: String = "") {
+      self.text = text
+      self.help = help
+    }
+  }
+
+  /// What the shell offers besides.
+  enum Besides: String {
+    /// Names of files.
+    case files
+    /// Names of commands.
+    case commands
+  }
+
+  private(set) var candidates: [Candidate] = []
+  private(set) var besides: Besides?
+  private let source: CredentialSource
+
+  /// - Parameters:
+  ///   - words: behind the program's name; the last one is being typed, and may be empty.
+  ///   - source: nobody is asked for a passphrase; where the vault is locked, its accounts are not offered.
+  init(_ words: [String], _ source: CredentialSource) {
+    self.source = source
+    let current = words.last ?? ""
+    if words.count <= 1 {
+      candidates = Command.all.map { Candidate($0.name, $0.summary) } + [Candidate("help", "Say more about a command")]
+      if current.hasPrefix("-") { candidates = [Candidate("--help"), Candidate("--version")] }
+    } else if words[0] == "help", words.count == 2 {
+      candidates = Command.all.map { Candidate($0.name, $0.summary) }
+    } else if let command = Command.all.first(where: { $0.name == words[0] }) {
+      complete(command, Array(words.dropFirst().dropLast()), current)
+    }
+    candidates = candidates.filter { $0.text.hasPrefix(current) }
+  }
+
+  private mutating func complete(_ command: Command, _ before: [String], _ current: String) {
+    let options = command.options + (command.passesOptions ? [] : Command.common)
+    var operands: [String] = []
+    var used: Set<String> = []
+    var pending: Command.Option?
+    for (index, word) in before.enumerated() {
+      if pending != nil {
+        pending = nil
+      } else if word == "--" {
+        // Behind it stands a command with its own arguments, or what only looks like an option.
+        if command.name == "exec" {
+          besides = index == before.count - 1 ? .commands : .files
+          return
+        }
+        operands += before[(index + 1)...]
+        break
+      } else if word.hasPrefix("-"), word != "-" {
+        let name = word.prefix { $0 != "=" }
+        let option = options.first { $0.name == name || $0.short == String(name) }
+        if let option { used.insert(option.name) }
+        if let option, option.value != nil, !word.contains("=") { pending = option }
+      } else {
+        operands.append(word)
+      }
+    }
+    if let pending {
+      offer(pending.value ?? "", command, operands, prefix: "")
+    } else if current.hasPrefix("--"), let sign = current.firstIndex(of: "=") {
+      let name = String(current[..<sign])
+      guard let value = options.first(where: { $0.name == name })?.value else { return }
+      offer(value, command, operands, prefix: name + "=")
+    } else if current.hasPrefix("-") {
+      candidates =
+        options.filter { $0.repeats || !used.contains($0.name) }.map { Candidate($0.name, $0.help) }
+        + [Candidate("--help", "say more about the command")]
+    } else if let place = place(of: operands, in: command) {
+      offer(place, command, operands, prefix: "")
+      if place.hasPrefix("ID[:ACCOUNT]") { offerAccounts(after: current) }
+    }
+  }
+
+  /// What the help calls the operand that comes next.
+  private func place(of operands: [String], in command: Command) -> String? {
+    if let operation = command.operations.first(where: { $0.name == operands.first }) {
+      return operands.count == 1 ? operation.operand : nil
+    }
+    let places = command.operands.split(separator: " ").map(String.init)
+    if operands.count < places.count { return places[operands.count] }
+    return places.last { $0.hasSuffix("…") && places.count == 1 }
+  }
+
+  private mutating func offer(_ place: String, _ command: Command, _ operands: [String], prefix: String) {
+    let place = place.drop { $0 == "[" }.prefix { $0 != "]" && $0 != "…" && $0 != "[" }
+    for word in place.split(separator: "|") {
+      let texts: [Candidate]
+      switch word {
+      case "ID": texts = command.name == "providers" ? known : providers
+      case "SOURCE":
+        texts = known
+        besides = .files
+      case "ACCOUNT", "NAME": texts = accounts(of: operands.first)
+      case "FILE": (texts, besides) = ([], .files)
+      case "OPERATION": texts = command.operations.map { Candidate($0.name, $0.help) }
+      case "GRANT": texts = grants(of: operands.first)
+      case "METHOD": texts = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"].map { Candidate($0) }
+      case "NAME=VALUE": texts = variables(of: operands.first)
+      default:
+        let isItself = word.utf8.allSatisfy { $0 == UInt8(ascii: "-") || (0x61...0x7A).contains($0) }
+        texts = isItself ? [Candidate(String(word))] : []
+      }
+      candidates += texts.map { Candidate(prefix + $0.text, $0.help) }
+    }
+  }
+
+  /// `exec` takes an account behind a colon.
+  private mutating func offerAccounts(after current: String) {
+    guard let colon = current.firstIndex(of: ":") else { return }
+    let provider = String(current[..<colon])
+    candidates = accounts(of: provider).map { Candidate("\(provider):\($0.text)", $0.help) }
+  }
+
+  private var known: [Candidate] {
+    source.knownProviders().map { Candidate($0, descriptor($0)?.title ?? "") }
+  }
+
+  /// Those that were added; before the first one, all.
+  private var providers: [Candidate] {
+    let added = (try? source.accountsIfAny()?.addedProviders()) ?? []
+    return added.isEmpty ? known : added.map { Candidate($0, descriptor($0)?.title ?? "") }
+  }
+
+  private func accounts(of provider: String?) -> [Candidate] {
+    let accounts = (try? source.accountsIfAny()?.accounts(of: provider)) ?? []
+    return accounts.map { Candidate($0.name, provider == nil ? $0.provider : $0.credential.identity ?? "") }
+  }
+
+  private func grants(of provider: String?) -> [Candidate] {
+    let grants = provider.flatMap { descriptor($0)?.grants } ?? Grant.allCases
+    return grants.map { Candidate($0.rawValue) }
+  }
+
+  private func variables(of provider: String?) -> [Candidate] {
+    guard let descriptor = provider.flatMap({ descriptor($0) }) else { return [] }
+    return descriptor.variables.map { Candidate($0.name + "=", $0.help ?? "") }
+  }
+
+  private func descriptor(_ identifier: String) -> Descriptor? {
+    (try? source.home.library.load(identifier))?.descriptor
+  }
+}
+
+extension Command {
+  static let completion = Command(
+    name: "completion", operands: "bash|zsh|fish", operandCount: 1...10_000,
+    summary: "Print what makes a shell complete credmgr's words", options: [],
+    notes: [
+      "Commands, options, providers and accounts are looked up when Tab is pressed; nobody is asked for a passphrase."
+    ],
+    examples: [
+      Example("eval \"$(credmgr completion bash)\"", "in ~/.bashrc"),
+      Example("eval \"$(credmgr completion zsh)\"", "in ~/.zshrc, behind compinit"),
+      Example("credmgr completion fish >~/.config/fish/completions/credmgr.fish", "once, for fish"),
+    ], needsHome: false, passesOptions: true
+  ) { invocation, context throws(CommandError) in
+    guard let first = invocation.operands.first else {
+      throw .usage("too few arguments for \"credmgr completion\"", hint: "run \"credmgr help completion\"")
+    }
+    switch first {
+    case "--help", "-h":
+      try context.output(invocation.command.help)
+      return .done
+    // What the scripts ask: the words behind the program's name follow.
+    case "words":
+      let source = CredentialSource(
+        home: context.home, http: nil, clock: context.clock, random: SystemRandomSource())
+      let completion = Completion(Array(invocation.operands.dropFirst()), source)
+      let lines = completion.candidates.map { $0.text + ($0.help.isEmpty ? "" : "\t" + Message.visible($0.help)) }
+      let besides = completion.besides.map { ["\t" + $0.rawValue] } ?? []
+      // A name that would be two lines, or two columns, cannot be typed either.
+      let shown = (lines + besides).filter { !$0.dropFirst().contains { $0.isNewline } }
+      try context.output(shown.map { $0 + "\n" }.joined())
+      return .done
+    case let shell:
+      if invocation.operands.count > 1 { throw .usage("too many arguments for \"credmgr completion\"") }
+      guard let script = CompletionScript.of[shell] else {
+        let near = didYouMean(nearMiss(shell, among: CompletionScript.of.keys.sorted()))
+        throw .usage("there is no completion for \"\(shell)\"\(near)", hint: "run \"credmgr help completion\"")
+      }
+      try context.output(script)
+      return .done
+    }
+  }
+}

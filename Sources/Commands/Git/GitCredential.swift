@@ -1,0 +1,148 @@
+import CredentialManager
+import HTTP
+import Text
+
+/// What git and its helpers say to each other (git-credential(1), INPUT/OUTPUT FORMAT).
+struct GitCredential: Equatable {
+  // Arrays in the order of the names, which are few: to make the types of dictionaries and sets takes a sixteenth of the time of
+  // an answer.
+  private var values = [String?](repeating: nil, count: names.count)
+  private var lists = [[String]](repeating: [], count: listNames.count)
+
+  /// What a key may say once.
+  private static let names = [
+    "protocol", "host", "path", "username", "password", "password_expiry_utc", "oauth_refresh_token", "authtype",
+    "credential", "ephemeral",
+  ]
+  private static let listNames = ["capability[]", "state[]", "wwwauth[]"]
+  /// What is no secret may have no control character; nobody knows what another program takes it for.
+  private static let secretNames = ["password", "oauth_refresh_token", "credential"]
+  /// The longest line that counts, in bytes.
+  static let lineLimit = 65_535
+  /// The longest path and user name, in bytes: together they name a record.
+  static let nameLimit = 4096
+
+  /// Reads what git writes: lines of `name=value`, until an empty one or the end. Unknown names are passed over.
+  ///
+  /// - Throws: `CommandError.failed` for a line without `=`, a NUL or a CR in any line, a control character in what is no
+  ///   secret, a name that says two different things, and a line that is too long: what git and we take for different
+  ///   hosts must not be one (CVE-2020-5260, CVE-2024-50338, CVE-2024-52006).
+  init(_ bytes: [UInt8]) throws(CommandError) {
+    for line in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
+      if line.isEmpty { break }
+      guard !line.contains(0), !line.contains(UInt8(ascii: "\r")) else { throw Self.controlCharacter }
+      guard line.count <= Self.lineLimit else { throw .usage("what git wrote has a line of more than 64 KiB") }
+      guard let sign = line.firstIndex(of: UInt8(ascii: "=")), sign > line.startIndex else {
+        throw .usage("what git wrote has a line without \"=\"")
+      }
+      let name = String(decoding: line[..<sign], as: UTF8.self)
+      let list = Self.listNames.firstIndex(of: name)
+      guard let place = list ?? Self.names.firstIndex(of: name) else { continue }
+      let value = Array(line[line.index(after: sign)...])
+      if name == "wwwauth[]" {
+        // It comes from the server as it is.
+        add(String(decoding: value, as: UTF8.self), to: place)
+        continue
+      }
+      guard let text = String(validating: value, as: UTF8.self) else { throw .usage("what git wrote is not UTF-8") }
+      if !Self.secretNames.contains(name), value.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
+        throw Self.controlCharacter
+      }
+      if list != nil {
+        add(text, to: place)
+      } else {
+        guard values[place] == nil || values[place] == text else {
+          throw .usage("what git wrote says \"\(name)\" twice")
+        }
+        values[place] = text
+      }
+    }
+    for name in ["path", "username"] where (self[name]?.utf8.count ?? 0) > Self.nameLimit {
+      throw .usage("what git wrote has a \(name) of more than 4 KiB")
+    }
+  }
+
+  private static var controlCharacter: CommandError { .usage("what git wrote has a control character in it") }
+
+  /// An empty element empties the list.
+  private mutating func add(_ text: String, to list: Int) {
+    if text.isEmpty { lists[list] = [] } else { lists[list].append(text) }
+  }
+
+  /// A value; an empty one is not the same as none.
+  subscript(name: String) -> String? { Self.names.firstIndex(of: name).flatMap { values[$0] } }
+
+  /// The values of a list, without the brackets of its name.
+  func list(_ name: String) -> [String] { Self.listNames.firstIndex(of: name + "[]").map { lists[$0] } ?? [] }
+
+  /// Whether git knows what a capability is about (git 2.46).
+  func has(capability: String) -> Bool { list("capability").contains(capability) }
+
+  /// The realms of the authentication schemes that the server offers (RFC 9110, 11.6.1).
+  var realms: [String] {
+    list("wwwauth").compactMap { value in
+      // Byte for byte, so that a place in the one is a place in the other; the name is written in any case.
+      let bytes = Array(value.utf8)
+      let folded = bytes.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 + 32 : $0 }
+      guard let end = folded.firstPlace(of: "realm=".utf8)?.upperBound else { return nil }
+      let rest = bytes[end...]
+      let realm =
+        rest.first == UInt8(ascii: "\"")
+        ? rest.dropFirst().prefix { $0 != UInt8(ascii: "\"") } : rest.prefix { !" ,".utf8.contains($0) }
+      return String(decoding: realm, as: UTF8.self)
+    }
+  }
+
+  /// The schemes that the server offers, in lower case.
+  var schemes: [String] { list("wwwauth").map { $0.prefix { $0 != " " }.lowercased() } }
+
+  /// The host, where there is one that can be told from all others; `nil` where there is none.
+  ///
+  /// git decodes what stands in a URL before it asks: in `https://good.example%2F.evil.example` the host would begin like
+  /// another one's. Without a protocol or a host every credential would be meant (CVE-2020-11008).
+  var uri: URI? {
+    guard let scheme = self["protocol"], let host = self["host"], !scheme.isEmpty, !host.isEmpty, Self.isAuthority(host)
+    else { return nil }
+    return try? URI(parsing: "\(scheme)://\(host)/")
+  }
+
+  private static func isAuthority(_ host: String) -> Bool {
+    host.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"):
+        true
+      default: ".-_:[]".utf8.contains(byte)
+      }
+    }
+  }
+
+  /// Whether git's words for a boolean (git-config(1)) say no.
+  static func isFalse(_ text: String) -> Bool { ["false", "no", "off", "0", "never"].contains(text.lowercased()) }
+}
+
+/// Which of our tokens git was given, as it hands it back (git-credential(1), `state[]`).
+struct GitState: Equatable {
+  let provider: String
+  let account: String
+  /// The revision of the account's record.
+  let revision: Int64
+
+  private static let prefix = "credmgr.given="
+
+  init(_ account: Account) {
+    (provider, self.account, revision) = (account.provider, account.name, account.revision)
+  }
+
+  /// Ours among the states of several helpers.
+  init?(_ states: [String]) {
+    guard let state = states.last(where: { $0.hasPrefix(Self.prefix) })?.dropFirst(Self.prefix.count) else {
+      return nil
+    }
+    let fields = state.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+    guard fields.count == 3, let revision = Int64(fields[0]) else { return nil }
+    (self.revision, provider, account) = (revision, String(fields[1]), String(fields[2]))
+  }
+
+  var text: String { "\(Self.prefix)\(revision) \(provider) \(account)" }
+}

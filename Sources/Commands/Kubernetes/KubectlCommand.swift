@@ -1,0 +1,104 @@
+import CredentialManager
+import HTTP
+import JSON
+import Messages
+import OAuth
+import Platform
+import Text
+
+extension Command {
+  static let kubectlCredential = Command(
+    name: "kubectl-credential", operands: "ID", operandCount: 1...1,
+    summary: "The exec credential plugin of kubectl", options: [account],
+    notes: [
+      "In the kubeconfig, below users: exec: {apiVersion: client.authentication.k8s.io/v1, command: credmgr, "
+        + "args: [kubectl-credential, ID], interactiveMode: Never, provideClusterInfo: true}.",
+      "Nobody is asked anything. When a cluster refuses a token before its time, kubectl asks again, and gets another "
+        + "one: the next command works.",
+    ],
+    examples: [Example("credmgr kubectl-credential keycloak", "what kubectl would get")]
+  ) { invocation, context throws(CommandError) in
+    let provider = try context.provider(invocation.operands[0])
+    let name = try context.account(invocation, of: provider)
+    let question = try ExecQuestion(context.environment("KUBERNETES_EXEC_INFO"))
+    // Without the cluster, whoever asks twice may be asking for two of them.
+    let asker = question.server.flatMap { Asker(question: "kubectl " + question.version + " " + $0) }
+    if let asker {
+      try manager { () throws(CredentialError) in
+        try context.source.rejectIfAskedAgain(asker, name, of: provider)
+      }
+    }
+    let account = try account(name, of: provider, context)
+    context.source.noteHandOut(account, to: "kubectl" + (question.server.map { " for " + $0 } ?? ""))
+    let credential = account.credential
+    // The ID token is what clusters with OpenID Connect look at, where there is one; else the access token.
+    let token = credential.idToken ?? credential.accessToken
+    var status: [JSONValue.Member] = [.init("token", .string(token.reveal()))]
+    var until: Int64?
+    let expiries = [credential.expiresAt, credential.idTokenExpiresAt].compactMap { $0 }
+    if let expiresAt = expiries.min() {
+      // kubectl keeps the token until then: long enough before the end that what it asks last is answered. Of a token that
+      // is nearly over already, the end itself.
+      let early = expiresAt - credential.margin
+      let end = early > context.clock.now() ? early : expiresAt
+      until = end
+      status.append(.init("expirationTimestamp", .string(Moment.format(end))))
+    }
+    if let asker { context.source.remember(asker, account, until: until) }
+    let answer: JSONValue = [
+      "apiVersion": .string(question.version), "kind": "ExecCredential", "status": .object(status),
+    ]
+    try context.output(answer.encoded + "\n")
+    return .done
+  }
+
+  /// The account with a token, and an ID token where it has one, that is good.
+  private static func account(
+    _ name: String?, of provider: String, _ context: Context
+  ) throws(CommandError) -> Account {
+    try manager { () throws(CredentialError) in
+      // A provider may let its ID tokens end before the access tokens that came with them.
+      func isOver(_ account: Account) -> Bool {
+        account.credential.idTokenExpiresAt.map { $0 <= context.clock.now() } ?? false
+      }
+      var account = try context.source.freshAccount(name, of: provider)
+      if isOver(account) {
+        account = try context.source.freshAccount(account.name, of: provider, Freshen(always: true))
+      }
+      if isOver(account) { throw .loginNeeded(provider: provider, account: account.name, .expired) }
+      return account
+    }
+  }
+}
+
+/// What kubectl asks for (client-go credential plugins, "Input and output formats").
+struct ExecQuestion: Equatable {
+  /// The version in which it wants the answer; v1 without a question.
+  let version: String
+  /// The server of the cluster, where the kubeconfig says `provideClusterInfo`.
+  let server: String?
+
+  /// - Parameter question: the variable `KUBERNETES_EXEC_INFO`. Whether a person is there, which it says, too, is of no
+  ///   interest: nobody is ever asked.
+  /// - Throws: `CommandError.failed` for another version, and for a cluster that the token would reach in clear.
+  init(_ question: String?) throws(CommandError) {
+    guard let question, !question.isEmpty else {
+      version = "client.authentication.k8s.io/v1"
+      server = nil
+      return
+    }
+    guard let value = try? JSONValue.parse(Array(question.utf8)), let version = value["apiVersion"]?.text else {
+      throw .usage("KUBERNETES_EXEC_INFO is not what kubectl writes")
+    }
+    guard ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"].contains(version) else {
+      throw .usage(
+        "kubectl asks for \"\(version)\", which is not known",
+        hint: "the kubeconfig can say client.authentication.k8s.io/v1")
+    }
+    self.version = version
+    server = value["spec"]?["cluster"]?["server"]?.text
+    if let server, let uri = try? URI(parsing: server), !uri.isSecure, !uri.isLoopback {
+      throw .usage("the cluster \"\(uri.origin)\" is not reached over TLS, so the token is not given for it")
+    }
+  }
+}

@@ -1,0 +1,70 @@
+import CredentialManager
+import HTTP
+import JSON
+import Messages
+import OAuth
+import Platform
+import Descriptors
+
+/// `login --dry-run`: the requests, and nothing else.
+enum DryRun {
+  static func run(
+    _ descriptor: Descriptor, _ wish: LoginWish, _ invocation: Invocation, _ context: Context
+  ) throws(CommandError) -> ExitStatus {
+    let hasToken = invocation.has("--with-token")
+    let result = try manager { () throws(CredentialError) in
+      try context.source.rehearse(descriptor, wish, hasToken: hasToken)
+    }
+    if invocation.has("--json") {
+      try context.output([
+        "provider": .string(descriptor.identifier), "grant": .string(result.rehearsal.grant.rawValue),
+        "client_id": .optional(result.clientIdentifier), "redirect_uri": .optional(result.rehearsal.redirectURI),
+        "requests": .array(result.rehearsal.requests.map(json)),
+      ])
+      return .done
+    }
+    var number = 0
+    for request in result.rehearsal.requests {
+      number += 1
+      try context.output("\(number). " + lines(request).map { Message.visible($0) + "\n" }.joined(separator: "   "))
+    }
+    context.tell("nothing was sent, and nothing was changed")
+    return .done
+  }
+
+  private static func lines(_ request: Rehearsal.Request) -> [String] {
+    var remark = request.isInBrowser ? " (in the browser)" : ""
+    if request.isLater { remark = " (when the token has expired, if it can be refreshed)" }
+    var lines = ["\(request.leg.rawValue)\(remark)", "\(request.method) \(request.url)"]
+    lines += request.query.map { "query   \($0.name)=\($0.value)" }
+    if let fragment = request.fragment { lines.append("fragment  " + fragment) }
+    lines += request.fields.map { "header  \($0.name): \($0.value)" }
+    switch request.body {
+    case .none: break
+    case .form(let pairs): lines += pairs.map { "form    \($0.name)=\($0.value)" }
+    case .json(let value):
+      // As it is read best; what is sent has no blanks.
+      let text = value.formatted.split(separator: "\n")
+      lines += zip(["json    "] + Array(repeating: "        ", count: text.count), text).map { $0 + $1 }
+    }
+    return lines
+  }
+
+  private static func json(_ request: Rehearsal.Request) -> JSONValue {
+    func list(_ pairs: [(String, String)]) -> JSONValue {
+      .array(pairs.map { ["name": .string($0.0), "value": .string($0.1)] })
+    }
+    let (type, body): (JSONValue, JSONValue) =
+      switch request.body {
+      case .none: (.null, .null)
+      case .form(let pairs): (.string("form"), list(pairs.map { ($0.name, $0.value) }))
+      case .json(let value): (.string("json"), value)
+      }
+    return [
+      "leg": .string(request.leg.rawValue), "browser": .boolean(request.isInBrowser),
+      "later": .boolean(request.isLater), "method": .string(request.method), "url": .string(request.url),
+      "query": list(request.query.map { ($0.name, $0.value) }), "fragment": .optional(request.fragment),
+      "headers": list(request.fields.map { ($0.name, $0.value) }), "body_type": type, "body": body,
+    ]
+  }
+}

@@ -1,0 +1,328 @@
+import CredentialManager
+import Cryptography
+import Descriptors
+import JSON
+import Messages
+import OAuth
+import Platform
+import Text
+
+extension Command {
+  static let addProvider = Command(
+    name: "add-provider", operands: "SOURCE", operandCount: 1...1,
+    summary: "Install a provider: a shipped descriptor, a file, \"-\", or an issuer",
+    options: [
+      Option("--as", value: "ID", "install it under another identifier"),
+      Option("--client-id", value: "ID", "the client identifier, or consumer key, that the provider gave you"),
+      Option("--client-secret-file", value: "FILE", "a file with the client secret; \"-\" is standard input"),
+      Option(
+        "--initial-access-token-file", value: "FILE",
+        "a file with the token that the provider wants when a client is registered; \"-\" is standard input"),
+      Option(
+        "--set", value: "NAME=VALUE", repeats: true,
+        "the value of a variable of the descriptor; NAME=@FILE for a secret one"),
+      Option("--yes", "keep what was discovered at an issuer without being asked"),
+      Option("--replace", "replace one that was added before; what is not given stays as it was"),
+    ],
+    notes: [
+      "SOURCE is an identifier that \"credmgr providers\" lists, a path with a \"/\" or \".yaml\" in it, or the https URL "
+        + "of an issuer, whose metadata becomes a descriptor; it is shown before it is kept.",
+      "Without \"--client-id\" a client is registered at the provider, where the descriptor says how.",
+      "The client identifier, secret and variables are kept in the vault.",
+    ],
+    examples: [
+      Example("credmgr add-provider github --client-id Iv1.8a61f9b3", "one that credmgr knows"),
+      Example("credmgr add-provider gitlab --set host=git.example.org --client-id ID", "a server of your own"),
+      Example("credmgr add-provider ./notes.yaml --client-id ID --client-secret-file secret", "your own descriptor"),
+    ]
+  ) { invocation, context throws(CommandError) in
+    let source = invocation.operands[0]
+    let secretFile = invocation.value("--client-secret-file")
+    let tokenFile = invocation.value("--initial-access-token-file")
+    let crowded = CommandError.usage("only one of the descriptor, the secrets and the token can be on standard input")
+    if [source, secretFile, tokenFile].filter({ $0 == "-" }).count > 1 { throw crowded }
+    // A program without a network reads it, and the one with a network reads it again.
+    var input: [UInt8]?
+    func read(_ path: String) throws(CommandError) -> [UInt8] {
+      if path == "-", input != nil { throw crowded }
+      let bytes = try context.file(path)
+      if path == "-" { input = bytes }
+      return bytes
+    }
+    let addition: ProviderAddition
+    if isURL(source) {
+      addition = try discovered(source, invocation, context)
+    } else if Context.isDescriptorFile(source) {
+      let bytes = try context.descriptor(source)
+      if source == "-" { input = bytes }
+      addition = try manager { () throws(CredentialError) in
+        try context.source.addition(bytes, named: Context.descriptorName(source), as: invocation.value("--as"))
+      }
+    } else {
+      let identifier = try context.provider(source)
+      do throws(CredentialError) {
+        addition = try context.source.addition(shipped: identifier, as: invocation.value("--as"))
+      } catch .provider(.unknown(_, suggestion: nil)) where source.contains(".") {
+        // It looks like the host of an issuer.
+        let message = CredentialError.provider(.unknown(identifier: identifier, suggestion: nil)).message
+        throw .failed(
+          Message(
+            message.text,
+            hints: ["run \"credmgr add-provider https://\(source)\" if that is an issuer"] + message.hints,
+            status: message.status))
+      } catch {
+        throw CommandError(error)
+      }
+    }
+    let secret: Secret? = if let secretFile { try context.secret(read(secretFile), secretFile) } else { nil }
+    let token: Secret? = if let tokenFile { try context.secret(read(tokenFile), tokenFile) } else { nil }
+    var variables = try context.variables(invocation, of: addition.descriptor, read: read)
+    func add() throws(CommandError) -> Registration? {
+      do throws(CredentialError) {
+        return try context.source.add(
+          addition, clientIdentifier: invocation.value("--client-id"), clientSecret: secret, variables: variables,
+          initialAccessToken: token, replaces: invocation.has("--replace"),
+          confirms: { accounts, hosts in confirmed(addition.identifier, accounts, hosts) })
+      } catch .networkNeeded {
+        throw .handOver(input: input)
+      } catch .provider(.missingVariable) {
+        let missing = try missing(addition, variables, context)
+        guard missing.allSatisfy(\.isSecret), Terminal.isTerminal(2) else { throw .failed(.missing(missing)) }
+        // What is typed is asked for by the program that can use it, and not a second time.
+        if addition.descriptor.endpoints[.registration] != nil, !context.source.hasNetwork {
+          throw .handOver(input: input)
+        }
+        for variable in missing { variables[variable.name] = try asked(variable).reveal() }
+        return try add()
+      } catch {
+        throw CommandError(error)
+      }
+    }
+    let registration = try add()
+    StandardError.show(addition.warnings)
+    if let registered = registration?.registered, let registration {
+      context.tell("registered the client \"\(registration.clientIdentifier)\" at \(registered.place)")
+      if let expiresAt = registered.secretExpiresAt {
+        context.tell(
+          "its secret expires in \(duration(expiresAt - context.clock.now())); "
+            + "\"credmgr add-provider \(addition.identifier) --replace\" then registers another one")
+      }
+    }
+    context.tell("added \"\(addition.identifier)\"; run \"credmgr login \(addition.identifier)\"")
+    return .done
+  }
+
+  private static func isURL(_ source: String) -> Bool {
+    let beginning = source.prefix("https://".count).lowercased()
+    return beginning == "https://" || beginning.hasPrefix("http://")
+  }
+
+  /// What an issuer says of itself, if the person wants to keep it.
+  private static func discovered(
+    _ source: String, _ invocation: Invocation, _ context: Context
+  ) throws(CommandError) -> ProviderAddition {
+    let discovery = try manager { () throws(CredentialError) in
+      let discovery = try context.source.discover(source, as: invocation.value("--as"))
+      let identifier = discovery.addition.identifier
+      if !invocation.has("--replace"), try context.source.accountsIfAny()?.registration(of: identifier) != nil {
+        throw .alreadyAdded(provider: identifier)
+      }
+      return discovery
+    }
+    context.tell("this was discovered at \(discovery.location):")
+    var shown = "\n"
+    for line in discovery.text.split(separator: "\n", omittingEmptySubsequences: false) {
+      shown += line.isEmpty ? "\n" : "  " + Message.visible(String(line)) + "\n"
+    }
+    Terminal.writeError(shown)
+    for endpoint in discovery.foreignEndpoints {
+      context.tell("the \(endpoint.name) is on another host than the issuer: \(endpoint.host)")
+    }
+    if invocation.has("--yes") { return discovery.addition }
+    guard Terminal.isTerminal(0), Terminal.isTerminal(2) else {
+      throw .failed(
+        Message(
+          "nobody can be asked here whether to keep what was discovered", hint: "add \"--yes\" to keep it",
+          status: .usage))
+    }
+    guard agrees("Keep it as \"\(discovery.addition.identifier)\"?") else {
+      throw .failed(Message("nothing was kept", status: .usage))
+    }
+    return discovery.addition
+  }
+
+  static let removeProvider = Command(
+    name: "remove-provider", operands: "ID", operandCount: 1...1,
+    summary: "Remove a provider that was added, and its client",
+    options: [Option("--keep-remote", "leave a client at the provider that was registered there by itself")],
+    notes: [
+      "It removes the client identifier, the secret and the variables from the vault, and your own descriptor; a shipped "
+        + "one stays.",
+      "Nobody may be logged in there any more. A client that \"credmgr add-provider\" registered is deleted at the "
+        + "provider, where that has a way (RFC 7592).",
+    ],
+    examples: [
+      Example("credmgr remove-provider github", "after \"credmgr logout github --all\"")
+    ]
+  ) { invocation, context throws(CommandError) in
+    let provider = try context.provider(invocation.operands[0])
+    let removal: ProviderRemoval
+    do throws(CredentialError) {
+      removal = try context.source.remove(provider, keepsRemote: invocation.has("--keep-remote"))
+    } catch {
+      guard [.refused, .unreachable].contains(error.message.status) else { throw CommandError(error) }
+      let message = error.message
+      // RFC 7592, 2.3: what a client is answered, too, that was deleted already.
+      let mayBeGone = if case .oauth(.refused(_, let refusal), _) = error { refusal.status == 401 } else { false }
+      let remark = mayBeGone ? "if the client is gone there already, " : ""
+      throw .failed(
+        Message(
+          message.text + "; nothing was removed",
+          hints: message.hints + [
+            remark + "run \"credmgr remove-provider \(provider) --keep-remote\" to "
+              + (mayBeGone ? "remove the provider here" : "leave the client there")
+          ],
+          status: message.status))
+    }
+    switch removal.client {
+    case .deleted(let place)?: context.tell("deleted the client at \(place)")
+    case .kept?: context.tell("the client stays registered at the provider")
+    case nil: break
+    }
+    context.tell("removed \"\(provider)\"" + (removal.successor.map { "; the name stands for \"\($0)\" now" } ?? ""))
+    return .done
+  }
+
+  /// A secret that the person types, without echo.
+  private static func asked(_ variable: Variable) throws(CommandError) -> Secret {
+    let name = variable.name + (variable.help.map { " (\($0))" } ?? "")
+    let typed = try system { () throws(POSIXError) in
+      try Terminal.readPassword(prompt: StandardError.prompt(name + ":"), limit: 1 << 14)
+    }
+    guard !typed.isEmpty else { throw .failed(.missing([variable])) }
+    return Secret(bytes: typed)
+  }
+
+  /// All variables that lack a value, not only the first one.
+  private static func missing(
+    _ addition: ProviderAddition, _ given: [String: String], _ context: Context
+  ) throws(CommandError) -> [Variable] {
+    let before = try manager { () throws(CredentialError) in
+      try context.source.accountsIfAny()?.registration(of: addition.identifier)?.variables
+    }
+    return addition.descriptor.variables.filter { variable in
+      let value = given[variable.name] ?? before?[variable.name] ?? variable.defaultValue ?? ""
+      return value.isEmpty && !variable.isOptional
+    }
+  }
+
+  private static func confirmed(_ provider: String, _ accounts: [String], _ hosts: [NewHost]) -> Bool {
+    guard Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }
+    let what = accounts.isEmpty ? "the client secret" : "the tokens of \(some(accounts))"
+    StandardError.tell("the new descriptor of \"\(provider)\" sends \(what) to \(hosts.words)")
+    return agrees("Is that what you want?")
+  }
+
+  private static func agrees(_ question: String) -> Bool {
+    StandardError.ask(question + " [y/N]")
+    let answer = (try? Terminal.readLine(0)) ?? ""
+    return ["y", "yes"].contains(answer.lowercased())
+  }
+
+  static let check = Command(
+    name: "check", operands: "FILE…", operandCount: 1...10_000,
+    summary: "Report every mistake in descriptors",
+    options: [],
+    notes: [
+      "Findings go to standard output, as FILE:LINE:COLUMN: error: SENTENCE, with the line and a caret.",
+      "It says nothing when there are none.",
+      "Hosts to which the tokens of a provider that was added would newly go are warned of.",
+    ],
+    examples: [Example("credmgr check notes.yaml", "before you send it to somebody")], asksNobody: true,
+    needsHome: false
+  ) { invocation, context throws(CommandError) in
+    var status = ExitStatus.done
+    for path in invocation.operands {
+      let findings: [Finding]
+      do throws(CommandError) {
+        let name = Context.descriptorName(path)
+        let bytes = try context.descriptor(path)
+        let (descriptor, ownFindings) = context.home.library.check(bytes, name: name)
+        findings = ownFindings + newHosts(descriptor, bytes, name, context)
+      } catch .invalidDescriptor(let found) {
+        findings = found
+      } catch .failed(let message) {
+        // The other files are looked at all the same.
+        StandardError.show(message)
+        status = .usage
+        continue
+      }
+      for finding in findings { try context.output(finding.report(columns: Terminal.outputColumns)) }
+      if findings.contains(where: { $0.severity == .error }) { status = .usage }
+    }
+    return status
+  }
+
+  /// A host to which nobody agreed yet, where a provider with this identifier was added: who edits a descriptor is asked
+  /// about it later. A vault that does not open without a person is let be.
+  private static func newHosts(
+    _ descriptor: Descriptor?, _ bytes: [UInt8], _ name: String, _ context: Context
+  ) -> [Finding] {
+    guard let provider = descriptor?.identifier,
+      let hosts = try? context.source.newHosts(of: provider, bytes, named: name)
+    else { return [] }
+    return hosts.compactMap { host in
+      host.place.map { Finding(.newHost(host.name, provider: provider), at: $0, severity: .warning) }
+    }
+  }
+
+  static let simulate = Command(
+    name: "simulate", operands: "ID|FILE", operandCount: 0...1000,
+    summary: "Play a provider on this machine, as its descriptor says it behaves",
+    options: [
+      Option("--port", value: "N", "listen on this port of 127.0.0.1; otherwise any free one"),
+      Option(
+        "--set", value: "NAME=VALUE", repeats: true, "the value of a variable, which every request must have"),
+      Option("--lifetime", value: "DURATION", "how long an access token lives"),
+      Option("--grace", value: "DURATION", "how long a refresh token works after it was replaced; otherwise 0s"),
+      Option("--fault", value: "NAME", repeats: true, "go wrong in one of the ways below"),
+      Option("--git-host", value: "HOST:PORT", repeats: true, "a git host of the descriptor that is written"),
+      Option("--keep-redirect", "keep a redirect that does not come back to this machine"),
+      Option("--client-secret-file", value: "FILE", "the client's secret, or its RSA key; otherwise a random secret"),
+      Option(
+        "--descriptors", value: "DIR", repeats: true, "a folder of descriptors, instead of those of the machine"),
+    ],
+    notes: [
+      "It prints where it listens, a descriptor to add, and the client's identifier and secret, and goes on until it is "
+        + "interrupted. What happened is at /simulator/log, and a protected resource at /simulator/resource.",
+      "Faults are html, not-json, huge, redirect, error-200, drop, wrong-state, no-rotation, no-expiry, server-error, "
+        + "wrong-issuer and slow=MS.",
+    ],
+    examples: [
+      Example("credmgr simulate github", "log in without the provider"),
+      Example("credmgr simulate notes.yaml --port 8080 --fault server-error", "what if it goes wrong"),
+    ],
+    needsHome: false, passesOptions: true
+  ) { invocation, context throws(CommandError) in
+    if invocation.operands.contains(where: ["--help", "-h"].contains) {
+      try context.output(invocation.command.help)
+      return .done
+    }
+    guard !invocation.operands.isEmpty else {
+      throw .usage("too few arguments for \"credmgr simulate\"", hint: "run \"credmgr help simulate\"")
+    }
+    guard let program = context.sibling("credmgr-simulator") else {
+      throw .failed(
+        Message(
+          "there is no program \"credmgr-simulator\" beside this one", hint: context.installation.hint,
+          status: .unexpected))
+    }
+    var arguments = ["credmgr-simulator"] + invocation.operands
+    for folder in context.home.library.directories { arguments += ["--descriptors", folder] }
+    do throws(POSIXError) {
+      try Launcher.replaceProcess(program, arguments)
+    } catch {
+      throw CommandError(error)
+    }
+  }
+}

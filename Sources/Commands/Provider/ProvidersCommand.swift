@@ -1,0 +1,168 @@
+import CredentialManager
+import Cryptography
+import Descriptors
+import JSON
+import Messages
+import OAuth
+import Platform
+import Text
+
+extension Command {
+  static let providers = Command(
+    name: "providers", operands: "[ID]", operandCount: 0...1, summary: "List the providers, or show one",
+    options: [Option("--all", "every setting of ID, and the file and line that it is from"), json],
+    examples: [
+      Example("credmgr providers", "all that there are"),
+      Example("credmgr providers gitlab", "what one needs, and where a client is registered"),
+      Example("credmgr providers gitlab --all", "how it behaves, and who says so"),
+    ], needsHome: false
+  ) { invocation, context throws(CommandError) in
+    if let identifier = invocation.operands.first {
+      return try show(context.provider(identifier), invocation, context)
+    }
+    let added = try manager { () throws(CredentialError) in
+      try Set(context.source.accountsIfAny()?.addedProviders() ?? [])
+    }
+    let library = context.home.library
+    var rows: [JSONValue] = []
+    var lines: [(left: String, right: String)] = []
+    for identifier in context.source.knownProviders() {
+      let loaded = try? library.load(identifier)
+      let title = loaded?.descriptor.title ?? "(has errors: run \"credmgr providers \(identifier)\")"
+      rows.append([
+        "provider": .string(identifier), "title": .string(title), "added": .boolean(added.contains(identifier)),
+        "grants": .array(loaded?.descriptor.grants.map { .string($0.rawValue) } ?? []),
+        "file": .optional(library.path(of: identifier)),
+      ])
+      lines.append((identifier, title + (added.contains(identifier) ? " (added)" : "")))
+    }
+    if invocation.has("--json") {
+      try context.output(.array(rows))
+    } else {
+      try context.output(table(lines))
+    }
+    return .done
+  }
+
+  private static func show(
+    _ identifier: String, _ invocation: Invocation, _ context: Context
+  ) throws(CommandError) -> ExitStatus {
+    let loaded: DescriptorLibrary.Loaded
+    do throws(ProviderError) {
+      loaded = try context.home.library.load(identifier)
+    } catch .unknown {
+      let near = nearMiss(identifier, among: context.source.knownProviders())
+      throw CommandError(CredentialError.provider(.unknown(identifier: identifier, suggestion: near)))
+    } catch {
+      throw CommandError(CredentialError.provider(error))
+    }
+    let descriptor = loaded.descriptor
+    let registration = try manager { () throws(CredentialError) in
+      try context.source.accountsIfAny()?.registration(of: identifier)
+    }
+    let values = registration?.variables ?? [:]
+    let secretKeys = Set(descriptor.variables.filter(\.isSecret).map { "variables.\($0.name).default" })
+    let settings = (try? context.home.library.settings(of: identifier)) ?? []
+    let client = try? Client(descriptor: descriptor, identifier: "", secret: nil, variables: values)
+    let redirect: String? =
+      switch try? client?.redirect() {
+      case .loopback(let uri)?: uri.text
+      case .elsewhere(let text)?, .outOfBand(let text)?: text
+      case nil: nil
+      }
+    // A leg that was only taken over from another one is of no interest where no grant uses it.
+    let used = descriptor.grants.flatMap(\.requiredLegs)
+    let unused = Grant.allCases.flatMap(\.requiredLegs).filter { $0.base != nil && !used.contains($0) }
+    let endpoints = descriptor.endpoints.filter { !unused.contains($0.key) }
+      .sorted { $0.key.rawValue < $1.key.rawValue }
+    if invocation.has("--json") {
+      let variables = descriptor.variables.map { variable -> JSONValue in
+        [
+          "name": .string(variable.name), "help": .optional(variable.help),
+          "default": variable.isSecret ? .null : .optional(variable.defaultValue),
+          "value": variable.isSecret ? .null : .optional(values[variable.name]),
+          "optional": .boolean(variable.isOptional), "secret": .boolean(variable.isSecret),
+        ]
+      }
+      try context.output([
+        "provider": .string(identifier), "title": .string(descriptor.title), "file": .string(loaded.path),
+        "added": .boolean(registration != nil), "client_id": .optional(registration?.clientIdentifier),
+        "grants": .array(descriptor.grants.map { .string($0.rawValue) }), "redirect_uri": .optional(redirect),
+        "register": .optional(descriptor.client.register), "variables": .array(variables),
+        "endpoints": .object(endpoints.map { .init($0.key.rawValue, .string($0.value.url.text)) }),
+        "hosts": .array(descriptor.hosts.map { .string($0.text) }),
+        "scope": .array(descriptor.scope.requested.map(JSONValue.string)),
+        "settings": .array(
+          settings.map { value(of: $0, isSecret: secretKeys.contains($0.key), context) }),
+      ])
+      return .done
+    }
+    let shown = settings.map { setting in
+      let value = secretKeys.contains(setting.key) ? "(a secret)" : setting.value
+      return (left: setting.key, right: "\(value)  (\(origin(of: setting, context)))")
+    }
+    let anyPort = if case .loopback(let uri)? = try? client?.redirect(), uri.port == nil { ", any port" } else { "" }
+    var lines: [(left: String, right: String)] = [
+      ("provider", identifier), ("title", descriptor.title),
+      ("added", registration == nil ? "no" : "yes, client \"\(registration?.clientIdentifier ?? "")\""),
+      ("register at", descriptor.client.register ?? ""),
+      ("redirect URI", redirect.map { $0 + anyPort } ?? "depends on the variables"),
+      ("grants", descriptor.grants.map(\.rawValue).joined(separator: ", ")),
+      ("scopes", descriptor.scope.requested.joined(separator: " ")),
+    ]
+    for variable in descriptor.variables {
+      let given = values[variable.name].map { variable.isSecret ? "(a secret)" : $0 }
+      let value = given ?? variable.defaultValue.map { (variable.isSecret ? "(a secret)" : $0) + " (default)" }
+      let state = value ?? (variable.isOptional ? "(none)" : "(needs a value)")
+      lines.append(("variable " + variable.name, state + (variable.help.map { " – " + $0 } ?? "")))
+    }
+    lines.append(("hosts", descriptor.hosts.map(\.text).joined(separator: ", ")))
+    for (leg, endpoint) in endpoints { lines.append(("endpoint " + leg.rawValue, endpoint.url.text)) }
+    lines.append(("file", loaded.path))
+    let all = table(lines.filter { !$0.right.isEmpty })
+    try context.output(invocation.has("--all") ? all + "\n" + table(shown) : all)
+    return .done
+  }
+
+  /// Rows whose texts are from descriptors, which strangers wrote.
+  private static func table(_ rows: [(left: String, right: String)]) -> String {
+    Layout.table(rows.map { (left: Message.visible($0.left), right: Message.visible($0.right)) })
+  }
+
+  /// Whose a file along the path is.
+  private static func owner(of path: String, _ context: Context) -> String {
+    let folder = context.home.library.directories.firstIndex { path.hasPrefix($0 + "/") }
+    return switch folder {
+    case 0: "own"
+    case 1: "system"
+    default: "shipped"
+    }
+  }
+
+  private static func origin(of setting: DescriptorSetting, _ context: Context) -> String {
+    switch setting.origin {
+    case .file(let path, let line):
+      "\(owner(of: path, context)), \(path.split(separator: "/").last ?? ""):\(line)"
+    case .standard(let specification): "default, \(specification)"
+    }
+  }
+
+  private static func value(of setting: DescriptorSetting, isSecret: Bool, _ context: Context) -> JSONValue {
+    var members: [JSONValue.Member] = [
+      .init("key", .string(setting.key)), .init("value", isSecret ? .null : .string(setting.value)),
+    ]
+    switch setting.origin {
+    case .file(let path, let line):
+      members += [
+        .init("from", .string(owner(of: path, context))), .init("file", .string(path)), .init("line", .integer(line)),
+        .init("specification", .null),
+      ]
+    case .standard(let specification):
+      members += [
+        .init("from", "default"), .init("file", .null), .init("line", .null),
+        .init("specification", .string(specification)),
+      ]
+    }
+    return .object(members)
+  }
+}

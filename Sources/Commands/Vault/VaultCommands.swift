@@ -1,0 +1,156 @@
+import CredentialManager
+import Descriptors
+import JSON
+import Messages
+import OAuth
+import Platform
+import Text
+import Vault
+
+extension Command {
+  /// What `credmgr vault` is followed by, and the options that go with it.
+  private struct VaultOperation {
+    let name: String
+    /// The operand behind the name; `nil` where there is none.
+    var operand: String?
+    let help: String
+    var options: Set<String> = []
+    let run: @Sendable (Invocation, Context) throws(CommandError) -> ExitStatus
+  }
+
+  private static let vaultOperations: [VaultOperation] = [
+    VaultOperation(name: "status", help: "what it is made of, and what opens it", options: ["--json"], run: status),
+    VaultOperation(name: "verify", help: "find whatever is not as it was written", options: ["--json"], run: verify),
+    VaultOperation(
+      name: "protect", operand: "passphrase|secret-service|key-file",
+      help: "make a way into it; with \"--remove\", take it away", options: ["--remove", "--passphrase-file"],
+      run: VaultKeyOperations.protect),
+    VaultOperation(
+      name: "unlock", help: "keep it open for a while, in the memory of the kernel", options: ["--for"],
+      run: VaultKeyOperations.unlock),
+    VaultOperation(name: "lock", help: "end that", run: VaultKeyOperations.lock),
+    VaultOperation(name: "rotate", help: "make a new key, and seal everything anew", run: VaultKeyOperations.rotate),
+    VaultOperation(name: "backup", operand: "FILE", help: "copy it as it is, sealed", run: VaultKeyOperations.backup),
+    VaultOperation(
+      name: "restore", operand: "FILE", help: "put a backup in its place", options: ["--key-file"],
+      run: VaultKeyOperations.restore),
+    VaultOperation(
+      name: "export", operand: "FILE",
+      help: "write everything for another machine, under a passphrase; \"-\" is standard output",
+      options: ["--plain", "--passphrase-file"], run: VaultKeyOperations.export),
+    VaultOperation(
+      name: "import", operand: "FILE", help: "read what \"export\" wrote", options: ["--replace", "--passphrase-file"],
+      run: VaultKeyOperations.import),
+  ]
+
+  static let vault = Command(
+    name: "vault", operands: "OPERATION [OPERAND]", operandCount: 1...2,
+    summary: "Show, check, lock, copy and protect the vault",
+    options: [
+      Option("--for", value: "DURATION", "unlock: for how long; otherwise 8h"),
+      Option("--remove", "protect: remove this way into the vault"),
+      Option(
+        "--passphrase-file", value: "FILE", "protect, export: the new passphrase; import: the passphrase of the file"),
+      Option("--key-file", value: "FILE", "restore: the key file of the time of the backup"),
+      Option("--plain", repeats: true, "export: without encryption, if it is given twice"),
+      Option("--replace", "import: replace what is there and different"),
+      json,
+    ],
+    notes: [
+      "CREDMGR_PASSPHRASE_FILE and CREDMGR_PASSPHRASE_COMMAND answer for the passphrase where there is no terminal."
+    ], operations: vaultOperations.map { Operation(name: $0.name, operand: $0.operand, help: $0.help) },
+    examples: [
+      Example("credmgr vault protect passphrase", "then \"credmgr vault protect key-file --remove\" asks for it"),
+      Example("credmgr vault unlock --for 8h", "for a day's work"),
+      Example("credmgr vault backup credmgr.backup", "a file that opens as the vault does"),
+      Example("credmgr vault export credmgr.json", "for another machine"),
+    ]
+  ) { invocation, context throws(CommandError) in
+    let name = invocation.operands[0]
+    guard let operation = vaultOperations.first(where: { $0.name == name }) else {
+      let near = nearMiss(name, among: vaultOperations.map(\.name))
+      throw .usage(
+        "there is no \"vault \(name)\"\(didYouMean(near))", hint: "run \"credmgr help vault\"",
+        mistyped: .init(name, meant: near))
+    }
+    if operation.operand == nil, invocation.operands.count > 1 {
+      throw .usage("too many arguments for \"credmgr vault \(name)\"", hint: "run \"credmgr help vault\"")
+    }
+    for option in invocation.command.options
+    where invocation.has(option.name) && !operation.options.contains(option.name) {
+      throw .usage("\"\(option.name)\" does not go with \"vault \(name)\"", hint: "run \"credmgr help vault\"")
+    }
+    return try operation.run(invocation, context)
+  }
+
+  private static func status(
+    _ invocation: Invocation, _ context: Context
+  ) throws(CommandError) -> ExitStatus {
+    let (status, unlockedUntil, fault) = try manager { () throws(CredentialError) in
+      try context.source.vaultStatus()
+    }
+    if invocation.has("--json") {
+      let slots = status.slots.map { slot -> JSONValue in
+        ["kind": .optional(slot.kind?.words), "created_at": .string(Moment.format(slot.created))]
+      }
+      try context.output([
+        "file": .string(status.path), "format": .integer(status.formatVersion), "slots": .array(slots),
+        "records": .integer(status.recordCount),
+        "unlocked_until": .optional(unlockedUntil.map(Moment.format)),
+      ])
+      if let fault { throw CommandError(CredentialError.vault(fault)) }
+      return .done
+    }
+    let now = context.clock.now()
+    var rows = [("file", status.path), ("format", "\(status.formatVersion)"), ("records", "\(status.recordCount)")]
+    for slot in status.slots {
+      let age = now - slot.created
+      let made = slot.created == 0 ? "" : age < 60 ? ", made just now" : ", made \(duration(age)) ago"
+      rows.append(("slot", (slot.kind?.words ?? "of a newer credmgr") + made))
+    }
+    if let unlockedUntil { rows.append(("unlocked", "for another \(duration(max(unlockedUntil - now, 0)))")) }
+    try context.output(Layout.table(rows.map { ($0.0, $0.1) }))
+    if let fault { throw CommandError(CredentialError.vault(fault)) }
+    if status.slots.allSatisfy({ $0.kind == .keyFile }) {
+      context.tell("a key file protects a copied vault, and nothing against programs that run as you")
+    }
+    return .done
+  }
+
+  private static func restoring(_ context: Context) -> String {
+    SetUpFinding.restoring(Path.directory(of: context.home.vaultLocation.file) ?? ".")
+  }
+
+  private static func verify(
+    _ invocation: Invocation, _ context: Context
+  ) throws(CommandError) -> ExitStatus {
+    let findings: [VaultFinding]
+    do throws(CredentialError) {
+      findings = try context.source.accounts().verify()
+    } catch .vault(.damaged(let path, let part)) {
+      throw .failed(VaultError.damaged(path: path, part).message.with(hint: restoring(context)))
+    } catch {
+      throw CommandError(error)
+    }
+    if invocation.has("--json") {
+      try context.output(["findings": .array(findings.map { .string($0.sentence) })])
+    } else {
+      try context.output(findings.map { Message.visible($0.sentence) + "\n" }.joined())
+    }
+    guard findings.isEmpty else {
+      let count = findings.count == 1 ? "one finding" : "\(findings.count) findings"
+      // What can be made anew need not be fetched from a backup, without all that came after it.
+      let records = findings.compactMap { finding in if case .record(let record, _) = finding { record } else { nil } }
+      let hint =
+        if findings == [.unusedBytes] { Message.mendingUnusedBytes } else {
+          records.count == findings.count ? records.first.map(context.mending) : nil
+        }
+      throw .failed(
+        Message(
+          "the vault is not as it was written: \(count)", hint: hint ?? SetUpFinding.rescuing(context.home.vault),
+          status: .vault))
+    }
+    if !invocation.has("--json") { context.tell("the vault is as it was written") }
+    return .done
+  }
+}

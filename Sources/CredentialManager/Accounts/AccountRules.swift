@@ -1,0 +1,315 @@
+import Descriptors
+import HTTP
+import Platform
+import Text
+import YAML
+
+/// A rule of the configuration that says which account is used where.
+public struct AccountRule: Sendable, Equatable {
+  /// The provider's identifier.
+  public let provider: String
+  /// The account's name.
+  public let account: String
+  /// The remotes that it is for; `nil` for any.
+  public let remote: RemoteAddress?
+  /// The folder that it is for, with all below it; `nil` for any.
+  public let folder: String?
+  /// Where it stands.
+  public let place: Place
+  /// What it is for, as it was written: `for https://github.com/acme`, `in ~/work`.
+  public let condition: String
+  /// The value of the key `provider`.
+  public let providerPlace: Place
+  /// The value of the key `account`.
+  let accountPlace: Place
+
+  /// Whether the rule is for one of the remotes and one of the folders.
+  func matches(_ remotes: [RemoteAddress], _ folders: [String]) -> Bool {
+    if let remote, !remotes.contains(where: remote.contains) { return false }
+    guard let folder else { return true }
+    if folders.contains(where: { Self.isFolder($0, within: folder) }) { return true }
+    // The folder that we are in has no symbolic link in its name.
+    guard let resolved = Path.resolved(folder), resolved != folder else { return false }
+    return folders.contains { Self.isFolder($0, within: resolved) }
+  }
+
+  static func isFolder(_ path: String, within folder: String) -> Bool {
+    path == folder || path.hasPrefix(folder == "/" ? "/" : folder + "/")
+  }
+}
+
+/// The rules of the configuration: `accounts.yaml` in the configuration's folder (docs/git.md).
+public struct AccountRules: Sendable {
+  /// The file.
+  public let path: String
+  /// In the order of the file: the first that matches counts.
+  public private(set) var rules: [AccountRule] = []
+
+  private static let limit = 1 << 18
+
+  /// Reads the rules; none where there is no file.
+  ///
+  /// - Parameter home: what `~` stands for.
+  /// - Throws: `CredentialError.malformedRules` with every finding, `.system`.
+  public init(path: String, home: String?) throws(CredentialError) {
+    self.path = path
+    let bytes: [UInt8]
+    do throws(POSIXError) {
+      bytes = try File.read(path, limit: Self.limit)
+    } catch .notFound {
+      return
+    } catch {
+      throw .system(error)
+    }
+    rules = try Self.rules(in: bytes, path: path, home: home)
+  }
+
+  /// The rules of a text that stands, or is to stand, in the file.
+  private static func rules(
+    in bytes: [UInt8], path: String, home: String?
+  ) throws(CredentialError) -> [AccountRule] {
+    var decoder = RuleDecoder(home: home)
+    let rules: [AccountRule]
+    do throws(YAMLError) {
+      rules = decoder.rules(try Node.parse(bytes: bytes, name: path))
+    } catch {
+      // Nothing but comments is nothing wrong.
+      if error.reason == .empty { return [] }
+      throw .malformedRules([Finding(.yaml(error.reason), at: error.place)])
+    }
+    if !decoder.findings.isEmpty { throw .malformedRules(decoder.findings) }
+    return rules
+  }
+
+  /// Whether any rule of a provider looks at remotes, or at folders.
+  func concerns(_ provider: String) -> (remotes: Bool, folders: Bool) {
+    let own = rules.filter { $0.provider == provider }
+    return (own.contains { $0.remote != nil }, own.contains { $0.folder != nil })
+  }
+
+  /// The first rule that matches.
+  ///
+  /// - Parameters:
+  ///   - remotes: what is worked with; looked for only where a rule needs it.
+  ///   - folders: where the work is; looked for only where a rule needs it.
+  public func first(
+    for provider: String, remotes: () -> [RemoteAddress], folders: () -> [String]
+  ) -> AccountRule? {
+    let needed = concerns(provider)
+    guard needed.remotes || needed.folders else { return nil }
+    let (remotes, folders) = (needed.remotes ? remotes() : [], needed.folders ? folders() : [])
+    return rules.first { $0.provider == provider && $0.matches(remotes, folders) }
+  }
+}
+
+/// Reads the file, and finds everything that is wrong with it.
+private struct RuleDecoder {
+  let home: String?
+  var findings: [Finding] = []
+
+  private static let keys = ["provider", "account", "for", "in"]
+
+  init(home: String?) { self.home = home }
+
+  mutating func rules(_ root: Node) -> [AccountRule] {
+    guard let entries = root.entries else {
+      findings.append(Finding(.wrongType(expected: "a mapping with the key \"rules\""), at: root.place))
+      return []
+    }
+    for entry in entries where entry.key != "rules" {
+      findings.append(
+        Finding(.unknownKey(entry.key, suggestion: nearMiss(entry.key, among: ["rules"])), at: entry.keyPlace))
+    }
+    guard let list = root["rules"] else {
+      findings.append(Finding(.missingKey("rules"), at: root.place))
+      return []
+    }
+    if list.isNull { return [] }
+    guard let elements = list.elements else {
+      findings.append(Finding(.wrongType(expected: "a list of rules"), at: list.place))
+      return []
+    }
+    return elements.compactMap { rule($0) }
+  }
+
+  private mutating func rule(_ node: Node) -> AccountRule? {
+    guard let entries = node.entries else {
+      findings.append(
+        Finding(.wrongType(expected: "a rule: \"provider\", \"account\", and \"for\" or \"in\""), at: node.place))
+      return nil
+    }
+    let before = findings.count
+    for entry in entries where !Self.keys.contains(entry.key) {
+      findings.append(
+        Finding(.unknownKey(entry.key, suggestion: nearMiss(entry.key, among: Self.keys)), at: entry.keyPlace))
+    }
+    let provider = text("provider", of: node, isRequired: true)
+    if let provider, !DescriptorLibrary.isIdentifier(provider.text) {
+      findings.append(Finding(.malformedName(provider.text), at: provider.place))
+    }
+    let account = text("account", of: node, isRequired: true)
+    if let account, !Accounts.isName(account.text) {
+      findings.append(Finding(.wrongType(expected: "an account's name"), at: account.place))
+    }
+    let remoteText = text("for", of: node, isRequired: false)
+    let remote = remoteText.flatMap { RemoteAddress($0.text) }
+    if let remoteText, remote == nil {
+      findings.append(
+        Finding(
+          .wrongType(expected: "a remote's URL or the beginning of one, such as https://HOST/OWNER"),
+          at: remoteText.place))
+    }
+    let folderText = text("in", of: node, isRequired: false)
+    let folder = folderText.flatMap { Self.folder($0.text, home: home) }
+    if let folderText, folder == nil {
+      findings.append(
+        Finding(.wrongType(expected: "a folder's absolute path, or one that begins with ~/"), at: folderText.place))
+    }
+    if node["for"] == nil, node["in"] == nil {
+      findings.append(Finding(.missingKey("for"), at: node.place))
+    }
+    guard findings.count == before, let provider, let account else { return nil }
+    let conditions = [remoteText.map { "for " + $0.text }, folderText.map { "in " + $0.text }].compactMap { $0 }
+    return AccountRule(
+      provider: provider.text, account: account.text, remote: remote, folder: folder, place: node.place,
+      condition: conditions.joined(separator: " "), providerPlace: provider.place, accountPlace: account.place)
+  }
+
+  private mutating func text(_ key: String, of node: Node, isRequired: Bool) -> (text: String, place: Place)? {
+    guard let value = node[key] else {
+      if isRequired { findings.append(Finding(.missingKey(key), at: node.place)) }
+      return nil
+    }
+    guard let text = value.text, !text.isEmpty else {
+      findings.append(Finding(.wrongType(expected: "a text"), at: value.place))
+      return nil
+    }
+    return (text, value.place)
+  }
+
+  /// A folder without a slash at its end.
+  static func folder(_ text: String, home: String?) -> String? {
+    var path = text
+    if path == "~" || path.hasPrefix("~/") {
+      guard let home else { return nil }
+      path = home + path.dropFirst()
+    }
+    guard path.hasPrefix("/") else { return nil }
+    while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+    return path
+  }
+}
+
+// MARK: Adding a rule
+
+extension AccountRules {
+  /// The file's text with one more rule, or with another account in a rule that is for the same.
+  ///
+  /// A rule stands before those that are for more than it, so that it counts. All else in the file stays as it is.
+  ///
+  /// - Parameters:
+  ///   - remote: the remotes that it is for, as it is to be written; `nil` for any.
+  ///   - folder: the folder that it is for; `nil` for any.
+  /// - Throws: `CredentialError.uneditableRules` when the file is not written as a list with a rule from line to line;
+  ///   `.malformedRules`.
+  public func adding(
+    provider: String, account: String, remote: String?, folder: String?, home: String?
+  ) throws(CredentialError) -> String {
+    var lines = [
+      "provider: " + provider, "account: " + Scalar.written(account),
+    ]
+    if let remote { lines.append("for: " + Scalar.written(remote)) }
+    if let folder { lines.append("in: " + Scalar.written(folder)) }
+    let address = remote.flatMap { RemoteAddress($0) }
+    let place = folder.flatMap { RuleDecoder.folder($0, home: home) }
+    guard let source = rules.first?.place.source else {
+      return try starting(with: lines)
+    }
+    // By scalars: a carriage return and a line feed are one character, and would not be parted.
+    var text = source.text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    let own = rules.filter { $0.provider == provider }
+    if let same = own.first(where: { $0.remote == address && $0.folder == place }) {
+      guard let changed = Self.replacing(same.account, with: Scalar.written(account), at: same.accountPlace, in: text)
+      else { throw .uneditableRules(path) }
+      text[same.accountPlace.line - 1] = changed
+    } else {
+      let wider = own.first { rule in
+        (rule.remote == nil || address.map { rule.remote?.contains($0) == true } == true)
+          && (rule.folder == nil || place.map { AccountRule.isFolder($0, within: rule.folder ?? "/") } == true)
+      }
+      let sample = wider ?? rules[rules.count - 1]
+      let line = text[sample.place.line - 1]
+      let indentation = String(line.prefix { $0 == " " })
+      guard line.dropFirst(indentation.count).hasPrefix("- "), sample.place.column == indentation.count + 3 else {
+        throw .uneditableRules(path)
+      }
+      let new = lines.enumerated().map { indentation + ($0.offset == 0 ? "- " : "  ") + $0.element }
+      if let wider {
+        text.insert(contentsOf: new, at: wider.place.line - 1)
+      } else {
+        while text.last == "" { text.removeLast() }
+        text += new + [""]
+      }
+    }
+    let edited = text.joined(separator: "\n")
+    // What stands at the end may end the document, for one.
+    guard let result = try? Self.rules(in: Array(edited.utf8), path: path, home: home),
+      result.contains(where: {
+        $0.provider == provider && $0.account == account && $0.remote == address && $0.folder == place
+      })
+    else { throw .uneditableRules(path) }
+    return edited
+  }
+
+  private func starting(with lines: [String]) throws(CredentialError) -> String {
+    let existing = (try? File.read(path, limit: Self.limit)).map { String(decoding: $0, as: UTF8.self) }
+    var text = existing ?? "# Which account is used where: the first rule that matches counts.\n"
+    // Comments stay; a key "rules" without any is too rare to be edited.
+    guard !text.split(separator: "\n").contains(where: { $0.first.map { $0 != "#" } ?? false }) else {
+      throw .uneditableRules(path)
+    }
+    if !text.isEmpty, !text.hasSuffix("\n") { text += "\n" }
+    let new = lines.enumerated().map { "  " + ($0.offset == 0 ? "- " : "  ") + $0.element + "\n" }
+    return text + "rules:\n" + new.joined()
+  }
+
+  private static func replacing(_ old: String, with new: String, at place: Place, in lines: [String]) -> String? {
+    guard lines.indices.contains(place.line - 1) else { return nil }
+    let line = lines[place.line - 1]
+    let start = line.unicodeScalars.index(
+      line.unicodeScalars.startIndex, offsetBy: place.column - 1, limitedBy: line.unicodeScalars.endIndex)
+    guard let start else { return nil }
+    for written in [Scalar.written(old), old, "\"" + old + "\"", "'" + old + "'"]
+    where line[start...].hasPrefix(written) {
+      return String(line[..<start]) + new + line[start...].dropFirst(written.count)
+    }
+    return nil
+  }
+}
+
+extension CredentialSource {
+  /// Puts a rule into the file, while no other process changes it.
+  ///
+  /// - Parameters:
+  ///   - remote: the remotes that it is for, as it is to be written; `nil` for any.
+  ///   - folder: the folder that it is for; `nil` for any.
+  /// - Throws: `CredentialError.uneditableRules`, `.malformedRules`, `.system`.
+  public func addRule(
+    provider: String, account: String, remote: String?, folder: String?
+  ) throws(CredentialError) {
+    func system<Result: ~Copyable>(_ body: () throws(POSIXError) -> Result) throws(CredentialError) -> Result {
+      do throws(POSIXError) { return try body() } catch { throw .system(error) }
+    }
+    let lock = try system { () throws(POSIXError) in
+      try FileLock.acquire(home.rulesLock, seconds: 10, clock: clock)
+    }
+    let text = try accountRules().adding(
+      provider: provider, account: account, remote: remote, folder: folder, home: home.person)
+    try system { () throws(POSIXError) in
+      try File.createDirectory(home.configuration)
+      // A link, into a repository of such files, stays one.
+      try File.replace(Path.resolved(home.accountRules) ?? home.accountRules, Array(text.utf8))
+    }
+    _ = consume lock
+  }
+}

@@ -1,0 +1,57 @@
+import HTTP
+import Text
+
+/// Where a repository is, as a remote's URL says it: the host and the pieces of the path, whatever the scheme.
+public struct RemoteAddress: Sendable, Equatable {
+  /// The host in lower case, with a port where it is not the ordinary one of `https`, `http` or `ssh`.
+  public let host: String
+  /// The pieces of the path in lower case: the hosts of repositories do not tell owners by case.
+  public let path: [String]
+
+  /// Reads the forms that git takes (gitcredentials(7), git-fetch(1), GIT URLS): `https://user@host:port/owner/name.git`,
+  /// `ssh://git@host/owner/name`, `git@host:owner/name`; and `host/owner`.
+  ///
+  /// `nil` for a local path and whatever else has no host.
+  public init?(_ text: String) {
+    var rest = text[...]
+    var scheme = "https"
+    var isShort = false
+    if let end = rest.firstPlace(of: "://") {
+      scheme = rest[..<end.lowerBound].lowercased()
+      rest = rest[end.upperBound...]
+    } else if let colon = rest.firstIndex(of: ":"), !rest[..<colon].contains("/"),
+      // A port, and no path: `host:8443/owner`.
+      rest[rest.index(after: colon)...].prefix(while: { $0 != "/" }).contains(where: { !("0"..."9").contains($0) })
+    {
+      isShort = true
+    }
+    let end = rest.firstIndex { isShort ? $0 == ":" : "/?#".contains($0) } ?? rest.endIndex
+    var authority = rest[..<end].lowercased()
+    if let at = authority.lastIndex(of: "@") { authority.removeSubrange(...at) }
+    // The URI's rules for hosts and ports are the stricter ones.
+    guard let uri = try? URI(parsing: "https://\(authority)/"), var host = uri.host, !host.isEmpty else { return nil }
+    let ordinary: UInt16? = ["https": 443, "http": 80, "ssh": 22, "git+ssh": 22][scheme]
+    if let port = uri.port, port != ordinary { host += ":\(port)" }
+    self.host = host
+    let tail = end == rest.endIndex ? "" : rest[rest.index(after: end)...].prefix { $0 != "?" && $0 != "#" }
+    var path = tail.split(separator: "/").map { $0.lowercased() }
+    if let last = path.last, last.hasSuffix(".git"), last.count > 4 { path[path.count - 1] = String(last.dropLast(4)) }
+    self.path = path
+  }
+
+  /// The address of what git asks about.
+  public init(_ uri: URI, path: String?) {
+    let text = uri.origin + "/" + (path ?? uri.path)
+    self = RemoteAddress(text) ?? RemoteAddress(host: uri.host ?? "", path: [])
+  }
+
+  private init(host: String, path: [String]) {
+    self.host = host
+    self.path = path
+  }
+
+  /// Whether the other one is this, or below it.
+  public func contains(_ other: RemoteAddress) -> Bool {
+    host == other.host && other.path.starts(with: path)
+  }
+}

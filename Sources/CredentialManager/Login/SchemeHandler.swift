@@ -1,0 +1,221 @@
+import HTTP
+import Platform
+import Text
+
+/// Takes the redirect to a scheme of an app (RFC 8252, 7.1) for the time of one login: a desktop entry opens the scheme, and
+/// what it is opened with is handed to this process.
+///
+/// What opened the scheme before stays where it is registered, behind ours, and counts again when this ends. What a process that was
+/// killed left behind is taken away by the next login that comes here.
+struct SchemeHandler: ~Copyable {
+  /// Where the desktop looks.
+  struct Desktop: Sendable, Equatable {
+    /// The folder of the person's own desktop entries.
+    let entries: String
+    /// The file that says what opens what.
+    let choices: String
+  }
+
+  private static let prefix = "credmgr-login-"
+  static let suffix = ".redirect"
+
+  private let desktop: Desktop
+  private let entry: String
+  private let before: String?
+  private let during: String
+  private var inbox: LineInbox
+
+  /// Schemes that are not an app's own: who opens a letter or a file during a login must not end up here.
+  private static let common: Set<String> = [
+    "about", "apt", "blob", "data", "dav", "davs", "ed2k", "feed", "file", "ftp", "ftps", "geo", "git", "http", "https",
+    "imap", "irc",
+    "ircs", "javascript", "ldap", "magnet", "mailto", "man", "mms", "news", "nfs", "nntp", "rtsp", "sftp", "sip",
+    "sips", "sms", "smb",
+    "ssh", "tel", "telnet", "trash", "urn", "view-source", "webcal", "webdav", "ws", "wss", "x-scheme-handler", "xmpp",
+  ]
+
+  /// The scheme of a redirect URI, if it is an app's own.
+  static func scheme(of redirect: String) -> String? {
+    guard let colon = redirect.firstIndex(of: ":") else { return nil }
+    let scheme = redirect[..<colon].lowercased()
+    let isScheme = scheme.utf8.allSatisfy {
+      (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || "+-.".utf8.contains($0)
+    }
+    return isScheme && scheme.first?.isLetter == true && !common.contains(scheme) ? scheme : nil
+  }
+
+  /// Registers, and waits for nothing yet.
+  ///
+  /// - Parameters:
+  ///   - scheme: in lower case.
+  ///   - executable: the program that is started with the redirect.
+  ///   - runtime: the folder of ours alone that both processes know.
+  /// - Throws: `POSIXError` if something cannot be written; nothing is registered then.
+  init(_ scheme: String, executable: String, runtime: String, desktop: Desktop) throws(POSIXError) {
+    try PrivateFile.createDirectory(runtime)
+    try File.createDirectory(desktop.entries)
+    if let folder = Path.directory(of: desktop.choices) { try File.createDirectory(folder) }
+    try Self.removeLeftovers(runtime, desktop)
+    let name = String(UInt64.random(in: 0 ... .max), radix: 36)
+    let inbox = try LineInbox(runtime + "/" + name + Self.suffix)
+    let entry = Self.prefix + name + ".desktop"
+    let type = "x-scheme-handler/" + scheme
+    let command = [executable, "redirect", runtime].map(Self.quoted).joined(separator: " ")
+    let before = try Self.read(desktop.choices)
+    var choices = MIMEApplications(before ?? "")
+    choices.prefer(entry, for: type)
+    let text = """
+      [Desktop Entry]
+      Type=Application
+      Name=credmgr
+      Comment=Takes the answer of a login that is under way
+      Exec=\(command) %u
+      Terminal=false
+      NoDisplay=true
+      MimeType=\(type);
+
+      """
+    try File.replace(desktop.entries + "/" + entry, Array(text.utf8))
+    do throws(POSIXError) {
+      try Self.write(choices.text, desktop.choices)
+    } catch {
+      _ = try? File.remove(desktop.entries + "/" + entry)
+      throw error
+    }
+    self.desktop = desktop
+    self.entry = entry
+    self.before = before
+    during = choices.text
+    self.inbox = inbox
+  }
+
+  deinit {
+    _ = try? File.remove(desktop.entries + "/" + entry)
+    // Whoever changed the file meanwhile keeps the change.
+    guard let now = try? Self.read(desktop.choices) else { return }
+    if now == during {
+      if let before { try? Self.write(before, desktop.choices) } else { _ = try? File.remove(desktop.choices) }
+    } else {
+      try? Self.forget(entry, desktop)
+    }
+  }
+
+  /// Waits for a redirect, or a line that the person typed.
+  mutating func line(
+    seconds: Double, alsoReading descriptor: Int32?, isCancelled: () -> Bool
+  ) throws(POSIXError) -> LineInbox.Line {
+    try inbox.line(seconds: seconds, alsoReading: descriptor, isCancelled: isCancelled)
+  }
+
+  /// Hands what a browser was redirected to over to all logins that wait; the one that it belongs to knows it by its state.
+  ///
+  /// - Returns: whether one waits.
+  static func hand(_ address: String, runtime: String) -> Bool {
+    guard !address.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else { return false }
+    let names = ((try? File.names(in: runtime)) ?? []).filter { $0.hasSuffix(suffix) }
+    return !names.filter { LineInbox.hand(address, to: runtime + "/" + $0) }.isEmpty
+  }
+
+  /// Takes away what logins that were killed left behind.
+  static func forgetDead(_ runtime: String, _ desktop: Desktop) { try? removeLeftovers(runtime, desktop) }
+
+  private static func removeLeftovers(_ runtime: String, _ desktop: Desktop) throws(POSIXError) {
+    for (entry, inbox, _) in try leftovers(runtime, desktop) {
+      try File.remove(desktop.entries + "/" + entry)
+      try forget(entry, desktop)
+      try File.remove(inbox)
+    }
+    // An entry that somebody removed is still named in the other file.
+    guard let text = try read(desktop.choices) else { return }
+    let there = Set(try File.names(in: desktop.entries))
+    var choices = MIMEApplications(text)
+    for entry in choices.entries where entry.hasPrefix(prefix) && !there.contains(entry) { choices.forget(entry) }
+    if choices.text != text { try write(choices.text, desktop.choices) }
+  }
+
+  /// What logins that were killed left behind: the entry, where it hands an address to, and what it opens.
+  static func leftovers(
+    _ runtime: String, _ desktop: Desktop
+  ) throws(POSIXError) -> [(entry: String, inbox: String, schemes: [String])] {
+    var found: [(entry: String, inbox: String, schemes: [String])] = []
+    for entry in try File.names(in: desktop.entries) where entry.hasPrefix(prefix) && entry.hasSuffix(".desktop") {
+      let name = entry.dropFirst(prefix.count).dropLast(".desktop".count)
+      let inbox = runtime + "/" + name + suffix
+      // The entry says where its login waits; one of another home is not ours to judge.
+      let lines = try read(desktop.entries + "/" + entry)?.split(separator: "\n") ?? []
+      guard lines.contains(where: { $0.hasSuffix(" redirect \(quoted(runtime)) %u") }), !LineInbox.isAwaited(inbox)
+      else {
+        continue
+      }
+      let types = lines.first { $0.hasPrefix("MimeType=") }?.dropFirst("MimeType=".count).split(separator: ";") ?? []
+      let beginning = "x-scheme-handler/"
+      let schemes = types.filter { $0.hasPrefix(beginning) }.map { String($0.dropFirst(beginning.count)) }
+      found.append((entry, inbox, schemes))
+    }
+    return found
+  }
+
+  private static func forget(_ entry: String, _ desktop: Desktop) throws(POSIXError) {
+    guard let text = try read(desktop.choices) else { return }
+    var choices = MIMEApplications(text)
+    choices.forget(entry)
+    if choices.text != text { try write(choices.text, desktop.choices) }
+  }
+
+  private static func read(_ path: String) throws(POSIXError) -> String? {
+    do throws(POSIXError) {
+      let bytes = try File.read(path, limit: 1 << 20)
+      guard let text = String(validating: bytes, as: UTF8.self) else { throw .notText(path: path) }
+      return text
+    } catch {
+      if case .notFound = error { return nil }
+      throw error
+    }
+  }
+
+  /// Where there is a link, such as into a folder of configurations, what it leads to is written.
+  private static func write(_ text: String, _ path: String) throws(POSIXError) {
+    try File.replace(Path.resolved(path) ?? path, Array(text.utf8))
+  }
+
+  /// An argument of `Exec` (Desktop Entry Specification): quoted where it must be, for not everybody who reads it knows quotes.
+  static func quoted(_ argument: String) -> String {
+    let argument = argument.map { $0 == "%" ? "%%" : String($0) }.joined()
+    let isPlain = argument.utf8.allSatisfy { byte in
+      (0x61...0x7A).contains(byte | 0x20) || (0x30...0x39).contains(byte) || "/._-+:@%".utf8.contains(byte)
+        || byte >= 0x80
+    }
+    if isPlain { return argument }
+    var text = ""
+    for character in argument {
+      // The value of the key is a string, in which a backslash is written as two.
+      switch character {
+      case "\"", "`", "$": text += "\\\\" + String(character)
+      case "\\": text += "\\\\\\\\"
+      default: text.append(character)
+      }
+    }
+    return "\"" + text + "\""
+  }
+}
+
+extension CredentialSource {
+  /// The desktop entries of logins that were killed, and the schemes whose addresses they take from whatever opens them
+  /// otherwise.
+  public func deadLogins() -> [(entry: String, schemes: [String])] {
+    guard let desktop = home.desktop else { return [] }
+    let left = (try? SchemeHandler.leftovers(home.runtime, desktop)) ?? []
+    return left.map { (desktop.entries + "/" + $0.entry, $0.schemes) }
+  }
+
+  /// Hands the address that a browser was sent to over to the logins that wait for one. Where none does, the entry is of a
+  /// login that was killed, and is taken away, so that the scheme is opened next time by what opened it before.
+  ///
+  /// - Parameter runtime: the folder that the desktop entry names.
+  /// - Returns: whether one waits; whether it is its answer, that one decides.
+  public func handOver(redirect address: String, runtime: String) -> Bool {
+    if SchemeHandler.hand(address, runtime: runtime) { return true }
+    if let desktop = home.desktop { SchemeHandler.forgetDead(runtime, desktop) }
+    return false
+  }
+}

@@ -1,0 +1,275 @@
+import Cryptography
+import Descriptors
+import OAuth
+import Platform
+import Text
+import Vault
+import YAML
+
+/// A provider that is about to be added.
+public struct ProviderAddition: Sendable {
+  /// The descriptor.
+  public let descriptor: Descriptor
+  /// Findings that are no errors.
+  public let warnings: [Finding]
+  /// The file to install; `nil` when the descriptor lies along the path already.
+  let file: [UInt8]?
+  /// What was read, whose places are those of the file that the person knows.
+  let loaded: DescriptorLibrary.Loaded
+
+  /// What it is added as.
+  public var identifier: String { descriptor.identifier }
+}
+
+/// What a person has to have of a provider's client before it is added.
+public struct ClientNeeds: Sendable, Equatable {
+  /// Whether a client is registered by hand.
+  public var needsIdentifier: Bool
+  /// Whether that client has a secret for sure.
+  public var needsSecret: Bool
+  /// The page where a person registers it.
+  public var register: String?
+
+  /// As it is said.
+  public init(needsIdentifier: Bool, needsSecret: Bool, register: String?) {
+    self.needsIdentifier = needsIdentifier
+    self.needsSecret = needsSecret
+    self.register = register
+  }
+
+  /// As a descriptor says it; an OAuth 1.0a client always has a secret.
+  public init(_ descriptor: Descriptor) {
+    let client = descriptor.client
+    register = client.register
+    needsIdentifier = client.identifier == nil && descriptor.endpoints[.registration] == nil
+    needsSecret =
+      needsIdentifier
+      && (descriptor.grants.first == .oauth1
+        || [.clientSecretBasic, .clientSecretPost, .clientSecretJWT, .privateKeyJWT].contains(client.authentication))
+  }
+}
+
+/// What a descriptor says about a git host.
+public struct GitClaim: Sendable, Equatable {
+  /// The provider's identifier.
+  public let provider: String
+  /// The user name that goes with every token.
+  public let username: String
+  /// Whether the user name in a remote's URL is none of an account.
+  public let ignoresUsername: Bool
+
+  /// How `ignoresUsername` is written in the index.
+  static let anyUsername = "any-username"
+}
+
+extension CredentialSource {
+  /// Reads a descriptor that is to be added from the path of descriptors.
+  ///
+  /// - Throws: `CredentialError.provider` when there is none, or it has errors.
+  public func addition(shipped identifier: String, as name: String?) throws(CredentialError) -> ProviderAddition {
+    let loaded: DescriptorLibrary.Loaded
+    do {
+      loaded = try home.library.load(identifier)
+    } catch .unknown {
+      throw .provider(.unknown(identifier: identifier, suggestion: nearMiss(identifier, among: knownProviders())))
+    } catch {
+      throw .provider(error)
+    }
+    guard let name, name != identifier else {
+      return ProviderAddition(
+        descriptor: loaded.descriptor, warnings: loaded.warnings, file: nil, loaded: loaded)
+    }
+    guard DescriptorLibrary.isIdentifier(name) else { throw .provider(.malformedIdentifier(name)) }
+    var descriptor = loaded.descriptor
+    descriptor.identifier = name
+    return ProviderAddition(
+      descriptor: descriptor, warnings: loaded.warnings,
+      file: Array("provider: \(name)\nextends: \(identifier)\n".utf8), loaded: loaded)
+  }
+
+  /// Reads a descriptor that is to be added from a file's bytes.
+  ///
+  /// - Throws: `CredentialError.provider` when it has errors.
+  public func addition(
+    _ bytes: [UInt8], named file: String, as name: String?
+  ) throws(CredentialError) -> ProviderAddition {
+    do throws(ProviderError) {
+      let loaded = try home.library.load(bytes, name: file)
+      guard let name, name != loaded.descriptor.identifier else {
+        return ProviderAddition(
+          descriptor: loaded.descriptor, warnings: loaded.warnings, file: bytes, loaded: loaded)
+      }
+      guard DescriptorLibrary.isIdentifier(name) else { throw .malformedIdentifier(name) }
+      let renamed = try Self.renamed(bytes, file, to: name)
+      return ProviderAddition(
+        descriptor: try home.library.load(renamed, name: file).descriptor, warnings: loaded.warnings, file: renamed,
+        loaded: loaded)
+    } catch {
+      throw .provider(error)
+    }
+  }
+
+  /// The text with another identifier: the value of `provider` is exchanged where it stands.
+  private static func renamed(_ bytes: [UInt8], _ file: String, to name: String) throws(ProviderError) -> [UInt8] {
+    guard let root = try? Node.parse(bytes: bytes, name: file), let value = root["provider"], let old = value.text
+    else {
+      throw .malformedIdentifier(name)
+    }
+    // By scalars: a carriage return and a line feed are one character, and would not be parted.
+    var lines = String(decoding: bytes, as: UTF8.self).unicodeScalars
+      .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    let index = value.place.line - 1
+    guard lines.indices.contains(index) else { throw .malformedIdentifier(name) }
+    // Before its column stands the key, which may hold the same letters.
+    let scalars = lines[index].unicodeScalars
+    let start = scalars.index(scalars.startIndex, offsetBy: value.place.column - 1, limitedBy: scalars.endIndex)
+    guard let start, let range = lines[index][start...].firstPlace(of: old) else { throw .malformedIdentifier(name) }
+    lines[index].replaceSubrange(range, with: name)
+    return Array(lines.joined(separator: "\n").utf8)
+  }
+
+  /// Installs a descriptor with the client's registration, and brings the indexes of git and docker hosts up to date.
+  ///
+  /// - Parameters:
+  ///   - replaces: whether a provider that was added before is replaced; what is not given stays as it was.
+  ///   - confirms: asked, with the new hosts and where they stand, when tokens of existing accounts would go elsewhere.
+  ///   - initialAccessToken: what a client is registered with, where that needs one (RFC 7591, 3).
+  /// - Returns: the registration, where a client was registered at the provider.
+  /// - Throws: `CredentialError.alreadyAdded`, `.clientIdentifierMissing`, `.destinationChange`, `.provider` for variables,
+  ///   `.vault`, `.system`; of a registration also `.oauth`, `.http`, `.networkNeeded`. Nothing is changed here then.
+  @discardableResult
+  public func add(
+    _ addition: ProviderAddition, clientIdentifier: String?, clientSecret: Secret?, variables: [String: String],
+    initialAccessToken: Secret? = nil, replaces: Bool, confirms: (_ accounts: [String], _ hosts: [NewHost]) -> Bool
+  ) throws(CredentialError) -> Registration? {
+    let identifier = addition.identifier
+    let existing = try accountsIfAny()
+    let previous: Registration?
+    do throws(CredentialError) {
+      previous = try existing?.registration(of: identifier)
+    } catch {
+      // What is damaged is replaced, if that is what is wanted; what it was is not known.
+      switch error {
+      case .vault(.damagedRecord), .malformedRegistration: if replaces { previous = nil } else { throw error }
+      default: throw error
+      }
+    }
+    if previous != nil, !replaces { throw .alreadyAdded(provider: identifier) }
+    let given = clientIdentifier
+    let known = clientIdentifier ?? previous?.clientIdentifier ?? addition.descriptor.client.identifier
+    let canRegister = addition.descriptor.endpoints[.registration] != nil && clientSecret == nil
+    if given?.isEmpty == true || known == nil && !canRegister {
+      var needs = ClientNeeds(addition.descriptor)
+      needs.needsIdentifier = true
+      throw .clientIdentifierMissing(provider: identifier, needs)
+    }
+    // Values of variables that the new descriptor does not have any more are let go.
+    var values = previous?.variables.filter { addition.descriptor.variable($0.key) != nil } ?? [:]
+    values.merge(variables) { _, new in new }
+    var registration = Registration(
+      clientIdentifier: known ?? "", clientSecret: clientSecret ?? previous?.clientSecret, variables: values,
+      // Of another client, what one was registered with says nothing.
+      registered: known == previous?.clientIdentifier ? previous?.registered : nil)
+    let client = try client(addition.descriptor, registration)
+    let registers = canRegister ? try self.registers(client, given: given, previous: previous) : false
+    if registers { _ = try network() }
+    var heirs: [(provider: String, registration: Registration)] = []
+    if let existing {
+      try checkDestinations(
+        addition.loaded, client, previous?.destinations, existing.accounts(of: identifier),
+        keepsSecret: clientSecret == nil && previous?.clientSecret != nil,
+        keepsVariable: keepsSecretVariable(addition, previous, given: variables), confirms)
+      heirs = try checkHeirs(of: addition, existing, confirms)
+    }
+    registration.destinations = client.destinations
+    // The vault is opened for writing before the descriptor is there: one with the registration of another would send a secret
+    // to the wrong place, were it not for the question above.
+    let accounts = try accounts(.readWrite)
+    if registers {
+      registration = try register(client, variables: values, initialAccessToken: initialAccessToken)
+      registration.destinations = client.destinations
+    }
+    try install(addition)
+    try inVault { () throws(VaultError) in
+      _ = try accounts.vault.apply(
+        [.store(registration.encoded, as: Accounts.registration(identifier)), noting(.addProvider, identifier)]
+          + heirs.map { .store($0.registration.encoded, as: Accounts.registration($0.provider)) })
+    }
+    try writeHostIndexes(accounts)
+    return registers ? registration : nil
+  }
+
+  /// Whether a value stays that is a secret. A secret is what either descriptor calls one: the new one could leave the word
+  /// out.
+  func keepsSecretVariable(
+    _ addition: ProviderAddition, _ previous: Registration?, given: [String: String]
+  ) -> Bool {
+    let before = (try? home.library.load(addition.identifier))?.descriptor.variables ?? []
+    let names = Set((addition.descriptor.variables + before).filter(\.isSecret).map(\.name))
+    return !names.isDisjoint(with: previous?.variables.keys.filter { given[$0] == nil } ?? [])
+  }
+
+  private func install(_ addition: ProviderAddition) throws(CredentialError) {
+    guard let file = addition.file else { return }
+    do {
+      try File.createDirectory(home.userProviders)
+      try File.replace(home.userProviders + "/" + addition.identifier + ".yaml", file)
+    } catch {
+      throw .system(error)
+    }
+  }
+
+  /// A descriptor is a file that strangers send each other: one that takes the place of another must not carry existing
+  /// tokens to new hosts unasked.
+  ///
+  /// - Parameters:
+  ///   - loaded: what the client's descriptor was read from.
+  ///   - approved: where they may go until now; `nil` where nobody noted it, so that the old descriptor tells.
+  ///   - keepsSecret: whether the client's secret stays.
+  ///   - keepsVariable: whether a variable stays that is a secret.
+  func checkDestinations(
+    _ loaded: DescriptorLibrary.Loaded, _ client: Client, _ approved: [String]?, _ accounts: [Account],
+    keepsSecret: Bool, keepsVariable: Bool, _ confirms: ([String], [NewHost]) -> Bool
+  ) throws(CredentialError) {
+    guard !accounts.isEmpty || keepsSecret || keepsVariable else { return }
+    // An old descriptor that cannot be read any more tells nothing: then every host is new.
+    let old = approved ?? (try? self.client(client.descriptor.identifier))?.destinations ?? []
+    // The client's secret goes to endpoints alone, and a variable wherever a token does.
+    let new = accounts.isEmpty && !keepsVariable ? client.secretDestinations : client.destinations
+    let added = loaded.places(of: Set(new).subtracting(old).sorted(), client)
+    guard !added.isEmpty else { return }
+    let names = accounts.map(\.name)
+    if !confirms(names, added) {
+      throw .destinationChange(provider: client.descriptor.identifier, accounts: names, hosts: added)
+    }
+  }
+
+  /// The same for providers whose descriptors extend the one that is installed.
+  ///
+  /// - Returns: their registrations with where tokens go from now on.
+  private func checkHeirs(
+    of addition: ProviderAddition, _ accounts: Accounts, _ confirms: ([String], [NewHost]) -> Bool
+  ) throws(CredentialError) -> [(provider: String, registration: Registration)] {
+    guard let file = addition.file else { return [] }
+    let path = home.userProviders + "/" + addition.identifier + ".yaml"
+    let library = DescriptorLibrary(directories: home.library.directories) { name throws(UnreadableDescriptor) in
+      name == path ? file : try Home.descriptor(at: name)
+    }
+    var heirs: [(provider: String, registration: Registration)] = []
+    for provider in try accounts.addedProviders() where provider != addition.identifier {
+      guard var registration = try accounts.registration(of: provider),
+        let loaded = try? library.load(provider), let client = try? client(loaded.descriptor, registration)
+      else { continue }
+      let before = registration.destinations ?? (try? self.client(provider))?.destinations
+      let keepsVariable = loaded.descriptor.variables.contains {
+        $0.isSecret && registration.variables[$0.name] != nil
+      }
+      try checkDestinations(
+        loaded, client, before, accounts.accounts(of: provider), keepsSecret: registration.clientSecret != nil,
+        keepsVariable: keepsVariable, confirms)
+      registration.destinations = client.destinations
+      if registration.destinations != before { heirs.append((provider, registration)) }
+    }
+    return heirs
+  }
+}

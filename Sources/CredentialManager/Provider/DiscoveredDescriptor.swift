@@ -1,0 +1,198 @@
+import Descriptors
+import HTTP
+import JSON
+import OAuth
+import Text
+
+/// The descriptor of an issuer, as a file for people: each value with where it is from.
+///
+/// Nothing of the metadata gets into it but what was read as a URL, a scope or a name that is known here; and each value is
+/// written so that YAML reads it as that one text.
+struct DiscoveredDescriptor {
+  private typealias Metadata = AuthorizationServerMetadata
+
+  /// The file.
+  let text: String
+
+  /// - Throws: `MetadataError.noGrant`, `.noAuthentication`, `.missing`.
+  init(_ metadata: AuthorizationServerMetadata, identifier: String) throws(MetadataError) {
+    let grants = try Self.grants(metadata)
+    let authentication = try Self.authentication(metadata)
+    let hasRedirect = grants.contains(.authorizationCode) || grants.contains(.implicit)
+    var lines = [
+      "# What \(metadata.issuer.uri.withoutQueryAndFragment.text) says of itself, from",
+      "# \(metadata.location.uri.text) (\(metadata.location.specification)).",
+      "# The names behind the values are those of the metadata.",
+      "provider: \(Scalar.written(identifier))",
+      "title: \(Scalar.written(metadata.issuer.uri.host ?? identifier))",
+      "grant: [\(grants.map(\.rawValue).joined(separator: ", "))]",
+      "",
+    ]
+    if hasRedirect {
+      lines += [
+        "variables:",
+        "  # Any port (RFC 8252, 7.3). With a provider that compares the whole, give one: http://127.0.0.1:8417/callback",
+        "  redirect_uri:",
+        "    default: http://127.0.0.1/callback",
+        "    format: redirect",
+        "    help: the redirect URI exactly as it is registered",
+        "",
+      ]
+    }
+    lines += Self.endpoints(metadata, authentication)
+    lines += [
+      "", "# Compared with the \"iss\" of a redirect (RFC 9207).",
+      "issuer: \(Scalar.written(Self.template(metadata.issuer.text)))",
+    ]
+    if metadata.namesIssuer { lines.append("iss: required  # authorization_response_iss_parameter_supported") }
+    if hasRedirect {
+      lines.append("redirect: \"{redirect_uri}\"")
+      lines += Self.pkce(metadata)
+    }
+    lines += [
+      "", "client:", "  authentication: \(authentication.rawValue)  # token_endpoint_auth_methods_supported",
+    ]
+    if let page = metadata.documentation?.text {
+      lines.append("  register: \(Scalar.written(page))  # service_documentation")
+    }
+    lines += Self.scopes(metadata, hasRedirect: hasRedirect)
+    lines += Self.hosts(metadata)
+    text = lines.joined(separator: "\n") + "\n"
+  }
+
+  // MARK: Pieces
+
+  private static func grants(_ metadata: AuthorizationServerMetadata) throws(MetadataError) -> [Grant] {
+    let types = metadata.grantTypes
+    let hasToken = metadata.endpoints[.token] != nil
+    let hasPage = metadata.endpoints[.authorization] != nil
+    func answers(_ type: String) -> Bool { metadata.responseTypes?.contains(type) ?? true }
+    var grants: [Grant] = []
+    if types.contains("authorization_code"), answers("code") {
+      // Said to be there, and not there: that is no provider without it, but faulty metadata.
+      if !hasPage { throw .missing("authorization_endpoint") }
+      if !hasToken { throw .missing("token_endpoint") }
+      grants.append(.authorizationCode)
+    }
+    // Who has an endpoint for devices, and does not list the grant, has only forgotten it (RFC 8628, 4).
+    if metadata.endpoints[.deviceAuthorization] != nil, hasToken { grants.append(.deviceCode) }
+    if types.contains("client_credentials"), hasToken { grants.append(.clientCredentials) }
+    if grants.isEmpty, types.contains("implicit"), answers("token"), hasPage { grants.append(.implicit) }
+    if grants.isEmpty { throw .noGrant(offered: types) }
+    return grants
+  }
+
+  /// What a client with a secret of its own uses, the simplest first. A client without one shows nothing anyway.
+  private static let methods: [ClientAuthentication] = [
+    .clientSecretBasic, .clientSecretPost, .none, .clientSecretJWT, .privateKeyJWT,
+  ]
+
+  private static func authentication(
+    _ metadata: AuthorizationServerMetadata
+  ) throws(MetadataError) -> ClientAuthentication {
+    let offered = metadata.authenticationMethods
+    guard let method = methods.first(where: { offered.contains($0.rawValue) }) else {
+      throw .noAuthentication(offered: offered)
+    }
+    return method
+  }
+
+  private static func endpoints(
+    _ metadata: AuthorizationServerMetadata, _ authentication: ClientAuthentication
+  ) -> [String] {
+    let legs: [(Metadata.Endpoint, Leg)] = [
+      (.authorization, .authorization), (.token, .token), (.deviceAuthorization, .deviceAuthorization),
+      (.introspection, .introspection), (.revocation, .revocation), (.userinfo, .identity),
+      (.registration, .registration),
+    ]
+    var lines = ["endpoints:"]
+    for (endpoint, leg) in legs {
+      guard let uri = metadata.endpoints[endpoint] else { continue }
+      let value = Scalar.written(template(uri.text))
+      let foreign = uri.host == metadata.issuer.uri.host ? "" : ", on another host than the issuer"
+      var own: String?
+      if endpoint == .revocation { own = other(metadata.revocationMethods, than: authentication) }
+      if endpoint == .introspection { own = other(metadata.introspectionMethods, than: authentication) }
+      if let own {
+        lines += [
+          "  \(leg.rawValue):", "    url: \(value)  # \(endpoint.rawValue)\(foreign)",
+          "    authentication: \(own)  # \(endpoint.rawValue)_auth_methods_supported",
+        ]
+      } else {
+        lines.append("  \(leg.rawValue): \(value)  # \(endpoint.rawValue)\(foreign)")
+      }
+    }
+    return lines
+  }
+
+  /// How the client shows who it is at an endpoint that does not take what the token endpoint takes.
+  private static func other(_ offered: [String]?, than method: ClientAuthentication) -> String? {
+    guard let offered, !offered.contains(method.rawValue) else { return nil }
+    return methods.first { offered.contains($0.rawValue) }?.rawValue
+  }
+
+  private static func pkce(_ metadata: AuthorizationServerMetadata) -> [String] {
+    guard let offered = metadata.codeChallengeMethods else {
+      return ["pkce: S256  # not told; a server passes over what it does not know (RFC 6749, 3.1)"]
+    }
+    let method: PKCEMethod = offered.contains("S256") ? .s256 : offered.contains("plain") ? .plain : .none
+    return ["pkce: \(method.rawValue)  # code_challenge_methods_supported"]
+  }
+
+  /// What makes a login one that is refreshed, and that names the person.
+  private static let wanted = ["openid", "profile", "email", "offline_access"]
+
+  private static let shownScopes = 100
+
+  private static func scopes(_ metadata: AuthorizationServerMetadata, hasRedirect: Bool) -> [String] {
+    let hasIdentity = metadata.endpoints[.userinfo] != nil
+    var requested = wanted.filter { metadata.scopes?.contains($0) ?? false }
+    // OpenID Connect Core 1.0, 5.3: without this scope, nobody is named.
+    if requested.isEmpty, metadata.scopes == nil, hasIdentity { requested = ["openid"] }
+    var lines = [""]
+    if let scopes = metadata.scopes {
+      lines.append("# scopes_supported:")
+      lines += wrapped(Array(scopes.prefix(shownScopes)))
+      if scopes.count > shownScopes { lines.append("#   and \(scopes.count - shownScopes) more") }
+    }
+    lines.append("scope: [\(requested.map(Scalar.written).joined(separator: ", "))]")
+    if requested.contains("openid"), hasRedirect { lines.append("nonce: true  # OpenID Connect Core 1.0, 3.1.2.1") }
+    if hasIdentity { lines.append("account: [preferred_username, email, sub]  # OpenID Connect Core 1.0, 5.1") }
+    return lines
+  }
+
+  private static func wrapped(_ words: [String]) -> [String] {
+    var lines: [String] = []
+    var line = "#  "
+    for word in words {
+      if line.count + word.count > 110, line.count > 3 {
+        lines.append(line)
+        line = "#  "
+      }
+      line += " " + word
+    }
+    return lines + [line]
+  }
+
+  private static func hosts(_ metadata: AuthorizationServerMetadata) -> [String] {
+    let uris = [metadata.issuer.uri, metadata.endpoints[.userinfo]].compactMap { $0 }
+    var hosts: [String] = []
+    for uri in uris {
+      // An IPv6 address has no place among hosts; then the endpoints' are meant.
+      guard let host = uri.host, !host.hasPrefix("[") else { return [] }
+      let authority = host + (uri.port.map { ":\($0)" } ?? "")
+      if !hosts.contains(authority) { hosts.append(authority) }
+    }
+    return [
+      "", "# The hosts that a token is presented to; add those of the API that it is for.",
+      "hosts: [\(hosts.map(Scalar.written).joined(separator: ", "))]",
+    ]
+  }
+
+  // MARK: YAML
+
+  /// A text in a template, where braces would be places.
+  private static func template(_ text: String) -> String {
+    text.exchanging("{", for: "{{").exchanging("}", for: "}}")
+  }
+}

@@ -1,0 +1,144 @@
+import Cryptography
+import HTTP
+import OAuth
+import Platform
+import Descriptors
+
+/// A provider that was discovered, and is not kept yet.
+public struct Discovery: Sendable {
+  /// What is to be added.
+  public let addition: ProviderAddition
+  /// The descriptor, for the person to look at.
+  public let text: String
+  /// Where the metadata was.
+  public let location: String
+  /// Endpoints on other hosts than the issuer's, by their names in the metadata.
+  public let foreignEndpoints: [(name: String, host: String)]
+}
+
+extension CredentialSource {
+  /// Asks an issuer for its metadata (RFC 8414; OpenID Connect Discovery 1.0), and makes a descriptor of it. Nothing is kept.
+  ///
+  /// No redirect is followed: metadata counts because it comes from the issuer's own host by TLS.
+  ///
+  /// - Parameters:
+  ///   - text: the issuer, or the address of its metadata.
+  ///   - name: the provider's identifier; `nil` for one that is made of the issuer.
+  /// - Throws: `CredentialError.discovery`, `.http`, `.provider`, `.networkNeeded`.
+  public func discover(_ text: String, as name: String?) throws(CredentialError) -> Discovery {
+    let issuer: Issuer
+    do { issuer = try Issuer(text) } catch { throw .http(error, provider: text) }
+    guard issuer.isSecure else { throw .discovery(.insecure("issuer", text: text), issuer: text) }
+    let identifier = name ?? Self.identifier(of: issuer)
+    guard DescriptorLibrary.isIdentifier(identifier) else { throw .provider(.malformedIdentifier(identifier)) }
+    let metadata = try metadata(of: issuer)
+    let descriptor: DiscoveredDescriptor
+    do throws(MetadataError) {
+      descriptor = try DiscoveredDescriptor(metadata, identifier: identifier)
+    } catch {
+      throw .discovery(error, issuer: issuer.text)
+    }
+    let addition = try addition(Array(descriptor.text.utf8), named: identifier + ".yaml", as: nil)
+    let foreign = AuthorizationServerMetadata.Endpoint.allCases.compactMap { endpoint in
+      metadata.endpoints[endpoint]?.host.flatMap { host in
+        host == issuer.uri.host ? nil : (name: endpoint.rawValue, host: host)
+      }
+    }
+    return Discovery(
+      addition: addition, text: descriptor.text, location: metadata.location.uri.text, foreignEndpoints: foreign)
+  }
+
+  /// The identifier of an issuer that nobody gave one: its host and its path.
+  private static func identifier(of issuer: Issuer) -> String {
+    let host = issuer.uri.host ?? ""
+    let whole = ([host] + issuer.uri.path.lowercased().split(separator: "/").map(String.init)).joined(separator: "-")
+    return DescriptorLibrary.isIdentifier(whole) ? whole : host
+  }
+
+  private func metadata(of issuer: Issuer) throws(CredentialError) -> AuthorizationServerMetadata {
+    var attempts: [MetadataError.Attempt] = []
+    let network = try network()
+    for location in MetadataLocation.all(for: issuer) {
+      let response: HTTPResponse
+      do {
+        response = try network.send(location.request, limits: .tokenEndpoint)
+      } catch {
+        throw error == .interrupted ? .interrupted : .http(error, provider: issuer.text)
+      }
+      let attempt = MetadataError.Attempt(location, response)
+      if MetadataLocation.isElsewhere(response) {
+        attempts.append(attempt)
+        continue
+      }
+      guard (200..<300).contains(response.status) else {
+        throw .discovery(.unavailable(attempt), issuer: issuer.text)
+      }
+      do {
+        return try AuthorizationServerMetadata(response, of: issuer, at: location)
+      } catch {
+        throw .discovery(error, issuer: issuer.text)
+      }
+    }
+    throw .discovery(.absent(attempts), issuer: issuer.text)
+  }
+}
+
+// MARK: Registration
+
+extension CredentialSource {
+  /// Whether adding a provider registers a client there: it can be done, and no client is known.
+  ///
+  /// A client that was registered so is registered anew when it would not fit any more: another redirect, another place to
+  /// register at, or a secret that has expired.
+  func registers(
+    _ client: Client, given: String?, previous: Registration?
+  ) throws(CredentialError) -> Bool {
+    guard given == nil, client.descriptor.client.identifier == nil, client.descriptor.endpoints[.registration] != nil
+    else { return false }
+    guard let previous else { return true }
+    guard let registered = previous.registered else { return false }
+    if let expiresAt = registered.secretExpiresAt, expiresAt <= clock.now() { return true }
+    let (place, redirectURI) = (try place(client), try redirectURI(client))
+    return registered.place != place || registered.redirectURI != redirectURI
+  }
+
+  /// Registers a client (RFC 7591).
+  ///
+  /// - Throws: `CredentialError.oauth`, `.http`, `.networkNeeded`.
+  func register(
+    _ client: Client, variables: [String: String], initialAccessToken: Secret?
+  ) throws(CredentialError) -> Registration {
+    let provider = client.descriptor.identifier
+    let redirectURI = try redirectURI(client)
+    let request = try core(provider) { () throws(OAuthError) in
+      try client.registrationRequest(redirectURI: redirectURI, initialAccessToken: initialAccessToken)
+    }
+    let response = try send(request, provider: provider)
+    let registration = try core(provider) { () throws(OAuthError) in try client.clientRegistration(response) }
+    secrets.learn(registration.secret)
+    secrets.learn(registration.accessToken)
+    return Registration(
+      clientIdentifier: registration.identifier, clientSecret: registration.secret, variables: variables,
+      registered: Registration.Registered(
+        place: try place(client), redirectURI: redirectURI, authentication: registration.authentication,
+        secretExpiresAt: registration.secretExpiresAt, accessToken: registration.accessToken, uri: registration.uri))
+  }
+
+  /// The address at which clients are registered.
+  private func place(_ client: Client) throws(CredentialError) -> String {
+    try core(client.descriptor.identifier) { () throws(OAuthError) in
+      try client.registrationRequest(redirectURI: nil, initialAccessToken: nil).uri.withoutQueryAndFragment.text
+    }
+  }
+
+  private func redirectURI(_ client: Client) throws(CredentialError) -> String? {
+    guard client.descriptor.grants.contains(where: { $0 == .authorizationCode || $0 == .implicit }) else { return nil }
+    let redirect = try core(client.descriptor.identifier) { () throws(OAuthError) in try client.redirect() }
+    return switch redirect {
+    case .loopback(let uri): uri.text
+    case .elsewhere(let text): text
+    // What a descriptor shortens, a provider does not know.
+    case .outOfBand: "urn:ietf:wg:oauth:2.0:oob"
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import Descriptors
+import HTTP
+import OAuth
+import Platform
+import Text
+import Vault
+
+/// What is looked at without anything being changed.
+extension CredentialSource {
+  /// A host that a provider claims.
+  public struct ClaimedHost: Sendable, Equatable {
+    /// The host, in lower case, with a port where it is not the ordinary one.
+    public let host: String
+    /// The provider.
+    public let provider: String
+  }
+
+  /// The hosts of git and of docker that the added providers claim, as their descriptors say it now.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func claimedHosts() throws(CredentialError) -> (git: [ClaimedHost], docker: [ClaimedHost]) {
+    var git: [ClaimedHost] = []
+    var docker: [ClaimedHost] = []
+    for provider in try accountsIfAny()?.addedProviders() ?? [] {
+      guard let client = try? client(provider) else { continue }
+      git += client.gitHosts?.hosts.map { ClaimedHost(host: $0.lowercased(), provider: provider) } ?? []
+      docker += client.dockerHosts?.hosts.map { ClaimedHost(host: $0.lowercased(), provider: provider) } ?? []
+    }
+    return (git, docker)
+  }
+
+  /// Asks the Secret Service for the vault's key, as opening the vault does.
+  ///
+  /// - Throws: `CredentialError.vault` with `.secretService` in it.
+  public func checkSecretService() throws(CredentialError) {
+    let vault = try accounts().vault
+    try inVault { () throws(VaultError) in
+      if let item = try vault.secretServiceItem { _ = try keys.secretService.lookup(item) }
+    }
+  }
+
+  /// How a server of a provider answered.
+  public struct Reachability: Sendable {
+    /// The server.
+    public let host: String
+    /// Its clock, in seconds since 1970, where it says what it is; or why there was no answer.
+    public let date: Result<Int64?, HTTPError>
+  }
+
+  /// Asks each server of a provider's endpoints for an answer, whatever it is; no secret is sent.
+  ///
+  /// - Throws: `CredentialError.networkNeeded`, `.interrupted`, `.provider`, `.vault`.
+  public func reach(_ provider: String) throws(CredentialError) -> [Reachability] {
+    let network = try network()
+    var results: [Reachability] = []
+    for uri in try clientIfPossible(provider).origins {
+      let date: Result<Int64?, HTTPError>
+      do throws(HTTPError) {
+        let request = HTTPRequest(method: "HEAD", uri: uri)
+        let response = try network.send(request, limits: HTTPLimits(seconds: 10))
+        date = .success(response.fields["Date"].flatMap(Moment.parseHTTPDate))
+      } catch .interrupted {
+        throw .interrupted
+      } catch {
+        date = .failure(error)
+      }
+      results.append(Reachability(host: HostPattern.authority(uri) ?? "", date: date))
+    }
+    return results
+  }
+
+  /// As `client`, also for a provider that was not added and whose variables have defaults.
+  private func clientIfPossible(_ provider: String) throws(CredentialError) -> Client {
+    do {
+      return try client(provider)
+    } catch .notAdded {
+      do {
+        return try Client(
+          descriptor: home.library.load(provider).descriptor, identifier: "", secret: nil, variables: [:])
+      } catch {
+        throw .provider(error)
+      }
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import Cryptography
+import JSON
+import Descriptors
+
+/// What the person registered at a provider, as the vault keeps it: the client (RFC 6749, 2) and the variables' values.
+public struct Registration: Sendable, Equatable {
+  /// The client identifier, or consumer key.
+  public var clientIdentifier: String
+  /// The client secret, consumer secret, or private key as PEM.
+  public var clientSecret: Secret?
+  /// Values for the descriptor's variables.
+  public var variables: [String: String]
+  /// The hosts to which tokens and the secret may go: those of the descriptor as it was when the person added it
+  /// (`Client.destinations`). `nil` where nobody noted them.
+  public var destinations: [String]?
+  /// How the client came about, where the provider registered it at our request.
+  public var registered: Registered?
+
+  /// What a provider answered that registered a client (RFC 7591, 3.2.1), beside identifier and secret.
+  public struct Registered: Sendable, Equatable {
+    /// Where it was registered.
+    public var place: String
+    /// The redirect that it was registered with.
+    public var redirectURI: String?
+    /// How it shows who it is; `nil` where the provider did not say.
+    public var authentication: ClientAuthentication?
+    /// When the secret expires, in seconds since 1970; `nil` for never.
+    public var secretExpiresAt: Int64?
+    /// What the registration is read, changed and deleted with (RFC 7592, 3).
+    public var accessToken: Secret?
+    /// Where that is done (RFC 7592, 3).
+    public var uri: String?
+  }
+
+  /// A registration.
+  public init(
+    clientIdentifier: String, clientSecret: Secret?, variables: [String: String], registered: Registered? = nil,
+    destinations: [String]? = nil
+  ) {
+    self.clientIdentifier = clientIdentifier
+    self.clientSecret = clientSecret
+    self.variables = variables
+    self.registered = registered
+    self.destinations = destinations
+  }
+
+  var encoded: Secret {
+    var members: [JSONValue.Member] = [.init("client_id", .string(clientIdentifier))]
+    if let clientSecret { members.append(.init("client_secret", .string(clientSecret.reveal()))) }
+    let values = variables.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .string($0.value)) }
+    members.append(.init("variables", .object(values)))
+    if let registered { members.append(.init("registered", registered.value)) }
+    if let destinations { members.append(.init("destinations", .array(destinations.map(JSONValue.string)))) }
+    return Secret(JSONValue.object(members).encoded)
+  }
+
+  init?(decoding secret: Secret) {
+    guard let value = try? JSONValue.parse(secret.revealBytes()), let identifier = value["client_id"]?.text else {
+      return nil
+    }
+    clientIdentifier = identifier
+    clientSecret = value["client_secret"]?.text.map { Secret($0) }
+    destinations = value["destinations"]?.elements?.compactMap(\.text)
+    variables = [:]
+    for member in value["variables"]?.members ?? [] { variables[member.name] = member.value.text }
+    registered = value["registered"].flatMap { Registered($0) }
+  }
+}
+
+extension Registration.Registered {
+  fileprivate var value: JSONValue {
+    [
+      "place": .string(place), "redirect_uri": .optional(redirectURI),
+      "token_endpoint_auth_method": .optional(authentication?.rawValue),
+      "client_secret_expires_at": secretExpiresAt.map { .integer($0) } ?? .null,
+      "registration_access_token": .optional(accessToken?.reveal()), "registration_client_uri": .optional(uri),
+    ]
+  }
+
+  fileprivate init?(_ value: JSONValue) {
+    guard let place = value["place"]?.text else { return nil }
+    self.place = place
+    redirectURI = value["redirect_uri"]?.text
+    authentication = value["token_endpoint_auth_method"]?.text.flatMap { ClientAuthentication(rawValue: $0) }
+    secretExpiresAt = value["client_secret_expires_at"]?.integer
+    accessToken = value["registration_access_token"]?.text.map { Secret($0) }
+    uri = value["registration_client_uri"]?.text
+  }
+}

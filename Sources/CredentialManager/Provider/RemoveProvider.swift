@@ -1,0 +1,97 @@
+import Descriptors
+import HTTP
+import OAuth
+import Platform
+import Text
+import Vault
+
+/// What became of a provider that was removed.
+public struct ProviderRemoval: Sendable, Equatable {
+  /// What became of a client that the provider registered at our request.
+  public enum RegisteredClient: Sendable, Equatable {
+    /// It was deleted there (RFC 7592, 2.3).
+    case deleted(String)
+    /// It stays: the provider has no way to delete it, or was not to be asked.
+    case kept
+  }
+
+  /// `nil` where the person brought the client.
+  public let client: RegisteredClient?
+  /// The descriptor that the identifier stands for from now on; `nil` where there is none.
+  public let successor: String?
+}
+
+extension CredentialSource {
+  /// Removes a provider: its registration with the values of its variables, and the person's own descriptor. A client that was
+  /// registered at our request is deleted at the provider before, where that gave an address for it (RFC 7592, 2.3).
+  ///
+  /// - Parameter keepsRemote: whether the provider is not asked.
+  /// - Throws: `CredentialError.accountsRemain`, `.loginUnderWay`, `.extended`, `.nothingToRemove`, `.provider(.unknown)`, `.vault`,
+  ///   `.system`; where the client could not be deleted `.oauth`, `.http`, `.networkNeeded`. Nothing is changed here then.
+  public func remove(_ provider: String, keepsRemote: Bool) throws(CredentialError) -> ProviderRemoval {
+    let path = home.userProviders + "/" + provider + ".yaml"
+    let hasFile = File.exists(path) || File.isLink(path)
+    let existing = try accountsIfAny()
+    let added = try existing?.addedProviders() ?? []
+    guard hasFile || added.contains(provider) else {
+      if home.library.path(of: provider) != nil { throw .nothingToRemove(provider: provider) }
+      throw .provider(.unknown(identifier: provider, suggestion: nearMiss(provider, among: added)))
+    }
+    if let damaged = try existing?.unreadable(of: provider).first { throw .vault(.damagedRecord(damaged)) }
+    let accounts = try existing?.accounts(of: provider).map(\.name) ?? []
+    guard accounts.isEmpty else { throw .accountsRemain(provider: provider, accounts: accounts) }
+    let heirs = added.filter { $0 != provider && (try? home.library.load($0))?.bases.contains(path) ?? false }
+    guard heirs.isEmpty else { throw .extended(provider: provider, by: heirs) }
+    if let existing {
+      for account in try existing.pending(of: provider) where isInUse(provider, account, existing) {
+        throw .loginUnderWay(provider: provider, account: account.isEmpty ? nil : account)
+      }
+    }
+    // What is damaged says nothing of a client, and goes as well.
+    let registration = try? existing?.registration(of: provider)
+    let client = try registration.map { registration throws(CredentialError) in
+      try deleteClient(registration, provider, keepsRemote)
+    }
+    if existing != nil { try forget(provider) }
+    do throws(POSIXError) { _ = try File.remove(path) } catch { throw .system(error) }
+    if existing != nil { try writeHostIndexes(self.accounts(.readWrite)) }
+    return ProviderRemoval(client: client ?? nil, successor: home.library.path(of: provider))
+  }
+
+  /// Removes the registration, and what interrupted logins left behind. The descriptor goes after that: another one in its place
+  /// must not get the client's secret.
+  private func forget(_ provider: String) throws(CredentialError) {
+    let accounts = try accounts(.readWrite)
+    let names = try accounts.pending(of: provider)
+    try inVault { () throws(VaultError) in
+      let gone =
+        [Accounts.registration(provider), Accounts.selection(provider)] + names.map { Accounts.pending(provider, $0) }
+      _ = try accounts.vault.apply(gone.map { .remove($0, if: .any) } + [noting(.removeProvider, provider)])
+    }
+    for name in names { accounts.vault.removeAnswer(provider: provider, account: name) }
+  }
+
+  private func deleteClient(
+    _ registration: Registration, _ provider: String, _ keepsRemote: Bool
+  ) throws(CredentialError) -> ProviderRemoval.RegisteredClient? {
+    guard let registered = registration.registered else { return nil }
+    guard !keepsRemote, let text = registered.uri, let token = registered.accessToken, let uri = try? URI(parsing: text)
+    else { return .kept }
+    // The token goes to no other host than the client's own.
+    let place = (try? URI(parsing: registered.place)).flatMap(HostPattern.authority)
+    let places = registration.destinations ?? [place ?? ""]
+    guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback), let host = HostPattern.authority(uri),
+      places.contains(host)
+    else { return .kept }
+    // The proof that the vault can be changed: else the client would be gone there, and its secret stay here.
+    let accounts = try accounts(.readWrite)
+    try inVault { () throws(VaultError) in
+      _ = try accounts.vault.store(registration.encoded, as: Accounts.registration(provider))
+    }
+    secrets.learn(token)
+    let request = try core(provider) { () throws(OAuthError) in try ClientRegistration.deletion(at: uri, token) }
+    let response = try send(request, provider: provider)
+    let isDeleted = try core(provider) { () throws(OAuthError) in try ClientRegistration.isDeleted(response) }
+    return isDeleted ? .deleted(text) : .kept
+  }
+}

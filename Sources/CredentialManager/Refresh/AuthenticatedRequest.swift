@@ -1,0 +1,205 @@
+import Cryptography
+import HTTP
+import OAuth
+import Platform
+import Descriptors
+import Vault
+
+extension CredentialSource {
+  /// The header lines that present an account's credential, its token refreshed first if it must be.
+  ///
+  /// - Parameter request: what the headers are for; needed where requests are signed.
+  /// - Throws: as `freshAccount`, and `CredentialError.oauth` when the credential is not presented like that.
+  public func headerFields(
+    _ name: String?, of provider: String, for request: HTTPRequest?, _ wish: Freshen = Freshen()
+  ) throws(CredentialError) -> HTTPFields {
+    let account = try freshAccount(name, of: provider, wish)
+    let client = try client(provider, variables: account.credential.variables)
+    return try core(provider) { () throws(OAuthError) in
+      try client.headerFields(presenting: account.credential, on: request, freshness: freshness)
+    }
+  }
+
+  /// Makes a request with an account's credential on it. Refreshes and repeats once when the provider answers 401. A GET or
+  /// HEAD that is redirected within its origin goes on there; no other redirect is followed.
+  ///
+  /// - Parameters:
+  ///   - body: sent in the place of the request's own body. It is read from its beginning each time, and taken into memory
+  ///     only where a signature is over it.
+  ///   - receive: takes the answer as it comes; what is repeated or followed is not among it.
+  /// - Returns: the head of the answer.
+  /// - Throws: as `freshAccount`; `CredentialError.oauth` with `.foreignHost` before anything is sent to a host that the
+  ///   descriptor does not name; `.http`.
+  public func send(
+    _ request: HTTPRequest, body: (any HTTPBodySource)? = nil, account name: String?, of provider: String,
+    limits: HTTPLimits, receive: (HTTPPart) -> Bool
+  ) throws(CredentialError) -> HTTPResponse {
+    let network = try network()
+    var account = try freshAccount(name, of: provider)
+    var (request, body) = (request, body)
+    var redirectsLeft = 5
+    var isRepetition = false
+    var isNoted = false
+    while true {
+      let client = try client(provider, variables: account.credential.variables)
+      if let source = body, client.signsBody(of: request, with: account.credential) {
+        do { request.body = try source.readAll() } catch { throw .http(error, provider: provider) }
+        body = nil
+      }
+      body?.rewind()
+      let presented = try core(provider) { () throws(OAuthError) in
+        try client.presenting(account.credential, on: request, freshness: freshness)
+      }
+      if !isNoted { noteHandOut(account, to: "request " + (request.uri.host ?? "")) }
+      isNoted = true
+      let canRepeat = !isRepetition && canRefresh(account)
+      secrets.learn(presented)
+      var isRefused = false
+      var next: URI?
+      let head: HTTPResponse
+      do {
+        head = try network.stream(presented, body: body, limits: limits) { part in
+          if case .head(let response) = part, response.status == 401, canRepeat {
+            isRefused = true
+            return false
+          }
+          if case .head(let response) = part, redirectsLeft > 0, let target = response.redirection(of: request) {
+            next = target
+            return false
+          }
+          return receive(part)
+        }
+      } catch {
+        throw error == .interrupted ? .interrupted : .http(error, provider: provider)
+      }
+      if let next {
+        request.uri = next
+        redirectsLeft -= 1
+        continue
+      }
+      if !isRefused {
+        if head.status == 401 { try reject(account.credential.accessToken, account: account.name, of: provider) }
+        return head
+      }
+      isRepetition = true
+      account = try refreshed(account, Freshen(always: true))
+    }
+  }
+
+  /// Asks the provider whether an account's token is good, as it is, without a refresh.
+  ///
+  /// - Throws: `CredentialError.notValidatable` when the descriptor has no endpoint for it.
+  public func validate(
+    _ name: String?, of provider: String
+  ) throws(CredentialError) -> (account: Account, validity: Validity) {
+    _ = try network()
+    guard let accounts = try accountsIfAny() else {
+      throw .loginNeeded(provider: provider, account: name, .noCredential)
+    }
+    let account = try accounts.resolve(name, provider: provider)
+    let client = try client(provider, variables: account.credential.variables)
+    secrets.learn(account.credential)
+    try tellInterruption(provider, account.name, accounts)
+    let question: (leg: Leg, request: HTTPRequest)
+    do throws(OAuthError) {
+      question = try client.validationRequest(account.credential, freshness: freshness)
+    } catch .noEndpoint {
+      throw .notValidatable(provider: provider)
+    } catch {
+      throw .oauth(error, provider: provider)
+    }
+    let response = try send(question.request, provider: provider)
+    let validity = try core(provider) { () throws(OAuthError) in
+      try client.validity(response, question.leg)
+    }
+    return (account, validity)
+  }
+
+  /// Revokes an account's tokens at the provider where that is possible, then forgets them.
+  ///
+  /// - Parameter keepsRemote: whether the provider is not asked.
+  /// - Returns: whether the provider was told.
+  /// - Throws: `CredentialError` when the provider could not be told; the account is kept then.
+  public func logout(_ name: String?, of provider: String, keepsRemote: Bool) throws(CredentialError) -> (
+    account: String, isRevoked: Bool
+  ) {
+    if !keepsRemote { _ = try network() }
+    guard let existing = try accountsIfAny() else {
+      throw .loginNeeded(provider: provider, account: name, .noCredential)
+    }
+    let account = try existing.resolve(name, provider: provider)
+    let accounts = try accounts(.readWrite)
+    // The lock of a refresh: a token that is being exchanged for another would be revoked, and the other one stay.
+    return try exclusively(
+      provider, account.name, seconds: 60,
+      waiting: { notice(.waiting(provider: provider, account: account.name, seconds: $0)) },
+      isDone: { () throws(CredentialError) in nil }
+    ) { () throws(CredentialError) in
+      guard var current = try accounts.account(account.name, of: provider) else { return (account.name, false) }
+      // The token that nobody has committed yet is the one to revoke.
+      if let kept = accounts.answer(of: current) { current.credential = kept.credential }
+      try tellUnfinishedLogin(provider, account.name, accounts)
+      var isRevoked = false
+      if !keepsRemote { isRevoked = try revoke(current, accounts) }
+      FaultPoint.reach("logout.revoked")
+      var changes: [Change] = [
+        .remove(Accounts.identifier(provider, account.name), if: .any),
+        .remove(Accounts.pending(provider, account.name), if: .any),
+      ]
+      if try accounts.selected(for: provider) == account.name {
+        changes.append(.remove(Accounts.selection(provider), if: .any))
+      }
+      if try accounts.accounts(of: provider).count == 1 {
+        // The note of a login that named no account goes with the last of them.
+        try tellInterruption(provider, "", accounts)
+        changes.append(.remove(Accounts.pending(provider, ""), if: .any))
+      }
+      changes.append(noting(.logout, provider, account.name, isRevoked ? "revoked" : "forgotten"))
+      try inVault { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
+      accounts.vault.removeAnswer(provider: provider, account: account.name)
+      FaultPoint.reach("logout.committed")
+      return (account.name, isRevoked)
+    }
+  }
+
+  private func revoke(_ account: Account, _ accounts: Accounts) throws(CredentialError) -> Bool {
+    let client = try client(account.provider, variables: account.credential.variables)
+    let requests: [HTTPRequest]
+    do throws(OAuthError) {
+      requests = try client.revocationRequests(account.credential, freshness: freshness)
+    } catch .clientSecretMissing {
+      // A public client at a provider that lets only others revoke (GitHub): there is nothing to tell the provider.
+      return false
+    } catch {
+      throw .oauth(error, provider: account.provider)
+    }
+    guard !requests.isEmpty else { return false }
+    secrets.learn(account.credential)
+    // A token that is revoked and not forgotten would be handed out as a good one.
+    let before = try accounts.note(account.provider, account.name)
+    try accounts.setNote(ExchangeNote(.logout, startedAt: clock.now()), account.provider, account.name)
+    FaultPoint.reach("logout.noted")
+    do throws(CredentialError) {
+      for request in requests {
+        let response = try send(request, provider: account.provider)
+        try core(account.provider) { () throws(OAuthError) in try client.checkRevocation(response) }
+      }
+    } catch {
+      if !isAnswerLost(error) { try? accounts.setNote(before, account.provider, account.name) }
+      throw error
+    }
+    return true
+  }
+}
+
+extension HTTPResponse {
+  /// Where a request goes on that may be made again as it is (RFC 9110, 15.4); `nil` when it ends here, as with every other
+  /// origin: headers that a person gave may be meant for this one alone.
+  fileprivate func redirection(of request: HTTPRequest) -> URI? {
+    guard [301, 302, 303, 307, 308].contains(status), ["GET", "HEAD"].contains(request.method),
+      let location = fields["Location"], let target = request.uri.resolving(location),
+      target.origin == request.uri.origin
+    else { return nil }
+    return target.with(fragment: nil)
+  }
+}

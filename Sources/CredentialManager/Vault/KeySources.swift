@@ -1,0 +1,185 @@
+import Cryptography
+import Platform
+import Vault
+
+/// What a passphrase is asked for.
+public enum PassphraseQuestion: Sendable, Equatable {
+  /// To open the vault; 2 and more after a wrong answer.
+  case vault(attempt: Int)
+  /// To protect the vault with from now on. Whoever asks a person makes sure that it is typed right.
+  case newForVault
+  /// To open an exported file; 2 and more after a wrong answer.
+  case export(attempt: Int)
+  /// To protect an exported file with.
+  case newForExport
+
+  var attempt: Int {
+    switch self {
+    case .vault(let attempt), .export(let attempt): attempt
+    case .newForVault, .newForExport: 1
+    }
+  }
+}
+
+/// Whom a source may ask for the vault's key.
+public struct KeySources {
+  /// Asks a person. Throws `.noTerminal` where there is nobody.
+  public typealias Ask = (PassphraseQuestion) throws(POSIXError) -> Secret
+
+  /// Who is asked, in this order.
+  let holders: [KeyHolder]
+  let secretService: SecretServiceClient
+  private let answers: PassphraseAnswers
+  private let settle: () -> Bool
+
+  /// Key file, kept keys, Secret Service, and then a person.
+  ///
+  /// - Parameters:
+  ///   - environment: looks a variable up: `CREDMGR_PASSPHRASE_FILE` and `CREDMGR_PASSPHRASE_COMMAND` answer for a person.
+  ///   - secretService: finds the program that speaks to the Secret Service.
+  ///   - legacy: the keys that this program left when it put itself in its own place.
+  ///   - lock: the lock that keeps processes from asking at the same time.
+  ///   - settle: called when an answer was looked at; whether the person did not want to stop meanwhile.
+  public init(
+    environment: @escaping (String) -> String?, secretService: @escaping () -> String?, legacy: OpenedKeys?,
+    lock: LockPlace?, ask: @escaping Ask, settle: @escaping () -> Bool = { true }
+  ) {
+    let client = SecretServiceClient(program: secretService, environment: environment)
+    let answers = PassphraseAnswers(environment: environment, lock: lock, ask: ask)
+    self.secretService = client
+    self.answers = answers
+    self.settle = settle
+    holders = [
+      .keyFile, .opened { vault in legacy?.vault == vault ? legacy?.keys : nil },
+      .opened { vault in KeptKeys(vault)?.keys },
+      .secretService { item throws(VaultError) in try client.lookup(item) },
+      .passphrase { attempt throws(VaultError) in try answers.answer(.vault(attempt: attempt)) },
+    ]
+  }
+
+  /// The key file and nothing else.
+  public static var keyFile: KeySources {
+    KeySources(
+      environment: { _ in nil }, secretService: { nil }, legacy: nil, lock: nil,
+      ask: { _ throws(POSIXError) in throw .noTerminal })
+  }
+
+  /// A passphrase.
+  ///
+  /// - Throws: `.wrongPassphrase` when it makes no sense to ask again; `.passphraseUnavailable`.
+  func passphrase(_ question: PassphraseQuestion) throws(VaultError) -> Secret { try answers.answer(question) }
+
+  /// Runs what may ask for a passphrase and looks at the answer. Nothing is changed before it has ended.
+  ///
+  /// - Throws: as `body`; `.passphraseUnavailable(.interrupted)` if the person wanted to stop meanwhile.
+  func asking<Result>(_ body: () throws(VaultError) -> Result) throws(VaultError) -> Result {
+    try asking(.passphraseUnavailable(.interrupted), body)
+  }
+
+  /// The same with another error for a person who wanted to stop.
+  func asking<Result, Failure: Error>(
+    _ interrupted: Failure, _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    let result: Result
+    do throws(Failure) { result = try body() } catch {
+      throw settle() ? error : interrupted
+    }
+    guard settle() else { throw interrupted }
+    return result
+  }
+}
+
+/// The keys of an opened vault, on the way from one program to the one that takes its place.
+public struct OpenedKeys: Sendable {
+  let vault: String
+  let keys: Secret
+
+  init(vault: String, keys: Secret) {
+    self.vault = vault
+    self.keys = keys
+  }
+
+  /// The name has 32 hexadecimal digits.
+  private static let nameCount = 32
+
+  /// `nil` if the bytes are not what `bytes` gave.
+  public init?(decoding bytes: [UInt8]) {
+    guard bytes.count > Self.nameCount else { return nil }
+    vault = String(decoding: bytes.prefix(Self.nameCount), as: UTF8.self)
+    keys = Secret(bytes: Array(bytes.dropFirst(Self.nameCount)))
+  }
+
+  /// For a memory that nobody else reads.
+  public var bytes: [UInt8] { Array(vault.utf8) + keys.revealBytes() }
+}
+
+/// Who answers the question for a passphrase.
+private struct PassphraseAnswers {
+  let environment: (String) -> String?
+  let lock: LockPlace?
+  let ask: KeySources.Ask
+
+  private static let attempts = 3
+  private static let limit = 1 << 16
+
+  func answer(_ question: PassphraseQuestion) throws(VaultError) -> Secret {
+    if let answer = try given() {
+      // It will not be another one the next time.
+      guard question.attempt == 1 else { throw .wrongPassphrase }
+      return answer
+    }
+    guard question.attempt <= Self.attempts else { throw .wrongPassphrase }
+    do throws(POSIXError) {
+      return try alone { () throws(POSIXError) in try ask(question) }
+    } catch {
+      throw .passphraseUnavailable(error)
+    }
+  }
+
+  /// Several processes would share the keys that are typed. Where no lock can be had, the question is worth more.
+  private func alone(_ body: () throws(POSIXError) -> Secret) throws(POSIXError) -> Secret {
+    guard let lock else { return try body() }
+    let held: FileLock?
+    do throws(POSIXError) {
+      held = try FileLock.acquire(lock, seconds: 600)
+    } catch {
+      if error == .interrupted { throw error }
+      held = nil
+    }
+    return try withExtendedLifetime(held) { () throws(POSIXError) in try body() }
+  }
+
+  /// The answer of a file or of a command; `nil` where neither is named.
+  private func given() throws(VaultError) -> Secret? {
+    var bytes: [UInt8]
+    if let path = value("CREDMGR_PASSPHRASE_FILE") {
+      do throws(POSIXError) {
+        bytes = try File.read(path, limit: Self.limit, patience: 60)
+      } catch {
+        throw .passphraseUnavailable(error)
+      }
+    } else if let command = value("CREDMGR_PASSPHRASE_COMMAND") {
+      bytes = try output(of: command)
+    } else {
+      return nil
+    }
+    while bytes.last == UInt8(ascii: "\n") || bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+    guard !bytes.isEmpty else { throw .passphraseUnavailable(.endOfInput) }
+    return Secret(bytes: bytes)
+  }
+
+  private func output(of command: String) throws(VaultError) -> [UInt8] {
+    // A command that asks credmgr for something would be asked itself.
+    let environment = Environment.all().filter { $0.key != "CREDMGR_PASSPHRASE_COMMAND" }
+    let completion: Launcher.Completion
+    do throws(POSIXError) {
+      completion = try Launcher.run("/bin/sh", ["-c", command], environment: environment, limit: Self.limit)
+    } catch {
+      throw .passphraseUnavailable(error)
+    }
+    if completion.status != 0 { throw .passphraseCommandFailed(status: completion.status) }
+    return completion.output
+  }
+
+  private func value(_ name: String) -> String? { Environment.text(name, environment) }
+}

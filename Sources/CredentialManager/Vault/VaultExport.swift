@@ -1,0 +1,239 @@
+import Cryptography
+import JSON
+import OAuth
+import Platform
+import Descriptors
+import Vault
+
+/// What is in an exported file: every record that another machine can use. The log, and notes of what is under way here,
+/// are not among them.
+struct VaultExport {
+  /// A record, as it stands in the file.
+  struct Item {
+    let identifier: RecordIdentifier
+    let payload: Secret
+  }
+
+  static let format = "credmgr-export-1"
+  static let encryptedFormat = "credmgr-export-encrypted-1"
+  private static let kinds: [(kind: RecordKind, name: String)] = [
+    (.registration, "registration"), (.credential, "credential"), (.selection, "selection"), (.login, "login"),
+  ]
+
+  let items: [Item]
+
+  init(_ vault: Vault) throws(VaultError) {
+    var items: [Item] = []
+    for (kind, _) in Self.kinds {
+      for record in try vault.records(kind, provider: nil) {
+        items.append(Item(identifier: record.identifier, payload: record.payload))
+      }
+    }
+    self.items = items
+  }
+
+  // MARK: Plain
+
+  var plain: JSONValue {
+    let records = items.map { item -> JSONValue in
+      let text = item.payload.reveal()
+      let value = item.identifier.kind == .selection ? nil : try? JSONValue.parse(Array(text.utf8))
+      return [
+        "kind": .optional(Self.kinds.first { $0.kind == item.identifier.kind }?.name),
+        "provider": .string(item.identifier.provider), "account": .string(item.identifier.account),
+        "value": value?.members == nil ? .string(text) : value ?? .null,
+      ]
+    }
+    return ["format": .string(Self.format), "records": .array(records)]
+  }
+
+  /// - Throws: `.malformedExport` for anything that `plain` did not make.
+  init(plain value: JSONValue) throws(CredentialError) {
+    guard value["format"]?.text == Self.format, let records = value["records"]?.elements else {
+      throw .malformedExport
+    }
+    var items: [Item] = []
+    for record in records {
+      guard let kind = Self.kinds.first(where: { $0.name == record["kind"]?.text })?.kind,
+        let provider = record["provider"]?.text, let account = record["account"]?.text, let value = record["value"]
+      else { throw .malformedExport }
+      let item = Item(
+        identifier: RecordIdentifier(kind: kind, provider: provider, account: account),
+        payload: Secret(value.text ?? value.encoded))
+      guard item.isUsable else { throw .malformedExport }
+      items.append(item)
+    }
+    self.items = items
+  }
+
+  // MARK: Encrypted
+
+  private static let associatedData = Array("credmgr export 1".utf8)
+
+  /// - Throws: `.outOfMemory`.
+  func encrypted(
+    _ passphrase: Secret, costs: PassphraseCosts = .moderate, random: some RandomSource
+  ) throws(VaultError) -> JSONValue {
+    let salt = random.bytes(PassphraseCosts.saltByteCount)
+    let nonce = random.bytes(SealingKey.nonceByteCount)
+    do throws(CryptographyError) {
+      let key = try SealingKey(passphrase: passphrase, costs: costs, salt: salt)
+      let sealed = try key.seal(Secret(plain.encoded), associatedData: Self.associatedData, nonce: nonce)
+      return [
+        "format": .string(Self.encryptedFormat), "operations": .integer(costs.operations),
+        "memory": .integer(costs.memory), "salt": .string(Base64.encode(salt)), "nonce": .string(Base64.encode(nonce)),
+        "sealed": .string(Base64.encode(sealed)),
+      ]
+    } catch {
+      throw .outOfMemory
+    }
+  }
+
+  /// Opens a file of either form.
+  ///
+  /// - Parameter ask: for the passphrase; called again with a greater number after a wrong one.
+  /// - Throws: `.malformedExport`; `.vault` with what `ask` throws, or `.outOfMemory`.
+  init(_ bytes: [UInt8], ask: (Int) throws(VaultError) -> Secret) throws(CredentialError) {
+    guard let value = try? JSONValue.parse(bytes) else { throw .malformedExport }
+    guard value["format"]?.text == Self.encryptedFormat else {
+      try self.init(plain: value)
+      return
+    }
+    guard let operations = value["operations"]?.integer, let memory = value["memory"]?.integer,
+      let salt = value["salt"]?.text.flatMap(Base64.decode), let nonce = value["nonce"]?.text.flatMap(Base64.decode),
+      let sealed = value["sealed"]?.text.flatMap(Base64.decode)
+    else { throw .malformedExport }
+    let costs = PassphraseCosts(
+      operations: UInt64(bitPattern: operations), memory: UInt64(bitPattern: memory))
+    var attempt = 1
+    while true {
+      let passphrase: Secret
+      do { passphrase = try ask(attempt) } catch { throw CredentialError(export: error) }
+      let opened: Secret
+      do throws(CryptographyError) {
+        let key = try SealingKey(passphrase: passphrase, costs: costs, salt: salt)
+        opened = try key.open(sealed, associatedData: Self.associatedData, nonce: nonce)
+      } catch .notAuthentic {
+        attempt += 1
+        continue
+      } catch {
+        throw error == .outOfMemory ? .vault(.outOfMemory) : .malformedExport
+      }
+      guard let value = try? JSONValue.parse(opened.revealBytes()) else { throw .malformedExport }
+      try self.init(plain: value)
+      return
+    }
+  }
+}
+
+extension VaultExport.Item {
+  /// Whether this program could have stored it.
+  fileprivate var isUsable: Bool {
+    switch identifier.kind {
+    case .registration:
+      DescriptorLibrary.isIdentifier(identifier.provider) && identifier.account.isEmpty
+        && Registration(decoding: payload) != nil
+    case .credential:
+      DescriptorLibrary.isIdentifier(identifier.provider) && Accounts.isName(identifier.account)
+        && (try? Credential(decoding: payload)) != nil
+    case .selection:
+      DescriptorLibrary.isIdentifier(identifier.provider) && identifier.account.isEmpty
+        && Accounts.isName(payload.reveal())
+    case .login: HostLogin(decoding: payload) != nil
+    case .event, .pending: false
+    }
+  }
+}
+
+extension CredentialSource {
+  /// All that another machine can use, as JSON.
+  ///
+  /// - Parameters:
+  ///   - isPlain: whether the secrets stand in it for everybody to read.
+  ///   - passphrase: what it is encrypted to; `nil`: whoever answers for it is asked.
+  /// - Throws: `CredentialError.vault`.
+  public func exportVault(
+    isPlain: Bool, passphrase: Secret? = nil
+  ) throws(CredentialError) -> (json: JSONValue, count: Int) {
+    // A vault that is not there is not made for it.
+    _ = try accounts()
+    let vault = try accounts(.readWrite).vault
+    do throws(VaultError) {
+      let export = try VaultExport(vault)
+      let json: JSONValue
+      if isPlain {
+        json = export.plain
+      } else if let passphrase {
+        json = try export.encrypted(passphrase, random: random)
+      } else {
+        json = try keys.asking { () throws(VaultError) in
+          try export.encrypted(try keys.passphrase(.newForExport), random: random)
+        }
+      }
+      do throws(VaultError) {
+        try vault.apply([noting(.export, nil, nil, isPlain ? "plain" : "encrypted")])
+      } catch .damaged, .damagedRecord {
+        // What can be read of a vault in which nothing can be written any more is worth more than the note.
+      }
+      return (json, export.items.count)
+    } catch {
+      throw CredentialError(export: error)
+    }
+  }
+
+  /// Stores what was exported. What is there already and the same stays as it is.
+  ///
+  /// - Parameters:
+  ///   - passphrase: that of the file; `nil`: whoever answers for it is asked.
+  ///   - replaces: whether what is there and different is replaced.
+  /// - Returns: how many records were stored.
+  /// - Throws: `CredentialError.malformedExport`, `.alreadyThere` with what would be replaced, `.vault`. Nothing is
+  ///   changed then.
+  public func importVault(
+    _ bytes: [UInt8], passphrase: Secret? = nil, replaces: Bool
+  ) throws(CredentialError) -> Int {
+    let keys = keys
+    let export = try keys.asking(CredentialError.exportPassphraseUnavailable(.interrupted)) {
+      () throws(CredentialError) in
+      try VaultExport(bytes) { attempt throws(VaultError) in
+        guard let passphrase else { return try keys.passphrase(.export(attempt: attempt)) }
+        guard attempt == 1 else { throw .wrongPassphrase }
+        return passphrase
+      }
+    }
+    let accounts = try accounts(.readWrite)
+    let stored = try inVault { () throws(VaultError) -> Result<Int, CredentialError> in
+      var changes: [Change] = []
+      var there: [RecordIdentifier] = []
+      for item in export.items {
+        guard let record = try accounts.vault.record(item.identifier) else {
+          changes.append(.store(item.payload, as: item.identifier, if: .absent))
+          continue
+        }
+        if record.payload == item.payload { continue }
+        there.append(item.identifier)
+        changes.append(.store(item.payload, as: item.identifier, if: .revision(record.revision)))
+      }
+      if !there.isEmpty, !replaces { return .failure(.alreadyThere(there)) }
+      if !changes.isEmpty {
+        try accounts.vault.apply(changes + [noting(.import, nil, nil, "\(changes.count) records")])
+      }
+      return .success(changes.count)
+    }
+    let count = try stored.get()
+    try writeHostIndexes(accounts)
+    return count
+  }
+}
+
+extension CredentialError {
+  /// The passphrase in question is that of a file, and not of the vault.
+  fileprivate init(export error: VaultError) {
+    self =
+      switch error {
+      case .wrongPassphrase: .wrongExportPassphrase
+      case .passphraseUnavailable(let reason): .exportPassphraseUnavailable(reason)
+      default: .vault(error)
+      }
+  }
+}

@@ -1,0 +1,236 @@
+import Cryptography
+import Platform
+import Vault
+
+/// What `CredentialSource.unlock` found.
+public enum Unlocking: Sendable, Equatable {
+  /// The keys are kept until then, in seconds since 1970.
+  case kept(until: Int64)
+  /// The key file opens the vault: there is nothing to keep.
+  case opensByItself
+}
+
+/// Ways into the vault, and the vault as a whole.
+extension CredentialSource {
+  // MARK: Slots
+
+  /// What the vault is made of; no key is needed for it.
+  ///
+  /// - Returns: with until when the keys are kept, in seconds since 1970, and what is wrong with the key file, where the
+  ///   vault has one.
+  /// - Throws: `CredentialError.vault`.
+  public func vaultStatus() throws(CredentialError) -> (
+    status: VaultStatus, unlockedUntil: Int64?, keyFileFault: VaultError?
+  ) {
+    let location = home.vaultLocation
+    return try inVault { () throws(VaultError) in
+      let name = try Vault.keyName(of: location)
+      let status = try Vault.status(of: location)
+      return (status, KeptKeys(name)?.deadline, Vault.keyFileFault(at: location))
+    }
+  }
+
+  /// Makes a way into the vault, or renews the one of its kind.
+  ///
+  /// - Parameter passphrase: the new one; `nil`: whoever answers for it is asked.
+  /// - Returns: the other ways that there are.
+  /// - Throws: `CredentialError.vault`; nothing is changed then.
+  public func protect(with kind: SlotKind, passphrase: Secret? = nil) throws(CredentialError) -> [SlotKind] {
+    let vault = try accounts(.readWrite).vault
+    let draft: SlotDraft
+    do throws(VaultError) {
+      draft = try keys.asking { () throws(VaultError) in
+        try self.draft(kind) { () throws(VaultError) in
+          if let passphrase { passphrase } else { try keys.passphrase(.newForVault) }
+        }
+      }
+    } catch .passphraseUnavailable(let error) {
+      throw .newPassphraseUnavailable(error)
+    } catch {
+      throw .vault(error)
+    }
+    return try inVault { () throws(VaultError) in
+      try changingItems([draft]) { () throws(VaultError) in
+        try vault.protect(with: draft, now: clock.now(), noting: event(.protect, nil, nil, kind.logName))
+      }
+      return try vault.status.slots.compactMap(\.kind).filter { $0 != kind }
+    }
+  }
+
+  /// Removes a way into the vault.
+  ///
+  /// - Throws: `CredentialError.vault`, with `.lastSlot` in it for the only one; nothing is changed then.
+  public func unprotect(_ kind: SlotKind) throws(CredentialError) {
+    let vault = try accounts(.readWrite).vault
+    try inVault { () throws(VaultError) in
+      try changingItems([]) { () throws(VaultError) in
+        try vault.unprotect(kind, noting: event(.unprotect, nil, nil, kind.logName))
+      }
+    }
+  }
+
+  private func draft(
+    _ kind: SlotKind, passphrase: () throws(VaultError) -> Secret
+  ) throws(VaultError) -> SlotDraft {
+    switch kind {
+    case .keyFile: try .keyFile(random: random)
+    case .passphrase: try .passphrase(try passphrase(), random: random)
+    case .secretService: try .secretService(random: random)
+    }
+  }
+
+  /// The Secret Service gets the new key before the vault needs it, and gives up the old one when the vault does not need
+  /// it any more.
+  private func changingItems(
+    _ drafts: [SlotDraft], _ change: () throws(VaultError) -> String?
+  ) throws(VaultError) {
+    let item = drafts.compactMap(\.item).first
+    if let item { try keys.secretService.store(item) }
+    let old: String?
+    do throws(VaultError) {
+      old = try change()
+    } catch {
+      // What went wrong may have done so behind the change. In doubt both keys stay: after a power cut it could be the old one
+      // that is needed.
+      if let item, let needed = try? Vault.secretServiceItems(of: home.vaultLocation), !needed.contains(item.name) {
+        try? keys.secretService.remove(item.name)
+      }
+      throw error
+    }
+    // A key that opens nothing any more may stay behind.
+    if let old { try? keys.secretService.remove(old) }
+  }
+
+  // MARK: Lock and unlock
+
+  /// Gives the vault's keys to the kernel to keep.
+  ///
+  /// - Throws: `CredentialError.vault`, with `.kernelKeyring` in it where the kernel keeps no keys.
+  public func unlock(seconds: Int64) throws(CredentialError) -> Unlocking {
+    // One that is not there is not made for it.
+    _ = try inVault { () throws(VaultError) in try Vault.keyName(of: home.vaultLocation) }
+    let vault = try accounts(.readWrite).vault
+    let opened = vault.openedKeys
+    if opened.foundBy == .keyFile { return .opensByItself }
+    let now = clock.now()
+    try inVault { () throws(VaultError) in
+      try KeptKeys.keep(opened.keys, of: opened.vault, seconds: seconds, now: now)
+    }
+    // The vault is unlocked, whether that can be noted or not.
+    _ = try? vault.apply([noting(.unlock)])
+    return .kept(until: now + seconds)
+  }
+
+  /// Lets the kernel forget the vault's keys.
+  ///
+  /// - Returns: whether it kept them, and whether the vault can be opened without a person all the same.
+  /// - Throws: `CredentialError.vault`.
+  public func lock() throws(CredentialError) -> (wasUnlocked: Bool, opensByItself: Bool) {
+    let location = home.vaultLocation
+    return try inVault { () throws(VaultError) in
+      let name = try Vault.keyName(of: location)
+      let wasUnlocked = KeptKeys(name) == nil ? false : try KeptKeys.forget(name)
+      return (wasUnlocked, try Vault.status(of: location).slots.contains { $0.kind == .keyFile })
+    }
+  }
+
+  // MARK: Rotation
+
+  /// Makes a new vault key, and renews every way into the vault but the passphrase itself.
+  ///
+  /// - Throws: `CredentialError.vault`; nothing is changed then.
+  public func rotateVault() throws(CredentialError) {
+    // A vault that is not there is not made for it.
+    _ = try self.accounts()
+    let accounts = try accounts(.readWrite)
+    let vault = accounts.vault
+    // What waits beside the vault is sealed with the key that is about to go.
+    try takeAnswersIn(accounts)
+    try inVault { () throws(VaultError) in
+      let before = vault.openedKeys.vault
+      let drafts = try keys.asking { () throws(VaultError) in
+        var drafts: [SlotDraft] = []
+        for slot in try vault.status.slots {
+          guard let kind = slot.kind else { throw .otherSlots }
+          drafts.append(try draft(kind) { () throws(VaultError) in try passphrase(of: vault) })
+        }
+        return drafts
+      }
+      try changingItems(drafts) { () throws(VaultError) in
+        try vault.rotate(to: drafts, now: clock.now(), noting: event(.rotate))
+      }
+      guard let kept = KeptKeys(before) else { return }
+      let opened = vault.openedKeys
+      let now = clock.now()
+      if kept.deadline > now {
+        try? KeptKeys.keep(opened.keys, of: opened.vault, seconds: kept.deadline - now, now: now)
+      }
+      _ = try? KeptKeys.forget(before)
+    }
+  }
+
+  /// The passphrase that the vault has.
+  private func passphrase(of vault: Vault) throws(VaultError) -> Secret {
+    var attempt = 1
+    while true {
+      let passphrase = try keys.passphrase(.vault(attempt: attempt))
+      if try vault.accepts(passphrase) != false { return passphrase }
+      attempt += 1
+    }
+  }
+
+  // MARK: Backup
+
+  /// Writes the vault as it is into a new file, while others may change it.
+  ///
+  /// - Returns: the ways that the backup opens by.
+  /// - Throws: `CredentialError.vault`, `.system` with `.exists` in it if there is such a file.
+  public func backUpVault(to path: String) throws(CredentialError) -> [SlotKind] {
+    let vault = try accounts().vault
+    let image = try inVault { () throws(VaultError) in try vault.image() }
+    do { try PrivateFile.create(path, image) } catch { throw .system(error) }
+    // There is a backup, whether that can be noted or not.
+    _ = try? accounts(.readWrite).vault.apply([noting(.backup, nil, nil, path)])
+    return try inVault { () throws(VaultError) in try vault.status.slots.compactMap(\.kind) }
+  }
+
+  /// Puts a backup in the place of the vault.
+  ///
+  /// - Parameter keyFile: the key file of the time of the backup; `nil`: the one that is there.
+  /// - Returns: the files in which what was there is kept.
+  /// - Throws: `CredentialError.vault`, `.system`; nothing is changed then.
+  public func restoreVault(from path: String, keyFile: String?) throws(CredentialError) -> [String] {
+    let image: [UInt8]
+    do {
+      image = try File.read(path, limit: 1 << 30, ordinary: !File.isGivenStream(path))
+    } catch {
+      throw .system(error)
+    }
+    let location = home.vaultLocation
+    let kept = try inVault { () throws(VaultError) in
+      let backup = try keys.asking { () throws(VaultError) in
+        try Vault.open(
+          image: image, path: path, keyFile: keyFile ?? location.keyFile, random: random, holders: keys.holders)
+      }
+      let kept = try backup.restore(to: location)
+      let opened = backup.openedKeys
+      close(keeping: OpenedKeys(vault: opened.vault, keys: opened.keys))
+      return kept
+    }
+    let accounts = try accounts(.readWrite)
+    try inVault { () throws(VaultError) in _ = try accounts.vault.apply([noting(.restore, nil, nil, path)]) }
+    try writeHostIndexes(accounts)
+    return kept
+  }
+}
+
+extension SlotKind {
+  /// As the commands and the log name it.
+  public var logName: String {
+    switch self {
+    case .keyFile: "key-file"
+    case .passphrase: "passphrase"
+    case .secretService: "secret-service"
+    }
+  }
+}

@@ -1,0 +1,144 @@
+import HTTP
+import Text
+
+/// A URL with places to fill, which a value cannot turn into another URL than its author meant.
+///
+/// A value in the authority must be a host name (with a port, at most); a value in the path, the query or the fragment
+/// is percent-encoded; and a place at the very beginning stands for a whole base URL, such as Salesforce's
+/// `instance_url`.
+public struct URLTemplate: Sendable, Equatable {
+  /// The text with its places.
+  public let template: Template
+
+  /// A template whose filled text will be read as a URL.
+  public init(_ template: Template) { self.template = template }
+
+  /// The URL with every place filled.
+  ///
+  /// - Throws: `URLTemplateError.template` when a value is missing, `.authority` when a value is not fit to stand in a host,
+  ///   `.url` when the whole is no URL, `.insecure` when it is neither `https` nor on loopback.
+  public func filled(
+    _ values: (String) -> String?, calculate: Template.Calculator = { _, _ in nil }
+  ) throws(URLTemplateError) -> URI {
+    let uri = try anyScheme(values, calculate: calculate)
+    guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback) else { throw .insecure(uri.description) }
+    return uri
+  }
+
+  /// As `filled`, for a redirect, whose scheme may be the application's own.
+  public func anyScheme(
+    _ values: (String) -> String?, calculate: Template.Calculator = { _, _ in nil }
+  ) throws(URLTemplateError) -> URI {
+    var text = ""
+    /// Where in the path or behind it the first value stands.
+    var filledFrom = Int.max
+    for (index, part) in template.parts.enumerated() {
+      switch part {
+      case .literal(let piece): text += piece
+      case .place(let terms):
+        let value: String
+        do { value = try Template.value(of: terms, values, calculate) } catch { throw .template(error) }
+        switch Self.position(after: text) {
+        case .beginning:
+          // A base URL may be written with a slash behind it or without; a whole URL stays as it is.
+          let isWhole = index == template.parts.count - 1
+          guard isWhole || !value.contains(where: { "?#".contains($0) }) else { throw .base(self.text) }
+          text += value.hasSuffix("/") && !isWhole ? String(value.dropLast()) : value
+        case .authority:
+          guard Self.isAuthority(value) else { throw .authority(value) }
+          text += value
+        case .behindAuthority:
+          filledFrom = min(filledFrom, text.utf8.count)
+          text += PercentEncoding.encode(value)
+        }
+      }
+    }
+    // Nothing percent-encodes dots for good (RFC 3986, 6.2.2.2): what removes such segments would make another path.
+    guard !Self.hasDotSegment(text, behind: filledFrom) else { throw .path(self.text) }
+    // The template, not what came of it: a value may be a secret.
+    do { return try URI(parsing: text) } catch { throw .url(self.text) }
+  }
+
+  /// The names in the places that stand for a host or a piece of one, and in a place that stands for a whole base URL.
+  public var hostNames: (authority: Set<String>, beginning: Set<String>) {
+    var (authority, beginning): (Set<String>, Set<String>) = ([], [])
+    var text = ""
+    for part in template.parts {
+      switch part {
+      case .literal(let piece): text += piece
+      case .place(let terms):
+        let names = terms.flatMap(\.names)
+        switch Self.position(after: text) {
+        case .beginning:
+          beginning.formUnion(names)
+          text += "https://sample.example"
+        case .authority:
+          authority.formUnion(names)
+          text += "sample"
+        case .behindAuthority: text += "sample"
+        }
+      }
+    }
+    return (authority, beginning)
+  }
+
+  /// Whether a segment of the path that ends behind this place is `.` or `..`.
+  private static func hasDotSegment(_ text: String, behind place: Int) -> Bool {
+    guard place != .max else { return false }
+    let path = text.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
+    var end = 0
+    return path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).contains { segment in
+      end += segment.count
+      defer { end += 1 }
+      return end >= place && (segment.elementsEqual(".".utf8) || segment.elementsEqual("..".utf8))
+    }
+  }
+
+  private enum Position { case beginning, authority, behindAuthority }
+
+  private static func position(after text: String) -> Position {
+    if text.isEmpty { return .beginning }
+    guard let slashes = text.firstPlace(of: "://") else { return .behindAuthority }
+    let rest = text[slashes.upperBound...]
+    return rest.contains(where: { "/?#".contains($0) }) ? .behindAuthority : .authority
+  }
+
+  /// Whether a value may stand in an authority: letters, digits, dots and hyphens, and a port at most.
+  static func isAuthority(_ value: String) -> Bool {
+    let pieces = value.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let host = pieces.first, !host.isEmpty, !host.hasPrefix("."), !host.hasPrefix("-") else {
+      return false
+    }
+    guard
+      host.utf8.allSatisfy({ byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"): true
+        default: false
+        }
+      })
+    else { return false }
+    return pieces.count == 1 || (UInt16(pieces[1]).map { $0 > 0 } ?? false)
+  }
+}
+
+/// Why a URL template did not yield a URL.
+public enum URLTemplateError: Error, Sendable, Equatable {
+  /// A value is missing.
+  case template(TemplateError)
+  /// A value that stands in a host is no host name.
+  case authority(String)
+  /// A value makes a segment of the path that is `.` or `..`; the template.
+  case path(String)
+  /// A value at the beginning has a query or a fragment, behind which more would stand; the template.
+  case base(String)
+  /// The filled text is not a URL.
+  case url(String)
+  /// The URL is neither `https` nor on loopback.
+  case insecure(String)
+}
+
+extension URLTemplate {
+  /// The template as it is written.
+  public var text: String { template.text }
+}

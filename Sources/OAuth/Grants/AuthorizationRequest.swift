@@ -1,0 +1,214 @@
+import Cryptography
+import HTTP
+import Descriptors
+
+/// What takes the person's browser to the provider (RFC 6749, 4.1.1 and 4.2.1), and what its answer is compared with.
+public struct AuthorizationRequest: Sendable {
+  /// The URL to open.
+  public let uri: URI
+  /// The grant: `authorizationCode` or `implicit`.
+  public let grant: Grant
+  /// 256 random bits (RFC 6749, 10.12).
+  public let state: String
+  /// The proof key (RFC 7636, 4.1); `nil` where the provider cannot do it.
+  public let codeVerifier: CodeVerifier?
+  /// What the ID token has to have in it (OpenID Connect Core 1.0, 3.1.2.1); `nil` where none is sent.
+  public let nonce: String?
+  /// The redirect URI, which is sent again with the code (RFC 6749, 4.1.3).
+  public let redirectURI: String
+  /// The scopes that are asked for.
+  public let scope: [String]
+}
+
+/// The answer to an authorization request: it can only be made from the request whose `state` it has.
+public struct AuthorizationResponse: Sendable {
+  /// The request.
+  public let request: AuthorizationRequest
+  let answer: Answer
+}
+
+/// A proof key for code exchange (RFC 7636).
+public struct CodeVerifier: Sendable, Equatable {
+  /// 43 characters (RFC 7636, 4.1).
+  public let text: String
+
+  /// A verifier of 256 random bits.
+  public init(random: some RandomSource) { text = Base64.encodeURL(random.bytes(32)) }
+
+  /// A verifier with this text, for who checks one.
+  public init(_ text: String) { self.text = text }
+
+  /// The challenge (RFC 7636, 4.2); `nil` for no method.
+  public func challenge(_ method: PKCEMethod) -> String? {
+    switch method {
+    case .s256: Base64.encodeURL(HashAlgorithm.sha256.digest(Array(text.utf8)))
+    case .s256Hexadecimal: Hexadecimal.encode(HashAlgorithm.sha256.digest(Array(text.utf8)))
+    case .plain: text
+    case .none: nil
+    }
+  }
+}
+
+// A verifier, a state and a code are secrets for as long as the login lasts; none of them is shown.
+
+extension CodeVerifier: CustomStringConvertible, CustomReflectable {
+  /// Always the same.
+  public var description: String { "CodeVerifier" }
+  /// Empty, so that no dump shows the text.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension AuthorizationRequest: CustomStringConvertible, CustomReflectable {
+  /// The page without its query.
+  public var description: String { "AuthorizationRequest(\(uri))" }
+  /// Empty, so that no dump shows the state.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension AuthorizationResponse: CustomStringConvertible, CustomReflectable {
+  /// Always the same.
+  public var description: String { "AuthorizationResponse" }
+  /// Empty, so that no dump shows the code.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension PKCEMethod {
+  /// The value of `code_challenge_method` (RFC 7636, 4.3).
+  public var wireName: String? {
+    switch self {
+    case .s256, .s256Hexadecimal: "S256"
+    case .plain: "plain"
+    case .none: nil
+    }
+  }
+}
+
+extension Client {
+  /// The request that begins a login in the browser.
+  ///
+  /// - Parameters:
+  ///   - grant: `authorizationCode` or `implicit`.
+  ///   - redirectURI: the redirect with the port that is listened on.
+  ///   - scope: what is asked for; nothing is sent when it is empty.
+  /// - Throws: `OAuthError.noEndpoint`, `.url`, `.missingValue`.
+  public func authorizationRequest(
+    _ grant: Grant, redirectURI: String, scope: [String], random: some RandomSource
+  ) throws(OAuthError) -> AuthorizationRequest {
+    let state = rehearses ? Placeholder.text("state") : Base64.encodeURL(random.bytes(32))
+    var verifier: CodeVerifier?
+    if grant == .authorizationCode, descriptor.pkce != .none {
+      verifier = rehearses ? CodeVerifier(Placeholder.text("code_verifier")) : CodeVerifier(random: random)
+    }
+    let joinedScope = scope.joined(separator: descriptor.scope.separator)
+    var parameters = FormParameters()
+    parameters.append("response_type", grant == .implicit ? "token" : "code")
+    parameters.append("client_id", identifier)
+    parameters.append("redirect_uri", redirectURI)
+    if !scope.isEmpty { parameters.append("scope", joinedScope) }
+    parameters.append("state", state)
+    if let verifier, let challenge = verifier.challenge(descriptor.pkce), let method = descriptor.pkce.wireName {
+      parameters.append("code_challenge", rehearses ? Placeholder.text("code_challenge") : challenge)
+      parameters.append("code_challenge_method", method)
+    }
+    var nonce: String?
+    if descriptor.sendsNonce { nonce = rehearses ? Placeholder.text("nonce") : Base64.encodeURL(random.bytes(32)) }
+    if let nonce { parameters.append("nonce", nonce) }
+    let exchange = ["redirect_uri": redirectURI, "scope": joinedScope]
+    let request = try request(.authorization, parameters, exchange: exchange)
+    return AuthorizationRequest(
+      uri: request.uri, grant: grant, state: state, codeVerifier: verifier, nonce: nonce,
+      redirectURI: redirectURI, scope: scope)
+  }
+
+  /// The answer in a redirect's parameters. The `state` is looked at before anything else, in constant time.
+  ///
+  /// - Throws: `OAuthError.stateMissing` and `.stateMismatch` for what is no answer to this request; `.issuerMismatch`,
+  ///   `.issuerMissing`, `.unavailable`, `.refused`, or `.missingField` without a code or token.
+  public func authorizationResponse(
+    _ parameters: FormParameters, to request: AuthorizationRequest
+  ) throws(OAuthError) -> AuthorizationResponse {
+    let rules = try endpoint(.authorization).response
+    let answer = Answer(redirect: parameters, rules)
+    let needed: ResponseField = request.grant == .implicit ? .accessToken : .code
+    let expected = descriptor.issuer.flatMap { try? $0.filled(values()) }
+    let otherIssuer = answer.text(.issuer).flatMap { found in expected.flatMap { $0 == found ? nil : found } }
+    if let state = answer.text(.state) {
+      guard constantTimeEqual(state, request.state) else { throw .stateMismatch }
+    } else {
+      // Where the provider does not give it back, only what looks like an answer to this request is one.
+      let isAnswer = (answer.error != nil || answer.text(needed) != nil) && otherIssuer == nil
+      if descriptor.state == .required || !isAnswer { throw .stateMissing }
+    }
+    if let expected, let otherIssuer { throw .issuerMismatch(expected: expected, found: otherIssuer) }
+    if let expected, answer.text(.issuer) == nil, descriptor.issuerResponse == .required {
+      throw .issuerMissing(expected: expected)
+    }
+    if let error = answer.error { throw answer.failure(error) }
+    guard answer.text(needed) != nil else { throw .missingField(.authorization, needed) }
+    return AuthorizationResponse(request: request, answer: answer)
+  }
+
+  /// The parameters of a redirect that a person pasted: the whole address where the browser ended up, which has to be the
+  /// redirect URI with nothing added but parameters (RFC 6749, 3.1.2.3).
+  ///
+  /// Scheme and host are compared without regard to case, a port that is left out is that of the scheme, the path and the
+  /// redirect URI's own query as they are. What stands behind a `?` or `#` alone is refused: it does not say where the provider
+  /// sent it.
+  ///
+  /// - Parameter inFragment: whether the answer is in the fragment; a refusal may be in the query all the same.
+  /// - Throws: `OAuthError.notARedirect` when it is no address with parameters, `.foreignRedirect` when it is another one.
+  public func redirectParameters(
+    pasted text: String, redirectURI: String, inFragment: Bool
+  ) throws(OAuthError) -> FormParameters {
+    guard let uri = try? URI(parsing: text.trimmed) else { throw .notARedirect }
+    guard let expected = try? URI(parsing: redirectURI), uri.hasSamePlace(as: expected),
+      let query = uri.queryParameters.removing(expected.queryParameters)
+    else { throw .foreignRedirect(expected: redirectURI) }
+    let fragment = FormParameters(decoding: uri.fragment ?? "")
+    let answers = inFragment ? [fragment, query] : [query, fragment]
+    guard let parameters = answers.first(where: { !$0.isEmpty }) else { throw .notARedirect }
+    return parameters
+  }
+
+  /// The parameters of what a person pasted where the provider shows a code on a page: the address of that page, or what stands
+  /// behind its `?` or `#`. `nil` when it is a code.
+  public func outOfBandParameters(pasted text: String) -> FormParameters? {
+    let text = text.trimmed
+    var parameters = FormParameters(decoding: String(text.drop { $0 == "?" || $0 == "#" }))
+    if let uri = try? URI(parsing: text) {
+      parameters = uri.queryParameters
+      parameters.append(contentsOf: FormParameters(decoding: uri.fragment ?? ""))
+    }
+    let answer = Answer(redirect: parameters, descriptor.endpoints[.authorization]?.response ?? ResponseRules())
+    let fields: [ResponseField] = [.code, .accessToken, .oauthVerifier, .oauthToken, .state]
+    return answer.error != nil || fields.contains { answer.text($0) != nil } ? parameters : nil
+  }
+}
+
+extension URI {
+  /// Whether the address is the same but for query and fragment. A `URI` has its scheme and host in lower case.
+  fileprivate func hasSamePlace(as other: URI) -> Bool {
+    // RFC 3986, 6.2.3: with an authority, an empty path is the path "/".
+    let isWeb = scheme == "http" || scheme == "https"
+    let paths = [path, other.path].map { isWeb && $0.isEmpty ? "/" : $0 }
+    return scheme == other.scheme && host == other.host && effectivePort == other.effectivePort && paths[0] == paths[1]
+  }
+}
+
+extension FormParameters {
+  /// The others; `nil` when one of these is missing.
+  fileprivate func removing(_ own: FormParameters) -> FormParameters? {
+    var rest = self
+    for pair in own.pairs {
+      guard let index = rest.pairs.firstIndex(of: pair) else { return nil }
+      rest.pairs.remove(at: index)
+    }
+    return rest
+  }
+}
+
+extension String {
+  var trimmed: String {
+    String(drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
+  }
+}

@@ -1,0 +1,170 @@
+import Descriptors
+import HTTP
+import Text
+
+/// What a device shows to the person, and polls with (RFC 8628, 3.2).
+public struct DeviceAuthorization: Sendable {
+  /// What is polled with.
+  let deviceCode: String
+  /// What the person types.
+  public let userCode: String
+  /// Where the person types it.
+  public let verificationURI: String
+  /// The same page with the code in it already, where there is one.
+  public let verificationURIComplete: String?
+  /// The scopes that were asked for.
+  public let scope: [String]
+  /// How long the codes live, and how often may be asked.
+  public var polling: DevicePolling
+}
+
+extension DeviceAuthorization: CustomStringConvertible, CustomReflectable {
+  /// Always the same.
+  public var description: String { "DeviceAuthorization" }
+  /// Empty, so that no dump shows the codes.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// When to ask again, and when to stop (RFC 8628, 3.5).
+public struct DevicePolling: Sendable, Equatable {
+  /// What to do next.
+  public enum Step: Sendable, Equatable {
+    /// Wait this many seconds, then ask.
+    case wait(seconds: Int64)
+    /// The codes have expired.
+    case expired
+  }
+
+  private let slowDown: DeviceRules.SlowDown
+  private let deadline: Int64
+  private var hundredths: Int64
+  /// A day: no code lives as long.
+  private static let longest: Int64 = 86_400
+
+  /// - Parameters:
+  ///   - interval: seconds between two questions.
+  ///   - slowDown: what `slow_down` does to it.
+  ///   - deadline: when the codes expire, in seconds since 1970.
+  public init(interval: Int64, slowDown: DeviceRules.SlowDown, deadline: Int64) {
+    self.slowDown = slowDown
+    self.deadline = deadline
+    hundredths = min(max(interval, 1), 300) * 100
+  }
+
+  /// What comes before the next question.
+  public func next(now: Int64) -> Step {
+    let seconds = (hundredths + 99) / 100
+    return now + seconds >= deadline ? .expired : .wait(seconds: seconds)
+  }
+
+  /// Seconds until the codes expire.
+  public func secondsLeft(now: Int64) -> Int64 { max(deadline - now, 0) }
+
+  /// The provider asked for longer intervals, from now on; it may say how long they are.
+  public mutating func slowDown(to interval: Int64? = nil) {
+    switch slowDown {
+    case .add(let seconds): hundredths += min(seconds, Self.longest) * 100
+    case .multiply(let factor): hundredths = hundredths * factor / 100
+    }
+    hundredths = min(hundredths, Self.longest * 100)
+    if let interval, (0...300).contains(interval) { hundredths = max(hundredths, interval * 100) }
+  }
+}
+
+/// What a device is told when it asks (RFC 8628, 3.5).
+public enum DeviceAnswer: Sendable {
+  /// The person has confirmed.
+  case credential(Credential)
+  /// Not yet.
+  case pending
+  /// Not yet, and ask less often; the interval that the provider names, in seconds.
+  case slowDown(interval: Int64?)
+}
+
+extension Client {
+  /// RFC 8628, 3.1.
+  ///
+  /// - Throws: `OAuthError` when the descriptor has no such leg.
+  public func deviceAuthorizationRequest(scope: [String]) throws(OAuthError) -> HTTPRequest {
+    let joined = scope.joined(separator: descriptor.scope.separator)
+    var parameters = FormParameters()
+    if !scope.isEmpty { parameters.append("scope", joined) }
+    return try request(.deviceAuthorization, parameters, exchange: ["scope": joined])
+  }
+
+  /// RFC 8628, 3.2.
+  ///
+  /// - Throws: `OAuthError` when the provider refused, or its answer lacks a code or the page.
+  public func deviceAuthorization(
+    _ response: HTTPResponse, scope: [String], now: Int64
+  ) throws(OAuthError) -> DeviceAuthorization {
+    let leg = Leg.deviceAuthorization
+    let answer = try Answer(response, leg, endpoint(leg).response)
+    func text(_ field: ResponseField) throws(OAuthError) -> String {
+      guard let text = answer.text(field) else { throw .missingField(leg, field) }
+      return text
+    }
+    func seconds(_ field: ResponseField, else standard: Int64) throws(OAuthError) -> Int64 {
+      guard let text = answer.text(field) else { return standard }
+      guard let seconds = Moment.duration(text, answer.rules.source(of: field).time), seconds >= 0 else {
+        throw .malformedField(leg, field)
+      }
+      return seconds
+    }
+    let userCode = try text(.userCode)
+    let verificationURI = try text(.verificationURI)
+    let values = values(for: nil, ["user_code": userCode, "verification_uri": verificationURI])
+    let composed = descriptor.device.verificationURIComplete.flatMap { try? $0.filled(values) }
+    // The expiry is required by the RFC; who leaves it out gets the half hour that most providers give.
+    let lifetime = try seconds(.expiresIn, else: 1800)
+    return DeviceAuthorization(
+      deviceCode: try text(.deviceCode), userCode: userCode, verificationURI: verificationURI,
+      verificationURIComplete: composed ?? answer.text(.verificationURIComplete), scope: scope,
+      polling: DevicePolling(
+        interval: try seconds(.interval, else: descriptor.device.interval), slowDown: descriptor.device.slowDown,
+        deadline: now + lifetime))
+  }
+
+  /// RFC 8628, 3.4.
+  ///
+  /// - Throws: `OAuthError` when the descriptor has no such leg.
+  public func deviceTokenRequest(_ authorization: DeviceAuthorization) throws(OAuthError) -> HTTPRequest {
+    let parameters: FormParameters = [
+      ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"), ("device_code", authorization.deviceCode),
+    ]
+    let scope = authorization.scope.joined(separator: descriptor.scope.separator)
+    return try request(.deviceToken, parameters, exchange: ["scope": scope])
+  }
+
+  /// RFC 8628, 3.5.
+  ///
+  /// - Throws: `OAuthError.deviceCodeExpired`, `.refused` when the person said no, or what reading an answer throws.
+  public func deviceAnswer(
+    _ response: HTTPResponse, to authorization: DeviceAuthorization, now: Int64
+  ) throws(OAuthError) -> DeviceAnswer {
+    do {
+      return .credential(
+        try credential(response, .deviceToken, grant: .deviceCode, scope: authorization.scope, now: now))
+    } catch .refused(let leg, let error) {
+      switch error.code {
+      case "authorization_pending": return .pending
+      case "slow_down":
+        let body = try? Answer.interval(response, endpoint(.deviceToken).response)
+        return .slowDown(interval: body)
+      case "expired_token": throw .deviceCodeExpired
+      default: throw .refused(leg, error)
+      }
+    }
+  }
+}
+
+extension Answer {
+  /// The `interval` that some providers put beside `slow_down` (GitHub).
+  fileprivate static func interval(_ response: HTTPResponse, _ rules: ResponseRules) throws(OAuthError) -> Int64? {
+    var withoutErrors = rules
+    withoutErrors.errors.code = []
+    var success = response
+    success.status = 200
+    return try Answer(success, .deviceToken, withoutErrors).text(.interval).flatMap { Int64($0) }
+  }
+}

@@ -1,0 +1,144 @@
+import Cryptography
+import HTTP
+import Descriptors
+
+/// What an OAuth 1.0a login begins with (RFC 5849, 2.1), also called the request token.
+public struct TemporaryCredentials: Sendable {
+  /// The identifier, which comes back in the callback.
+  let token: Secret
+  /// Its shared secret.
+  let secret: Secret
+  /// The callback, or `oob`.
+  public let callback: String
+}
+
+/// The person's consent (RFC 5849, 2.2).
+public struct ResourceOwnerAuthorization: Sendable {
+  let verifier: String?
+  let kept: [String: String]
+}
+
+extension ResourceOwnerAuthorization: CustomStringConvertible, CustomReflectable {
+  /// Always the same.
+  public var description: String { "ResourceOwnerAuthorization" }
+  /// Empty, so that no dump shows the verifier.
+  public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+extension Client {
+  /// RFC 5849, 2.1.
+  ///
+  /// - Throws: `OAuthError` when the descriptor has no such leg, or the request cannot be signed.
+  public func temporaryCredentialsRequest(
+    callback: String, scope: [String], freshness: Freshness
+  ) throws(OAuthError) -> HTTPRequest {
+    let joined = scope.joined(separator: descriptor.scope.separator)
+    let request = try oauth1Request(.temporaryCredentials, exchange: ["redirect_uri": callback, "scope": joined])
+    let isHere = descriptor.oauth1.callback == .temporaryCredentials
+    return try signed(request, token: nil, isHere ? [("oauth_callback", callback)] : [], freshness: freshness)
+  }
+
+  /// RFC 5849, 2.1.
+  ///
+  /// - Throws: `OAuthError.callbackNotConfirmed` where the descriptor asks for it, or what reading an answer throws.
+  public func temporaryCredentials(
+    _ response: HTTPResponse, callback: String
+  ) throws(OAuthError) -> TemporaryCredentials {
+    let leg = Leg.temporaryCredentials
+    let answer = try Answer(response, leg, endpoint(leg).response)
+    guard let token = try answer.secret(.oauthToken) else { throw .missingField(leg, .oauthToken) }
+    if descriptor.oauth1.requiresCallbackConfirmed, answer.text(.oauthCallbackConfirmed) != "true" {
+      throw .callbackNotConfirmed
+    }
+    return TemporaryCredentials(
+      token: token, secret: try answer.secret(.oauthTokenSecret) ?? Secret(""), callback: callback)
+  }
+
+  /// The page where the person consents (RFC 5849, 2.2).
+  ///
+  /// - Throws: `OAuthError` when the descriptor has no such leg.
+  public func authorizationPage(_ temporary: TemporaryCredentials, scope: [String]) throws(OAuthError) -> URI {
+    let joined = scope.joined(separator: descriptor.scope.separator)
+    var parameters: FormParameters = [("oauth_token", temporary.token.reveal())]
+    if descriptor.oauth1.callback == .authorization { parameters.append("oauth_callback", temporary.callback) }
+    return try request(
+      .authorization, parameters,
+      exchange: ["redirect_uri": temporary.callback, "scope": joined], isSigned: true
+    ).uri
+  }
+
+  /// The answer in a callback's parameters: the token is looked at before anything else, in constant time.
+  ///
+  /// - Throws: `OAuthError.tokenMismatch`, `.refused`, or `.missingField` without a verifier where one is needed.
+  public func resourceOwnerAuthorization(
+    _ parameters: FormParameters, to temporary: TemporaryCredentials
+  ) throws(OAuthError) -> ResourceOwnerAuthorization {
+    let answer = Answer(redirect: parameters, try endpoint(.authorization).response)
+    // Where the person says no, Twitter gives the token back under this name alone.
+    let denied = parameters[first: "denied"]
+    guard let token = answer.text(.oauthToken) ?? denied, constantTimeEqual(token, temporary.token.reveal()) else {
+      throw .tokenMismatch
+    }
+    if let error = answer.error { throw answer.failure(error) }
+    // The extension that most providers use when the person says no.
+    let problem = parameters[first: "oauth_problem"]
+    if problem != nil || denied != nil {
+      throw .refused(.authorization, ErrorResponse(code: "access_denied", words: problem, status: nil))
+    }
+    let verifier = answer.text(.oauthVerifier)
+    if verifier == nil, descriptor.oauth1.requiresVerifier {
+      throw .missingField(.authorization, .oauthVerifier)
+    }
+    return ResourceOwnerAuthorization(verifier: verifier, kept: answer.kept)
+  }
+
+  /// The same for a verifier that the person read from the provider's page (`oob`).
+  public func resourceOwnerAuthorization(verifier: String) -> ResourceOwnerAuthorization {
+    ResourceOwnerAuthorization(verifier: verifier.trimmed, kept: [:])
+  }
+
+  /// RFC 5849, 2.3.
+  ///
+  /// - Throws: `OAuthError` when the request cannot be signed.
+  public func tokenRequest(
+    _ temporary: TemporaryCredentials, _ authorization: ResourceOwnerAuthorization, freshness: Freshness
+  ) throws(OAuthError) -> HTTPRequest {
+    let parameters = FormParameters(
+      authorization.verifier.map { [.init(name: "oauth_verifier", value: $0)] } ?? [])
+    return try signed(
+      oauth1Request(.token), token: (temporary.token, temporary.secret), parameters, freshness: freshness)
+  }
+
+  /// The token of RFC 5849, 2.3, or the one that a session handle was exchanged for.
+  ///
+  /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
+  public func oauth1Credential(
+    _ response: HTTPResponse, _ leg: Leg, after authorization: ResourceOwnerAuthorization?, scope: [String],
+    previous: Credential? = nil, now: Int64
+  ) throws(OAuthError) -> Credential {
+    let answer = try Answer(response, leg, try rules(leg, .oauth1))
+    var credential = try credential(answer, grant: .oauth1, scope: scope, previous: previous, now: now)
+    if let kept = authorization?.kept { credential.kept.merge(kept) { fromToken, _ in fromToken } }
+    return credential
+  }
+
+  /// The exchange of an expired token for a new one (OAuth Session 1.0 draft 1, 5).
+  ///
+  /// - Throws: `OAuthError.notRefreshable` without a session handle.
+  public func sessionRefreshRequest(_ credential: Credential, freshness: Freshness) throws(OAuthError) -> HTTPRequest {
+    guard let handle = credential.sessionHandle else { throw .notRefreshable }
+    return try signed(
+      oauth1Request(.refresh, credential: credential),
+      token: (credential.accessToken, credential.tokenSecret ?? Secret("")),
+      [("oauth_session_handle", handle.reveal())], freshness: freshness, variables: credential.variables)
+  }
+
+  /// A request that is going to be signed: the signature is the client's authentication, so no other is added.
+  private func oauth1Request(
+    _ leg: Leg, credential: Credential? = nil, exchange: [String: String] = [:]
+  ) throws(OAuthError) -> HTTPRequest {
+    var request = try request(leg, [], credential: credential, exchange: exchange, isSigned: true)
+    if request.body.isEmpty { request.fields.removeAll(named: "Content-Type") }
+    return request
+  }
+}

@@ -1,0 +1,268 @@
+import HTTP
+import JSON
+import Text
+
+/// Why an issuer's metadata is not taken. Texts that come from the metadata have been cut, and may hold anything.
+public enum MetadataError: Error, Sendable, Equatable {
+  /// Neither place has metadata: each with its status.
+  case absent([Attempt])
+  /// The server cannot answer now: 429, or a status of 500 and above.
+  case unavailable(Attempt)
+  /// What is there is no JSON object.
+  case notJSON
+  /// The metadata is that of another issuer (RFC 8414, 3.3).
+  case otherIssuer(found: String)
+  /// A member that has to be there is not.
+  case missing(String)
+  /// A member is of another type, or holds what cannot stand in it.
+  case malformed(String)
+  /// The value of a member is no URL, or has a fragment.
+  case invalidURL(String, text: String)
+  /// An endpoint that is neither `https` nor on loopback.
+  case insecure(String, text: String)
+  /// An endpoint on an address of this machine or its network, which is not the issuer's.
+  case inwardAddress(String, text: String)
+  /// There is no grant that we know.
+  case noGrant(offered: [String])
+  /// A client could show who it is only in ways that we do not know.
+  case noAuthentication(offered: [String])
+
+  /// A place where metadata was looked for.
+  public struct Attempt: Sendable, Equatable {
+    /// The place.
+    public let url: String
+    /// The status of the answer.
+    public let status: Int
+    /// Where the answer sends us, which is not followed: what comes from elsewhere is not this issuer's.
+    public let location: String?
+
+    /// What came of the request to a place.
+    public init(_ place: MetadataLocation, _ response: HTTPResponse) {
+      url = place.uri.text
+      status = response.status
+      location = response.fields["Location"].map(MetadataReader.cut)
+    }
+  }
+}
+
+/// An issuer: what a person names, and what its metadata has to name, character by character (RFC 8414, 2 and 3.3).
+public struct Issuer: Sendable, Equatable {
+  /// As it was written.
+  public let text: String
+  /// The URL.
+  public let uri: URI
+
+  /// Reads an issuer, or the address of its metadata, from which the issuer follows.
+  ///
+  /// - Throws: `HTTPError.invalidURI`; for a query or a fragment, too.
+  public init(_ text: String) throws(HTTPError) {
+    var text = text
+    for suffix in MetadataLocation.suffixes {
+      let path = MetadataLocation.folder + suffix
+      if text.hasSuffix(path) {
+        text = String(text.dropLast(path.count))
+      } else if let range = text.firstPlace(of: path + "/") {
+        text = text[..<range.lowerBound] + "/" + text[range.upperBound...]
+      }
+    }
+    uri = try URI(parsing: text)
+    for mark in ["?", "#"] as [Character] where text.contains(mark) {
+      throw .invalidURI(text: uri.withoutQueryAndFragment.text, reason: .character(mark.utf8.first ?? 0))
+    }
+    self.text = text
+  }
+
+  /// Whether metadata may be fetched from there: `https`, or this machine.
+  public var isSecure: Bool { uri.isSecure || (uri.scheme == "http" && uri.isLoopback) }
+}
+
+/// A place where an issuer's metadata may be.
+public struct MetadataLocation: Sendable, Equatable {
+  /// The address.
+  public let uri: URI
+  /// The specification that puts it there.
+  public let specification: String
+
+  static let folder = "/.well-known/"
+  static let suffixes = ["openid-configuration", "oauth-authorization-server"]
+
+  /// The places for an issuer, in the order in which they are tried.
+  ///
+  /// OpenID Connect's comes first, because what an OpenID provider says there has all that RFC 8414 knows, and the identity
+  /// endpoint besides.
+  public static func all(for issuer: Issuer) -> [MetadataLocation] {
+    let path = issuer.uri.path.hasSuffix("/") ? String(issuer.uri.path.dropLast()) : issuer.uri.path
+    let candidates = [
+      (path + folder + suffixes[0], "OpenID Connect Discovery 1.0, 4"),
+      (folder + suffixes[1] + path, "RFC 8414, 3"),
+      (folder + suffixes[0] + path, "RFC 8414, 5"),
+    ]
+    var locations: [MetadataLocation] = []
+    for (path, specification) in candidates {
+      guard let uri = try? URI(parsing: issuer.uri.origin + path), !locations.contains(where: { $0.uri == uri })
+      else { continue }
+      locations.append(MetadataLocation(uri: uri, specification: specification))
+    }
+    return locations
+  }
+
+  /// The request (RFC 8414, 3.1).
+  public var request: HTTPRequest {
+    HTTPRequest(method: "GET", uri: uri, fields: ["Accept": "application/json"])
+  }
+
+  /// Whether another place is to be tried after an answer: there is nothing here, or a page for people.
+  public static func isElsewhere(_ response: HTTPResponse) -> Bool {
+    if (200..<300).contains(response.status) { return response.mediaType == "text/html" }
+    return (300..<500).contains(response.status) && response.status != 429
+  }
+}
+
+/// What an authorization server says of itself (RFC 8414, 2; OpenID Connect Discovery 1.0, 3), with every value looked at
+/// that anything here uses. Nothing of it is trusted further than the issuer is.
+public struct AuthorizationServerMetadata: Sendable, Equatable {
+  /// The members that name an endpoint.
+  public enum Endpoint: String, Sendable, CaseIterable {
+    /// RFC 8414, 2
+    case authorization = "authorization_endpoint"
+    /// RFC 8414, 2
+    case token = "token_endpoint"
+    /// RFC 8628, 4
+    case deviceAuthorization = "device_authorization_endpoint"
+    /// RFC 8414, 2
+    case introspection = "introspection_endpoint"
+    /// RFC 8414, 2
+    case revocation = "revocation_endpoint"
+    /// OpenID Connect Discovery 1.0, 3
+    case userinfo = "userinfo_endpoint"
+    /// RFC 8414, 2
+    case registration = "registration_endpoint"
+  }
+
+  /// The issuer.
+  public let issuer: Issuer
+  /// Where the metadata was.
+  public let location: MetadataLocation
+  /// The endpoints.
+  public let endpoints: [Endpoint: URI]
+  /// `grant_types_supported`, or what its absence means.
+  public let grantTypes: [String]
+  /// `response_types_supported`; `nil` where it is not told.
+  public let responseTypes: [String]?
+  /// `scopes_supported`; `nil` where it is not told.
+  public let scopes: [String]?
+  /// `code_challenge_methods_supported`; `nil` where it is not told.
+  public let codeChallengeMethods: [String]?
+  /// `token_endpoint_auth_methods_supported`, or what its absence means.
+  public let authenticationMethods: [String]
+  /// `revocation_endpoint_auth_methods_supported`; `nil` where it is not told.
+  public let revocationMethods: [String]?
+  /// `introspection_endpoint_auth_methods_supported`; `nil` where it is not told.
+  public let introspectionMethods: [String]?
+  /// `authorization_response_iss_parameter_supported` (RFC 9207, 3).
+  public let namesIssuer: Bool
+  /// `service_documentation`, where it is a URL that can be shown.
+  public let documentation: URI?
+
+  /// Reads an answer.
+  ///
+  /// - Throws: `MetadataError`.
+  public init(_ response: HTTPResponse, of issuer: Issuer, at location: MetadataLocation) throws(MetadataError) {
+    guard let value = try? JSONValue.parse(response.body), value.members != nil else { throw .notJSON }
+    let reader = MetadataReader(value: value)
+    // Before all else: of another issuer nothing is worth a look.
+    guard let found = value["issuer"] else { throw .missing("issuer") }
+    guard let found = found.text else { throw .malformed("issuer") }
+    guard found == issuer.text else { throw .otherIssuer(found: MetadataReader.cut(found)) }
+    self.issuer = issuer
+    self.location = location
+    var endpoints: [Endpoint: URI] = [:]
+    for endpoint in Endpoint.allCases { endpoints[endpoint] = try reader.endpoint(endpoint.rawValue, of: issuer) }
+    self.endpoints = endpoints
+    // RFC 8414, 2: what the absence of these means.
+    grantTypes = try reader.texts("grant_types_supported") ?? ["authorization_code", "implicit"]
+    responseTypes = try reader.texts("response_types_supported")
+    scopes = try reader.texts("scopes_supported")
+    codeChallengeMethods = try reader.texts("code_challenge_methods_supported")
+    authenticationMethods = try reader.texts("token_endpoint_auth_methods_supported") ?? ["client_secret_basic"]
+    revocationMethods = try reader.texts("revocation_endpoint_auth_methods_supported")
+    introspectionMethods = try reader.texts("introspection_endpoint_auth_methods_supported")
+    namesIssuer = try reader.boolean("authorization_response_iss_parameter_supported") ?? false
+    documentation = value["service_documentation"]?.text.flatMap { try? URI(parsing: $0) }.flatMap {
+      $0.isSecure ? $0 : nil
+    }
+  }
+}
+
+/// Takes members out of metadata.
+private struct MetadataReader {
+  let value: JSONValue
+
+  /// Longer lists, and longer texts in them, are nobody's metadata.
+  private static let mostItems = 1000
+  private static let longestText = 2048
+
+  private func member(_ name: String) -> JSONValue? { value[name].flatMap { $0 == .null ? nil : $0 } }
+
+  /// A list of texts of printable ASCII without spaces (RFC 6749, 3.3 and A).
+  func texts(_ name: String) throws(MetadataError) -> [String]? {
+    guard let member = member(name) else { return nil }
+    guard let elements = member.elements, elements.count <= Self.mostItems else { throw .malformed(name) }
+    var texts: [String] = []
+    for element in elements {
+      guard let text = element.text, !text.isEmpty, text.utf8.count <= Self.longestText else {
+        throw .malformed(name)
+      }
+      // A response type is several words.
+      let isPrintable = text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C || $0 == 0x20 }
+      guard isPrintable else { throw .malformed(name) }
+      texts.append(text)
+    }
+    return texts
+  }
+
+  func boolean(_ name: String) throws(MetadataError) -> Bool? {
+    guard let member = member(name) else { return nil }
+    guard case .boolean(let value) = member else { throw .malformed(name) }
+    return value
+  }
+
+  func endpoint(_ name: String, of issuer: Issuer) throws(MetadataError) -> URI? {
+    guard let member = member(name) else { return nil }
+    guard let text = member.text else { throw .malformed(name) }
+    // RFC 6749, 3.1 and 3.2: without a fragment.
+    guard text.utf8.count <= Self.longestText, let uri = try? URI(parsing: text), uri.fragment == nil else {
+      throw .invalidURL(name, text: Self.cut(text))
+    }
+    guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback) else { throw .insecure(name, text: Self.cut(text)) }
+    // Who is elsewhere has no business with the servers of this machine and its network.
+    if uri.isInward, uri.host != issuer.uri.host { throw .inwardAddress(name, text: Self.cut(text)) }
+    return uri
+  }
+
+  static func cut(_ text: String) -> String {
+    text.unicodeScalars.count <= 200 ? text : String(String.UnicodeScalarView(text.unicodeScalars.prefix(200))) + "…"
+  }
+}
+
+extension URI {
+  /// Whether the host is written as an address of this machine, of its link or of a private network (RFC 6890). No name is
+  /// looked up: what a name stands for is another thing at the next look.
+  public var isInward: Bool {
+    guard let host else { return false }
+    if isLoopback || host.hasSuffix(".localhost") { return true }
+    if host.hasPrefix("[") {
+      let address = host.dropFirst().dropLast()
+      // Unspecified, loopback in another form, mapped IPv4, unique local (RFC 4193), link-local (RFC 4291, 2.5.6).
+      return address.hasPrefix("::") || address.hasPrefix("fc") || address.hasPrefix("fd") || address.hasPrefix("0:")
+        || ["fe8", "fe9", "fea", "feb"].contains { address.hasPrefix($0) }
+    }
+    let pieces = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
+    guard pieces.count == 4, let first = pieces[0], let second = pieces[1], !pieces.contains(nil) else { return false }
+    switch (first, second) {
+    case (0, _), (10, _), (127, _), (169, 254), (192, 168): return true
+    case (172, 16...31), (100, 64...127): return true
+    default: return false
+    }
+  }
+}

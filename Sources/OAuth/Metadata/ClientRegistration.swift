@@ -1,0 +1,136 @@
+import Cryptography
+import HTTP
+import JSON
+import Descriptors
+
+/// A client that a provider registered because a program asked it to (RFC 7591, 3.2.1).
+public struct ClientRegistration: Sendable, Equatable {
+  /// The client identifier.
+  public var identifier: String
+  /// The client secret; `nil` for a public client.
+  public var secret: Secret?
+  /// When the secret expires, in seconds since 1970; `nil` for never.
+  public var secretExpiresAt: Int64?
+  /// How the client shows who it is; `nil` where the answer does not say.
+  public var authentication: ClientAuthentication?
+  /// What the registration is read, changed and deleted with (RFC 7592, 3).
+  public var accessToken: Secret?
+  /// Where that is done (RFC 7592, 3).
+  public var uri: String?
+}
+
+extension ClientRegistration {
+  /// The request that deletes a client (RFC 7592, 2.3).
+  ///
+  /// - Throws: `OAuthError.malformedHeader` for a token that no header can carry.
+  public static func deletion(at uri: URI, _ accessToken: Secret) throws(OAuthError) -> HTTPRequest {
+    var request = HTTPRequest(method: "DELETE", uri: uri)
+    let value = "Bearer " + accessToken.reveal()
+    guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: "Authorization") }
+    request.fields.set("Authorization", value)
+    request.fields.set("Accept", "application/json")
+    return request
+  }
+
+  /// Whether the client is there no more; `false` where the provider deletes none.
+  ///
+  /// - Throws: `OAuthError.refused`, `.unavailable`, `.redirected`, and `.unreadable` for what is no answer to it.
+  public static func isDeleted(_ response: HTTPResponse) throws(OAuthError) -> Bool {
+    switch response.status {
+    case 200..<300, 404, 410: return true
+    case 405, 501: return false
+    default:
+      _ = try Answer(response, .registration, ResponseRules())
+      return false
+    }
+  }
+}
+
+extension Client {
+  /// The name under which a provider shows the client to a person.
+  static let registeredName = "credmgr"
+
+  /// The request that registers a client (RFC 7591, 3.1). The identifier of this client is not looked at.
+  ///
+  /// - Parameters:
+  ///   - redirectURI: where logins will come back to; `nil` where no grant has a redirect.
+  ///   - initialAccessToken: what the provider gave to who may register clients (RFC 7591, 3).
+  /// - Throws: `OAuthError` when the descriptor has no such leg, or its URL does not come about.
+  public func registrationRequest(
+    redirectURI: String?, initialAccessToken: Secret?
+  ) throws(OAuthError) -> HTTPRequest {
+    let endpoint = try endpoint(.registration)
+    let isJSON = endpoint.send == .json
+    func list(_ texts: [String]) -> String {
+      isJSON ? JSONValue.array(texts.map(JSONValue.string)).encoded : texts.joined(separator: " ")
+    }
+    let grants = descriptor.grants.compactMap(\.registeredName)
+    let responses = descriptor.grants.compactMap(\.registeredResponseType)
+    let refreshes = descriptor.endpoints[.refresh] != nil && descriptor.grants.contains { $0 != .clientCredentials }
+    var parameters: FormParameters = [("client_name", Self.registeredName)]
+    // Otherwise a client counts as a web site, to which no loopback redirect belongs (OpenID Connect Dynamic Client
+    // Registration 1.0, 2).
+    parameters.append("application_type", "native")
+    if let redirectURI { parameters.append("redirect_uris", list([redirectURI])) }
+    parameters.append("grant_types", list(grants + (refreshes ? ["refresh_token"] : [])))
+    parameters.append("response_types", list(responses))
+    parameters.append(
+      "token_endpoint_auth_method", (descriptor.client.authentication ?? .clientSecretBasic).rawValue)
+    let scope = descriptor.scope.requested.joined(separator: descriptor.scope.separator)
+    if !scope.isEmpty { parameters.append("scope", scope) }
+    var request = try request(
+      .registration, parameters, exchange: ["redirect_uri": redirectURI ?? "", "scope": scope],
+      lists: ["redirect_uris", "grant_types", "response_types"])
+    if let initialAccessToken {
+      let value = "Bearer " + initialAccessToken.reveal()
+      guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: "Authorization") }
+      request.fields.set("Authorization", value)
+    }
+    return request
+  }
+
+  /// Reads the answer to a registration (RFC 7591, 3.2).
+  ///
+  /// - Throws: `OAuthError.refused`, `.missingField` without an identifier, `.unknownAuthentication` for a client that would
+  ///   have to show who it is in a way that we do not know.
+  public func clientRegistration(_ response: HTTPResponse) throws(OAuthError) -> ClientRegistration {
+    let leg = Leg.registration
+    let answer = try Answer(response, leg, endpoint(leg).response)
+    guard let identifier = answer.text(.clientID) else { throw .missingField(leg, .clientID) }
+    // RFC 6749, A.1
+    guard identifier.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else { throw .malformedField(leg, .clientID) }
+    let secret = try answer.secret(.clientSecret)
+    var authentication: ClientAuthentication?
+    if let method = answer.text(.tokenEndpointAuthMethod) {
+      authentication = ClientAuthentication(rawValue: method)
+      guard let authentication, authentication != .accessToken, authentication != .privateKeyJWT,
+        authentication == ClientAuthentication.none || secret != nil
+      else { throw .unknownAuthentication(method) }
+    }
+    let expiresAt = answer.integer(.clientSecretExpiresAt)
+    let uri = answer.text(.registrationClientURI).flatMap { try? URI(parsing: $0) }
+    return ClientRegistration(
+      identifier: identifier, secret: secret, secretExpiresAt: expiresAt.flatMap { $0 > 0 ? $0 : nil },
+      authentication: authentication, accessToken: try answer.secret(.registrationAccessToken), uri: uri?.text)
+  }
+}
+
+extension Grant {
+  /// RFC 7591, 2, `grant_types`; `nil` for what is no grant of OAuth 2.
+  fileprivate var registeredName: String? {
+    switch self {
+    case .authorizationCode, .implicit, .clientCredentials: rawValue
+    case .deviceCode: "urn:ietf:params:oauth:grant-type:device_code"
+    case .oauth1: nil
+    }
+  }
+
+  /// RFC 7591, 2, `response_types`.
+  fileprivate var registeredResponseType: String? {
+    switch self {
+    case .authorizationCode: "code"
+    case .implicit: "token"
+    default: nil
+    }
+  }
+}

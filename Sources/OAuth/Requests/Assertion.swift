@@ -1,0 +1,98 @@
+import Cryptography
+import HTTP
+import JSON
+import Descriptors
+
+extension Client {
+  /// The JWT that a leg needs (RFC 7523, 3); `nil` where it needs none.
+  ///
+  /// - Throws: `OAuthError.clientSecretMissing` without a key, `.clientKeyMalformed` where the key is none of the algorithm.
+  func assertion(
+    _ endpoint: Endpoint, _ credential: Credential?, _ exchange: [String: String], _ calculator: RequestCalculator
+  ) throws(OAuthError) -> String? {
+    let method = authentication(for: endpoint)
+    let authenticates = method == .privateKeyJWT || method == .clientSecretJWT
+    let templates = endpoint.parameters.compactMap(\.value) + endpoint.headers.map(\.value)
+    guard authenticates || templates.contains(where: { $0.names.contains("assertion") }) else { return nil }
+    if rehearses { return Placeholder.text("assertion") }
+    guard let freshness = calculator.freshness else { return nil }
+    let rules = descriptor.assertion ?? AssertionRules()
+    let algorithm = rules.algorithm ?? (method == .clientSecretJWT ? .hs256 : .rs256)
+    let values = values(for: credential, exchange)
+    guard let key = try? rules.key.filled(values, calculate: calculator.calculate) else { throw .clientSecretMissing }
+    func members(_ standard: [JSONValue.Member], _ changes: [ParameterRule]) -> JSONValue {
+      var members = standard
+      for change in changes {
+        let text = change.value.flatMap { try? $0.filled(values, calculate: calculator.calculate) }
+        let place = members.firstIndex { $0.name == change.name }
+        guard let text else {
+          if let place { members.remove(at: place) }
+          continue
+        }
+        // RFC 7519, 2: these are numbers.
+        let isMoment = ["iat", "exp", "nbf"].contains(change.name) && Int64(text) != nil
+        let member = JSONValue.Member(change.name, isMoment ? .number(text) : .string(text))
+        if let place { members[place] = member } else { members.append(member) }
+      }
+      return .object(members)
+    }
+    let header = members([.init("alg", .string(algorithm.rawValue)), .init("typ", "JWT")], rules.header)
+    // RFC 7523, 3 (3): the token endpoint is who it is for.
+    let audience = descriptor.endpoints[.token].flatMap { try? $0.url.filled(values) }?.withoutQueryAndFragment.text
+    let claims = members(
+      [
+        .init("iss", .string(identifier)), .init("sub", .string(identifier)),
+        .init("aud", .string(audience ?? "")), .init("jti", .string(freshness.nonce)),
+        .init("iat", .integer(freshness.timestamp)), .init("exp", .integer(freshness.timestamp + rules.lifetime)),
+      ], rules.claims)
+    let text = [header, claims].map { Base64.encodeURL(Array($0.encoded.utf8)) }.joined(separator: ".")
+    return text + "." + Base64.encodeURL(try Self.sign(Array(text.utf8), algorithm, rules.keyEncoding, key))
+  }
+
+  private static func sign(
+    _ text: [UInt8], _ algorithm: AssertionAlgorithm, _ encoding: KeyEncoding, _ key: String
+  ) throws(OAuthError) -> [UInt8] {
+    let bytes: [UInt8]? =
+      switch encoding {
+      case .text: Array(key.utf8)
+      case .hex: Hexadecimal.decode(key)
+      case .base64: Base64.decode(key)
+      }
+    guard let bytes, !bytes.isEmpty else { throw .clientKeyMalformed }
+    let secret = Secret(bytes: bytes)
+    do {
+      return switch algorithm {
+      case .rs256: try RSAPrivateKey(pem: secret).signature(for: text, .sha256)
+      case .rs384: try RSAPrivateKey(pem: secret).signature(for: text, .sha384)
+      case .rs512: try RSAPrivateKey(pem: secret).signature(for: text, .sha512)
+      case .es256: try ECPrivateKey(pem: secret).signature(for: text)
+      case .hs256: HashAlgorithm.sha256.authenticationCode(for: text, key: bytes)
+      case .hs384: HashAlgorithm.sha384.authenticationCode(for: text, key: bytes)
+      case .hs512: HashAlgorithm.sha512.authenticationCode(for: text, key: bytes)
+      }
+    } catch {
+      throw error == .noSignatures ? .noSignatures : .clientKeyMalformed
+    }
+  }
+}
+
+/// The claims of a JWT that somebody gave us over a connection that says who it is. The signature is not looked at, so that
+/// nothing in it may be believed that the one who gave it could not say as well (OpenID Connect Core 1.0, 3.1.3.7, 6).
+enum JWTClaims {
+  /// The claims; `nil` where the text is no JWT.
+  static func parse(_ token: String) -> JSONValue? {
+    let pieces = token.split(separator: ".", omittingEmptySubsequences: false)
+    guard pieces.count == 3, let bytes = Base64.decodeURL(String(pieces[1])) else { return nil }
+    return try? JSONValue.parse(bytes)
+  }
+}
+
+extension Credential {
+  /// When the ID token expires, in seconds since 1970 (OpenID Connect Core 1.0, 2, `exp`); `nil` where there is none, or it
+  /// does not say.
+  public var idTokenExpiresAt: Int64? {
+    guard let idToken, case .number(let text)? = JWTClaims.parse(idToken.reveal())?["exp"] else { return nil }
+    // Some issuers write a fraction.
+    return Int64(text) ?? Double(text).flatMap { Int64(exactly: $0.rounded(.down)) }
+  }
+}

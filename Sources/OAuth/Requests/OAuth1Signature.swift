@@ -1,0 +1,171 @@
+import Cryptography
+import HTTP
+import Descriptors
+
+/// The signature of a request (RFC 5849, 3.4), for who signs and for who verifies.
+public enum OAuth1Signature {
+  /// The signature base string (RFC 5849, 3.4.1).
+  ///
+  /// - Parameter parameters: the protocol parameters without `oauth_signature` and `realm`; the query's and the form body's
+  ///   are taken from the request.
+  public static func baseString(_ request: HTTPRequest, _ parameters: FormParameters) -> String {
+    var all = parameters
+    all.append(contentsOf: request.uri.queryParameters)
+    // RFC 5849, 3.4.1.3.1: a body takes part only when it is a single-part form.
+    if request.fields["Content-Type"]?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true {
+      all.append(contentsOf: FormParameters(decoding: String(decoding: request.body, as: UTF8.self)))
+    }
+    return [request.method.uppercased(), baseStringURI(request.uri), normalized(all)]
+      .map(PercentEncoding.encode).joined(separator: "&")
+  }
+
+  /// The base string URI (RFC 5849, 3.4.1.2).
+  public static func baseStringURI(_ uri: URI) -> String {
+    uri.origin + (uri.path.isEmpty ? "/" : uri.path)
+  }
+
+  /// The normalized parameters (RFC 5849, 3.4.1.3.2).
+  public static func normalized(_ parameters: FormParameters) -> String {
+    parameters.pairs
+      .map { (name: PercentEncoding.encode($0.name), value: PercentEncoding.encode($0.value)) }
+      .sorted { ($0.name, $0.value) < ($1.name, $1.value) }
+      .map { $0.name + "=" + $0.value }
+      .joined(separator: "&")
+  }
+
+  /// The key of an HMAC, and the whole of a PLAINTEXT signature (RFC 5849, 3.4.2 and 3.4.4).
+  public static func key(clientSecret: String, tokenSecret: String) -> String {
+    PercentEncoding.encode(clientSecret) + "&" + PercentEncoding.encode(tokenSecret)
+  }
+
+  /// Signs a base string.
+  ///
+  /// - Parameter clientSecret: the shared secret; for RSA, the private key as PEM.
+  /// - Throws: `OAuthError.clientKeyMalformed` when RSA has no key to sign with, `.noSignatures`.
+  public static func sign(
+    _ baseString: String, _ method: SignatureMethod, clientSecret: Secret, tokenSecret: Secret
+  ) throws(OAuthError) -> String {
+    let text = Array(baseString.utf8)
+    if let algorithm = method.rsa {
+      do {
+        return Base64.encode(try RSAPrivateKey(pem: clientSecret).signature(for: text, algorithm))
+      } catch {
+        throw error == .noSignatures ? .noSignatures : .clientKeyMalformed
+      }
+    }
+    let key = key(clientSecret: clientSecret.reveal(), tokenSecret: tokenSecret.reveal())
+    guard let algorithm = method.hmac else { return key }
+    return Base64.encode(algorithm.authenticationCode(for: text, key: Array(key.utf8)))
+  }
+}
+
+extension SignatureMethod {
+  /// The hash of an HMAC method.
+  public var hmac: HashAlgorithm? {
+    switch self {
+    case .hmacSHA1: .sha1
+    case .hmacSHA256: .sha256
+    case .hmacSHA512: .sha512
+    case .rsaSHA1, .rsaSHA256, .plaintext: nil
+    }
+  }
+
+  /// The hash of an RSA method.
+  public var rsa: HashAlgorithm? {
+    switch self {
+    case .rsaSHA1: .sha1
+    case .rsaSHA256: .sha256
+    case .hmacSHA1, .hmacSHA256, .hmacSHA512, .plaintext: nil
+    }
+  }
+}
+
+/// The moment and the random text that make a signed request unlike any other (RFC 5849, 3.3).
+public struct Freshness: Sendable {
+  /// Seconds since 1970.
+  public let timestamp: Int64
+  /// A text that is not used twice with this timestamp.
+  public let nonce: String
+
+  /// For a request that is signed now.
+  public init(now: Int64, random: some RandomSource) {
+    timestamp = now
+    nonce = Hexadecimal.encode(random.bytes(16))
+  }
+
+  /// With this timestamp and nonce.
+  public init(timestamp: Int64, nonce: String) {
+    self.timestamp = timestamp
+    self.nonce = nonce
+  }
+}
+
+extension Client {
+  /// Signs a request, and puts the protocol parameters where the descriptor says (RFC 5849, 3.5).
+  ///
+  /// - Parameters:
+  ///   - token: the token and its secret; `nil` before there is one.
+  ///   - protocolParameters: such as `oauth_callback` and `oauth_verifier`.
+  /// - Throws: `OAuthError.unknownSignature`, `.clientKeyMalformed`, `.malformedHeader`.
+  func signed(
+    _ request: HTTPRequest, token: (token: Secret, secret: Secret)?, _ protocolParameters: FormParameters = [],
+    freshness: Freshness, variables: [String: String] = [:]
+  ) throws(OAuthError) -> HTTPRequest {
+    let rules = descriptor.oauth1
+    let values = values(for: nil, variables)
+    let method: SignatureMethod = try named(rules.signatureMethod, values)
+    let transport: SignatureTransport = try named(rules.transport, values)
+    var parameters: FormParameters = [("oauth_consumer_key", identifier)]
+    if let token { parameters.append("oauth_token", token.token.reveal()) }
+    parameters.append("oauth_signature_method", method.rawValue)
+    parameters.append("oauth_timestamp", "\(freshness.timestamp)")
+    parameters.append("oauth_nonce", freshness.nonce)
+    if rules.sendsVersion { parameters.append("oauth_version", "1.0") }
+    parameters.append(contentsOf: protocolParameters)
+    var request = request
+    let isForm = request.fields["Content-Type"]?.lowercased().hasPrefix("application/x-www-form-urlencoded") ?? false
+    // A body of another type cannot carry parameters; the header can always (RFC 5849, 3.5).
+    let mayCarry = !["GET", "HEAD"].contains(request.method) && (isForm || request.body.isEmpty)
+    let carriesBody = transport == .body && mayCarry
+    if rules.signsBody, !isForm, !request.body.isEmpty {
+      // The extension OAuth Request Body Hash, 3.2: the hash of the signature method.
+      let hash = (method.hmac ?? method.rsa ?? .sha1).digest(request.body)
+      parameters.append("oauth_body_hash", Base64.encode(hash))
+    }
+    let baseString = OAuth1Signature.baseString(request, parameters)
+    let signature =
+      rehearses
+      ? Placeholder.text("oauth_signature")
+      : try OAuth1Signature.sign(
+        baseString, method, clientSecret: secret ?? Secret(""), tokenSecret: token?.secret ?? Secret(""))
+    parameters.append("oauth_signature", signature)
+    if transport == .query {
+      request.uri = request.uri.adding(query: parameters)
+    } else if carriesBody {
+      var form = FormParameters(decoding: String(decoding: request.body, as: UTF8.self))
+      form.append(contentsOf: parameters)
+      request.fields.set("Content-Type", "application/x-www-form-urlencoded")
+      request.body = Array(form.encoded.utf8)
+    } else {
+      let realm = try? rules.realm?.filled(values)
+      var pieces = realm.map { ["realm=\"" + $0 + "\""] } ?? []
+      pieces += parameters.pairs.map {
+        PercentEncoding.encode($0.name) + "=\"" + PercentEncoding.encode($0.value) + "\""
+      }
+      let value = "OAuth " + pieces.joined(separator: ", ")
+      guard HTTPFields.isValid(value: value), realm?.contains("\"") != true else {
+        throw .malformedHeader(name: "Authorization")
+      }
+      request.fields.set("Authorization", value)
+    }
+    return request
+  }
+
+  private func named<Choice: RawRepresentable>(
+    _ template: Template, _ values: (String) -> String?
+  ) throws(OAuthError) -> Choice where Choice.RawValue == String {
+    let text = (try? template.filled(values)) ?? ""
+    guard let choice = Choice(rawValue: text) else { throw .unknownSignature(text) }
+    return choice
+  }
+}

@@ -1,0 +1,90 @@
+import HTTP
+import JSON
+import Descriptors
+
+extension HTTPRequest {
+  /// Puts parameters, under their names on the wire, where the descriptor says. A request without a body that has a method
+  /// with one says so (`Content-Length: 0`).
+  ///
+  /// - Throws: `OAuthError.missingValue` for a value that is to stand as it is, and cannot.
+  mutating func place(
+    _ parameters: FormParameters, _ endpoint: Endpoint, _ leg: Leg, lists: Set<String> = []
+  ) throws(OAuthError) {
+    func wireNames(_ names: [String]) -> Set<String> { Set(names.map { endpoint.rename[$0] ?? $0 }) }
+    let namesInQuery = wireNames(endpoint.inQuery)
+    let verbatim = wireNames(endpoint.verbatim)
+    let lists = wireNames(Array(lists))
+    let isInQuery = { (pair: FormParameters.Pair) in endpoint.send == .query || namesInQuery.contains(pair.name) }
+    let query = FormParameters(parameters.pairs.filter(isInQuery))
+    let others = FormParameters(parameters.pairs.filter { !isInQuery($0) })
+    uri = uri.adding(query: FormParameters(query.pairs.filter { !verbatim.contains($0.name) }))
+    for pair in query.pairs where verbatim.contains(pair.name) {
+      do {
+        uri = try uri.adding(encodedQuery: PercentEncoding.encode(pair.name) + "=" + Self.verbatim(pair.value))
+      } catch {
+        throw .missingValue(leg, name: pair.name)
+      }
+    }
+    switch endpoint.send {
+    case .query:
+      break
+    case .fragment:
+      let fragment = uri.fragment ?? ""
+      if !others.isEmpty {
+        uri = uri.with(fragment: fragment + (fragment.contains("?") ? "&" : "?") + others.encoded)
+      }
+    case .form where others.isEmpty && (method == "GET" || method == "DELETE"):
+      break
+    case .form:
+      fields.set("Content-Type", "application/x-www-form-urlencoded")
+      body = Array(others.encoded.utf8)
+    case .json:
+      fields.set("Content-Type", "application/json")
+      var members: [JSONValue.Member] = []
+      for pair in others.pairs {
+        var value = JSONValue.string(pair.value)
+        // What a descriptor says in its place is a text, and stays one.
+        if lists.contains(pair.name), let list = try? JSONValue.parse(Array(pair.value.utf8)), list.elements != nil {
+          value = list
+        }
+        if verbatim.contains(pair.name) {
+          guard let parsed = try? JSONValue.parse(Array(pair.value.utf8)) else {
+            throw .missingValue(leg, name: pair.name)
+          }
+          value = parsed
+        }
+        members.append(.init(pair.name, value))
+      }
+      body = Array(JSONValue.object(members).encoded.utf8)
+    }
+  }
+
+  /// A value of a query that is not encoded, but for what would end it or could not stand in a URL.
+  private static func verbatim(_ value: String) -> String {
+    value.unicodeScalars.map { scalar in
+      let stands =
+        scalar.isASCII
+        && (scalar.properties.isAlphabetic || "0123456789-._~!$'()*+,;:@/?".unicodeScalars.contains(scalar))
+      return stands ? String(scalar) : PercentEncoding.encode(String(scalar))
+    }.joined()
+  }
+
+  /// What a name in a header's template stands for, the request itself among it.
+  func values(_ others: @escaping (String) -> String?) -> (String) -> String? {
+    let (method, uri, body) = (method, uri, body)
+    return { name in
+      switch name {
+      case "request_method": method
+      case "request_host": uri.host
+      case "request_path": uri.path.isEmpty ? "/" : uri.path
+      case "request_query":
+        // One parameter in a line, sorted as they are sent: the form that signatures of requests have in common.
+        uri.query.map { query in
+          query.split(separator: "&").map(String.init).sorted().map { $0 + "\n" }.joined()
+        } ?? ""
+      case "request_body": String(decoding: body, as: UTF8.self)
+      default: others(name)
+      }
+    }
+  }
+}

@@ -1,0 +1,258 @@
+import Cryptography
+import Descriptors
+import HTTP
+import JSON
+import Text
+
+/// What a provider answered, in whatever format, as one tree that the descriptor's paths lead into.
+struct Answer: Sendable {
+  let leg: Leg
+  let rules: ResponseRules
+  let status: Int?
+  private let headers: HTTPFields
+  /// When the provider sent it by its own clock, in seconds since 1970; `nil` when it did not say.
+  let date: Int64?
+  private let root: JSONValue
+  /// What stands for the fields of an answer that nobody gave.
+  private var rehearsed: (fields: [ResponseField: String], kept: [String: String])?
+
+  /// Reads an answer, and recognises the errors in it at any status.
+  ///
+  /// - Throws: `OAuthError.redirected`, `.unavailable`, `.unreadable`, and `.refused` with the RFC's code.
+  init(_ response: HTTPResponse, _ leg: Leg, _ rules: ResponseRules) throws(OAuthError) {
+    self.leg = leg
+    self.rules = rules
+    status = response.status
+    headers = response.fields
+    date = response.fields["Date"].flatMap(Moment.parseHTTPDate)
+    if (300..<400).contains(response.status) { throw .redirected(leg, status: response.status) }
+    let isUnavailable = response.status == 429 || response.status >= 500
+    let retryAfter = response.retryAfter
+    let isSuccess = (200..<300).contains(response.status)
+    let isInHeaders = rules.fields.values.contains { $0.paths.contains { $0.header != nil } }
+    guard let root = Self.read(response, rules.format ?? .json, leg) ?? (isSuccess && isInHeaders ? .object([]) : nil)
+    else {
+      if isSuccess {
+        throw .unreadable(leg, expected: rules.format ?? .json, mediaType: response.mediaType)
+      }
+      if isUnavailable { throw .unavailable(leg, status: response.status, words: nil, retryAfter: retryAfter) }
+      throw Self.refusal(leg, response.status)
+    }
+    self.root = root
+    if let error {
+      let isTransient = Self.transientCodes.contains(error.code)
+      if isTransient || (isUnavailable && !isStated(error)) {
+        throw .unavailable(
+          leg, status: response.status, words: error.words ?? (isTransient ? nil : error.code), retryAfter: retryAfter)
+      }
+      throw .refused(leg, error)
+    }
+    if isUnavailable { throw .unavailable(leg, status: response.status, words: nil, retryAfter: retryAfter) }
+    if !isSuccess { throw Self.refusal(leg, response.status) }
+  }
+
+  /// What says of itself that another try may do (RFC 6749, 4.1.2.1).
+  private static let transientCodes: Set<String> = ["server_error", "temporarily_unavailable"]
+
+  /// Whether an error counts at a status that says that the server cannot answer: where a device is told to wait (RFC 8628,
+  /// 3.5), and where the descriptor itself says what this code means.
+  private func isStated(_ error: ErrorResponse) -> Bool {
+    if leg == .deviceToken {
+      return ["authorization_pending", "slow_down", "expired_token", "access_denied"].contains(error.code)
+    }
+    return firstText(of: rules.errors.code).map(rules.errors.isTranslated) ?? false
+  }
+
+  /// What an error in a redirect means.
+  func failure(_ error: ErrorResponse) -> OAuthError {
+    guard Self.transientCodes.contains(error.code) else { return .refused(leg, error) }
+    return .unavailable(leg, status: nil, words: error.words ?? error.code, retryAfter: nil)
+  }
+
+  /// Reads the parameters of a redirect, whose errors the caller looks at after the `state`.
+  init(redirect parameters: FormParameters, _ rules: ResponseRules) {
+    leg = .authorization
+    self.rules = rules
+    status = nil
+    headers = HTTPFields()
+    date = nil
+    root = Self.object(parameters)
+  }
+
+  /// An answer that nobody gave, for a request that comes after it in a rehearsal.
+  init(rehearsing leg: Leg, _ rules: ResponseRules, _ fields: [ResponseField: String], kept: [String: String]) {
+    self.leg = leg
+    self.rules = rules
+    status = nil
+    headers = HTTPFields()
+    date = nil
+    root = .object([])
+    rehearsed = (fields, kept)
+  }
+
+  private static func refusal(_ leg: Leg, _ status: Int) -> OAuthError {
+    .refused(leg, ErrorResponse(code: "http_\(status)", words: nil, status: status))
+  }
+
+  /// The declared format counts; where the text is not in it, or is in any (a form is), the label of the answer decides.
+  private static func read(_ response: HTTPResponse, _ format: ResponseFormat, _ leg: Leg) -> JSONValue? {
+    let isLabelledJSON = response.mediaType.map { $0 == "application/json" || $0.hasSuffix("+json") } ?? false
+    let isLabelledForm = response.mediaType == "application/x-www-form-urlencoded"
+    if format == .json || isLabelledJSON {
+      if let value = try? JSONValue.parse(response.body) {
+        switch value {
+        case .object: return value
+        // Who is logged in may be a list: of tenants, or of workspaces.
+        case .array where leg == .identity: return value
+        default: break
+        }
+      }
+      if !isLabelledForm { return nil }
+    }
+    // A page is a text too, and "reads" as a form; no form begins with an angle bracket.
+    guard let text = String(validating: response.body, as: UTF8.self), text.contains("="),
+      text.first(where: { !$0.isWhitespace }) != "<"
+    else { return nil }
+    return object(FormParameters(decoding: String(text.filter { $0 != "\r" && $0 != "\n" })))
+  }
+
+  private static func object(_ parameters: FormParameters) -> JSONValue {
+    .object(parameters.pairs.map { .init($0.name, .string($0.value)) })
+  }
+
+  /// The refusal that the answer holds.
+  var error: ErrorResponse? {
+    guard let code = firstText(of: rules.errors.code), let canonical = rules.errors.canonical(code) else { return nil }
+    let words = firstText(of: rules.errors.description)
+    return ErrorResponse(code: canonical, words: words ?? (canonical == code ? nil : code), status: status)
+  }
+
+  /// The first of these that is a text; some providers leave fields that do not apply empty.
+  private func firstText(of paths: [FieldPath]) -> String? {
+    paths.lazy.compactMap { text($0) }.first { !$0.isEmpty }
+  }
+
+  /// The text of a field; `nil` when it is absent, null or empty.
+  func text(_ field: ResponseField) -> String? {
+    value(field).flatMap(Self.text).flatMap { $0.isEmpty ? nil : $0 }
+  }
+
+  /// A token or a secret: a text of printable ASCII (RFC 6749, appendix A), because it will stand in a header or a URL.
+  ///
+  /// - Throws: `OAuthError.malformedField` for anything else that is there.
+  func secret(_ field: ResponseField) throws(OAuthError) -> Secret? {
+    guard let value = value(field), value != .string("") else { return nil }
+    guard case .string(let text) = value, text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+      throw .malformedField(leg, field)
+    }
+    return Secret(text)
+  }
+
+  /// A whole number of a field, as a number or as a text.
+  func integer(_ field: ResponseField) -> Int64? { text(field).flatMap { Int64($0) } }
+
+  /// A secret that the answer is good without: what cannot be read is taken for not said, because throwing the answer
+  /// away would lose tokens that may be the only ones.
+  func secretIfReadable(_ field: ResponseField) -> Secret? {
+    do { return try secret(field) } catch { return nil }
+  }
+
+  /// What is there of a token answer, besides what it is no answer without, and cannot be read.
+  var unreadable: [ResponseField] {
+    Self.optionalFields.filter { field in
+      guard let value = value(field), value != .string("") else { return false }
+      let time = rules.source(of: field).time
+      switch field {
+      case .refreshToken, .idToken, .oauthSessionHandle: return secretIfReadable(field) == nil
+      case .expiresIn, .refreshTokenExpiresIn:
+        return Self.text(value).flatMap { Moment.lifetime($0, time) }.map { $0 < 0 } ?? true
+      case .expiresAt, .refreshTokenExpiresAt: return Self.text(value).flatMap { Moment.stated($0, time) } == nil
+      case .scope: return value.elements.map { $0.contains { Self.text($0) == nil } } ?? (Self.text(value) == nil)
+      default: return Self.text(value) == nil
+      }
+    }
+  }
+
+  private static let optionalFields: [ResponseField] = [
+    .tokenType, .expiresIn, .expiresAt, .refreshToken, .refreshTokenExpiresIn, .refreshTokenExpiresAt, .scope, .idToken,
+    .oauthSessionHandle,
+  ]
+
+  /// The text at a path from the answer's root.
+  func text(_ path: FieldPath) -> String? { value(at: path, in: root).flatMap(Self.text) }
+
+  /// The texts of a field that is a list, or one text with separators.
+  func texts(_ field: ResponseField, separator: String) -> [String]? {
+    guard let value = value(field) else { return nil }
+    if let elements = value.elements { return elements.compactMap(Self.text) }
+    guard let text = Self.text(value) else { return nil }
+    return text.pieces(separatedBy: separator).map { String($0.drop { $0 == " " }) }.filter { !$0.isEmpty }
+  }
+
+  /// What the descriptor keeps.
+  var kept: [String: String] {
+    if let rehearsed { return rehearsed.kept }
+    var kept: [String: String] = [:]
+    for field in rules.keep {
+      for path in field.paths {
+        guard let text = first(of: [path], in: scoped).flatMap(Self.text) ?? text(path), !text.isEmpty else { continue }
+        kept[field.name] = text
+        break
+      }
+    }
+    return kept
+  }
+
+  private func value(_ field: ResponseField) -> JSONValue? {
+    if let rehearsed { return rehearsed.fields[field].map(JSONValue.string) }
+    return first(of: rules.source(of: field).paths, in: scoped)
+  }
+
+  /// The object with the fields.
+  private var scoped: JSONValue {
+    guard let within = rules.within else { return root }
+    return value(at: within, in: root) ?? .null
+  }
+
+  private func first(of paths: [FieldPath], in value: JSONValue) -> JSONValue? {
+    paths.lazy.compactMap { self.value(at: $0, in: value) }.first { $0 != .null }
+  }
+
+  private func value(at path: FieldPath, in root: JSONValue) -> JSONValue? {
+    if let name = path.header { return headers[name].map(JSONValue.string) }
+    // A name with dots in it, as some providers have, is found as it stands.
+    if let whole = root[path.text] { return whole }
+    var value = root
+    for component in path.components {
+      if let elements = value.elements, let index = Int(component), elements.indices.contains(index) {
+        value = elements[index]
+      } else if let member = value[component] {
+        value = member
+      } else {
+        return nil
+      }
+    }
+    return value
+  }
+
+  static func text(_ value: JSONValue) -> String? {
+    switch value {
+    case .string(let text): text
+    case .number(let text): text
+    case .boolean(let value): value ? "true" : "false"
+    case .null, .array, .object: nil
+    }
+  }
+}
+
+extension HTTPResponse {
+  /// Seconds until another try is welcome (RFC 9110, 10.2.3); a moment is compared with the date of the same answer.
+  public var retryAfter: Int64? {
+    guard let text = fields["Retry-After"] else { return nil }
+    if let seconds = Int64(text) { return seconds >= 0 ? min(seconds, Moment.longest) : nil }
+    guard let moment = Moment.parseHTTPDate(text), let date = fields["Date"].flatMap(Moment.parseHTTPDate) else {
+      return nil
+    }
+    return max(moment - date, 0)
+  }
+}

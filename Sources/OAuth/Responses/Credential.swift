@@ -1,0 +1,160 @@
+import Cryptography
+import Descriptors
+import JSON
+import Text
+
+/// What the vault keeps for an account.
+public struct Credential: Sendable, Equatable {
+  /// How it was obtained.
+  public var grant: Grant
+  /// The access token (RFC 6749, 1.4), or the token of RFC 5849.
+  public var accessToken: Secret
+  /// As the provider wrote it; `nil` when it did not say.
+  public var tokenType: String?
+  /// When the access token expires, in seconds since 1970; `nil` when the provider does not say.
+  public var expiresAt: Int64?
+  /// The refresh token (RFC 6749, 1.5).
+  public var refreshToken: Secret?
+  /// When the refresh token expires, in seconds since 1970.
+  public var refreshTokenExpiresAt: Int64?
+  /// The token's shared secret (RFC 5849, 2.3).
+  public var tokenSecret: Secret?
+  /// OAuth Session 1.0: what an expired token is refreshed with.
+  public var sessionHandle: Secret?
+  /// The ID token (OpenID Connect Core 1.0, 2).
+  public var idToken: Secret?
+  /// The scopes that were asked for.
+  public var requestedScope: [String]
+  /// The scopes that the provider granted; `nil` when it did not say (RFC 6749, 5.1: then as asked for).
+  public var grantedScope: [String]?
+  /// What the descriptor keeps besides, by name.
+  public var kept: [String: String]
+  /// Variables that were given for this login alone.
+  public var variables: [String: String]
+  /// The redirect URI of the login, which some providers want again at a refresh.
+  public var redirectURI: String?
+  /// Whom the provider says the token is for; `nil` where it has no way to say.
+  public var identity: String?
+  /// When the token was obtained, in seconds since 1970.
+  public var obtainedAt: Int64
+  /// When the person logged in, in seconds since 1970; a refresh does not change it.
+  public var loggedInAt: Int64
+  /// When the login was finished, in milliseconds since 1970; `nil` if nobody noted it.
+  public var loginFinishedAt: Int64?
+  /// Seconds before its expiry from which on the token is refreshed.
+  public var margin: Int64
+  /// Whether somebody was refused with this token, so that it is refreshed before it is given to anybody again.
+  public var isRejected: Bool
+
+  /// A credential with a token and nothing else.
+  public init(grant: Grant, accessToken: Secret, obtainedAt: Int64, margin: Int64 = 60) {
+    self.grant = grant
+    self.accessToken = accessToken
+    self.obtainedAt = obtainedAt
+    loggedInAt = obtainedAt
+    self.margin = margin
+    requestedScope = []
+    kept = [:]
+    variables = [:]
+    isRejected = false
+  }
+
+  /// Whether the token may be handed out: not refused anywhere, and valid for more than `seconds` from `now` on.
+  ///
+  /// A clock that was set forward makes the token look expired; the refresh gives it times of the new clock. One that was
+  /// set back behind the moment when the token was obtained would have it live longer than it does. What it has still to
+  /// live is not known then, so it is refreshed once, where it can be.
+  ///
+  /// - Parameter comfort: seconds that are wished for instead of the descriptor's margin, where it is shorter.
+  public func isUsable(at now: Int64, for seconds: Int64? = nil, comfort: Int64 = 0) -> Bool {
+    if isRejected { return false }
+    guard let expiresAt else { return true }
+    if now < obtainedAt - Self.clockTolerance, isRefreshable(at: now) { return false }
+    // A token that lives for less than twice the margin would otherwise be refreshed at every call.
+    let standard = min(max(margin, comfort), max(expiresAt - obtainedAt, 0) / 2)
+    return expiresAt - now > max(seconds ?? standard, 0)
+  }
+
+  /// Seconds by which a clock is corrected now and then without anybody's doing; the margin is no shorter.
+  static let clockTolerance: Int64 = 60
+
+  /// Whether a refresh can be tried.
+  public func isRefreshable(at now: Int64) -> Bool {
+    if grant == .clientCredentials { return true }
+    if grant == .oauth1 { return sessionHandle != nil && (refreshTokenExpiresAt ?? .max) > now }
+    return refreshToken != nil && (refreshTokenExpiresAt ?? .max) > now
+  }
+}
+
+// The record in the vault: a JSON object whose absent members are not written.
+extension Credential {
+  /// The credential as the vault keeps it.
+  public var encoded: Secret {
+    var members: [JSONValue.Member] = [
+      .init("grant", .string(grant.rawValue)),
+      .init("access_token", .string(accessToken.reveal())),
+      .init("obtained_at", .integer(obtainedAt)),
+      .init("logged_in_at", .integer(loggedInAt)),
+      .init("margin", .integer(margin)),
+      .init("requested_scope", .array(requestedScope.map(JSONValue.string))),
+    ]
+    func add(_ name: String, _ value: JSONValue?) {
+      if let value { members.append(.init(name, value)) }
+    }
+    add("token_type", tokenType.map(JSONValue.string))
+    add("expires_at", expiresAt.map { JSONValue.integer($0) })
+    add("refresh_token", refreshToken.map { .string($0.reveal()) })
+    add("refresh_token_expires_at", refreshTokenExpiresAt.map { JSONValue.integer($0) })
+    add("token_secret", tokenSecret.map { .string($0.reveal()) })
+    add("session_handle", sessionHandle.map { .string($0.reveal()) })
+    add("id_token", idToken.map { .string($0.reveal()) })
+    add("granted_scope", grantedScope.map { .array($0.map(JSONValue.string)) })
+    add("kept", kept.isEmpty ? nil : Self.object(kept))
+    add("variables", variables.isEmpty ? nil : Self.object(variables))
+    add("redirect_uri", redirectURI.map(JSONValue.string))
+    add("identity", identity.map(JSONValue.string))
+    add("login_finished_at", loginFinishedAt.map { JSONValue.integer($0) })
+    add("rejected", isRejected ? true : nil)
+    return Secret(JSONValue.object(members).encoded)
+  }
+
+  private static func object(_ texts: [String: String]) -> JSONValue {
+    .object(texts.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) })
+  }
+
+  /// Reads what the vault kept.
+  ///
+  /// - Throws: `OAuthError.malformedCredential` when it is not what `encoded` writes.
+  public init(decoding secret: Secret) throws(OAuthError) {
+    guard let value = try? JSONValue.parse(secret.revealBytes()),
+      let grant = value["grant"]?.text.flatMap(Grant.init(rawValue:)), let token = value["access_token"]?.text,
+      let obtainedAt = Self.moment(value["obtained_at"]), let margin = Self.moment(value["margin"])
+    else { throw .malformedCredential }
+    self.init(grant: grant, accessToken: Secret(token), obtainedAt: obtainedAt, margin: margin)
+    loggedInAt = Self.moment(value["logged_in_at"]) ?? obtainedAt
+    tokenType = value["token_type"]?.text
+    expiresAt = Self.moment(value["expires_at"])
+    refreshToken = value["refresh_token"]?.text.map { Secret($0) }
+    refreshTokenExpiresAt = Self.moment(value["refresh_token_expires_at"])
+    tokenSecret = value["token_secret"]?.text.map { Secret($0) }
+    sessionHandle = value["session_handle"]?.text.map { Secret($0) }
+    idToken = value["id_token"]?.text.map { Secret($0) }
+    requestedScope = value["requested_scope"]?.elements?.compactMap(\.text) ?? []
+    grantedScope = value["granted_scope"]?.elements?.compactMap(\.text)
+    kept = Self.texts(value["kept"])
+    variables = Self.texts(value["variables"])
+    redirectURI = value["redirect_uri"]?.text
+    identity = value["identity"]?.text
+    loginFinishedAt = Self.moment(value["login_finished_at"])
+    isRejected = value["rejected"] == .boolean(true)
+  }
+
+  /// Whoever made an exported file may have written anything.
+  private static func moment(_ value: JSONValue?) -> Int64? { value?.integer.map(Moment.bounded) }
+
+  private static func texts(_ value: JSONValue?) -> [String: String] {
+    var texts: [String: String] = [:]
+    for member in value?.members ?? [] { texts[member.name] = member.value.text }
+    return texts
+  }
+}

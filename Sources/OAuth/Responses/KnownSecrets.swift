@@ -1,0 +1,286 @@
+import Cryptography
+import HTTP
+import JSON
+import Text
+
+/// Secrets that this process has met, so that what is shown to people can be searched for them.
+///
+/// Providers repeat what they were sent in the words of a refusal. Everything counts as secret that travels under a name
+/// which is not known to be harmless. Not thread-safe.
+public final class KnownSecrets {
+  private var secrets: [Secret] = []
+  /// Those of credentials, of which a provider may repeat the beginning.
+  private var tokens: [Secret] = []
+
+  /// None so far.
+  public init() {}
+
+  /// Parameters and fields whose values are nobody's secret, as providers name them.
+  public static let harmlessNames: Set<String> = [
+    "grant_type", "response_type", "scope", "scopes", "token_type", "token_type_hint", "expires_in", "expires_at",
+    "refresh_token_expires_in", "refresh_token_expires_at", "interval", "error", "error_description", "error_uri",
+    "code_challenge_method", "oauth_signature_method", "oauth_version", "oauth_timestamp", "oauth_callback_confirmed",
+    "status", "active", "ok", "verification_uri", "verification_url", "redirect_uri", "response_mode", "prompt",
+    "access_type",
+  ]
+
+  /// Metadata of servers and clients, which is published, or told to whoever asks; where it is a list, all of it
+  /// (RFC 8414, 2; OpenID Connect Discovery 1.0, 3; RFC 7591, 2 and 3.2.1). Not what a client is managed with (RFC 7592).
+  public static func isMetadata(_ name: String) -> Bool {
+    name.hasSuffix("_supported") || metadataNames.contains(name)
+  }
+
+  private static let metadataNames: Set<String> = [
+    "issuer", "authorization_endpoint", "token_endpoint", "jwks_uri", "registration_endpoint", "revocation_endpoint",
+    "introspection_endpoint", "device_authorization_endpoint", "userinfo_endpoint", "end_session_endpoint",
+    "pushed_authorization_request_endpoint", "backchannel_authentication_endpoint", "check_session_iframe",
+    "service_documentation", "op_policy_uri", "op_tos_uri", "client_name", "application_type", "redirect_uris",
+    "grant_types", "response_types", "token_endpoint_auth_method", "client_id_issued_at", "client_secret_expires_at",
+  ]
+
+  /// Header fields whose values are nobody's secret.
+  public static let harmlessFields: Set<String> = [
+    "accept", "content-type", "content-length", "date", "server", "user-agent", "cache-control", "retry-after",
+    "x-github-api-version", "connection", "vary",
+  ]
+
+  /// Names of parameters that a person needs to read in the provider's words although a trace need not show them.
+  private static let identifiers: Set<String> = [
+    "client_id", "oauth_consumer_key", "oauth_nonce", "audience", "resource", "tenant", "login_hint", "realm",
+    // An address that is no use without the token (RFC 7592, 3), and begins like all of the provider's.
+    "registration_client_uri",
+  ]
+
+  /// Shorter texts are no secrets, and stand in too many words.
+  private static let least = 4
+  /// For the parts of a JWT.
+  private static let leastInJWT = 16
+  /// For values whose names say nothing, in answers.
+  private static let leastInAnswer = 8
+  /// For the beginning of a token: a prefix that says of which kind it is tells nothing.
+  private static let leastOfBeginning = 12
+
+  /// Remembers a secret.
+  public func learn(_ secret: Secret?) {
+    guard let secret, secret.count >= Self.least, !secrets.contains(secret) else { return }
+    secrets.append(secret)
+    // Of a JWT, a provider may repeat a part (RFC 7515, 3.1).
+    let parts = secret.reveal().split(separator: ".", omittingEmptySubsequences: false)
+    if parts.count == 3, parts.allSatisfy({ $0.utf8.count >= Self.leastInJWT }) {
+      for part in parts { learn(Secret(String(part))) }
+    }
+  }
+
+  /// Remembers everything secret of a credential.
+  public func learn(_ credential: Credential) {
+    for secret in [
+      credential.accessToken, credential.refreshToken, credential.tokenSecret, credential.sessionHandle,
+      credential.idToken,
+    ] {
+      learn(secret)
+      if let secret, secret.count > Self.leastOfBeginning, !tokens.contains(secret) { tokens.append(secret) }
+    }
+  }
+
+  /// Remembers what a request carries.
+  public func learn(_ request: HTTPRequest) {
+    learn(request.uri.queryParameters)
+    for field in request.fields where !Self.harmlessFields.contains(field.name.lowercased()) {
+      learn(field: field.value)
+    }
+    if let value = try? JSONValue.parse(request.body) {
+      learn(value, least: Self.least)
+    } else if request.fields["Content-Type"]?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true {
+      learn(FormParameters(decoding: String(decoding: request.body, as: UTF8.self)))
+    }
+  }
+
+  /// Remembers what an answer brought. A refusal brings none.
+  public func learn(_ response: HTTPResponse) {
+    guard (200..<300).contains(response.status) else { return }
+    if let value = try? JSONValue.parse(response.body) {
+      learn(value, least: Self.leastInAnswer)
+    } else if let text = String(validating: response.body, as: UTF8.self), text.contains("=") {
+      learn(FormParameters(decoding: text))
+    }
+  }
+
+  private func learn(_ parameters: FormParameters) {
+    for pair in parameters.pairs where !Self.isHarmless(pair.name) { learn(Secret(pair.value)) }
+  }
+
+  private func learn(_ value: JSONValue, least: Int) {
+    switch value {
+    case .object(let members):
+      for member in members where !Self.isHarmless(member.name) {
+        learn(member.value, least: Self.namesASecret(member.name) ? Self.least : least)
+      }
+    case .array(let elements): elements.forEach { learn($0, least: least) }
+    // A number may be a code. Short ones stand in too many words.
+    case .string(let text), .number(let text): if text.utf8.count >= least { learn(Secret(text)) }
+    case .boolean, .null: break
+    }
+  }
+
+  /// Whether a name says itself that its value is a secret, so that a short one is one as well.
+  private static func namesASecret(_ name: String) -> Bool {
+    let name = name.lowercased()
+    return ["token", "secret", "password", "code", "key", "assertion", "signature", "session"].contains {
+      name.firstPlace(of: $0) != nil
+    }
+  }
+
+  /// Whether a name is one of a parameter, a field or a header. Anything else under which something travels is not shown:
+  /// a token may stand where a name is expected.
+  public static func isName(_ name: String) -> Bool {
+    name.utf8.count <= 48
+      && name.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): true
+        default: "_-.:[]$@".utf8.contains(byte)
+        }
+      }
+  }
+
+  /// Whether a text is the name of a way to present a credential (RFC 9110, 11.1), and not a credential itself.
+  public static func isScheme(_ text: some StringProtocol) -> Bool {
+    text.utf8.count <= 20 && text.allSatisfy { $0.isASCII && ($0.isLetter || $0 == "-") }
+  }
+
+  /// A field as a whole, what stands behind its scheme, and what is in that (RFC 7617, RFC 5849).
+  private func learn(field value: String) {
+    learn(Secret(value))
+    let words = value.split(separator: " ", maxSplits: 1)
+    guard words.count == 2 else { return }
+    learn(Secret(String(words[1])))
+    // A bare token with parameters behind it (OCLC).
+    if !Self.isScheme(words[0]) { learn(Secret(String(words[0].filter { $0 != "," && $0 != ";" }))) }
+    switch words[0].lowercased() {
+    case "basic":
+      guard let pair = Base64.decode(String(words[1])) else { return }
+      let password = String(decoding: pair, as: UTF8.self).split(separator: ":", maxSplits: 1).last ?? ""
+      learn(Secret(String(password)))
+      learn(PercentEncoding.decode(password, plusAsSpace: true).map { Secret($0) })
+    case "oauth":
+      for parameter in words[1].split(separator: ",") {
+        let parts = parameter.split(separator: "=", maxSplits: 1)
+        guard parts.count == 2, !Self.isHarmless(parts[0].filter { $0 != " " }) else { continue }
+        let text = parts[1].filter { $0 != "\"" }
+        learn(PercentEncoding.decode(text, plusAsSpace: false).map { Secret($0) })
+      }
+    default: break
+    }
+  }
+
+  private static func isHarmless(_ name: some StringProtocol) -> Bool {
+    harmlessNames.contains(String(name)) || identifiers.contains(String(name)) || isMetadata(String(name))
+  }
+
+  // MARK: Masking
+
+  /// The text with an ellipsis in the place of each secret in it, also of those that are encoded.
+  public func masked(_ text: String) -> String {
+    var bytes = Array(text.utf8)
+    let before = bytes
+    // A secret may be part of another one.
+    for secret in secrets.sorted(by: { $0.count > $1.count }) where secret.count <= bytes.count {
+      for form in Self.forms(of: secret) { bytes = Self.replacing(form, in: bytes) }
+    }
+    for token in tokens { bytes = Self.replacing(beginningOf: token.revealBytes(), in: bytes) }
+    // Words of a provider are cut off somewhere.
+    for secret in secrets {
+      let form = secret.revealBytes()
+      for count in stride(from: min(form.count - 1, bytes.count), through: Self.leastInAnswer, by: -1)
+      where bytes.suffix(count).elementsEqual(form.prefix(count)) {
+        bytes.replaceSubrange((bytes.count - count)..., with: Array("…".utf8))
+        break
+      }
+    }
+    return bytes == before ? text : String(decoding: bytes, as: UTF8.self)
+  }
+
+  private static func forms(of secret: Secret) -> [[UInt8]] {
+    let bytes = secret.revealBytes()
+    let text = String(decoding: bytes, as: UTF8.self)
+    let percent = PercentEncoding.encode(text)
+    let lowerCase = percent.split(separator: "%", omittingEmptySubsequences: false).enumerated().map { index, piece in
+      index == 0 ? String(piece) : piece.prefix(2).lowercased() + piece.dropFirst(2)
+    }.joined(separator: "%")
+    let hexadecimal = Hexadecimal.encode(bytes)
+    var forms: Set<String> = [
+      text, percent, percent.exchanging("%20", for: "+"), lowerCase, hexadecimal, hexadecimal.uppercased(),
+      // Encoded twice; in other letters; in HTML; in JSON.
+      percent.exchanging("%", for: "%25"), text.uppercased(), text.lowercased(), Self.html(text),
+      String(JSONValue.string(text).encoded.dropFirst().dropLast()), text.exchanging("/", for: "\\/"),
+    ]
+    // Behind other bytes a text has three forms in Base64, whose ends also depend on what stands beside it.
+    for padding in 0..<3 {
+      for encoded in [
+        Base64.encode([UInt8](repeating: 0, count: padding) + bytes),
+        Base64.encodeURL([UInt8](repeating: 0, count: padding) + bytes),
+      ] {
+        let inner = encoded.filter { $0 != "=" }.dropFirst([0, 2, 3][padding]).dropLast()
+        if inner.utf8.count >= leastInAnswer { forms.insert(String(inner)) }
+      }
+    }
+    return forms.map { Array($0.utf8) }.sorted { $0.count > $1.count }
+  }
+
+  private static func html(_ text: String) -> String {
+    text.exchanging("&", for: "&amp;").exchanging("<", for: "&lt;").exchanging(">", for: "&gt;")
+      .exchanging("\"", for: "&quot;")
+  }
+
+  private static func replacing(beginningOf token: [UInt8], in bytes: [UInt8]) -> [UInt8] {
+    let beginning = token.prefix(leastOfBeginning)
+    var result: [UInt8] = []
+    var index = 0
+    while index < bytes.count {
+      if bytes[index] == token[0], bytes[index...].starts(with: beginning) {
+        result += Array("…".utf8)
+        index += zip(bytes[index...], token).prefix { $0 == $1 }.count
+      } else {
+        result.append(bytes[index])
+        index += 1
+      }
+    }
+    return result
+  }
+
+  private static func replacing(_ form: [UInt8], in bytes: [UInt8]) -> [UInt8] {
+    guard let first = form.first, bytes.count >= form.count else { return bytes }
+    var result: [UInt8] = []
+    var index = 0
+    while index < bytes.count {
+      if bytes[index] == first, bytes[index...].starts(with: form) {
+        result += Array("…".utf8)
+        index += form.count
+      } else {
+        result.append(bytes[index])
+        index += 1
+      }
+    }
+    return result
+  }
+}
+
+extension OAuthError {
+  /// The error without the secrets that the provider repeated in it.
+  public func masked(by secrets: KnownSecrets) -> OAuthError {
+    switch self {
+    case .refused(let leg, let refusal):
+      .refused(
+        leg,
+        ErrorResponse(
+          code: secrets.masked(refusal.code), words: refusal.words.map(secrets.masked), status: refusal.status))
+    case .unavailable(let leg, let status, let words, let retryAfter):
+      .unavailable(leg, status: status, words: words.map(secrets.masked), retryAfter: retryAfter)
+    case .unreadable(let leg, let expected, let mediaType):
+      .unreadable(leg, expected: expected, mediaType: mediaType.map(secrets.masked))
+    case .issuerMismatch(let expected, let found):
+      .issuerMismatch(expected: expected, found: secrets.masked(found))
+    default: self
+    }
+  }
+}

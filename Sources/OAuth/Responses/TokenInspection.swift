@@ -1,0 +1,131 @@
+import Cryptography
+import HTTP
+import Descriptors
+
+/// Whether the provider takes a token to be good.
+public enum Validity: Sendable, Equatable {
+  /// It does.
+  case active
+  /// It does not.
+  case inactive
+}
+
+extension Client {
+  /// Asks whether a token is good (RFC 7662, 2.1), or who is logged in where the provider has nothing else.
+  ///
+  /// - Throws: `OAuthError.noEndpoint` when the descriptor has neither leg.
+  public func validationRequest(
+    _ credential: Credential, freshness: Freshness
+  ) throws(OAuthError) -> (leg: Leg, request: HTTPRequest) {
+    if let endpoint = descriptor.endpoints[.introspection] {
+      let field = endpoint.tokens.first ?? .accessToken
+      let request = try tokenRequest(.introspection, credential, field)
+      return (.introspection, try signedIfNeeded(request, credential, freshness))
+    }
+    return (.identity, try identityRequest(credential, freshness: freshness))
+  }
+
+  /// Reads the answer to a validation (RFC 7662, 2.2).
+  ///
+  /// - Throws: `OAuthError` when the provider did not answer the question.
+  public func validity(_ response: HTTPResponse, _ leg: Leg) throws(OAuthError) -> Validity {
+    let rules = try endpoint(leg).response
+    let isRefusal = [400, 401, 403, 404].contains(response.status)
+    if leg == .identity || rules.active == .status {
+      if isRefusal { return .inactive }
+      if (200..<300).contains(response.status) { return .active }
+    }
+    do {
+      let answer = try Answer(response, leg, rules)
+      guard case .field(let path, let values) = rules.active else { return .active }
+      return answer.text(path).map { values.contains($0) } == true ? .active : .inactive
+    } catch .refused(let leg, let error) {
+      // A token that is not known is an answer; a client that is not known is none.
+      let isAboutClient = ["invalid_client", "unauthorized_client", "invalid_request"].contains(error.code)
+      guard !isAboutClient, isRefusal || error.status == 200 else { throw .refused(leg, error) }
+      return .inactive
+    }
+  }
+
+  /// One request for each token that is to be revoked (RFC 7009, 2.1); none where the provider cannot revoke.
+  ///
+  /// - Throws: `OAuthError` when a request cannot be made.
+  public func revocationRequests(_ credential: Credential, freshness: Freshness) throws(OAuthError) -> [HTTPRequest] {
+    guard let endpoint = descriptor.endpoints[.revocation] else { return [] }
+    var requests: [HTTPRequest] = []
+    for field in endpoint.tokens where field != .refreshToken || credential.refreshToken != nil {
+      let request = try tokenRequest(.revocation, credential, field)
+      requests.append(try signedIfNeeded(request, credential, freshness))
+    }
+    return requests
+  }
+
+  /// Reads the answer to a revocation. A token that the provider does not know any more is as good as revoked
+  /// (RFC 7009, 2.2).
+  ///
+  /// - Throws: `OAuthError` when the token may still be good.
+  public func checkRevocation(_ response: HTTPResponse) throws(OAuthError) {
+    let leg = Leg.revocation
+    let rules = try endpoint(leg).response
+    if response.status == 404 { return }
+    do {
+      _ = try Answer(response, leg, rules)
+    } catch .unreadable {
+      // Section 2.2: the status is what counts, and the body is ignored; errors in a 200 are some providers' own.
+      return
+    } catch .refused(_, let error) where ["invalid_token", "invalid_grant"].contains(error.code) {
+      return
+    }
+  }
+
+  /// Asks who is logged in (OpenID Connect Core 1.0, 5.3.1, or the provider's own way).
+  ///
+  /// - Throws: `OAuthError.noEndpoint` when the descriptor has no such leg.
+  public func identityRequest(_ credential: Credential, freshness: Freshness) throws(OAuthError) -> HTTPRequest {
+    if credential.grant == .oauth1 {
+      return try presenting(
+        credential, on: request(.identity, [], credential: credential, isSigned: true), freshness: freshness,
+        overwriting: false)
+    }
+    return try request(.identity, [], credential: credential)
+  }
+
+  /// Whether the identity endpoint is asked at a login: for the account's name, or for what is kept of its answer.
+  public var asksIdentity: Bool {
+    guard let endpoint = descriptor.endpoints[.identity] else { return false }
+    return !descriptor.account.isEmpty || !endpoint.response.keep.isEmpty
+  }
+
+  /// The account's name in the identity answer, `nil` when the descriptor names no field, or the answer has none; and the
+  /// fields of it that are kept.
+  ///
+  /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
+  public func identity(_ response: HTTPResponse) throws(OAuthError) -> (name: String?, kept: [String: String]) {
+    let answer = try Answer(response, .identity, endpoint(.identity).response)
+    return (descriptor.account.lazy.compactMap { answer.text($0) }.first { !$0.isEmpty }, answer.kept)
+  }
+
+  /// The account's name in what was kept of the token answer, where the provider has no identity endpoint.
+  public func accountName(in credential: Credential) -> String? {
+    guard descriptor.endpoints[.identity] == nil else { return nil }
+    return descriptor.account.lazy.compactMap { credential.kept[$0.text] }.first
+  }
+
+  private func tokenRequest(
+    _ leg: Leg, _ credential: Credential, _ field: ResponseField
+  ) throws(OAuthError) -> HTTPRequest {
+    let token = field == .refreshToken ? credential.refreshToken : credential.accessToken
+    let parameters: FormParameters = [
+      ("token", token?.reveal() ?? ""), ("token_type_hint", field.rawValue),
+    ]
+    if credential.grant == .oauth1 { return try request(leg, [], credential: credential, isSigned: true) }
+    return try request(leg, parameters, credential: credential)
+  }
+
+  private func signedIfNeeded(
+    _ request: HTTPRequest, _ credential: Credential, _ freshness: Freshness
+  ) throws(OAuthError) -> HTTPRequest {
+    guard credential.grant == .oauth1 else { return request }
+    return try presenting(credential, on: request, freshness: freshness, overwriting: false)
+  }
+}

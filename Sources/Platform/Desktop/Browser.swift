@@ -1,0 +1,112 @@
+import Text
+
+/// The person's browser.
+public enum Browser {
+  /// Shows a URL in the first browser that takes it: the commands of `BROWSER`, separated by colons, then `xdg-open`, then
+  /// `wslview`, which shows it in the browser of Windows.
+  ///
+  /// In a command `%s` stands for the URL and `%%` for a percent sign; without a `%s` the URL is the last argument. Words are
+  /// separated by blanks, and quotes of both kinds hold a word together. No shell is involved.
+  ///
+  /// - Parameters:
+  ///   - environment: that of the process; variables that begin with `CREDMGR_` are not handed on.
+  ///   - patience: seconds for which a command may fail before it counts as running.
+  /// - Returns: whether a command was found that did not fail; with what still runs.
+  public static func open(
+    _ url: String, environment: [String: String] = Environment.all(), patience: Double = 1
+  ) throws(POSIXError) -> Opening {
+    let environment = environment.filter { !$0.key.hasPrefix("CREDMGR_") }
+    for command in commands(url, browser: environment["BROWSER"] ?? "") {
+      do throws(POSIXError) {
+        let program = try Launcher.launch(command[0], Array(command.dropFirst()), environment: environment)
+        guard let status = try program.status(within: patience) else { return .running(command[0], program) }
+        if status == 0 { return .done }
+      } catch .interrupted {
+        throw .interrupted
+      } catch {
+        // Not found or not executable: the next one.
+        continue
+      }
+    }
+    return .failed
+  }
+
+  /// What became of showing a URL.
+  public enum Opening: Sendable {
+    /// A command took it, and has ended.
+    case done
+    /// A command runs still, which may be the browser itself, or fail later.
+    case running(String, Launcher.Launched)
+    /// No command was found, or all of them failed.
+    case failed
+
+    /// Whether there is hope that somebody sees the page.
+    public var isOpen: Bool { if case .failed = self { false } else { true } }
+  }
+
+  /// The commands that would be tried, in order, without what they are given.
+  ///
+  /// - Returns: each with the file that it is; nil where there is none.
+  public static func candidates(
+    environment: [String: String] = Environment.all()
+  ) -> [(command: String, file: String?)] {
+    commands("", browser: environment["BROWSER"] ?? "").map { words in
+      (words[0], try? Launcher.find(words[0], path: environment["PATH"]))
+    }
+  }
+
+  /// What is tried, in order.
+  static func commands(_ url: String, browser: String) -> [[String]] {
+    // A text that begins with a dash would be an option of the browser.
+    if url.hasPrefix("-") { return [] }
+    let own = browser.split(separator: ":").map { words(of: String($0)) }.filter { !$0.isEmpty }
+    return own.map { arguments($0, url) } + [["xdg-open", url], ["wslview", url]]
+  }
+
+  private static func arguments(_ words: [String], _ url: String) -> [String] {
+    var hasPlace = false
+    var result: [String] = []
+    for word in words {
+      var text = ""
+      var isSign = false
+      for character in word {
+        if isSign {
+          isSign = false
+          switch character {
+          case "s":
+            text += url
+            hasPlace = true
+          case "%": text += "%"
+          default: text += "%\(character)"
+          }
+        } else if character == "%" {
+          isSign = true
+        } else {
+          text.append(character)
+        }
+      }
+      result.append(isSign ? text + "%" : text)
+    }
+    return hasPlace ? result : result + [url]
+  }
+
+  private static func words(of command: String) -> [String] {
+    var words: [String] = []
+    var word: String?
+    var quote: Character?
+    for character in command {
+      if let mark = quote {
+        if character == mark { quote = nil } else { word?.append(character) }
+      } else if character == "\"" || character == "'" {
+        quote = character
+        word = word ?? ""
+      } else if character == " " || character == "\t" {
+        if let ended = word { words.append(ended) }
+        word = nil
+      } else {
+        word = (word ?? "") + String(character)
+      }
+    }
+    return words + (word.map { [$0] } ?? [])
+  }
+}

@@ -1,0 +1,55 @@
+import Cryptography
+import HTTP
+import Descriptors
+import Synchronization
+
+/// A provider that behaves as its descriptor says, strictly: requests in, answers out, without a socket.
+public final class SimulatedProvider: Sendable {
+  /// The identifier of its one client.
+  public static let clientIdentifier = "simulator-client"
+
+  /// The descriptor of the simulated provider: the given one, with its endpoints on this machine.
+  public let descriptor: Descriptor
+  private let gitHosts: [String]
+  private let simulation: Mutex<Simulation>
+
+  /// - Parameters:
+  ///   - descriptor: how the provider behaves.
+  ///   - origin: scheme, host and port that requests come to.
+  ///   - clientSecret: the secret of its client; for RSA signatures, a private key as PEM.
+  ///   - clock: milliseconds since 1970.
+  ///   - random: where codes and tokens come from.
+  /// - Throws: `SimulatorError.provider` and `.variableNeeded` for the values of variables; `.unknownSignature` and
+  ///   `.keyNeeded` for OAuth 1.0a.
+  public init(
+    _ descriptor: Descriptor, at origin: URI, settings: SimulationSettings = SimulationSettings(),
+    clientSecret: Secret, clock: @escaping @Sendable () -> Int64, random: any RandomSource
+  ) throws(SimulatorError) {
+    gitHosts = settings.gitHosts
+    self.descriptor = try descriptor.simulated(at: origin, settings)
+    simulation = Mutex(
+      try Simulation(
+        descriptor: self.descriptor, origin: origin.origin, settings: settings, clientSecret: clientSecret,
+        clock: clock, random: random))
+  }
+
+  /// The descriptor as a file that can be added as it is.
+  public var descriptorText: String { DescriptorText(descriptor, gitHosts: gitHosts).text }
+
+  /// Answers a request.
+  public func answer(_ request: HTTPRequest) -> SimulatedAnswer {
+    simulation.withLock { $0.answer(request) }
+  }
+}
+
+/// An answer, and how it is given.
+public struct SimulatedAnswer: Sendable, Equatable {
+  /// What is answered.
+  public var response: HTTPResponse
+  /// Milliseconds to wait before.
+  public var delay = 0
+  /// Whether the connection is closed without the answer.
+  public var isDropped = false
+
+  init(_ response: HTTPResponse) { self.response = response }
+}

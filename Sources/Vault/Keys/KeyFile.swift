@@ -1,0 +1,52 @@
+import Cryptography
+import Platform
+
+/// The file that holds the wrapping key of a slot of the kind `.keyFile`.
+///
+/// One line of ASCII, `credmgr-key-1:` and then base64url of 32 bytes of key and 8 bytes of a check, so that
+/// it can be printed, and so that an altered file is not taken for that of another vault.
+struct KeyFile {
+  let key: SealingKey
+
+  private static let prefix = "credmgr-key-1:"
+  private static let checkByteCount = 8
+  private static let limit = 4096
+
+  init(random: some RandomSource) throws(CryptographyError) { key = try SealingKey(random: random) }
+
+  /// - Throws: `.file` for a file that is not private, `.keyFileInvalid` for any other content.
+  init(path: String) throws(VaultError) {
+    let bytes: [UInt8]
+    do throws(POSIXError) {
+      bytes = try PrivateFile.read(path, limit: Self.limit)
+    } catch {
+      throw .file(error)
+    }
+    guard bytes.starts(with: Self.prefix.utf8), bytes.last == UInt8(ascii: "\n") else {
+      throw .keyFileInvalid(path: path)
+    }
+    let text = String(decoding: bytes.dropFirst(Self.prefix.utf8.count).dropLast(), as: UTF8.self)
+    guard let content = Base64.decodeURL(text),
+      content.count == SealingKey.byteCount + Self.checkByteCount
+    else { throw .keyFileInvalid(path: path) }
+    key = try converting { () throws(CryptographyError) in
+      try SealingKey(Secret(bytes: Array(content.prefix(SealingKey.byteCount))))
+    }
+    guard constantTimeEqual(check, Array(content.suffix(Self.checkByteCount))) else {
+      throw .keyFileInvalid(path: path)
+    }
+  }
+
+  /// Says which key file it is: the parameters of its slot.
+  var identifier: [UInt8] {
+    Array(key.keyedHash(Array("credmgr key file identifier".utf8)).prefix(Format.identifierByteCount))
+  }
+
+  private var check: [UInt8] {
+    Array(key.keyedHash(Array("credmgr key file check".utf8)).prefix(Self.checkByteCount))
+  }
+
+  var content: [UInt8] {
+    Array((Self.prefix + Base64.encodeURL(key.reveal().revealBytes() + check) + "\n").utf8)
+  }
+}

@@ -1,0 +1,40 @@
+import Descriptors
+import Testing
+
+@Suite struct ErrorRulesTests {
+  static let rules: ErrorRules = {
+    var rules = ErrorRules()
+    rules.success = ["ok", "0"]
+    rules.meanings = [
+      "authorization pending": "authorization_pending", "slow down": "slow_down",
+      "authorization invalid": "invalid_grant", "BAD_TOKEN": "invalid_token",
+    ]
+    return rules
+  }()
+
+  /// L2P's texts, as its clients have seen them, and what else a provider may vary.
+  static let codes: [(code: String, canonical: String?)] = [
+    ("ok", nil), ("OK", nil), (" ok ", nil), ("ok.", nil), ("0", nil),
+    ("error: authorization pending.", "authorization_pending"),
+    ("error: authorization pending", "authorization_pending"),
+    ("authorization pending", "authorization_pending"),
+    ("Error:  Authorization Pending.. ", "authorization_pending"),
+    ("error:authorization pending", "authorization_pending"),
+    ("error: slow down", "slow_down"), ("slow down.", "slow_down"),
+    ("authorization invalid.", "invalid_grant"), ("bad_token", "invalid_token"),
+    // What nobody has given a meaning stays as it is.
+    ("error: device code invalid.", "error: device code invalid."), ("authorization_pending", "authorization_pending"),
+    ("invalid_client", "invalid_client"), ("authorization pending now", "authorization pending now"), ("", ""),
+  ]
+
+  @Test(arguments: codes)
+  func codesInTheWordsOfTheRFC(_ code: String, _ canonical: String?) {
+    #expect(Self.rules.canonical(code) == canonical)
+  }
+
+  @Test func withoutRulesEveryCodeIsItself() {
+    #expect(ErrorRules().canonical("ok") == "ok")
+    #expect(ErrorRules().code == [FieldPath("error")])
+    #expect(ErrorRules().description == [FieldPath("error_description")])
+  }
+}

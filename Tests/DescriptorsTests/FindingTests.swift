@@ -1,0 +1,388 @@
+import Descriptors
+import Testing
+import Text
+import YAML
+
+/// A descriptor with a mark before each place that a finding is expected at, and the findings in that order.
+struct FaultyDescriptor: CustomTestStringConvertible {
+  let testDescription: String
+  let marked: String
+  let problems: [Finding.Problem]
+
+  init(_ description: String, _ marked: String, _ problems: Finding.Problem...) {
+    testDescription = description
+    self.marked = marked
+    self.problems = problems
+  }
+
+  /// With everything before it that a descriptor has to have.
+  init(_ description: String, tail: String, _ problems: Finding.Problem...) {
+    testDescription = description
+    marked = sampleHead + tail
+    self.problems = problems
+  }
+
+  /// With a token endpoint that is described by these keys.
+  init(_ description: String, leg: String, _ problems: Finding.Problem...) {
+    testDescription = description
+    marked =
+      "provider: sample\ngrant: client_credentials\nendpoints:\n  token: {url: https://a.example/t, \(leg)}\n"
+    self.problems = problems
+  }
+}
+
+@Suite struct FindingTests {
+  static let keys: [FaultyDescriptor] = [
+    FaultyDescriptor(
+      "a key that resembles another",
+      "provider: sample\ngrant: client_credentials\n‸endpoint: {}\nendpoints: {token: https://a.example/t}\n",
+      .unknownKey("endpoint", suggestion: "endpoints")),
+    FaultyDescriptor("a key that resembles none", tail: "‸colour: red\n", .unknownKey("colour", suggestion: nil)),
+    FaultyDescriptor(
+      "neighbours swapped", tail: "‸ptkce: none\n‸exipry: {}\n",
+      .unknownKey("ptkce", suggestion: "pkce"), .unknownKey("exipry", suggestion: "expiry")),
+    FaultyDescriptor(
+      "an unknown leg",
+      "provider: sample\ngrant: client_credentials\nendpoints: {token: https://a.example/t, ‸autorization: https://a.example}\n",
+      .unknownKey("autorization", suggestion: "authorization")),
+    FaultyDescriptor("an unknown key of a leg", leg: "‸metod: GET", .unknownKey("metod", suggestion: "method")),
+    FaultyDescriptor(
+      "an unknown field", tail: "response: {fields: {‸acces_token: t}}\n",
+      .unknownKey("acces_token", suggestion: "access_token")),
+    FaultyDescriptor(
+      "unknown keys everywhere",
+      tail: """
+        variables: {v: {‸defualt: x, default: https://a.example}}
+        response: {‸form: json, errors: {‸codes: c}, fields: {scope: {path: s, ‸tine: date}}, active: {path: a, ‸equal: b}}
+        header_style: {‸schema: x}
+        extra_headers: {X-V: "{v}"}
+        scope: {‸seperator: ","}
+        client: {‸secret: s}
+        expiry: {‸lifetme: 1h}
+        device: {‸intervall: 5s}
+        oauth1: {‸versions: false}
+        git: {hosts: [a.example], ‸user: x}
+        docker: {hosts: [a.example], ‸names: x}
+
+        """,
+      .unknownKey("defualt", suggestion: "default"), .unknownKey("form", suggestion: "format"),
+      .unknownKey("codes", suggestion: "code"), .unknownKey("tine", suggestion: "time"),
+      .unknownKey("equal", suggestion: "equals"), .unknownKey("schema", suggestion: "scheme"),
+      .unknownKey("seperator", suggestion: "separator"), .unknownKey("secret", suggestion: nil),
+      .unknownKey("lifetme", suggestion: "lifetime"), .unknownKey("intervall", suggestion: "interval"),
+      .unknownKey("versions", suggestion: "version"), .unknownKey("user", suggestion: "username"),
+      .unknownKey("names", suggestion: nil)),
+    FaultyDescriptor(
+      "a merge key", tail: "client: &c {id: x}\nscope:\n  ‸<<: *c\n", .unknownKey("<<", suggestion: nil)),
+    FaultyDescriptor(
+      "a key that stands twice", tail: "pkce: none\n‸pkce: S256\n", .yaml(.duplicateKey("pkce", firstLine: 4))),
+    FaultyDescriptor(
+      "nothing that has to be there", "‸title: Sample\n",
+      .missingKey("provider"), .missingKey("grant"), .missingKey("endpoints")),
+    FaultyDescriptor(
+      "null is not there", "‸provider: ~\ngrant: null\nendpoints:\n",
+      .missingKey("provider"), .missingKey("grant"), .missingKey("endpoints")),
+    FaultyDescriptor(
+      "a leg without its URL", "provider: sample\ngrant: client_credentials\nendpoints: {token: ‸{send: json}}\n",
+      .missingKey("url")),
+    FaultyDescriptor("a git without hosts", tail: "git: ‸{username: x}\n", .missingKey("hosts")),
+    FaultyDescriptor("a docker without hosts", tail: "docker: ‸{username: x}\n", .missingKey("hosts")),
+    FaultyDescriptor(
+      "a redirect that anybody on the way can read", tail: "redirect: ‸http://a.example/cb\n",
+      .insecureURL("http://a.example/cb")),
+    FaultyDescriptor(
+      "more variables than anybody needs",
+      tail: "variables: ‸{" + (0...256).map { "v\($0): {default: x}" }.joined(separator: ", ")
+        + "}\nextra_headers: {X: \""
+        + (0..<256).map { "{v\($0)}" }.joined() + "\"}\n",
+      .tooManyVariables(256)),
+    FaultyDescriptor(
+      "functions in functions",
+      tail: "extra_headers: {X: ‸\"{" + String(repeating: "lowercase(", count: 17) + "client_id"
+        + String(repeating: ")", count: 17) + "}\"}\n",
+      .template(.tooDeep(16))),
+    FaultyDescriptor(
+      "git and docker by subdomains",
+      tail: "git: {hosts: [a.example, ‸\"*.a.example\"]}\ndocker: {hosts: ‸\"*.b.example\"}\n",
+      .subdomains("*.a.example"), .subdomains("*.b.example")),
+    FaultyDescriptor(
+      "texts that a terminal acts on",
+      tail:
+        "title: ‸\"a\\e]0;b\\a\"\nvariables: {x: {help: ‸\"\\u202Ea\"}, y: {help: ‸\"a\\0b\"}}\nextra_headers: {X: \"{x}{y}\"}\n",
+      .controlCharacter, .controlCharacter, .controlCharacter),
+    FaultyDescriptor(
+      "a registry that is no host", tail: "docker: {hosts: [‸\"https://a.example/\"]}\n",
+      .invalidHost("https://a.example/")),
+  ]
+
+  static let values: [FaultyDescriptor] = [
+    FaultyDescriptor("a list at the top", "‸- provider\n", .wrongType(expected: "a mapping")),
+    FaultyDescriptor(
+      "a text for a mapping", tail: "variables: ‸x\nexpiry: ‸1h\nextra_headers: ‸[a]\n",
+      .wrongType(expected: "a mapping"), .wrongType(expected: "a mapping"), .wrongType(expected: "a mapping")),
+    FaultyDescriptor(
+      "a mapping for a text", tail: "title: ‸{a: b}\naccount: ‸{a: b}\nscope: [a, ‸{b: c}, ‸~]\n",
+      .wrongType(expected: "a text"), .wrongType(expected: "a text"), .wrongType(expected: "a text"),
+      .wrongType(expected: "a text")),
+    FaultyDescriptor("a place that is not quoted", tail: "redirect: ‸{redirect_uri}\n", .wrongType(expected: "a text")),
+    FaultyDescriptor(
+      "a word for true or false", tail: "oauth1: {version: ‸no}\n",
+      .wrongType(expected: "true or false")),
+    FaultyDescriptor(
+      "a value that resembles another", tail: "pkce: ‸S265\nstate: ‸optinal\n",
+      .unknownValue("S265", allowed: ["S256", "S256-hex", "plain", "none"], suggestion: "S256"),
+      .unknownValue("optinal", allowed: ["required", "optional"], suggestion: "optional")),
+    FaultyDescriptor(
+      "a value that resembles none", tail: "response_format: ‸xml\n",
+      .unknownValue("xml", allowed: ["json", "form", "fragment", "query"], suggestion: nil)),
+    FaultyDescriptor(
+      "an unknown grant",
+      "provider: sample\ngrant: [client_credentials, ‸password]\nendpoints: {token: https://a.example/t}\n",
+      .unknownValue(
+        "password", allowed: ["authorization_code", "implicit", "device_code", "client_credentials", "oauth1"],
+        suggestion: nil)),
+    FaultyDescriptor(
+      "unknown values of a leg", leg: "method: ‸get, send: ‸body, authentication: ‸basic, tokens: [‸id_token]",
+      .unknownValue("get", allowed: ["GET", "POST", "PUT", "PATCH", "DELETE"], suggestion: "GET"),
+      .unknownValue("body", allowed: ["query", "form", "json", "fragment"], suggestion: nil),
+      .unknownValue(
+        "basic",
+        allowed: [
+          "client_secret_basic", "client_secret_post", "private_key_jwt", "client_secret_jwt", "none", "access_token",
+        ],
+        suggestion: nil),
+      .unknownValue("id_token", allowed: ["access_token", "refresh_token"], suggestion: nil)),
+    FaultyDescriptor(
+      "an unknown signature", tail: "oauth1: {signature_method: ‸HMAC-MD5, transport: ‸headers}\n",
+      .unknownValue(
+        "HMAC-MD5", allowed: ["HMAC-SHA1", "HMAC-SHA256", "HMAC-SHA512", "RSA-SHA1", "RSA-SHA256", "PLAINTEXT"],
+        suggestion: nil),
+      .unknownValue("headers", allowed: ["header", "body", "query"], suggestion: "header")),
+    FaultyDescriptor(
+      "durations", tail: "expiry: {lifetime: ‸1 hour, margin: ‸-5s}\ndevice: {interval: ‸5, slow_down: ‸x0.5}\n",
+      .invalidDuration("1 hour"), .invalidDuration("-5s"), .invalidDuration("5"), .invalidDuration("x0.5")),
+    FaultyDescriptor(
+      "names",
+      "provider: ‸Sample/1\ngrant: client_credentials\nendpoints: {token: \"https://a.example/{a}{b c}\"}\nvariables: {a: , ‸b c: , ‸client_id: , ‸code: }\nresponse: {keep: ‸[state, ok]}\n"
+        .replacing("{b c}", with: "{client_id}{code}"),
+      .malformedName("Sample/1"), .malformedName("b c"), .malformedName("client_id"), .malformedName("code"),
+      .malformedName("state")),
+    FaultyDescriptor(
+      "a pattern", tail: "variables: {v: {pattern: ‸\"[0-9\", default: a.example}}\nhosts: [\"{v}\"]\n",
+      .invalidPattern("[0-9")),
+    FaultyDescriptor(
+      "defaults that do not satisfy their rules",
+      tail: """
+        variables:
+          a: {default: ‸x, pattern: "[0-9]+"}
+          b: {default: ‸x, choices: [y, z]}
+          c: {default: ‸a/b, format: hostname}
+          d: {default: ‸http://a.example, format: url}
+          e: {default: ‸"", format: text}
+        extra_headers: {X-All: "{a}{b}{c}{d}{e}"}
+
+        """,
+      .invalidDefault(variable: "a"), .invalidDefault(variable: "b"), .invalidDefault(variable: "c"),
+      .invalidDefault(variable: "d"), .invalidDefault(variable: "e")),
+  ]
+
+  static let templates: [FaultyDescriptor] = [
+    FaultyDescriptor(
+      "a template that names nothing", tail: "hosts: [‸\"{tenant}.a.example\"]\n",
+      .unknownTemplateName("tenant", suggestion: nil)),
+    FaultyDescriptor(
+      "a template that almost names something",
+      tail: "variables: {tenant: }\nhosts: [‸\"{tennant}.a.example\", \"{tenant}.b.example\"]\n",
+      .unknownTemplateName("tennant", suggestion: "tenant")),
+    FaultyDescriptor(
+      "what only an exchange knows", tail: "git: {hosts: [a.example], username: ‸\"{access_token}\"}\n",
+      .unknownTemplateName("access_token", suggestion: nil)),
+    FaultyDescriptor(
+      "the redirect without a variable of that name", tail: "redirect: ‸\"{redirect_uri}\"\n",
+      .unknownTemplateName("redirect_uri", suggestion: nil)),
+    FaultyDescriptor(
+      "braces", tail: "extra_headers: {X-A: ‸\"a{b\", X-B: ‸\"a}b\", X-C: ‸\"{}\", X-D: ‸\"{rot13(client_id)}\"}\n",
+      .template(.unbalancedBrace(offset: 1)), .template(.unbalancedBrace(offset: 1)), .template(.malformedPlace("")),
+      .template(.unknownFunction("rot13"))),
+    FaultyDescriptor(
+      "http away from loopback",
+      "provider: sample\ngrant: client_credentials\nendpoints: {token: ‸http://a.example/token}\n",
+      .insecureURL("http://a.example/token")),
+    FaultyDescriptor(
+      "http to whatever host is set",
+      "provider: sample\ngrant: client_credentials\nendpoints: {token: ‸\"http://{host}/token\"}\nvariables: {host: }\n",
+      .insecureURL("http://sample/token")),
+    FaultyDescriptor(
+      "addresses that only look like loopback",
+      "provider: sample\ngrant: client_credentials\nendpoints: {token: ‸http://127.0.0.1.a.example/t, refresh: ‸http://localhost.a.example/t}\n",
+      .insecureURL("http://127.0.0.1.a.example/t"), .insecureURL("http://localhost.a.example/t")),
+    FaultyDescriptor(
+      "URLs that are none",
+      "provider: sample\ngrant: client_credentials\nendpoints: {token: ‸a.example/token, refresh: ‸\"https://user@a.example/t\", identity: ‸\"https:///t\"}\n",
+      .invalidURL("a.example/token"), .invalidURL("https://user@a.example/t"), .invalidURL("https:///t")),
+    FaultyDescriptor(
+      "a default that is no host",
+      "provider: sample\ngrant: client_credentials\nendpoints: {token: ‸\"https://{host}/t\"}\nvariables: {host: {default: a/b}}\n",
+      .invalidURL("https://{host}/t")),
+    FaultyDescriptor(
+      "hosts",
+      tail:
+        "hosts: [‸https://a.example, ‸a.example/path, ‸\"*\", ‸\"a.*.example\", ‸\"a b\", ‸user@a.example, ‸a.example:0, ‸.a.example]\n",
+      .invalidHost("https://a.example"), .invalidHost("a.example/path"), .invalidHost("*"), .invalidHost("a.*.example"),
+      .invalidHost("a b"), .invalidHost("user@a.example"), .invalidHost("a.example:0"), .invalidHost(".a.example")),
+  ]
+
+  static let owned: [FaultyDescriptor] = [
+    FaultyDescriptor(
+      "parameters that the engine owns",
+      "provider: sample\ngrant: implicit\nendpoints:\n  authorization: {url: https://a.example/a, parameters: {‸state: x, ‸code_challenge: ~, ‸nonce: y, ‸oauth_signature: z, prompt: w}}\n",
+      .ownedParameter("state"), .ownedParameter("code_challenge"), .ownedParameter("nonce"),
+      .ownedParameter("oauth_signature")),
+    FaultyDescriptor(
+      "another parameter by the name of one",
+      "provider: sample\ngrant: implicit\nendpoints:\n  authorization: {url: https://a.example/a, rename: {scope: ‸state, state: custom, code_challenge: code_challenge}}\n",
+      .ownedParameter("state")),
+    FaultyDescriptor(
+      "what proves the code, where the code is",
+      leg: "parameters: {‸code_verifier: x, state: y, nonce: z}, rename: {grant_type: ‸oauth_token}",
+      .ownedParameter("code_verifier"), .ownedParameter("oauth_token")),
+    FaultyDescriptor(
+      "one in the query of the URL",
+      "provider: sample\ngrant: implicit\nendpoints: {authorization: ‸\"https://a.example/t?v=1&state=x\", token: ‸\"https://a.example/t?state=x&code_verifier=y\"}\n",
+      .ownedParameter("state"), .ownedParameter("code_verifier")),
+    FaultyDescriptor(
+      "headers that the connection owns",
+      tail: "extra_headers: {‸Host: a.example, ‸content-length: 0, ‸Transfer-Encoding: chunked, ‸Cookie: a=b}\n",
+      .forbiddenHeader("Host"), .forbiddenHeader("content-length"), .forbiddenHeader("Transfer-Encoding"),
+      .forbiddenHeader("Cookie")),
+    FaultyDescriptor(
+      "headers that are none",
+      tail: "extra_headers: {‸\"X A\": b, ‸\"X\\r\\nY\": b, X-B: ‸\"a\\r\\nHost: evil.example\", ‸\"\": c}\n",
+      .forbiddenHeader("X A"), .forbiddenHeader("X\r\nY"), .forbiddenHeader("X-B"), .forbiddenHeader("")),
+    FaultyDescriptor(
+      "headers of a leg", leg: "headers: {‸Host: a.example, X-B: ‸\"a\\nb\"}",
+      .forbiddenHeader("Host"), .forbiddenHeader("X-B")),
+    FaultyDescriptor("the header of the token", tail: "header_style: {header: ‸Host}\n", .forbiddenHeader("Host")),
+    FaultyDescriptor("the scheme of the token", tail: "header_style: ‸\"a\\nb\"\n", .forbiddenHeader("a\nb")),
+    FaultyDescriptor(
+      "parameters behind the token", tail: "header_style: {parameters: {‸\"a b\": x}}\n", .forbiddenHeader("a b")),
+  ]
+
+  static let whole: [FaultyDescriptor] = [
+    FaultyDescriptor(
+      "a grant without its endpoints",
+      "provider: sample\ngrant: [‸authorization_code, ‸device_code, ‸oauth1]\nendpoints: {authorization: https://a.example/a}\n",
+      .grantWithoutEndpoint(grant: "authorization_code", endpoint: "token"),
+      .grantWithoutEndpoint(grant: "device_code", endpoint: "device_authorization"),
+      .grantWithoutEndpoint(grant: "device_code", endpoint: "token"),
+      .grantWithoutEndpoint(grant: "oauth1", endpoint: "temporary_credentials"),
+      .grantWithoutEndpoint(grant: "oauth1", endpoint: "token")),
+    FaultyDescriptor(
+      "an endpoint that is taken away",
+      "provider: sample\ngrant: ‸client_credentials\nendpoints: {token: https://a.example/t, client_credentials: ~}\n",
+      .grantWithoutEndpoint(grant: "client_credentials", endpoint: "token")),
+    FaultyDescriptor("an unknown base", tail: "extends: ‸nobody\n", .unknownBase("nobody")),
+    FaultyDescriptor("a base that is no identifier", tail: "extends: ‸../secret\n", .malformedName("../secret")),
+    FaultyDescriptor("itself, with nothing behind it", tail: "extends: ‸sample\n", .unknownBase("sample")),
+    FaultyDescriptor(
+      "no YAML", "provider: sample\n  grant‸: x\n", .yaml(.syntax("mapping values are not allowed in this context"))),
+    FaultyDescriptor("nothing", "‸", .yaml(.empty)),
+    FaultyDescriptor("two documents", sampleHead + "‸---\n" + sampleHead, .yaml(.severalDocuments)),
+    FaultyDescriptor(
+      "too deep",
+      tail: "response: " + String(repeating: "[", count: 32) + "‸[]" + String(repeating: "]", count: 32) + "\n",
+      .yaml(.tooDeep(32))),
+    FaultyDescriptor(
+      "many at once, in the order of the file",
+      """
+      provider: sample
+      grant: [client_credentials, ‸browser]
+      endpoints:
+        token:
+          url: ‸http://a.example/token
+          parameters: {‸code_verifier: x}
+        ‸identitiy: https://a.example/me
+      header_style: {header: ‸Host}
+      expiry: {lifetime: ‸soon}
+      ‸expiry: {lifetime: 1h}
+      """,
+      .unknownValue(
+        "browser", allowed: ["authorization_code", "implicit", "device_code", "client_credentials", "oauth1"],
+        suggestion: nil),
+      .insecureURL("http://a.example/token"), .ownedParameter("code_verifier"),
+      .unknownKey("identitiy", suggestion: "identity"),
+      .forbiddenHeader("Host"), .invalidDuration("soon"), .yaml(.duplicateKey("expiry", firstLine: 9))),
+  ]
+
+  @Test(arguments: keys + values + templates + owned + whole)
+  func errorsAreToldWhereTheyStand(_ faulty: FaultyDescriptor) throws {
+    let marked = MarkedText(faulty.marked)
+    let library = DescriptorLibrary(directories: []) { _ in nil }
+    let findings = library.check(marked.bytes, name: "sample.yaml").findings
+    #expect(findings.map(\.problem) == faulty.problems)
+    var places: [MarkedText.Mark] = []
+    for finding in findings {
+      let place = MarkedText.Mark(line: finding.place.line, column: finding.place.column)
+      if !places.contains(place) { places.append(place) }
+    }
+    #expect(places == marked.marks)
+    #expect(findings.allSatisfy { $0.severity == .error })
+    #expect(throws: ProviderError.invalid(findings)) { try library.load(marked.bytes, name: "sample.yaml") }
+  }
+
+  @Test func whatIsNotUTF8IsToldAtTheBeginning() {
+    let library = DescriptorLibrary(directories: []) { _ in nil }
+    let findings = library.check(Array(sampleHead.utf8) + [0xFF], name: "sample.yaml").findings
+    #expect(findings.map(\.problem) == [.yaml(.notUTF8)])
+  }
+
+  @Test func largerThanADescriptorIs() {
+    let library = DescriptorLibrary(directories: []) { _ in nil }
+    let bytes = Array((sampleHead + "#" + String(repeating: "x", count: 256 * 1024)).utf8)
+    #expect(library.check(bytes, name: "sample.yaml").findings.map(\.problem) == [.yaml(.tooLarge(bytes: 256 * 1024))])
+  }
+
+  @Test func aBombOfAliases() {
+    var bomb = sampleHead + "title: &a [x, x, x, x, x, x, x, x, x, x]\n"
+    for name in ["b", "c", "d", "e", "f"] {
+      let previous = Character(name).asciiValue.map { String(UnicodeScalar($0 - 1)) } ?? ""
+      bomb += "\(name): &\(name) [" + Array(repeating: "*\(previous)", count: 10).joined(separator: ", ") + "]\n"
+    }
+    let library = DescriptorLibrary(directories: []) { _ in nil }
+    let findings = library.check(Array(bomb.utf8), name: "sample.yaml").findings
+    #expect(findings.map(\.problem) == [.yaml(.tooManyNodes(20_000))])
+  }
+
+  @Test func aVariableThatNothingUsesIsAWarning() throws {
+    let marked = MarkedText(sampleHead + "variables: {‸spare: {default: x}}\n")
+    let library = DescriptorLibrary(directories: []) { _ in nil }
+    let loaded = try library.load(marked.bytes, name: "sample.yaml")
+    #expect(loaded.warnings.map(\.problem) == [.unusedVariable("spare")])
+    #expect(loaded.warnings.map(\.severity) == [.warning])
+    #expect(loaded.warnings.map { .init(line: $0.place.line, column: $0.place.column) } == marked.marks)
+  }
+
+  @Test func theFileHasToBeCalledAsTheProvider() throws {
+    let problem = Finding.Problem.identifierIsNotFileName(identifier: "sample", fileName: "other.yaml")
+    // A file that is to be added gets its name then; along the path it would not be found.
+    let outside = DescriptorLibrary(directories: []) { _ in nil }
+    #expect(try outside.load(Array(sampleHead.utf8), name: "x/other.yaml").warnings.map(\.problem) == [problem])
+    #expect(try outside.load(Array(sampleHead.utf8), name: "<standard input>").warnings.isEmpty)
+    let inside = MemoryLibrary(["other": sampleHead]).library
+    let error = try #require(throws: ProviderError.self) { try inside.load("other") }
+    guard case .invalid(let findings) = error else { throw error }
+    #expect(findings.map(\.problem) == [problem])
+  }
+}
+
+@Suite struct NearMissTests {
+  static let words: [(word: String, suggestion: String?)] = [
+    ("endpoint", "endpoints"), ("endpionts", "endpoints"), ("ENDPOINTS", "endpoints"), ("enpoint", "endpoints"),
+    ("git", "git"), ("gti", "git"), ("xyz", nil), ("colour", nil), ("pro", "provider"), ("", nil),
+  ]
+
+  @Test(arguments: words)
+  func suggestion(_ word: String, _ suggestion: String?) {
+    #expect(nearMiss(word, among: ["provider", "endpoints", "git", "scope"]) == suggestion)
+  }
+}

@@ -1,0 +1,64 @@
+import Glibc
+import Descriptors
+import YAML
+
+/// Descriptors that exist only in a test, in folders `0`, `1`, …
+struct MemoryLibrary {
+  let library: DescriptorLibrary
+
+  init(_ folders: [String: String]...) {
+    var files: [String: [UInt8]] = [:]
+    for (index, folder) in folders.enumerated() {
+      for (name, text) in folder { files["\(index)/\(name).yaml"] = Array(text.utf8) }
+    }
+    let content = files
+    library = DescriptorLibrary(directories: folders.indices.map(String.init)) { content[$0] }
+  }
+}
+
+/// A descriptor of the text, as its author would have it.
+func descriptor(_ text: String, named name: String = "sample.yaml") throws -> Descriptor {
+  try DescriptorLibrary(directories: []) { _ in nil }.load(Array(text.utf8), name: name).descriptor
+}
+
+/// What every descriptor has to have, for tests that are about something else.
+let sampleHead = "provider: sample\ngrant: client_credentials\nendpoints: {token: https://a.example/token}\n"
+
+/// The files of this package.
+enum PackageFiles {
+  static let root: String = {
+    // Tests/ProvidersTests/TestFiles.swift
+    #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined()
+  }()
+
+  static var providers: String { root + "/providers" }
+
+  static func read(_ path: String) -> [UInt8]? {
+    guard let file = unsafe fopen(path, "r") else { return nil }
+    defer { unsafe fclose(file) }
+    var bytes: [UInt8] = []
+    while true {
+      let byte = unsafe getc(file)
+      if byte == EOF { return bytes }
+      bytes.append(UInt8(byte))
+    }
+  }
+
+  /// The identifiers of the shipped descriptors.
+  static var shipped: [String] {
+    guard let folder = unsafe opendir(providers) else { return [] }
+    defer { unsafe closedir(folder) }
+    var names: [String] = []
+    while let entry = unsafe readdir(folder) {
+      let name = unsafe withUnsafeBytes(of: entry.pointee.d_name) { buffer in
+        unsafe String(decoding: buffer.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if name.hasSuffix(".yaml") { names.append(String(name.dropLast(5))) }
+    }
+    return names.sorted()
+  }
+
+  static var shippedLibrary: DescriptorLibrary {
+    DescriptorLibrary(directories: [providers]) { read($0) }
+  }
+}

@@ -1,0 +1,163 @@
+import Glibc
+import Testing
+
+@testable import Platform
+
+struct FileLockTests {
+  private let folder: TemporaryFolder
+  private let place: LockPlace
+
+  init() throws {
+    folder = try TemporaryFolder()
+    try folder.write("file", "")
+    place = LockPlace(path: folder("file"), byte: 1 << 62)
+  }
+
+  /// A program that is not ours, and takes the lock in its own way.
+  private func holding(_ script: String) -> [String] {
+    [
+      "-c",
+      """
+      import fcntl, os, sys, time
+      os.chdir(sys.argv[1])
+      file = open("file", "r+")
+      fcntl.lockf(file, fcntl.LOCK_EX | int(sys.argv[2]), 1, 1 << 62)
+      \(script)
+      """, folder.path,
+    ]
+  }
+
+  /// Starts a process that holds the lock, and returns when it does.
+  private func startHolder(_ script: String) throws {
+    let noted = "open('pid', 'w').write(str(os.getpid()))\nopen('held', 'w').close()\n" + script
+    _ = try Launcher.start("python3", holding(noted) + ["0"])
+    try folder.awaitFile("held")
+  }
+
+  private func isFreeForOthers() throws -> Bool {
+    try Launcher.run("python3", holding("") + ["\(LOCK_NB)"]).status == 0
+  }
+
+  @Test func waitsForAnotherProcess() throws {
+    try startHolder(
+      "while not os.path.exists('release'): time.sleep(0.01)\nopen('released', 'w').close()")
+    #expect(try FileLock.isHeld(place))
+    var waits = 0
+    let lock = try FileLock.acquire(place, seconds: 30) { _ throws(POSIXError) in
+      if waits == 0 { try File.replace(folder("release"), []) }
+      waits += 1
+      return .goOn
+    }
+    let isHeld = lock != nil
+    #expect(isHeld)
+    #expect(waits > 0)
+    #expect(File.exists(folder("released")))
+    // The other side agrees that it is ours.
+    #expect(try !isFreeForOthers())
+    _ = consume lock
+    #expect(try isFreeForOthers())
+    #expect(try !FileLock.isHeld(place))
+  }
+
+  @Test func diesWithItsProcess() throws {
+    try startHolder("time.sleep(600)")
+    let pid = try #require(pid_t(try folder.text("pid")))
+    let lock = try FileLock.acquire(place, seconds: 30) { _ in
+      kill(pid, SIGKILL)
+      return .goOn
+    }
+    let isHeld = lock != nil
+    #expect(isHeld)
+  }
+
+  @Test func givesUpAndTimesOut() throws {
+    let lock = try FileLock.acquire(place, seconds: 0)
+    let isHeld = lock != nil
+    #expect(isHeld)
+    let second = try FileLock.acquire(place, seconds: 30) { _ in .giveUp }
+    let isSecond = second != nil
+    #expect(!isSecond)
+    #expect(try FileLock.isHeld(place))
+    #expect(throws: POSIXError.timedOut) { _ = try FileLock.acquire(place, seconds: 0) }
+    #expect(throws: POSIXError.interrupted) {
+      _ = try FileLock.acquire(place, seconds: 30) { _ throws(POSIXError) in throw .interrupted }
+    }
+    // Another byte is another lock.
+    let other = try FileLock.acquire(LockPlace(path: place.path, byte: place.byte + 1), seconds: 0)
+    let isOther = other != nil
+    #expect(isOther)
+    _ = consume lock
+    let third = try FileLock.acquire(place, seconds: 0)
+    let isThird = third != nil
+    #expect(isThird)
+  }
+
+  /// A file in the place of the one that is locked is another one, and who waits goes on with it.
+  @Test func followsTheFile() throws {
+    let lock = try FileLock.acquire(place, seconds: 0)
+    try PrivateFile.replace(place.path, [])
+    #expect(try !FileLock.isHeld(place))
+    let second = try FileLock.acquire(place, seconds: 0)
+    let isSecond = second != nil
+    #expect(isSecond)
+    _ = consume lock
+    #expect(try FileLock.isHeld(place))
+  }
+
+  /// fcntl(2): a process that closes a file loses the locks of the other kind that it has on it, and SQLite's are such.
+  @Test func leavesOtherLocksOfTheProcessAlone() throws {
+    let file = try Descriptor(opening: place.path, O_RDWR)
+    var range = flock()
+    range.l_type = Int16(F_WRLCK)
+    range.l_start = 1 << 30
+    range.l_len = 512
+    try #require(unsafe fcntl(file.number, F_SETLK, &range) == 0)
+    for _ in 0..<3 {
+      let lock = try FileLock.acquire(place, seconds: 0)
+      _ = consume lock
+      _ = try FileLock.isHeld(place)
+    }
+    #expect(try FileLock.isHeld(LockPlace(path: place.path, byte: 1 << 30)))
+  }
+
+  @Test func refusesWhatIsNoFile() throws {
+    try #require(unsafe symlink(folder("file"), folder("link")) == 0)
+    func acquire(_ path: String) throws -> Bool {
+      let lock = try FileLock.acquire(LockPlace(path: path, byte: 0), seconds: 0)
+      return lock != nil
+    }
+    #expect(throws: POSIXError.symbolicLink(path: folder("link"))) { try acquire(folder("link")) }
+    #expect(throws: POSIXError.notRegularFile(path: folder.path)) { try acquire(folder.path) }
+    #expect(throws: POSIXError.notFound(path: folder("no"))) { try acquire(folder("no")) }
+  }
+
+  /// Many processes add to one number; without the lock some of the additions would be lost.
+  @Test func excludesManyProcesses() throws {
+    try folder.write("number", "0")
+    let script = """
+      for _ in range(4):
+        if os.fork() == 0:
+          file = open("file", "r+")
+          for _ in range(4):
+            fcntl.lockf(file, fcntl.LOCK_EX, 1, 1 << 62)
+            number = int(open("number").read())
+            open("number", "w").write(str(number + 1))
+            fcntl.lockf(file, fcntl.LOCK_UN, 1, 1 << 62)
+          os._exit(0)
+      fcntl.lockf(file, fcntl.LOCK_UN, 1, 1 << 62)
+      for _ in range(4): os.wait()
+      open("end", "w").close()
+      """
+    _ = try Launcher.start("python3", holding(script) + ["0"])
+    for _ in 0..<20 {
+      let lock = try FileLock.acquire(place, seconds: 30)
+      let isHeld = lock != nil
+      #expect(isHeld)
+      let number = try #require(Int(try folder.text("number")))
+      try folder.write("number", "\(number + 1)")
+      _ = consume lock
+    }
+    try folder.awaitFile("end")
+    #expect(try folder.text("number") == "36")
+  }
+}

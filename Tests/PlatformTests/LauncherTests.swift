@@ -1,0 +1,146 @@
+import Glibc
+import Testing
+
+@testable import Platform
+
+struct LauncherTests {
+  private let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  @Test func runs() throws {
+    let input = [UInt8](repeating: 7, count: 300_000)
+    #expect(try Launcher.run("cat", [], input: input) == .init(status: 0, output: input))
+    #expect(try Launcher.run("cat", []).output == [])
+    #expect(try Launcher.run("sh", ["-c", "exit 7"]).status == 7)
+    #expect(try Launcher.run("sh", ["-c", "kill -KILL $$"]).status == 137)
+    // Who does not read its input is no reason to fail.
+    #expect(try Launcher.run("true", [], input: input).status == 0)
+  }
+
+  @Test func argumentsAndEnvironmentAsTheyAre() throws {
+    let arguments = ["a b", "", "$HOME", "'\"", "é\n"]
+    let result = try Launcher.run("printf", ["[%s]"] + arguments)
+    #expect(String(decoding: result.output, as: UTF8.self) == arguments.map { "[\($0)]" }.joined())
+    let variables = try Launcher.run("env", [], environment: ["A": "b c"]).output
+    #expect(String(decoding: variables, as: UTF8.self) == "A=b c\n")
+  }
+
+  /// Who waits for the end of our standard error would wait for the last of them.
+  @Test func endsTheWholeFamily() throws {
+    let folder = try TemporaryFolder()
+    let script = "sh -c 'trap \"\" TERM; echo $$ > \"$0\"; while :; do sleep 1; done' \"$0\" & wait"
+    #expect(throws: POSIXError.timedOut) {
+      try Launcher.run("sh", ["-c", script, folder("pid")], seconds: 3)
+    }
+    let child = try #require(pid_t(try folder.text("pid").filter(\.isNumber)))
+    // It is nobody's any more, and whoever takes such processes may not have done so yet.
+    func isThere() -> Bool {
+      let state = try? String(decoding: File.read("/proc/\(child)/stat", limit: 4096), as: UTF8.self)
+      return state.map { !$0.contains(") Z ") } ?? false
+    }
+    let clock = SystemClock()
+    let end = clock.monotonic() + 10
+    while isThere(), clock.monotonic() < end { try clock.sleep(seconds: 0.01) }
+    #expect(!isThere())
+  }
+
+  @Test func fails() throws {
+    #expect(throws: POSIXError.commandNotFound("no-such-command")) { try Launcher.run("no-such-command", []) }
+    #expect(throws: POSIXError.commandNotFound("/no/such")) { try Launcher.run("/no/such", []) }
+    #expect(throws: POSIXError.commandNotFound("")) { try Launcher.run("", []) }
+    #expect(throws: POSIXError.system(call: "execve", path: nil, code: EINVAL)) {
+      try Launcher.run("true", ["a\0b"])
+    }
+    #expect(throws: POSIXError.timedOut) { try Launcher.run("sleep", ["60"], seconds: 0.01) }
+    #expect(throws: POSIXError.tooLarge(path: "-", limit: 100)) { try Launcher.run("yes", [], limit: 100) }
+    #expect(throws: POSIXError.notFound(path: "/no/such")) {
+      try Launcher.replaceProcess("/no/such", ["such"])
+    }
+  }
+
+  /// One that has closed its output may not have ended.
+  @Test func endsWhatGoesOnBehindItsOutput() throws {
+    #expect(throws: POSIXError.timedOut) { try Launcher.run("sh", ["-c", "exec >&-; sleep 20"], seconds: 0.3) }
+    #expect(try Launcher.run("sh", ["-c", "exec >&-; sleep 0.1; exit 3"]).status == 3)
+  }
+
+  @Test func findsAlongThePath() throws {
+    try folder.write("tool", "#!/bin/sh\n", mode: 0o700)
+    try folder.write("text", "", mode: 0o600)
+    #expect(try Launcher.find("tool", path: "/no/such:\(folder.path)") == folder("tool"))
+    #expect(throws: POSIXError.commandNotFound("text")) { try Launcher.find("text", path: folder.path) }
+    #expect(throws: POSIXError.commandNotFound("tool")) { try Launcher.find("tool", path: "/no/such") }
+  }
+
+  @Test func startsWhatOutlivesUs() throws {
+    let script =
+      "while [ ! -e end ]; do sleep 0.01; done; read line < /proc/$$/stat; echo \"$line\" > stat; : > ended"
+    #expect(try Launcher.start("sh", ["-c", "cd '\(folder.path)'; \(script)"]) == nil)
+    try File.replace(folder("end"), [])
+    try folder.awaitFile("ended")
+    // proc(5): process, name, state, parent, process group, session.
+    let fields = try folder.text("stat").split(separator: " ")
+    #expect(fields[0] == fields[4])
+    #expect(fields[0] == fields[5])
+  }
+
+  @Test func noticesWhatFailsAtOnce() throws {
+    #expect(try Launcher.start("sh", ["-c", "exit 3"], patience: 30) == 3)
+    #expect(try Launcher.start("sh", ["-c", "read x && exit 1; echo x; exit 0"], patience: 30) == 0)
+  }
+
+  @Test(
+    arguments: [
+      ("", []), ("firefox", [["firefox", "U"]]), ("a %s b:c", [["a", "U", "b"], ["c", "U"]]),
+      ("a --x=%s%%", [["a", "--x=U%"]]), ("a %x %", [["a", "%x", "%", "U"]]),
+      ("'a b'  \"c 'd\" e''", [["a b", "c 'd", "e", "U"]]), ("::", []),
+    ] as [(String, [[String]])])
+  func browserCommands(variable: String, own: [[String]]) {
+    // The desktop's own way comes after what the person asked for, and that of Windows last.
+    #expect(Browser.commands("U", browser: variable) == own + [["xdg-open", "U"], ["wslview", "U"]])
+  }
+
+  @Test func neverAnOption() { #expect(Browser.commands("--help", browser: "a") == []) }
+
+  @Test func opensInTheFirstBrowserThatWorks() throws {
+    try folder.write("fails", "#!/bin/sh\nexit 1\n", mode: 0o700)
+    try folder.write(
+      "works", "#!/bin/sh\nprintf '%s' \"$1\" > '\(folder("url"))'\nenv > '\(folder("env"))'\n", mode: 0o700)
+    let url = "https://h/?a=b&c='$(touch x)'%20\"#f"
+    let environment = [
+      "BROWSER": "no-such:fails:works %s", "PATH": "\(folder.path):/usr/bin:/bin",
+      "CREDMGR_PASSPHRASE_FILE": "x", "DISPLAY": ":0",
+    ]
+    #expect(try Browser.open(url, environment: environment, patience: 30).isOpen)
+    #expect(try folder.text("url") == url)
+    #expect(try folder.text("env").contains("DISPLAY=:0\n"))
+    #expect(try !folder.text("env").contains("CREDMGR_"))
+  }
+
+  @Test func noBrowserAtAll() throws {
+    try folder.write("fails", "#!/bin/sh\nexit 1\n", mode: 0o700)
+    #expect(
+      try !Browser.open("https://h/", environment: ["BROWSER": "fails", "PATH": folder.path], patience: 30).isOpen)
+    try folder.write("xdg-open", "#!/bin/sh\n", mode: 0o700)
+    #expect(
+      try Browser.open("https://h/", environment: ["BROWSER": "fails", "PATH": folder.path], patience: 30).isOpen)
+  }
+
+  /// One that is at work when we go on can be looked at again.
+  @Test func aBrowserThatFailsLater() throws {
+    let gate = folder("gate")
+    try #require(unsafe mkfifo(gate, 0o600) == 0)
+    try folder.write("slow", "#!/bin/sh\nread x <'\(gate)'\nexit 3\n", mode: 0o700)
+    let opening = try Browser.open(
+      "https://h/", environment: ["BROWSER": "slow", "PATH": "\(folder.path):/usr/bin:/bin"], patience: 0)
+    guard case .running("slow", let program) = opening else {
+      Issue.record("\(opening)")
+      return
+    }
+    #expect(try program.status(within: 0) == nil)
+    let file = unsafe open(gate, O_WRONLY)
+    close(file)
+    #expect(try program.status(within: 30) == 3)
+  }
+}
