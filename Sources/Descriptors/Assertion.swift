@@ -16,24 +16,12 @@ public enum AssertionAlgorithm: String, Sendable, CaseIterable {
   case hs512 = "HS512"
 }
 
-/// How the text of a key stands for bytes.
-public enum KeyEncoding: String, Sendable, CaseIterable {
-  /// As it is; private keys are PEM.
-  case text
-  /// Hexadecimal.
-  case hex
-  /// Base64 (RFC 4648, 4).
-  case base64
-}
-
 /// The JWT that the client signs (RFC 7523): to show who it is, or for a grant.
 public struct AssertionRules: Sendable, Equatable {
   /// How it is signed; `nil`: by the client's way of authentication.
   public var algorithm: AssertionAlgorithm?
   /// The key: PEM, or the secret of an HMAC.
   public var key: Template
-  /// How the key's text stands for bytes.
-  public var keyEncoding: KeyEncoding
   /// Members of the header besides `alg` and `typ` (RFC 7515, 4.1).
   public var header: [ParameterRule]
   /// Claims that are added, or dropped (RFC 7519, 4.1).
@@ -45,7 +33,6 @@ public struct AssertionRules: Sendable, Equatable {
   public init() {
     algorithm = nil
     key = (try? Template(parsing: "{client_secret}")) ?? Template(literal: "")
-    keyEncoding = .text
     header = []
     claims = []
     lifetime = 300

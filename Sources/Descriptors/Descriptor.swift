@@ -207,8 +207,6 @@ public struct OAuth1Rules: Sendable, Equatable {
   public var requiresVerifier: Bool
   /// The leg that the callback is sent with: `temporaryCredentials` (RFC 5849, 2.1), or `authorization` as 1.0 had it.
   public var callback: Leg
-  /// Whether a body that is no form is signed by its hash, in `oauth_body_hash`.
-  public var signsBody: Bool
 }
 
 /// The git hosts of a provider.

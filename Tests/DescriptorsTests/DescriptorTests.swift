@@ -70,12 +70,12 @@ import Testing
       state: optional
       pkce: S256-hex
       nonce: true
-      assertion: {algorithm: ES256, key: "{client_secret}", key_encoding: hex, header: {kid: "{client_id}"}, claims: {sub: null, aud: x}, lifetime: 1h}
+      assertion: {algorithm: ES256, key: "{client_secret}", header: {kid: "{client_id}"}, claims: {sub: null, aud: x}, lifetime: 1h}
       issuer: https://issuer.example
       client: {authentication: none, id: everybody, register: https://a.example/register}
       expiry: {lifetime: 1h, margin: 30s}
       device: {verification_uri_complete: "{verification_uri}?c={user_code}", interval: 7s, slow_down: x1.5}
-      oauth1: {signature_method: PLAINTEXT, transport: body, realm: r, version: false, callback_confirmed: optional, verifier: optional, callback: authorization, body_hash: true}
+      oauth1: {signature_method: PLAINTEXT, transport: body, realm: r, version: false, callback_confirmed: optional, verifier: optional, callback: authorization}
       account: [user.name, sub]
       hosts: ["*.{host}", "b.example:8443"]
       git: {hosts: ["{host}"], username: "{client_id}"}
@@ -122,10 +122,10 @@ import Testing
     #expect(descriptor.oauth1.realm?.literal == "r")
     #expect(
       !descriptor.oauth1.sendsVersion && !descriptor.oauth1.requiresCallbackConfirmed
-        && !descriptor.oauth1.requiresVerifier && descriptor.oauth1.signsBody)
+        && !descriptor.oauth1.requiresVerifier)
     #expect(descriptor.oauth1.callback == .authorization && descriptor.sendsNonce)
     let assertion = try #require(descriptor.assertion)
-    #expect(assertion.algorithm == .es256 && assertion.keyEncoding == .hex && assertion.lifetime == 3600)
+    #expect(assertion.algorithm == .es256 && assertion.lifetime == 3600)
     #expect(assertion.key.names == ["client_secret"] && assertion.header.map(\.name) == ["kid"])
     #expect(
       assertion.claims.map(\.name) == ["sub", "aud"] && assertion.claims.map { $0.value?.literal } == [nil, "x"])

@@ -73,7 +73,6 @@ import YAML
     ("time", TimeForm.allCases.map(\.rawValue)), ("signature_method", SignatureMethod.allCases.map(\.rawValue)),
     ("transport", SignatureTransport.allCases.map(\.rawValue)),
     ("algorithm", AssertionAlgorithm.allCases.map(\.rawValue)),
-    ("key_encoding", KeyEncoding.allCases.map(\.rawValue)),
     ("callback", [Leg.temporaryCredentials, .authorization].map(\.rawValue)),
     ("callback_confirmed", StateRule.allCases.map(\.rawValue)), ("verifier", StateRule.allCases.map(\.rawValue)),
   ]

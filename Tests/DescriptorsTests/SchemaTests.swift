@@ -271,7 +271,7 @@ enum DescriptorSchema {
       "assertion": object(
         DescriptorDecoder.assertionKeys,
         [
-          "algorithm": choice(AssertionAlgorithm.self), "key": text_, "key_encoding": choice(KeyEncoding.self),
+          "algorithm": choice(AssertionAlgorithm.self), "key": text_,
           "header": mapping(text_), "claims": mapping(text_), "lifetime": duration,
         ]),
       "expiry": object(DescriptorDecoder.expiryKeys, ["lifetime": duration, "margin": duration]),
@@ -287,7 +287,7 @@ enum DescriptorSchema {
           "signature_method": choiceOrTemplate(SignatureMethod.self),
           "transport": choiceOrTemplate(SignatureTransport.self), "realm": text_, "version": boolean,
           "callback": list(of: [Leg.temporaryCredentials, .authorization].map(\.rawValue)),
-          "callback_confirmed": choice(StateRule.self), "verifier": choice(StateRule.self), "body_hash": boolean,
+          "callback_confirmed": choice(StateRule.self), "verifier": choice(StateRule.self),
         ]),
       "account": texts_, "hosts": texts_,
       "git": object(

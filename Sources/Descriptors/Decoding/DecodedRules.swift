@@ -10,9 +10,9 @@ extension DescriptorDecoder {
   static let expiryKeys = ["lifetime", "margin"]
   static let deviceKeys = ["verification_uri_complete", "interval", "slow_down"]
   static let oauth1Keys = [
-    "signature_method", "transport", "realm", "version", "callback", "callback_confirmed", "verifier", "body_hash",
+    "signature_method", "transport", "realm", "version", "callback", "callback_confirmed", "verifier",
   ]
-  static let assertionKeys = ["algorithm", "key", "key_encoding", "header", "claims", "lifetime"]
+  static let assertionKeys = ["algorithm", "key", "header", "claims", "lifetime"]
   static let gitKeys = ["hosts", "username", "ignore_username", "realms"]
   static let dockerKeys = ["hosts", "username"]
 
@@ -136,7 +136,6 @@ extension DescriptorDecoder {
     var rules = AssertionRules()
     rules.algorithm = choice(node["algorithm"])
     if let key = template(node["key"], names: Self.legNames) { rules.key = key }
-    rules.keyEncoding = choice(node["key_encoding"]) ?? .text
     rules.header = parameters(node["header"], owned: [])
     rules.claims = parameters(node["claims"], owned: [])
     rules.lifetime = duration(node["lifetime"]) ?? rules.lifetime
@@ -173,7 +172,7 @@ extension DescriptorDecoder {
       signatureMethod: Template(literal: SignatureMethod.hmacSHA1.rawValue),
       transport: Template(literal: SignatureTransport.header.rawValue),
       realm: nil, sendsVersion: true, requiresCallbackConfirmed: true, requiresVerifier: true,
-      callback: .temporaryCredentials, signsBody: false)
+      callback: .temporaryCredentials)
     guard let node = mapping(node, keys: Self.oauth1Keys) else { return rules }
     if let method = named(SignatureMethod.self, node["signature_method"]) { rules.signatureMethod = method }
     if let transport = named(SignatureTransport.self, node["transport"]) { rules.transport = transport }
@@ -181,7 +180,6 @@ extension DescriptorDecoder {
     rules.sendsVersion = boolean(node["version"]) ?? true
     rules.requiresCallbackConfirmed = isRequired(node["callback_confirmed"])
     rules.requiresVerifier = isRequired(node["verifier"])
-    rules.signsBody = boolean(node["body_hash"]) ?? false
     if let callback = node["callback"], let text = text(callback) {
       let allowed: [Leg] = [.temporaryCredentials, .authorization]
       if let leg = allowed.first(where: { $0.rawValue == text }) {

@@ -46,19 +46,14 @@ extension Client {
         .init("iat", .integer(freshness.timestamp)), .init("exp", .integer(freshness.timestamp + rules.lifetime)),
       ], rules.claims)
     let text = [header, claims].map { Base64.encodeURL(Array($0.encoded.utf8)) }.joined(separator: ".")
-    return text + "." + Base64.encodeURL(try Self.sign(Array(text.utf8), algorithm, rules.keyEncoding, key))
+    return text + "." + Base64.encodeURL(try Self.sign(Array(text.utf8), algorithm, key))
   }
 
   private static func sign(
-    _ text: [UInt8], _ algorithm: AssertionAlgorithm, _ encoding: KeyEncoding, _ key: String
+    _ text: [UInt8], _ algorithm: AssertionAlgorithm, _ key: String
   ) throws(OAuthError) -> [UInt8] {
-    let bytes: [UInt8]? =
-      switch encoding {
-      case .text: Array(key.utf8)
-      case .hex: Hexadecimal.decode(key)
-      case .base64: Base64.decode(key)
-      }
-    guard let bytes, !bytes.isEmpty else { throw .clientKeyMalformed }
+    let bytes = Array(key.utf8)
+    guard !bytes.isEmpty else { throw .clientKeyMalformed }
     let secret = Secret(bytes: bytes)
     do {
       return switch algorithm {

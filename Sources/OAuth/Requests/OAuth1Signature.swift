@@ -127,11 +127,6 @@ extension Client {
     // A body of another type cannot carry parameters; the header can always (RFC 5849, 3.5).
     let mayCarry = !["GET", "HEAD"].contains(request.method) && (isForm || request.body.isEmpty)
     let carriesBody = transport == .body && mayCarry
-    if rules.signsBody, !isForm, !request.body.isEmpty {
-      // The extension OAuth Request Body Hash, 3.2: the hash of the signature method.
-      let hash = (method.hmac ?? method.rsa ?? .sha1).digest(request.body)
-      parameters.append("oauth_body_hash", Base64.encode(hash))
-    }
     let baseString = OAuth1Signature.baseString(request, parameters)
     let signature =
       rehearses

@@ -105,14 +105,13 @@ extension Client {
     return request
   }
 
-  /// Whether what is sent with a request depends on its body: a form that OAuth 1.0a signs (RFC 5849, 3.4.1.3.1), a body of
-  /// which it signs the hash, or a header with `{request_body}` in it.
+  /// Whether what is sent with a request depends on its body: a form that OAuth 1.0a signs (RFC 5849, 3.4.1.3.1), or a
+  /// header with `{request_body}` in it.
   public func signsBody(of request: HTTPRequest, with credential: Credential) -> Bool {
     let headers = descriptor.headerStyle.parameters + descriptor.extraHeaders
     if headers.contains(where: { $0.value.names.contains("request_body") }) { return true }
     guard credential.grant == .oauth1 else { return false }
-    let isForm = request.fields["Content-Type"].map { $0.lowercased().hasPrefix("application/x-www-form-urlencoded") }
-    return descriptor.oauth1.signsBody || isForm == true
+    return request.fields["Content-Type"]?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true
   }
 
   /// The names of the header fields that carry the credential, in lower case.

@@ -71,19 +71,11 @@ extension Simulation {
     if let expiry = claims["exp"]?.integer, expiry < now / 1000 { return false }
     // Another key than the client's secret is not known here.
     guard rules.key.names == ["client_secret"] else { return true }
-    return isSignature(signature, of: Array((pieces[0] + "." + pieces[1]).utf8), algorithm, rules.keyEncoding)
+    return isSignature(signature, of: Array((pieces[0] + "." + pieces[1]).utf8), algorithm)
   }
 
-  private func isSignature(
-    _ signature: [UInt8], of text: [UInt8], _ algorithm: AssertionAlgorithm, _ encoding: KeyEncoding
-  ) -> Bool {
-    let key: [UInt8]? =
-      switch encoding {
-      case .text: clientSecret.revealBytes()
-      case .hex: Hexadecimal.decode(clientSecret.reveal())
-      case .base64: Base64.decode(clientSecret.reveal())
-      }
-    guard let key else { return false }
+  private func isSignature(_ signature: [UInt8], of text: [UInt8], _ algorithm: AssertionAlgorithm) -> Bool {
+    let key = clientSecret.revealBytes()
     func rsa(_ hash: HashAlgorithm) -> Bool {
       let key = try? RSAPrivateKey(pem: Secret(bytes: key))
       return key?.publicKey.isValid(signature: signature, for: text, hash) == true

@@ -132,7 +132,6 @@ struct DescriptorText {
       ("realm", rules.realm.map { .text($0.text) }), ("version", boolean(rules.sendsVersion)),
       ("callback_confirmed", rule(rules.requiresCallbackConfirmed)),
       ("verifier", rule(rules.requiresVerifier)), ("callback", .text(rules.callback.rawValue)),
-      ("body_hash", boolean(rules.signsBody)),
     ])
   }
 
@@ -197,7 +196,6 @@ struct DescriptorText {
   private static func assertion(_ rules: AssertionRules) -> Value {
     mapping([
       ("algorithm", rules.algorithm.map { .text($0.rawValue) }), ("key", .text(rules.key.text)),
-      ("key_encoding", .text(rules.keyEncoding.rawValue)),
       ("header", rules.header.isEmpty ? nil : .mapping(self.rules(rules.header))),
       ("claims", rules.claims.isEmpty ? nil : .mapping(self.rules(rules.claims))),
       ("lifetime", .text("\(rules.lifetime)s")),
