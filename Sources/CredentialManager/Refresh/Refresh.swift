@@ -198,46 +198,23 @@ extension CredentialSource {
   ) throws(CredentialError) -> Refreshed {
     let (provider, old) = (account.provider, account.credential)
     let leg: Leg = old.grant == .clientCredentials ? .clientCredentials : .refresh
-    let response = try send(request, provider: provider)
-    FaultPoint.reach("refresh.answered")
-    let now = clock.now()
-    let credential: Credential
-    var unusable: CredentialError?
-    do throws(CredentialError) {
-      credential = try core(provider) { () throws(OAuthError) in
-        old.grant == .oauth1
-          ? try client.oauth1Credential(
-            response, .refresh, after: nil, scope: old.requestedScope, previous: old, now: now)
-          : try client.credential(
-            response, leg, grant: old.grant, scope: old.requestedScope, previous: old, now: now)
-      }
-    } catch {
-      guard let rotated = client.rotated(old, response, leg) else { throw error }
-      credential = rotated
-      unusable = error
-    }
+    let (credential, unreadable, unusable) = try answer(request, leg, of: old, client, isKeptIfRotated: true)
     let next =
       unusable == nil
       ? try core(provider) { () throws(OAuthError) in try client.tokenExchangeRequest(afterRefresh: credential) } : nil
     guard let next else {
       let isKept = keep(credential, of: account, place)
       return Refreshed(
-        account: try commit(credential, of: account, accounts, isKept: isKept),
-        unreadable: client.unreadableFields(response, leg, grant: old.grant), unusable: unusable)
+        account: try commit(credential, of: account, accounts, isKept: isKept), unreadable: unreadable,
+        unusable: unusable)
     }
     // The token itself is no use, but the refresh token beside it may be the only good one.
     var unfinished = credential
     unfinished.isRejected = true
     let isUnfinishedKept = keep(unfinished, of: account, place)
-    let exchanged: (credential: Credential, response: HTTPResponse)
+    let exchanged: (credential: Credential, unreadable: [ResponseField], unusable: CredentialError?)
     do throws(CredentialError) {
-      let response = try send(next, provider: provider)
-      exchanged.credential = try core(provider) { () throws(OAuthError) in
-        try client.credential(
-          response, .tokenExchange, grant: credential.grant, scope: credential.requestedScope, previous: credential,
-          now: clock.now())
-      }
-      exchanged.response = response
+      exchanged = try answer(next, .tokenExchange, of: credential, client, isKeptIfRotated: false)
     } catch {
       _ = try commit(unfinished, of: account, accounts, isKept: isUnfinishedKept)
       before = nil
@@ -246,7 +223,27 @@ extension CredentialSource {
     let isKept = keep(exchanged.credential, of: account, place)
     return Refreshed(
       account: try commit(exchanged.credential, of: account, accounts, isKept: isKept),
-      unreadable: client.unreadableFields(exchanged.response, .tokenExchange))
+      unreadable: exchanged.unreadable)
+  }
+
+  private func answer(
+    _ request: HTTPRequest, _ leg: Leg, of previous: Credential, _ client: Client, isKeptIfRotated: Bool
+  ) throws(CredentialError) -> (credential: Credential, unreadable: [ResponseField], unusable: CredentialError?) {
+    let provider = client.descriptor.identifier
+    let response = try send(request, provider: provider)
+    if leg != .tokenExchange { FaultPoint.reach("refresh.answered") }
+    let outcome = client.outcome(response, leg, refreshing: previous, now: clock.now())
+    return try core(provider) { () throws(OAuthError) in
+      switch outcome {
+      case .issued(let credential, let unreadable): return (credential, unreadable, nil)
+      case .rotated(let credential, let error):
+        guard isKeptIfRotated else { throw error }
+        return (credential, [], .oauth(error.masked(by: secrets), provider: provider))
+      case .refused(let leg, let refusal, _): throw .refused(leg, refusal)
+      case .failed(let error): throw error
+      case .noAnswer: throw .notRefreshable
+      }
+    }
   }
 
   /// Puts an answer beside the vault.

@@ -127,30 +127,13 @@ extension Client {
     return answer.unreadable
   }
 
-  /// What is to be kept of an answer to a refresh whose access token cannot be read: the refresh token in it, because the
-  /// one before may be used up.
-  ///
-  /// - Returns: the credential with the new refresh token; `nil` if there is none in the answer.
-  public func rotated(_ previous: Credential, _ response: HTTPResponse, _ leg: Leg) -> Credential? {
-    guard let rules = try? rules(leg, previous.grant), let answer = try? Answer(response, leg, rules) else {
-      return nil
-    }
-    // A session handle goes with the token that it was given with (OAuth Session 1.0 draft 1, 5).
-    guard previous.grant != .oauth1 else { return nil }
-    var credential = previous
-    guard let refreshToken = answer.secretIfReadable(.refreshToken), refreshToken != previous.refreshToken else {
-      return nil
-    }
-    credential.refreshToken = refreshToken
-    credential.refreshTokenExpiresAt = nil
-    return credential
-  }
-
   /// How the answer of a leg is read.
   func rules(_ leg: Leg, _ grant: Grant) throws(OAuthError) -> ResponseRules {
     var rules = try endpoint(leg).response
     // RFC 5849, 2.3: the answer is a form, unless the descriptor says otherwise for this very leg.
-    if grant == .oauth1, rules.format == .json, descriptor.endpoints[.temporaryCredentials]?.response.format == .form {
+    if grant == .oauth1, leg != .tokenExchange, rules.format == .json,
+      descriptor.endpoints[.temporaryCredentials]?.response.format == .form
+    {
       rules.format = .form
     }
     return rules
