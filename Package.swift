@@ -108,22 +108,18 @@ let package = Package(
       dependencies: ["Text", "Descriptors", "OAuth", "Vault", "HTTP", "Platform", "Cryptography", "JSON", "YAML"],
       swiftSettings: strict),
     .target(
-      name: "Messages",
-      dependencies: ["Text", "CredentialManager", "Descriptors", "OAuth", "Vault", "HTTP", "Platform", "YAML"],
-      swiftSettings: strict),
-    .target(
       name: "Commands",
       dependencies: [
-        "Text", "CredentialManager", "Messages", "Descriptors", "OAuth", "Vault", "HTTP", "Platform",
-        "Cryptography", "JSON",
+        "Text", "CredentialManager", "Descriptors", "OAuth", "Vault", "HTTP", "Platform",
+        "Cryptography", "JSON", "YAML",
       ],
       swiftSettings: strict),
     .target(
-      name: "Manual", dependencies: ["Text", "Commands", "Messages", "OAuth", "Platform"], swiftSettings: strict),
+      name: "Manual", dependencies: ["Text", "Commands", "OAuth", "Platform"], swiftSettings: strict),
     .target(
       name: "Simulator",
       dependencies: [
-        "Text", "CMicroHTTPD", "CredentialManager", "Messages", "Descriptors", "OAuth", "HTTP", "Platform",
+        "Text", "CMicroHTTPD", "Commands", "CredentialManager", "Descriptors", "OAuth", "HTTP", "Platform",
         "Cryptography", "JSON",
       ],
       swiftSettings: strict),
@@ -172,7 +168,7 @@ let package = Package(
     .testTarget(
       name: "CommandsTests",
       dependencies: [
-        "Text", "Commands", "CredentialManager", "HTTP", "Messages", "OAuth", "Platform", "Descriptors", "Vault",
+        "Text", "Commands", "CredentialManager", "HTTP", "OAuth", "Platform", "Descriptors", "Vault",
         "YAML",
       ], exclude: ["Programs", "Transcripts"],
       swiftSettings: strict),

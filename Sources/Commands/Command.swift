@@ -1,4 +1,3 @@
-import Messages
 import Text
 
 /// One command: how it is called, what it says of itself, and what it does.

@@ -1,7 +1,6 @@
 import CredentialManager
 import Descriptors
 import HTTP
-import Messages
 import Platform
 import Text
 import Vault

@@ -3,7 +3,6 @@ import Cryptography
 import Descriptors
 import HTTP
 import JSON
-import Messages
 import OAuth
 import Platform
 import Text

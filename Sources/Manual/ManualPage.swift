@@ -1,5 +1,4 @@
 import Commands
-import Messages
 
 /// A page in mdoc(7), the language of manuals that says what a word is and not how it looks.
 struct ManualPage {

@@ -1,4 +1,4 @@
-import Messages
+import Commands
 import OAuth
 import Platform
 import Text

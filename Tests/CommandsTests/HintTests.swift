@@ -1,6 +1,5 @@
 import Glibc
 import HTTP
-import Messages
 import OAuth
 import Platform
 import Descriptors

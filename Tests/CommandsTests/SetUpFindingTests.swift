@@ -1,3 +1,4 @@
+@testable import Commands
 import HTTP
 import Platform
 import Descriptors
@@ -6,7 +7,6 @@ import Vault
 import YAML
 
 @testable import CredentialManager
-@testable import Messages
 
 /// All that `credmgr doctor` can tell. What does not work comes with a command that mends it.
 struct SetUpFindingTests {

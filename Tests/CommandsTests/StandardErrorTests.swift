@@ -1,6 +1,5 @@
+@testable import Commands
 import Testing
-
-@testable import Messages
 
 @Suite struct StandardErrorTests {
   @Test func aProgramReadsOneLine() {

@@ -1,6 +1,5 @@
 import CredentialManager
 import JSON
-import Messages
 import OAuth
 import Text
 

@@ -1,5 +1,4 @@
 import CredentialManager
-import Messages
 import Platform
 import Text
 

@@ -1,7 +1,6 @@
 import CredentialManager
 import Cryptography
 import Descriptors
-import Messages
 import OAuth
 import Platform
 import Text

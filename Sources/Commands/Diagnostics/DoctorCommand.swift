@@ -1,5 +1,4 @@
 import JSON
-import Messages
 import Platform
 
 /// What the doctor found at one place.

@@ -1,4 +1,3 @@
-import Messages
 import Platform
 import Text
 

@@ -2,7 +2,6 @@ import CredentialManager
 import Cryptography
 import Descriptors
 import JSON
-import Messages
 import OAuth
 import Platform
 import Text

@@ -1,6 +1,5 @@
 import CredentialManager
 import Descriptors
-import Messages
 import Platform
 import Text
 

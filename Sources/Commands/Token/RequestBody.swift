@@ -1,5 +1,4 @@
 import HTTP
-import Messages
 import Platform
 
 /// The body of a request that comes from a file or from standard input, and says how far it is.

@@ -2,7 +2,6 @@ import CredentialManager
 import Descriptors
 import HTTP
 import JSON
-import Messages
 import OAuth
 import Platform
 import Text

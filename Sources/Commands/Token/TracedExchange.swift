@@ -1,6 +1,5 @@
 import HTTP
 import JSON
-import Messages
 import OAuth
 
 /// Shows every exchange, and nothing that is secret.

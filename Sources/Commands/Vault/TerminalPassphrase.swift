@@ -1,6 +1,5 @@
 import CredentialManager
 import Cryptography
-import Messages
 import Platform
 
 /// Asks the person at the terminal for a passphrase.

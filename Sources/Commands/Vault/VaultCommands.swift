@@ -1,7 +1,6 @@
 import CredentialManager
 import Descriptors
 import JSON
-import Messages
 import OAuth
 import Platform
 import Text

@@ -2,7 +2,7 @@ import CredentialManager
 import Cryptography
 import Descriptors
 import HTTP
-import Messages
+import Commands
 import Platform
 import Text
 

@@ -1,5 +1,5 @@
 import Descriptors
-import Messages
+import Commands
 import Text
 
 /// Every sentence of the simulator, for people.

@@ -6,7 +6,7 @@ extension Notice {
   /// What a person is told.
   ///
   /// - Parameter now: seconds since 1970.
-  public func sentence(now: Int64) -> String {
+  func sentence(now: Int64) -> String {
     switch self {
     case .waiting(let provider, let account, _):
       return "waiting for another process that is at work with "

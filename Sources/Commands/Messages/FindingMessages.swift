@@ -9,7 +9,7 @@ extension Finding {
   /// first.
   ///
   /// - Parameter columns: those of the terminal that shows it; `nil` for another program, for which the sentence is one line.
-  public func report(columns: Int? = nil) -> String {
+  func report(columns: Int? = nil) -> String {
     let name = Message.visible(place.source.name)
     let text = "\(name):\(place.line):\(place.column): \(severity.rawValue): \(Message.visible(sentence))"
     let head =
@@ -32,7 +32,7 @@ extension Finding {
   private static let narrowest = 20
 
   /// What was found, as a sentence.
-  public var sentence: String {
+  var sentence: String {
     switch problem {
     case .yaml(let reason): return reason.sentence
     case .unknownKey(let key, let suggestion): return "unknown key \(quoted(key))" + didYouMean(suggestion)
@@ -91,13 +91,13 @@ extension Finding {
   }
 
   /// The folder that does not let this user through to a descriptor.
-  public var closedFolder: String? {
+  var closedFolder: String? {
     if case .unreadable(_, .closedFolder(let folder)) = problem { folder } else { nil }
   }
 }
 
 /// A suggestion in brackets, or nothing.
-public func didYouMean(_ suggestion: String?) -> String {
+package func didYouMean(_ suggestion: String?) -> String {
   suggestion.map { " (did you mean \(quoted($0))?)" } ?? ""
 }
 
@@ -146,7 +146,7 @@ extension UnreadableDescriptor {
 
 extension ProviderError {
   /// What is wrong. The findings of an invalid descriptor are reported one by one beside it.
-  public var message: Message {
+  package var message: Message {
     switch self {
     case .invalid(let findings):
       let count = findings.count { $0.severity == .error }
@@ -207,14 +207,14 @@ extension Variable {
 
 extension Message {
   /// A secret that stands where other programs can read it.
-  public static func secretInArguments(_ variable: Variable) -> Message {
+  static func secretInArguments(_ variable: Variable) -> Message {
     Message(
       "the variable \(quoted(variable.name)) is a secret, which is not taken from the command line",
       hint: "write it into a file, and \"--set \(variable.name)=@FILE\"; \"@-\" is standard input", status: .usage)
   }
 
   /// Variables of a descriptor that have no value.
-  public static func missing(_ variables: [Variable]) -> Message {
+  static func missing(_ variables: [Variable]) -> Message {
     let names = listed(variables.map(\.name))
     return Message(
       variables.count == 1 ? "the variable \(names) has no value" : "the variables \(names) have no value",

@@ -6,15 +6,15 @@ import Text
 import Vault
 
 /// Something that `credmgr doctor` tells, because it does not work or is worth knowing.
-public enum SetUpFinding: Sendable, Equatable {
+enum SetUpFinding: Sendable, Equatable {
   /// What was looked at.
-  public enum Check: String, CaseIterable, Sendable {
+  enum Check: String, CaseIterable, Sendable {
     case home, vault, accounts, clock, browser, keyring, programs, git, docker, descriptors, hosts, rules, certificates
     case proxy, network
   }
 
   /// How it is.
-  public enum State: String, Sendable {
+  enum State: String, Sendable {
     /// As it should be.
     case well = "ok"
     /// Worth knowing; nothing has to be done.
@@ -24,7 +24,7 @@ public enum SetUpFinding: Sendable, Equatable {
   }
 
   /// What gives a person a home that is writable.
-  public enum HomeRemedy: Sendable, Equatable {
+  enum HomeRemedy: Sendable, Equatable {
     /// Takes a variable of the environment away.
     case unset(String)
     /// Sets one.
@@ -38,7 +38,7 @@ public enum SetUpFinding: Sendable, Equatable {
   }
 
   /// Why another program's configuration cannot be used.
-  public enum FileFault: Sendable, Equatable {
+  enum FileFault: Sendable, Equatable {
     /// There is a folder, or whatever else is no file, in its place.
     case notFile
     /// It is a link to where nothing can be.
@@ -52,7 +52,7 @@ public enum SetUpFinding: Sendable, Equatable {
   }
 
   /// How a program came here whose parts are missing.
-  public enum Installation: Sendable, Equatable {
+  enum Installation: Sendable, Equatable {
     /// It was built in this folder of the sources.
     case sources(String)
     /// By Debian's package of this file name.
@@ -187,7 +187,7 @@ public enum SetUpFinding: Sendable, Equatable {
 
 extension SetUpFinding {
   /// What was looked at.
-  public var check: Check {
+  var check: Check {
     switch self {
     case .homeUnusable, .foreignFiles, .homeFault, .linkedHome, .unwritable, .blockedHome, .closedFolder, .readOnlyHome,
       .fullDisk:
@@ -217,7 +217,7 @@ extension SetUpFinding {
   }
 
   /// Whether something does not work.
-  public var state: State {
+  var state: State {
     switch self {
     case .noVault, .lockedVault, .readablePassphrase, .interrupted, .overSSH, .noDisplay, .noKernelKeyring,
       .missingPrograms, .gitTells, .gitDoesNotAsk, .gitOtherProgram, .dockerDoesNotAsk, .dockerPasswords,
@@ -228,7 +228,7 @@ extension SetUpFinding {
   }
 
   /// What a person is told, and the exit status of `credmgr doctor`.
-  public var message: Message {
+  var message: Message {
     let status: ExitStatus =
       switch self {
       case .homeUnusable(let error), .accounts(let error, _): error.message.status

@@ -119,7 +119,7 @@ extension SetUpFinding {
   }
 
   /// Puts something out of the way, from where it can be had back.
-  public static func settingAside(_ path: String) -> String {
+  static func settingAside(_ path: String) -> String {
     "run \"mv \(argument(path)) \(argument(path + ".old"))\""
   }
 
@@ -134,7 +134,7 @@ extension SetUpFinding {
   /// What makes a vault of all that can be read in a damaged one, which stays beside it.
   ///
   /// - Parameter folder: that of the vault.
-  public static func rescuing(_ folder: String) -> String {
+  static func rescuing(_ folder: String) -> String {
     let (old, file) = (argument(folder + ".old"), "credmgr-rescued.json")
     return "put it back with \"credmgr vault restore FILE\", or run \"credmgr vault export \(file) "
       + "&& mv \(argument(folder)) \(old) && credmgr vault import \(file)\" to keep all that can be read, under a passphrase meanwhile"
@@ -143,7 +143,7 @@ extension SetUpFinding {
   /// What puts a vault in the place of one that cannot be mended.
   ///
   /// - Parameter folder: that of the vault.
-  public static func restoring(_ folder: String) -> String {
+  static func restoring(_ folder: String) -> String {
     "put it back with \"credmgr vault restore FILE\", or \(settingAside(folder)) to begin with an empty one"
   }
 
@@ -166,7 +166,7 @@ extension SetUpFinding.HomeRemedy {
 
 extension SetUpFinding.Installation {
   /// What brings it whole.
-  public var hint: String {
+  var hint: String {
     switch self {
     case .sources(let folder): "run \"swift build --package-path \(argument(folder))\""
     case .package(let file): "install the package again: run \"sudo dpkg -i \(file)\" where it is"
@@ -263,12 +263,12 @@ extension HTTPError {
 
 extension Finding {
   /// Whether the file itself is at fault, and not what stands in it.
-  public var isUnreadable: Bool {
+  var isUnreadable: Bool {
     if case .unreadable = problem { true } else { false }
   }
 
   /// The file that is to be mended.
-  public var file: String {
+  var file: String {
     if case .unreadable(let path, _) = problem { path } else { place.source.name }
   }
 }

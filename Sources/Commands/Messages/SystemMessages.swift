@@ -5,7 +5,7 @@ import Vault
 
 extension POSIXError {
   /// What the system did not do.
-  public var message: Message {
+  package var message: Message {
     switch self {
     case .notFound(let path): Message("there is no file \(quoted(path))", status: .usage)
     case .folderNotFound(let path):
@@ -127,7 +127,7 @@ func systemWords(_ code: Int32) -> String {
 
 extension VaultError {
   /// What is wrong with the vault.
-  public var message: Message {
+  var message: Message {
     switch self {
     case .absent(let path):
       Message(
@@ -256,7 +256,7 @@ extension Message {
   }
 
   /// Records that cannot be read. The others can.
-  public static func damaged(_ records: [RecordIdentifier]) -> Message {
+  static func damaged(_ records: [RecordIdentifier]) -> Message {
     let words = records.prefix(3).map(\.words).joined(separator: ", ")
     let more = records.count > 3 ? " and \(records.count - 3) more" : ""
     return Message(
@@ -265,10 +265,10 @@ extension Message {
   }
 
   /// What makes a vault anew in which nothing is altered that anything depends on.
-  public static let mendingUnusedBytes = "run \"credmgr vault rotate\", which writes everything anew"
+  static let mendingUnusedBytes = "run \"credmgr vault rotate\", which writes everything anew"
 
   /// What makes a record anew.
-  public static func mending(_ record: RecordIdentifier) -> String {
+  static func mending(_ record: RecordIdentifier) -> String {
     switch record.kind {
     case .credential:
       "run \"credmgr login \(record.provider) --account \(argument(record.account))\", or put the vault back from a backup"
@@ -283,7 +283,7 @@ extension Message {
 
 extension SlotKind {
   /// What a person calls the way into the vault.
-  public var words: String {
+  var words: String {
     switch self {
     case .keyFile: "key file"
     case .passphrase: "passphrase"
@@ -351,7 +351,7 @@ extension VaultPart {
 
 extension RecordIdentifier {
   /// What a person calls the record.
-  public var words: String {
+  var words: String {
     switch kind {
     case .credential: "the credential of \(quoted(account)) at \(quoted(provider))"
     case .registration: "the registration at \(quoted(provider))"
@@ -365,7 +365,7 @@ extension RecordIdentifier {
 
 extension VaultFinding {
   /// What is not as it was written.
-  public var sentence: String {
+  var sentence: String {
     switch self {
     case .record(let record, let fault): "\(record.words) \(fault.words)"
     case .unknownRecord(let lookup): "a row that belongs to no record (\(lookup))"

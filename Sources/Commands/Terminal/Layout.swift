@@ -1,9 +1,9 @@
 import Platform
 
 /// Text in lines that a terminal of 80 columns shows whole.
-public enum Layout {
+package enum Layout {
   /// The columns of a help text, wherever it is shown.
-  public static let width = 80
+  package static let width = 80
 
   /// A text in lines of at most `width` columns, broken between words; what stands in quotes stays together.
   ///
@@ -12,7 +12,7 @@ public enum Layout {
   ///   - indent: what every further line begins with.
   ///   - longestQuotation: characters in quotes of which more are broken like other words. What is there to be copied is
   ///     not broken at all: the terminal does that, and knows that it is one line.
-  public static func wrapped(
+  package static func wrapped(
     _ text: String, width: Int = Layout.width, first: Int = 0, indent: String = "", longestQuotation: Int = 48
   ) -> String {
     var result = ""
@@ -36,7 +36,7 @@ public enum Layout {
 
   /// A command for a shell in lines of at most `width` columns: each but the last ends in a backslash, and what stands in
   /// quotes stays together.
-  public static func shell(_ line: String, width: Int = Layout.width) -> [String] {
+  package static func shell(_ line: String, width: Int = Layout.width) -> [String] {
     var lines = [""]
     var quote: Character?
     var word = ""
@@ -93,7 +93,7 @@ public enum Layout {
   /// Two columns.
   ///
   /// - Parameter width: where the right one is broken; `nil` for nowhere, so that each row is one line for other programs.
-  public static func table(_ rows: [(left: String, right: String)], width: Int? = Terminal.outputColumns) -> String {
+  package static func table(_ rows: [(left: String, right: String)], width: Int? = Terminal.outputColumns) -> String {
     let counts = rows.map { columns($0.left) }
     let left = min(counts.max() ?? 0, width == nil ? 36 : 26)
     let indent = blanks(left + 4)

@@ -3,25 +3,25 @@ import Text
 
 /// What a person is told when something does not work: a sentence in lower case without a full stop, and the command that
 /// mends it.
-public struct Message: Sendable, Equatable {
+package struct Message: Sendable, Equatable {
   /// What is wrong.
-  public let text: String
+  let text: String
   /// What to do first, where there is something to do.
-  public var hint: String? { hints.first }
+  var hint: String? { hints.first }
   /// What to do, in a line each.
-  public let hints: [String]
+  let hints: [String]
   /// The exit status of the program.
-  public let status: ExitStatus
+  package let status: ExitStatus
   /// The word that was mistyped, where one is known that may have been meant.
-  public let mistyped: Mistyped?
+  let mistyped: Mistyped?
 
   /// A word, and the one that was probably meant.
-  public struct Mistyped: Sendable, Equatable {
+  package struct Mistyped: Sendable, Equatable {
     let word: String
     let meant: String
 
     /// - Returns: `nil` where no near miss is known.
-    public init?(_ word: String, meant: String?) {
+    init?(_ word: String, meant: String?) {
       guard let meant else { return nil }
       self.word = word
       self.meant = meant
@@ -29,12 +29,12 @@ public struct Message: Sendable, Equatable {
   }
 
   /// A message.
-  public init(_ text: String, hint: String? = nil, status: ExitStatus, mistyped: Mistyped? = nil) {
+  package init(_ text: String, hint: String? = nil, status: ExitStatus, mistyped: Mistyped? = nil) {
     self.init(text, hints: hint.map { [$0] } ?? [], status: status, mistyped: mistyped)
   }
 
   /// A message with several things to do.
-  public init(_ text: String, hints: [String], status: ExitStatus, mistyped: Mistyped? = nil) {
+  package init(_ text: String, hints: [String], status: ExitStatus, mistyped: Mistyped? = nil) {
     self.text = Self.visible(text)
     self.hints = hints.map(Self.visible)
     self.status = status
@@ -42,15 +42,15 @@ public struct Message: Sendable, Equatable {
   }
 
   /// The same with something else to do.
-  public func with(hint: String) -> Message { Message(text, hint: hint, status: status) }
+  func with(hint: String) -> Message { Message(text, hint: hint, status: status) }
 
   /// The same with other words in what there is to do.
-  public func exchanging(_ words: String, for others: String) -> Message {
+  func exchanging(_ words: String, for others: String) -> Message {
     Message(text, hints: hints.map { $0.exchanging(words, for: others) }, status: status, mistyped: mistyped)
   }
 
   /// The same without a login as what there is to do.
-  public func without(login provider: String) -> Message {
+  func without(login provider: String) -> Message {
     let others = hints.filter { !$0.hasPrefix("run \"credmgr login ") }
     return Message(
       text, hints: others.isEmpty ? ["run \"credmgr status \(provider)\" to see who is logged in"] : others,
@@ -58,12 +58,12 @@ public struct Message: Sendable, Equatable {
   }
 
   /// Whether nothing is in a command line that is nobody's business but the person's.
-  public static func isShown(_ arguments: [String]) -> Bool { !Mistyped.hasLongValue(arguments) }
+  static func isShown(_ arguments: [String]) -> Bool { !Mistyped.hasLongValue(arguments) }
 
   /// The same with the command as it was probably meant in front of what there is to do.
   ///
   /// - Parameter arguments: those of the program, with its name first.
-  public func correcting(_ arguments: [String]) -> Message {
+  func correcting(_ arguments: [String]) -> Message {
     guard let mistyped, let command = mistyped.corrected(arguments) else { return self }
     return Message(text, hints: ["run \(quoted(command))"] + hints, status: status)
   }
@@ -73,7 +73,7 @@ public struct Message: Sendable, Equatable {
   /// - Parameters:
   ///   - arguments: those of the program, with its name first.
   ///   - options: those that the command has.
-  public func completing(_ arguments: [String], options: [String]) -> Message {
+  func completing(_ arguments: [String], options: [String]) -> Message {
     // Several that are all missing would be commands that do not help one by one.
     guard hints.count(where: { $0.hasPrefix(Self.addition + "--set ") }) < 2 else { return self }
     let completed = hints.compactMap { hint -> String? in
@@ -91,7 +91,7 @@ public struct Message: Sendable, Equatable {
   }
 
   /// The greatest length of a command that is shown again. A longer one is no help to anybody who reads it.
-  public static let longestCommand = 160
+  static let longestCommand = 160
 
   private static let addition = "add \""
 
@@ -118,7 +118,7 @@ public struct Message: Sendable, Equatable {
   /// - Parameters:
   ///   - program: the name in front of each sentence.
   ///   - columns: where sentences are broken; `nil` for nowhere, so that each is one line for other programs.
-  public func lines(program: String = "credmgr", style: Style = .plain, columns: Int? = nil) -> String {
+  func lines(program: String = "credmgr", style: Style = .plain, columns: Int? = nil) -> String {
     func line(_ label: String, _ shown: String, _ sentence: String) -> String {
       StandardError.lines("\(program): \(label) ", shown: "\(program): \(shown) ", sentence, columns: columns)
     }
@@ -127,7 +127,7 @@ public struct Message: Sendable, Equatable {
   }
 
   /// A text without anything that a terminal would act on: parts of it come from files and providers.
-  public static func visible(_ text: String) -> String {
+  static func visible(_ text: String) -> String {
     if text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return text }
     var visible = ""
     for scalar in text.unicodeScalars {
@@ -175,7 +175,7 @@ extension Message.Mistyped {
 }
 
 /// The exit statuses of every command.
-public enum ExitStatus: Int32, Sendable {
+package enum ExitStatus: Int32, Sendable {
   /// Done.
   case done = 0
   /// Something unexpected.

@@ -190,7 +190,7 @@ extension HTTPError {
   /// What went wrong on the way.
   ///
   /// - Parameter provider: whom it was about, where it was about one.
-  public func message(provider: String? = nil) -> Message {
+  func message(provider: String? = nil) -> Message {
     let whom = provider.map { " of \(quoted($0))" } ?? ""
     switch self {
     case .invalidURI(let text, let reason):

@@ -2,7 +2,7 @@ import Platform
 import Text
 
 /// Why git did not change its configuration, in its own words.
-public struct GitRefusal: Sendable, Equatable {
+struct GitRefusal: Sendable, Equatable {
   private let words: String
   private let status: Int32
   /// The file that git names; `nil` where it names none.
@@ -14,7 +14,7 @@ public struct GitRefusal: Sendable, Equatable {
   ///   - said: what git wrote on standard error, in English.
   ///   - status: its exit status.
   ///   - asAdministrator: the command for somebody who may change the file; `nil` where it is the person's own.
-  public init(said: String, status: Int32, asAdministrator: String?) {
+  init(said: String, status: Int32, asAdministrator: String?) {
     let lines = said.split(separator: "\n").map(Self.plain)
     // The first line names the file; behind it comes what follows from that.
     words = lines.first ?? ""
@@ -43,7 +43,7 @@ public struct GitRefusal: Sendable, Equatable {
   }
 
   /// What a person is told.
-  public var message: Message {
+  var message: Message {
     let said = words.isEmpty ? "it ended with the status \(status)" : words
     let isFull = said.firstPlace(of: "No space left") != nil || said.firstPlace(of: "failed to write") != nil
     return Message(

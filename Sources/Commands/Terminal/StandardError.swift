@@ -5,30 +5,30 @@ import Descriptors
 ///
 /// Where a program reads along, a sentence is one line. On a terminal it is as many as its width needs, broken between
 /// words; what stands in quotes, such as a command that is there to be copied, is never broken.
-public enum StandardError {
+package enum StandardError {
   /// Tells a person something.
-  public static func tell(_ sentence: String) {
+  static func tell(_ sentence: String) {
     Terminal.writeError(lines("credmgr: ", Message.visible(sentence), columns: columns))
   }
 
   /// Tells a person what is wrong, and what mends it.
   ///
   /// - Parameter program: the name in front of each sentence.
-  public static func show(_ message: Message, program: String = "credmgr") {
+  package static func show(_ message: Message, program: String = "credmgr") {
     Terminal.writeError(message.lines(program: program, style: Style(number), columns: columns))
   }
 
   /// Shows what is wrong in a descriptor, and where.
-  public static func show(_ findings: [Finding]) {
+  package static func show(_ findings: [Finding]) {
     // Nothing is wrong in what nobody came to see.
     for finding in findings where finding.closedFolder == nil { Terminal.writeError(finding.report(columns: columns)) }
   }
 
   /// A question, with the cursor behind it.
-  public static func ask(_ question: String) { Terminal.writeError(prompt(question)) }
+  static func ask(_ question: String) { Terminal.writeError(prompt(question)) }
 
   /// The same, for whoever writes it elsewhere.
-  public static func prompt(_ question: String) -> String {
+  static func prompt(_ question: String) -> String {
     let question = Message.visible(question)
     return (columns.map { Layout.wrapped(question, width: $0 - 1) } ?? question) + " "
   }

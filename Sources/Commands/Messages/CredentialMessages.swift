@@ -6,7 +6,7 @@ import Text
 
 extension CredentialError {
   /// What is wrong, what to do, and the exit status.
-  public var message: Message {
+  var message: Message {
     switch self {
     case .noHome:
       Message(
@@ -183,7 +183,7 @@ extension CredentialError {
 
 extension CredentialError {
   /// `unknownAccount` for a name that is from the environment.
-  public static func unknownAccount(ofEnvironment name: String, provider: String, known: [String]) -> Message {
+  static func unknownAccount(ofEnvironment name: String, provider: String, known: [String]) -> Message {
     let near = nearMiss(name, among: known, isShort: true).map { "run \"export CREDMGR_ACCOUNT=\(argument($0))\"" }
     return unknown(
       name, "CREDMGR_ACCOUNT is \(quoted(name)), and there is no such account at \(quoted(provider))", provider, known,
@@ -218,7 +218,7 @@ extension ClientNeeds {
   }
 
   /// What follows "credmgr add-provider ID", with a space before it.
-  public var options: String {
+  var options: String {
     (needsIdentifier ? " --client-id ID" : "") + (needsSecret ? " --client-secret-file FILE" : "")
   }
 }
@@ -245,7 +245,7 @@ extension CredentialError.LoginReason {
 
 extension [NewHost] {
   /// The hosts, each with the place where a descriptor names it, as a finding has it.
-  public var words: String {
+  var words: String {
     map { host in
       let place = host.place.map { " (\($0.source.name):\($0.line):\($0.column))" } ?? ""
       return quoted(host.name) + place
