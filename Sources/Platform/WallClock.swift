@@ -28,14 +28,14 @@ public struct SystemClock: WallClock {
   public func now() -> Int64 {
     var time = timespec()
     unsafe clock_gettime(CLOCK_REALTIME, &time)
-    return Int64(time.tv_sec)
+    return Int64(time.tv_sec) + FaultPoint.clockOffset
   }
 
   /// See ``WallClock``.
   public func milliseconds() -> Int64 {
     var time = timespec()
     unsafe clock_gettime(CLOCK_REALTIME, &time)
-    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+    return (Int64(time.tv_sec) + FaultPoint.clockOffset) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 
   /// See ``WallClock``.

@@ -4,11 +4,11 @@ its own, tokens without an end. Codes, proof keys and tokens are Authlib's.
 
 import dataclasses
 import html
-import time
 
 from authlib.oauth2 import rfc6749
 
 from oauth2_server import OAuth2Server
+import clock
 from oauth2_store import Client
 from service import html_response, json_response, redirect, with_query
 
@@ -85,7 +85,7 @@ class Mastodon(OAuth2Server):
         token = super().generate(grant_type, **arguments)
         token.pop("expires_in", None)
         token.pop("refresh_token", None)
-        return token | {"created_at": int(time.time())}
+        return token | {"created_at": int(clock.now())}
 
     def save_token(self, token, request):
         super().save_token(token, request)

@@ -4,12 +4,12 @@ oauthlib has no session extension, so the refresh with `oauth_session_handle` is
 is again checked by oauthlib.
 """
 
-import time
 import urllib.parse
 
 from oauthlib import oauth1
 from oauthlib.oauth1.rfc5849 import errors
 
+import clock
 from service import Response, Service, consent_page, form_response, json_response, redirect, text_response
 
 CLIENT_KEY = "judge-consumer"
@@ -92,12 +92,12 @@ class Validator(oauth1.RequestValidator):
         self.access_tokens[token["oauth_token"]] = {
             "secret": token["oauth_token_secret"],
             "session": token.get("oauth_session_handle"),
-            "expires": time.time() + int(token.get("oauth_expires_in", 3600)),
+            "expires": clock.now() + int(token.get("oauth_expires_in", 3600)),
         }
 
     def validate_access_token(self, client_key, token, request):
         record = self.access_tokens.get(token)
-        return record is not None and time.time() < record["expires"]
+        return record is not None and clock.now() < record["expires"]
 
     def get_access_token_secret(self, client_key, token, request):
         return self.access_tokens.get(token, {}).get("secret", "not the secret")
@@ -223,7 +223,7 @@ class OAuth1Server(Service):
         if old is None or old["session"] != fields["oauth_session_handle"]:
             self.counts["refresh_refused"] += 1
             return text_response("oauth_problem=token_rejected", 401, "application/x-www-form-urlencoded")
-        expires, old["expires"] = old["expires"], time.time() + 60
+        expires, old["expires"] = old["expires"], clock.now() + 60
         try:
             valid, _ = self.provider.validate_protected_resource_request(*self.arguments(request))
         except errors.OAuth1Error:
@@ -247,7 +247,7 @@ class OAuth1Server(Service):
         if not valid:
             self.counts["resource_refused"] += 1
             record = self.validator.access_tokens.get(checked.oauth_params.get("oauth_token")) if checked else None
-            expired = record is not None and record["expires"] <= time.time()
+            expired = record is not None and record["expires"] <= clock.now()
             problem = "token_expired" if expired else "signature_invalid"
             return text_response(f"oauth_problem={problem}", 401, "application/x-www-form-urlencoded",
                                  [("WWW-Authenticate", f'OAuth oauth_problem="{problem}"')])

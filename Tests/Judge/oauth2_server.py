@@ -10,6 +10,7 @@ import time
 from authlib.oauth2 import rfc6749, rfc6750, rfc7009, rfc7636, rfc7662, rfc8628
 from authlib.oauth2.rfc6749 import grants
 
+import clock
 from oauth2_store import (
     CLIENT_SECRET, CONFIDENTIAL_CLIENT, POST_CLIENT, PUBLIC_CLIENT, SCOPES, USER, AuthlibRequest, AuthorizationServer, Client,
     Code, Device, Token,
@@ -92,12 +93,12 @@ class OAuth2Server(Service):
                 data = request.payload.data
                 store.codes[code] = Code(
                     request.client.get_client_id(), request.payload.redirect_uri, request.scope,
-                    data["code_challenge"], data["code_challenge_method"], time.time() + 60, data.get("nonce", ""),
+                    data["code_challenge"], data["code_challenge_method"], clock.now() + 60, data.get("nonce", ""),
                 )
 
             def query_authorization_code(self, code, client):
                 found = store.codes.pop(code, None)  # a code works once, also when its use fails
-                if found and found.client_id == client.get_client_id() and time.time() < found.expires:
+                if found and found.client_id == client.get_client_id() and clock.now() < found.expires:
                     return found
 
             def delete_authorization_code(self, authorization_code):
@@ -192,7 +193,7 @@ class OAuth2Server(Service):
         with self.token_lock:
             self.tokens.append(Token(
                 request.client.get_client_id(), token["access_token"], refresh, token.get("scope", ""),
-                time.time(), token.get("expires_in", 0), family,
+                clock.now(), token.get("expires_in", 0), family,
             ))
         self.counts["issued"] += 1
 

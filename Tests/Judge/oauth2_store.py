@@ -1,12 +1,12 @@
 """What the OAuth 2.0 server keeps, in the shapes that Authlib asks of whoever runs it."""
 
-import time
 from collections import defaultdict
 from dataclasses import dataclass, field
 
 from authlib.oauth2 import rfc6749
 from authlib.oauth2.rfc6749 import util
 
+import clock
 from service import Response, json_response
 
 USER = "ada"
@@ -104,7 +104,7 @@ class Token(rfc6749.TokenMixin):
         return self.lifetime
 
     def is_expired(self):
-        return time.time() > self.issued + self.lifetime
+        return clock.now() > self.issued + self.lifetime
 
     def is_revoked(self):
         return self.revoked

@@ -3,6 +3,7 @@
 import time
 import urllib.parse
 
+import clock
 from provider_server import Provider, basic, proves
 from service import consent_page, html_response, json_response, redirect, text_response, with_query
 
@@ -38,7 +39,7 @@ class OCLCUserAgent(Provider):
         return {"principalID": "8eaa9f92-3951-431c-975a-d7df26b8d131", "principalIDNS": "urn:oclc:wms:da"}
 
     def stamp(self, seconds):
-        return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(time.time() + seconds))
+        return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(clock.now() + seconds))
 
     def token_fields(self):
         return {
@@ -137,7 +138,7 @@ class OCLCToday(Provider):
                 "access_token": self.new_access("tk_"), "token_type": "bearer", "expires_in": str(self.lifetime),
                 "principalID": "", "principalIDNS": "", "scopes": fields["scope"],
                 "contextInstitutionId": self.context,
-                "expires_at": time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(time.time() + self.lifetime)),
+                "expires_at": time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(clock.now() + self.lifetime)),
             })
         if grant == "authorization_code":
             issued = self.codes.pop(fields.get("code"), None)

@@ -8,10 +8,12 @@ import stat
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 import urllib.parse
 from dataclasses import dataclass
 
+import clock
 from browser import Browser
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -21,6 +23,12 @@ TIMEOUT = 60
 
 # Exit statuses of the contract.
 DONE, UNEXPECTED, USAGE, LOGIN_NEEDED, REFUSED, UNREACHABLE, LOCKED = range(7)
+
+
+def is_test_build():
+    """Whether the program has fault points and a clock that can be moved: those that are built for use have neither."""
+    with open(BINARY, "rb") as file:
+        return b"CREDMGR_FAULT" in file.read()
 
 
 @dataclass
@@ -109,6 +117,7 @@ class ProgramTest(unittest.TestCase):
             "GIT_TERMINAL_PROMPT": "0",
             "LANG": "C.UTF-8",
         }
+        clock.offset = 0
         self.homes = []
         self.new_home()
 
@@ -116,6 +125,20 @@ class ProgramTest(unittest.TestCase):
         """From here on credmgr starts with nothing, as on another machine."""
         self.homes.append(os.path.join(self.folder, f"home-{len(self.homes)}"))
         self.environment["CREDMGR_HOME"] = self.homes[-1]
+
+    def later(self, seconds):
+        """Lets time pass for the programs and for our servers. Only a program that was built for use makes us wait."""
+        if not is_test_build():
+            time.sleep(seconds)
+            return
+        clock.offset += seconds
+        self.environment["CREDMGR_CLOCK_OFFSET"] = str(clock.offset)
+
+    def wait_until(self, condition, seconds=20):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "it never came about")
+            time.sleep(0.005)
 
     def tearDown(self):
         for service in self.services:

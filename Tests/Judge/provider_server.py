@@ -7,9 +7,9 @@ refuse in the provider's own words, so that a descriptor that gets a detail wron
 
 import base64
 import hashlib
-import time
 import urllib.parse
 
+import clock
 from service import Service
 
 
@@ -56,7 +56,7 @@ class Provider(Service):
 
     def new_access(self, prefix, lifetime=None):
         token = self.secret(prefix, 40)
-        self.access[token] = time.time() + (self.lifetime if lifetime is None else lifetime)
+        self.access[token] = clock.now() + (self.lifetime if lifetime is None else lifetime)
         self.counts["issued"] += 1
         return token
 
@@ -66,4 +66,4 @@ class Provider(Service):
         return token
 
     def valid(self, token):
-        return self.access.get(token, 0) > time.time()
+        return self.access.get(token, 0) > clock.now()

@@ -1,16 +1,29 @@
 #!/usr/bin/env python3
-"""Runs every `test_*.py` beside it and ends with `N passed, N failed`.
+"""Runs every `test_*.py` beside it in several processes and ends with `N passed, N failed`.
 
-    run.py [-v] [WORD]…        only tests whose name contains one of the words
+    run.py [-v] [-j N] [WORD]…        only tests whose name contains one of the words
 
 $CREDMGR_BIN is the program to judge, `.build/debug/credmgr` if it is not set.
 """
 
+import argparse
+import io
+import multiprocessing
 import os
 import sys
+import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+# Shipped descriptors fix the port of their redirect, so tests that use the same port take turns.
+SHARED_PORTS = {"test_readme", "test_package"}
+# The longest modules begin first, so that no process works alone at the end.
+LONGEST = ("test_crashes", "test_doctor", "test_races", "test_git", "test_vault_keys", "test_servers", "test_hints")
+# The most tests that one process runs, and the classes whose tests take so long that each gets a process.
+PART = 10
+ALONE = {"test_crashes.SystemCalls", "test_crashes.NamedPoints", "test_leaks.Leaks"}
 
 
 def flatten(suite):
@@ -21,16 +34,54 @@ def flatten(suite):
             yield item
 
 
+def find(words):
+    """The chosen tests, in groups that one process runs: a part of a class, or all that share ports."""
+    groups = {}
+    for test in flatten(unittest.defaultTestLoader.discover(HERE, pattern="test_*.py")):
+        if words and not any(word in test.id() for word in words):
+            continue
+        module = type(test).__module__
+        groups.setdefault("ports" if module in SHARED_PORTS else f"{module}.{type(test).__qualname__}", []).append(test.id())
+    order = {name: number for number, name in enumerate(LONGEST)}
+    groups = sorted(groups.items(), key=lambda group: (order.get(group[0].split(".")[0], len(order)), -len(group[1])))
+    for name, tests in groups:
+        size = len(tests) if name == "ports" else 1 if name in ALONE else PART
+        yield from ((name, tests[start:start + size]) for start in range(0, len(tests), size))
+
+
+def run(group):
+    """Runs one group; returns its name, its seconds, the numbers of tests and of failures, and what went wrong."""
+    name, identifiers = group
+    began = time.monotonic()
+    text = io.StringIO()
+    suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromNames(identifiers))
+    result = unittest.TextTestRunner(stream=text, verbosity=0).run(suite)
+    # A test with several failed parts is one failed test; a class that could not be set up is one, too.
+    failed = {getattr(test, "test_case", test).id() for test, _ in result.failures + result.errors}
+    reports = "\n".join(f"FAILED {test.id()}\n{trace}" for test, trace in result.failures + result.errors)
+    skipped = [f"{test.id()}: {reason}" for test, reason in result.skipped]
+    return name, time.monotonic() - began, max(result.testsRun, len(failed)), len(failed), reports, skipped
+
+
 def main():
-    words = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
-    verbosity = 2 if "-v" in sys.argv else 1
-    found = flatten(unittest.defaultTestLoader.discover(HERE, pattern="test_*.py"))
-    chosen = [test for test in found if not words or any(word in test.id() for word in words)]
-    result = unittest.TextTestRunner(verbosity=verbosity, stream=sys.stdout).run(unittest.TestSuite(chosen))
-    # A test with several failed parts is one failed test.
-    failed = len({getattr(test, "test_case", test).id() for test, _ in result.failures + result.errors})
-    print(f"{result.testsRun - failed} passed, {failed} failed")
-    return 0 if result.wasSuccessful() and result.testsRun else 1
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-v", action="store_true", dest="verbose", help="also say which tests were skipped, and why")
+    parser.add_argument("-j", type=int, default=max((os.cpu_count() or 1) * 2, 2), dest="jobs", help="processes")
+    parser.add_argument("words", nargs="*")
+    options = parser.parse_args()
+    count = failures = 0
+    # Each group gets a fresh process: nothing of one test class is left for the next one.
+    with multiprocessing.get_context("spawn").Pool(options.jobs, maxtasksperchild=1) as pool:
+        for name, seconds, ran, failed, reports, skipped in pool.imap_unordered(run, find(options.words)):
+            count += ran
+            failures += failed
+            print(f"{'FAILED' if failed else 'ok':6} {name}: {ran} tests, {len(skipped)} skipped, {seconds:.1f} s", flush=True)
+            if reports:
+                print(reports, flush=True)
+            if options.verbose and skipped:
+                print("\n".join(skipped), flush=True)
+    print(f"{count - failures} passed, {failures} failed")
+    return 0 if count and not failures else 1
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import time
 import oauth2_server
 from browser import Browser
 from oauth2_server import OAuth2Server
-from program import BINARY, DESCRIPTORS, DONE, LOGIN_NEEDED, TIMEOUT, Outcome
+from program import BINARY, DESCRIPTORS, DONE, LOGIN_NEEDED, TIMEOUT, Outcome, is_test_build
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.abspath(os.path.join(HERE, "../../Sources"))
@@ -31,12 +31,6 @@ WRITING = ("pwrite64", "fsync", "fdatasync", "ftruncate", "unlink", "rename", "r
 def strict(condition, *words):
     if not condition:
         raise AssertionError(" ".join(str(word) for word in words))
-
-
-def is_test_build():
-    """Whether the program has fault points: those that were built for use have none."""
-    with open(BINARY, "rb") as file:
-        return b"CREDMGR_FAULT" in file.read()
 
 
 def fault_points():

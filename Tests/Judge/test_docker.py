@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import time
 import unittest
 
 import oauth2_server
@@ -108,7 +107,7 @@ class Protocol(Docker):
 class Provider(Docker):
     def test_a_registry_of_a_provider_gets_a_fresh_token(self):
         self.ready(lifetime=1)
-        time.sleep(1.1)
+        self.later(2)
         username, secret = self.get(self.address)
         self.assertEqual((username, secret), ("registry-user", self.service.tokens[-1].access_token))
         self.assertEqual(self.service.counts["granted:refresh_token"], 1)
@@ -153,7 +152,7 @@ class RealClient(Docker):
 
     def test_a_provider_s_registry_after_an_expiry(self):
         self.ready(lifetime=1)
-        time.sleep(1.1)
+        self.later(2)
         self.configure(credHelpers={self.address: "credmgr"})
         self.assertTrue(self.is_served())
         self.assertEqual(set(self.registry.users), {"registry-user"})

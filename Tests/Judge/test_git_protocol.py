@@ -1,7 +1,6 @@
 """The protocol between git and its helpers (git-credential(1)), spoken to credmgr without git and with it."""
 
 import os
-import time
 import unittest
 
 from program import BINARY, USAGE, ProgramTest
@@ -102,7 +101,7 @@ class Protocol(ProtocolTest):
         host = ("protocol=https", "host=example.com")
         self.ask("store", *host, "username=ada", "password=1", arguments=("--timeout=1",))
         self.assertEqual(self.get(*host), ("ada", "1"))
-        time.sleep(1.1)
+        self.later(2)
         self.assertIsNone(self.get(*host))
         self.ask("store", *host, "username=ada", "password=1", arguments=("--timeout", "5m"))
         self.assertEqual(self.get(*host), ("ada", "1"))
@@ -302,12 +301,12 @@ class WithGit(GitTest):
     def test_a_lifetime(self):
         host = ("protocol=https", "host=timeout.example")
         self.credential("approve", *host, "username=ada", "password=1", helper="credmgr --timeout=1")
-        time.sleep(1.1)
+        self.later(2)
         self.assertEqual(self.credential("fill", *host, helper="credmgr --timeout=1")["password"], "asked-for")
 
     def test_the_name_still_works_when_the_token_is_refreshed(self):
         self.ready(lifetime=1)
-        time.sleep(1.1)
+        self.later(2)
         host = f"host=127.0.0.1:{self.git_server.port}"
         answer = self.credential("fill", "protocol=http", host)
         self.assertEqual(answer["password"], self.service.tokens[-1].access_token)

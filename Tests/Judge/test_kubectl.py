@@ -88,7 +88,7 @@ class RealClient(Kubectl):
 
     def test_an_expired_token_is_refreshed_before_kubectl_sees_it(self):
         self.ready(V1BETA1, lifetime=1)
-        time.sleep(1.1)
+        self.later(2)
         self.version()
         self.assertEqual((self.cluster.counts["refused"], self.service.counts["granted:refresh_token"]), (0, 1))
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 import unittest
 
 from cryptography.hazmat.primitives import serialization
@@ -71,7 +70,7 @@ class OAuth1(ProgramTest):
             arguments += ["--set", f"{name}={service.base}/oauth/{path}"]
         self.credmgr(*arguments, "--set", f"api_host=127.0.0.1:{service.port}")
         self.credmgr("login", "shipped", "--account", ADA)
-        time.sleep(1.1)
+        self.later(2)
         self.expect_signed(service, "shipped")
         self.assertEqual(service.counts["refresh"], 1)
 
@@ -91,7 +90,7 @@ class OAuth1(ProgramTest):
     def test_expired_session_is_extended(self):
         service = OAuth1Server(lifetime=1)
         provider = self.logged_in(service)
-        time.sleep(1.1)
+        self.later(2)
         self.expect_signed(service, provider)
         self.assertEqual(service.counts["refresh"], 1)
 

@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import json
-import time
 import unittest
 import urllib.parse
 
@@ -59,7 +58,7 @@ class Grants(ProgramTest):
         self.credmgr("login", provider)
         first = service.tokens[-1].access_token
         service.lifetime = 3600
-        time.sleep(1.1)
+        self.later(2)
         # There is no refresh token in this grant: an expired token is asked for again.
         self.assertNotEqual(self.expect_usable(service, provider), first)
 
@@ -119,7 +118,7 @@ class Refresh(ProgramTest):
     def test_an_expired_token_is_refreshed_and_the_rotated_one_kept(self):
         service, provider = self.logged_in(lifetime=1)
         first = service.tokens[-1].access_token
-        time.sleep(1.1)
+        self.later(2)
         second = self.credmgr("token", provider).line
         self.assertNotEqual(second, first)
         self.assertTrue(service.accepts(second))
@@ -140,14 +139,14 @@ class Refresh(ProgramTest):
     def test_a_provider_that_keeps_its_refresh_token(self):
         service, provider = self.logged_in(lifetime=1, refreshed_lifetime=1, rotate=False)
         for _ in range(2):
-            time.sleep(1.1)
+            self.later(2)
             self.assertTrue(service.accepts(self.credmgr("token", provider).line))
         self.assertEqual(service.counts["granted:refresh_token"], 2)
 
     def test_sixteen_at_once_refresh_once(self):
         service, provider = self.logged_in(lifetime=1, refresh_delay=0.3)
         first = service.tokens[-1].access_token
-        time.sleep(1.1)
+        self.later(2)
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             outcomes = list(pool.map(lambda _: self.run_program("token", provider, stdin=""), range(16)))
         self.assertEqual([outcome.status for outcome in outcomes], [0] * 16, [outcome.err for outcome in outcomes])
@@ -161,14 +160,14 @@ class Refresh(ProgramTest):
     def test_a_refused_refresh_asks_for_a_login_and_opens_nothing(self):
         service, provider = self.logged_in(lifetime=1)
         service.revoke(service.tokens[-1], whole_family=True)
-        time.sleep(1.1)
+        self.later(2)
         outcome = self.credmgr("token", provider, status=LOGIN_NEEDED)
         self.assertRegex(outcome.err, r"(?m)^credmgr: hint: .*credmgr login")
         self.assertEqual(len(service.requests("/authorize", "GET")), 1)
 
     def test_a_provider_that_is_away_costs_nothing(self):
         service, provider = self.logged_in(lifetime=1)
-        time.sleep(1.1)
+        self.later(2)
         service.stop()
         self.credmgr("token", provider, status=UNREACHABLE)
         # The refresh token is still there: the same home goes on when the provider is back.
@@ -224,7 +223,7 @@ class Administration(ProgramTest):
         provider = self.add("oauth2-post", service, oauth2_server.POST_CLIENT, oauth2_server.CLIENT_SECRET)
         traced = self.credmgr("login", provider, "--account", ADA, "--trace").err
         self.assertIn("/token", traced, "the exchange is there")
-        time.sleep(1.1)
+        self.later(2)
         traced = self.credmgr("token", provider, "--trace").err
         self.assertIn("/token", traced)
         self.credmgr("request", provider, service.base + "/resource", "--trace")

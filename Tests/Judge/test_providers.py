@@ -4,7 +4,6 @@ Each test runs twice: with a descriptor that was written for the server, and wit
 """
 
 import json
-import time
 import unittest
 
 from browser import Browser
@@ -45,7 +44,7 @@ class GitHubStyle(ProgramTest):
     def test_rotation_and_refused_refresh(self):
         service, provider = self.provider(lifetime=1)
         self.credmgr("login", provider, "--account", ADA, "--grant", "authorization_code")
-        time.sleep(1.1)
+        self.later(2)
         service.lifetime = 28800
         self.assertTrue(service.valid(self.credmgr("token", provider).line))
         service.refreshes.clear()
@@ -58,7 +57,7 @@ class GitHubStyle(ProgramTest):
         service, provider = self.provider(interval=1)
         login = self.start("login", provider, "--account", ADA, "--grant", "device_code", "--no-browser", stdin=False)
         code = login.wait_for(r"\b[0-9A-F]{4}-[0-9A-F]{4}\b").group(0)
-        time.sleep(1.2)  # at least one poll finds the authorization pending
+        self.wait_until(lambda: service.counts["authorization_pending"])
         Browser(typed={"user_code": code}).open(f"{service.base}/login/device")
         outcome = login.end()
         self.assertEqual(outcome.status, 0, outcome.err)
@@ -111,7 +110,7 @@ class OCLCUserAgentStyle(ProgramTest):
     def test_expires_at_is_utc_and_refresh_keeps_its_token(self):
         service, provider = self.user_agent(lifetime=1)
         first = next(iter(service.access))
-        time.sleep(2.1)
+        self.later(3)
         second = self.credmgr("token", provider).line
         self.assertNotEqual(second, first)
         self.credmgr("token", provider, "--refresh")
@@ -159,12 +158,12 @@ class L2PStyle(ProgramTest):
         provider = self.add(self.descriptor, service, service.client_id)
         login = self.start("login", provider, "--account", ADA, "--no-browser", stdin=False)
         address = login.wait_for(r"http://\S+\?q=verify&d=[0-9A-F]{10}").group(0)
-        time.sleep(1.2)
+        self.wait_until(lambda: service.counts["error: authorization pending."])
         Browser().open(address)
         outcome = login.end()
         self.assertEqual(outcome.status, 0, outcome.err)
         self.assertGreater(service.counts["error: authorization pending."], 0)
-        time.sleep(1.1)
+        self.later(2)
         token = self.credmgr("token", provider).line
         self.assertEqual(service.counts["token:refresh_token"], 1)
         self.credmgr("token", provider, "--refresh")
@@ -183,7 +182,7 @@ class L2PStyle(ProgramTest):
         Browser().open(login.wait_for(r"http://\S+\?q=verify&d=[0-9A-F]{10}").group(0))
         self.assertEqual(login.end().status, 0)
         service.refreshes.clear()
-        time.sleep(1.1)
+        self.later(2)
         self.credmgr("token", provider, status=LOGIN_NEEDED)
 
 

@@ -13,8 +13,7 @@ import unittest
 
 import oauth2_server
 from oauth2_server import OAuth2Server
-from program import BINARY, DONE, LOGIN_NEEDED, TIMEOUT, UNEXPECTED, ProgramTest
-from siege import is_test_build
+from program import BINARY, DONE, LOGIN_NEEDED, TIMEOUT, UNEXPECTED, ProgramTest, is_test_build
 
 ADA = ProgramTest.accounts[0]
 MANY = 64
@@ -31,7 +30,7 @@ class RaceTest(ProgramTest):
         service = self.serve(OAuth2Server(lifetime=1, **options))
         provider = self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)
         self.credmgr("login", provider, "--account", ADA)
-        time.sleep(1.1)
+        self.later(2)
         return service, provider
 
     def many(self, count, *arguments, program=BINARY, question=None, **environment):
@@ -57,12 +56,6 @@ class RaceTest(ProgramTest):
             self.errors.append(err)
             results.append((process.returncode, out.strip(), err))
         return results
-
-    def wait_until(self, condition, seconds=20):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, "it never came about")
-            time.sleep(0.005)
 
     def hold(self):
         """Takes the locks of all accounts (docs/vault-format.md)."""
@@ -129,7 +122,7 @@ class Refreshes(RaceTest):
         self.credmgr("login", provider, "--account", ADA)
         old = self.credmgr("token", provider).line
         question = self.file("question", "protocol=http\nhost=127.0.0.1:1\n\n")
-        time.sleep(2.1)
+        self.later(3)
 
         def fetches(operation, path, count):
             return self.ends(self.many(count, "git-credential", operation, question=path))
@@ -186,7 +179,7 @@ class Refreshes(RaceTest):
         holder = self.many(1, "token", provider, CREDMGR_FAULT="refresh.noted=stop")
         self.wait_until(lambda: state(holder[0].pid) == "T")
         others = self.many(MANY - 1, "token", provider)
-        time.sleep(0.5)
+        self.wait_until(lambda: all(waits_for_the_lock(other.pid) for other in others))
         holder[0].kill()
         self.ends(holder)
         self.assert_one_token(self.ends(others), service)
@@ -314,10 +307,15 @@ class Waiting(RaceTest):
 
     def test_it_goes_on_as_soon_as_the_lock_is_free(self):
         processes = self.many(8, "token", self.provider)
-        time.sleep(0.5)
+        self.wait_until(lambda: all(waits_for_the_lock(process.pid) for process in processes))
         self.release()
         self.assertEqual(len({out for _, out, _ in self.ends(processes)}), 1)
         self.assertEqual(self.service.counts["token:refresh_token"], 1)
+
+
+def waits_for_the_lock(pid):
+    """Whether a process has become the program with a network, which is the one that waits, and sleeps."""
+    return os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "credmgr-online" and state(pid) == "S"
 
 
 def state(pid):

@@ -158,7 +158,7 @@ class Terminal(VaultTest):
         self.service.refreshed_lifetime = 1
         self.credmgr("token", self.provider, "--refresh")
         self.protect()
-        time.sleep(1.1)
+        self.later(2)
         outcome = self.run_program(
             "exec", f"{self.provider}=TOKEN", "--", "sh", "-c", "ls -l /proc/self/fd; env",
             environment=self.with_passphrase())
