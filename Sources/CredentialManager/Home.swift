@@ -115,8 +115,8 @@ public struct Home: Sendable, Equatable {
   /// The lock that keeps processes from changing the rules at the same time. Who has rules has a vault.
   var rulesLock: LockPlace { vaultLocation.rulesLock }
 
-  /// What a process was given last; a few processes share a file, so that they do not become many.
-  func asker(_ process: Int32) -> String { runtime + "/asked-\(process % 64)" }
+  /// What a process was given; a few processes share a file, so that they do not become many.
+  func repeatedRequest(_ process: Int32) -> String { runtime + "/asked-\(process % 64)" }
 
   /// The descriptors along the path: the person's, the system's, the shipped ones.
   public var library: DescriptorLibrary {

@@ -20,30 +20,27 @@ extension Command {
     let provider = try context.provider(invocation.operands[0])
     let name = try context.account(invocation, of: provider)
     let question = try ExecQuestion(context.environment("KUBERNETES_EXEC_INFO"))
+    var account = try Self.account(name, of: provider, context)
     // Without the cluster, whoever asks twice may be asking for two of them.
-    let asker = question.server.flatMap { Asker(question: "kubectl " + question.version + " " + $0) }
-    if let asker {
-      try manager { () throws(CredentialError) in
-        try context.source.rejectIfAskedAgain(asker, name, of: provider)
+    if let server = question.server {
+      let isRefused = try manager { () throws(CredentialError) in
+        try context.source.rejectIfRepeated(account, process: ParentProcess.identity, server: server)
       }
+      if isRefused { account = try Self.account(account.name, of: provider, context) }
     }
-    let account = try account(name, of: provider, context)
     context.source.noteHandOut(account, to: "kubectl" + (question.server.map { " for " + $0 } ?? ""))
     let credential = account.credential
     // The ID token is what clusters with OpenID Connect look at, where there is one; else the access token.
     let token = credential.idToken ?? credential.accessToken
     var status: [JSONValue.Member] = [.init("token", .string(token.reveal()))]
-    var until: Int64?
     let expiries = [credential.expiresAt, credential.idTokenExpiresAt].compactMap { $0 }
     if let expiresAt = expiries.min() {
       // kubectl keeps the token until then: long enough before the end that what it asks last is answered. Of a token that
       // is nearly over already, the end itself.
       let early = expiresAt - credential.margin
       let end = early > context.clock.now() ? early : expiresAt
-      until = end
       status.append(.init("expirationTimestamp", .string(Moment.format(end))))
     }
-    if let asker { context.source.remember(asker, account, until: until) }
     let answer: JSONValue = [
       "apiVersion": .string(question.version), "kind": "ExecCredential", "status": .object(status),
     ]

@@ -18,12 +18,7 @@ public enum ParentProcess {
 
   /// The process that started another one, or took its place; nil where the system does not tell.
   static func parent(of process: pid_t) -> pid_t? {
-    // The name in brackets may hold anything (proc(5), `stat`); behind it stand the state and the parent.
-    guard let status = try? File.read("/proc/\(process)/stat", limit: 4096),
-      let end = status.lastIndex(of: UInt8(ascii: ")")),
-      let parent = String(decoding: status[end...], as: UTF8.self).split(separator: " ").dropFirst(2).first
-    else { return nil }
-    return pid_t(parent)
+    fields(of: process)?.dropFirst().first.flatMap { pid_t($0) }
   }
 
   /// The first 15 bytes of its program's name (proc(5), `comm`), as it says itself; nil where the system does not tell.
@@ -33,17 +28,37 @@ public enum ParentProcess {
     return name.isEmpty ? nil : name
   }
 
-  /// The number of the process, and what tells this run of its program from all others: when the process was made, and where
-  /// its program and its stack lie in memory (proc(5), `starttime`, `startcode`, `endcode`, `startstack`), which changes when
-  /// another program takes its place. nil where the system does not tell.
-  public static var run: (number: Int32, run: String)? {
+  /// Its number, start and program; `nil` where the system does not tell.
+  public static var identity: ProcessIdentity? {
     let process = getppid()
-    guard process > 1, let status = try? File.read("/proc/\(process)/stat", limit: 4096),
+    guard process > 1, let start = fields(of: process)?.dropFirst(19).first else { return nil }
+    return ProcessIdentity(number: process, start: start, program: Path.resolved("/proc/\(process)/exe") ?? "")
+  }
+
+  /// What proc(5), `stat`, says of a process, from the third field on.
+  private static func fields(of process: pid_t) -> [String]? {
+    // The name in brackets may hold anything.
+    guard let status = try? File.read("/proc/\(process)/stat", limit: 4096),
       let end = status.lastIndex(of: UInt8(ascii: ")"))
     else { return nil }
-    let fields = String(decoding: status[(end + 1)...], as: UTF8.self).split(separator: " ")
-    // The first of these is the third of all. To whom the system does not tell, it says 0 or 1.
-    guard fields.count > 25, let stack = UInt64(fields[25]), stack > 1 else { return nil }
-    return (process, "\(process).\(fields[19]).\(fields[23]).\(fields[24]).\(fields[25])")
+    return String(decoding: status[(end + 1)...], as: UTF8.self).split(separator: " ").map(String.init)
+  }
+}
+
+/// A program in a process, told from others that ran there before and from all processes that have had the number since
+/// the machine was started.
+public struct ProcessIdentity: Sendable, Equatable {
+  /// The process's number.
+  public let number: Int32
+  /// When it was made, in ticks since the machine was started (proc(5), `starttime`).
+  public let start: String
+  /// The program's file: a wrapper puts another program in its place, which then asks for the first time.
+  public let program: String
+
+  /// A program in a process.
+  public init(number: Int32, start: String, program: String) {
+    self.number = number
+    self.start = start
+    self.program = program
   }
 }

@@ -1,4 +1,3 @@
-import Cryptography
 import OAuth
 import Platform
 import Testing
@@ -6,9 +5,9 @@ import Testing
 @testable import CredentialManager
 
 /// A plugin that is run anew when a token was refused, and told nothing of it.
-struct AskerTests {
+struct RepeatedRequestTests {
   private let fixture: Fixture
-  private let kubectl = Asker(process: "70.1.2.3.4", number: 70, question: "https://a.example")
+  private let kubectl = ProcessIdentity(number: 70, start: "1", program: "/kubectl")
 
   init() throws {
     fixture = try Fixture()
@@ -17,14 +16,15 @@ struct AskerTests {
   }
 
   /// Asks as the plugin does, and says what it is given.
-  private func ask(_ asker: Asker, until: Int64? = Fixture.now + 600) throws -> String {
-    try fixture.source.rejectIfAskedAgain(asker, nil, of: "example")
-    let account = try fixture.source.freshAccount(nil, of: "example")
-    fixture.source.remember(asker, account, until: until)
+  private func ask(_ process: ProcessIdentity, server: String = "https://a.example") throws -> String {
+    var account = try fixture.source.freshAccount(nil, of: "example")
+    if try fixture.source.rejectIfRepeated(account, process: process, server: server) {
+      account = try fixture.source.freshAccount(nil, of: "example")
+    }
     return account.credential.accessToken.reveal()
   }
 
-  @Test func whoAsksAgainWasRefused() throws {
+  @Test func aTokenThatIsAskedForTwiceWasRefused() throws {
     fixture.http.then(.token("new"))
     #expect(try ask(kubectl) == "old")
     #expect(try ask(kubectl) == "new")
@@ -33,27 +33,18 @@ struct AskerTests {
     #expect(fixture.http.requests.count == 1)
     // What was good for a while may be revoked, too.
     fixture.clock.advance(61)
+    #expect(try ask(kubectl) == "new")
     fixture.http.then(.token("newer"))
     #expect(try ask(kubectl) == "newer")
   }
 
-  @Test func whoAsksForTheFirstTimeWasNot() throws {
-    for asker in [
-      kubectl, Asker(process: "71.1.2.3.4", number: 71, question: "https://a.example"),
-      // Another program in the same process, another process of the same number, another cluster.
-      Asker(process: "70.1.5.6.7", number: 70, question: "https://a.example"),
-      Asker(process: "70.9.2.3.4", number: 70, question: "https://a.example"),
-      Asker(process: "70.9.2.3.4", number: 70, question: "https://b.example"),
-    ] {
-      #expect(try ask(asker) == "old")
-    }
-    #expect(fixture.http.requests.isEmpty)
-  }
-
-  @Test func whoAsksWhenToldToWasNot() throws {
-    #expect(try ask(kubectl, until: Fixture.now + 10) == "old")
-    fixture.clock.advance(10)
+  @Test func theFirstRequestOfAProcessForAServerSaysNothing() throws {
     #expect(try ask(kubectl) == "old")
+    #expect(try ask(ProcessIdentity(number: 71, start: "1", program: "/kubectl")) == "old")
+    // The program that a wrapper puts in its place, another process of the same number, another cluster.
+    #expect(try ask(ProcessIdentity(number: 71, start: "1", program: "/kubectl.1")) == "old")
+    #expect(try ask(ProcessIdentity(number: 70, start: "2", program: "/kubectl")) == "old")
+    #expect(try ask(ProcessIdentity(number: 70, start: "2", program: "/kubectl"), server: "https://b.example") == "old")
     #expect(fixture.http.requests.isEmpty)
   }
 

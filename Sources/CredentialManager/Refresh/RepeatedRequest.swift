@@ -1,0 +1,39 @@
+import OAuth
+import Platform
+import Vault
+
+extension CredentialSource {
+  /// Rejects the account's token if the process has been given this very token before, for the same server: it was refused
+  /// there. client-go runs an exec credential plugin anew after a 401 and tells it nothing
+  /// (`plugin/pkg/client/auth/exec`).
+  ///
+  /// A server that refuses whatever it gets must not make us refresh for ever: of what a process is given, the first token
+  /// counts, and a later one only when it is a minute old. A token that cannot be refreshed is not rejected.
+  ///
+  /// - Parameters:
+  ///   - process: the process that asks; `nil` where the system does not tell.
+  ///   - server: what tells the process's requests apart.
+  /// - Throws: `CredentialError.vault`.
+  public func rejectIfRepeated(
+    _ account: Account, process: ProcessIdentity?, server: String
+  ) throws(CredentialError) -> Bool {
+    let now = clock.now()
+    guard let process, account.credential.isRefreshable(at: now) else { return false }
+    let path = home.repeatedRequest(process.number)
+    // A keyed hash, so that neither the server nor the account can be read.
+    let question = [account.provider, server, process.program].joined(separator: " ")
+    let key = try accounts().vault.lockName(provider: question, account: account.name)
+    let request = "\(process.number) \(process.start) \(key) "
+    let handedOut = request + String(account.revision)
+    let last = (try? PrivateFile.read(path, limit: 1024)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    if last == handedOut {
+      try reject(account.credential.accessToken, account: account.name, of: account.provider)
+      return true
+    }
+    if last.hasPrefix(request), now - account.credential.obtainedAt <= 60 { return false }
+    // Where this fails, a refused token costs one command more.
+    try? PrivateFile.createDirectory(home.runtime)
+    try? PrivateFile.replace(path, Array(handedOut.utf8))
+    return false
+  }
+}
