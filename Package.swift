@@ -51,12 +51,6 @@ let staticLibrary: [LinkerSetting] = [
 /// A program whose `main` is a function of its own.
 let entryPoint: [SwiftSetting] = isFetched ? [] : [.unsafeFlags(["-parse-as-library"])]
 
-/// Swift without its library, for a program of a few lines: its modules are compiled as a whole, and together.
-let embedded: [SwiftSetting] = strict + [.enableExperimentalFeature("Embedded"), .unsafeFlags(["-wmo"])]
-let embeddedProgram: [LinkerSetting] = [
-  .unsafeFlags(["-enable-experimental-feature", "Embedded"]), .unsafeFlags(small, .when(configuration: .release)),
-]
-
 let package = Package(
   name: "credmgr",
   products: [
@@ -64,7 +58,6 @@ let package = Package(
     .library(name: "CredentialManager", targets: ["CredentialManager", "Curl", "HTTP"]),
     .executable(name: "credmgr", targets: ["credmgr"]),
     .executable(name: "credmgr-online", targets: ["credmgr-online"]),
-    .executable(name: "credmgr-secret-service", targets: ["credmgr-secret-service"]),
     .executable(name: "credmgr-simulator", targets: ["credmgr-simulator"]),
   ],
   targets: [
@@ -79,7 +72,6 @@ let package = Package(
       name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
     .systemLibrary(
       name: "CQREncode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
-    .systemLibrary(name: "CSecret"),
     .systemLibrary(name: "CPOSIX"),
 
     // Libraries, from the bottom up.
@@ -92,8 +84,6 @@ let package = Package(
       name: "Platform", dependencies: ["Text", "CPOSIX"],
       // Where a test can kill the program; the release build has none of it.
       swiftSettings: strict + [.define("FAULT_POINTS", .when(configuration: .debug))]),
-    .target(
-      name: "SecretService", dependencies: ["CSecret", "CPOSIX"], swiftSettings: embedded),
     .target(name: "HTTP", dependencies: ["Text", "CPOSIX"], swiftSettings: strict),
     .target(name: "Curl", dependencies: ["Text", "CCurl", "HTTP"], swiftSettings: strict),
     .target(name: "QRCode", dependencies: ["CQREncode"], swiftSettings: strict),
@@ -131,9 +121,6 @@ let package = Package(
     .executableTarget(
       name: "credmgr-online", dependencies: ["Commands", "Curl", "HTTP", "Platform", "QRCode"], swiftSettings: strict,
       linkerSettings: staticLibrary),
-    .executableTarget(
-      name: "credmgr-secret-service", dependencies: ["SecretService"], swiftSettings: embedded,
-      linkerSettings: embeddedProgram),
     .executableTarget(
       name: "credmgr-simulator", dependencies: ["Simulator"], swiftSettings: strict,
       linkerSettings: staticLibrary),

@@ -358,7 +358,7 @@ class Bench:
 
     def sizes(self):
         sizes = {}
-        for name in ("credmgr", "credmgr-online", "credmgr-secret-service"):
+        for name in ("credmgr", "credmgr-online"):
             copy = os.path.join(self.folder, name)
             shutil.copy(os.path.join(RELEASE, name), copy)
             subprocess.run(["strip", copy], check=True)

@@ -159,8 +159,8 @@ public enum Program {
     let person = TerminalPassphrase()
     let ask: KeySources.Ask = if asksNobody { TerminalPassphrase.nobody } else { person.ask }
     let keys = KeySources(
-      environment: variable, secretService: { Home.sibling("credmgr-secret-service", of: executable) },
-      legacy: Launcher.takeLegacy().flatMap { OpenedKeys(decoding: $0) }, lock: home.passphraseLock, ask: ask,
+      environment: variable, legacy: Launcher.takeLegacy().flatMap { OpenedKeys(decoding: $0) },
+      lock: home.passphraseLock, ask: ask,
       settle: person.settle)
     let source = CredentialSource(
       home: home, http: http, clock: clock, random: SystemRandomSource(), secrets: secrets, keys: keys)

@@ -12,7 +12,7 @@ struct Workplace {
   /// Only git knows all of the places where a remote's URL can stand.
   func remotes() -> [RemoteAddress] {
     guard
-      let listed = try? Launcher.run("git", ["config", "--get-regexp", #"^remote\..*\.url$"#], silencesErrors: true),
+      let listed = try? Launcher.run("git", ["config", "--get-regexp", #"^remote\..*\.url$"#], errors: .silenced),
       listed.status == 0
     else { return [] }
     let lines = String(decoding: listed.output, as: UTF8.self).split(separator: "\n")

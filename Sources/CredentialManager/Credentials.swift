@@ -40,7 +40,6 @@ public struct Credentials: Sendable {
   }
 
   private let home: Home
-  private let program: String
   private let network: Network?
   private let environment: @Sendable (String) -> String?
   private let clock: any WallClock
@@ -67,18 +66,16 @@ public struct Credentials: Sendable {
       throw .system(error)
     }
     try self.init(
-      home: Home(environment: environment, executable: program), program: program, network: network,
-      environment: environment, clock: SystemClock(), random: SystemRandomSource())
+      home: Home(environment: environment, executable: program), network: network, environment: environment,
+      clock: SystemClock(), random: SystemRandomSource())
   }
 
   /// The same for a place, a clock and a randomness of one's own.
   init(
-    home: Home, program: String, network: Network?,
-    environment: @escaping @Sendable (String) -> String? = { Environment.value($0) }, clock: any WallClock,
-    random: any RandomSource
+    home: Home, network: Network?, environment: @escaping @Sendable (String) -> String? = { Environment.value($0) },
+    clock: any WallClock, random: any RandomSource
   ) {
     self.home = home
-    self.program = program
     self.network = network
     self.environment = environment
     self.clock = clock
@@ -176,10 +173,9 @@ public struct Credentials: Sendable {
 
   /// All but a person.
   private var keys: KeySources {
-    let program = program
-    return KeySources(
-      environment: environment, secretService: { Home.sibling("credmgr-secret-service", of: program) }, legacy: nil,
-      lock: home.passphraseLock, ask: { _ throws(POSIXError) in throw .noTerminal })
+    KeySources(
+      environment: environment, legacy: nil, lock: home.passphraseLock,
+      ask: { _ throws(POSIXError) in throw .noTerminal })
   }
 
   private func note(_ account: Account, _ source: CredentialSource) {

@@ -70,10 +70,8 @@ public enum SecretServiceFault: Sendable, Equatable {
   case noKey
   /// It did not answer in time.
   case timedOut
-  /// The program that speaks to it is not installed.
+  /// The program that speaks to it, `secret-tool`, is not installed.
   case notInstalled
-  /// libsecret, which that program needs, is not installed.
-  case noLibrary
   /// Another failure.
   case failed
 }

@@ -74,7 +74,7 @@ import Vault
     .full(path: file), .readOnly(path: file), .inputOutput(path: file, code: 1), .unconfirmed(path: file),
     .file(.symbolicLink(path: file)), .file(.readableByOthers(path: file, mode: 0o644)), .secretService(.noBus),
     .secretService(.noService), .secretService(.locked), .secretService(.noKey), .secretService(.timedOut),
-    .secretService(.notInstalled), .secretService(.noLibrary), .secretService(.failed),
+    .secretService(.notInstalled), .secretService(.failed),
   ]
 
   private static let systemErrors: [POSIXError] = [

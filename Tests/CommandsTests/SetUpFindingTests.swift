@@ -141,7 +141,7 @@ struct SetUpFindingTests {
   ]
 
   private static let secretServiceFaults: [SecretServiceFault] = [
-    .noBus, .noService, .locked, .noKey, .timedOut, .notInstalled, .noLibrary, .failed,
+    .noBus, .noService, .locked, .noKey, .timedOut, .notInstalled, .failed,
   ]
 
   static let findings: [SetUpFinding] =

@@ -17,7 +17,7 @@ struct CredentialsTests {
 
   private static func credentials(_ fixture: Fixture, _ network: Credentials.Network? = nil) -> Credentials {
     Credentials(
-      home: fixture.home, program: fixture.root + "/.build/debug/credmgr", network: network, clock: fixture.clock,
+      home: fixture.home, network: network, clock: fixture.clock,
       random: SystemRandomSource())
   }
 

@@ -20,7 +20,7 @@ import Vault
     _ answer: String?, asked: Asked = Asked(), environment: [String: String] = [:], legacy: OpenedKeys? = nil
   ) -> CredentialSource {
     let keys = KeySources(
-      environment: { environment[$0] }, secretService: { nil }, legacy: legacy, lock: fixture.home.passphraseLock
+      environment: { environment[$0] }, legacy: legacy, lock: fixture.home.passphraseLock
     ) { question throws(POSIXError) in
       asked.questions.append(question)
       guard let answer else { throw .noTerminal }
@@ -120,36 +120,74 @@ import Vault
     #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
 
-  @Test func theSecretServiceIsToldApartFromItsProgram() {
-    for (environment, program, fault) in [
-      ([:], "/bin/true", SecretServiceFault.noBus),
-      (["DBUS_SESSION_BUS_ADDRESS": "autolaunch:"], "/bin/true", .noBus),
-      (["XDG_RUNTIME_DIR": fixture.root], "/bin/true", .noBus),
-      (["DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"], nil, .notInstalled),
-      // A program that answers nothing has no key.
-      (["DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"], "/bin/true", .failed),
-      (["DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"], "/bin/false", .failed),
-    ] as [([String: String], String?, SecretServiceFault)] {
-      let keys = KeySources(
-        environment: { environment[$0] }, secretService: { program }, legacy: nil, lock: nil
-      ) { _ throws(POSIXError) in throw .noTerminal }
-      let source = CredentialSource(
-        home: fixture.home, http: nil, clock: fixture.clock, random: SystemRandomSource(), keys: keys)
-      #expect(throws: CredentialError.vault(.secretService(fault))) { try source.protect(with: .secretService) }
-    }
+  /// What `secret-tool` says on either stream, and with which status, when it is asked for a key.
+  @Test(
+    arguments: [
+      ("exit 0", SecretServiceFault.noKey), ("echo label = x; echo Cannot get secret of a locked object >&2", .locked),
+      ("echo secret-tool: Could not connect: No such file or directory >&2; exit 1", .noBus),
+      ("echo The name org.freedesktop.secrets was not provided by any .service files >&2; exit 1", .noService),
+      ("echo secret = no-hexadecimal", .failed), ("exit 139", .noService), ("", nil),
+    ] as [(String, SecretServiceFault?)])
+  func everyFailureOfTheSecretServiceHasAName(script: String, fault: SecretServiceFault?) throws {
+    let client = try secretService(script)
+    if fault == nil { _ = try File.remove(fixture.root + "/secret-tool") }
+    #expect(throws: VaultError.secretService(fault ?? .notInstalled)) { try client.lookup("00") }
   }
 
-  @Test func everyFailureOfTheProgramHasAName() throws {
-    let script = fixture.root + "/service"
-    for (status, fault) in [
-      (3, SecretServiceFault.noKey), (4, .locked), (5, .noService), (6, .noBus), (7, .noLibrary), (1, .failed),
-      (139, .failed),
-    ] {
-      try File.replace(script, Array("#!/bin/sh\nexit \(status)\n".utf8))
-      _ = try Launcher.run("/bin/chmod", ["755", script])
-      let client = SecretServiceClient(program: { script }, environment: { _ in "unix:path=/x" })
-      #expect(throws: VaultError.secretService(fault)) { try client.lookup("00") }
+  @Test(arguments: [[:], ["DBUS_SESSION_BUS_ADDRESS": "autolaunch:"], ["XDG_RUNTIME_DIR": "/nonexistent"]])
+  func withoutASessionBusNothingIsStarted(environment: [String: String]) {
+    let keys = KeySources(environment: { environment[$0] }, legacy: nil, lock: nil) { _ throws(POSIXError) in
+      throw .noTerminal
     }
+    let source = CredentialSource(
+      home: fixture.home, http: nil, clock: fixture.clock, random: SystemRandomSource(), keys: keys)
+    #expect(throws: CredentialError.vault(.secretService(.noBus))) { try source.protect(with: .secretService) }
+  }
+
+  @Test func aKeyIsStoredThroughStandardInput() throws {
+    let kept = fixture.root + "/kept"
+    let client = try secretService(
+      """
+      case $1 in
+      search) test ! -e \(kept) || sed 's/^/secret = /' \(kept);;
+      store) echo "$@" >\(kept).arguments; cat >\(kept); echo "$DBUS_SESSION_BUS_ADDRESS" >\(kept).bus;;
+      clear) rm \(kept);;
+      esac
+      """)
+    let item = try #require(try SlotDraft.secretService(random: SystemRandomSource()).item)
+    try client.store(item)
+    let line = Hexadecimal.encode(item.key.revealBytes())
+    #expect(try File.read(kept, limit: 99) == Array(line.utf8))
+    #expect(
+      try File.read(kept + ".arguments", limit: 999)
+        == Array("store --label=credmgr vault xdg:schema net.credmgr.VaultKey vault-key \(item.name)\n".utf8))
+    #expect(try File.read(kept + ".bus", limit: 99) == Array("unix:path=/x\n".utf8))
+    #expect(try client.lookup(item.name) == item.key)
+    try client.remove(item.name)
+    try client.remove(item.name)
+    #expect(throws: VaultError.secretService(.noKey)) { try client.lookup(item.name) }
+  }
+
+  @Test(arguments: [
+    ("echo secret-tool: Cannot create an item in a locked collection", SecretServiceFault.locked),
+    ("echo secret-tool: Object does not exist at path x", .locked), ("echo secret-tool: no", .failed),
+  ])
+  func aKeyThatIsNotStored(says: String, fault: SecretServiceFault) throws {
+    let client = try secretService("test $1 != store || { \(says) >&2; exit 1; }")
+    let item = try #require(try SlotDraft.secretService(random: SystemRandomSource()).item)
+    #expect(throws: VaultError.secretService(fault)) { try client.store(item) }
+    // One that says that it stored the key, and did not.
+    let liar = try secretService("exit 0")
+    #expect(throws: VaultError.secretService(.noKey)) { try liar.store(item) }
+  }
+
+  /// A `secret-tool` that does what a script says.
+  private func secretService(_ script: String) throws -> SecretServiceClient {
+    let program = fixture.root + "/secret-tool"
+    try File.replace(program, Array("#!/bin/sh\n\(script)\n".utf8))
+    _ = try Launcher.run("/bin/chmod", ["755", program])
+    let variables = ["PATH": fixture.root, "DBUS_SESSION_BUS_ADDRESS": "unix:path=/x"]
+    return SecretServiceClient(environment: { variables[$0] })
   }
 
   @Test func aBackupIsNeverWrittenOverAFile() throws {

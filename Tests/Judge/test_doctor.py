@@ -501,7 +501,7 @@ class Mended(Doctor):
             os.makedirs(os.path.join(tree, name))
         program = shutil.copy(BINARY, os.path.join(tree, "bin"))
         built = os.path.dirname(BINARY)
-        for name in ("credmgr-online", "credmgr-secret-service", "credmgr-simulator"):
+        for name in ("credmgr-online", "credmgr-simulator"):
             os.symlink(os.path.join(built, name), os.path.join(tree, "libexec/credmgr", name))
         descriptor = os.path.join(tree, "share/credmgr/providers/notes.yaml")
 

@@ -191,7 +191,7 @@ class Speed(ProgramTest):
         if self.is_dynamic():
             return  # Not the release.
         sizes = {}
-        for name in ("credmgr", "credmgr-online", "credmgr-secret-service"):
+        for name in ("credmgr", "credmgr-online"):
             copy = os.path.join(self.folder, name)
             subprocess.run(["strip", "-o", copy, os.path.join(os.path.dirname(BINARY), name)], check=True)
             sizes[name] = os.path.getsize(copy)

@@ -384,7 +384,7 @@ struct Doctor {
   }
 
   private mutating func programs() {
-    let missing = ["credmgr-online", "credmgr-secret-service", "credmgr-simulator"].filter {
+    let missing = ["credmgr-online", "credmgr-simulator"].filter {
       context.sibling($0) == nil
     }
     if missing.contains("credmgr-online") { tell(.noOnlineProgram(installation)) }

@@ -110,7 +110,7 @@ extension Doctor {
     if let file, File.isDirectory(file.path) { return tell(.gitFile(file.path, .notFile)) }
     let pattern = #"^credential\.(.*\.)?helper$"#
     let listed = try? Launcher.run(
-      "git", ["config", "--null", "--show-scope", "--show-origin", "--get-regexp", pattern], silencesErrors: true)
+      "git", ["config", "--null", "--show-scope", "--show-origin", "--get-regexp", pattern], errors: .silenced)
     guard let listed, [0, 1].contains(listed.status) else { return tell(Self.gitFailure()) }
     let entries = GitHelperEntry.entries(String(decoding: listed.output, as: UTF8.self))
     let before = findings.count

@@ -234,8 +234,7 @@ extension SecretServiceFault {
     case .locked: "unlock it on the desktop, or " + otherwise
     case .noKey: "run \"credmgr vault protect secret-service\" to give it a new one"
     case .timedOut, .failed: "mend the keyring of the desktop, or " + otherwise
-    case .notInstalled: "install credmgr-secret-service beside credmgr, or " + otherwise
-    case .noLibrary: "run \"sudo apt-get install libsecret-1-0\""
+    case .notInstalled: "run \"sudo apt-get install libsecret-tools\""
     }
   }
 }

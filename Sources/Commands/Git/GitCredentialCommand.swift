@@ -303,7 +303,7 @@ private struct Person {
     }
     // Only git knows all of the places where this can stand.
     let arguments = ["config", "--get-urlmatch", "credential.interactive", uri.origin]
-    guard let said = try? Launcher.run("git", arguments, silencesErrors: true), said.status == 0 else { return true }
+    guard let said = try? Launcher.run("git", arguments, errors: .silenced), said.status == 0 else { return true }
     return !GitCredential.isFalse(String(decoding: said.output.filter { $0 > 0x20 }, as: UTF8.self))
   }
 

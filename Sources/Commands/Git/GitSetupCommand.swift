@@ -76,7 +76,7 @@ extension Command {
     var environment = Environment.all()
     environment["LC_ALL"] = "C"
     do throws(POSIXError) {
-      return try Launcher.run(command, arguments, environment: environment, silencesErrors: true)
+      return try Launcher.run(command, arguments, environment: environment, errors: .silenced)
     } catch .commandNotFound("git") {
       throw .usage("there is no command \"git\"", hint: "run \"sudo apt-get install git\"")
     } catch {

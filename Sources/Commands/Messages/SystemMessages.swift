@@ -329,8 +329,7 @@ extension SecretServiceFault {
       case .locked: "the keyring of the Secret Service is locked"
       case .noKey: "the Secret Service does not have the key of this vault"
       case .timedOut: "the Secret Service did not answer within 2 s"
-      case .notInstalled: "the program that speaks to the Secret Service is missing"
-      case .noLibrary: "libsecret is not installed"
+      case .notInstalled: "secret-tool, which speaks to the Secret Service, is not installed"
       case .failed: "the Secret Service did not do what it was asked for"
       }
     return Message(text, hint: mending(nil), status: .vault)

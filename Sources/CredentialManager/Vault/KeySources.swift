@@ -36,15 +36,14 @@ public struct KeySources {
   ///
   /// - Parameters:
   ///   - environment: looks a variable up: `CREDMGR_PASSPHRASE_FILE` and `CREDMGR_PASSPHRASE_COMMAND` answer for a person.
-  ///   - secretService: finds the program that speaks to the Secret Service.
   ///   - legacy: the keys that this program left when it put itself in its own place.
   ///   - lock: the lock that keeps processes from asking at the same time.
   ///   - settle: called when an answer was looked at; whether the person did not want to stop meanwhile.
   public init(
-    environment: @escaping (String) -> String?, secretService: @escaping () -> String?, legacy: OpenedKeys?,
-    lock: LockPlace?, ask: @escaping Ask, settle: @escaping () -> Bool = { true }
+    environment: @escaping (String) -> String?, legacy: OpenedKeys?, lock: LockPlace?,
+    ask: @escaping Ask, settle: @escaping () -> Bool = { true }
   ) {
-    let client = SecretServiceClient(program: secretService, environment: environment)
+    let client = SecretServiceClient(environment: environment)
     let answers = PassphraseAnswers(environment: environment, lock: lock, ask: ask)
     self.secretService = client
     self.answers = answers
@@ -60,7 +59,7 @@ public struct KeySources {
   /// The key file and nothing else.
   public static var keyFile: KeySources {
     KeySources(
-      environment: { _ in nil }, secretService: { nil }, legacy: nil, lock: nil,
+      environment: { _ in nil }, legacy: nil, lock: nil,
       ask: { _ throws(POSIXError) in throw .noTerminal })
   }
 

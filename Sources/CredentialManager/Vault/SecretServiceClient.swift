@@ -1,23 +1,29 @@
 import Cryptography
 import Platform
+import Text
 import Vault
 
-/// Speaks to the Secret Service by way of a program of ours: libsecret cannot be loaded into a static program, and a
-/// service that does not answer is left behind with the program.
+/// Speaks to the Secret Service (specifications.freedesktop.org/secret-service) by way of libsecret's `secret-tool`: no
+/// library can be loaded into a static program, and a service that does not answer is left behind with the program.
 struct SecretServiceClient {
-  /// Looked for when it is needed.
-  let program: () -> String?
   let environment: (String) -> String?
 
+  private static let program = "secret-tool"
   /// Seconds. Whoever has to ask a person is too slow for this.
   private static let patience = 2.0
+  /// Seconds. To store something the desktop may ask for the password of a keyring.
+  private static let patienceOfPeople = 60.0
+  /// What an item is found by. The schema is part of it.
+  private static func attributes(_ name: String) -> [String] {
+    ["xdg:schema", "net.credmgr.VaultKey", "vault-key", name]
+  }
 
+  /// The key that is kept under a name. Nothing is unlocked, and nobody is asked.
+  ///
   /// - Throws: `.secretService`.
   func lookup(_ name: String) throws(VaultError) -> Secret {
-    let output = try run("lookup", name)
-    guard let key = Hexadecimal.decode(String(decoding: output.dropLast(), as: UTF8.self)) else {
-      throw .secretService(.noKey)
-    }
+    guard let line = try search(name) else { throw .secretService(.noKey) }
+    guard let key = Hexadecimal.decode(line) else { throw .secretService(.failed) }
     return Secret(bytes: key)
   }
 
@@ -25,36 +31,63 @@ struct SecretServiceClient {
   ///
   /// - Throws: `.secretService`.
   func store(_ item: SecretServiceItem) throws(VaultError) {
-    let line = Hexadecimal.encode(item.key.revealBytes()) + "\n"
-    _ = try run("store", item.name, input: Array(line.utf8))
+    // Whether anybody is there is known soon; a person gets time.
+    _ = try search(item.name)
+    let line = Array(Hexadecimal.encode(item.key.revealBytes()).utf8)
+    let arguments = ["store", "--label=credmgr vault"] + Self.attributes(item.name)
+    let stored = try run(arguments, input: line, seconds: Self.patienceOfPeople)
+    guard stored.status == 0 else {
+      let said = String(decoding: stored.output, as: UTF8.self)
+      // Where there is no collection, libsecret misses the one that nobody agreed to.
+      let isRefused = ["locked", "does not exist"].contains { said.firstPlace(of: $0) != nil }
+      throw .secretService(isRefused ? .locked : .failed)
+    }
     guard try lookup(item.name) == item.key else { throw .secretService(.failed) }
   }
 
+  /// Forgets an item; one that is not there is forgotten already.
+  ///
   /// - Throws: `.secretService`.
-  func remove(_ name: String) throws(VaultError) { _ = try run("remove", name) }
+  func remove(_ name: String) throws(VaultError) {
+    guard try search(name) != nil else { return }
+    guard try run(["clear"] + Self.attributes(name)).status == 0 else { throw .secretService(.failed) }
+  }
 
-  private func run(_ operation: String, _ name: String, input: [UInt8] = []) throws(VaultError) -> [UInt8] {
-    // Before anything is started: the libraries would start a bus.
-    guard SessionBus.address(environment: environment) != nil else { throw .secretService(.noBus) }
-    guard let program = program() else { throw .secretService(.notInstalled) }
-    let completion: Launcher.Completion
+  /// The secret of an item as it is kept; `nil` if there is no such item. `secret-tool lookup` would ask the person to
+  /// unlock it.
+  private func search(_ name: String) throws(VaultError) -> String? {
+    let found = try run(["search"] + Self.attributes(name))
+    let lines = String(decoding: found.output, as: UTF8.self).split(separator: "\n")
+    guard found.status == 0 else {
+      throw .secretService(lines.contains { $0.firstPlace(of: "Could not connect") != nil } ? .noBus : .noService)
+    }
+    let secret = "secret = "
+    if let line = lines.first(where: { $0.hasPrefix(secret) }) { return String(line.dropFirst(secret.count)) }
+    if lines.contains(where: { $0.hasPrefix("label = ") }) { throw .secretService(.locked) }
+    return nil
+  }
+
+  private func run(
+    _ arguments: [String], input: [UInt8] = [], seconds: Double = patience
+  ) throws(VaultError) -> Launcher.Completion {
+    // Before anything is started: the library would start a bus.
+    guard let bus = SessionBus.address(environment: environment) else { throw .secretService(.noBus) }
+    var variables = Environment.all()
+    variables["DBUS_SESSION_BUS_ADDRESS"] = bus
+    // What it says is looked at.
+    variables["LC_ALL"] = "C"
     do throws(POSIXError) {
-      completion = try Launcher.run(program, [operation, name], input: input, seconds: Self.patience, limit: 4096)
+      let program = try Launcher.find(Self.program, path: Environment.text("PATH", environment))
+      return try Launcher.run(
+        program, arguments, input: input, environment: variables, seconds: seconds, limit: 1 << 16, errors: .withOutput)
+    } catch .commandNotFound {
+      throw .secretService(.notInstalled)
     } catch .timedOut {
       throw .secretService(.timedOut)
     } catch .interrupted {
       throw .passphraseUnavailable(.interrupted)
     } catch {
       throw .secretService(.failed)
-    }
-    switch completion.status {
-    case 0: return completion.output
-    case 3: throw .secretService(.noKey)
-    case 4: throw .secretService(.locked)
-    case 5: throw .secretService(.noService)
-    case 6: throw .secretService(.noBus)
-    case 7: throw .secretService(.noLibrary)
-    default: throw .secretService(.failed)
     }
   }
 }

@@ -30,7 +30,17 @@ public enum Launcher {
     public let output: [UInt8]
   }
 
-  /// Runs a program to its end. Its standard error is ours, unless nobody is to see it.
+  /// Where a program's standard error goes.
+  public enum StandardErrors: Sendable {
+    /// To ours.
+    case shown
+    /// Nowhere.
+    case silenced
+    /// To where its standard output goes.
+    case withOutput
+  }
+
+  /// Runs a program to its end.
   ///
   /// - Parameters:
   ///   - input: what it reads; without it, nothing.
@@ -40,7 +50,7 @@ public enum Launcher {
   public static func run(
     _ command: String, _ arguments: [String], input: [UInt8] = [],
     environment: [String: String] = Environment.all(), seconds: Double = 60, limit: Int = 1 << 20,
-    silencesErrors: Bool = false
+    errors: StandardErrors = .shown
   ) throws(POSIXError) -> Completion {
     let file = try find(command)
     // A file in memory instead of a pipe: nothing to write while we read, and a reader that goes away does not hurt.
@@ -54,9 +64,15 @@ public enum Launcher {
       for end in ends where fcntl(end, F_SETFD, FD_CLOEXEC) != 0 {
         throw Descriptor.failure("fcntl", nil)
       }
+      let error =
+        switch errors {
+        case .shown: STDERR_FILENO
+        case .silenced: -1 as Int32
+        case .withOutput: writing.number
+        }
       child = try spawn(
-        file, [command] + arguments, environment, input: memory.number, output: writing.number,
-        error: silencesErrors ? -1 : STDERR_FILENO, ownSession: false)
+        file, [command] + arguments, environment, input: memory.number, output: writing.number, error: error,
+        ownSession: false)
     }
     do throws(POSIXError) {
       let end = SystemClock().monotonic() + seconds

@@ -1,4 +1,0 @@
-import CPOSIX
-import SecretService
-
-exit(SecretServiceProgram.run())
