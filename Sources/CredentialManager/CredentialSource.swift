@@ -133,7 +133,7 @@ public final class CredentialSource {
     var descriptor = descriptor
     // What the provider says of this one client goes before what the descriptor says of all.
     if let method = registration.registered?.authentication { descriptor.client.authentication = method }
-    let fresh = { @Sendable () -> Freshness in Freshness(now: clock.now(), random: random) }
+    let fresh = { @Sendable () -> RequestNonce in RequestNonce(now: clock.now(), random: random) }
     do {
       secrets.learn(registration.clientSecret)
       secrets.learn(registration.registered?.accessToken)
@@ -143,7 +143,7 @@ public final class CredentialSource {
       return try Client(
         descriptor: descriptor, identifier: registration.clientIdentifier, secret: registration.clientSecret,
         variables: registration.variables.merging(variables) { _, new in new },
-        freshness: fresh)
+        nonce: fresh)
     } catch {
       throw .provider(error)
     }
@@ -183,7 +183,7 @@ public final class CredentialSource {
   /// Whether a provider can be asked anything; otherwise whoever needs it has to hand over to a program that has it.
   public var hasNetwork: Bool { http != nil }
 
-  var freshness: Freshness { Freshness(now: clock.now(), random: random) }
+  var nonce: RequestNonce { RequestNonce(now: clock.now(), random: random) }
 
   func network() throws(CredentialError) -> any HTTPExchange {
     guard let http else { throw .networkNeeded }

@@ -8,8 +8,8 @@ public struct Descriptor: Sendable, Equatable {
   public var grants: [Grant]
   /// What the descriptor leaves open.
   public var variables: [Variable]
-  /// The legs that the provider has.
-  public var endpoints: [Leg: Endpoint]
+  /// The endpoints that the provider has.
+  public var endpoints: [EndpointKind: Endpoint]
   /// How a token is presented to the API.
   public var headerStyle: HeaderStyle
   /// Headers that go with every request to the API.
@@ -65,8 +65,8 @@ public enum Grant: String, Sendable, CaseIterable {
   /// RFC 5849
   case oauth1
 
-  /// The legs without which the grant is not possible.
-  public var requiredLegs: [Leg] {
+  /// The endpoints without which the grant is not possible.
+  public var requiredEndpoints: [EndpointKind] {
     switch self {
     case .authorizationCode: [.authorization, .token]
     case .implicit: [.authorization]
@@ -205,8 +205,8 @@ public struct OAuth1Rules: Sendable, Equatable {
   public var requiresCallbackConfirmed: Bool
   /// Whether a verifier has to be there (RFC 5849, 2.2); 1.0 without "a" has none.
   public var requiresVerifier: Bool
-  /// The leg that the callback is sent with: `temporaryCredentials` (RFC 5849, 2.1), or `authorization` as 1.0 had it.
-  public var callback: Leg
+  /// The endpoint that the callback is sent with: `temporaryCredentials` (RFC 5849, 2.1), or `authorization` as 1.0 had it.
+  public var callback: EndpointKind
 }
 
 /// The git hosts of a provider.

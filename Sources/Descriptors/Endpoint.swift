@@ -1,5 +1,5 @@
 /// One HTTP exchange of a grant. The raw values are the keys below `endpoints`.
-public enum Leg: String, Sendable, CaseIterable {
+public enum EndpointKind: String, Sendable, CaseIterable {
   /// The authorization endpoint (RFC 6749, 3.1), or the page of RFC 5849, 2.2. The browser goes there.
   case authorization
   /// The token endpoint (RFC 6749, 3.2), or the token request of RFC 5849, 2.3.
@@ -25,9 +25,9 @@ public enum Leg: String, Sendable, CaseIterable {
   /// A client is registered (RFC 7591, 3, or the provider's own).
   case registration
 
-  /// The leg whose description this one takes over where it says nothing itself: all of it but `parameters`, because what
+  /// The endpoint whose description this one takes over where it says nothing itself: all of it but `parameters`, because what
   /// is added to one exchange rarely belongs to another.
-  public var base: Leg? {
+  public var base: EndpointKind? {
     switch self {
     case .refresh, .clientCredentials, .deviceToken: .token
     default: nil
@@ -79,7 +79,7 @@ public struct ParameterRule: Sendable, Equatable {
   public var value: Template?
 }
 
-/// The description of one leg, the same for all.
+/// The description of one endpoint, the same for all.
 public struct Endpoint: Sendable, Equatable {
   /// Where it goes.
   public var url: URLTemplate
@@ -101,7 +101,7 @@ public struct Endpoint: Sendable, Equatable {
   public var headers: [HeaderTemplate]
   /// How the answer is read.
   public var response: ResponseRules
-  /// Which tokens are sent, one request each, by a leg that is about a token (revocation, introspection).
+  /// Which tokens are sent, one request each, by an endpoint that is about a token (revocation, introspection).
   public var tokens: [ResponseField]
   /// Whether a token exchange follows each refresh, and not only a login (Bullhorn).
   public var followsRefresh: Bool

@@ -173,7 +173,7 @@ public enum ActiveRule: Sendable, Equatable {
   case status
 }
 
-/// How the answer of a leg is read.
+/// How the answer of an endpoint is read.
 public struct ResponseRules: Sendable, Equatable {
   /// How it is written; `nil` for a redirect, where the grant decides.
   public var format: ResponseFormat?

@@ -12,18 +12,18 @@ public struct Client: Sendable {
   public let secret: Secret?
   /// A value for every variable of the descriptor that has one.
   public let variables: [String: String]
-  let freshness: (@Sendable () -> Freshness)?
+  let nonce: (@Sendable () -> RequestNonce)?
   /// Whether the requests are only shown: what is random, signed or hashed is then written down instead of computed.
   let rehearses: Bool
 
   init(
     descriptor: Descriptor, identifier: String, secret: Secret?, values: [String: String],
-    freshness: (@Sendable () -> Freshness)?, rehearses: Bool
+    nonce: (@Sendable () -> RequestNonce)?, rehearses: Bool
   ) {
     self.descriptor = descriptor
     self.identifier = identifier
     self.secret = secret
-    self.freshness = freshness
+    self.nonce = nonce
     self.rehearses = rehearses
     variables = values
   }
@@ -32,16 +32,16 @@ public struct Client: Sendable {
   ///
   /// - Parameters:
   ///   - given: what the person gave; a variable without a value here has its default.
-  ///   - freshness: the moment and the random text of a request; `nil` for who makes none.
+  ///   - nonce: the moment and the random text of a request; `nil` for who makes none.
   /// - Throws: `ProviderError.unknownVariable`, `.invalidVariable`, and `.missingVariable` for the first one that has neither
   ///   a value nor a default and may not stay empty.
   public init(
     descriptor: Descriptor, identifier: String, secret: Secret?, variables given: [String: String],
-    freshness: (@Sendable () -> Freshness)? = nil
+    nonce: (@Sendable () -> RequestNonce)? = nil
   ) throws(ProviderError) {
     self.init(
       descriptor: descriptor, identifier: identifier, secret: secret,
-      values: try Self.values(of: descriptor, given: given), freshness: freshness, rehearses: false)
+      values: try Self.values(of: descriptor, given: given), nonce: nonce, rehearses: false)
   }
 
   static func check(_ given: [String: String], _ descriptor: Descriptor) throws(ProviderError) {
@@ -99,8 +99,8 @@ public struct Client: Sendable {
     }
   }
 
-  func endpoint(_ leg: Leg) throws(OAuthError) -> Endpoint {
-    guard let endpoint = descriptor.endpoints[leg] else { throw .noEndpoint(leg) }
+  func endpoint(_ kind: EndpointKind) throws(OAuthError) -> Endpoint {
+    guard let endpoint = descriptor.endpoints[kind] else { throw .noEndpoint(kind) }
     return endpoint
   }
 

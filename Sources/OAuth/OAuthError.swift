@@ -2,25 +2,25 @@ import Descriptors
 
 /// Why a flow cannot go on.
 public enum OAuthError: Error, Sendable, Equatable {
-  /// The provider has no such leg.
-  case noEndpoint(Leg)
-  /// A URL template of this leg did not yield a URL.
-  case url(Leg, URLTemplateError)
+  /// The provider has no such endpoint.
+  case noEndpoint(EndpointKind)
+  /// A URL template of this endpoint did not yield a URL.
+  case url(EndpointKind, URLTemplateError)
   /// A descriptor's template needs a value that is not there.
-  case missingValue(Leg, name: String)
+  case missingValue(EndpointKind, name: String)
   /// The provider said no; what it said.
-  case refused(Leg, ErrorResponse)
+  case refused(EndpointKind, ErrorResponse)
   /// The provider cannot answer now: 429, a status of 500 and above, or one of the RFC's words for it. Its words, and the
   /// seconds after which it wants to be asked again, where it says so; the status is `nil` for a redirect.
-  case unavailable(Leg, status: Int?, words: String?, retryAfter: Int64?)
+  case unavailable(EndpointKind, status: Int?, words: String?, retryAfter: Int64?)
   /// The endpoint sends us elsewhere, which is not followed: it would carry secrets along.
-  case redirected(Leg, status: Int)
+  case redirected(EndpointKind, status: Int)
   /// The answer is not in the format that the descriptor names; its media type, where it says one.
-  case unreadable(Leg, expected: ResponseFormat, mediaType: String?)
+  case unreadable(EndpointKind, expected: ResponseFormat, mediaType: String?)
   /// The answer lacks something without which there is no going on.
-  case missingField(Leg, ResponseField)
+  case missingField(EndpointKind, ResponseField)
   /// The answer has something that cannot be read as what it should be.
-  case malformedField(Leg, ResponseField)
+  case malformedField(EndpointKind, ResponseField)
   /// The redirect's `state` is not ours (RFC 6749, 10.12).
   case stateMismatch
   /// The redirect has no `state`.

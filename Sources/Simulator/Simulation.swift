@@ -5,7 +5,7 @@ import JSON
 import OAuth
 import Text
 
-/// The simulated provider: what it is, and what it remembers. Its legs are extensions, one file each.
+/// The simulated provider: what it is, and what it remembers. Its endpoints are extensions, one file each.
 struct Simulation: Sendable {
   let descriptor: Descriptor
   let origin: String

@@ -305,7 +305,7 @@ struct RegistrationTests {
     #expect(client.descriptor.client.authentication == .clientSecretPost)
     let descriptor = try fixture.source.home.library.load("example").descriptor
     let rehearsal = try fixture.another().rehearse(descriptor, LoginWish(), hasToken: false).rehearsal
-    let token = try #require(rehearsal.requests.first { $0.leg == .token })
+    let token = try #require(rehearsal.requests.first { $0.kind == .token })
     #expect(!token.fields.contains { $0.name == "Authorization" })
     guard case .form(let pairs) = token.body else { throw CredentialError.interrupted }
     #expect(pairs.contains { $0.name == "client_secret" })

@@ -160,7 +160,7 @@ import Testing
     #expect(descriptor.endpoints[.temporaryCredentials]?.response.format == .form)
   }
 
-  // MARK: What legs take over
+  // MARK: What endpoints take over
 
   static let legs = """
     provider: sample
@@ -187,7 +187,7 @@ import Testing
     let descriptor = try descriptor(Self.legs)
     let token = try #require(descriptor.endpoints[.token])
     for (leg, url) in [
-      (Leg.refresh, "https://a.example/refresh"), (.clientCredentials, "https://a.example/t"),
+      (EndpointKind.refresh, "https://a.example/refresh"), (.clientCredentials, "https://a.example/t"),
       (.deviceToken, "https://a.example/t"),
     ] {
       let endpoint = try #require(descriptor.endpoints[leg])
@@ -231,19 +231,19 @@ import Testing
         device_authorization: https://a.example/d
       response: {within: data, fields: {access_token: t}, keep: [general], errors: {code: status}}
       """)
-    for leg in [Leg.token, .refresh, .identity, .deviceAuthorization] {
+    for leg in [EndpointKind.token, .refresh, .identity, .deviceAuthorization] {
       #expect(descriptor.endpoints[leg]?.response.errors.code == [FieldPath("status")])
     }
     // A redirect is flat, and has the errors of RFC 6749, 4.1.2.1.
     #expect(descriptor.endpoints[.authorization]?.response.within == nil)
     #expect(descriptor.endpoints[.authorization]?.response.errors == ErrorRules())
-    for leg in [Leg.token, .refresh] {
+    for leg in [EndpointKind.token, .refresh] {
       #expect(descriptor.endpoints[leg]?.response.within == FieldPath("data"))
     }
-    for leg in [Leg.authorization, .token, .refresh] {
+    for leg in [EndpointKind.authorization, .token, .refresh] {
       #expect(descriptor.endpoints[leg]?.response.source(of: .accessToken).paths == [FieldPath("t")])
     }
-    for leg in [Leg.identity, .deviceAuthorization] {
+    for leg in [EndpointKind.identity, .deviceAuthorization] {
       #expect(descriptor.endpoints[leg]?.response.within == nil)
       #expect(descriptor.endpoints[leg]?.response.keep.isEmpty == true)
     }
@@ -266,7 +266,7 @@ import Testing
   }
 
   @Test func whereNoGrantUsesTokenItsParametersAreThoseOfWhatTakesItOver() throws {
-    func parameters(_ grant: String, _ own: String = "") throws -> [Leg: [String]] {
+    func parameters(_ grant: String, _ own: String = "") throws -> [EndpointKind: [String]] {
       try descriptor(
         """
         provider: sample
@@ -315,7 +315,7 @@ import Testing
     #expect(descriptor.endpoints[.token]?.parameters.map(\.name) == ["state", "nonce"])
   }
 
-  static let formats: [(format: String, expected: [Leg: ResponseFormat?])] = [
+  static let formats: [(format: String, expected: [EndpointKind: ResponseFormat?])] = [
     ("json", [.authorization: nil, .token: .json, .deviceAuthorization: .json, .identity: .json]),
     (
       "form",
@@ -329,7 +329,7 @@ import Testing
   ]
 
   @Test(arguments: formats)
-  func theFormatOfEachLeg(_ format: String, _ expected: [Leg: ResponseFormat?]) throws {
+  func theFormatOfEachLeg(_ format: String, _ expected: [EndpointKind: ResponseFormat?]) throws {
     let descriptor = try descriptor(
       """
       provider: sample

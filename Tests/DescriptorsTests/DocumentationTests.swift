@@ -34,7 +34,7 @@ import YAML
   static let tables: [(heading: String, column: String, names: [String])] = [
     ("Keys of a descriptor", "key", DescriptorDecoder.topKeys),
     ("Grants", "grant", Grant.allCases.map(\.rawValue)),
-    ("Legs", "leg", Leg.allCases.map(\.rawValue)),
+    ("Legs", "leg", EndpointKind.allCases.map(\.rawValue)),
     ("Keys of a leg", "key", DescriptorDecoder.endpointKeys),
     ("Answers", "key", DescriptorDecoder.responseKeys),
     ("Answers", "format", ResponseFormat.allCases.map(\.rawValue)),
@@ -54,7 +54,10 @@ import YAML
     ("Docker", "key", DescriptorDecoder.dockerKeys),
     ("Variables", "key", DescriptorDecoder.variableKeys),
     ("Variables", "format", Variable.Format.allCases.map(\.rawValue)),
-    ("Templates", "name", DescriptorDecoder.engineNames + DescriptorDecoder.legNames + DescriptorDecoder.requestNames),
+    (
+      "Templates", "name",
+      DescriptorDecoder.engineNames + DescriptorDecoder.endpointNames + DescriptorDecoder.requestNames
+    ),
     ("Functions", "function", Template.Function.allCases.map(\.rawValue)),
   ]
 
@@ -73,7 +76,7 @@ import YAML
     ("time", TimeForm.allCases.map(\.rawValue)), ("signature_method", SignatureMethod.allCases.map(\.rawValue)),
     ("transport", SignatureTransport.allCases.map(\.rawValue)),
     ("algorithm", AssertionAlgorithm.allCases.map(\.rawValue)),
-    ("callback", [Leg.temporaryCredentials, .authorization].map(\.rawValue)),
+    ("callback", [EndpointKind.temporaryCredentials, .authorization].map(\.rawValue)),
     ("callback_confirmed", StateRule.allCases.map(\.rawValue)), ("verifier", StateRule.allCases.map(\.rawValue)),
   ]
 

@@ -106,7 +106,7 @@ import Testing
   @Test func nullBelowEndpointsIsNoLegAndBelowParametersNoParameter() throws {
     let child = try load(
       "endpoints: {refresh: null, token: {parameters: {audience: null, scope: x}}}\nvariables: {region: null}\n")
-    // Without `refresh`, the leg would take over `token`.
+    // Without `refresh`, the endpoint would take over `token`.
     #expect(child.endpoints[.refresh] == nil)
     #expect(child.endpoints[.clientCredentials] != nil)
     #expect(

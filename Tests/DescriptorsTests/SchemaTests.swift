@@ -114,7 +114,7 @@ enum DescriptorSchema {
                     (
                       "properties",
                       .object(
-                        Leg.allCases.filter { $0.base == nil }.map { ($0.rawValue, reference("withURL")) })
+                        EndpointKind.allCases.filter { $0.base == nil }.map { ($0.rawValue, reference("withURL")) })
                     ),
                   ])
                 )
@@ -244,9 +244,9 @@ enum DescriptorSchema {
       "variables": mapping(
         reference("variable"), names: .object([("pattern", .text("^[A-Za-z0-9._-]+$"))])),
       "endpoints": object(
-        Leg.allCases.map(\.rawValue),
+        EndpointKind.allCases.map(\.rawValue),
         Dictionary(
-          uniqueKeysWithValues: Leg.allCases.map {
+          uniqueKeysWithValues: EndpointKind.allCases.map {
             ($0.rawValue, reference($0 == .authorization ? "page" : "endpoint"))
           })),
       "response_format": choice(ResponseFormat.self), "response": reference("response"),
@@ -286,7 +286,7 @@ enum DescriptorSchema {
         [
           "signature_method": choiceOrTemplate(SignatureMethod.self),
           "transport": choiceOrTemplate(SignatureTransport.self), "realm": text_, "version": boolean,
-          "callback": list(of: [Leg.temporaryCredentials, .authorization].map(\.rawValue)),
+          "callback": list(of: [EndpointKind.temporaryCredentials, .authorization].map(\.rawValue)),
           "callback_confirmed": choice(StateRule.self), "verifier": choice(StateRule.self),
         ]),
       "account": texts_, "hosts": texts_,
@@ -306,11 +306,11 @@ enum DescriptorSchema {
       "authentication": choice(ClientAuthentication.self), "headers": reference("headers"),
       "response": reference("response"),
       "tokens": list(of: [ResponseField.accessToken, .refreshToken].map(\.rawValue)),
-      "follows": list(of: [Leg.token, .refresh].map(\.rawValue)),
+      "follows": list(of: [EndpointKind.token, .refresh].map(\.rawValue)),
     ]
   }
 
-  /// The leg `authorization`, where other parameters are the engine's.
+  /// The endpoint `authorization`, where other parameters are the engine's.
   private static var page: [String: JSONText] {
     endpoint.merging([
       "url": url(except: pageOwned), "parameters": mapping(text_, names: other(than: pageOwned)),

@@ -44,11 +44,11 @@ import Testing
     #expect(github.headerStyle.location == .header(name: "Authorization", scheme: "token"))
     #expect(github.extraHeaders.map(\.name) == ["Accept", "X-GitHub-Api-Version"])
     #expect(github.scope.separator == " " && github.scope.grantedSeparator == ",")
-    for leg in [Leg.token, .refresh, .deviceToken, .deviceAuthorization] {
+    for leg in [EndpointKind.token, .refresh, .deviceToken, .deviceAuthorization] {
       #expect(github.endpoints[leg]?.response.format == .form)
       #expect(github.endpoints[leg]?.response.errors.canonical("bad_refresh_token") == "invalid_grant")
     }
-    for leg in [Leg.deviceToken, .deviceAuthorization] {
+    for leg in [EndpointKind.deviceToken, .deviceAuthorization] {
       #expect(github.endpoints[leg]?.authentication == ClientAuthentication.none)
     }
     #expect(github.endpoints[.identity]?.response.format == .json)
@@ -82,7 +82,7 @@ import Testing
 
   @Test func oclcTodayReadsErrorsAtTheTokenEndpointAlone() throws {
     let oclc = try load("oclc-today")
-    for leg in [Leg.token, .refresh, .clientCredentials] {
+    for leg in [EndpointKind.token, .refresh, .clientCredentials] {
       #expect(oclc.endpoints[leg]?.send == .query)
       #expect(oclc.endpoints[leg]?.method == "POST")
       #expect(oclc.endpoints[leg]?.response.errors.code.contains(FieldPath("code")) == true)
@@ -104,7 +104,7 @@ import Testing
       #expect(oclc.variable(name)?.defaultValue == nil)
       #expect(oclc.variable(name)?.isOptional == false)
     }
-    for leg in [Leg.authorization, .refresh] {
+    for leg in [EndpointKind.authorization, .refresh] {
       #expect(
         oclc.endpoints[leg]?.response.keep.map(\.name).sorted() == [
           "context_institution_id", "principalID", "principalIDNS",
@@ -121,7 +121,7 @@ import Testing
   @Test(arguments: texts)
   func l2pSpeaksInSentences(_ text: String, _ code: String?) throws {
     let l2p = try load("l2p")
-    for leg in [Leg.deviceAuthorization, .deviceToken, .refresh, .introspection, .revocation] {
+    for leg in [EndpointKind.deviceAuthorization, .deviceToken, .refresh, .introspection, .revocation] {
       let errors = try #require(l2p.endpoints[leg]?.response.errors)
       #expect(errors.canonical(text) == code)
       #expect(errors.code == [FieldPath("error"), FieldPath("status")])

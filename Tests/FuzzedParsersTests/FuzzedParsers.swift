@@ -88,7 +88,7 @@ let fuzzedParsers: [String: FuzzedParser] = [
     _ = client.outOfBandParameters(pasted: text)
   },
   "token": { bytes in
-    for leg in [Leg.token, .refresh] {
+    for leg in [EndpointKind.token, .refresh] {
       let credential = try? client.credential(
         answer(bytes), leg, grant: .authorizationCode, scope: ["a"], now: 1_000_000)
       guard let credential else { continue }

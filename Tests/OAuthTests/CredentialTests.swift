@@ -192,8 +192,8 @@ struct CredentialTests {
       client, request, response, tokenRequest, answer, credential, credential.encoded, device, oauth1, temporary,
       consent,
       verifier, Optional(credential) as Any, [credential],
-      try client.presenting(credential, on: HTTPRequest(method: "GET", uri: request.uri), freshness: Fixture.freshness),
-      try oauth1.tokenRequest(temporary, consent, freshness: Fixture.freshness),
+      try client.presenting(credential, on: HTTPRequest(method: "GET", uri: request.uri), nonce: Fixture.nonce),
+      try oauth1.tokenRequest(temporary, consent, nonce: Fixture.nonce),
     ]
     for value in values {
       let text = Self.printed(value)

@@ -29,7 +29,7 @@ enum Fixture {
   /// A clock that stands still.
   static let now: Int64 = 1_700_000_000
 
-  static let freshness = Freshness(timestamp: 137_131_200, nonce: "nonce-1")
+  static let nonce = RequestNonce(timestamp: 137_131_200, text: "nonce-1")
 
   /// A descriptor from its lines; the findings are the failure where there are any.
   static func descriptor(_ text: String) throws -> Descriptor {

@@ -10,14 +10,14 @@ import Testing
 struct LanguageTests {
   private static func client(
     _ more: String = "", grant: String = "client_credentials", endpoints: String, id: String = "client-1",
-    secret: String? = "secret-1", freshness: Freshness? = Freshness(timestamp: 1_800_000_000, nonce: "n1")
+    secret: String? = "secret-1", nonce: RequestNonce? = RequestNonce(timestamp: 1_800_000_000, text: "n1")
   ) throws -> Client {
     let legs = endpoints.split(separator: "\n").map { "  \($0)\n" }.joined()
-    var moment: (@Sendable () -> Freshness)?
-    if let freshness { moment = { freshness } }
+    var moment: (@Sendable () -> RequestNonce)?
+    if let nonce { moment = { nonce } }
     return try Client(
       descriptor: Fixture.descriptor("grant: \(grant)\nendpoints:\n\(legs)\(more)\n"), identifier: id,
-      secret: secret.map { Secret($0) }, variables: [:], freshness: moment)
+      secret: secret.map { Secret($0) }, variables: [:], nonce: moment)
   }
 
   private static func token(_ keys: String, _ more: String = "", secret: String? = "secret-1") throws -> HTTPRequest {
@@ -76,7 +76,7 @@ struct LanguageTests {
     let request = try Self.token("  parameters: { a: '{hex(refresh_token)}', b: '{hex(scope)}' }")
     #expect(FormParameters(decoding: request.form).names == ["grant_type", "scope", "client_id", "b"])
     let withoutClock = try Self.client(
-      endpoints: "client_credentials: { url: https://p.example/t, parameters: { at: '{now()}' } }", freshness: nil)
+      endpoints: "client_credentials: { url: https://p.example/t, parameters: { at: '{now()}' } }", nonce: nil)
     #expect(try !withoutClock.clientCredentialsRequest(scope: []).form.contains("at="))
   }
 
@@ -109,12 +109,12 @@ struct LanguageTests {
         """
       let client = try Self.client(
         more, endpoints: "client_credentials: https://p.example/t", id: text("key"), secret: text("secret"),
-        freshness: Freshness(timestamp: try #require(Int64(text("timestamp"))), nonce: text("nonce")))
+        nonce: RequestNonce(timestamp: try #require(Int64(text("timestamp"))), text: text("nonce")))
       let request = HTTPRequest(method: try text("method"), uri: try URI(parsing: text("url")))
-      let presented = try client.presenting(Fixture.credential(), on: request, freshness: Fixture.freshness)
+      let presented = try client.presenting(Fixture.credential(), on: request, nonce: Fixture.nonce)
       #expect(try presented.fields["X-Sign"] == text("expected_signature"))
       #expect(throws: OAuthError.signatureNeedsURL) {
-        try client.headerFields(presenting: Fixture.credential(), on: nil, freshness: Fixture.freshness)
+        try client.headerFields(presenting: Fixture.credential(), on: nil, nonce: Fixture.nonce)
       }
     }
   }
@@ -263,7 +263,7 @@ struct LanguageTests {
 
   // MARK: Answers
 
-  private static func answer(_ response: HTTPResponse, _ rules: String, leg: Leg = .clientCredentials) throws
+  private static func answer(_ response: HTTPResponse, _ rules: String, leg: EndpointKind = .clientCredentials) throws
     -> Credential
   {
     let client = try Self.client(
@@ -385,7 +385,7 @@ struct LanguageTests {
     for (rules, isOnPage) in [("callback: authorization", true), ("verifier: optional", false)] {
       let client = try Self.oauth1(rules)
       let request = try client.temporaryCredentialsRequest(
-        callback: "http://127.0.0.1:1/cb", scope: [], freshness: Fixture.freshness)
+        callback: "http://127.0.0.1:1/cb", scope: [], nonce: Fixture.nonce)
       #expect(request.fields["Authorization"]?.contains("oauth_callback") == !isOnPage)
       let temporary = try client.temporaryCredentials(
         .form("oauth_token=t&oauth_token_secret=s"), callback: "http://127.0.0.1:1/cb")

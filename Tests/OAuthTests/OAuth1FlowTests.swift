@@ -5,7 +5,7 @@ import Testing
 
 @testable import OAuth
 
-/// The legs of RFC 5849, section 2, and how a signature travels (3.5).
+/// The endpoints of RFC 5849, section 2, and how a signature travels (3.5).
 struct OAuth1FlowTests {
   private static func client(
     _ rules: String = "", more: String = ""
@@ -25,7 +25,7 @@ struct OAuth1FlowTests {
     let client = try Self.client("realm: Photos")
     let request = try client.temporaryCredentialsRequest(
       callback: "http://printer.example.com/ready", scope: [],
-      freshness: Freshness(timestamp: 137_131_200, nonce: "wIjqoS"))
+      nonce: RequestNonce(timestamp: 137_131_200, text: "wIjqoS"))
     #expect(
       request.wire == """
         POST https://photos.example.net/initiate
@@ -44,7 +44,7 @@ struct OAuth1FlowTests {
     let request = HTTPRequest(
       method: "GET", uri: try URI(parsing: "https://photos.example.net/photos?file=vacation.jpg&size=original"))
     let signed = try client.presenting(
-      credential, on: request, freshness: Freshness(timestamp: 137_131_202, nonce: "chapoH"))
+      credential, on: request, nonce: RequestNonce(timestamp: 137_131_202, text: "chapoH"))
     // The RFC's own signature is for `http`, which a credential does not go over.
     #expect(
       signed.fields["Authorization"] == """
@@ -69,7 +69,7 @@ struct OAuth1FlowTests {
 
   @Test func inTheBody() throws {
     let client = try Self.client("transport: body, signature_method: PLAINTEXT")
-    let request = try client.temporaryCredentialsRequest(callback: "oob", scope: [], freshness: Fixture.freshness)
+    let request = try client.temporaryCredentialsRequest(callback: "oob", scope: [], nonce: Fixture.nonce)
     #expect(
       request.wire == """
         POST https://photos.example.net/initiate
@@ -89,13 +89,13 @@ struct OAuth1FlowTests {
           parameters: { scope: "{scope}" }
         """, id: "dpf43f3p2l4k3l03", secret: "kd94hf93k423kf44")
     let request = try client.temporaryCredentialsRequest(
-      callback: "oob", scope: ["read", "write"], freshness: Fixture.freshness)
+      callback: "oob", scope: ["read", "write"], nonce: Fixture.nonce)
     #expect(request.form == "scope=read%20write&" + Self.protocolForm)
   }
 
   @Test func inTheQuery() throws {
     let client = try Self.client("transport: query, signature_method: PLAINTEXT")
-    let request = try client.temporaryCredentialsRequest(callback: "oob", scope: [], freshness: Fixture.freshness)
+    let request = try client.temporaryCredentialsRequest(callback: "oob", scope: [], nonce: Fixture.nonce)
     #expect(request.wire == "POST https://photos.example.net/initiate?\(Self.protocolForm)\n")
   }
 
@@ -109,7 +109,7 @@ struct OAuth1FlowTests {
       request.body = Array("<a/>".utf8)
     }
     let signed = try client.presenting(
-      Fixture.credential(grant: .oauth1), on: request, freshness: Fixture.freshness)
+      Fixture.credential(grant: .oauth1), on: request, nonce: Fixture.nonce)
     #expect(signed.fields["Authorization"]?.hasPrefix("OAuth oauth_consumer_key=") == true)
     #expect(signed.body == request.body)
     #expect(signed.uri == request.uri)
@@ -118,7 +118,7 @@ struct OAuth1FlowTests {
   @Test func versionIsSentUnlessItIsSwitchedOff() throws {
     let client = try Fixture.client(
       grant: "oauth1", endpoints: "temporary_credentials: https://provider.example/initiate")
-    let request = try client.temporaryCredentialsRequest(callback: "oob", scope: [], freshness: Fixture.freshness)
+    let request = try client.temporaryCredentialsRequest(callback: "oob", scope: [], nonce: Fixture.nonce)
     #expect(request.fields["Authorization"]?.contains("oauth_version=\"1.0\"") == true)
   }
 
@@ -130,7 +130,7 @@ struct OAuth1FlowTests {
       fields: ["Content-Type": "application/x-www-form-urlencoded; charset=utf-8"], body: Array("a=b+c".utf8))
     var credential = Fixture.credential("tk", grant: .oauth1)
     credential.tokenSecret = Secret("ts")
-    let signed = try client.presenting(credential, on: request, freshness: Fixture.freshness)
+    let signed = try client.presenting(credential, on: request, nonce: Fixture.nonce)
     let expected = try Self.signature(
       "POST&https%3A%2F%2Fphotos.example.net%2Fp&a%3Db%2520c%26oauth_consumer_key%3Ddpf43f3p2l4k3l03%26oauth_nonce"
         + "%3Dnonce-1%26oauth_signature_method%3DHMAC-SHA1%26oauth_timestamp%3D137131200%26oauth_token%3Dtk", "ts")
@@ -144,7 +144,7 @@ struct OAuth1FlowTests {
       "variables: { realm: {} }\noauth1: { realm: \"{realm}\" }", grant: "oauth1",
       endpoints: "temporary_credentials: https://provider.example/initiate", variables: ["realm": "a\"b"])
     #expect(throws: OAuthError.malformedHeader(name: "Authorization")) {
-      try client.temporaryCredentialsRequest(callback: "oob", scope: [], freshness: Fixture.freshness)
+      try client.temporaryCredentialsRequest(callback: "oob", scope: [], nonce: Fixture.nonce)
     }
   }
 
@@ -162,7 +162,7 @@ struct OAuth1FlowTests {
     let client = try Client(
       descriptor: descriptor, identifier: "c", secret: Secret("s"), variables: ["method": "HMAC-MD5"])
     #expect(throws: OAuthError.unknownSignature("HMAC-MD5")) {
-      try client.temporaryCredentialsRequest(callback: "oob", scope: [], freshness: Fixture.freshness)
+      try client.temporaryCredentialsRequest(callback: "oob", scope: [], nonce: Fixture.nonce)
     }
   }
 
@@ -197,7 +197,7 @@ struct OAuth1FlowTests {
     let consent = try client.resourceOwnerAuthorization(
       [("oauth_token", "hh5s93j4hdidpola"), ("oauth_verifier", "hfdp7dh39dks9884")], to: temporary)
     let request = try client.tokenRequest(
-      temporary, consent, freshness: Freshness(timestamp: 137_131_201, nonce: "walatlh"))
+      temporary, consent, nonce: RequestNonce(timestamp: 137_131_201, text: "walatlh"))
     let signature = try Self.signature(
       "POST&https%3A%2F%2Fprovider.example%2Ftoken&oauth_consumer_key%3Ddpf43f3p2l4k3l03%26oauth_nonce%3Dwalatlh"
         + "%26oauth_signature_method%3DHMAC-SHA1%26oauth_timestamp%3D137131201%26oauth_token%3Dhh5s93j4hdidpola"
@@ -245,7 +245,7 @@ struct OAuth1FlowTests {
     let client = try Self.client("verifier: optional")
     let temporary = try Self.temporary(client)
     let consent = try client.resourceOwnerAuthorization([("oauth_token", "hh5s93j4hdidpola")], to: temporary)
-    let request = try client.tokenRequest(temporary, consent, freshness: Fixture.freshness)
+    let request = try client.tokenRequest(temporary, consent, nonce: Fixture.nonce)
     #expect(request.fields["Authorization"]?.contains("oauth_verifier") == false)
   }
 
@@ -270,7 +270,7 @@ struct OAuth1FlowTests {
     #expect(credential.isRefreshable(at: Fixture.now + 7199))
     #expect(!credential.isRefreshable(at: Fixture.now + 7200))
 
-    let request = try client.sessionRefreshRequest(credential, freshness: Fixture.freshness)
+    let request = try client.sessionRefreshRequest(credential, nonce: Fixture.nonce)
     let field = try #require(request.fields["Authorization"])
     #expect(request.uri.text == "https://provider.example/token")
     #expect(field.contains("oauth_token=\"A%3D1\""))
@@ -290,7 +290,7 @@ struct OAuth1FlowTests {
     let credential = Fixture.credential(grant: .oauth1)
     #expect(!credential.isRefreshable(at: Fixture.now))
     #expect(throws: OAuthError.notRefreshable) {
-      try client.sessionRefreshRequest(credential, freshness: Fixture.freshness)
+      try client.sessionRefreshRequest(credential, nonce: Fixture.nonce)
     }
   }
 }

@@ -16,7 +16,7 @@ struct PresentationTests {
     _ more: String, _ credential: Credential = Fixture.credential(), fields: HTTPFields = [:], url: String = api
   ) throws -> HTTPRequest {
     let request = HTTPRequest(method: "GET", uri: try URI(parsing: url), fields: fields)
-    return try client(more).presenting(credential, on: request, freshness: Fixture.freshness)
+    return try client(more).presenting(credential, on: request, nonce: Fixture.nonce)
   }
 
   @Test(
@@ -34,7 +34,7 @@ struct PresentationTests {
   func header(_ style: String, _ line: String) throws {
     #expect(try Self.present(style).wire == "GET \(Self.api)\n\(line)\n")
     let fields = try Self.client(style).headerFields(
-      presenting: Fixture.credential(), on: nil, freshness: Fixture.freshness)
+      presenting: Fixture.credential(), on: nil, nonce: Fixture.nonce)
     #expect(fields.map { "\($0.name): \($0.value)" } == [line])
   }
 
@@ -46,7 +46,7 @@ struct PresentationTests {
         == Self.api + "?x=1&x=2&accessToken=a%2B%2F%3D%20b#f")
     #expect(try Self.present(style, credential).fields == [:])
     #expect(throws: OAuthError.presentedInQuery) {
-      try Self.client(style).headerFields(presenting: credential, on: nil, freshness: Fixture.freshness)
+      try Self.client(style).headerFields(presenting: credential, on: nil, nonce: Fixture.nonce)
     }
   }
 
@@ -153,7 +153,7 @@ struct PresentationTests {
     request.body = Array("a=b".utf8)
     #expect(throws: OAuthError.presentedInQuery) {
       try client.headerFields(
-        presenting: Fixture.credential(grant: .oauth1), on: request, freshness: Fixture.freshness)
+        presenting: Fixture.credential(grant: .oauth1), on: request, nonce: Fixture.nonce)
     }
   }
 
@@ -184,13 +184,13 @@ struct PresentationTests {
     #expect(client.presents(Fixture.credential(), to: uri) == isPresented)
     let request = HTTPRequest(method: "GET", uri: uri)
     if isPresented {
-      _ = try client.presenting(Fixture.credential(), on: request, freshness: Fixture.freshness)
+      _ = try client.presenting(Fixture.credential(), on: request, nonce: Fixture.nonce)
     } else {
       #expect(throws: OAuthError.foreignHost(HostPattern.authority(uri) ?? "")) {
-        try client.presenting(Fixture.credential(), on: request, freshness: Fixture.freshness)
+        try client.presenting(Fixture.credential(), on: request, nonce: Fixture.nonce)
       }
       #expect(throws: OAuthError.self) {
-        try client.headerFields(presenting: Fixture.credential(), on: request, freshness: Fixture.freshness)
+        try client.headerFields(presenting: Fixture.credential(), on: request, nonce: Fixture.nonce)
       }
     }
   }
@@ -226,7 +226,7 @@ struct PresentationTests {
       grant: "oauth1", endpoints: "temporary_credentials: https://provider.example/initiate")
     #expect(throws: OAuthError.signatureNeedsURL) {
       try client.headerFields(
-        presenting: Fixture.credential(grant: .oauth1), on: nil, freshness: Fixture.freshness)
+        presenting: Fixture.credential(grant: .oauth1), on: nil, nonce: Fixture.nonce)
     }
   }
 

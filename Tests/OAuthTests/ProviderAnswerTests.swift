@@ -17,7 +17,7 @@ struct ProviderAnswerTests {
   }
 
   private static func read(
-    _ client: Client, _ json: String, _ leg: Leg = .token, previous: Credential? = nil, status: Int = 200
+    _ client: Client, _ json: String, _ leg: EndpointKind = .token, previous: Credential? = nil, status: Int = 200
   ) throws -> Credential {
     try client.credential(
       .json(json, status: status), leg, grant: .authorizationCode, scope: client.descriptor.scope.requested,
@@ -36,7 +36,7 @@ struct ProviderAnswerTests {
 
   private static func api(_ client: Client, _ credential: Credential, _ url: String) throws -> HTTPFields {
     let request = HTTPRequest(method: "GET", uri: try URI(parsing: url))
-    return try client.presenting(credential, on: request, freshness: Fixture.freshness).fields
+    return try client.presenting(credential, on: request, nonce: Fixture.nonce).fields
   }
 
   // MARK: Slack
@@ -86,8 +86,10 @@ struct ProviderAnswerTests {
     #expect(page.uri.queryParameters[first: "scope"] == "a,b")
   }
 
-  @Test("Slack: a no has status 200", arguments: [("invalid_code", Leg.token), ("invalid_refresh_token", .refresh)])
-  func slackRefusal(_ word: String, _ leg: Leg) throws {
+  @Test(
+    "Slack: a no has status 200",
+    arguments: [("invalid_code", EndpointKind.token), ("invalid_refresh_token", .refresh)])
+  func slackRefusal(_ word: String, _ leg: EndpointKind) throws {
     let client = try Self.client("slack", ["redirect_uri": "https://app.example/callback"])
     #expect(try Self.refusal { try Self.read(client, "{\"ok\":false,\"error\":\"\(word)\"}", leg) } == "invalid_grant")
   }
@@ -185,7 +187,7 @@ struct ProviderAnswerTests {
   @Test("Twitch: the token is validated under another scheme")
   func twitchValidity() throws {
     let client = try Self.client("twitch")
-    let (leg, request) = try client.validationRequest(Fixture.credential("t"), freshness: Fixture.freshness)
+    let (leg, request) = try client.validationRequest(Fixture.credential("t"), nonce: Fixture.nonce)
     #expect(
       request.wire == "GET https://id.twitch.tv/oauth2/validate\nAuthorization: OAuth t\nAccept: application/json\n")
     let good = "{\"client_id\":\"client-1\",\"login\":\"ada\",\"scopes\":[],\"user_id\":\"1\",\"expires_in\":5520838}"
@@ -298,7 +300,7 @@ struct ProviderAnswerTests {
         + "&oauth_callback=http%3A%2F%2F127.0.0.1%3A5000%2Fcallback&allow_permission=READ_PUBLIC")
     let authorization = try client.resourceOwnerAuthorization([("oauth_token", "rt")], to: temporary)
     let form = FormParameters(
-      decoding: try client.tokenRequest(temporary, authorization, freshness: Fixture.freshness).form)
+      decoding: try client.tokenRequest(temporary, authorization, nonce: Fixture.nonce).form)
     #expect(form[first: "oauth_consumer_key"] == "client-1")
     #expect(form[first: "oauth_signature_method"] == "PLAINTEXT")
     #expect(form[first: "oauth_signature"] == "&rs")
@@ -364,7 +366,7 @@ struct ProviderAnswerTests {
   @Test("Fitbit: the token says of itself whether it is good")
   func fitbitValidity() throws {
     let client = try Self.client("fitbit")
-    let (leg, request) = try client.validationRequest(Fixture.credential("t"), freshness: Fixture.freshness)
+    let (leg, request) = try client.validationRequest(Fixture.credential("t"), nonce: Fixture.nonce)
     #expect(request.uri.text == "https://api.fitbit.com/1.1/oauth2/introspect")
     #expect(request.fields["Authorization"] == "Bearer t")
     #expect(request.form == "token=t")
@@ -516,7 +518,7 @@ struct ProviderAnswerTests {
     #expect(credential.expiresAt == Fixture.now + 1800)
     let url = "https://www3.elearning.rwth-aachen.de/_vti_bin/L2PServices/api.svc/v1/viewAllCourseInfo"
     let api = HTTPRequest(method: "GET", uri: try URI(parsing: url))
-    let presented = try client.presenting(credential, on: api, freshness: Fixture.freshness)
+    let presented = try client.presenting(credential, on: api, nonce: Fixture.nonce)
     #expect(presented.uri.text == url + "?accessToken=t0")
     #expect(presented.fields["Authorization"] == nil)
   }
@@ -535,7 +537,7 @@ struct ProviderAnswerTests {
     for text in ["{\"error\":\"authorization invalid.\"}", "{\"status\":\"error: refresh token invalid.\"}"] {
       #expect(try Self.refusal { try Self.read(client, text, .refresh) } == "invalid_grant")
     }
-    let ended = try client.revocationRequests(old, freshness: Fixture.freshness)
+    let ended = try client.revocationRequests(old, nonce: Fixture.nonce)
     #expect(ended.map(\.form) == ["refresh_token=r0&client_id=client-1&grant_type=invalidate"])
   }
 }

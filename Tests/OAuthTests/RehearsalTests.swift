@@ -17,7 +17,7 @@ struct RehearsalTests {
 
   private static func text(_ rehearsal: Rehearsal) -> String {
     rehearsal.requests.map { request in
-      var lines = ["\(request.leg.rawValue) \(request.method) \(request.url)"]
+      var lines = ["\(request.kind.rawValue) \(request.method) \(request.url)"]
       lines += request.query.map { "? \($0.name)=\($0.value)" }
       lines += request.fields.map { "\($0.name): \($0.value)" }
       switch request.body {
@@ -73,14 +73,14 @@ struct RehearsalTests {
   /// What a token becomes is shown wherever it becomes that: behind the login, and behind a refresh where it follows that, too.
   @Test(
     arguments: [
-      ("token", [Leg.authorization, .token, .tokenExchange, .refresh]),
+      ("token", [EndpointKind.authorization, .token, .tokenExchange, .refresh]),
       ("[token, refresh]", [.authorization, .token, .tokenExchange, .refresh, .tokenExchange]),
     ])
-  func exchanges(_ follows: String, _ legs: [Leg]) throws {
+  func exchanges(_ follows: String, _ legs: [EndpointKind]) throws {
     let client = try Fixture.client(
       "", endpoints: "token_exchange: { url: \"https://provider.example/session\", follows: \(follows) }")
     let rehearsal = try Self.rehearse(client, .authorizationCode)
-    #expect(rehearsal.requests.map(\.leg) == legs)
+    #expect(rehearsal.requests.map(\.kind) == legs)
     #expect(rehearsal.requests.map(\.isLater) == Array([false, false, false, true, true].prefix(legs.count)))
     // A token of the client itself is obtained by the same requests each time.
     let machine = try Fixture.client(
@@ -90,13 +90,13 @@ struct RehearsalTests {
         token_exchange: { url: "https://provider.example/session", follows: \(follows) }
         """)
     #expect(
-      try Self.rehearse(machine, .clientCredentials).requests.map(\.leg) == [.clientCredentials, .tokenExchange])
+      try Self.rehearse(machine, .clientCredentials).requests.map(\.kind) == [.clientCredentials, .tokenExchange])
   }
 
   /// A token that the person has is only asked about.
   @Test func aGivenToken() throws {
     let client = try Fixture.client("account: login", endpoints: "identity: https://api.provider.example/me")
-    #expect(try Self.rehearse(client, .authorizationCode, hasToken: true).requests.map(\.leg) == [.identity])
+    #expect(try Self.rehearse(client, .authorizationCode, hasToken: true).requests.map(\.kind) == [.identity])
   }
 
   @Test func computationsAreWrittenDown() throws {
@@ -139,7 +139,7 @@ struct RehearsalTests {
         hasSecret: registered ? true : descriptor.client.hasSecret, variables: [:],
         scope: descriptor.scope.requested, hasToken: false)
       let text = Self.text(rehearsal)
-      #expect(Set(grant.requiredLegs).subtracting(rehearsal.requests.map(\.leg)).isEmpty)
+      #expect(Set(grant.requiredEndpoints).subtracting(rehearsal.requests.map(\.kind)).isEmpty)
       let standIn = #/zq[0-9a-f]+qz|\b4999999999\b|\b49999\b|\.invalid/#.ignoresCase()
       #expect(text.firstMatch(of: standIn) == nil, "\(text)")
       #expect(text.contains(registered ? "client-id" : "<client_id>"), "\(text)")
@@ -157,7 +157,7 @@ struct RehearsalTests {
     else { return }
     let client = try Client(
       descriptor: descriptor, identifier: "client-id", secret: Secret("secret-1"), variables: [:],
-      freshness: { Fixture.freshness })
+      nonce: { Fixture.nonce })
     let request = try client.authorizationRequest(
       .authorizationCode, redirectURI: "http://127.0.0.1:8417/callback", scope: descriptor.scope.requested,
       random: KnownRandom())

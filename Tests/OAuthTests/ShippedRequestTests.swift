@@ -86,7 +86,7 @@ struct ShippedRequestTests {
     let client = try Client(
       descriptor: descriptor, identifier: "client-id",
       secret: signs ? privateKey : descriptor.client.hasSecret ? Secret("s:e c") : nil, variables: given,
-      freshness: { Fixture.freshness })
+      nonce: { Fixture.nonce })
     var recorder = Recorder(client: client, redirectURI: try redirectURI(client))
     for grant in descriptor.grants { try recorder.record(grant) }
     try recorder.recordUse()
@@ -149,7 +149,7 @@ private struct Recorder {
       add("\(grant.rawValue): device_token", try client.deviceTokenRequest(device))
     case .oauth1:
       let request = try client.temporaryCredentialsRequest(
-        callback: redirectURI, scope: scope, freshness: Fixture.freshness)
+        callback: redirectURI, scope: scope, nonce: Fixture.nonce)
       add("oauth1: temporary_credentials", request)
       let temporary = try client.temporaryCredentials(
         .form("oauth_token=temporary&oauth_token_secret=temporary-secret&oauth_callback_confirmed=true"),
@@ -158,7 +158,7 @@ private struct Recorder {
       add("oauth1: authorization", HTTPRequest(method: "GET", uri: page))
       let consent = try client.resourceOwnerAuthorization(
         [("oauth_token", "temporary"), ("oauth_verifier", "verifier")], to: temporary)
-      add("oauth1: token", try client.tokenRequest(temporary, consent, freshness: Fixture.freshness))
+      add("oauth1: token", try client.tokenRequest(temporary, consent, nonce: Fixture.nonce))
     }
   }
 
@@ -176,23 +176,23 @@ private struct Recorder {
     if client.descriptor.endpoints[.refresh] == nil {
       // Nothing is refreshed.
     } else if credential.grant == .oauth1 {
-      add("refresh", try client.sessionRefreshRequest(credential, freshness: Fixture.freshness))
+      add("refresh", try client.sessionRefreshRequest(credential, nonce: Fixture.nonce))
     } else {
       add("refresh", try client.refreshRequest(credential))
     }
     if client.descriptor.endpoints[.introspection] != nil {
-      add("introspection", try client.validationRequest(credential, freshness: Fixture.freshness).request)
+      add("introspection", try client.validationRequest(credential, nonce: Fixture.nonce).request)
     }
-    for request in try client.revocationRequests(credential, freshness: Fixture.freshness) {
+    for request in try client.revocationRequests(credential, nonce: Fixture.nonce) {
       add("revocation", request)
     }
     if client.descriptor.endpoints[.identity] != nil {
-      add("identity", try client.identityRequest(credential, freshness: Fixture.freshness))
+      add("identity", try client.identityRequest(credential, nonce: Fixture.nonce))
     }
     for host in client.hosts(for: credential) {
       let name = host.hasPrefix("*.") ? "any" + host.dropFirst() : host
       let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://\(name)/resource?a=b"))
-      add("api", try client.presenting(credential, on: request, freshness: Fixture.freshness))
+      add("api", try client.presenting(credential, on: request, nonce: Fixture.nonce))
     }
   }
 }

@@ -24,7 +24,7 @@ struct TokenInspectionTests {
 
   /// RFC 7662, 2.1, with the client's authentication
   @Test func introspectionRequest() throws {
-    let (leg, request) = try Self.client().validationRequest(Self.credential, freshness: Fixture.freshness)
+    let (leg, request) = try Self.client().validationRequest(Self.credential, nonce: Fixture.nonce)
     #expect(leg == .introspection)
     #expect(
       request.wire == """
@@ -40,12 +40,12 @@ struct TokenInspectionTests {
 
   @Test func withoutIntrospectionTheIdentityIsAsked() throws {
     let client = try Self.client(legs: "identity: https://provider.example/me")
-    let (leg, request) = try client.validationRequest(Self.credential, freshness: Fixture.freshness)
+    let (leg, request) = try client.validationRequest(Self.credential, nonce: Fixture.nonce)
     #expect(leg == .identity)
     #expect(
       request.wire == "GET https://provider.example/me\nAuthorization: Bearer token-1\nAccept: application/json\n")
     #expect(throws: OAuthError.noEndpoint(.identity)) {
-      try Self.client(legs: "").validationRequest(Self.credential, freshness: Fixture.freshness)
+      try Self.client(legs: "").validationRequest(Self.credential, nonce: Fixture.nonce)
     }
   }
 
@@ -81,7 +81,7 @@ struct TokenInspectionTests {
 
   @Test(arguments: [302, 429, 500])
   func noAnswerAboutTheToken(_ status: Int) throws {
-    for leg in [Leg.introspection, .identity] {
+    for leg in [EndpointKind.introspection, .identity] {
       #expect(throws: OAuthError.self) { try Self.client().validity(.html("x", status: status), leg) }
     }
   }
@@ -104,15 +104,15 @@ struct TokenInspectionTests {
 
   /// RFC 7009, 2.1: the refresh token first, because the access tokens usually go with it.
   @Test func revocationRequests() throws {
-    let requests = try Self.client().revocationRequests(Self.credential, freshness: Fixture.freshness)
+    let requests = try Self.client().revocationRequests(Self.credential, nonce: Fixture.nonce)
     #expect(
       requests.map(\.form) == [
         "token=refresh-1&token_type_hint=refresh_token", "token=token-1&token_type_hint=access_token",
       ])
     #expect(requests.map(\.uri.text) == Array(repeating: "https://provider.example/revoke", count: 2))
-    let single = try Self.client().revocationRequests(Fixture.credential(), freshness: Fixture.freshness)
+    let single = try Self.client().revocationRequests(Fixture.credential(), nonce: Fixture.nonce)
     #expect(single.map(\.form) == ["token=token-1&token_type_hint=access_token"])
-    #expect(try Self.client(legs: "").revocationRequests(Self.credential, freshness: Fixture.freshness).isEmpty)
+    #expect(try Self.client(legs: "").revocationRequests(Self.credential, nonce: Fixture.nonce).isEmpty)
   }
 
   @Test(

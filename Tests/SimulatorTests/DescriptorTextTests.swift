@@ -44,7 +44,7 @@ struct DescriptorTextTests {
   @Test("endpoints of two hosts stay two, and those that share a URL share one")
   func paths() throws {
     let descriptor = try Play(Descriptors.gitHub).provider.descriptor
-    func url(_ leg: Leg) throws -> String? {
+    func url(_ leg: EndpointKind) throws -> String? {
       try descriptor.endpoints[leg]?.url.filled { name in
         name == "client_id" ? "c" : descriptor.variable(name)?.defaultValue
       }.text

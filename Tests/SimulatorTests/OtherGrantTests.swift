@@ -244,12 +244,12 @@ struct OAuth1Tests {
     let callback = try play.redirectURI
     let temporary = try play.client.temporaryCredentials(
       play.send(
-        play.client.temporaryCredentialsRequest(callback: callback, scope: [], freshness: play.freshness())),
+        play.client.temporaryCredentialsRequest(callback: callback, scope: [], nonce: play.nonce())),
       callback: callback)
     let target = try play.decide(try play.client.authorizationPage(temporary, scope: []))
     let authorization = try play.client.resourceOwnerAuthorization(target.queryParameters, to: temporary)
     let response = play.send(
-      try play.client.tokenRequest(temporary, authorization, freshness: play.freshness()))
+      try play.client.tokenRequest(temporary, authorization, nonce: play.nonce()))
     return try play.client.oauth1Credential(
       response, .token, after: authorization, scope: [], now: play.clock.seconds)
   }
@@ -264,7 +264,7 @@ struct OAuth1Tests {
     #expect(try play.resource(credential, "POST").status == 200)
     play.clock.advance(seconds: 3600)
     #expect(try play.resource(credential).status == 401)
-    let response = play.send(try play.client.sessionRefreshRequest(credential, freshness: play.freshness()))
+    let response = play.send(try play.client.sessionRefreshRequest(credential, nonce: play.nonce()))
     let refreshed = try play.client.oauth1Credential(
       response, .refresh, after: nil, scope: [], previous: credential, now: play.clock.seconds)
     #expect(refreshed.accessToken != credential.accessToken)
@@ -282,21 +282,21 @@ struct OAuth1Tests {
       #expect(play.send(request).status == 401)
       return try play.lastRefusal()
     }
-    let good = try play.client.presenting(credential, on: get, freshness: play.freshness())
+    let good = try play.client.presenting(credential, on: get, nonce: play.nonce())
     #expect(play.send(good).status == 200)
     #expect(try reason(good) == SimulatorWords.sentence(.nonceUsed))
     var wrong = credential
     wrong.tokenSecret = Secret("other")
-    let badlySigned = try play.client.presenting(wrong, on: get, freshness: play.freshness())
+    let badlySigned = try play.client.presenting(wrong, on: get, nonce: play.nonce())
     #expect(try reason(badlySigned) == SimulatorWords.sentence(.wrongSignature))
-    var altered = try play.client.presenting(credential, on: get, freshness: play.freshness())
+    var altered = try play.client.presenting(credential, on: get, nonce: play.nonce())
     altered.uri = altered.uri.adding(query: [("more", "x")])
     #expect(try reason(altered) == SimulatorWords.sentence(.wrongSignature))
-    let old = Freshness(timestamp: play.clock.seconds - 3600, nonce: "old")
-    let tooOld = try play.client.presenting(credential, on: get, freshness: old)
+    let old = RequestNonce(timestamp: play.clock.seconds - 3600, text: "old")
+    let tooOld = try play.client.presenting(credential, on: get, nonce: old)
     #expect(try reason(tooOld) == SimulatorWords.sentence(.timestampOutOfRange))
     let inQuery = try self.play(Way(method: .hmacSHA256, transport: .query))
-    let misplaced = try inQuery.client.presenting(credential, on: get, freshness: play.freshness())
+    let misplaced = try inQuery.client.presenting(credential, on: get, nonce: play.nonce())
     #expect(try reason(misplaced) == SimulatorWords.sentence(.protocolParametersMisplaced(expected: .header)))
     let bearer = HTTPRequest(
       method: "GET", uri: uri, fields: ["Authorization": "Bearer " + credential.accessToken.reveal()])
@@ -309,11 +309,11 @@ struct OAuth1Tests {
     let callback = try play.redirectURI
     let temporary = try play.client.temporaryCredentials(
       play.send(
-        play.client.temporaryCredentialsRequest(callback: callback, scope: [], freshness: play.freshness())),
+        play.client.temporaryCredentialsRequest(callback: callback, scope: [], nonce: play.nonce())),
       callback: callback)
     let guess = play.client.resourceOwnerAuthorization(verifier: "guess")
     func reason(_ authorization: ResourceOwnerAuthorization) throws -> String? {
-      let request = try play.client.tokenRequest(temporary, authorization, freshness: play.freshness())
+      let request = try play.client.tokenRequest(temporary, authorization, nonce: play.nonce())
       #expect(play.send(request).status == 401)
       return try play.lastRefusal()
     }
@@ -322,7 +322,7 @@ struct OAuth1Tests {
     #expect(try reason(guess) == SimulatorWords.sentence(.wrongVerifier))
     let right = try play.client.resourceOwnerAuthorization(target.queryParameters, to: temporary)
     #expect(
-      play.send(try play.client.tokenRequest(temporary, right, freshness: play.freshness())).status == 200)
+      play.send(try play.client.tokenRequest(temporary, right, nonce: play.nonce())).status == 200)
     #expect(try reason(right) == SimulatorWords.sentence(.temporaryCredentialsUnknown))
   }
 
@@ -341,7 +341,7 @@ struct OAuth1Tests {
     let callback = try play.redirectURI
     let temporary = try play.client.temporaryCredentials(
       play.send(
-        play.client.temporaryCredentialsRequest(callback: callback, scope: [], freshness: play.freshness())),
+        play.client.temporaryCredentialsRequest(callback: callback, scope: [], nonce: play.nonce())),
       callback: callback)
     let target = try play.decide(try play.client.authorizationPage(temporary, scope: []), "deny")
     #expect { try play.client.resourceOwnerAuthorization(target.queryParameters, to: temporary) } throws: {

@@ -39,7 +39,7 @@ struct Play {
     client = try Client(
       descriptor: written.descriptor, identifier: SimulatedProvider.clientIdentifier, secret: secret,
       variables: variables,
-      freshness: { [clock] in Freshness(timestamp: clock.seconds, nonce: "n\(clock.tick())") })
+      nonce: { [clock] in RequestNonce(timestamp: clock.seconds, text: "n\(clock.tick())") })
   }
 
   func send(_ request: HTTPRequest) -> HTTPResponse { provider.answer(request).response }
@@ -94,13 +94,13 @@ struct Play {
       now: clock.seconds)
   }
 
-  func freshness(_ nonce: String = "n") -> Freshness {
-    Freshness(timestamp: clock.seconds, nonce: nonce + "\(clock.tick())")
+  func nonce(_ text: String = "n") -> RequestNonce {
+    RequestNonce(timestamp: clock.seconds, text: text + "\(clock.tick())")
   }
 
   func resource(_ credential: Credential, _ method: String = "GET") throws -> HTTPResponse {
     let request = HTTPRequest(method: method, uri: try URI(parsing: Self.origin + "/simulator/resource/x"))
-    return send(try client.presenting(credential, on: request, freshness: freshness()))
+    return send(try client.presenting(credential, on: request, nonce: nonce()))
   }
 
   func log(_ name: String) throws -> Int64? {

@@ -52,7 +52,7 @@ struct ShippedProviderTests {
     if play.canValidate { #expect(try play.validity(credential) == .active) }
 
     guard play.client.descriptor.endpoints[.revocation] != nil else { return }
-    let requests = try play.client.revocationRequests(credential, freshness: play.freshness())
+    let requests = try play.client.revocationRequests(credential, nonce: play.nonce())
     // What only a refresh token ends, a credential without one does not end.
     guard !requests.isEmpty else { return }
     for request in requests { try play.client.checkRevocation(play.send(request)) }
@@ -67,7 +67,7 @@ struct ShippedProviderTests {
       // Some say nowhere who it is.
       if let name = play.client.accountName(in: credential) { #expect(!name.isEmpty) }
     } else {
-      let request = try play.client.identityRequest(credential, freshness: play.freshness())
+      let request = try play.client.identityRequest(credential, nonce: play.nonce())
       #expect(try play.client.identity(play.send(request)).name == "ada")
     }
   }
@@ -97,7 +97,7 @@ extension Play {
   }
 
   fileprivate func validity(_ credential: Credential) throws -> Validity {
-    let (leg, request) = try client.validationRequest(credential, freshness: freshness())
+    let (leg, request) = try client.validationRequest(credential, nonce: nonce())
     return try client.validity(send(request), leg)
   }
 
@@ -119,7 +119,7 @@ extension Play {
     }
   }
 
-  /// What a token becomes right after the login, where the provider has such a leg.
+  /// What a token becomes right after the login, where the provider has such an endpoint.
   private func exchanged(_ credential: Credential) throws -> Credential {
     guard let request = try client.tokenExchangeRequest(credential) else { return credential }
     let exchanged = try client.credential(
@@ -155,7 +155,7 @@ extension Play {
     var callback = try redirectURI
     if case .outOfBand(let text) = try client.redirect() { callback = text }
     let temporary = try client.temporaryCredentials(
-      send(client.temporaryCredentialsRequest(callback: callback, scope: scope, freshness: freshness())),
+      send(client.temporaryCredentialsRequest(callback: callback, scope: scope, nonce: nonce())),
       callback: callback)
     let page = try client.authorizationPage(temporary, scope: scope)
     let authorization: ResourceOwnerAuthorization
@@ -164,7 +164,7 @@ extension Play {
     } else {
       authorization = try client.resourceOwnerAuthorization(decide(page).queryParameters, to: temporary)
     }
-    let response = send(try client.tokenRequest(temporary, authorization, freshness: freshness()))
+    let response = send(try client.tokenRequest(temporary, authorization, nonce: nonce()))
     return try client.oauth1Credential(
       response, .token, after: authorization, scope: scope, now: clock.seconds)
   }
@@ -181,7 +181,7 @@ extension Play {
   }
 
   fileprivate func renewed(_ credential: Credential) throws -> Credential {
-    let response = send(try client.sessionRefreshRequest(credential, freshness: freshness()))
+    let response = send(try client.sessionRefreshRequest(credential, nonce: nonce()))
     return try client.oauth1Credential(
       response, .refresh, after: nil, scope: credential.requestedScope, previous: credential,
       now: clock.seconds)

@@ -12,11 +12,11 @@ struct InspectionTests {
     let play = try Play(Descriptors.linkedIn)
     let credential = try play.login()
     func validity(_ credential: Credential) throws -> Validity {
-      let (leg, request) = try play.client.validationRequest(credential, freshness: play.freshness())
+      let (leg, request) = try play.client.validationRequest(credential, nonce: play.nonce())
       return try play.client.validity(play.send(request), leg)
     }
     #expect(try validity(credential) == .active)
-    for request in try play.client.revocationRequests(credential, freshness: play.freshness()) {
+    for request in try play.client.revocationRequests(credential, nonce: play.nonce()) {
       try play.client.checkRevocation(play.send(request))
     }
     #expect(try validity(credential) == .inactive)
@@ -33,11 +33,11 @@ struct InspectionTests {
     _ = try play.post("/simulator/approve-device")
     let answer = play.send(try play.client.deviceTokenRequest(authorization))
     let credential = try play.client.credential(answer, .deviceToken, grant: .deviceCode, scope: [], now: 0)
-    let (leg, request) = try play.client.validationRequest(credential, freshness: play.freshness())
+    let (leg, request) = try play.client.validationRequest(credential, nonce: play.nonce())
     let good = play.send(request)
     #expect(try good.json()["state"]?.text == "valid")
     #expect(try play.client.validity(good, leg) == .active)
-    let revocations = try play.client.revocationRequests(credential, freshness: play.freshness())
+    let revocations = try play.client.revocationRequests(credential, nonce: play.nonce())
     #expect(revocations.count == 1)
     for request in revocations { try play.client.checkRevocation(play.send(request)) }
     #expect(try play.client.validity(play.send(request), leg) == .inactive)
@@ -48,7 +48,7 @@ struct InspectionTests {
   func gitHub() throws {
     let play = try Play(Descriptors.gitHub)
     let credential = try play.login()
-    let requests = try play.client.revocationRequests(credential, freshness: play.freshness())
+    let requests = try play.client.revocationRequests(credential, nonce: play.nonce())
     #expect(requests.map(\.method) == ["DELETE"])
     let other = try play.login()
     for request in requests { try play.client.checkRevocation(play.send(request)) }
@@ -94,7 +94,7 @@ struct PresentationTests {
     let credential = try play.login()
     let uri = try URI(parsing: Play.origin + "/simulator/resource")
     var request = try play.client.presenting(
-      credential, on: HTTPRequest(method: "POST", uri: uri, body: [1, 2, 3]), freshness: play.freshness())
+      credential, on: HTTPRequest(method: "POST", uri: uri, body: [1, 2, 3]), nonce: play.nonce())
     #expect(try play.send(request).json()["length"]?.integer == 3)
     let token = credential.accessToken.reveal()
     wrong.change(&request, token)

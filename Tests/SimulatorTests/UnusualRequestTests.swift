@@ -178,10 +178,10 @@ struct UnusualRequestTests {
       account: user
       """)
     let credential = try play.login(scope: ["read"])
-    let identity = play.send(try play.client.identityRequest(credential, freshness: play.freshness()))
+    let identity = play.send(try play.client.identityRequest(credential, nonce: play.nonce()))
     #expect(try play.client.identity(identity).name == "ada")
     func validity(_ credential: Credential) throws -> Validity {
-      let (leg, request) = try play.client.validationRequest(credential, freshness: play.freshness())
+      let (leg, request) = try play.client.validationRequest(credential, nonce: play.nonce())
       #expect(leg == .introspection)
       return try play.client.validity(play.send(request), leg)
     }

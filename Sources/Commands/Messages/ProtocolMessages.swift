@@ -8,46 +8,46 @@ extension OAuthError {
   func message(provider: String) -> Message {
     let name = quoted(provider)
     switch self {
-    case .noEndpoint(let leg):
+    case .noEndpoint(let kind):
       return Message(
-        "the descriptor of \(name) has no endpoint \(quoted(leg.rawValue))",
+        "the descriptor of \(name) has no endpoint \(quoted(kind.rawValue))",
         hint: "name it in the descriptor: \"credmgr providers \(provider)\" shows which file that is",
         status: .usage)
-    case .url(let leg, let error):
-      return Message("the URL of the endpoint \(quoted(leg.rawValue)) of \(name): \(error.sentence)", status: .usage)
-    case .missingValue(let leg, let value):
+    case .url(let kind, let error):
+      return Message("the URL of the endpoint \(quoted(kind.rawValue)) of \(name): \(error.sentence)", status: .usage)
+    case .missingValue(let kind, let value):
       return Message(
-        "the endpoint \(quoted(leg.rawValue)) of \(name) needs a value for \(quoted(value))",
+        "the endpoint \(quoted(kind.rawValue)) of \(name) needs a value for \(quoted(value))",
         hint: "run \"credmgr add-provider \(provider) --replace --set \(value)=VALUE\"", status: .usage)
-    case .refused(let leg, let response):
+    case .refused(let kind, let response):
       let words = response.words.map { ": \($0)" } ?? ""
       let status = response.status.map { ["status \($0)"] } ?? []
       // Where the provider gives no code, the core makes one of the status, which would say the same twice.
       let code = response.code.hasPrefix("http_") ? [] : [response.code]
       return Message(
-        "\(name) refused at the endpoint \(quoted(leg.rawValue)) (\((code + status).joined(separator: ", ")))\(words)",
+        "\(name) refused at the endpoint \(quoted(kind.rawValue)) (\((code + status).joined(separator: ", ")))\(words)",
         hint: hint(response.code, provider), status: .refused)
-    case .unavailable(let leg, let status, let words, let retryAfter):
+    case .unavailable(let kind, let status, let words, let retryAfter):
       return Message(
-        "\(name) cannot answer now at the endpoint \(quoted(leg.rawValue))" + (status.map { " (status \($0))" } ?? "")
+        "\(name) cannot answer now at the endpoint \(quoted(kind.rawValue))" + (status.map { " (status \($0))" } ?? "")
           + (words.map { ": \($0)" } ?? ""),
         hint: retryAfter.map { "try again in \(patience($0))" } ?? "try again later", status: .unreachable)
-    case .redirected(let leg, let status):
+    case .redirected(let kind, let status):
       return Message(
-        "\(name) redirects at the endpoint \(quoted(leg.rawValue)) (status \(status)), which is not followed: it would carry secrets along",
+        "\(name) redirects at the endpoint \(quoted(kind.rawValue)) (status \(status)), which is not followed: it would carry secrets along",
         hint: comparing(provider), status: .refused)
-    case .unreadable(let leg, let expected, let mediaType):
+    case .unreadable(let kind, let expected, let mediaType):
       let found = mediaType.map { "is \($0)" } ?? "is not told"
       return Message(
-        "the answer of \(name) at the endpoint \(quoted(leg.rawValue)) cannot be read as \(expected.words); its type \(found)",
+        "the answer of \(name) at the endpoint \(quoted(kind.rawValue)) cannot be read as \(expected.words); its type \(found)",
         hints: answerHints(provider), status: .refused)
-    case .missingField(let leg, let field):
+    case .missingField(let kind, let field):
       return Message(
-        "the answer of \(name) at the endpoint \(quoted(leg.rawValue)) has no \(quoted(field.rawValue))",
+        "the answer of \(name) at the endpoint \(quoted(kind.rawValue)) has no \(quoted(field.rawValue))",
         hints: answerHints(provider), status: .refused)
-    case .malformedField(let leg, let field):
+    case .malformedField(let kind, let field):
       return Message(
-        "the \(quoted(field.rawValue)) in the answer of \(name) at the endpoint \(quoted(leg.rawValue)) cannot be read",
+        "the \(quoted(field.rawValue)) in the answer of \(name) at the endpoint \(quoted(kind.rawValue)) cannot be read",
         hints: answerHints(provider), status: .refused)
     case .stateMismatch:
       return Message(

@@ -34,7 +34,7 @@ enum DryRun {
   private static func lines(_ request: Rehearsal.Request) -> [String] {
     var remark = request.isInBrowser ? " (in the browser)" : ""
     if request.isLater { remark = " (when the token has expired, if it can be refreshed)" }
-    var lines = ["\(request.leg.rawValue)\(remark)", "\(request.method) \(request.url)"]
+    var lines = ["\(request.kind.rawValue)\(remark)", "\(request.method) \(request.url)"]
     lines += request.query.map { "query   \($0.name)=\($0.value)" }
     if let fragment = request.fragment { lines.append("fragment  " + fragment) }
     lines += request.fields.map { "header  \($0.name): \($0.value)" }
@@ -60,7 +60,7 @@ enum DryRun {
       case .json(let value): (.string("json"), value)
       }
     return [
-      "leg": .string(request.leg.rawValue), "browser": .boolean(request.isInBrowser),
+      "leg": .string(request.kind.rawValue), "browser": .boolean(request.isInBrowser),
       "later": .boolean(request.isLater), "method": .string(request.method), "url": .string(request.url),
       "query": list(request.query.map { ($0.name, $0.value) }), "fragment": .optional(request.fragment),
       "headers": list(request.fields.map { ($0.name, $0.value) }), "body_type": type, "body": body,

@@ -69,9 +69,9 @@ extension Command {
       case .elsewhere(let text)?, .outOfBand(let text)?: text
       case nil: nil
       }
-    // A leg that was only taken over from another one is of no interest where no grant uses it.
-    let used = descriptor.grants.flatMap(\.requiredLegs)
-    let unused = Grant.allCases.flatMap(\.requiredLegs).filter { $0.base != nil && !used.contains($0) }
+    // An endpoint that was only taken over from another one is of no interest where no grant uses it.
+    let used = descriptor.grants.flatMap(\.requiredEndpoints)
+    let unused = Grant.allCases.flatMap(\.requiredEndpoints).filter { $0.base != nil && !used.contains($0) }
     let endpoints = descriptor.endpoints.filter { !unused.contains($0.key) }
       .sorted { $0.key.rawValue < $1.key.rawValue }
     if invocation.has("--json") {
@@ -116,7 +116,7 @@ extension Command {
       lines.append(("variable " + variable.name, state + (variable.help.map { " – " + $0 } ?? "")))
     }
     lines.append(("hosts", descriptor.hosts.map(\.text).joined(separator: ", ")))
-    for (leg, endpoint) in endpoints { lines.append(("endpoint " + leg.rawValue, endpoint.url.text)) }
+    for (kind, endpoint) in endpoints { lines.append(("endpoint " + kind.rawValue, endpoint.url.text)) }
     lines.append(("file", loaded.path))
     let all = table(lines.filter { !$0.right.isEmpty })
     try context.output(invocation.has("--all") ? all + "\n" + table(shown) : all)

@@ -220,7 +220,7 @@ extension CredentialSource {
     } else {
       do throws(CredentialError) {
         let request = try core(provider) { () throws(OAuthError) in
-          try client.identityRequest(credential, freshness: freshness)
+          try client.identityRequest(credential, nonce: nonce)
         }
         let response = try send(request, provider: provider)
         (name, kept) = try core(provider) { () throws(OAuthError) in try client.identity(response) }

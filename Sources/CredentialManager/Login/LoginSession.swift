@@ -75,7 +75,7 @@ struct LoginSession {
 
   /// The exchange that brings the token. Signals wait until it is in the vault.
   private func exchange(
-    _ leg: Leg, _ request: HTTPRequest, _ place: borrowing AnswerFile,
+    _ kind: EndpointKind, _ request: HTTPRequest, _ place: borrowing AnswerFile,
     _ read: (HTTPResponse) throws(OAuthError) -> Credential
   ) throws(CredentialError) -> Credential {
     let (credential, response) = try Signals.deferring { () throws(CredentialError) in
@@ -83,12 +83,12 @@ struct LoginSession {
       FaultPoint.reach("login.answered")
       return (kept(try core { () throws(OAuthError) in try read(response) }, place), response)
     }
-    tellUnreadable(response, leg, credential.grant)
+    tellUnreadable(response, kind, credential.grant)
     return credential
   }
 
-  private func tellUnreadable(_ response: HTTPResponse, _ leg: Leg, _ grant: Grant) {
-    let fields = client.unreadableFields(response, leg, grant: grant)
+  private func tellUnreadable(_ response: HTTPResponse, _ kind: EndpointKind, _ grant: Grant) {
+    let fields = client.unreadableFields(response, kind, grant: grant)
     if !fields.isEmpty { source.notice(.unreadable(provider: provider, fields: fields)) }
   }
 
@@ -134,7 +134,7 @@ struct LoginSession {
     var receiver = try CallbackReceiver(redirect, inFragment: false, wish, provider: provider, home: source.home)
     let request = try core { () throws(OAuthError) in
       try client.temporaryCredentialsRequest(
-        callback: receiver.redirectURI, scope: scope, freshness: source.freshness)
+        callback: receiver.redirectURI, scope: scope, nonce: source.nonce)
     }
     let answer = try send(request)
     let temporary = try core { () throws(OAuthError) in
@@ -147,7 +147,7 @@ struct LoginSession {
       client.resourceOwnerAuthorization(verifier: verifier)
     }
     let tokenRequest = try core { () throws(OAuthError) in
-      try client.tokenRequest(temporary, consent, freshness: source.freshness)
+      try client.tokenRequest(temporary, consent, nonce: source.nonce)
     }
     return try exchange(.token, tokenRequest, place) { response throws(OAuthError) in
       try client.oauth1Credential(response, .token, after: consent, scope: scope, now: source.clock.now())

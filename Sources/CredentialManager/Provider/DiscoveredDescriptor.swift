@@ -100,13 +100,13 @@ struct DiscoveredDescriptor {
   private static func endpoints(
     _ metadata: AuthorizationServerMetadata, _ authentication: ClientAuthentication
   ) -> [String] {
-    let legs: [(Metadata.Endpoint, Leg)] = [
+    let kinds: [(Metadata.Endpoint, EndpointKind)] = [
       (.authorization, .authorization), (.token, .token), (.deviceAuthorization, .deviceAuthorization),
       (.introspection, .introspection), (.revocation, .revocation), (.userinfo, .identity),
       (.registration, .registration),
     ]
     var lines = ["endpoints:"]
-    for (endpoint, leg) in legs {
+    for (endpoint, kind) in kinds {
       guard let uri = metadata.endpoints[endpoint] else { continue }
       let value = Scalar.written(template(uri.text))
       let foreign = uri.host == metadata.issuer.uri.host ? "" : ", on another host than the issuer"
@@ -115,11 +115,11 @@ struct DiscoveredDescriptor {
       if endpoint == .introspection { own = other(metadata.introspectionMethods, than: authentication) }
       if let own {
         lines += [
-          "  \(leg.rawValue):", "    url: \(value)  # \(endpoint.rawValue)\(foreign)",
+          "  \(kind.rawValue):", "    url: \(value)  # \(endpoint.rawValue)\(foreign)",
           "    authentication: \(own)  # \(endpoint.rawValue)_auth_methods_supported",
         ]
       } else {
-        lines.append("  \(leg.rawValue): \(value)  # \(endpoint.rawValue)\(foreign)")
+        lines.append("  \(kind.rawValue): \(value)  # \(endpoint.rawValue)\(foreign)")
       }
     }
     return lines

@@ -16,7 +16,7 @@ extension CredentialSource {
     let account = try freshAccount(name, of: provider, wish)
     let client = try client(provider, variables: account.credential.variables)
     return try core(provider) { () throws(OAuthError) in
-      try client.headerFields(presenting: account.credential, on: request, freshness: freshness)
+      try client.headerFields(presenting: account.credential, on: request, nonce: nonce)
     }
   }
 
@@ -48,7 +48,7 @@ extension CredentialSource {
       }
       body?.rewind()
       let presented = try core(provider) { () throws(OAuthError) in
-        try client.presenting(account.credential, on: request, freshness: freshness)
+        try client.presenting(account.credential, on: request, nonce: nonce)
       }
       if !isNoted { noteHandOut(account, to: "request " + (request.uri.host ?? "")) }
       isNoted = true
@@ -100,9 +100,9 @@ extension CredentialSource {
     let client = try client(provider, variables: account.credential.variables)
     secrets.learn(account.credential)
     try tellInterruption(provider, account.name, accounts)
-    let question: (leg: Leg, request: HTTPRequest)
+    let question: (kind: EndpointKind, request: HTTPRequest)
     do throws(OAuthError) {
-      question = try client.validationRequest(account.credential, freshness: freshness)
+      question = try client.validationRequest(account.credential, nonce: nonce)
     } catch .noEndpoint {
       throw .notValidatable(provider: provider)
     } catch {
@@ -110,7 +110,7 @@ extension CredentialSource {
     }
     let response = try send(question.request, provider: provider)
     let validity = try core(provider) { () throws(OAuthError) in
-      try client.validity(response, question.leg)
+      try client.validity(response, question.kind)
     }
     return (account, validity)
   }
@@ -166,7 +166,7 @@ extension CredentialSource {
     let client = try client(account.provider, variables: account.credential.variables)
     let requests: [HTTPRequest]
     do throws(OAuthError) {
-      requests = try client.revocationRequests(account.credential, freshness: freshness)
+      requests = try client.revocationRequests(account.credential, nonce: nonce)
     } catch .clientSecretMissing {
       // A public client at a provider that lets only others revoke (GitHub): there is nothing to tell the provider.
       return false

@@ -167,7 +167,7 @@ extension CredentialSource {
     try requireRefreshable(account)
     let request = try core(provider) { () throws(OAuthError) in
       account.credential.grant == .oauth1
-        ? try client.sessionRefreshRequest(account.credential, freshness: freshness)
+        ? try client.sessionRefreshRequest(account.credential, nonce: nonce)
         : try client.refreshRequest(account.credential)
     }
     FaultPoint.reach("refresh.locked")
@@ -197,8 +197,8 @@ extension CredentialSource {
     _ before: inout ExchangeNote?
   ) throws(CredentialError) -> Refreshed {
     let (provider, old) = (account.provider, account.credential)
-    let leg: Leg = old.grant == .clientCredentials ? .clientCredentials : .refresh
-    let (credential, unreadable, unusable) = try answer(request, leg, of: old, client, isKeptIfRotated: true)
+    let kind: EndpointKind = old.grant == .clientCredentials ? .clientCredentials : .refresh
+    let (credential, unreadable, unusable) = try answer(request, kind, of: old, client, isKeptIfRotated: true)
     let next =
       unusable == nil
       ? try core(provider) { () throws(OAuthError) in try client.tokenExchangeRequest(afterRefresh: credential) } : nil
@@ -227,19 +227,19 @@ extension CredentialSource {
   }
 
   private func answer(
-    _ request: HTTPRequest, _ leg: Leg, of previous: Credential, _ client: Client, isKeptIfRotated: Bool
+    _ request: HTTPRequest, _ kind: EndpointKind, of previous: Credential, _ client: Client, isKeptIfRotated: Bool
   ) throws(CredentialError) -> (credential: Credential, unreadable: [ResponseField], unusable: CredentialError?) {
     let provider = client.descriptor.identifier
     let response = try send(request, provider: provider)
-    if leg != .tokenExchange { FaultPoint.reach("refresh.answered") }
-    let outcome = client.outcome(response, leg, refreshing: previous, now: clock.now())
+    if kind != .tokenExchange { FaultPoint.reach("refresh.answered") }
+    let outcome = client.outcome(response, kind, refreshing: previous, now: clock.now())
     return try core(provider) { () throws(OAuthError) in
       switch outcome {
       case .issued(let credential, let unreadable): return (credential, unreadable, nil)
       case .rotated(let credential, let error):
         guard isKeptIfRotated else { throw error }
         return (credential, [], .oauth(error.masked(by: secrets), provider: provider))
-      case .refused(let leg, let refusal, _): throw .refused(leg, refusal)
+      case .refused(let kind, let refusal, _): throw .refused(kind, refusal)
       case .failed(let error): throw error
       case .noAnswer: throw .notRefreshable
       }

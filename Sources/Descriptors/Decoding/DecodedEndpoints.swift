@@ -7,45 +7,45 @@ extension DescriptorDecoder {
     "tokens", "follows",
   ]
 
-  mutating func endpoints(_ root: Node) -> [Leg: Endpoint] {
-    let names = Leg.allCases.map(\.rawValue)
+  mutating func endpoints(_ root: Node) -> [EndpointKind: Endpoint] {
+    let names = EndpointKind.allCases.map(\.rawValue)
     guard let node = mapping(required("endpoints", in: root), keys: names) else { return [:] }
-    var endpoints: [Leg: Endpoint] = [:]
+    var endpoints: [EndpointKind: Endpoint] = [:]
     let grants = (root["grant"]?.elements ?? [root["grant"]].compactMap { $0 }).compactMap(\.text)
     let tokenIsUsed = [Grant.authorizationCode, .oauth1].contains { grants.contains($0.rawValue) }
-    for leg in Leg.allCases {
-      guard let description = description(of: leg, in: node, tokenIsUsed: tokenIsUsed) else { continue }
-      endpoints[leg] = endpoint(leg, description, root)
+    for kind in EndpointKind.allCases {
+      guard let description = description(of: kind, in: node, tokenIsUsed: tokenIsUsed) else { continue }
+      endpoints[kind] = endpoint(kind, description, root)
     }
     return endpoints
   }
 
-  /// What stands below `endpoints` for a leg, over what it takes over from its base.
+  /// What stands below `endpoints` for an endpoint, over what it takes over from its base.
   ///
-  /// - Parameter tokenIsUsed: whether a grant of the descriptor has the leg `token` itself. Where none has, the leg that takes it
+  /// - Parameter tokenIsUsed: whether a grant of the descriptor has the endpoint `token` itself. Where none has, the endpoint that takes it
   ///   over is the exchange that it describes, and its parameters belong to that.
-  private func description(of leg: Leg, in node: Node, tokenIsUsed: Bool) -> Node? {
-    let own = node[leg.rawValue].flatMap { $0.isNull ? nil : $0 }
-    guard let base = leg.base, let inherited = node[base.rawValue], inherited.entries != nil else {
+  private func description(of kind: EndpointKind, in node: Node, tokenIsUsed: Bool) -> Node? {
+    let own = node[kind.rawValue].flatMap { $0.isNull ? nil : $0 }
+    guard let base = kind.base, let inherited = node[base.rawValue], inherited.entries != nil else {
       return own
     }
-    let isTheExchange = !tokenIsUsed && leg != .refresh
+    let isTheExchange = !tokenIsUsed && kind != .refresh
     let taken = isTheExchange ? inherited : DescriptorTree.without("parameters", inherited)
-    guard let own else { return node[leg.rawValue] == nil ? taken : nil }
+    guard let own else { return node[kind.rawValue] == nil ? taken : nil }
     return DescriptorTree.merged(own, over: taken)
   }
 
-  private mutating func endpoint(_ leg: Leg, _ node: Node, _ root: Node) -> Endpoint? {
+  private mutating func endpoint(_ kind: EndpointKind, _ node: Node, _ root: Node) -> Endpoint? {
     guard let node = mapping(node, keys: Self.endpointKeys) else { return nil }
-    let owned = Self.ownedParameters(at: leg)
-    let url = required("url", in: node).flatMap { self.url($0, names: Self.legNames, owned: owned) }
-    let method = node["method"].flatMap { text($0) } ?? Self.defaultMethod(leg)
+    let owned = Self.ownedParameters(at: kind)
+    let url = required("url", in: node).flatMap { self.url($0, names: Self.endpointNames, owned: owned) }
+    let method = node["method"].flatMap { text($0) } ?? Self.defaultMethod(kind)
     if let place = node["method"]?.place, !["GET", "POST", "PUT", "PATCH", "DELETE"].contains(method) {
       unknownValue(method, allowed: ["GET", "POST", "PUT", "PATCH", "DELETE"], at: place)
     }
     let send: ParameterPlacement =
       choice(node["send"])
-      ?? (["GET", "DELETE"].contains(method) ? .query : leg == .registration ? .json : .form)
+      ?? (["GET", "DELETE"].contains(method) ? .query : kind == .registration ? .json : .form)
     // A faulty URL does not keep the other keys from being looked at.
     let endpoint = Endpoint(
       url: url ?? URLTemplate(Template(literal: "")), method: method, send: send,
@@ -54,14 +54,14 @@ extension DescriptorDecoder {
       parameters: parameters(node["parameters"], owned: owned),
       rename: rename(node["rename"], owned: owned),
       authentication: choice(node["authentication"]),
-      headers: headers(node["headers"], names: Self.legNames + Self.requestNames),
-      response: response(leg, node["response"], root),
-      tokens: tokens(node["tokens"], leg), followsRefresh: followsRefresh(node["follows"]))
+      headers: headers(node["headers"], names: Self.endpointNames + Self.requestNames),
+      response: response(kind, node["response"], root),
+      tokens: tokens(node["tokens"], kind), followsRefresh: followsRefresh(node["follows"]))
     return url == nil ? nil : endpoint
   }
 
-  private static func defaultMethod(_ leg: Leg) -> String {
-    leg == .authorization || leg == .identity ? "GET" : "POST"
+  private static func defaultMethod(_ kind: EndpointKind) -> String {
+    kind == .authorization || kind == .identity ? "GET" : "POST"
   }
 
   mutating func parameters(_ node: Node?, owned: Set<String>) -> [ParameterRule] {
@@ -76,7 +76,7 @@ extension DescriptorDecoder {
         return nil
       }
       if entry.value.isNull { return ParameterRule(name: entry.key, value: nil) }
-      return template(entry.value, names: Self.legNames).map { ParameterRule(name: entry.key, value: $0) }
+      return template(entry.value, names: Self.endpointNames).map { ParameterRule(name: entry.key, value: $0) }
     }
   }
 
@@ -97,10 +97,10 @@ extension DescriptorDecoder {
     return names
   }
 
-  private mutating func tokens(_ node: Node?, _ leg: Leg) -> [ResponseField] {
+  private mutating func tokens(_ node: Node?, _ kind: EndpointKind) -> [ResponseField] {
     let allowed: [ResponseField] = [.accessToken, .refreshToken]
     guard let texts = texts(node) else {
-      return leg == .revocation ? [.refreshToken, .accessToken] : [.accessToken]
+      return kind == .revocation ? [.refreshToken, .accessToken] : [.accessToken]
     }
     return texts.compactMap { text in
       if let field = allowed.first(where: { $0.rawValue == text.value }) { return field }
@@ -110,12 +110,12 @@ extension DescriptorDecoder {
   }
 
   private mutating func followsRefresh(_ node: Node?) -> Bool {
-    let allowed = [Leg.token, .refresh].map(\.rawValue)
+    let allowed = [EndpointKind.token, .refresh].map(\.rawValue)
     let texts = texts(node) ?? []
     for text in texts where !allowed.contains(text.value) {
       unknownValue(text.value, allowed: allowed, at: text.place)
     }
-    return texts.contains { $0.value == Leg.refresh.rawValue }
+    return texts.contains { $0.value == EndpointKind.refresh.rawValue }
   }
 
   // MARK: Answers
@@ -125,35 +125,35 @@ extension DescriptorDecoder {
   static let errorKeys = ["code", "description", "success", "meanings"]
   static let activeKeys = ["path", "equals"]
 
-  /// The legs whose answer is a credential, and to which the descriptor's own `response` applies.
-  private static let credentialLegs: Set<Leg> = [
+  /// The endpoints whose answer is a credential, and to which the descriptor's own `response` applies.
+  private static let credentialEndpoints: Set<EndpointKind> = [
     .authorization, .token, .refresh, .clientCredentials, .deviceToken, .tokenExchange,
   ]
 
-  private mutating func response(_ leg: Leg, _ own: Node?, _ root: Node) -> ResponseRules {
+  private mutating func response(_ kind: EndpointKind, _ own: Node?, _ root: Node) -> ResponseRules {
     var node = own.flatMap { $0.isNull ? nil : $0 }
     if let general = root["response"], !general.isNull {
       let applies = Node(
-        .mapping(general.entries?.filter { Self.isGeneral($0.key, at: leg) } ?? []), at: general.place)
+        .mapping(general.entries?.filter { Self.isGeneral($0.key, at: kind) } ?? []), at: general.place)
       if general.entries == nil { _ = mapping(general, keys: Self.responseKeys) }
       node = node.map { DescriptorTree.merged($0, over: applies) } ?? applies
     }
-    let rules = response(mapping(node, keys: Self.responseKeys), format: format(leg, root))
+    let rules = response(mapping(node, keys: Self.responseKeys), format: format(kind, root))
     return rules
   }
 
-  /// Whether what the descriptor's own `response` says under a key holds for a leg.
-  private static func isGeneral(_ key: String, at leg: Leg) -> Bool {
+  /// Whether what the descriptor's own `response` says under a key holds for an endpoint.
+  private static func isGeneral(_ key: String, at kind: EndpointKind) -> Bool {
     // Parameters of a redirect do not nest, and its errors are those of RFC 6749, 4.1.2.1, whatever a body has.
-    if leg == .authorization { return key != "within" && key != "errors" }
-    // Errors look the same at every leg of a provider; fields and what is kept are a credential's.
-    return key == "errors" || credentialLegs.contains(leg)
+    if kind == .authorization { return key != "within" && key != "errors" }
+    // Errors look the same at every endpoint of a provider; fields and what is kept are a credential's.
+    return key == "errors" || credentialEndpoints.contains(kind)
   }
 
-  private mutating func format(_ leg: Leg, _ root: Node) -> ResponseFormat? {
+  private mutating func format(_ kind: EndpointKind, _ root: Node) -> ResponseFormat? {
     let general: ResponseFormat? = choice(root["response_format"])
     let isRedirect = general == .fragment || general == .query
-    switch leg {
+    switch kind {
     case .authorization: return isRedirect ? general : nil
     case .token, .refresh, .clientCredentials, .deviceToken, .deviceAuthorization, .tokenExchange:
       return general.flatMap { isRedirect ? nil : $0 } ?? .json
@@ -198,7 +198,7 @@ extension DescriptorDecoder {
       fields = texts(node)?.map { KeptField(name: $0.value, paths: [FieldPath($0.value)]) } ?? []
     }
     // What is kept goes before what the engine knows; under these names it would take the place of that.
-    let taken = Self.engineNames + Self.legNames + Self.requestNames
+    let taken = Self.engineNames + Self.endpointNames + Self.requestNames
     for field in fields where !Self.isTemplateName(field.name) || taken.contains(field.name) {
       add(.malformedName(field.name), at: node.place)
     }

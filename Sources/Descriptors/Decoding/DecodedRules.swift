@@ -31,7 +31,7 @@ extension DescriptorDecoder {
 
   private mutating func variable(_ entry: Node.Entry) -> Variable? {
     if !Self.isTemplateName(entry.key)
-      || (Self.engineNames + Self.legNames + Self.requestNames).contains(entry.key),
+      || (Self.engineNames + Self.endpointNames + Self.requestNames).contains(entry.key),
       entry.key != "redirect_uri"
     {
       add(.malformedName(entry.key), at: entry.keyPlace)
@@ -135,7 +135,7 @@ extension DescriptorDecoder {
     guard let node = mapping(node, keys: Self.assertionKeys) else { return nil }
     var rules = AssertionRules()
     rules.algorithm = choice(node["algorithm"])
-    if let key = template(node["key"], names: Self.legNames) { rules.key = key }
+    if let key = template(node["key"], names: Self.endpointNames) { rules.key = key }
     rules.header = parameters(node["header"], owned: [])
     rules.claims = parameters(node["claims"], owned: [])
     rules.lifetime = duration(node["lifetime"]) ?? rules.lifetime
@@ -153,7 +153,7 @@ extension DescriptorDecoder {
   mutating func device(_ node: Node?) -> DeviceRules {
     var rules = DeviceRules(verificationURIComplete: nil, interval: 5, slowDown: .add(5))
     guard let node = mapping(node, keys: Self.deviceKeys) else { return rules }
-    rules.verificationURIComplete = template(node["verification_uri_complete"], names: Self.legNames)
+    rules.verificationURIComplete = template(node["verification_uri_complete"], names: Self.endpointNames)
     rules.interval = duration(node["interval"]) ?? rules.interval
     if let slowDown = node["slow_down"], let text = text(slowDown) {
       if let seconds = seconds(ofDuration: text) {
@@ -181,9 +181,9 @@ extension DescriptorDecoder {
     rules.requiresCallbackConfirmed = isRequired(node["callback_confirmed"])
     rules.requiresVerifier = isRequired(node["verifier"])
     if let callback = node["callback"], let text = text(callback) {
-      let allowed: [Leg] = [.temporaryCredentials, .authorization]
-      if let leg = allowed.first(where: { $0.rawValue == text }) {
-        rules.callback = leg
+      let allowed: [EndpointKind] = [.temporaryCredentials, .authorization]
+      if let kind = allowed.first(where: { $0.rawValue == text }) {
+        rules.callback = kind
       } else {
         unknownValue(text, allowed: allowed.map(\.rawValue), at: callback.place)
       }

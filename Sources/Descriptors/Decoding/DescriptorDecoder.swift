@@ -14,7 +14,7 @@ struct DescriptorDecoder {
   /// What the engine knows in every template.
   static let engineNames = ["client_id", "redirect_uri", "scope"]
   /// What the engine knows besides in what is sent to the provider's own endpoints.
-  static let legNames = [
+  static let endpointNames = [
     "client_secret", "access_token", "refresh_token", "token_secret", "code", "state", "user_code",
     "verification_uri", "assertion",
   ]
@@ -29,10 +29,10 @@ struct DescriptorDecoder {
     "oauth_timestamp", "oauth_signature_method", "oauth_consumer_key", "oauth_token", "oauth_callback",
     "oauth_verifier",
   ]
-  /// Those that protect something at a leg. A `state` or a `nonce` that is sent again with a code is like any other
+  /// Those that protect something at an endpoint. A `state` or a `nonce` that is sent again with a code is like any other
   /// parameter, and so is the consumer key in the address of a page, which nobody signs.
-  static func ownedParameters(at leg: Leg) -> Set<String> {
-    leg == .authorization
+  static func ownedParameters(at kind: EndpointKind) -> Set<String> {
+    kind == .authorization
       ? ownedParameters.subtracting(["oauth_consumer_key"]) : ownedParameters.subtracting(["state", "nonce"])
   }
   /// Headers that belong to the HTTP client, or decide where a message ends.
@@ -50,7 +50,7 @@ struct DescriptorDecoder {
 
   mutating func add(_ problem: Finding.Problem, at place: Place, severity: Finding.Severity = .error) {
     let finding = Finding(problem, at: place, severity: severity)
-    // A part that several legs take over is decoded once for each; its faults are told once.
+    // A part that several endpoints take over is decoded once for each; its faults are told once.
     if !findings.contains(finding) { findings.append(finding) }
   }
 
@@ -81,7 +81,7 @@ struct DescriptorDecoder {
       variables: variables,
       endpoints: endpoints,
       headerStyle: headerStyle(root["header_style"], signed: grants.first?.value == .oauth1),
-      extraHeaders: headers(root["extra_headers"], names: Self.legNames + Self.requestNames),
+      extraHeaders: headers(root["extra_headers"], names: Self.endpointNames + Self.requestNames),
       scope: scope(root["scope"]),
       redirect: redirect(root["redirect"]),
       state: choice(root["state"]) ?? .required,
@@ -104,10 +104,10 @@ struct DescriptorDecoder {
 
   /// Looks for the endpoints that a grant needs. One that is there and faulty is told by its own faults.
   private mutating func checkEndpoints(of grant: Grant, at place: Place, _ described: Node) {
-    func isThere(_ leg: Leg) -> Bool { described[leg.rawValue].map { !$0.isNull } ?? false }
-    for leg in grant.requiredLegs where !isThere(leg) {
-      if let base = leg.base, described[leg.rawValue] == nil, isThere(base) { continue }
-      let shown = leg.base ?? leg
+    func isThere(_ kind: EndpointKind) -> Bool { described[kind.rawValue].map { !$0.isNull } ?? false }
+    for kind in grant.requiredEndpoints where !isThere(kind) {
+      if let base = kind.base, described[kind.rawValue] == nil, isThere(base) { continue }
+      let shown = kind.base ?? kind
       add(.grantWithoutEndpoint(grant: grant.rawValue, endpoint: shown.rawValue), at: place)
     }
   }

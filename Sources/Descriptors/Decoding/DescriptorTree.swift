@@ -12,12 +12,12 @@ enum DescriptorTree {
           var entry = entry
           switch entry.key {
           case "endpoints":
-            if case .mapping(let legs) = entry.value.content {
+            if case .mapping(let kinds) = entry.value.content {
               entry.value.content = .mapping(
-                legs.map { leg in
-                  var leg = leg
-                  leg.value = wrapped(leg.value, as: "url")
-                  return leg
+                kinds.map { kind in
+                  var kind = kind
+                  kind.value = wrapped(kind.value, as: "url")
+                  return kind
                 })
             }
           case "scope": entry.value = wrapped(entry.value, as: "default")
@@ -35,7 +35,7 @@ enum DescriptorTree {
 
   /// `top` laid over `base`: mappings key by key, all else replaced; a key that is null takes the inherited one away.
   ///
-  /// Below `parameters` and `endpoints`, `null` is a value of its own (it drops a standard parameter, or a leg that another
+  /// Below `parameters` and `endpoints`, `null` is a value of its own (it drops a standard parameter, or an endpoint that another
   /// one would hand down), and stays.
   static func merged(_ top: Node, over base: Node, keepingNulls: Bool = false) -> Node {
     guard let upper = top.entries, let lower = base.entries else { return top }

@@ -84,7 +84,7 @@ public enum DeviceAnswer: Sendable {
 extension Client {
   /// RFC 8628, 3.1.
   ///
-  /// - Throws: `OAuthError` when the descriptor has no such leg.
+  /// - Throws: `OAuthError` when the descriptor has no such endpoint.
   public func deviceAuthorizationRequest(scope: [String]) throws(OAuthError) -> HTTPRequest {
     let joined = scope.joined(separator: descriptor.scope.separator)
     var parameters = FormParameters()
@@ -98,16 +98,16 @@ extension Client {
   public func deviceAuthorization(
     _ response: HTTPResponse, scope: [String], now: Int64
   ) throws(OAuthError) -> DeviceAuthorization {
-    let leg = Leg.deviceAuthorization
-    let answer = try Answer(response, leg, endpoint(leg).response)
+    let kind = EndpointKind.deviceAuthorization
+    let answer = try Answer(response, kind, endpoint(kind).response)
     func text(_ field: ResponseField) throws(OAuthError) -> String {
-      guard let text = answer.text(field) else { throw .missingField(leg, field) }
+      guard let text = answer.text(field) else { throw .missingField(kind, field) }
       return text
     }
     func seconds(_ field: ResponseField, else standard: Int64) throws(OAuthError) -> Int64 {
       guard let text = answer.text(field) else { return standard }
       guard let seconds = Moment.duration(text, answer.rules.source(of: field).time), seconds >= 0 else {
-        throw .malformedField(leg, field)
+        throw .malformedField(kind, field)
       }
       return seconds
     }
@@ -127,7 +127,7 @@ extension Client {
 
   /// RFC 8628, 3.4.
   ///
-  /// - Throws: `OAuthError` when the descriptor has no such leg.
+  /// - Throws: `OAuthError` when the descriptor has no such endpoint.
   public func deviceTokenRequest(_ authorization: DeviceAuthorization) throws(OAuthError) -> HTTPRequest {
     let parameters: FormParameters = [
       ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"), ("device_code", authorization.deviceCode),
@@ -145,14 +145,14 @@ extension Client {
     do {
       return .credential(
         try credential(response, .deviceToken, grant: .deviceCode, scope: authorization.scope, now: now))
-    } catch .refused(let leg, let error) {
+    } catch .refused(let kind, let error) {
       switch error.code {
       case "authorization_pending": return .pending
       case "slow_down":
         let body = try? Answer.interval(response, endpoint(.deviceToken).response)
         return .slowDown(interval: body)
       case "expired_token": throw .deviceCodeExpired
-      default: throw .refused(leg, error)
+      default: throw .refused(kind, error)
       }
     }
   }

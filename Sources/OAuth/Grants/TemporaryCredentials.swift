@@ -28,14 +28,14 @@ extension ResourceOwnerAuthorization: CustomStringConvertible, CustomReflectable
 extension Client {
   /// RFC 5849, 2.1.
   ///
-  /// - Throws: `OAuthError` when the descriptor has no such leg, or the request cannot be signed.
+  /// - Throws: `OAuthError` when the descriptor has no such endpoint, or the request cannot be signed.
   public func temporaryCredentialsRequest(
-    callback: String, scope: [String], freshness: Freshness
+    callback: String, scope: [String], nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     let joined = scope.joined(separator: descriptor.scope.separator)
     let request = try oauth1Request(.temporaryCredentials, exchange: ["redirect_uri": callback, "scope": joined])
     let isHere = descriptor.oauth1.callback == .temporaryCredentials
-    return try signed(request, token: nil, isHere ? [("oauth_callback", callback)] : [], freshness: freshness)
+    return try signed(request, token: nil, isHere ? [("oauth_callback", callback)] : [], nonce: nonce)
   }
 
   /// RFC 5849, 2.1.
@@ -44,9 +44,9 @@ extension Client {
   public func temporaryCredentials(
     _ response: HTTPResponse, callback: String
   ) throws(OAuthError) -> TemporaryCredentials {
-    let leg = Leg.temporaryCredentials
-    let answer = try Answer(response, leg, endpoint(leg).response)
-    guard let token = try answer.secret(.oauthToken) else { throw .missingField(leg, .oauthToken) }
+    let kind = EndpointKind.temporaryCredentials
+    let answer = try Answer(response, kind, endpoint(kind).response)
+    guard let token = try answer.secret(.oauthToken) else { throw .missingField(kind, .oauthToken) }
     if descriptor.oauth1.requiresCallbackConfirmed, answer.text(.oauthCallbackConfirmed) != "true" {
       throw .callbackNotConfirmed
     }
@@ -56,7 +56,7 @@ extension Client {
 
   /// The page where the person consents (RFC 5849, 2.2).
   ///
-  /// - Throws: `OAuthError` when the descriptor has no such leg.
+  /// - Throws: `OAuthError` when the descriptor has no such endpoint.
   public func authorizationPage(_ temporary: TemporaryCredentials, scope: [String]) throws(OAuthError) -> URI {
     let joined = scope.joined(separator: descriptor.scope.separator)
     var parameters: FormParameters = [("oauth_token", temporary.token.reveal())]
@@ -101,22 +101,22 @@ extension Client {
   ///
   /// - Throws: `OAuthError` when the request cannot be signed.
   public func tokenRequest(
-    _ temporary: TemporaryCredentials, _ authorization: ResourceOwnerAuthorization, freshness: Freshness
+    _ temporary: TemporaryCredentials, _ authorization: ResourceOwnerAuthorization, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     let parameters = FormParameters(
       authorization.verifier.map { [.init(name: "oauth_verifier", value: $0)] } ?? [])
     return try signed(
-      oauth1Request(.token), token: (temporary.token, temporary.secret), parameters, freshness: freshness)
+      oauth1Request(.token), token: (temporary.token, temporary.secret), parameters, nonce: nonce)
   }
 
   /// The token of RFC 5849, 2.3, or the one that a session handle was exchanged for.
   ///
   /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
   public func oauth1Credential(
-    _ response: HTTPResponse, _ leg: Leg, after authorization: ResourceOwnerAuthorization?, scope: [String],
+    _ response: HTTPResponse, _ kind: EndpointKind, after authorization: ResourceOwnerAuthorization?, scope: [String],
     previous: Credential? = nil, now: Int64
   ) throws(OAuthError) -> Credential {
-    let answer = try Answer(response, leg, try rules(leg, .oauth1))
+    let answer = try Answer(response, kind, try rules(kind, .oauth1))
     var credential = try credential(answer, grant: .oauth1, scope: scope, previous: previous, now: now)
     if let kept = authorization?.kept { credential.kept.merge(kept) { fromToken, _ in fromToken } }
     return credential
@@ -125,19 +125,19 @@ extension Client {
   /// The exchange of an expired token for a new one (OAuth Session 1.0 draft 1, 5).
   ///
   /// - Throws: `OAuthError.notRefreshable` without a session handle.
-  public func sessionRefreshRequest(_ credential: Credential, freshness: Freshness) throws(OAuthError) -> HTTPRequest {
+  public func sessionRefreshRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     guard let handle = credential.sessionHandle else { throw .notRefreshable }
     return try signed(
       oauth1Request(.refresh, credential: credential),
       token: (credential.accessToken, credential.tokenSecret ?? Secret("")),
-      [("oauth_session_handle", handle.reveal())], freshness: freshness, variables: credential.variables)
+      [("oauth_session_handle", handle.reveal())], nonce: nonce, variables: credential.variables)
   }
 
   /// A request that is going to be signed: the signature is the client's authentication, so no other is added.
   private func oauth1Request(
-    _ leg: Leg, credential: Credential? = nil, exchange: [String: String] = [:]
+    _ kind: EndpointKind, credential: Credential? = nil, exchange: [String: String] = [:]
   ) throws(OAuthError) -> HTTPRequest {
-    var request = try request(leg, [], credential: credential, exchange: exchange, isSigned: true)
+    var request = try request(kind, [], credential: credential, exchange: exchange, isSigned: true)
     if request.body.isEmpty { request.fields.removeAll(named: "Content-Type") }
     return request
   }

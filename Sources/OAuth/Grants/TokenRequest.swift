@@ -21,7 +21,7 @@ extension Client {
     return try self.request(.token, parameters, exchange: exchange)
   }
 
-  /// The request that turns the token of a login into another (RFC 8693, 2.1); `nil` where the provider has no such leg.
+  /// The request that turns the token of a login into another (RFC 8693, 2.1); `nil` where the provider has no such endpoint.
   ///
   /// - Throws: `OAuthError` when the request does not come about.
   public func tokenExchangeRequest(_ credential: Credential) throws(OAuthError) -> HTTPRequest? {
@@ -49,7 +49,7 @@ extension Client {
 
   /// The client credentials grant (RFC 6749, 4.4.2).
   ///
-  /// - Throws: `OAuthError` when the descriptor has no such leg or a secret is missing.
+  /// - Throws: `OAuthError` when the descriptor has no such endpoint or a secret is missing.
   public func clientCredentialsRequest(scope: [String]) throws(OAuthError) -> HTTPRequest {
     var parameters: FormParameters = [("grant_type", "client_credentials")]
     let joined = scope.joined(separator: descriptor.scope.separator)

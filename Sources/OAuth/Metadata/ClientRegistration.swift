@@ -55,7 +55,7 @@ extension Client {
   /// - Parameters:
   ///   - redirectURI: where logins will come back to; `nil` where no grant has a redirect.
   ///   - initialAccessToken: what the provider gave to who may register clients (RFC 7591, 3).
-  /// - Throws: `OAuthError` when the descriptor has no such leg, or its URL does not come about.
+  /// - Throws: `OAuthError` when the descriptor has no such endpoint, or its URL does not come about.
   public func registrationRequest(
     redirectURI: String?, initialAccessToken: Secret?
   ) throws(OAuthError) -> HTTPRequest {
@@ -94,11 +94,11 @@ extension Client {
   /// - Throws: `OAuthError.refused`, `.missingField` without an identifier, `.unknownAuthentication` for a client that would
   ///   have to show who it is in a way that we do not know.
   public func clientRegistration(_ response: HTTPResponse) throws(OAuthError) -> ClientRegistration {
-    let leg = Leg.registration
-    let answer = try Answer(response, leg, endpoint(leg).response)
-    guard let identifier = answer.text(.clientID) else { throw .missingField(leg, .clientID) }
+    let kind = EndpointKind.registration
+    let answer = try Answer(response, kind, endpoint(kind).response)
+    guard let identifier = answer.text(.clientID) else { throw .missingField(kind, .clientID) }
     // RFC 6749, A.1
-    guard identifier.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else { throw .malformedField(leg, .clientID) }
+    guard identifier.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else { throw .malformedField(kind, .clientID) }
     let secret = try answer.secret(.clientSecret)
     var authentication: ClientAuthentication?
     if let method = answer.text(.tokenEndpointAuthMethod) {

@@ -4,7 +4,7 @@ import JSON
 import Descriptors
 
 extension Client {
-  /// The JWT that a leg needs (RFC 7523, 3); `nil` where it needs none.
+  /// The JWT that an endpoint needs (RFC 7523, 3); `nil` where it needs none.
   ///
   /// - Throws: `OAuthError.clientSecretMissing` without a key, `.clientKeyMalformed` where the key is none of the algorithm.
   func assertion(
@@ -15,7 +15,7 @@ extension Client {
     let templates = endpoint.parameters.compactMap(\.value) + endpoint.headers.map(\.value)
     guard authenticates || templates.contains(where: { $0.names.contains("assertion") }) else { return nil }
     if rehearses { return Placeholder.text("assertion") }
-    guard let freshness = calculator.freshness else { return nil }
+    guard let nonce = calculator.nonce else { return nil }
     let rules = descriptor.assertion ?? AssertionRules()
     let algorithm = rules.algorithm ?? (method == .clientSecretJWT ? .hs256 : .rs256)
     let values = values(for: credential, exchange)
@@ -42,8 +42,8 @@ extension Client {
     let claims = members(
       [
         .init("iss", .string(identifier)), .init("sub", .string(identifier)),
-        .init("aud", .string(audience ?? "")), .init("jti", .string(freshness.nonce)),
-        .init("iat", .integer(freshness.timestamp)), .init("exp", .integer(freshness.timestamp + rules.lifetime)),
+        .init("aud", .string(audience ?? "")), .init("jti", .string(nonce.text)),
+        .init("iat", .integer(nonce.timestamp)), .init("exp", .integer(nonce.timestamp + rules.lifetime)),
       ], rules.claims)
     let text = [header, claims].map { Base64.encodeURL(Array($0.encoded.utf8)) }.joined(separator: ".")
     return text + "." + Base64.encodeURL(try Self.sign(Array(text.utf8), algorithm, key))

@@ -80,26 +80,6 @@ extension SignatureMethod {
   }
 }
 
-/// The moment and the random text that make a signed request unlike any other (RFC 5849, 3.3).
-public struct Freshness: Sendable {
-  /// Seconds since 1970.
-  public let timestamp: Int64
-  /// A text that is not used twice with this timestamp.
-  public let nonce: String
-
-  /// For a request that is signed now.
-  public init(now: Int64, random: some RandomSource) {
-    timestamp = now
-    nonce = Hexadecimal.encode(random.bytes(16))
-  }
-
-  /// With this timestamp and nonce.
-  public init(timestamp: Int64, nonce: String) {
-    self.timestamp = timestamp
-    self.nonce = nonce
-  }
-}
-
 extension Client {
   /// Signs a request, and puts the protocol parameters where the descriptor says (RFC 5849, 3.5).
   ///
@@ -109,7 +89,7 @@ extension Client {
   /// - Throws: `OAuthError.unknownSignature`, `.clientKeyMalformed`, `.malformedHeader`.
   func signed(
     _ request: HTTPRequest, token: (token: Secret, secret: Secret)?, _ protocolParameters: FormParameters = [],
-    freshness: Freshness, variables: [String: String] = [:]
+    nonce: RequestNonce, variables: [String: String] = [:]
   ) throws(OAuthError) -> HTTPRequest {
     let rules = descriptor.oauth1
     let values = values(for: nil, variables)
@@ -118,8 +98,8 @@ extension Client {
     var parameters: FormParameters = [("oauth_consumer_key", identifier)]
     if let token { parameters.append("oauth_token", token.token.reveal()) }
     parameters.append("oauth_signature_method", method.rawValue)
-    parameters.append("oauth_timestamp", "\(freshness.timestamp)")
-    parameters.append("oauth_nonce", freshness.nonce)
+    parameters.append("oauth_timestamp", "\(nonce.timestamp)")
+    parameters.append("oauth_nonce", nonce.text)
     if rules.sendsVersion { parameters.append("oauth_version", "1.0") }
     parameters.append(contentsOf: protocolParameters)
     var request = request

@@ -8,7 +8,7 @@ extension HTTPRequest {
   ///
   /// - Throws: `OAuthError.missingValue` for a value that is to stand as it is, and cannot.
   mutating func place(
-    _ parameters: FormParameters, _ endpoint: Endpoint, _ leg: Leg, lists: Set<String> = []
+    _ parameters: FormParameters, _ endpoint: Endpoint, _ kind: EndpointKind, lists: Set<String> = []
   ) throws(OAuthError) {
     func wireNames(_ names: [String]) -> Set<String> { Set(names.map { endpoint.rename[$0] ?? $0 }) }
     let namesInQuery = wireNames(endpoint.inQuery)
@@ -22,7 +22,7 @@ extension HTTPRequest {
       do {
         uri = try uri.adding(encodedQuery: PercentEncoding.encode(pair.name) + "=" + Self.verbatim(pair.value))
       } catch {
-        throw .missingValue(leg, name: pair.name)
+        throw .missingValue(kind, name: pair.name)
       }
     }
     switch endpoint.send {
@@ -49,7 +49,7 @@ extension HTTPRequest {
         }
         if verbatim.contains(pair.name) {
           guard let parsed = try? JSONValue.parse(Array(pair.value.utf8)) else {
-            throw .missingValue(leg, name: pair.name)
+            throw .missingValue(kind, name: pair.name)
           }
           value = parsed
         }

@@ -29,11 +29,11 @@ extension Client {
 
   /// A request with the credential on it.
   ///
-  /// - Parameter freshness: for signed requests.
+  /// - Parameter nonce: for signed requests.
   /// - Throws: `OAuthError.foreignHost` for a host that the descriptor does not name; `.credentialHeader` for a request that has
   ///   the credential's header already; `.malformedHeader`; and what signing throws.
   public func presenting(
-    _ credential: Credential, on request: HTTPRequest, freshness: Freshness
+    _ credential: Credential, on request: HTTPRequest, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     guard presents(credential, to: request.uri) else {
       throw .foreignHost(HostPattern.authority(request.uri) ?? request.uri.scheme)
@@ -43,7 +43,7 @@ extension Client {
     if let field = request.fields.first(where: { carriers.contains($0.name.lowercased()) }) {
       throw .credentialHeader(field.name)
     }
-    return try presenting(credential, on: request, freshness: freshness, overwriting: true)
+    return try presenting(credential, on: request, nonce: nonce, overwriting: true)
   }
 
   /// The header lines that present a credential.
@@ -52,11 +52,11 @@ extension Client {
   /// - Throws: `OAuthError.presentedInQuery` when the token goes into the URL; `.signatureNeedsURL`; and what `presenting`
   ///   throws.
   public func headerFields(
-    presenting credential: Credential, on request: HTTPRequest?, freshness: Freshness
+    presenting credential: Credential, on request: HTTPRequest?, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPFields {
     if case .query = descriptor.headerStyle.location { throw .presentedInQuery }
     if let request {
-      let presented = try presenting(credential, on: request, freshness: freshness)
+      let presented = try presenting(credential, on: request, nonce: nonce)
       // A signature in the query or in the body is in no header.
       guard presented.uri == request.uri, presented.body == request.body else { throw .presentedInQuery }
       return presented.fields
@@ -71,7 +71,7 @@ extension Client {
   ///
   /// - Parameter overwriting: whether extra headers go before what the request has already.
   func presenting(
-    _ credential: Credential, on request: HTTPRequest, freshness: Freshness? = nil, overwriting: Bool
+    _ credential: Credential, on request: HTTPRequest, nonce: RequestNonce? = nil, overwriting: Bool
   ) throws(OAuthError) -> HTTPRequest {
     var request = request
     var fields = HTTPFields()
@@ -88,8 +88,8 @@ extension Client {
       var query: FormParameters = [(name, credential.accessToken.reveal())]
       let given = request.uri.queryParameters
       let values = request.values(values(for: credential))
-      let calculate = RequestCalculator(freshness ?? self.freshness?()).calculate
-      // What the caller, or the leg, says itself stays.
+      let calculate = RequestCalculator(nonce ?? self.nonce?()).calculate
+      // What the caller, or the endpoint, says itself stays.
       for parameter in descriptor.headerStyle.parameters where !given.contains(parameter.name) {
         guard let text = try? parameter.value.filled(values, calculate: calculate) else { continue }
         query.append(parameter.name, text)
@@ -97,9 +97,9 @@ extension Client {
       request.uri = request.uri.adding(query: query)
     }
     if credential.grant == .oauth1, case .none = descriptor.headerStyle.location {
-      guard let freshness else { throw .signatureNeedsURL }
+      guard let nonce else { throw .signatureNeedsURL }
       request = try signed(
-        request, token: (credential.accessToken, credential.tokenSecret ?? Secret("")), freshness: freshness,
+        request, token: (credential.accessToken, credential.tokenSecret ?? Secret("")), nonce: nonce,
         variables: credential.variables)
     }
     return request
@@ -129,7 +129,7 @@ extension Client {
   ) throws(OAuthError) {
     let ownValues = values(for: credential)
     let values = request?.values(ownValues) ?? ownValues
-    let calculate = RequestCalculator(freshness?(), rehearses: rehearses).calculate
+    let calculate = RequestCalculator(nonce?(), rehearses: rehearses).calculate
     if case .header(let name, let scheme) = descriptor.headerStyle.location {
       var value = (scheme.isEmpty ? "" : scheme + " ") + credential.accessToken.reveal()
       for parameter in descriptor.headerStyle.parameters {

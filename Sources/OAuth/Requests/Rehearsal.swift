@@ -11,8 +11,8 @@ import Text
 public struct Rehearsal: Sendable {
   /// One request.
   public struct Request: Sendable {
-    /// The leg.
-    public let leg: Leg
+    /// The endpoint.
+    public let kind: EndpointKind
     /// Whether the person's browser makes it.
     public let isInBrowser: Bool
     /// Whether it is made when the token has expired, and not at the login.
@@ -116,7 +116,7 @@ extension Client {
     self.init(
       descriptor: descriptor, identifier: identifier ?? Placeholder.text("client_id"),
       secret: hasSecret ? Secret(Placeholder.text("client_secret")) : nil, values: values,
-      freshness: { Freshness(timestamp: Placeholder.moment, nonce: Placeholder.text("random")) }, rehearses: true)
+      nonce: { RequestNonce(timestamp: Placeholder.moment, text: Placeholder.text("random")) }, rehearses: true)
   }
 
   private static func placeholder(_ variable: Variable, _ descriptor: Descriptor) -> String {
@@ -197,8 +197,8 @@ private struct Stage {
   var redirectURI: String?
   var requests: [Rehearsal.Request] = []
 
-  private var freshness: Freshness {
-    Freshness(timestamp: Placeholder.moment, nonce: Placeholder.text("random"))
+  private var nonce: RequestNonce {
+    RequestNonce(timestamp: Placeholder.moment, text: Placeholder.text("random"))
   }
 
   init(client: Client, grant: Grant, scope: [String]) {
@@ -225,13 +225,13 @@ private struct Stage {
     if !hasToken, let exchange = try client.tokenExchangeRequest(credential) { add(.tokenExchange, exchange) }
     let endpoints = client.descriptor.endpoints
     if client.asksIdentity, grant != .clientCredentials {
-      add(.identity, try client.identityRequest(credential, freshness: freshness))
+      add(.identity, try client.identityRequest(credential, nonce: nonce))
     }
     // A token of the client credentials grant is obtained anew, by the same request.
     if !hasToken, endpoints[.refresh] != nil, grant != .clientCredentials {
       let refresh =
         grant == .oauth1
-        ? try client.sessionRefreshRequest(credential, freshness: freshness) : try client.refreshRequest(credential)
+        ? try client.sessionRefreshRequest(credential, nonce: nonce) : try client.refreshRequest(credential)
       add(.refresh, refresh, isLater: true)
       if let exchange = try client.tokenExchangeRequest(afterRefresh: credential) {
         add(.tokenExchange, exchange, isLater: true)
@@ -264,7 +264,7 @@ private struct Stage {
     let callback = try setRedirect()
     add(
       .temporaryCredentials,
-      try client.temporaryCredentialsRequest(callback: callback, scope: scope, freshness: freshness))
+      try client.temporaryCredentialsRequest(callback: callback, scope: scope, nonce: nonce))
     let temporary = TemporaryCredentials(
       token: Secret(Placeholder.text("oauth_token")), secret: Secret(Placeholder.text("oauth_token_secret")),
       callback: callback)
@@ -272,7 +272,7 @@ private struct Stage {
     add(.authorization, HTTPRequest(method: "GET", uri: page), isInBrowser: true)
     let verifier = client.descriptor.oauth1.requiresVerifier ? Placeholder.text("oauth_verifier") : nil
     let consent = ResourceOwnerAuthorization(verifier: verifier, kept: client.rehearsedKept)
-    add(.token, try client.tokenRequest(temporary, consent, freshness: freshness))
+    add(.token, try client.tokenRequest(temporary, consent, nonce: nonce))
   }
 
   private mutating func playDevice() throws(OAuthError) {
@@ -285,12 +285,12 @@ private struct Stage {
   }
 
   private mutating func add(
-    _ leg: Leg, _ request: HTTPRequest, isInBrowser: Bool = false, isLater: Bool = false
+    _ kind: EndpointKind, _ request: HTTPRequest, isInBrowser: Bool = false, isLater: Bool = false
   ) {
     let fragment = request.uri.fragment.map { PercentEncoding.decode($0, plusAsSpace: false) ?? $0 }
     requests.append(
       Rehearsal.Request(
-        leg: leg, isInBrowser: isInBrowser, isLater: isLater, method: request.method,
+        kind: kind, isInBrowser: isInBrowser, isLater: isLater, method: request.method,
         url: Placeholder.revealed(request.uri.withoutQueryAndFragment.text),
         query: Self.revealed(request.uri.queryParameters), fragment: fragment.map(Placeholder.revealed),
         fields: request.fields.map { HTTPField(name: $0.name, value: Placeholder.revealed($0.value)) },

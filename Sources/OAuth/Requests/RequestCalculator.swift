@@ -5,12 +5,12 @@ import Text
 
 /// Computes the functions of templates, all of one request with the same moment and random text.
 struct RequestCalculator {
-  let freshness: Freshness?
+  let nonce: RequestNonce?
   /// Whether a computation is written down instead of made.
   private let rehearses: Bool
 
-  init(_ freshness: Freshness?, rehearses: Bool = false) {
-    self.freshness = freshness
+  init(_ nonce: RequestNonce?, rehearses: Bool = false) {
+    self.nonce = nonce
     self.rehearses = rehearses
   }
 
@@ -27,11 +27,11 @@ struct RequestCalculator {
         for: Array(arguments.dropFirst().joined()), key: arguments.first ?? [])
     case .now:
       let wait = arguments.isEmpty ? 0 : seconds(ofDuration: String(decoding: joined, as: UTF8.self))
-      guard let freshness, let wait, wait < Moment.longest else { return nil }
-      return Array(String(freshness.timestamp + wait).utf8)
+      guard let nonce, let wait, wait < Moment.longest else { return nil }
+      return Array(String(nonce.timestamp + wait).utf8)
     case .date: return moment(joined).map { Array($0.prefix(10).utf8) }
     case .datetime: return moment(joined).map { Array($0.utf8) }
-    case .random: return freshness.map { Array($0.nonce.utf8) }
+    case .random: return nonce.map { Array($0.text.utf8) }
     case .json:
       return Array(JSONValue.string(String(decoding: joined, as: UTF8.self)).encoded.utf8.dropFirst().dropLast())
     case .lowercase, .uppercase: return nil

@@ -6,7 +6,7 @@ import Text
 
 /// What a provider answered, in whatever format, as one tree that the descriptor's paths lead into.
 struct Answer: Sendable {
-  let leg: Leg
+  let kind: EndpointKind
   let rules: ResponseRules
   let status: Int?
   private let headers: HTTPFields
@@ -19,36 +19,36 @@ struct Answer: Sendable {
   /// Reads an answer, and recognises the errors in it at any status.
   ///
   /// - Throws: `OAuthError.redirected`, `.unavailable`, `.unreadable`, and `.refused` with the RFC's code.
-  init(_ response: HTTPResponse, _ leg: Leg, _ rules: ResponseRules) throws(OAuthError) {
-    self.leg = leg
+  init(_ response: HTTPResponse, _ kind: EndpointKind, _ rules: ResponseRules) throws(OAuthError) {
+    self.kind = kind
     self.rules = rules
     status = response.status
     headers = response.fields
     date = response.fields["Date"].flatMap(Moment.parseHTTPDate)
-    if (300..<400).contains(response.status) { throw .redirected(leg, status: response.status) }
+    if (300..<400).contains(response.status) { throw .redirected(kind, status: response.status) }
     let isUnavailable = response.status == 429 || response.status >= 500
     let retryAfter = response.retryAfter
     let isSuccess = (200..<300).contains(response.status)
     let isInHeaders = rules.fields.values.contains { $0.paths.contains { $0.header != nil } }
-    guard let root = Self.read(response, rules.format ?? .json, leg) ?? (isSuccess && isInHeaders ? .object([]) : nil)
+    guard let root = Self.read(response, rules.format ?? .json, kind) ?? (isSuccess && isInHeaders ? .object([]) : nil)
     else {
       if isSuccess {
-        throw .unreadable(leg, expected: rules.format ?? .json, mediaType: response.mediaType)
+        throw .unreadable(kind, expected: rules.format ?? .json, mediaType: response.mediaType)
       }
-      if isUnavailable { throw .unavailable(leg, status: response.status, words: nil, retryAfter: retryAfter) }
-      throw Self.refusal(leg, response.status)
+      if isUnavailable { throw .unavailable(kind, status: response.status, words: nil, retryAfter: retryAfter) }
+      throw Self.refusal(kind, response.status)
     }
     self.root = root
     if let error {
       let isTransient = Self.transientCodes.contains(error.code)
       if isTransient || (isUnavailable && !isStated(error)) {
         throw .unavailable(
-          leg, status: response.status, words: error.words ?? (isTransient ? nil : error.code), retryAfter: retryAfter)
+          kind, status: response.status, words: error.words ?? (isTransient ? nil : error.code), retryAfter: retryAfter)
       }
-      throw .refused(leg, error)
+      throw .refused(kind, error)
     }
-    if isUnavailable { throw .unavailable(leg, status: response.status, words: nil, retryAfter: retryAfter) }
-    if !isSuccess { throw Self.refusal(leg, response.status) }
+    if isUnavailable { throw .unavailable(kind, status: response.status, words: nil, retryAfter: retryAfter) }
+    if !isSuccess { throw Self.refusal(kind, response.status) }
   }
 
   /// What says of itself that another try may do (RFC 6749, 4.1.2.1).
@@ -57,7 +57,7 @@ struct Answer: Sendable {
   /// Whether an error counts at a status that says that the server cannot answer: where a device is told to wait (RFC 8628,
   /// 3.5), and where the descriptor itself says what this code means.
   private func isStated(_ error: ErrorResponse) -> Bool {
-    if leg == .deviceToken {
+    if kind == .deviceToken {
       return ["authorization_pending", "slow_down", "expired_token", "access_denied"].contains(error.code)
     }
     return firstText(of: rules.errors.code).map(rules.errors.isTranslated) ?? false
@@ -65,13 +65,13 @@ struct Answer: Sendable {
 
   /// What an error in a redirect means.
   func failure(_ error: ErrorResponse) -> OAuthError {
-    guard Self.transientCodes.contains(error.code) else { return .refused(leg, error) }
-    return .unavailable(leg, status: nil, words: error.words ?? error.code, retryAfter: nil)
+    guard Self.transientCodes.contains(error.code) else { return .refused(kind, error) }
+    return .unavailable(kind, status: nil, words: error.words ?? error.code, retryAfter: nil)
   }
 
   /// Reads the parameters of a redirect, whose errors the caller looks at after the `state`.
   init(redirect parameters: FormParameters, _ rules: ResponseRules) {
-    leg = .authorization
+    kind = .authorization
     self.rules = rules
     status = nil
     headers = HTTPFields()
@@ -80,8 +80,9 @@ struct Answer: Sendable {
   }
 
   /// An answer that nobody gave, for a request that comes after it in a rehearsal.
-  init(rehearsing leg: Leg, _ rules: ResponseRules, _ fields: [ResponseField: String], kept: [String: String]) {
-    self.leg = leg
+  init(rehearsing kind: EndpointKind, _ rules: ResponseRules, _ fields: [ResponseField: String], kept: [String: String])
+  {
+    self.kind = kind
     self.rules = rules
     status = nil
     headers = HTTPFields()
@@ -90,12 +91,12 @@ struct Answer: Sendable {
     rehearsed = (fields, kept)
   }
 
-  private static func refusal(_ leg: Leg, _ status: Int) -> OAuthError {
-    .refused(leg, ErrorResponse(code: "http_\(status)", words: nil, status: status))
+  private static func refusal(_ kind: EndpointKind, _ status: Int) -> OAuthError {
+    .refused(kind, ErrorResponse(code: "http_\(status)", words: nil, status: status))
   }
 
   /// The declared format counts; where the text is not in it, or is in any (a form is), the label of the answer decides.
-  private static func read(_ response: HTTPResponse, _ format: ResponseFormat, _ leg: Leg) -> JSONValue? {
+  private static func read(_ response: HTTPResponse, _ format: ResponseFormat, _ kind: EndpointKind) -> JSONValue? {
     let isLabelledJSON = response.mediaType.map { $0 == "application/json" || $0.hasSuffix("+json") } ?? false
     let isLabelledForm = response.mediaType == "application/x-www-form-urlencoded"
     if format == .json || isLabelledJSON {
@@ -103,7 +104,7 @@ struct Answer: Sendable {
         switch value {
         case .object: return value
         // Who is logged in may be a list: of tenants, or of workspaces.
-        case .array where leg == .identity: return value
+        case .array where kind == .identity: return value
         default: break
         }
       }
@@ -143,7 +144,7 @@ struct Answer: Sendable {
   func secret(_ field: ResponseField) throws(OAuthError) -> Secret? {
     guard let value = value(field), value != .string("") else { return nil }
     guard case .string(let text) = value, text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
-      throw .malformedField(leg, field)
+      throw .malformedField(kind, field)
     }
     return Secret(text)
   }

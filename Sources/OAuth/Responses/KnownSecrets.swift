@@ -269,15 +269,15 @@ extension OAuthError {
   /// The error without the secrets that the provider repeated in it.
   public func masked(by secrets: KnownSecrets) -> OAuthError {
     switch self {
-    case .refused(let leg, let refusal):
+    case .refused(let kind, let refusal):
       .refused(
-        leg,
+        kind,
         ErrorResponse(
           code: secrets.masked(refusal.code), words: refusal.words.map(secrets.masked), status: refusal.status))
-    case .unavailable(let leg, let status, let words, let retryAfter):
-      .unavailable(leg, status: status, words: words.map(secrets.masked), retryAfter: retryAfter)
-    case .unreadable(let leg, let expected, let mediaType):
-      .unreadable(leg, expected: expected, mediaType: mediaType.map(secrets.masked))
+    case .unavailable(let kind, let status, let words, let retryAfter):
+      .unavailable(kind, status: status, words: words.map(secrets.masked), retryAfter: retryAfter)
+    case .unreadable(let kind, let expected, let mediaType):
+      .unreadable(kind, expected: expected, mediaType: mediaType.map(secrets.masked))
     case .issuerMismatch(let expected, let found):
       .issuerMismatch(expected: expected, found: secrets.masked(found))
     default: self

@@ -13,36 +13,36 @@ public enum Validity: Sendable, Equatable {
 extension Client {
   /// Asks whether a token is good (RFC 7662, 2.1), or who is logged in where the provider has nothing else.
   ///
-  /// - Throws: `OAuthError.noEndpoint` when the descriptor has neither leg.
+  /// - Throws: `OAuthError.noEndpoint` when the descriptor has neither endpoint.
   public func validationRequest(
-    _ credential: Credential, freshness: Freshness
-  ) throws(OAuthError) -> (leg: Leg, request: HTTPRequest) {
+    _ credential: Credential, nonce: RequestNonce
+  ) throws(OAuthError) -> (kind: EndpointKind, request: HTTPRequest) {
     if let endpoint = descriptor.endpoints[.introspection] {
       let field = endpoint.tokens.first ?? .accessToken
       let request = try tokenRequest(.introspection, credential, field)
-      return (.introspection, try signedIfNeeded(request, credential, freshness))
+      return (.introspection, try signedIfNeeded(request, credential, nonce))
     }
-    return (.identity, try identityRequest(credential, freshness: freshness))
+    return (.identity, try identityRequest(credential, nonce: nonce))
   }
 
   /// Reads the answer to a validation (RFC 7662, 2.2).
   ///
   /// - Throws: `OAuthError` when the provider did not answer the question.
-  public func validity(_ response: HTTPResponse, _ leg: Leg) throws(OAuthError) -> Validity {
-    let rules = try endpoint(leg).response
+  public func validity(_ response: HTTPResponse, _ kind: EndpointKind) throws(OAuthError) -> Validity {
+    let rules = try endpoint(kind).response
     let isRefusal = [400, 401, 403, 404].contains(response.status)
-    if leg == .identity || rules.active == .status {
+    if kind == .identity || rules.active == .status {
       if isRefusal { return .inactive }
       if (200..<300).contains(response.status) { return .active }
     }
     do {
-      let answer = try Answer(response, leg, rules)
+      let answer = try Answer(response, kind, rules)
       guard case .field(let path, let values) = rules.active else { return .active }
       return answer.text(path).map { values.contains($0) } == true ? .active : .inactive
-    } catch .refused(let leg, let error) {
+    } catch .refused(let kind, let error) {
       // A token that is not known is an answer; a client that is not known is none.
       let isAboutClient = ["invalid_client", "unauthorized_client", "invalid_request"].contains(error.code)
-      guard !isAboutClient, isRefusal || error.status == 200 else { throw .refused(leg, error) }
+      guard !isAboutClient, isRefusal || error.status == 200 else { throw .refused(kind, error) }
       return .inactive
     }
   }
@@ -50,12 +50,12 @@ extension Client {
   /// One request for each token that is to be revoked (RFC 7009, 2.1); none where the provider cannot revoke.
   ///
   /// - Throws: `OAuthError` when a request cannot be made.
-  public func revocationRequests(_ credential: Credential, freshness: Freshness) throws(OAuthError) -> [HTTPRequest] {
+  public func revocationRequests(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> [HTTPRequest] {
     guard let endpoint = descriptor.endpoints[.revocation] else { return [] }
     var requests: [HTTPRequest] = []
     for field in endpoint.tokens where field != .refreshToken || credential.refreshToken != nil {
       let request = try tokenRequest(.revocation, credential, field)
-      requests.append(try signedIfNeeded(request, credential, freshness))
+      requests.append(try signedIfNeeded(request, credential, nonce))
     }
     return requests
   }
@@ -65,11 +65,11 @@ extension Client {
   ///
   /// - Throws: `OAuthError` when the token may still be good.
   public func checkRevocation(_ response: HTTPResponse) throws(OAuthError) {
-    let leg = Leg.revocation
-    let rules = try endpoint(leg).response
+    let kind = EndpointKind.revocation
+    let rules = try endpoint(kind).response
     if response.status == 404 { return }
     do {
-      _ = try Answer(response, leg, rules)
+      _ = try Answer(response, kind, rules)
     } catch .unreadable {
       // Section 2.2: the status is what counts, and the body is ignored; errors in a 200 are some providers' own.
       return
@@ -80,11 +80,11 @@ extension Client {
 
   /// Asks who is logged in (OpenID Connect Core 1.0, 5.3.1, or the provider's own way).
   ///
-  /// - Throws: `OAuthError.noEndpoint` when the descriptor has no such leg.
-  public func identityRequest(_ credential: Credential, freshness: Freshness) throws(OAuthError) -> HTTPRequest {
+  /// - Throws: `OAuthError.noEndpoint` when the descriptor has no such endpoint.
+  public func identityRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     if credential.grant == .oauth1 {
       return try presenting(
-        credential, on: request(.identity, [], credential: credential, isSigned: true), freshness: freshness,
+        credential, on: request(.identity, [], credential: credential, isSigned: true), nonce: nonce,
         overwriting: false)
     }
     return try request(.identity, [], credential: credential)
@@ -112,20 +112,20 @@ extension Client {
   }
 
   private func tokenRequest(
-    _ leg: Leg, _ credential: Credential, _ field: ResponseField
+    _ kind: EndpointKind, _ credential: Credential, _ field: ResponseField
   ) throws(OAuthError) -> HTTPRequest {
     let token = field == .refreshToken ? credential.refreshToken : credential.accessToken
     let parameters: FormParameters = [
       ("token", token?.reveal() ?? ""), ("token_type_hint", field.rawValue),
     ]
-    if credential.grant == .oauth1 { return try request(leg, [], credential: credential, isSigned: true) }
-    return try request(leg, parameters, credential: credential)
+    if credential.grant == .oauth1 { return try request(kind, [], credential: credential, isSigned: true) }
+    return try request(kind, parameters, credential: credential)
   }
 
   private func signedIfNeeded(
-    _ request: HTTPRequest, _ credential: Credential, _ freshness: Freshness
+    _ request: HTTPRequest, _ credential: Credential, _ nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     guard credential.grant == .oauth1 else { return request }
-    return try presenting(credential, on: request, freshness: freshness, overwriting: false)
+    return try presenting(credential, on: request, nonce: nonce, overwriting: false)
   }
 }

@@ -10,7 +10,7 @@ public enum TokenOutcome: Sendable, Equatable {
   case rotated(Credential, OAuthError)
   /// The provider does not take the grant any more. It is final where the provider says so in so many words (RFC 6749, 5.2;
   /// RFC 6750, 3.1; the extension "problem reporting" of OAuth 1.0a): a status alone may come from whoever stands between.
-  case refused(Leg, ErrorResponse, isFinal: Bool)
+  case refused(EndpointKind, ErrorResponse, isFinal: Bool)
   /// An answer that says nothing about the grant: the provider cannot answer now, refuses for another reason, or cannot be
   /// understood.
   case failed(OAuthError)
@@ -23,13 +23,13 @@ extension TokenOutcome {
   public init(_ error: HTTPError) { self = .noAnswer(error, mayHaveArrived: error.mayHaveArrived) }
 
   init(_ error: OAuthError, _ grant: Grant) {
-    guard case .refused(let leg, let refusal) = error, grant != .clientCredentials,
+    guard case .refused(let kind, let refusal) = error, grant != .clientCredentials,
       Self.overCodes.contains(refusal.code) || (grant == .oauth1 && refusal.status == 401)
     else {
       self = .failed(error)
       return
     }
-    self = .refused(leg, refusal, isFinal: Self.finalCodes.contains(refusal.code))
+    self = .refused(kind, refusal, isFinal: Self.finalCodes.contains(refusal.code))
   }
 
   private static let overCodes: Set = ["invalid_grant", "invalid_token", "http_400", "http_401", "http_403"]
@@ -58,10 +58,10 @@ extension Client {
   ///     token above all (RFC 6749, 6).
   ///   - now: seconds since 1970, from which a lifetime counts.
   public func outcome(
-    _ response: HTTPResponse, _ leg: Leg, refreshing previous: Credential, now: Int64
+    _ response: HTTPResponse, _ kind: EndpointKind, refreshing previous: Credential, now: Int64
   ) -> TokenOutcome {
     let answer: Answer
-    do { answer = try Answer(response, leg, rules(leg, previous.grant)) } catch {
+    do { answer = try Answer(response, kind, rules(kind, previous.grant)) } catch {
       return TokenOutcome(error, previous.grant)
     }
     do {

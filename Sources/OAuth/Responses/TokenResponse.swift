@@ -23,7 +23,7 @@ public struct TokenResponse: Sendable {
     // A descriptor that says that the answer has no token means that the old one stays.
     let isKept = answer.rules.source(of: tokenField).paths.isEmpty
     guard let token = try answer.secret(tokenField) ?? (isKept ? previous?.accessToken : nil) else {
-      throw .missingField(answer.leg, tokenField)
+      throw .missingField(answer.kind, tokenField)
     }
     accessToken = token
     tokenType = answer.text(.tokenType)
@@ -70,15 +70,16 @@ extension Client {
   /// Reads the answer to a token request, and makes the credential that it is.
   ///
   /// - Parameters:
-  ///   - leg: `token`, `clientCredentials`, `deviceToken` or `refresh`.
+  ///   - endpoint: `token`, `clientCredentials`, `deviceToken` or `refresh`.
   ///   - previous: the credential that was refreshed: what the answer leaves out stays as it was, the refresh token above all
   ///     (RFC 6749, 6).
   ///   - now: seconds since 1970, from which a lifetime counts.
   /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
   public func credential(
-    _ response: HTTPResponse, _ leg: Leg, grant: Grant, scope: [String], previous: Credential? = nil, now: Int64
+    _ response: HTTPResponse, _ kind: EndpointKind, grant: Grant, scope: [String], previous: Credential? = nil,
+    now: Int64
   ) throws(OAuthError) -> Credential {
-    let answer = try Answer(response, leg, endpoint(leg).response)
+    let answer = try Answer(response, kind, endpoint(kind).response)
     return try credential(answer, grant: grant, scope: scope, previous: previous, now: now)
   }
 
@@ -120,18 +121,18 @@ extension Client {
   }
 
   /// The fields of a token answer that are there and cannot be read; the credential was made without them.
-  public func unreadableFields(_ response: HTTPResponse, _ leg: Leg, grant: Grant = .authorizationCode)
+  public func unreadableFields(_ response: HTTPResponse, _ kind: EndpointKind, grant: Grant = .authorizationCode)
     -> [ResponseField]
   {
-    guard let rules = try? rules(leg, grant), let answer = try? Answer(response, leg, rules) else { return [] }
+    guard let rules = try? rules(kind, grant), let answer = try? Answer(response, kind, rules) else { return [] }
     return answer.unreadable
   }
 
-  /// How the answer of a leg is read.
-  func rules(_ leg: Leg, _ grant: Grant) throws(OAuthError) -> ResponseRules {
-    var rules = try endpoint(leg).response
-    // RFC 5849, 2.3: the answer is a form, unless the descriptor says otherwise for this very leg.
-    if grant == .oauth1, leg != .tokenExchange, rules.format == .json,
+  /// How the answer of an endpoint is read.
+  func rules(_ kind: EndpointKind, _ grant: Grant) throws(OAuthError) -> ResponseRules {
+    var rules = try endpoint(kind).response
+    // RFC 5849, 2.3: the answer is a form, unless the descriptor says otherwise for this very endpoint.
+    if grant == .oauth1, kind != .tokenExchange, rules.format == .json,
       descriptor.endpoints[.temporaryCredentials]?.response.format == .form
     {
       rules.format = .form

@@ -9,11 +9,11 @@ extension Simulation {
   /// The page of RFC 6749, 4.1.1 and 4.2.1. What is wrong is told to the client by a redirect, unless it is not certain where
   /// that would go (4.1.2.1).
   mutating func authorizationPage(_ request: HTTPRequest, _ endpoint: Endpoint) -> HTTPResponse {
-    let place = Leg.authorization.rawValue
+    let place = EndpointKind.authorization.rawValue
     let redirect: (uri: String, isExplicit: Bool)
-    let parameters: LegParameters
+    let parameters: EndpointParameters
     do throws(Refusal) {
-      parameters = try LegParameters(request, endpoint)
+      parameters = try EndpointParameters(request, endpoint)
       redirect = try trustedRedirect(parameters)
     } catch {
       state.log.refused(at: place, error)
@@ -37,7 +37,7 @@ extension Simulation {
   }
 
   /// The redirect URI of a request of our client.
-  private func trustedRedirect(_ parameters: LegParameters) throws(Refusal) -> (uri: String, isExplicit: Bool) {
+  private func trustedRedirect(_ parameters: EndpointParameters) throws(Refusal) -> (uri: String, isExplicit: Bool) {
     if !parameters.isDropped("client_id") {
       guard isClient(try parameters.needed("client_id")) else { throw .client(.unknownClient) }
     }
@@ -58,7 +58,7 @@ extension Simulation {
   }
 
   private func terms(
-    _ parameters: LegParameters, _ redirectURI: String, isExplicit: Bool
+    _ parameters: EndpointParameters, _ redirectURI: String, isExplicit: Bool
   ) throws(Refusal) -> AuthorizationTerms {
     try parameters.checkRules(knowledge())
     let grant = try grant(parameters)
@@ -71,7 +71,7 @@ extension Simulation {
       challenge: try challenge(parameters, grant), nonce: try nonce(parameters))
   }
 
-  private func grant(_ parameters: LegParameters) throws(Refusal) -> Grant {
+  private func grant(_ parameters: EndpointParameters) throws(Refusal) -> Grant {
     let offered = descriptor.grants.filter { $0 == .authorizationCode || $0 == .implicit }
     guard let first = offered.first else { throw Refusal("unauthorized_client", .unsupportedResponseType) }
     if parameters.isDropped("response_type") || parameters.isSet("response_type") { return first }
@@ -83,12 +83,12 @@ extension Simulation {
     return grant
   }
 
-  private func nonce(_ parameters: LegParameters) throws(Refusal) -> String? {
+  private func nonce(_ parameters: EndpointParameters) throws(Refusal) -> String? {
     descriptor.sendsNonce ? try parameters.needed("nonce") : try parameters.optional("nonce")
   }
 
   /// RFC 7636, 4.3.
-  private func challenge(_ parameters: LegParameters, _ grant: Grant) throws(Refusal) -> String? {
+  private func challenge(_ parameters: EndpointParameters, _ grant: Grant) throws(Refusal) -> String? {
     let challenge = try parameters.optional("code_challenge")
     let method = try parameters.optional("code_challenge_method")
     guard grant == .authorizationCode, let expected = descriptor.pkce.wireName else {

@@ -14,7 +14,7 @@ extension Simulation {
   ///
   /// - Throws: `Refusal`.
   func checkClient(
-    _ request: HTTPRequest, _ endpoint: Endpoint, _ parameters: LegParameters, kept: [String: String] = [:]
+    _ request: HTTPRequest, _ endpoint: Endpoint, _ parameters: EndpointParameters, kept: [String: String] = [:]
   ) throws(Refusal) {
     try parameters.checkRules(knowledge(kept))
     try checkHeaders(request, endpoint.headers, knowledge(kept))
@@ -95,7 +95,7 @@ extension Simulation {
     }
   }
 
-  private func checkIdentifier(_ parameters: LegParameters) throws(Refusal) {
+  private func checkIdentifier(_ parameters: EndpointParameters) throws(Refusal) {
     if parameters.isSet("client_id") || parameters.isDropped("client_id") { return }
     guard isClient(try parameters.needed("client_id")) else { throw .client(.unknownClient) }
   }

@@ -11,7 +11,7 @@ extension Simulation {
   /// RFC 8628, 3.1 and 3.2.
   mutating func deviceAuthorization(_ request: HTTPRequest, _ endpoint: Endpoint) -> HTTPResponse {
     do throws(Refusal) {
-      let parameters = try LegParameters(request, endpoint)
+      let parameters = try EndpointParameters(request, endpoint)
       try checkClient(request, endpoint, parameters)
       var scope = try scopes(try parameters.optional("scope"))
       if scope.isEmpty { scope = descriptor.scope.requested }
@@ -37,14 +37,14 @@ extension Simulation {
       content.set(.interval, .integer(descriptor.device.interval))
       return content.response(200)
     } catch {
-      state.log.refused(at: Leg.deviceAuthorization.rawValue, error)
+      state.log.refused(at: EndpointKind.deviceAuthorization.rawValue, error)
       return response(error, endpoint.response)
     }
   }
 
   /// RFC 8628, 3.4 and 3.5.
   mutating func poll(
-    _ parameters: LegParameters, _ content: inout AnswerContent, _ rules: ResponseRules
+    _ parameters: EndpointParameters, _ content: inout AnswerContent, _ rules: ResponseRules
   ) throws(Refusal) {
     state.log.count(.polls)
     let code = try parameters.needed("device_code")

@@ -8,7 +8,7 @@ extension Simulation {
   private static let clockTolerance: Int64 = 600
 
   /// The answer to a signed request of RFC 5849, 2.1 and 2.3, or of OAuth Session 1.0, 5.
-  mutating func oauth1Answer(_ request: HTTPRequest, _ leg: Leg, _ endpoint: Endpoint) -> HTTPResponse {
+  mutating func oauth1Answer(_ request: HTTPRequest, _ kind: EndpointKind, _ endpoint: Endpoint) -> HTTPResponse {
     var rules = endpoint.response
     // RFC 5849, 2.3: a form, unless the descriptor says otherwise for the temporary credentials, too.
     if rules.format == .json, descriptor.endpoints[.temporaryCredentials]?.response.format == .form {
@@ -16,19 +16,19 @@ extension Simulation {
     }
     do throws(Refusal) {
       let protocolParameters = try OAuth1Parameters(request, signature.transport)
-      let parameters = try LegParameters(protocolParameters.request, endpoint)
+      let parameters = try EndpointParameters(protocolParameters.request, endpoint)
       try parameters.checkRules(knowledge())
       try checkHeaders(request, endpoint.headers, knowledge())
       var content = AnswerContent(rules)
       content.setSuccess()
-      switch leg {
+      switch kind {
       case .temporaryCredentials: try temporary(protocolParameters, parameters, &content)
       case .refresh: try refreshSession(protocolParameters, &content, rules)
       default: try exchange(protocolParameters, &content, rules)
       }
       return content.response(200)
     } catch {
-      state.log.refused(at: leg.rawValue, error)
+      state.log.refused(at: kind.rawValue, error)
       return oauth1Response(error, rules)
     }
   }
@@ -126,11 +126,11 @@ extension Simulation {
     return made.map { constantTimeEqual($0, given) } ?? false
   }
 
-  // MARK: The legs
+  // MARK: The endpoints
 
   /// RFC 5849, 2.1.
   private mutating func temporary(
-    _ protocolParameters: OAuth1Parameters, _ parameters: LegParameters, _ content: inout AnswerContent
+    _ protocolParameters: OAuth1Parameters, _ parameters: EndpointParameters, _ content: inout AnswerContent
   ) throws(Refusal) {
     try checkSignature(protocolParameters, token: nil)
     var callback = protocolParameters.signed[first: "oauth_callback"]
@@ -156,7 +156,7 @@ extension Simulation {
   /// The page of RFC 5849, 2.2.
   mutating func resourceOwnerPage(_ request: HTTPRequest, _ endpoint: Endpoint) -> HTTPResponse {
     do throws(Refusal) {
-      let parameters = try LegParameters(request, endpoint)
+      let parameters = try EndpointParameters(request, endpoint)
       try parameters.checkRules(knowledge())
       let token = try parameters.needed("oauth_token")
       guard var issued = state.temporaryCredentials[token], issued.authorization == nil else {
@@ -172,7 +172,7 @@ extension Simulation {
       state.pages[identifier] = .temporaryCredentials(token)
       return consentPage(identifier, scope: issued.scope, redirect: issued.callback)
     } catch {
-      state.log.refused(at: Leg.authorization.rawValue, error)
+      state.log.refused(at: EndpointKind.authorization.rawValue, error)
       return .page(error)
     }
   }

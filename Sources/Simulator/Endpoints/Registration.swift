@@ -6,7 +6,7 @@ extension Simulation {
   /// Registers a client (RFC 7591, 3.2.1). There is only one, and whoever asks gets it.
   mutating func registration(_ request: HTTPRequest, _ endpoint: Endpoint) -> HTTPResponse {
     do throws(Refusal) {
-      let parameters = try LegParameters(request, endpoint)
+      let parameters = try EndpointParameters(request, endpoint)
       try parameters.checkRules(knowledge())
       try checkHeaders(request, endpoint.headers, knowledge())
       let redirect = try parameters.required("redirect_uris")
@@ -24,7 +24,7 @@ extension Simulation {
       content.set(.tokenEndpointAuthMethod, .string(method.rawValue))
       return content.response(201)
     } catch {
-      state.log.refused(at: Leg.registration.rawValue, error)
+      state.log.refused(at: EndpointKind.registration.rawValue, error)
       return response(error, endpoint.response)
     }
   }
@@ -44,15 +44,15 @@ extension Simulation {
     guard request.method == "GET", Self.metadataPaths.contains(request.uri.path), issuer.map({ $0 == origin }) ?? true,
       !isOAuth1
     else { return nil }
-    let names: [(Leg, String)] = [
+    let names: [(EndpointKind, String)] = [
       (.authorization, "authorization_endpoint"), (.token, "token_endpoint"),
       (.deviceAuthorization, "device_authorization_endpoint"), (.revocation, "revocation_endpoint"),
       (.introspection, "introspection_endpoint"), (.identity, "userinfo_endpoint"),
       (.registration, "registration_endpoint"),
     ]
     var members: [JSONValue.Member] = [.init("issuer", .string(origin))]
-    for (leg, name) in names {
-      guard let url = descriptor.endpoints[leg].flatMap({ try? $0.url.filled(value) }) else { continue }
+    for (kind, name) in names {
+      guard let url = descriptor.endpoints[kind].flatMap({ try? $0.url.filled(value) }) else { continue }
       members.append(.init(name, .string(url.text)))
     }
     func list(_ name: String, _ texts: [String]) {

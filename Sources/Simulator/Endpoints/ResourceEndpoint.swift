@@ -32,8 +32,8 @@ extension Simulation {
   /// Who is logged in (OpenID Connect Core 1.0, 5.3, or the provider's own).
   mutating func identity(_ request: HTTPRequest, _ endpoint: Endpoint) -> HTTPResponse {
     do throws(Refusal) {
-      let parameters = try LegParameters(request, endpoint)
-      // A header of the leg goes before one of the same name that goes with every request.
+      let parameters = try EndpointParameters(request, endpoint)
+      // A header of the endpoint goes before one of the same name that goes with every request.
       let own = endpoint.headers.map { $0.name.lowercased() }
       let headers = endpoint.headers + descriptor.extraHeaders.filter { !own.contains($0.name.lowercased()) }
       let presented = try presentedToken(request, headers: headers)
@@ -52,7 +52,7 @@ extension Simulation {
       }
       return content.response(200)
     } catch {
-      state.log.refused(at: Leg.identity.rawValue, error)
+      state.log.refused(at: EndpointKind.identity.rawValue, error)
       return unauthorized(error)
     }
   }

@@ -15,16 +15,16 @@ extension Simulation {
     guard !candidates.isEmpty else { return refused("unknown path", .request(.noSuchPath), status: 404) }
     let methods = Set(candidates.values.map(\.method)).sorted()
     let right = candidates.filter { $0.value.method == request.method }
-    guard let leg = choose(Array(right.keys), request), let endpoint = descriptor.endpoints[leg] else {
+    guard let kind = choose(Array(right.keys), request), let endpoint = descriptor.endpoints[kind] else {
       if right.isEmpty {
         return refused("method", .request(.wrongMethod(expected: methods)), status: 405)
       }
-      let anyLeg = right.keys.first { $0 == .token } ?? .token
+      let anyEndpoint = right.keys.first { $0 == .token } ?? .token
       let refusal = Refusal("unsupported_grant_type", .unsupportedGrantType)
-      state.log.refused(at: anyLeg.rawValue, refusal)
+      state.log.refused(at: anyEndpoint.rawValue, refusal)
       return SimulatedAnswer(response(refusal, right.values.first?.response ?? ResponseRules()))
     }
-    return answer(request, leg, endpoint)
+    return answer(request, kind, endpoint)
   }
 
   static let controlPrefix = "/simulator/"
@@ -37,9 +37,9 @@ extension Simulation {
     return SimulatedAnswer(.json(status, body))
   }
 
-  /// Whether one of the offered grants, or the life of a credential, uses a leg.
-  private func isOffered(_ leg: Leg) -> Bool {
-    switch leg {
+  /// Whether one of the offered grants, or the life of a credential, uses an endpoint.
+  private func isOffered(_ kind: EndpointKind) -> Bool {
+    switch kind {
     case .token: descriptor.grants.contains { $0 == .authorizationCode || $0 == .oauth1 }
     case .clientCredentials: descriptor.grants.contains(.clientCredentials)
     case .deviceAuthorization, .deviceToken: descriptor.grants.contains(.deviceCode)
@@ -65,25 +65,25 @@ extension Simulation {
       isEnd: { $0.isEmpty || (hasQuery && $0.first == UInt8(ascii: "&")) })
   }
 
-  // MARK: Legs that share a URL
+  // MARK: Endpoints that share a URL
 
-  /// The leg that a request is for, among those at its URL; `nil` when its grant type is none of theirs.
-  private func choose(_ legs: [Leg], _ request: HTTPRequest) -> Leg? {
-    if legs.count <= 1 { return legs.first }
-    var parameters = LegParameters.everything(in: request)
+  /// The endpoint that a request is for, among those at its URL; `nil` when its grant type is none of theirs.
+  private func choose(_ kinds: [EndpointKind], _ request: HTTPRequest) -> EndpointKind? {
+    if kinds.count <= 1 { return kinds.first }
+    var parameters = EndpointParameters.everything(in: request)
     parameters.append(contentsOf: OAuth1Parameters.header(of: request) ?? [])
-    let scored = Leg.allCases.filter(legs.contains).map { (leg: $0, score: score($0, parameters)) }
+    let scored = EndpointKind.allCases.filter(kinds.contains).map { (kind: $0, score: score($0, parameters)) }
     guard let best = scored.max(by: { $0.score < $1.score }), best.score >= 0 else { return nil }
-    let equal = scored.filter { $0.score == best.score }.map(\.leg)
+    let equal = scored.filter { $0.score == best.score }.map(\.kind)
     // What asks for both is answered for both.
     return equal.contains(.identity) && equal.first == .introspection ? .identity : equal.first
   }
 
-  private func score(_ leg: Leg, _ parameters: FormParameters) -> Int {
-    guard let endpoint = descriptor.endpoints[leg] else { return -10 }
+  private func score(_ kind: EndpointKind, _ parameters: FormParameters) -> Int {
+    guard let endpoint = descriptor.endpoints[kind] else { return -10 }
     func wire(_ name: String) -> String { endpoint.rename[name] ?? name }
     var score = 0
-    if let name = characteristicParameter(leg), parameters.contains(wire(name)) { score += 2 }
+    if let name = characteristicParameter(kind), parameters.contains(wire(name)) { score += 2 }
     let given = parameters[first: wire("grant_type")]
     let rule = endpoint.parameters.first { $0.name == "grant_type" }
     if let rule, rule.value == nil { return score }
@@ -91,16 +91,16 @@ extension Simulation {
       guard let given else { return score }
       return score + (TemplatePattern(template, knowledge()).matches(given) ? 4 : -4)
     }
-    switch (Self.grantType(leg), given) {
+    switch (Self.grantType(kind), given) {
     case (nil, nil), (_?, nil): return score
     case (nil, _?): return score - 1
     case (let expected?, let given?): return score + (expected == given ? 4 : -4)
     }
   }
 
-  /// The `grant_type` of a leg, where it has one.
-  static func grantType(_ leg: Leg) -> String? {
-    switch leg {
+  /// The `grant_type` of an endpoint, where it has one.
+  static func grantType(_ kind: EndpointKind) -> String? {
+    switch kind {
     case .token: "authorization_code"
     case .refresh: "refresh_token"
     case .clientCredentials: "client_credentials"
@@ -110,9 +110,9 @@ extension Simulation {
     }
   }
 
-  /// The parameter that no other leg has.
-  private func characteristicParameter(_ leg: Leg) -> String? {
-    switch leg {
+  /// The parameter that no other endpoint has.
+  private func characteristicParameter(_ kind: EndpointKind) -> String? {
+    switch kind {
     case .authorization: isOAuth1 ? "oauth_token" : "response_type"
     case .token: isOAuth1 ? "oauth_verifier" : "code"
     case .refresh: isOAuth1 ? "oauth_session_handle" : "refresh_token"
@@ -125,10 +125,10 @@ extension Simulation {
     }
   }
 
-  // MARK: One leg
+  // MARK: One endpoint
 
-  private mutating func answer(_ request: HTTPRequest, _ leg: Leg, _ endpoint: Endpoint) -> SimulatedAnswer {
-    switch leg {
+  private mutating func answer(_ request: HTTPRequest, _ kind: EndpointKind, _ endpoint: Endpoint) -> SimulatedAnswer {
+    switch kind {
     case .authorization:
       return SimulatedAnswer(
         isOAuth1 ? resourceOwnerPage(request, endpoint) : authorizationPage(request, endpoint))
@@ -141,7 +141,7 @@ extension Simulation {
     case .token, .refresh, .clientCredentials, .deviceToken, .temporaryCredentials, .tokenExchange:
       if let broken = brokenAnswer(endpoint.response) { return slowed(broken) }
       var answer = SimulatedAnswer(
-        isOAuth1 ? oauth1Answer(request, leg, endpoint) : tokenAnswer(request, leg, endpoint))
+        isOAuth1 ? oauth1Answer(request, kind, endpoint) : tokenAnswer(request, kind, endpoint))
       answer.isDropped = hasFault(.drop)
       return slowed(answer)
     }

@@ -6,19 +6,19 @@ import Descriptors
 
 extension Simulation {
   /// The answer to a request of RFC 6749 (4.1.3, 4.4.2, 6) or RFC 8628 (3.4).
-  mutating func tokenAnswer(_ request: HTTPRequest, _ leg: Leg, _ endpoint: Endpoint) -> HTTPResponse {
+  mutating func tokenAnswer(_ request: HTTPRequest, _ kind: EndpointKind, _ endpoint: Endpoint) -> HTTPResponse {
     do throws(Refusal) {
-      let parameters = try LegParameters(request, endpoint)
+      let parameters = try EndpointParameters(request, endpoint)
       let kept = keptValues(of: parameters)
       try checkClient(request, endpoint, parameters, kept: kept)
       if !parameters.isSet("grant_type"), !parameters.isDropped("grant_type") {
-        guard try parameters.needed("grant_type") == Self.grantType(leg) else {
+        guard try parameters.needed("grant_type") == Self.grantType(kind) else {
           throw Refusal("unsupported_grant_type", .unsupportedGrantType)
         }
       }
       var content = AnswerContent(endpoint.response)
       content.setSuccess()
-      switch leg {
+      switch kind {
       case .tokenExchange: try exchangeToken(parameters, &content, endpoint.response)
       case .refresh:
         guard let token = try refreshToken(of: parameters) else {
@@ -31,13 +31,13 @@ extension Simulation {
       }
       return content.response(200)
     } catch {
-      state.log.refused(at: leg.rawValue, error)
+      state.log.refused(at: kind.rawValue, error)
       return response(error, endpoint.response)
     }
   }
 
   /// What is kept for the account whose code or refresh token is in a request.
-  private func keptValues(of parameters: LegParameters) -> [String: String] {
+  private func keptValues(of parameters: EndpointParameters) -> [String: String] {
     if let code = try? code(of: parameters), let issued = state.codes[code] {
       return state.consents[issued.consent].kept
     }
@@ -49,7 +49,7 @@ extension Simulation {
 
   /// The code of a request. A provider that is sent none knows whom it is about from what came before, which is the newest
   /// consent here.
-  private func code(of parameters: LegParameters) throws(Refusal) -> String? {
+  private func code(of parameters: EndpointParameters) throws(Refusal) -> String? {
     if let code = try parameters.optional("code") { return code }
     guard parameters.isDropped("code") else { return nil }
     if let code = try parameters.carried("code", knowledge()) { return code }
@@ -57,7 +57,7 @@ extension Simulation {
   }
 
   /// The refresh token of a request; where none is sent, the one of the newest consent.
-  private func refreshToken(of parameters: LegParameters) throws(Refusal) -> String? {
+  private func refreshToken(of parameters: EndpointParameters) throws(Refusal) -> String? {
     if let token = try parameters.optional("refresh_token") { return token }
     guard parameters.isDropped("refresh_token") else { return nil }
     return try parameters.carried("refresh_token", knowledge()) ?? newestRefreshToken
@@ -70,7 +70,7 @@ extension Simulation {
 
   /// RFC 6749, 4.1.3 and 4.1.4; RFC 7636, 4.6.
   private mutating func exchange(
-    _ parameters: LegParameters, _ content: inout AnswerContent, _ rules: ResponseRules
+    _ parameters: EndpointParameters, _ content: inout AnswerContent, _ rules: ResponseRules
   ) throws(Refusal) {
     guard let code = try code(of: parameters) else {
       // Without codes, a refresh can be the same request (Microsoft's admin consent).
@@ -133,7 +133,7 @@ extension Simulation {
 
   /// RFC 8693, 2.1: the token of a login becomes another, which lives longer, and the first one is spent.
   private mutating func exchangeToken(
-    _ parameters: LegParameters, _ content: inout AnswerContent, _ rules: ResponseRules
+    _ parameters: EndpointParameters, _ content: inout AnswerContent, _ rules: ResponseRules
   ) throws(Refusal) {
     let token = try subjectToken(parameters)
     guard let issued = state.tokens.removeValue(forKey: token) else { throw .grant(.tokenUnknown) }
@@ -144,7 +144,7 @@ extension Simulation {
   }
 
   /// The token to exchange; a descriptor may drop the parameter and send the token under a template of its own.
-  private func subjectToken(_ parameters: LegParameters) throws(Refusal) -> String {
+  private func subjectToken(_ parameters: EndpointParameters) throws(Refusal) -> String {
     if parameters.isDropped("subject_token") {
       for rule in descriptor.endpoints[.tokenExchange]?.parameters ?? []
       where rule.value?.names.contains("access_token") == true {
@@ -156,7 +156,7 @@ extension Simulation {
 
   /// RFC 6749, 4.4.2; without a refresh token (4.4.3).
   private mutating func clientCredentials(
-    _ parameters: LegParameters, _ content: inout AnswerContent, _ rules: ResponseRules
+    _ parameters: EndpointParameters, _ content: inout AnswerContent, _ rules: ResponseRules
   ) throws(Refusal) {
     var scope = try scopes(try parameters.optional("scope"))
     if scope.isEmpty { scope = descriptor.scope.requested }

@@ -10,7 +10,7 @@ extension Simulation {
       state.log.count(.introspections)
       return introspectionAnswer(token, endpoint.response)
     } catch {
-      state.log.refused(at: Leg.introspection.rawValue, error)
+      state.log.refused(at: EndpointKind.introspection.rawValue, error)
       if expectedAuthentication(endpoint) == .accessToken { return unauthorized(error) }
       return response(error, endpoint.response)
     }
@@ -51,7 +51,7 @@ extension Simulation {
       content.setSuccess()
       return content.response(200)
     } catch {
-      state.log.refused(at: Leg.revocation.rawValue, error)
+      state.log.refused(at: EndpointKind.revocation.rawValue, error)
       if expectedAuthentication(endpoint) == .accessToken { return unauthorized(error) }
       return response(error, endpoint.response)
     }
@@ -62,7 +62,7 @@ extension Simulation {
     if isOAuth1 {
       return try presentedToken(request, headers: endpoint.headers + descriptor.extraHeaders).token
     }
-    let parameters = try LegParameters(request, endpoint)
+    let parameters = try EndpointParameters(request, endpoint)
     let inURL = captures(endpoint, request)
     let names = ["access_token", "refresh_token"]
     let namedInURL = names.lazy.compactMap { inURL?[$0] }.first.flatMap {

@@ -150,28 +150,28 @@ struct DescriptorText {
 
   // MARK: Endpoints
 
-  private static func endpoints(_ endpoints: [Leg: Endpoint]) -> Value {
+  private static func endpoints(_ endpoints: [EndpointKind: Endpoint]) -> Value {
     var entries: [Entry] = []
-    for leg in Leg.allCases {
-      let inherited = leg.base.flatMap { endpoints[$0] }
-      guard let endpoint = endpoints[leg] else {
-        // Without a word, the leg would be what its base is.
-        if inherited != nil { entries.append(Entry(key: leg.rawValue, value: null)) }
+    for kind in EndpointKind.allCases {
+      let inherited = kind.base.flatMap { endpoints[$0] }
+      guard let endpoint = endpoints[kind] else {
+        // Without a word, the endpoint would be what its base is.
+        if inherited != nil { entries.append(Entry(key: kind.rawValue, value: null)) }
         continue
       }
-      var value = self.endpoint(endpoint, leg)
+      var value = self.endpoint(endpoint, kind)
       if let inherited {
-        let base = without("parameters", self.endpoint(inherited, leg))
+        let base = without("parameters", self.endpoint(inherited, kind))
         if value == base { continue }
         value = replacing(base, by: value)
       }
-      entries.append(Entry(key: leg.rawValue, value: value))
+      entries.append(Entry(key: kind.rawValue, value: value))
     }
     return .mapping(entries)
   }
 
-  private static func endpoint(_ endpoint: Endpoint, _ leg: Leg) -> Value {
-    let standardTokens: [ResponseField] = leg == .revocation ? [.refreshToken, .accessToken] : [.accessToken]
+  private static func endpoint(_ endpoint: Endpoint, _ kind: EndpointKind) -> Value {
+    let standardTokens: [ResponseField] = kind == .revocation ? [.refreshToken, .accessToken] : [.accessToken]
     let parameters = rules(endpoint.parameters)
     let rename = endpoint.rename.sorted { $0.key < $1.key }.map { Entry(key: $0.key, value: .text($0.value)) }
     return mapping([
@@ -185,7 +185,7 @@ struct DescriptorText {
       ("headers", endpoint.headers.isEmpty ? nil : headers(endpoint.headers)),
       ("response", response(endpoint.response)),
       ("tokens", endpoint.tokens == standardTokens ? nil : texts(endpoint.tokens.map(\.rawValue))),
-      ("follows", endpoint.followsRefresh ? texts([Leg.token, .refresh].map(\.rawValue)) : nil),
+      ("follows", endpoint.followsRefresh ? texts([EndpointKind.token, .refresh].map(\.rawValue)) : nil),
     ])
   }
 

@@ -12,17 +12,17 @@ extension Descriptor {
     var simulated = self
     simulated.variables = try variables(with: settings.variables)
     let filled = simulated
-    for (leg, endpoint) in endpoints {
+    for (kind, endpoint) in endpoints {
       let template = Self.moved(endpoint.url.template, to: origin.origin) {
         filled.variable($0)?.defaultValue
       }
-      simulated.endpoints[leg]?.url = URLTemplate(template)
+      simulated.endpoints[kind]?.url = URLTemplate(template)
       // What stands in a fragment does not reach a server: the script of the page would ask with a query.
       if endpoint.send == .fragment {
         let text = template.text
         let route = text.firstIndex(of: "#").flatMap { try? Template(parsing: String(text[..<$0])) }
-        simulated.endpoints[leg]?.url = URLTemplate(route ?? template)
-        simulated.endpoints[leg]?.send = .query
+        simulated.endpoints[kind]?.url = URLTemplate(route ?? template)
+        simulated.endpoints[kind]?.send = .query
       }
     }
     let authority = String(origin.origin.dropFirst(origin.scheme.count + "://".count))

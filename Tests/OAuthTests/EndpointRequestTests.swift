@@ -6,7 +6,7 @@ import Testing
 @testable import OAuth
 
 /// How the client shows who it is, and where parameters go.
-struct LegRequestTests {
+struct EndpointRequestTests {
   private static func refresh(
     _ more: String = "", token: String = "", id: String = "client-1", secret: String? = "secret-1"
   ) throws -> HTTPRequest {
@@ -65,7 +65,7 @@ struct LegRequestTests {
           authentication: access_token
           parameters: { token: null, token_type_hint: null }
         """)
-    let requests = try client.revocationRequests(Fixture.credential("a/b"), freshness: Fixture.freshness)
+    let requests = try client.revocationRequests(Fixture.credential("a/b"), nonce: Fixture.nonce)
     #expect(
       requests.map(\.wire) == [
         "DELETE https://provider.example/tokens/a%2Fb\nAuthorization: Bearer a/b\nAccept: application/json\n"
@@ -103,7 +103,7 @@ struct LegRequestTests {
     #expect(request.form == "grant_type=refresh_token&token=r%201&key=secret-1")
   }
 
-  /// All of the token leg but its parameters is the refresh's, where that says nothing itself.
+  /// All of the token endpoint but its parameters is the refresh's, where that says nothing itself.
   @Test func whatTheRefreshTakesOver() throws {
     let request = try Self.refresh(
       token: """
@@ -163,13 +163,13 @@ struct LegRequestTests {
       "response: { keep: [instance_url] }", endpoints: "identity: \"{instance_url}/userinfo\"")
     var credential = Fixture.credential()
     #expect(throws: OAuthError.missingValue(.identity, name: "instance_url")) {
-      try client.identityRequest(credential, freshness: Fixture.freshness)
+      try client.identityRequest(credential, nonce: Fixture.nonce)
     }
     credential.kept["instance_url"] = "https://na1.example/"
     #expect(
-      try client.identityRequest(credential, freshness: Fixture.freshness).uri.text == "https://na1.example/userinfo")
+      try client.identityRequest(credential, nonce: Fixture.nonce).uri.text == "https://na1.example/userinfo")
     credential.kept["instance_url"] = "http://na1.example"
-    #expect(throws: OAuthError.self) { try client.identityRequest(credential, freshness: Fixture.freshness) }
+    #expect(throws: OAuthError.self) { try client.identityRequest(credential, nonce: Fixture.nonce) }
   }
 
   @Test func nothingToRefreshWith() throws {

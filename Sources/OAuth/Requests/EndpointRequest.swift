@@ -4,22 +4,22 @@ import JSON
 import Descriptors
 
 extension Client {
-  /// The request of a leg: the RFC's parameters, changed as the descriptor says, put where it says.
+  /// The request of an endpoint: the RFC's parameters, changed as the descriptor says, put where it says.
   ///
   /// - Parameters:
   ///   - parameters: what the RFC sends, under its names.
   ///   - credential: what kept fields and tokens in templates stand for.
   ///   - exchange: what else templates may use in this exchange.
-  ///   - lists: names of parameters whose value is a list, in JSON where the leg sends JSON.
+  ///   - lists: names of parameters whose value is a list, in JSON where the endpoint sends JSON.
   ///   - isSigned: whether a signature (RFC 5849) will show who the client is, so that nothing else does.
-  /// - Throws: `OAuthError` when the leg is not described, its URL does not come about, or the client has no secret where
+  /// - Throws: `OAuthError` when the endpoint is not described, its URL does not come about, or the client has no secret where
   ///   one is needed.
   func request(
-    _ leg: Leg, _ parameters: FormParameters, credential: Credential? = nil, exchange: [String: String] = [:],
+    _ kind: EndpointKind, _ parameters: FormParameters, credential: Credential? = nil, exchange: [String: String] = [:],
     lists: Set<String> = [], isSigned: Bool = false
   ) throws(OAuthError) -> HTTPRequest {
-    let endpoint = try endpoint(leg)
-    let calculator = RequestCalculator(freshness?(), rehearses: rehearses)
+    let endpoint = try endpoint(kind)
+    let calculator = RequestCalculator(nonce?(), rehearses: rehearses)
     let calculate = calculator.calculate
     var exchange = exchange
     if let assertion = try assertion(endpoint, credential, exchange, calculator) { exchange["assertion"] = assertion }
@@ -27,8 +27,8 @@ extension Client {
     var parameters = parameters
     var fields = HTTPFields()
     let presentsToken =
-      endpoint.authentication == .accessToken || (leg == .identity && endpoint.authentication == nil)
-    if leg != .authorization, leg != .registration, !presentsToken, !isSigned {
+      endpoint.authentication == .accessToken || (kind == .identity && endpoint.authentication == nil)
+    if kind != .authorization, kind != .registration, !presentsToken, !isSigned {
       try authenticate(endpoint, &parameters, &fields, assertion: exchange["assertion"])
     }
     for rule in endpoint.parameters {
@@ -37,8 +37,8 @@ extension Client {
     parameters = FormParameters(
       parameters.pairs.map { .init(name: endpoint.rename[$0.name] ?? $0.name, value: $0.value) })
     var request = HTTPRequest(
-      method: endpoint.method, uri: try uri(leg, values, calculate), fields: fields)
-    try request.place(parameters, endpoint, leg, lists: lists)
+      method: endpoint.method, uri: try uri(kind, values, calculate), fields: fields)
+    try request.place(parameters, endpoint, kind, lists: lists)
     // What a header signs is there before it; the type of the body goes before what a descriptor calls it.
     let mediaType = request.fields["Content-Type"]
     request.fields = fields
@@ -52,7 +52,7 @@ extension Client {
     if presentsToken, !isSigned, let credential {
       request = try presenting(credential, on: request, overwriting: false)
     }
-    // What the descriptor says of `Accept`, for this leg or for the whole API, goes before this.
+    // What the descriptor says of `Accept`, for this endpoint or for the whole API, goes before this.
     if endpoint.response.format == .json, request.fields["Accept"] == nil {
       request.fields.set("Accept", "application/json")
     }
@@ -60,15 +60,15 @@ extension Client {
   }
 
   private func uri(
-    _ leg: Leg, _ values: (String) -> String?, _ calculate: Template.Calculator
+    _ kind: EndpointKind, _ values: (String) -> String?, _ calculate: Template.Calculator
   ) throws(OAuthError) -> URI {
-    let url = try endpoint(leg).url
+    let url = try endpoint(kind).url
     do {
       return try url.filled(values, calculate: calculate)
     } catch .template(.missing(let name)) {
-      throw .missingValue(leg, name: name)
+      throw .missingValue(kind, name: name)
     } catch {
-      throw .url(leg, error)
+      throw .url(kind, error)
     }
   }
 

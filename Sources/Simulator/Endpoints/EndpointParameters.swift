@@ -2,8 +2,8 @@ import HTTP
 import JSON
 import Descriptors
 
-/// The parameters of a request to a leg, each looked for under its name and in its place as the descriptor declares them.
-struct LegParameters {
+/// The parameters of a request to an endpoint, each looked for under its name and in its place as the descriptor declares them.
+struct EndpointParameters {
   private let endpoint: Endpoint
   /// What the URL of the descriptor itself carries in its query.
   private let inURL: FormParameters
@@ -54,7 +54,7 @@ struct LegParameters {
       members.map { .init(name: $0.name, value: $0.value.scalarText ?? $0.value.encoded) })
   }
 
-  /// Every parameter of a request, wherever it stands and whatever it is; for finding out which leg is meant.
+  /// Every parameter of a request, wherever it stands and whatever it is; for finding out which endpoint is meant.
   static func everything(in request: HTTPRequest) -> FormParameters {
     var all = request.uri.queryParameters
     if let members = jsonParameters(request.body) {
