@@ -30,12 +30,11 @@ static inline sqlite3_int64 csqlite_file_size(sqlite3 *database) {
   return size;
 }
 
-/* Reads from the main file, or from the rollback journal of the open transaction, through SQLite's own descriptor: to open and
-   close another one would drop the locks of this process. Returns a result code. */
-static inline int csqlite_read(sqlite3 *database, int journal, void *bytes, int count, sqlite3_int64 offset) {
+/* Reads from the main file through SQLite's own descriptor: to open and close another one would drop the locks of this process.
+   Returns a result code. */
+static inline int csqlite_read(sqlite3 *database, void *bytes, int count, sqlite3_int64 offset) {
   sqlite3_file *file = 0;
-  int which = journal ? SQLITE_FCNTL_JOURNAL_POINTER : SQLITE_FCNTL_FILE_POINTER;
-  int status = sqlite3_file_control(database, "main", which, &file);
+  int status = sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file);
   if (status != SQLITE_OK) return status;
   if (!file || !file->pMethods) return SQLITE_CANTOPEN;
   return file->pMethods->xRead(file, bytes, count, offset);

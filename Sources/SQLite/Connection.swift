@@ -130,28 +130,14 @@ import CSQLite
   ///
   /// - Throws: `.failed`.
   public func fileHeader() throws(SQLiteError) -> [UInt8] {
-    try bytes(at: 0, count: 100)
-  }
-
-  /// Bytes of the file as they are now, read without a lock and without SQL; those behind its end are zero.
-  ///
-  /// - Throws: `.failed`.
-  public func bytes(at offset: Int64, count: Int) throws(SQLiteError) -> [UInt8] {
-    try bytes(ofJournal: false, at: offset, count: count).bytes
-  }
-
-  /// - Returns: also whether they are all there.
-  func bytes(
-    ofJournal: Bool, at offset: Int64, count: Int
-  ) throws(SQLiteError) -> (bytes: [UInt8], isWhole: Bool) {
-    var bytes = [UInt8](repeating: 0, count: count)
-    let status = unsafe csqlite_read(database, ofJournal ? 1 : 0, &bytes, Int32(clamping: count), offset)
+    var bytes = [UInt8](repeating: 0, count: 100)
+    let status = unsafe csqlite_read(database, &bytes, Int32(bytes.count), 0)
     // sqlite3_io_methods: "If xRead() returns SQLITE_IOERR_SHORT_READ it must also fill in the unread
     // portions of the buffer with zeros."
     guard status == SQLITE_OK || status == SQLITE_IOERR | (2 << 8) else {
       throw error(status, during: .open)
     }
-    return (bytes, status == SQLITE_OK)
+    return bytes
   }
 
   /// The number of the library's version, as the library writes it into each file that it changes.
@@ -167,23 +153,6 @@ import CSQLite
     }
     defer { unsafe sqlite3_free(bytes) }
     return unsafe Array(UnsafeBufferPointer(start: bytes, count: Int(count)))
-  }
-
-  /// Writes over the bytes of a blob where they stand in the file. Nothing else in the file changes but the
-  /// counters of its first page.
-  ///
-  /// - Parameter bytes: as many as the blob has.
-  /// - Throws: `.failed`.
-  public func overwrite(
-    table: String, column: String, row: Int64, with bytes: [UInt8]
-  ) throws(SQLiteError) {
-    var blob: OpaquePointer?
-    var status = unsafe sqlite3_blob_open(database, "main", table, column, row, 1, &blob)
-    // sqlite3_blob_close: "Closing a BLOB handle that is a NULL pointer is a harmless no-op."
-    defer { unsafe sqlite3_blob_close(blob) }
-    guard status == SQLITE_OK else { throw error(status, during: .overwrite) }
-    status = unsafe sqlite3_blob_write(blob, bytes, Int32(clamping: bytes.count), 0)
-    guard status == SQLITE_OK else { throw error(status, during: .overwrite) }
   }
 
   func error(_ status: Int32, during operation: SQLiteError.Operation) -> SQLiteError {

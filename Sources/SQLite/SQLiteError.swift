@@ -21,8 +21,6 @@ public enum SQLiteError: Error, Equatable, Sendable {
     case bind
     /// Running a statement.
     case step
-    /// Writing over a blob.
-    case overwrite
     /// Copying the file into memory.
     case serialize
   }

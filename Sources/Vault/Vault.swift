@@ -13,8 +13,6 @@ public final class Vault {
   let random: any RandomSource
   let connection: Connection
   let access: VaultAccess
-  /// Whether what is done to the connection is done to the file.
-  private let isFile: Bool
   private let holders: [KeyHolder]
   private var opening: VaultOpening
   /// Compiled once: it takes longer than to run them, and a token needs each of them twice.
@@ -51,16 +49,14 @@ public final class Vault {
 
   init(
     _ location: VaultLocation, _ access: VaultAccess, _ random: any RandomSource, _ connection: Connection,
-    _ holders: [KeyHolder], isFile: Bool = true
+    _ holders: [KeyHolder]
   ) throws(VaultError) {
     self.location = location
     self.access = access
-    self.isFile = isFile
     self.random = random
     self.connection = connection
     self.holders = holders
     opening = try VaultOpening(connection, location, holders)
-    if isFile { trim() }
     if access == .readWrite { try makeDurable() }
   }
 
@@ -71,7 +67,6 @@ public final class Vault {
   ) {
     self.location = location
     self.access = access
-    isFile = true
     self.random = random
     self.connection = connection
     self.opening = opening
@@ -130,8 +125,8 @@ public final class Vault {
     try Format.check(fileHeader: header, path: location.file)
   }
 
-  /// The bytes that the file has beyond what its first page says; a negative number if bytes are missing. To be called in a
-  /// transaction that has read something: what a killed process has begun is undone then.
+  /// The bytes that the file has beyond what its first page says; a negative number if bytes are missing. To be called in
+  /// a transaction that has read something: what a killed process has begun is undone then.
   static func excess(_ connection: Connection, _ location: VaultLocation) throws(VaultError) -> Int64 {
     guard let size = connection.fileSize else { return 0 }
     let header = try converting(location, connection) { () throws(SQLiteError) in try connection.fileHeader() }
@@ -145,37 +140,30 @@ public final class Vault {
     if try excess(connection, location) < 0 { throw .truncated(path: location.file) }
   }
 
-  /// Cuts off pages behind the end. A change that needs fewer pages is committed before the file is cut, and who is killed
-  /// between the two leaves them behind.
-  private func trim() {
-    let (connection, location) = (connection, location)
-    guard let excess = try? Self.excess(connection, location), excess > 0 else { return }
-    // Where this fails `verify` says so, and nothing else is worse for it.
-    try? connection.transaction(.immediate, convert: { VaultError($0, location, connection) }) {
-      () throws(VaultError) in
-      _ = try Self.keyIdentifier(connection, location)
-      try requireLength(opening.keys)
-    }
-  }
-
-  /// Makes sure that nothing of the vault lies behind the end that its first page names. To be called with the place of the only
-  /// writer.
+  /// Makes sure that a change writes over nothing. To be called with the place of the only writer.
   ///
-  /// That number alone is not believed: were it altered, a change would write over pages that it has never seen. What is
-  /// behind it is nobody's only if all that is before it is what was written.
+  /// Who is killed after the commit of a change that makes the file shorter leaves pages behind the end. They are nobody's
+  /// if all that is before them fits together without them; if not, the number of pages in the first page was altered.
   ///
   /// - Throws: `.truncated`, `.damaged`.
-  func requireLength(_ keys: VaultKeys) throws(VaultError) {
+  func requireLength() throws(VaultError) {
     let excess = try Self.excess(connection, location)
-    if excess == 0 { return }
     if excess < 0 { throw .truncated(path: location.file) }
-    var verification = Verification(vault: self, keys: keys, toleratesExcess: true)
-    try verification.run()
-    guard verification.findings.isEmpty else { throw .damaged(path: location.file, .structure) }
-    // Whoever added anything but pages, it was not SQLite.
-    guard isFile, excess % Int64(Format.pageSize) == 0, let size = connection.fileSize else { return }
-    let path = location.file
-    try converting { () throws(POSIXError) in try File.truncate(path, to: size - excess) }
+    if excess > 0 { try requireSoundness() }
+  }
+
+  /// - Throws: `.damaged` where SQLite finds that the parts of the file do not fit together.
+  private func requireSoundness() throws(VaultError) {
+    let isSound = try query { connection throws(SQLiteError) in try connection.isSound() }
+    guard isSound else { throw .damaged(path: location.file, .structure) }
+  }
+
+  /// Checks that the parts of the file fit together, also those that the next change may need and a first one does not
+  /// touch.
+  ///
+  /// - Throws: `.damaged`, and as `record(_:)` does.
+  public func requireStructure() throws(VaultError) {
+    try transaction(.deferred) { _ throws(VaultError) in try self.requireSoundness() }
   }
 
   static func slots(_ connection: Connection, _ location: VaultLocation) throws(VaultError) -> [KeySlot] {

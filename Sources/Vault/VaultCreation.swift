@@ -47,7 +47,6 @@ extension Vault {
   ) throws(VaultError) -> [UInt8] {
     var slot = KeySlot(
       number: 1, kind: SlotKind.keyFile.rawValue, created: now, parameters: keyFile.identifier)
-    let placeholder = random.bytes(FileDigest.byteCount)
     let keys: VaultKeys
     let header: [UInt8]
     do throws(CryptographyError) {
@@ -57,7 +56,7 @@ extension Vault {
     } catch {
       throw VaultError(error)
     }
-    let connection = try converting(location) { () throws(SQLiteError) in
+    return try converting(location) { () throws(SQLiteError) in
       let connection = try Connection(path: "", .memory, busyTimeout: 0)
       try connection.execute(
         """
@@ -66,12 +65,10 @@ extension Vault {
         """)
       for (_, sql) in Format.schema { try connection.execute(sql) }
       try connection.insert(slot)
-      try connection.replaceHeader(digest: placeholder, key: keys.identifier, sealed: header)
+      try connection.replaceHeader(key: keys.identifier, sealed: header)
       try connection.execute("COMMIT")
-      return connection
+      return try connection.serialize()
     }
-    try FileDigest.write(placeholder: placeholder, after: nil, connection, keys, location)
-    return try converting(location) { () throws(SQLiteError) in try connection.serialize() }
   }
 }
 
@@ -87,12 +84,11 @@ extension Connection {
     try statement.run()
   }
 
-  func replaceHeader(digest: [UInt8], key: [UInt8], sealed: [UInt8]) throws(SQLiteError) {
+  func replaceHeader(key: [UInt8], sealed: [UInt8]) throws(SQLiteError) {
     let statement = try prepare(
-      "INSERT OR REPLACE INTO header(number,digest,key,sealed)VALUES(0,?1,?2,?3)")
-    try statement.bind(digest, at: 1)
-    try statement.bind(key, at: 2)
-    try statement.bind(sealed, at: 3)
+      "INSERT OR REPLACE INTO header(number,digest,key,sealed)VALUES(0,zeroblob(32),?1,?2)")
+    try statement.bind(key, at: 1)
+    try statement.bind(sealed, at: 2)
     try statement.run()
   }
 }

@@ -24,9 +24,13 @@ extension Vault {
   public func records(_ kind: RecordKind, provider: String?) throws(VaultError) -> [Record] {
     let records = try opened(kind, provider).compactMap(\.self)
       .filter { record in provider.map { record.identifier.provider.utf8.elementsEqual($0.utf8) } ?? true }
-    return records.sorted {
-      ($0.identifier.provider, $0.identifier.account) < ($1.identifier.provider, $1.identifier.account)
-    }
+      .sorted {
+        ($0.identifier.provider, $0.identifier.account, $0.revision)
+          < ($1.identifier.provider, $1.identifier.account, $1.revision)
+      }
+    // Where the way to a row was altered, a change did not find it, and stored another one of the same name.
+    return records.indices.filter { $0 + 1 == records.endIndex || records[$0].identifier != records[$0 + 1].identifier }
+      .map { records[$0] }
   }
 
   /// All records of a kind, in no order; `nil` if one of them is damaged.

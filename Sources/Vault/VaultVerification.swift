@@ -17,8 +17,6 @@ public enum VaultFinding: Sendable, Hashable {
   case schema
   /// SQLite cannot read all of the file, or finds that its parts do not fit together.
   case structure
-  /// Nothing of the above, and yet some byte is another: one that nothing is kept in, or a counter.
-  case unusedBytes
 
   /// What happened to a record.
   public enum RecordFault: Sendable, Hashable {
@@ -52,13 +50,13 @@ extension VaultFinding {
     case .header: .damaged(path: path, .header)
     case .slots: .damaged(path: path, .slots)
     case .schema: .damaged(path: path, .schema)
-    case .structure, .unknownRecord, .unusedBytes: .damaged(path: path, .structure)
+    case .structure, .unknownRecord: .damaged(path: path, .structure)
     }
   }
 }
 
 extension Vault {
-  /// Looks at every byte of the vault and names what is not as it was written.
+  /// Looks at all that the vault holds and names what is not as it was written.
   ///
   /// A whole file that is exchanged for an older copy of itself is not found out: nothing outside of the file
   /// knows better.
@@ -77,20 +75,16 @@ extension Vault {
 struct Verification {
   let vault: Vault
   let keys: VaultKeys
-  /// Whether the file may go on behind the end that its first page names.
-  let toleratesExcess: Bool
   private(set) var findings: [VaultFinding] = []
   /// All that could be opened.
   private(set) var records: [Record] = []
   private var index: [RecordIdentifier: IndexBucket.Entry] = [:]
   private var rows: [SealedRecord] = []
-  private var digest: [UInt8] = []
-  private typealias HeaderRow = (number: Int64, digest: [UInt8], key: [UInt8], sealed: [UInt8])
+  private typealias HeaderRow = (number: Int64, key: [UInt8], sealed: [UInt8])
 
-  init(vault: Vault, keys: VaultKeys, toleratesExcess: Bool = false) {
+  init(vault: Vault, keys: VaultKeys) {
     self.vault = vault
     self.keys = keys
-    self.toleratesExcess = toleratesExcess
   }
 
   mutating func run() throws(VaultError) {
@@ -104,7 +98,7 @@ struct Verification {
       return rows
     }
     checkRecords()
-    try checkStructure(header)
+    try checkStructure()
   }
 
   private mutating func report(_ finding: VaultFinding) {
@@ -140,14 +134,10 @@ struct Verification {
 
   private mutating func readHeader() throws(VaultError) -> VaultHeader? {
     let rows = try read([]) { connection throws(SQLiteError) -> [HeaderRow] in
-      let statement = try connection.prepare("SELECT number,digest,key,sealed FROM header")
+      let statement = try connection.prepare("SELECT number,key,sealed FROM header")
       var rows: [HeaderRow] = []
       while try statement.step() {
-        rows.append(
-          (
-            try statement.integer(0), try statement.bytes(1), try statement.bytes(2),
-            try statement.bytes(3)
-          ))
+        rows.append((try statement.integer(0), try statement.bytes(1), try statement.bytes(2)))
       }
       return rows
     }
@@ -158,7 +148,6 @@ struct Verification {
       report(.header)
       return nil
     }
-    digest = rows[0].digest
     let slots = try? Vault.slots(vault.connection, vault.location)
     if slots.map({ keys.digest($0) }) != header.slots { report(.slots) }
     return header
@@ -225,26 +214,10 @@ struct Verification {
     for identifier in names.values { report(.record(identifier, .dropped)) }
   }
 
-  private mutating func checkStructure(_ header: VaultHeader?) throws(VaultError) {
-    if try !read(false, { connection throws(SQLiteError) in try connection.isSound() }) { report(.structure) }
-    let (root, image) = try read((0, [])) { connection throws(SQLiteError) in
-      (try FileDigest.rootPage(connection), try connection.serialize())
-    }
-    let excess = (vault.connection.fileSize ?? 0) - Int64(image.count)
-    guard image.count >= Format.pageSize, excess == 0 || excess > 0 && toleratesExcess else {
-      report(.structure)
-      return
-    }
-    // What has been named already is why the digest differs.
-    guard findings.isEmpty, let header else { return }
-    let expected =
-      header.isDigested
-      ? try FileDigest.digest(of: image, root: root, own: digest, keys) : digest
-    // The change counter is written twice (sqlite.org/fileformat.html, section 1.3.15).
-    if expected != digest || Format.number(in: image, at: 24) != Format.number(in: image, at: 92)
-      || Int64(Format.number(in: image, at: 96)) != header.libraryVersion
-    {
-      report(.unusedBytes)
-    }
+  private mutating func checkStructure() throws(VaultError) {
+    let (connection, location) = (vault.connection, vault.location)
+    let isSound = try read(false) { connection throws(SQLiteError) in try connection.isSound() }
+    let excess = try Vault.excess(connection, location)
+    if !isSound || excess < 0 { report(.structure) }
   }
 }

@@ -61,29 +61,9 @@ extension Vault {
   public func check(_ identifiers: [RecordIdentifier]) throws(VaultError) {
     try requireWritable()
     try transaction(.immediate) { keys throws(VaultError) in
-      try self.requireLength(keys)
+      try self.requireLength()
       var change = try VaultChange(self, keys)
       for identifier in identifiers { _ = try change.entry(identifier) }
-    }
-  }
-
-  /// Checks that the parts of the file fit together, also those that the next change may need and a first one does not touch.
-  ///
-  /// - Throws: `.damaged`, and as `record(_:)` does.
-  public func requireStructure() throws(VaultError) {
-    try transaction(.deferred) { keys throws(VaultError) in
-      let key = try converting { () throws(CryptographyError) in try keys.index() }
-      guard let row = try self.headerRow(), let header = VaultHeader(opening: row.sealed, key: key) else {
-        throw .damaged(path: self.location.file, .header)
-      }
-      let (root, image) = try self.query { connection throws(SQLiteError) in
-        (try FileDigest.rootPage(connection), try connection.serialize())
-      }
-      // As it was written, it fits; and where a byte is another one, it need not be one that matters.
-      if header.isDigested, try FileDigest.digest(of: image, root: root, own: row.digest, keys) == row.digest { return }
-      guard try self.query({ connection throws(SQLiteError) in try connection.isSound() }) else {
-        throw .damaged(path: self.location.file, .structure)
-      }
     }
   }
 
@@ -93,7 +73,7 @@ extension Vault {
   ) throws(VaultError) -> Result {
     try requireWritable()
     let (result, taken) = try transaction(.immediate) { keys throws(VaultError) in
-      try self.requireLength(keys)
+      try self.requireLength()
       var change = try VaultChange(self, keys)
       let result = try body(&change, keys)
       try change.finish()
@@ -115,8 +95,6 @@ struct VaultChange {
   private var key: SealingKey
   private var header: VaultHeader
   private var buckets: [UInt8: IndexBucket] = [:]
-  /// The digest over the file as it was; `nil` if these keys have none.
-  private var digest: [UInt8]?
   /// Pages of the log that are to be stored.
   var pages: [RecordIdentifier: EventPage] = [:]
   /// To be removed after the commit.
@@ -137,7 +115,6 @@ struct VaultChange {
     }
     self.header = header
     self.header.generation += 1
-    if header.isDigested { digest = row.digest }
   }
 
   /// A change of a vault whose header is known.
@@ -156,7 +133,6 @@ struct VaultChange {
     self.keys = keys
     key = try converting { () throws(CryptographyError) in try keys.index() }
     buckets = [:]
-    digest = nil
     header.buckets = [:]
     try vault.query { connection throws(SQLiteError) in
       try connection.execute("DELETE FROM record;DELETE FROM bucket")
@@ -292,27 +268,24 @@ struct VaultChange {
       try vault.query { connection throws(SQLiteError) in try connection.insert(bucket: Int64(number), sealed) }
     }
     header.libraryVersion = Connection.libraryVersion
-    header.isDigested = true
     let (keys, header) = (keys, header)
     let sealed = try converting { () throws(CryptographyError) in
       try header.sealed(key: key, random: random)
     }
-    let placeholder = random.bytes(FileDigest.byteCount)
     try vault.query { connection throws(SQLiteError) in
-      try connection.replaceHeader(digest: placeholder, key: keys.identifier, sealed: sealed)
+      try connection.replaceHeader(key: keys.identifier, sealed: sealed)
+      // Between changes no page is unused: SQLite's list of those, which nobody seals, could make a change write over one
+      // that is used.
+      try connection.execute("PRAGMA incremental_vacuum")
     }
-    // What is in a page that is not used is not undone with a change that is killed (SQLite does not journal it), and the
-    // digest covers it: so there is none from one change to the next.
-    try vault.query { connection throws(SQLiteError) in try connection.execute("PRAGMA incremental_vacuum") }
-    try FileDigest.write(placeholder: placeholder, after: digest, vault.connection, keys, vault.location)
   }
 }
 
 extension Vault {
-  func headerRow() throws(VaultError) -> (digest: [UInt8], key: [UInt8], sealed: [UInt8])? {
+  func headerRow() throws(VaultError) -> (key: [UInt8], sealed: [UInt8])? {
     try query { connection throws(SQLiteError) in
-      let statement = try connection.prepare("SELECT digest,key,sealed FROM header")
-      return try statement.step() ? (try statement.bytes(0), try statement.bytes(1), try statement.bytes(2)) : nil
+      let statement = try connection.prepare("SELECT key,sealed FROM header")
+      return try statement.step() ? (try statement.bytes(0), try statement.bytes(1)) : nil
     }
   }
 

@@ -158,7 +158,7 @@ struct SetUpFindingTests {
       .blockedHome(folder, nil), .readOnlyHome(folder, .anotherHome), .fullDisk(folder),
       .closedFolder(folder, isOwn: true), .closedFolder("/usr/share/credmgr/providers", isOwn: false), .noVault,
       .lockedVault(["passphrase", "Secret Service"]), .damagedRecord(.record(record, .altered), record),
-      .moreDamage(3, record), .damage([.header, .schema], folder: folder), .damage([.unusedBytes], folder: folder),
+      .moreDamage(3, record), .damage([.header, .schema], folder: folder),
       .readablePassphrase("/run/passphrase", mode: 0o644),
       .passphraseFile(.notFound(path: "/run/passphrase"), path: "/run/passphrase"),
       .accounts(.vault(.damagedRecord(record)), folder: folder), .expired(provider: "notes", account: "ada lovelace"),

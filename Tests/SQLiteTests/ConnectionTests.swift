@@ -55,19 +55,6 @@ struct ConnectionTests {
     #expect(try connection.integer("SELECT count(*) FROM t") == 1)
   }
 
-  @Test("a blob is written over in place, and only as a whole")
-  func overwrite() throws {
-    try connection.execute("INSERT INTO t(rowid,b)VALUES(5,x'0102')")
-    try connection.overwrite(table: "t", column: "b", row: 5, with: [3, 4])
-    #expect(try connection.integer("SELECT count(*) FROM t WHERE b=x'0304'") == 1)
-    #expect(throws: SQLiteError.self) {
-      try connection.overwrite(table: "t", column: "b", row: 5, with: [1, 2, 3])
-    }
-    #expect(throws: SQLiteError.self) {
-      try connection.overwrite(table: "t", column: "b", row: 6, with: [1, 2])
-    }
-  }
-
   @Test("errors say what was done and hold no value")
   func errors() throws {
     do throws(SQLiteError) {

@@ -280,23 +280,17 @@ struct Doctor {
 
   /// Records that can be made anew are told one by one, and all else at once: a backup mends that, or nothing does.
   private mutating func tell(_ damage: [VaultFinding]) {
-    var rest: [VaultFinding] = []
     var records: [(finding: VaultFinding, record: RecordIdentifier)] = []
     for finding in damage {
-      if case .record(let record, _) = finding, [.credential, .registration, .selection].contains(record.kind) {
-        records.append((finding, record))
-      } else {
-        rest.append(finding)
+      guard case .record(let record, _) = finding, [.credential, .registration, .selection].contains(record.kind) else {
+        return tell(.damage(damage, folder: context.home.vault))
       }
-    }
-    guard rest.isEmpty || rest == [.unusedBytes] else {
-      return tell(.damage(damage, folder: context.home.vault))
+      records.append((finding, record))
     }
     for (finding, record) in records.prefix(Self.shownDamage) { tell(.damagedRecord(finding, record)) }
     if records.count > Self.shownDamage {
       tell(.moreDamage(records.count - Self.shownDamage, records[Self.shownDamage].record))
     }
-    if !rest.isEmpty, records.isEmpty { tell(.damage(rest, folder: context.home.vault)) }
   }
 
   private mutating func secretService() {

@@ -25,8 +25,7 @@ extension SetUpFinding {
     case .vault(let error, let folder, let opensOtherwise):
       return error.mending(folder, opensOtherwise: opensOtherwise)
     case .damagedRecord(_, let record), .moreDamage(_, let record): return [Message.mending(record)]
-    case .damage(let findings, let folder):
-      return [findings == [.unusedBytes] ? Message.mendingUnusedBytes : Self.rescuing(folder)]
+    case .damage(_, let folder): return [Self.rescuing(folder)]
     case .readablePassphrase(let path, _): return ["run \"chmod go= \(argument(path))\""]
     case .passphraseFile:
       return [Message.mendingPassphraseFile]

@@ -264,9 +264,6 @@ extension Message {
       status: .vault)
   }
 
-  /// What makes a vault anew in which nothing is altered that anything depends on.
-  static let mendingUnusedBytes = "run \"credmgr vault rotate\", which writes everything anew"
-
   /// What makes a record anew.
   static func mending(_ record: RecordIdentifier) -> String {
     switch record.kind {
@@ -373,7 +370,6 @@ extension VaultFinding {
     case .slots: "the key slots were altered"
     case .schema: "the tables are not those of a vault"
     case .structure: "the structure of the file is damaged"
-    case .unusedBytes: "a byte in which nothing is kept was altered"
     }
   }
 }

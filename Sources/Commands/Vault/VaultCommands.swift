@@ -140,10 +140,7 @@ extension Command {
       let count = findings.count == 1 ? "one finding" : "\(findings.count) findings"
       // What can be made anew need not be fetched from a backup, without all that came after it.
       let records = findings.compactMap { finding in if case .record(let record, _) = finding { record } else { nil } }
-      let hint =
-        if findings == [.unusedBytes] { Message.mendingUnusedBytes } else {
-          records.count == findings.count ? records.first.map(context.mending) : nil
-        }
+      let hint = records.count == findings.count ? records.first.map(context.mending) : nil
       throw .failed(
         Message(
           "the vault is not as it was written: \(count)", hint: hint ?? SetUpFinding.rescuing(context.home.vault),

@@ -7,9 +7,6 @@ enum Format {
   static let identifierByteCount = 16
   static let tagByteCount = 16
   static let payloadLimit = 16 << 20
-  /// The largest file, in pages, that each change reads as a whole for its digest: 1 MiB, which is 2000 accounts. To look at
-  /// the changed pages alone costs two more waits for the disk.
-  static let wholeDigestPageLimit = 256
 
   /// The statements, character by character as they stand in the file: `verify` compares them.
   static let schema: [(name: String, sql: String)] = [

@@ -5,16 +5,12 @@ struct VaultHeader: Equatable {
   /// The number of changes since the vault was made; the revision of what the last change stored.
   var generation: Int64 = 0
   /// The version of SQLite that wrote last, as it stands in the file's first 100 bytes; 0 if none wrote since
-  /// the making.
+  /// the making. Earlier programs compare the two.
   var libraryVersion: Int64 = 0
-  /// Whether the digest over the file is one by pages; the first vaults had another one.
-  var isDigested = true
   /// Of all slots: none can be added, removed or brought back without the vault key.
   var slots: [UInt8]
   /// The tag of each bucket that has records.
   var buckets: [UInt8: [UInt8]] = [:]
-
-  private static let digestByPages: UInt8 = 2
 
   init(slots: [UInt8]) {
     self.slots = slots
@@ -25,11 +21,10 @@ struct VaultHeader: Equatable {
     guard let plaintext = key.opened(sealed, Format.associatedData(.header)) else { return nil }
     var fields = FieldReader(plaintext.revealBytes())
     guard let generation = fields.number64(), let libraryVersion = fields.number64(),
-      let isDigested = fields.byte(), let slots = fields.raw(Format.identifierByteCount)
+      fields.byte() != nil, let slots = fields.raw(Format.identifierByteCount)
     else { return nil }
     self.generation = generation
     self.libraryVersion = libraryVersion
-    self.isDigested = isDigested == Self.digestByPages
     self.slots = slots
     while !fields.isAtEnd {
       guard let number = fields.byte(), let tag = fields.raw(Format.tagByteCount) else { return nil }
@@ -41,7 +36,8 @@ struct VaultHeader: Equatable {
     var fields = FieldWriter()
     fields.append(generation)
     fields.append(libraryVersion)
-    fields.append(isDigested ? Self.digestByPages : 0)
+    // Earlier programs kept a digest over the file; 0 tells them that there is none.
+    fields.append(0 as UInt8)
     fields.append(raw: slots)
     for (number, tag) in buckets {
       fields.append(number)

@@ -25,7 +25,7 @@ extension Vault {
       fileHeader: Array(image.prefix(100)) + Array(repeating: 0, count: max(0, 100 - image.count)), path: path)
     guard image.count >= Int(Format.number(in: image, at: 28)) * Format.pageSize else { throw .truncated(path: path) }
     let connection = try converting(location) { () throws(SQLiteError) in try Connection(image: image) }
-    return try Vault(location, .readOnly, random, connection, holders, isFile: false)
+    return try Vault(location, .readOnly, random, connection, holders)
   }
 
   /// Puts all of this vault in the place of the one at a location: records, slots and vault key, and the key file.
@@ -59,8 +59,8 @@ extension Vault {
       .immediate, convert: { VaultError($0, target, connection) },
       confirm: { () throws(VaultError) in try target.confirm() }
     ) { () throws(VaultError) in
+      try other.requireLength()
       let old = try other.query { connection throws(SQLiteError) in try connection.serialize() }
-      guard connection.fileSize == Int64(old.count) else { throw .damaged(path: target.file, .structure) }
       var kept = [try Self.keep(old, as: target.file)]
       kept += try stageKeyFile(slots, at: target, over: try Self.slots(connection, target))
       var change = try VaultChange(other, keys, header: header)

@@ -36,11 +36,6 @@ struct VaultKeys: Sendable {
     try vault.subkey(context: "credmgr", id: 3)
   }
 
-  /// The key of the digest over the whole file.
-  func image() throws(CryptographyError) -> SealingKey {
-    try vault.subkey(context: "credmgr", id: 4)
-  }
-
   /// Says which vault key it is, and nothing about its bytes.
   var identifier: [UInt8] { hash(0) { _ in } }
 
