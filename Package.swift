@@ -54,8 +54,7 @@ let entryPoint: [SwiftSetting] = isFetched ? [] : [.unsafeFlags(["-parse-as-libr
 let package = Package(
   name: "credmgr",
   products: [
-    // With the modules that a program needs besides: what sends requests, and its values.
-    .library(name: "CredentialManager", targets: ["CredentialManager", "Curl", "HTTP"]),
+    .library(name: "Credmgr", targets: ["Credmgr"]),
     .executable(name: "credmgr", targets: ["credmgr"]),
     .executable(name: "credmgr-online", targets: ["credmgr-online"]),
     .executable(name: "credmgr-simulator", targets: ["credmgr-simulator"]),
@@ -105,6 +104,9 @@ let package = Package(
       ],
       swiftSettings: strict),
     .target(
+      name: "Credmgr", dependencies: ["CredentialManager", "Cryptography", "Curl", "HTTP", "Platform"],
+      swiftSettings: strict),
+    .target(
       name: "Manual", dependencies: ["Text", "Commands", "OAuth", "Platform"], swiftSettings: strict),
     .target(
       name: "Simulator",
@@ -148,7 +150,7 @@ let package = Package(
     .testTarget(
       name: "CredentialManagerTests",
       dependencies: [
-        "Text", "CredentialManager", "OAuth", "Descriptors", "HTTP", "Cryptography", "Platform", "Vault",
+        "Text", "Credmgr", "CredentialManager", "OAuth", "Descriptors", "HTTP", "Cryptography", "Platform", "Vault",
         "SQLite",
       ],
       swiftSettings: strict),

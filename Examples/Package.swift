@@ -7,7 +7,7 @@ let package = Package(
   dependencies: [.package(name: "credmgr", path: "..")],
   targets: [
     .executableTarget(
-      name: "repositories", dependencies: [.product(name: "CredentialManager", package: "credmgr")],
+      name: "repositories", dependencies: [.product(name: "Credmgr", package: "credmgr")],
       swiftSettings: [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)])
   ]
 )

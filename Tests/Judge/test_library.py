@@ -43,11 +43,11 @@ class Library(ProgramTest):
             ["swift", "package", "--package-path", os.path.join(ROOT, "Examples"), "--scratch-path", self.folder + "/build",
              "describe", "--type", "json"], capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn('"CredentialManager"', done.stdout)
+        self.assertIn('"Credmgr"', done.stdout)
 
     def test_the_example(self):
         program = os.path.join(self.folder, "repositories")
-        objects = [path for name in modules("CredentialManager") for path in glob.glob(f"{BUILT}/{name}.build/**/*.o", recursive=True)]
+        objects = [path for name in modules("Credmgr") for path in glob.glob(f"{BUILT}/{name}.build/**/*.o", recursive=True)]
         maps = [flag for path in glob.glob(os.path.join(ROOT, "Sources/C*/module.modulemap"))
                 for flag in ("-Xcc", "-fmodule-map-file=" + path)]
         done = subprocess.run(

@@ -1,20 +1,17 @@
-import CredentialManager
-import Curl
-import HTTP
+import Credmgr
 
-/// Asks an API for something, as whoever is logged in: `repositories PROVIDER URL`.
+/// Sends a request to an API for the account that is logged in: `repositories PROVIDER URL`.
 @main struct Repositories {
-  static func main() async {
+  static func main() {
     let arguments = CommandLine.arguments
     guard arguments.count == 3 else { return print("usage: repositories PROVIDER URL") }
     do {
-      let credentials = try Credentials { () throws(HTTPError) in try CurlClient(userAgent: "repositories/1.0") }
-      // The value can be shared between tasks: here two of them ask at the same time.
-      async let token = credentials.token(of: arguments[1], validFor: 60)
-      async let answer = credentials.send(to: arguments[2], of: arguments[1])
-      try await print("\(token.account) may \(token.scope.joined(separator: ", "))")
-      try await print(answer.status, String(decoding: answer.body, as: UTF8.self))
-    } catch CredentialError.loginNeeded(let provider, _, _) {
+      let credentials = try Credentials(userAgent: "repositories/1.0")
+      let token = try credentials.token(of: arguments[1], validFor: .seconds(60))
+      print("\(token.account) may \(token.scope.joined(separator: ", "))")
+      let response = try credentials.send(to: arguments[2], of: arguments[1])
+      print(response.status, String(decoding: response.body, as: UTF8.self))
+    } catch .loginRequired(let provider, _) {
       print("run \"credmgr login \(provider)\"")
     } catch {
       print("\(error)")
