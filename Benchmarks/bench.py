@@ -65,10 +65,10 @@ class Home:
         return command
 
     def grow(self, descriptors, accounts):
-        """Adds what is missing to this many of both; the descriptor that counts is the last one in the indexes.
+        """Adds what is missing to this many of both.
 
-        `add-provider` brings the indexes up to date, which takes the longer the more there are: only the last one is added by
-        it, and it takes all others into the indexes.
+        `add-provider` looks at all registrations, which takes the longer the more there are: only the last one is added by
+        it, and it seals the hosts of all others.
         """
         providers = os.path.join(self.path, "config", "providers")
         os.makedirs(providers, 0o700, exist_ok=True)

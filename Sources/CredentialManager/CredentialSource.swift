@@ -103,27 +103,9 @@ public final class CredentialSource {
     guard let registration = try accountsIfAny()?.registration(of: provider) else {
       throw .notAdded(provider: provider, ClientNeeds(loaded.descriptor))
     }
-    try checkUnchanged(loaded, registration)
-    return try client(loaded.descriptor, registration, variables: variables)
-  }
-
-  /// The person's own file that a descriptor is made of; `nil` where all came with the program or the system.
-  func ownFile(of loaded: DescriptorLibrary.Loaded) -> String? {
-    ([loaded.path] + loaded.bases).first { $0.hasPrefix(home.userProviders + "/") }
-  }
-
-  /// A person's own descriptor that was edited in place, or put before a shipped one or one that a shipped one extends, must
-  /// not carry tokens to hosts that nobody agreed to. What came with the program is trusted as the program is.
-  private func checkUnchanged(
-    _ loaded: DescriptorLibrary.Loaded, _ registration: Registration
-  ) throws(CredentialError) {
-    guard let own = ownFile(of: loaded), let approved = registration.destinations else { return }
     let client = try client(loaded.descriptor, registration)
-    let added = Set(client.destinations).subtracting(approved)
-    guard added.isEmpty else {
-      throw .descriptorChanged(
-        provider: loaded.descriptor.identifier, file: own, hosts: loaded.places(of: added.sorted(), client))
-    }
+    try requireAgreed(loaded, client, registration.agreement)
+    return variables.isEmpty ? client : try self.client(loaded.descriptor, registration, variables: variables)
   }
 
   func client(

@@ -4,7 +4,7 @@ import Vault
 
 /// Where everything lies: one folder with `CREDMGR_HOME`, else the folders of the XDG base directory specification.
 public struct Home: Sendable, Equatable {
-  /// Descriptors that the person installed, and the index of git hosts.
+  /// Descriptors that the person installed, and the rules for accounts.
   public let configuration: String
   /// The vault.
   public let vault: String
@@ -93,12 +93,6 @@ public struct Home: Sendable, Equatable {
 
   /// The person's own descriptors.
   public var userProviders: String { configuration + "/providers" }
-
-  /// The index from git hosts to providers.
-  public var gitHosts: String { configuration + "/git-hosts" }
-
-  /// The index from container registries to providers.
-  public var dockerHosts: String { configuration + "/docker-hosts" }
 
   /// The rules that say which account is used where.
   public var accountRules: String { configuration + "/accounts.yaml" }

@@ -78,7 +78,7 @@ public struct Client: Sendable {
   }
 
   /// What a name in a template stands for: what the exchange brings, what the credential keeps, the variables, who we are.
-  func values(
+  public func values(
     for credential: Credential? = nil, _ exchange: [String: String] = [:]
   ) -> (String) -> String? {
     { name in

@@ -339,7 +339,7 @@ public struct VaultStatus: Sendable, Equatable {
   public let formatVersion: Int64
   /// The ways to the vault key.
   public let slots: [Slot]
-  /// The number of records of all kinds but the log's.
+  /// The number of records of all kinds but the log's and the claims of hosts, which follow from the registrations.
   public let recordCount: Int
 }
 
@@ -351,7 +351,8 @@ extension VaultStatus {
       let slots = try Vault.slots(connection, location)
       try Vault.checkLength(connection, location)
       let count = try converting(location, connection) { () throws(SQLiteError) in
-        try connection.integer("SELECT count(*) FROM record WHERE kind<>\(RecordKind.event.rawValue)")
+        try connection.integer(
+          "SELECT count(*) FROM record WHERE kind NOT IN(\(RecordKind.event.rawValue),\(RecordKind.host.rawValue))")
       }
       return (slots, count)
     }

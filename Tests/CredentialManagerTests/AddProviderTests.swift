@@ -54,15 +54,20 @@ struct AddProviderTests {
     try fixture.another().accounts().registration(of: provider)
   }
 
+  private static func expectRegistration(_ fixture: Fixture, id: String, secret: String) throws {
+    let registration = try #require(try registration(fixture))
+    #expect(registration.clientIdentifier == id)
+    #expect(registration.clientSecret == Secret(secret))
+    #expect(registration.variables == [:])
+    #expect(registration.agreement?.clientIdentifier == id)
+    #expect(registration.agreement?.tokenHosts == ["api.provider.example", "provider.example"])
+  }
+
   @Test func shipped() throws {
     let fixture = try Fixture()
     try fixture.ship(Fixture.endpoints)
     try Self.add(fixture, fixture.source.addition(shipped: "example", as: nil), secret: "secret-1")
-    #expect(
-      try Self.registration(fixture)
-        == Registration(
-          clientIdentifier: "client-1", clientSecret: Secret("secret-1"), variables: [:],
-          destinations: ["api.provider.example", "provider.example"]))
+    try Self.expectRegistration(fixture, id: "client-1", secret: "secret-1")
     // It lies along the path already.
     #expect(!File.exists(fixture.home.userProviders))
     let client = try fixture.another().client("example")
@@ -105,17 +110,9 @@ struct AddProviderTests {
     #expect(try Self.registration(fixture)?.clientIdentifier == "client-1")
     // What is not given stays as it was.
     try Self.add(fixture, addition, id: "client-2", replaces: true)
-    #expect(
-      try Self.registration(fixture)
-        == Registration(
-          clientIdentifier: "client-2", clientSecret: Secret("secret-1"), variables: [:],
-          destinations: ["api.provider.example", "provider.example"]))
+    try Self.expectRegistration(fixture, id: "client-2", secret: "secret-1")
     try Self.add(fixture, addition, id: nil, secret: "secret-2", replaces: true)
-    #expect(
-      try Self.registration(fixture)
-        == Registration(
-          clientIdentifier: "client-2", clientSecret: Secret("secret-2"), variables: [:],
-          destinations: ["api.provider.example", "provider.example"]))
+    try Self.expectRegistration(fixture, id: "client-2", secret: "secret-2")
   }
 
   @Test func clientIdentifier() throws {
@@ -451,155 +448,5 @@ struct AddProviderTests {
     Self.expectNewHosts(["ana"], ["evil.example"]) {
       try Self.add(fixture, addition, replaces: true) { _, _ in false }
     }
-  }
-
-  // MARK: Docker hosts
-
-  @Test func dockerHosts() throws {
-    let fixture = try Fixture()
-    #expect(try fixture.source.dockerHosts() == [])
-    let rules = Fixture.endpoints + "\nvariables: { host: { default: Code.example } }\n"
-    try fixture.add(rules + "docker: { hosts: [\"registry.{host}\", \"{host}:5000\"], username: \"{account}\" }")
-    let hosts = try fixture.another().dockerHosts()
-    #expect(hosts.map(\.host) == ["registry.code.example", "code.example:5000"])
-    #expect(hosts.map(\.provider) == ["example", "example"])
-    #expect(hosts.map { $0.username(for: "ana") } == ["ana", "ana"])
-    try fixture.add(Fixture.endpoints + "\ndocker: { hosts: [other.example] }", "other")
-    #expect(try fixture.another().dockerHosts().last?.username(for: "ana") == "oauth2")
-  }
-
-  // MARK: Git hosts
-
-  @Test func gitHosts() throws {
-    let fixture = try Fixture()
-    #expect(try fixture.source.gitProvider(for: "git.example") == nil)
-    let rules = Fixture.endpoints + "\nvariables: { host: { default: Git.example } }\n"
-    try fixture.add(rules + "git: { hosts: [\"{host}\", \"gist.{host}\"], username: x-access-token }")
-    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [code.example] }", "other")
-    func found(_ host: String) throws -> [String] { try Self.gitProvider(fixture, host) }
-    #expect(try found("git.example") == ["example", "x-access-token"])
-    #expect(try found("GIST.git.example") == ["example", "x-access-token"])
-    #expect(try found("code.example") == ["other", "oauth2"])
-    #expect(try found("example") == [])
-    #expect(try found("") == [])
-    // Another host takes the place of the first.
-    try Self.add(
-      fixture, fixture.source.addition(shipped: "example", as: nil), variables: ["host": "mine.example:8443"],
-      replaces: true)
-    #expect(try found("git.example") == [])
-    #expect(try found("mine.example:8443") == ["example", "x-access-token"])
-    #expect(try found("code.example") == ["other", "oauth2"])
-  }
-
-  private static func gitProvider(_ fixture: Fixture, _ host: String) throws -> [String] {
-    try fixture.another().gitProvider(for: host).map { [$0.provider, $0.username] } ?? []
-  }
-
-  /// The index without it being asked anything.
-  private static func index(_ fixture: Fixture) throws -> HostIndexFile {
-    try #require(HostIndexFile(File.read(fixture.home.gitHosts, limit: 1 << 20)))
-  }
-
-  @Test func anIndexThatIsGoneIsMadeAnew() throws {
-    let fixture = try Fixture()
-    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
-    for content in [nil, "", "git.example\tevil\tx\n", "credmgr hosts 4\nhost\tgit.example\n"] {
-      if let content {
-        try File.replace(fixture.home.gitHosts, Array(content.utf8))
-      } else {
-        try File.remove(fixture.home.gitHosts)
-      }
-      #expect(try Self.gitProvider(fixture, "git.example") == ["example", "oauth2"])
-      #expect(try Self.index(fixture).isUnchanged)
-    }
-  }
-
-  @Test func aDescriptorThatIsEditedByHandIsNoticed() throws {
-    let fixture = try Fixture()
-    func write(_ text: String, _ name: String) throws {
-      try File.createDirectory(fixture.home.userProviders)
-      try File.replace(fixture.home.userProviders + "/" + name + ".yaml", Array(text.utf8))
-    }
-    try Self.add(
-      fixture, Self.file(fixture, Fixture.endpoints + "\ngit: { hosts: [base.example, new.example] }", "base"))
-    let other = "provider: other\nextends: base\n"
-    let both = other + "git: { hosts: [other.example, third.example] }\n"
-    try Self.add(fixture, fixture.source.addition(Array(both.utf8), named: "other.yaml", as: nil))
-    #expect(try Self.gitProvider(fixture, "base.example") == ["base", "oauth2"])
-    // Its own file.
-    try write("provider: base\n\(Fixture.endpoints)\ngit: { hosts: [new.example] }\n", "base")
-    #expect(try Self.gitProvider(fixture, "base.example") == [])
-    #expect(try Self.gitProvider(fixture, "new.example") == ["base", "oauth2"])
-    // In a file that extends one.
-    try write(other + "git: { hosts: [other.example] }\n", "other")
-    #expect(try Self.gitProvider(fixture, "other.example") == ["other", "oauth2"])
-    // What it extends: the user name is that of the base.
-    try write("provider: base\n\(Fixture.endpoints)\ngit: { hosts: [new.example], username: x }\n", "base")
-    #expect(try Self.gitProvider(fixture, "other.example") == ["other", "x"])
-    // With an error nobody claims anything, and once it is mended they do again.
-    try write("provider: base\n", "base")
-    #expect(try Self.gitProvider(fixture, "other.example") == [])
-    try write("provider: base\n\(Fixture.endpoints)\n", "base")
-    #expect(try Self.gitProvider(fixture, "other.example") == ["other", "oauth2"])
-    #expect(try Self.index(fixture).isUnchanged)
-  }
-
-  /// The index is what it was before the edit, because it could not be written.
-  @Test func aHostIsHeldBackThoughTheIndexIsOld() throws {
-    let fixture = try Fixture()
-    try Self.add(fixture, Self.file(fixture, Fixture.endpoints + "\ngit: { hosts: [git.example] }"))
-    let edited = "provider: example\n\(Fixture.endpoints)\ngit: { hosts: [git.example, evil.example] }\n"
-    try File.replace(fixture.home.userProviders + "/example.yaml", Array(edited.utf8))
-    Self.expectNewHosts([], ["evil.example"]) { try fixture.another().checkHeldBack(gitHost: "evil.example") }
-  }
-
-  /// Each edit claims a host of git and of docker that nobody agreed to; the one that was agreed to goes on.
-  @Test(arguments: ["example", "base", "shadow"])
-  func aHostThatNobodyAgreedToIsHeldBack(_ edited: String) throws {
-    let fixture = try Fixture()
-    func hosts(_ more: String) -> String {
-      "\(Fixture.endpoints)\ngit: { hosts: [git.example\(more)] }\ndocker: { hosts: [docker.example\(more)] }\n"
-    }
-    let provider = edited == "base" ? "child" : "example"
-    switch edited {
-    case "example": try Self.add(fixture, Self.file(fixture, hosts("")))
-    case "base":
-      try Self.add(fixture, Self.file(fixture, hosts(""), "base"))
-      let child = "provider: child\nextends: base\n"
-      try Self.add(fixture, fixture.source.addition(Array(child.utf8), named: "child.yaml", as: nil))
-    default:
-      try fixture.add(hosts(""))
-      try File.createDirectory(fixture.home.userProviders)
-    }
-    let name = edited == "base" ? "base" : "example"
-    let file = fixture.home.userProviders + "/\(name).yaml"
-    try File.replace(file, Array("provider: \(name)\n\(hosts(", evil.example"))".utf8))
-    for _ in 1...2 {
-      let source = fixture.another()
-      #expect(try source.gitProvider(for: "evil.example") == nil)
-      #expect(try source.dockerHosts().contains { $0.host == "evil.example" } == false)
-      #expect(throws: CredentialError.self) { try source.checkHeldBack(gitHost: "Evil.example") }
-      #expect(throws: CredentialError.self) { try source.checkHeldBack(dockerHost: "evil.example") }
-      #expect(try source.gitProvider(for: "git.example") != nil)
-      #expect(
-        try source.dockerHosts().contains { $0.host == "docker.example" && [provider, "base"].contains($0.provider) })
-      try source.checkHeldBack(gitHost: "git.example")
-      try source.checkHeldBack(gitHost: "other.example")
-    }
-    // With consent it is theirs.
-    for name in Set([name, provider]).sorted(by: <) {
-      try Self.add(fixture, fixture.source.addition(shipped: name, as: nil), replaces: true) { _, _ in true }
-    }
-    let source = fixture.another()
-    #expect(try source.gitProvider(for: "evil.example") != nil)
-    try source.checkHeldBack(gitHost: "evil.example")
-    try source.checkHeldBack(dockerHost: "evil.example")
-  }
-
-  @Test func whatCannotBeAskedInTheIndexIsAskedWithoutIt() throws {
-    let fixture = try Fixture()
-    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example], username: \"a\\tb\" }")
-    #expect(!File.exists(fixture.home.gitHosts))
-    #expect(try Self.gitProvider(fixture, "git.example") == ["example", "a\tb"])
   }
 }

@@ -118,17 +118,6 @@ let fuzzedParsers: [String: FuzzedParser] = [
     guard let text = text(bytes), let remote = RemoteAddress(text) else { return }
     require(!remote.host.isEmpty && !remote.host.contains { "/@?# ".contains($0) }, "a host is a host")
   },
-  "index": { bytes in
-    let mark = Array((HostIndexFile.mark + "\n").utf8)
-    for bytes in [bytes, mark + bytes] {
-      guard let file = HostIndexFile(bytes) else { continue }
-      guard let entries = file.entries else { continue }
-      for entry in entries where entry.host == entry.host.lowercased() && !entry.host.isEmpty {
-        require(file.provider(for: entry.host) != nil, "a host that is listed is found")
-      }
-      _ = file.isUnchanged(for: "fuzz")
-    }
-  },
   "issuer": { bytes in
     guard let text = text(bytes) else { return }
     _ = try? Issuer(text)
@@ -165,7 +154,6 @@ let fuzzedSeeds: [String: [String]] = [
     "protocol=https\nhost=example.org:8443\npath=a/b\nusername=ada\nwwwauth[]=Basic realm=\"x\"\ncapability[]=authtype\n\n"
   ],
   "remote": ["https://ada@example.org:8443/acme/notes.git", "git@example.org:acme/notes.git"],
-  "index": ["source\tfuzz\t1 2 3 4 5\tfolder/fuzz.yaml\nhost\texample.org\tfuzz\tada\n"],
   "issuer": ["https://id.example.org/tenant"],
   "claims": ["eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEiLCJleHAiOjE3OTUyNjI0MDB9."],
 ]

@@ -77,7 +77,7 @@ class Speed(ProgramTest):
         self.add_providers(range(1))
         self.log_in("provider-0", "ada")
         calls = self.traced("git-credential", "get", stdin=QUESTION)
-        # The question is read, and the index of hosts.
+        # The question is read, and the record of the host.
         self.assertLessEqual(len(calls), MOST_CALLS + 10, "\n".join(calls))
         self.assertEqual(self.expensive(calls), [])
 
@@ -93,11 +93,11 @@ class Speed(ProgramTest):
         self.log_in("provider-0", "ada")
         self.assertEqual(self.opened(self.traced("token", "provider-0")), VAULT)
 
-    def test_git_looks_into_one_file_more(self):
+    def test_git_opens_no_file_more(self):
         self.add_providers(range(1))
         self.log_in("provider-0", "ada")
         calls = self.traced("git-credential", "get", stdin=QUESTION)
-        self.assertEqual(self.opened(calls), ["config/git-hosts", *VAULT])
+        self.assertEqual(self.opened(calls), VAULT)
 
     def test_other_accounts_and_descriptors_cost_nothing(self):
         self.add_providers(range(1))
@@ -136,8 +136,8 @@ class Speed(ProgramTest):
             return len(re.findall(r"\b(?:write|ioctl|fcntl|openat|statx|newfstatat)\(", file.read()))
 
     def counted(self, *arguments, stdin=""):
-        """The number of system calls, without reads: SQLite's tree is two pages deep by now, and the index of hosts longer;
-        and without those for memory, which a longer index takes more of."""
+        """The number of system calls, without reads: SQLite's tree is two pages deep by now; and without those for
+        memory."""
         calls = self.traced(*arguments, stdin=stdin)
         return len([call for call in calls if not re.search(r"\b(pread64|read|brk|mmap|munmap|mremap)\(", call)])
 
@@ -149,11 +149,6 @@ class Speed(ProgramTest):
             name = f"another-{number}"
             with open(os.path.join(home, "config", "providers", name + ".yaml"), "w", encoding="utf-8") as file:
                 file.write(DESCRIPTOR.format(id=name))
-        # The index of hosts notices the new files, and is made anew.
-        self.credmgr("add-provider", self.file("provider-0.yaml", DESCRIPTOR.format(id="provider-0")), "--client-id",
-                     "client", "--replace")
-        with open(os.path.join(home, "config", "git-hosts"), "a", encoding="utf-8") as file:
-            file.writelines(f"host\tanother-{number}.example\tanother-{number}\tada\n" for number in range(count))
         numbers = random.Random(1)
         with contextlib.closing(sqlite3.connect(os.path.join(home, "vault", "vault.db"))) as vault, vault:
             vault.executemany(

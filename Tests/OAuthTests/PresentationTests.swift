@@ -218,7 +218,6 @@ struct PresentationTests {
     #expect(client.presents(credential, to: try URI(parsing: "https://two.example/")))
     #expect(client.presents(credential, to: try URI(parsing: "https://na1.force.example/")))
     #expect(!client.presents(credential, to: try URI(parsing: "https://one.example/")))
-    #expect(client.destinations == ["one.example", "provider.example", "{instance_url}"])
   }
 
   @Test func signedRequestsNeedAURL() throws {
@@ -228,25 +227,5 @@ struct PresentationTests {
       try client.headerFields(
         presenting: Fixture.credential(grant: .oauth1), on: nil, nonce: Fixture.nonce)
     }
-  }
-
-  @Test func gitHosts() throws {
-    let client = try Fixture.client(
-      "variables: { host: {} }\ngit: { hosts: [\"{host}\", \"gist.{host}\"], username: x-access-token }",
-      variables: ["host": "git.example"])
-    #expect(client.gitHosts?.hosts == ["git.example", "gist.git.example"])
-    #expect(client.gitHosts?.username == "x-access-token")
-    #expect(try Fixture.client("git: { hosts: [git.example] }").gitHosts?.username == "oauth2")
-    #expect(try Fixture.client().gitHosts == nil)
-  }
-
-  @Test func dockerHosts() throws {
-    let client = try Fixture.client(
-      "variables: { host: {} }\ndocker: { hosts: [\"registry.{host}\"], username: \"{account}\" }",
-      variables: ["host": "code.example"])
-    #expect(client.dockerHosts?.hosts == ["registry.code.example"])
-    #expect(client.dockerHosts?.username == "{account}")
-    #expect(try Fixture.client("docker: { hosts: [code.example] }").dockerHosts?.username == "oauth2")
-    #expect(try Fixture.client().dockerHosts == nil)
   }
 }

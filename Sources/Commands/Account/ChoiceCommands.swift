@@ -115,7 +115,7 @@ extension Command {
       throw .usage(
         "\"\(text)\" is no remote's URL", hint: "URLs are written https://HOST/OWNER/NAME, or git@HOST:OWNER/NAME")
     }
-    let claim = try manager { () throws(CredentialError) in try context.source.gitProvider(for: address.host) }
+    let claim = try manager { () throws(CredentialError) in try context.source.claim(of: address.host, for: .git) }
     guard let provider = provider ?? claim?.provider else {
       let pattern = HostLoginPattern(
         origin: "https://" + address.host, username: username(in: text), takesSchemes: true)

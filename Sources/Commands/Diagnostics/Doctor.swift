@@ -53,11 +53,11 @@ struct Doctor {
     browser()
     keyring()
     programs()
-    let claimed = (try? context.source.claimedHosts()) ?? (git: [], docker: [])
-    git(claimed.git)
-    docker(claimed.docker)
+    let claims = (try? context.source.hostClaims()) ?? []
+    git(claims.filter { $0.helper == .git })
+    docker(claims.filter { $0.helper == .docker })
     descriptors(accounts)
-    hosts(claimed)
+    hosts(claims)
     rules(accounts)
     certificates()
     proxy()
@@ -452,17 +452,16 @@ struct Doctor {
     }
   }
 
-  private mutating func hosts(
-    _ claimed: (git: [CredentialSource.ClaimedHost], docker: [CredentialSource.ClaimedHost])
-  ) {
+  private mutating func hosts(_ claims: [HostClaim]) {
     let before = findings.count
-    for hosts in [claimed.git, claimed.docker] {
+    for helper in HostClaim.Helper.allCases {
+      let hosts = claims.filter { $0.helper == helper }
       for (index, host) in hosts.enumerated() {
         guard let first = hosts[..<index].first(where: { $0.host == host.host }) else { continue }
         tell(.sharedHost(host.host, taken: first.provider, other: host.provider))
       }
     }
-    let count = claimed.git.count + claimed.docker.count
+    let count = claims.count
     if findings.count == before {
       well(
         .hosts,

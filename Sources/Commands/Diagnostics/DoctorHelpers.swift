@@ -104,7 +104,7 @@ private func obstacle(to path: String) -> SetUpFinding.FileFault? {
 extension Doctor {
   // MARK: git
 
-  mutating func git(_ claimed: [CredentialSource.ClaimedHost]) {
+  mutating func git(_ claimed: [HostClaim]) {
     guard (try? Launcher.find("git")) != nil else { return well(.git, "git is not installed") }
     let file = gitFile
     if let file, File.isDirectory(file.path) { return tell(.gitFile(file.path, .notFile)) }
@@ -251,7 +251,7 @@ extension Doctor {
 
   // MARK: docker
 
-  mutating func docker(_ claimed: [CredentialSource.ClaimedHost]) {
+  mutating func docker(_ claimed: [HostClaim]) {
     guard let path = DockerConfiguration.path(context) else { return well(.docker, "docker is not set up") }
     let bytes: [UInt8]
     do throws(POSIXError) {

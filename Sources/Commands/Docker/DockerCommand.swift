@@ -187,13 +187,13 @@ extension Command {
   /// The provider that a registry belongs to.
   private static func claim(
     _ address: RegistryAddress, _ context: Context
-  ) throws(CommandError) -> CredentialSource.DockerHost? {
+  ) throws(CommandError) -> HostClaim? {
     guard address.isSafe else { return nil }
-    return try claims(context).first { $0.host == address.host }
+    return try manager { () throws(CredentialError) in try context.source.claim(of: address.host, for: .docker) }
   }
 
-  private static func claims(_ context: Context) throws(CommandError) -> [CredentialSource.DockerHost] {
-    try manager { () throws(CredentialError) in try context.source.dockerHosts() }
+  private static func claims(_ context: Context) throws(CommandError) -> [HostClaim] {
+    try manager { () throws(CredentialError) in try context.source.hostClaims().filter { $0.helper == .docker } }
   }
 
   private static func get(_ input: [UInt8], _ context: Context) throws(CommandError) {
@@ -205,10 +205,7 @@ extension Command {
     if let login {
       return try answer(address, login.username ?? "", login.password, context)
     }
-    guard let claim = try claim(address, context) else {
-      try manager { () throws(CredentialError) in try context.source.checkHeldBack(dockerHost: address.host) }
-      throw .usage(DockerError.notFound)
-    }
+    guard let claim = try claim(address, context) else { throw .usage(DockerError.notFound) }
     let name = try context.account(nil, of: claim.provider)
     let account = try manager { () throws(CredentialError) in
       try context.source.freshAccount(name, of: claim.provider)
@@ -245,7 +242,7 @@ extension Command {
   }
 
   private static func isHandedOut(
-    _ secret: Secret, by claim: CredentialSource.DockerHost, _ context: Context
+    _ secret: Secret, by claim: HostClaim, _ context: Context
   ) throws(CommandError) -> Bool {
     try manager { () throws(CredentialError) in
       try context.source.accountsIfAny()?.accounts(of: claim.provider).contains {
@@ -283,7 +280,7 @@ extension Command {
 
   /// The user name that `get` would answer with; `nil` where nobody is logged in, or it is not clear who is meant.
   private static func username(
-    of claim: CredentialSource.DockerHost, _ context: Context
+    of claim: HostClaim, _ context: Context
   ) throws(CommandError) -> String? {
     let name = try context.account(nil, of: claim.provider)
     return try manager { () throws(CredentialError) in

@@ -50,7 +50,7 @@ private struct GitQuestion {
   let context: Context
   let uri: URI
   /// Whose host it is.
-  let claim: GitClaim?
+  let claim: HostClaim?
 
   /// Seconds that a token should live when git gets it: a clone goes on for some minutes, and git asks but once.
   private static let comfort: Int64 = 300
@@ -69,7 +69,7 @@ private struct GitQuestion {
     }
     claim = try manager { () throws(CredentialError) in
       guard let host = HostPattern.authority(uri) else { return nil }
-      return try context.source.gitProvider(for: host)
+      return try context.source.claim(of: host, for: .git)
     }
     if let claim, !uri.isSecure, !uri.isLoopback {
       // Whoever listens on the way would read it.
@@ -113,14 +113,14 @@ private struct GitQuestion {
 
   /// The account that git means: the user name in the URL, unless that is the one that goes with every token; else what the
   /// rules say. A user name may also be whom the provider knows the account as.
-  private func accountName(_ claim: GitClaim) throws(CommandError) -> String? {
+  private func accountName(_ claim: HostClaim) throws(CommandError) -> String? {
     if let username, let name = try context.accountName(forUsername: username, claim) { return name }
     let place = Workplace(environment: context.environment)
     return try context.choice(nil, of: claim.provider) { place.remotes(uri, path: request["path"]) }?.name
   }
 
   /// git asks again within one request: the server refused what it got before.
-  private func rejectGiven(_ claim: GitClaim) throws(CredentialError) {
+  private func rejectGiven(_ claim: HostClaim) throws(CredentialError) {
     guard let state = GitState(request.list("state")), state.provider == claim.provider,
       let account = try context.source.accountsIfAny()?.account(state.account, of: state.provider),
       account.revision == state.revision, !account.credential.isRejected
@@ -128,7 +128,7 @@ private struct GitQuestion {
     try context.source.reject(account.credential.accessToken, account: account.name, of: account.provider)
   }
 
-  private func answer(_ account: Account, _ claim: GitClaim) throws(CommandError) {
+  private func answer(_ account: Account, _ claim: HostClaim) throws(CommandError) {
     context.source.noteHandOut(account, to: "git " + (request["host"] ?? ""))
     let credential = account.credential
     let token = credential.accessToken.reveal()
@@ -143,7 +143,7 @@ private struct GitQuestion {
       answer += "authtype=Bearer\ncredential=\(token)\n"
     } else {
       let name = credential.identity ?? account.name
-      let username = username.flatMap { $0.isEmpty ? nil : $0 } ?? claim.username.exchanging("{account}", for: name)
+      let username = username.flatMap { $0.isEmpty ? nil : $0 } ?? claim.username(for: name)
       answer += "username=\(username)\npassword=\(token)\n"
     }
     if let expiresAt = credential.expiresAt { answer += "password_expiry_utc=\(expiresAt)\n" }
@@ -169,7 +169,7 @@ private struct GitQuestion {
 
   // MARK: Login
 
-  private func logIn(_ name: String?, _ claim: GitClaim) throws(CommandError) {
+  private func logIn(_ name: String?, _ claim: HostClaim) throws(CommandError) {
     guard context.source.hasNetwork else { throw .handOver(input: nil) }
     context.tell("git needs a login to \"\(claim.provider)\"" + (name.map { " for the account \"\($0)\"" } ?? ""))
     var wish = LoginWish()
@@ -205,7 +205,6 @@ private struct GitQuestion {
   /// A host that nobody claims may still tell what it is.
   private func hint() throws(CommandError) {
     guard let host = HostPattern.authority(uri) else { return }
-    try manager { () throws(CredentialError) in try context.source.checkHeldBack(gitHost: host) }
     guard uri.isSecure, !request.realms.isEmpty else { return }
     guard let provider = context.source.providers(ofRealms: request.realms).first else { return }
     let isAdded = (try? context.source.accountsIfAny()?.registration(of: provider.identifier)) != nil
@@ -249,13 +248,13 @@ private struct GitQuestion {
   }
 
   /// Whether it is what an account got from its provider, which only the provider changes.
-  private func isOurs(_ login: HostLogin, _ claim: GitClaim) throws(CredentialError) -> Bool {
+  private func isOurs(_ login: HostLogin, _ claim: HostClaim) throws(CredentialError) -> Bool {
     guard let accounts = try context.source.accountsIfAny()?.accounts(of: claim.provider), !accounts.isEmpty else {
       return false
     }
     if login.scheme != nil || login.username == claim.username || claim.ignoresUsername { return true }
     return accounts.contains { account in
-      account.credential.accessToken == login.password || account.goes(byUsername: login.username ?? "")
+      account.credential.accessToken == login.password || account.matches(username: login.username ?? "")
     }
   }
 
@@ -274,7 +273,7 @@ private struct GitQuestion {
 
 extension Context {
   /// The account that a user name in a URL means; `nil` where it says nothing about the account.
-  func accountName(forUsername username: String, _ claim: GitClaim) throws(CommandError) -> String? {
+  func accountName(forUsername username: String, _ claim: HostClaim) throws(CommandError) -> String? {
     guard !username.isEmpty, username != claim.username, !claim.ignoresUsername else { return nil }
     return try manager { () throws(CredentialError) in
       try source.accountsIfAny()?.name(forUsername: username, of: claim.provider) ?? username

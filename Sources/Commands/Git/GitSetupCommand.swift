@@ -51,7 +51,7 @@ extension Command {
   /// about them.
   private static func tellOthers(_ context: Context) {
     var doctor = Doctor(context)
-    doctor.git((try? context.source.claimedHosts())?.git ?? [])
+    doctor.git((try? context.source.hostClaims())?.filter { $0.helper == .git } ?? [])
     doctor.tellAll()
   }
 

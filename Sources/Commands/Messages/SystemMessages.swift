@@ -354,6 +354,7 @@ extension RecordIdentifier {
     case .selection: "the choice of the default account at \(quoted(provider))"
     case .login: "the login of \(quoted(account)) at \(quoted(provider))"
     case .event: "an entry of the log"
+    case .host: "the claim of \(quoted(provider))"
     case .pending: "the note of an exchange for \(quoted(account)) at \(quoted(provider))"
     }
   }

@@ -17,7 +17,7 @@ public struct Account: Sendable {
 extension Account {
   /// Whether a user name is this account's: its name, or whom the provider says it is for. Providers do not tell letters by
   /// case there.
-  public func goes(byUsername username: String) -> Bool {
+  public func matches(username: String) -> Bool {
     name == username || credential.identity?.lowercased() == username.lowercased()
   }
 }
@@ -110,7 +110,7 @@ public struct Accounts {
   public func name(forUsername username: String, of provider: String) throws(CredentialError) -> String? {
     if try account(username, of: provider) != nil { return username }
     try requireGone(username, provider)
-    let accounts = try accounts(of: provider).filter { $0.goes(byUsername: username) }
+    let accounts = try accounts(of: provider).filter { $0.matches(username: username) }
     if accounts.count > 1, let selected = try selected(for: provider), accounts.contains(where: { $0.name == selected })
     {
       return selected

@@ -49,19 +49,6 @@ public struct ClientNeeds: Sendable, Equatable {
   }
 }
 
-/// What a descriptor says about a git host.
-public struct GitClaim: Sendable, Equatable {
-  /// The provider's identifier.
-  public let provider: String
-  /// The user name that goes with every token.
-  public let username: String
-  /// Whether the user name in a remote's URL is none of an account.
-  public let ignoresUsername: Bool
-
-  /// How `ignoresUsername` is written in the index.
-  static let anyUsername = "any-username"
-}
-
 extension CredentialSource {
   /// Reads a descriptor that is to be added from the path of descriptors.
   ///
@@ -140,7 +127,7 @@ extension CredentialSource {
   @discardableResult
   public func add(
     _ addition: ProviderAddition, clientIdentifier: String?, clientSecret: Secret?, variables: [String: String],
-    initialAccessToken: Secret? = nil, replaces: Bool, confirms: (_ accounts: [String], _ hosts: [NewHost]) -> Bool
+    initialAccessToken: Secret? = nil, replaces: Bool, confirms: Consent
   ) throws(CredentialError) -> Registration? {
     let identifier = addition.identifier
     let existing = try accountsIfAny()
@@ -173,29 +160,27 @@ extension CredentialSource {
     let client = try client(addition.descriptor, registration)
     let registers = canRegister ? try self.registers(client, given: given, previous: previous) : false
     if registers { _ = try network() }
-    var heirs: [(provider: String, registration: Registration)] = []
+    var dependents: [String: Registration?] = [:]
     if let existing {
-      try checkDestinations(
-        addition.loaded, client, previous?.destinations, existing.accounts(of: identifier),
-        keepsSecret: clientSecret == nil && previous?.clientSecret != nil,
-        keepsVariable: keepsSecretVariable(addition, previous, given: variables), confirms)
-      heirs = try checkHeirs(of: addition, existing, confirms)
+      try requireConsent(
+        addition.loaded, client, replacing: previous?.agreement,
+        kept: KeptSecrets(
+          accounts: existing.accounts(of: identifier),
+          clientSecret: clientSecret == nil && previous?.clientSecret != nil,
+          variable: keepsSecretVariable(addition, previous, given: variables)),
+        confirms: confirms)
+      dependents = try dependentProviders(of: addition, existing, confirms)
     }
-    registration.destinations = client.destinations
     // The vault is opened for writing before the descriptor is there: one with the registration of another would send a secret
     // to the wrong place, were it not for the question above.
-    let accounts = try accounts(.readWrite)
+    _ = try accounts(.readWrite)
     if registers {
       registration = try register(client, variables: values, initialAccessToken: initialAccessToken)
-      registration.destinations = client.destinations
     }
+    registration.agreement = Agreement(try self.client(addition.descriptor, registration))
     try install(addition)
-    try inVault { () throws(VaultError) in
-      _ = try accounts.vault.apply(
-        [.store(registration.encoded, as: Accounts.registration(identifier)), noting(.addProvider, identifier)]
-          + heirs.map { .store($0.registration.encoded, as: Accounts.registration($0.provider)) })
-    }
-    try writeHostIndexes(accounts)
+    dependents[identifier] = registration
+    try store(dependents, with: [noting(.addProvider, identifier)])
     return registers ? registration : nil
   }
 
@@ -219,57 +204,36 @@ extension CredentialSource {
     }
   }
 
-  /// A descriptor is a file that strangers send each other: one that takes the place of another must not carry existing
-  /// tokens to new hosts unasked.
+  /// Asks the same for providers whose descriptors extend the one that is installed.
   ///
-  /// - Parameters:
-  ///   - loaded: what the client's descriptor was read from.
-  ///   - approved: where they may go until now; `nil` where nobody noted it, so that the old descriptor tells.
-  ///   - keepsSecret: whether the client's secret stays.
-  ///   - keepsVariable: whether a variable stays that is a secret.
-  func checkDestinations(
-    _ loaded: DescriptorLibrary.Loaded, _ client: Client, _ approved: [String]?, _ accounts: [Account],
-    keepsSecret: Bool, keepsVariable: Bool, _ confirms: ([String], [NewHost]) -> Bool
-  ) throws(CredentialError) {
-    guard !accounts.isEmpty || keepsSecret || keepsVariable else { return }
-    // An old descriptor that cannot be read any more tells nothing: then every host is new.
-    let old = approved ?? (try? self.client(client.descriptor.identifier))?.destinations ?? []
-    // The client's secret goes to endpoints alone, and a variable wherever a token does.
-    let new = accounts.isEmpty && !keepsVariable ? client.secretDestinations : client.destinations
-    let added = loaded.places(of: Set(new).subtracting(old).sorted(), client)
-    guard !added.isEmpty else { return }
-    let names = accounts.map(\.name)
-    if !confirms(names, added) {
-      throw .destinationChange(provider: client.descriptor.identifier, accounts: names, hosts: added)
-    }
-  }
-
-  /// The same for providers whose descriptors extend the one that is installed.
-  ///
-  /// - Returns: their registrations with where tokens go from now on.
-  private func checkHeirs(
-    of addition: ProviderAddition, _ accounts: Accounts, _ confirms: ([String], [NewHost]) -> Bool
-  ) throws(CredentialError) -> [(provider: String, registration: Registration)] {
-    guard let file = addition.file else { return [] }
+  /// - Returns: their registrations with what was agreed to, where that is another thing now.
+  private func dependentProviders(
+    of addition: ProviderAddition, _ accounts: Accounts, _ confirms: Consent
+  ) throws(CredentialError) -> [String: Registration?] {
+    guard let file = addition.file else { return [:] }
     let path = home.userProviders + "/" + addition.identifier + ".yaml"
     let library = DescriptorLibrary(directories: home.library.directories) { name throws(UnreadableDescriptor) in
       name == path ? file : try Home.descriptor(at: name)
     }
-    var heirs: [(provider: String, registration: Registration)] = []
+    var dependents: [String: Registration?] = [:]
     for provider in try accounts.addedProviders() where provider != addition.identifier {
       guard var registration = try accounts.registration(of: provider),
-        let loaded = try? library.load(provider), let client = try? client(loaded.descriptor, registration)
+        let loaded = try? library.load(provider), loaded.bases.contains(path),
+        let client = try? client(loaded.descriptor, registration)
       else { continue }
-      let before = registration.destinations ?? (try? self.client(provider))?.destinations
+      let before = registration.agreement ?? (try? self.client(provider)).map { Agreement($0) }
       let keepsVariable = loaded.descriptor.variables.contains {
         $0.isSecret && registration.variables[$0.name] != nil
       }
-      try checkDestinations(
-        loaded, client, before, accounts.accounts(of: provider), keepsSecret: registration.clientSecret != nil,
-        keepsVariable: keepsVariable, confirms)
-      registration.destinations = client.destinations
-      if registration.destinations != before { heirs.append((provider, registration)) }
+      try requireConsent(
+        loaded, client, replacing: before,
+        kept: KeptSecrets(
+          accounts: accounts.accounts(of: provider), clientSecret: registration.clientSecret != nil,
+          variable: keepsVariable),
+        confirms: confirms)
+      registration.agreement = Agreement(client)
+      if registration.agreement != before { dependents[provider] = registration }
     }
-    return heirs
+    return dependents
   }
 }

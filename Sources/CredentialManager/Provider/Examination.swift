@@ -7,28 +7,6 @@ import Vault
 
 /// What is looked at without anything being changed.
 extension CredentialSource {
-  /// A host that a provider claims.
-  public struct ClaimedHost: Sendable, Equatable {
-    /// The host, in lower case, with a port where it is not the ordinary one.
-    public let host: String
-    /// The provider.
-    public let provider: String
-  }
-
-  /// The hosts of git and of docker that the added providers claim, as their descriptors say it now.
-  ///
-  /// - Throws: `CredentialError.vault`.
-  public func claimedHosts() throws(CredentialError) -> (git: [ClaimedHost], docker: [ClaimedHost]) {
-    var git: [ClaimedHost] = []
-    var docker: [ClaimedHost] = []
-    for provider in try accountsIfAny()?.addedProviders() ?? [] {
-      guard let client = try? client(provider) else { continue }
-      git += client.gitHosts?.hosts.map { ClaimedHost(host: $0.lowercased(), provider: provider) } ?? []
-      docker += client.dockerHosts?.hosts.map { ClaimedHost(host: $0.lowercased(), provider: provider) } ?? []
-    }
-    return (git, docker)
-  }
-
   /// Asks the Secret Service for the vault's key, as opening the vault does.
   ///
   /// - Throws: `CredentialError.vault` with `.secretService` in it.

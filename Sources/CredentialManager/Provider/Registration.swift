@@ -10,9 +10,8 @@ public struct Registration: Sendable, Equatable {
   public var clientSecret: Secret?
   /// Values for the descriptor's variables.
   public var variables: [String: String]
-  /// The hosts to which tokens and the secret may go: those of the descriptor as it was when the person added it
-  /// (`Client.destinations`). `nil` where nobody noted them.
-  public var destinations: [String]?
+  /// Where tokens and the secret may go, as the person agreed to it. `nil` where nobody noted it.
+  public var agreement: Agreement?
   /// How the client came about, where the provider registered it at our request.
   public var registered: Registered?
 
@@ -35,13 +34,13 @@ public struct Registration: Sendable, Equatable {
   /// A registration.
   public init(
     clientIdentifier: String, clientSecret: Secret?, variables: [String: String], registered: Registered? = nil,
-    destinations: [String]? = nil
+    agreement: Agreement? = nil
   ) {
     self.clientIdentifier = clientIdentifier
     self.clientSecret = clientSecret
     self.variables = variables
     self.registered = registered
-    self.destinations = destinations
+    self.agreement = agreement
   }
 
   var encoded: Secret {
@@ -50,7 +49,7 @@ public struct Registration: Sendable, Equatable {
     let values = variables.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .string($0.value)) }
     members.append(.init("variables", .object(values)))
     if let registered { members.append(.init("registered", registered.value)) }
-    if let destinations { members.append(.init("destinations", .array(destinations.map(JSONValue.string)))) }
+    if let agreement { members.append(.init("agreement", agreement.value)) }
     return Secret(JSONValue.object(members).encoded)
   }
 
@@ -60,7 +59,9 @@ public struct Registration: Sendable, Equatable {
     }
     clientIdentifier = identifier
     clientSecret = value["client_secret"]?.text.map { Secret($0) }
-    destinations = value["destinations"]?.elements?.compactMap(\.text)
+    agreement =
+      value["agreement"].flatMap { Agreement($0) }
+      ?? value["destinations"]?.elements.map { Agreement(destinations: $0.compactMap(\.text)) }
     variables = [:]
     for member in value["variables"]?.members ?? [] { variables[member.name] = member.value.text }
     registered = value["registered"].flatMap { Registered($0) }

@@ -40,8 +40,8 @@ extension CredentialSource {
     if let damaged = try existing?.unreadable(of: provider).first { throw .vault(.damagedRecord(damaged)) }
     let accounts = try existing?.accounts(of: provider).map(\.name) ?? []
     guard accounts.isEmpty else { throw .accountsRemain(provider: provider, accounts: accounts) }
-    let heirs = added.filter { $0 != provider && (try? home.library.load($0))?.bases.contains(path) ?? false }
-    guard heirs.isEmpty else { throw .extended(provider: provider, by: heirs) }
+    let dependents = added.filter { $0 != provider && (try? home.library.load($0))?.bases.contains(path) ?? false }
+    guard dependents.isEmpty else { throw .extended(provider: provider, by: dependents) }
     if let existing {
       for account in try existing.pending(of: provider) where isInUse(provider, account, existing) {
         throw .loginUnderWay(provider: provider, account: account.isEmpty ? nil : account)
@@ -54,7 +54,6 @@ extension CredentialSource {
     }
     if existing != nil { try forget(provider) }
     do throws(POSIXError) { _ = try File.remove(path) } catch { throw .system(error) }
-    if existing != nil { try writeHostIndexes(self.accounts(.readWrite)) }
     return ProviderRemoval(client: client ?? nil, successor: home.library.path(of: provider))
   }
 
@@ -63,11 +62,8 @@ extension CredentialSource {
   private func forget(_ provider: String) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     let names = try accounts.pending(of: provider)
-    try inVault { () throws(VaultError) in
-      let gone =
-        [Accounts.registration(provider), Accounts.selection(provider)] + names.map { Accounts.pending(provider, $0) }
-      _ = try accounts.vault.apply(gone.map { .remove($0, if: .any) } + [noting(.removeProvider, provider)])
-    }
+    let gone = [Accounts.selection(provider)] + names.map { Accounts.pending(provider, $0) }
+    try store([provider: nil], with: gone.map { .remove($0, if: .any) } + [noting(.removeProvider, provider)])
     for name in names { accounts.vault.removeAnswer(provider: provider, account: name) }
   }
 
@@ -79,9 +75,9 @@ extension CredentialSource {
     else { return .kept }
     // The token goes to no other host than the client's own.
     let place = (try? URI(parsing: registered.place)).flatMap(HostPattern.authority)
-    let places = registration.destinations ?? [place ?? ""]
+    let agreement = registration.agreement ?? Agreement(destinations: [place ?? ""])
     guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback), let host = HostPattern.authority(uri),
-      places.contains(host)
+      agreement.covers(host)
     else { return .kept }
     // The proof that the vault can be changed: else the client would be gone there, and its secret stay here.
     let accounts = try accounts(.readWrite)

@@ -140,7 +140,7 @@ extension VaultExport.Item {
       DescriptorLibrary.isIdentifier(identifier.provider) && identifier.account.isEmpty
         && Accounts.isName(payload.reveal())
     case .login: HostLogin(decoding: payload) != nil
-    case .event, .pending: false
+    case .event, .pending, .host: false
     }
   }
 }
@@ -202,6 +202,11 @@ extension CredentialSource {
       }
     }
     let accounts = try accounts(.readWrite)
+    var registrations: [String: Registration?] = [:]
+    for item in export.items where item.identifier.kind == .registration {
+      registrations[item.identifier.provider] = Registration(decoding: item.payload)
+    }
+    let claims = try claims(accounts, replacing: registrations).changes
     let stored = try inVault { () throws(VaultError) -> Result<Int, CredentialError> in
       var changes: [Change] = []
       var there: [RecordIdentifier] = []
@@ -216,13 +221,11 @@ extension CredentialSource {
       }
       if !there.isEmpty, !replaces { return .failure(.alreadyThere(there)) }
       if !changes.isEmpty {
-        try accounts.vault.apply(changes + [noting(.import, nil, nil, "\(changes.count) records")])
+        try accounts.vault.apply(changes + claims + [noting(.import, nil, nil, "\(changes.count) records")])
       }
       return .success(changes.count)
     }
-    let count = try stored.get()
-    try writeHostIndexes(accounts)
-    return count
+    return try stored.get()
   }
 }
 

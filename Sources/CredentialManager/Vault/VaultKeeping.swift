@@ -219,7 +219,6 @@ extension CredentialSource {
     }
     let accounts = try accounts(.readWrite)
     try inVault { () throws(VaultError) in _ = try accounts.vault.apply([noting(.restore, nil, nil, path)]) }
-    try writeHostIndexes(accounts)
     return kept
   }
 }

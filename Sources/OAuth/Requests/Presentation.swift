@@ -188,50 +188,6 @@ public struct HostPattern: Sendable, Equatable {
 }
 
 extension Client {
-  /// Every host that tokens or the client's secret may be sent to, with its port where that is not the ordinary one: those of
-  /// the endpoints, those that the credential is presented to, and those of git and docker.
-  ///
-  /// What only an account brings stands as it is written: `{instance_url}`.
-  public var destinations: [String] {
-    destinations(ownTemplates + redirects + (descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? []))
-  }
-
-  /// The redirect where it is a page elsewhere, which gets a code, or a token itself (RFC 6749, 4.2). One that a variable
-  /// gives is the person's own choice.
-  private var redirects: [Template] {
-    guard let text = descriptor.redirect.template.literal, let uri = try? URI(parsing: text),
-      ["http", "https"].contains(uri.scheme), !uri.isLoopback
-    else { return [] }
-    return [descriptor.redirect.template]
-  }
-
-  /// As `destinations`, for the client's secret: git and docker hand a token to their hosts, and never that.
-  public var secretDestinations: [String] { destinations(ownTemplates) }
-
-  /// The same of one template: of a URL, or of an entry of `hosts`.
-  public func destinations(of template: Template) -> [String] { destinations([template]) }
-
-  private var ownTemplates: [Template] { descriptor.hosts + descriptor.endpoints.values.map(\.url.template) }
-
-  private func destinations(_ templates: [Template]) -> [String] {
-    let values = values()
-    var destinations: Set<String> = []
-    for template in templates {
-      // With alternatives in it, a place may become one or the other.
-      for text in [try? template.filled(values), try? template.filled { values($0) ?? "{\($0)}" }] {
-        destinations.insert(Self.authority(text ?? template.text))
-      }
-    }
-    return destinations.sorted()
-  }
-
-  /// What stands for the host in a URL, or in an entry of `hosts`, that may have places in it.
-  private static func authority(_ text: String) -> String {
-    if let uri = try? URI(parsing: text), let authority = HostPattern.authority(uri) { return authority }
-    let rest = text.firstPlace(of: "://").map { text[$0.upperBound...] } ?? text[...]
-    return rest.prefix { !"/?#".contains($0) }.lowercased()
-  }
-
   /// Scheme, host and port of every endpoint, each once, in order.
   public var origins: [URI] {
     let values = values()
@@ -240,22 +196,5 @@ extension Client {
       return "\(uri.scheme)://\(authority)/"
     }
     return Set(texts).sorted().compactMap { try? URI(parsing: $0) }
-  }
-
-  /// The git hosts with the variables filled, and the user name that goes with a token; `nil` where there are none.
-  public var gitHosts: (hosts: [String], username: String)? {
-    guard let git = descriptor.git else { return nil }
-    let values = values()
-    let hosts = git.hosts.compactMap { try? $0.filled(values) }
-    return (hosts, (try? git.username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2")
-  }
-
-  /// The container registries with the variables filled, and the user name that goes with a token; `nil` where there are
-  /// none.
-  public var dockerHosts: (hosts: [String], username: String)? {
-    guard let docker = descriptor.docker else { return nil }
-    let values = values()
-    let hosts = docker.hosts.compactMap { try? $0.filled(values) }
-    return (hosts, (try? docker.username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2")
   }
 }

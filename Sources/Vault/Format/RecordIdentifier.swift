@@ -14,6 +14,8 @@ public enum RecordKind: UInt8, Sendable, CaseIterable {
   case event = 5
   /// What was in flight.
   case pending = 6
+  /// Which provider claims a host.
+  case host = 7
 }
 
 /// The name of a record: at most one record has it.

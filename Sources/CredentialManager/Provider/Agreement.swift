@@ -1,0 +1,268 @@
+import Descriptors
+import HTTP
+import JSON
+import OAuth
+import Text
+import YAML
+
+/// Where the credentials of a provider may go: computed from its descriptor, agreed to when the provider is added, and
+/// sealed with the registration.
+///
+/// Whether something may go to a host is decided in this file: ``covers(_:)`` answers, and what a descriptor names now is
+/// compared with what was agreed to before anything is sent by it.
+///
+/// A host has its port where that is not the ordinary one. What only an account brings stands as it is written:
+/// `{instance_url}`.
+public struct Agreement: Sendable, Equatable {
+  /// The hosts at which a helper hands out tokens.
+  public struct HelperHosts: Sendable, Equatable {
+    /// The hosts, in lower case.
+    public var hosts: [String]
+    /// The user name that goes with a token; `{account}` in it is the account's name.
+    public var username: String
+    /// Whether a user name in an address says nothing about the account.
+    public var ignoresUsername: Bool
+  }
+
+  /// What is given away.
+  enum Subject {
+    case clientSecret
+    case token
+  }
+
+  /// The client that was agreed to (RFC 6749, 2.2); `nil` in a registration of an earlier version.
+  public var clientIdentifier: String?
+  /// The hosts that get the client's secret: of the endpoints, and those that a credential is presented to.
+  public var secretHosts: [String]
+  /// The hosts that get tokens: as `secretHosts`, those of the helpers, and a redirect that leaves this machine.
+  public var tokenHosts: [String]
+  /// The redirect, its places filled where they can be; `nil` in a registration of an earlier version.
+  public var redirect: String?
+  /// The page where a person enters a device's code (RFC 8628, 3.3), where the descriptor says it.
+  public var devicePage: String?
+  /// The issuer (RFC 9207), where the descriptor says it.
+  public var issuer: String?
+  /// The helpers' hosts by the helper's name; `nil` in a registration of an earlier version.
+  public var helpers: [String: HelperHosts]?
+
+  /// The agreement that a client's descriptor asks for, with the values of its variables.
+  public init(_ client: Client) {
+    let descriptor = client.descriptor
+    func text(_ template: Template) -> String { (try? template.filled(client.values())) ?? template.text }
+    func helper(_ hosts: [Template], _ username: Template, ignoresUsername: Bool) -> HelperHosts {
+      let values = client.values()
+      return HelperHosts(
+        hosts: hosts.compactMap { try? $0.filled(values).lowercased() },
+        username: (try? username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2",
+        ignoresUsername: ignoresUsername)
+    }
+    clientIdentifier = client.identifier
+    redirect = text(descriptor.redirect.template)
+    devicePage = descriptor.device.verificationURIComplete.map(text)
+    issuer = descriptor.issuer.map(text)
+    var helpers: [String: HelperHosts] = [:]
+    if let git = descriptor.git {
+      helpers[HostClaim.Helper.git.rawValue] = helper(git.hosts, git.username, ignoresUsername: git.ignoresUsername)
+    }
+    if let docker = descriptor.docker {
+      helpers[HostClaim.Helper.docker.rawValue] = helper(docker.hosts, docker.username, ignoresUsername: false)
+    }
+    self.helpers = helpers
+    let own = descriptor.hosts + descriptor.endpoints.values.map(\.url.template)
+    let helperTemplates = (descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? [])
+    secretHosts = Self.hosts(of: own, client)
+    tokenHosts = Self.hosts(of: own + Self.foreignRedirects(descriptor) + helperTemplates, client)
+  }
+
+  /// Whether tokens may go to a host.
+  public func covers(_ host: String) -> Bool { tokenHosts.contains(host) }
+
+  /// The hosts that a later agreement has and that nobody agreed to.
+  ///
+  /// - Parameter subject: what would be sent there.
+  func newHosts(in later: Agreement, for subject: Subject) -> [String] {
+    (subject == .token ? later.tokenHosts : later.secretHosts).filter { !covers($0) }
+  }
+
+  /// The redirect where it is a page elsewhere, which gets a code, or a token itself (RFC 6749, 4.2). One that a variable
+  /// gives is the person's own choice.
+  private static func foreignRedirects(_ descriptor: Descriptor) -> [Template] {
+    guard let text = descriptor.redirect.template.literal, let uri = try? URI(parsing: text),
+      ["http", "https"].contains(uri.scheme), !uri.isLoopback
+    else { return [] }
+    return [descriptor.redirect.template]
+  }
+
+  /// The hosts of URLs and of entries of `hosts`, in order.
+  fileprivate static func hosts(of templates: [Template], _ client: Client) -> [String] {
+    let values = client.values()
+    var hosts: Set<String> = []
+    for template in templates {
+      // With alternatives in it, a place may become one or the other.
+      for text in [try? template.filled(values), try? template.filled { values($0) ?? "{\($0)}" }] {
+        hosts.insert(host(of: text ?? template.text))
+      }
+    }
+    return hosts.sorted()
+  }
+
+  private static func host(of text: String) -> String {
+    if let uri = try? URI(parsing: text), let authority = HostPattern.authority(uri) { return authority }
+    let rest = text.firstPlace(of: "://").map { text[$0.upperBound...] } ?? text[...]
+    return rest.prefix { !"/?#".contains($0) }.lowercased()
+  }
+}
+
+// MARK: At rest
+
+extension Agreement {
+  var value: JSONValue {
+    func list(_ texts: [String]) -> JSONValue { .array(texts.map(JSONValue.string)) }
+    let helpers = helpers?.sorted { $0.key < $1.key }.map { name, helper -> JSONValue.Member in
+      .init(
+        name,
+        [
+          "hosts": list(helper.hosts), "username": .string(helper.username),
+          "ignores_username": .boolean(helper.ignoresUsername),
+        ])
+    }
+    return [
+      "client_id": .optional(clientIdentifier), "secret_hosts": list(secretHosts), "token_hosts": list(tokenHosts),
+      "redirect": .optional(redirect), "device_page": .optional(devicePage), "issuer": .optional(issuer),
+      "helpers": helpers.map { .object($0) } ?? .null,
+    ]
+  }
+
+  init?(_ value: JSONValue) {
+    func list(_ value: JSONValue?) -> [String]? { value?.elements?.compactMap(\.text) }
+    guard let secretHosts = list(value["secret_hosts"]), let tokenHosts = list(value["token_hosts"]) else {
+      return nil
+    }
+    self.secretHosts = secretHosts
+    self.tokenHosts = tokenHosts
+    clientIdentifier = value["client_id"]?.text
+    redirect = value["redirect"]?.text
+    devicePage = value["device_page"]?.text
+    issuer = value["issuer"]?.text
+    helpers = value["helpers"]?.members.map { members in
+      var helpers: [String: HelperHosts] = [:]
+      for member in members {
+        helpers[member.name] = HelperHosts(
+          hosts: list(member.value["hosts"]) ?? [], username: member.value["username"]?.text ?? "",
+          ignoresUsername: member.value["ignores_username"] == .boolean(true))
+      }
+      return helpers
+    }
+  }
+
+  /// What earlier versions kept: the hosts of all kinds in one list.
+  init(destinations: [String]) {
+    secretHosts = destinations
+    tokenHosts = destinations
+  }
+}
+
+// MARK: Asking it
+
+/// A host to which tokens or the client's secret would go, and to which nobody agreed.
+public struct NewHost: Sendable, Equatable {
+  /// The host, with its port where that is not the ordinary one.
+  public let name: String
+  /// Where the descriptor names it; `nil` where no descriptor was read for it.
+  public let place: Place?
+
+  /// A host at a place.
+  public init(_ name: String, at place: Place?) {
+    self.name = name
+    self.place = place
+  }
+}
+
+extension DescriptorLibrary.Loaded {
+  fileprivate func places(of hosts: [String], _ client: Client) -> [NewHost] {
+    hosts.map { host in NewHost(host, at: place(ofHost: host) { Agreement.hosts(of: [$0], client) }) }
+  }
+}
+
+/// What a provider keeps when it is added anew, and what would go to the hosts of its new descriptor.
+struct KeptSecrets {
+  var accounts: [Account]
+  /// Whether the client's secret stays.
+  var clientSecret: Bool
+  /// Whether a variable stays that is a secret.
+  var variable: Bool
+}
+
+extension CredentialSource {
+  /// Asked before the accounts' tokens and the client's secret can go to hosts to which nobody agreed.
+  public typealias Consent = (_ accounts: [String], _ hosts: [NewHost]) -> Bool
+
+  /// The person's own file that a descriptor is made of; `nil` where all came with the program or the system.
+  func ownFile(of loaded: DescriptorLibrary.Loaded) -> String? {
+    ([loaded.path] + loaded.bases).first { $0.hasPrefix(home.userProviders + "/") }
+  }
+
+  /// Refuses a person's own descriptor that was edited in place, or put before a shipped one or one that a shipped one
+  /// extends, and names a new host. What came with the program is trusted as the program is.
+  ///
+  /// - Throws: `CredentialError.descriptorChanged`.
+  func requireAgreed(
+    _ loaded: DescriptorLibrary.Loaded, _ client: Client, _ agreed: Agreement?
+  ) throws(CredentialError) {
+    guard let own = ownFile(of: loaded), let agreed else { return }
+    let hosts = agreed.newHosts(in: Agreement(client), for: .token)
+    guard hosts.isEmpty else {
+      throw .descriptorChanged(
+        provider: loaded.descriptor.identifier, file: own, hosts: loaded.places(of: hosts, client))
+    }
+  }
+
+  /// A descriptor is a file that strangers send each other: one that takes the place of another must not carry existing
+  /// secrets to new hosts unasked.
+  ///
+  /// - Parameters:
+  ///   - loaded: what the client's descriptor was read from.
+  ///   - agreed: `nil` where nobody noted it, so that the descriptor in force tells.
+  /// - Throws: `CredentialError.destinationChange` where the person does not consent.
+  func requireConsent(
+    _ loaded: DescriptorLibrary.Loaded, _ client: Client, replacing agreed: Agreement?, kept: KeptSecrets,
+    confirms: Consent
+  ) throws(CredentialError) {
+    guard !kept.accounts.isEmpty || kept.clientSecret || kept.variable else { return }
+    // A descriptor that cannot be read any more tells nothing: then every host is new.
+    let agreed =
+      agreed ?? (try? self.client(client.descriptor.identifier)).map { Agreement($0) } ?? Agreement(destinations: [])
+    // A variable goes wherever a token does.
+    let subject: Agreement.Subject = kept.accounts.isEmpty && !kept.variable ? .clientSecret : .token
+    let hosts = loaded.places(of: agreed.newHosts(in: Agreement(client), for: subject), client)
+    guard !hosts.isEmpty else { return }
+    let names = kept.accounts.map(\.name)
+    if !confirms(names, hosts) {
+      throw .destinationChange(provider: client.descriptor.identifier, accounts: names, hosts: hosts)
+    }
+  }
+
+  /// The hosts of a descriptor that `add` would ask about if it were to replace the one that was added before.
+  ///
+  /// - Parameter provider: its identifier; most providers were never added, and need not be read again.
+  /// - Throws: `CredentialError` where nobody can tell: the vault is locked, a variable has no value.
+  public func newHosts(
+    of provider: String, _ bytes: [UInt8], named file: String
+  ) throws(CredentialError) -> [NewHost] {
+    guard let existing = try accountsIfAny(), let previous = try existing.registration(of: provider) else { return [] }
+    let addition = try addition(bytes, named: file, as: nil)
+    var registration = previous
+    registration.variables = previous.variables.filter { addition.descriptor.variable($0.key) != nil }
+    var found: [NewHost] = []
+    try requireConsent(
+      addition.loaded, try client(addition.descriptor, registration), replacing: previous.agreement,
+      kept: KeptSecrets(
+        accounts: existing.accounts(of: addition.identifier), clientSecret: previous.clientSecret != nil,
+        variable: keepsSecretVariable(addition, previous, given: [:]))
+    ) { _, hosts in
+      found = hosts
+      return true
+    }
+    return found
+  }
+}

@@ -1,0 +1,202 @@
+import Cryptography
+import Descriptors
+import JSON
+import Platform
+import Text
+import Vault
+
+/// A host at which a helper hands out a provider's tokens.
+public struct HostClaim: Sendable, Equatable {
+  /// A helper that is asked by host.
+  public enum Helper: String, Sendable, CaseIterable {
+    case git, docker
+  }
+
+  /// The helper.
+  public let helper: Helper
+  /// The host, in lower case, with a port where it is not the ordinary one.
+  public let host: String
+  /// The identifier of the provider whose token it takes.
+  public let provider: String
+  /// The user name that goes with the token; `{account}` in it is the account's name.
+  public let username: String
+  /// Whether a user name in an address says nothing about the account.
+  public let ignoresUsername: Bool
+
+  /// The user name for an account.
+  public func username(for account: String) -> String { username.exchanging("{account}", for: account) }
+
+  fileprivate var identifier: RecordIdentifier { Self.identifier(of: host, helper) }
+
+  fileprivate static func identifier(of host: String, _ helper: Helper) -> RecordIdentifier {
+    RecordIdentifier(kind: .host, provider: host, account: helper.rawValue)
+  }
+
+  fileprivate var encoded: Secret {
+    let value: JSONValue = [
+      "provider": .string(provider), "username": .string(username), "ignores_username": .boolean(ignoresUsername),
+    ]
+    return Secret(value.encoded)
+  }
+
+  fileprivate static func of(_ provider: String, _ helpers: [String: Agreement.HelperHosts]) -> [HostClaim] {
+    Helper.allCases.flatMap { helper in
+      (helpers[helper.rawValue]).map { hosts in
+        hosts.hosts.map {
+          HostClaim(
+            helper: helper, host: $0, provider: provider, username: hosts.username,
+            ignoresUsername: hosts.ignoresUsername)
+        }
+      } ?? []
+    }
+  }
+}
+
+extension HostClaim {
+  fileprivate init?(_ record: Record) {
+    guard let helper = Helper(rawValue: record.identifier.account),
+      let value = try? JSONValue.parse(record.payload.revealBytes()), let provider = value["provider"]?.text,
+      let username = value["username"]?.text
+    else { return nil }
+    self.init(
+      helper: helper, host: record.identifier.provider, provider: provider, username: username,
+      ignoresUsername: value["ignores_username"] == .boolean(true))
+  }
+}
+
+/// The hosts of the helpers are part of each registration's agreement. A record for each host says which provider has it,
+/// so that a question reads one record, however many providers there are; a last one, without a host, says that all
+/// registrations have theirs.
+extension CredentialSource {
+  private static let allClaimed = RecordIdentifier(kind: .host, provider: "", account: "")
+
+  /// The first provider, by identifier, that claims a host; `nil` when none does.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func claim(of host: String, for helper: HostClaim.Helper) throws(CredentialError) -> HostClaim? {
+    let host = host.lowercased()
+    guard !host.isEmpty, let accounts = try accountsIfAny() else { return nil }
+    let identifier = HostClaim.identifier(of: host, helper)
+    let vault = accounts.vault
+    let record = try inVault { () throws(VaultError) -> Record? in
+      if let record = try vault.record(identifier) { return record }
+      // A record that somebody took away is not the same as none.
+      if try vault.isLost(identifier) { throw .damagedRecord(identifier) }
+      return nil
+    }
+    if let record { return HostClaim(record) }
+    if try inVault({ () throws(VaultError) in try vault.record(Self.allClaimed) }) != nil { return nil }
+    let (claims, changes) = try claims(accounts)
+    // Of an earlier version's vault. Where that cannot be written, it is found out anew at the next question.
+    if let accounts = try? self.accounts(.readWrite) { _ = try? accounts.vault.apply(changes) }
+    return claims.first { $0.host == host && $0.helper == helper }
+  }
+
+  /// All hosts that providers claim, in the order of the providers.
+  ///
+  /// - Throws: `CredentialError.vault`.
+  public func hostClaims() throws(CredentialError) -> [HostClaim] {
+    try accountsIfAny().map { accounts throws(CredentialError) in try claims(accounts).claims } ?? []
+  }
+
+  /// Stores registrations, or removes them, with the records of the hosts that they claim.
+  ///
+  /// - Parameter changes: made at once with it; they have no preconditions.
+  /// - Throws: `CredentialError.vault`, `.malformedRegistration`.
+  func store(
+    _ registrations: [String: Registration?], with changes: [Change]
+  ) throws(CredentialError) {
+    let accounts = try accounts(.readWrite)
+    while true {
+      let own = registrations.map { provider, registration -> Change in
+        let identifier = Accounts.registration(provider)
+        return registration.map { .store($0.encoded, as: identifier) } ?? .remove(identifier)
+      }
+      let claims = try claims(accounts, replacing: registrations).changes
+      do throws(VaultError) {
+        try accounts.vault.apply(own + claims + changes)
+        return
+      } catch .conflict {
+        // Another process changed what is claimed meanwhile.
+        continue
+      } catch {
+        throw .vault(error)
+      }
+    }
+  }
+
+  /// The claims of all registrations, and what brings the records up to date.
+  ///
+  /// Registrations of an earlier version, which say nothing of hosts, get those of their descriptors as they are now. One
+  /// whose descriptor cannot be read is looked at again the next time.
+  ///
+  /// - Parameter replacing: registrations that are about to be stored, or removed.
+  func claims(
+    _ accounts: Accounts, replacing new: [String: Registration?] = [:]
+  ) throws(CredentialError) -> (claims: [HostClaim], changes: [Change]) {
+    let vault = accounts.vault
+    var registrations = new
+    for provider in try accounts.addedProviders() where new[provider] == nil {
+      registrations[provider] = try accounts.registration(of: provider)
+    }
+    var claims: [HostClaim] = []
+    var changes: [Change] = []
+    var isComplete = true
+    for (provider, registration) in registrations.sorted(by: { $0.key < $1.key }) {
+      guard let registration else { continue }
+      if let helpers = registration.agreement?.helpers {
+        claims += HostClaim.of(provider, helpers)
+      } else if let complete = completed(registration, provider) {
+        claims += HostClaim.of(provider, complete.agreement?.helpers ?? [:])
+        changes.append(.store(complete.encoded, as: Accounts.registration(provider)))
+      } else {
+        isComplete = false
+      }
+    }
+    var wanted: [RecordIdentifier: Secret] = [:]
+    for claim in claims where wanted[claim.identifier] == nil { wanted[claim.identifier] = claim.encoded }
+    return try inVault { () throws(VaultError) in
+      var hasMark = false
+      for record in try vault.records(.host, provider: nil) {
+        if record.identifier == Self.allClaimed {
+          hasMark = true
+        } else if let payload = wanted[record.identifier] {
+          if payload == record.payload { wanted[record.identifier] = nil }
+        } else if HostClaim(record).map({ registrations.keys.contains($0.provider) }) ?? true {
+          // Those of a registration that is damaged stay.
+          changes.append(.remove(record.identifier))
+        }
+      }
+      changes += wanted.map { .store($0.value, as: $0.key) }
+      guard !changes.isEmpty || hasMark != isComplete else { return (claims, []) }
+      let mark: Precondition
+      if let record = try vault.record(Self.allClaimed) {
+        mark = .revision(record.revision)
+      } else {
+        mark = try vault.isLost(Self.allClaimed) ? .any : .absent
+      }
+      // Its revision is that of all claims: two processes do not change them at once.
+      changes.append(isComplete ? .store(Secret("1"), as: Self.allClaimed, if: mark) : .remove(Self.allClaimed))
+      return (claims, changes)
+    }
+  }
+
+  /// A registration of an earlier version with the hosts that its descriptor claims now, without those of a person's own
+  /// descriptor to which nobody agreed.
+  private func completed(_ registration: Registration, _ provider: String) -> Registration? {
+    guard let loaded = try? home.library.load(provider), let client = try? client(loaded.descriptor, registration)
+    else { return nil }
+    var complete = registration
+    complete.agreement = Agreement(client)
+    if let agreed = registration.agreement {
+      complete.agreement?.secretHosts = agreed.secretHosts
+      complete.agreement?.tokenHosts = agreed.tokenHosts
+      if ownFile(of: loaded) != nil {
+        for name in (complete.agreement?.helpers ?? [:]).keys {
+          complete.agreement?.helpers?[name]?.hosts.removeAll { !agreed.covers($0) }
+        }
+      }
+    }
+    return complete
+  }
+}

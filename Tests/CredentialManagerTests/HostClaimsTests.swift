@@ -1,0 +1,159 @@
+import Cryptography
+import Platform
+import SQLite
+import Testing
+import Vault
+
+@testable import CredentialManager
+
+/// Which provider a host of git or docker belongs to.
+struct HostClaimsTests {
+  private let fixture: Fixture
+
+  init() throws { fixture = try Fixture() }
+
+  /// The provider and the user name, as another process finds them.
+  private func found(_ host: String, _ helper: HostClaim.Helper = .git) throws -> [String] {
+    try fixture.another().claim(of: host, for: helper).map { [$0.provider, $0.username] } ?? []
+  }
+
+  /// Writes a person's own descriptor.
+  private func write(_ text: String, _ name: String = "example") throws {
+    try File.createDirectory(fixture.home.userProviders)
+    try File.replace(
+      fixture.home.userProviders + "/\(name).yaml", Array("provider: \(name)\n\(Fixture.endpoints)\n\(text)\n".utf8))
+  }
+
+  private func replace(_ name: String = "example", variables: [String: String] = [:]) throws {
+    try fixture.source.add(
+      fixture.source.addition(shipped: name, as: nil), clientIdentifier: "client-1", clientSecret: nil,
+      variables: variables, replaces: true, confirms: { _, _ in true })
+  }
+
+  /// Makes the vault one of an earlier version: its registrations know no hosts.
+  private func makeOld(destinations: [String]? = ["git.example", "provider.example"]) throws {
+    let vault = try fixture.another().accounts(.readWrite).vault
+    for record in try vault.records(.host, provider: nil) { _ = try vault.remove(record.identifier) }
+    for record in try vault.records(.registration, provider: nil) {
+      let list = destinations.map { "\"destinations\":[\($0.map { "\"\($0)\"" }.joined(separator: ","))]" }
+      let members = ["\"client_id\":\"client-1\"", list].compactMap(\.self).joined(separator: ",")
+      _ = try vault.store(Secret("{\(members)}"), as: record.identifier)
+    }
+  }
+
+  @Test func git() throws {
+    #expect(try fixture.source.claim(of: "git.example", for: .git) == nil)
+    let rules = Fixture.endpoints + "\nvariables: { host: { default: Git.example } }\n"
+    try fixture.add(rules + "git: { hosts: [\"{host}\", \"gist.{host}\"], username: x-access-token }")
+    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [code.example] }", "other")
+    #expect(try found("git.example") == ["example", "x-access-token"])
+    #expect(try found("GIST.git.example") == ["example", "x-access-token"])
+    #expect(try found("code.example") == ["other", "oauth2"])
+    #expect(try found("git.example", .docker) == [])
+    #expect(try found("example") == [])
+    #expect(try found("") == [])
+    // Another host takes the place of the first.
+    try replace(variables: ["host": "mine.example:8443"])
+    #expect(try found("git.example") == [])
+    #expect(try found("mine.example:8443") == ["example", "x-access-token"])
+    #expect(try found("code.example") == ["other", "oauth2"])
+  }
+
+  @Test func docker() throws {
+    let rules = Fixture.endpoints + "\nvariables: { host: { default: Code.example } }\n"
+    try fixture.add(rules + "docker: { hosts: [\"registry.{host}\", \"{host}:5000\"], username: \"{account}\" }")
+    try fixture.add(Fixture.endpoints + "\ndocker: { hosts: [other.example] }", "other")
+    let claims = try fixture.another().hostClaims()
+    #expect(claims.map(\.host) == ["registry.code.example", "code.example:5000", "other.example"])
+    #expect(claims.map(\.provider) == ["example", "example", "other"])
+    #expect(claims.map { $0.username(for: "ana") } == ["ana", "ana", "oauth2"])
+    #expect(try found("code.example:5000", .docker) == ["example", "{account}"])
+  }
+
+  @Test func theFirstOfSeveralProvidersHasTheHost() throws {
+    for name in ["b", "a", "c"] { try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }", name) }
+    #expect(try found("git.example") == ["a", "oauth2"])
+    #expect(try fixture.another().hostClaims().map(\.provider) == ["a", "b", "c"])
+    _ = try fixture.source.remove("a", keepsRemote: true)
+    #expect(try found("git.example") == ["b", "oauth2"])
+    for name in ["b", "c"] { _ = try fixture.source.remove(name, keepsRemote: true) }
+    #expect(try found("git.example") == [])
+  }
+
+  @Test func anEditIsOfNoUseUntilTheProviderIsAddedAnew() throws {
+    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
+    try write("git: { hosts: [new.example], username: x }")
+    #expect(try found("git.example") == ["example", "oauth2"])
+    #expect(try found("new.example") == [])
+    try replace()
+    #expect(try found("git.example") == [])
+    #expect(try found("new.example") == ["example", "x"])
+  }
+
+  @Test func whatExtendsADescriptorFollowsIt() throws {
+    try write("git: { hosts: [git.example] }", "base")
+    try replace("base")
+    try File.replace(fixture.home.userProviders + "/child.yaml", Array("provider: child\nextends: base\n".utf8))
+    try replace("child")
+    let edited = "provider: base\n\(Fixture.endpoints)\ngit: { hosts: [new.example] }\n"
+    try fixture.source.add(
+      fixture.source.addition(Array(edited.utf8), named: "base.yaml", as: nil), clientIdentifier: nil,
+      clientSecret: nil, variables: [:], replaces: true, confirms: { _, _ in true })
+    #expect(try fixture.another().hostClaims().map(\.host) == ["new.example", "new.example"])
+    #expect(try found("git.example") == [])
+  }
+
+  @Test func aRecordThatSomebodyTookAwayIsNotTheSameAsNone() throws {
+    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
+    let identifier = RecordIdentifier(kind: .host, provider: "git.example", account: "git")
+    try Connection(path: fixture.home.vaultLocation.file, .readWrite, busyTimeout: 0).execute(
+      "DELETE FROM record WHERE kind=7")
+    #expect(throws: CredentialError.vault(.damagedRecord(identifier))) { try found("git.example") }
+    // To add it once more mends it.
+    try replace()
+    #expect(try found("git.example") == ["example", "oauth2"])
+  }
+
+  // MARK: Vaults of earlier versions
+
+  @Test(arguments: [nil, ["git.example", "provider.example"]])
+  func anOldVaultIsCompletedAtTheFirstQuestion(_ destinations: [String]?) throws {
+    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example], username: x }")
+    try makeOld(destinations: destinations)
+    #expect(try found("other.example") == [])
+    // From now on it is sealed: the descriptor is not needed.
+    try fixture.ship("nothing: right")
+    #expect(try found("git.example") == ["example", "x"])
+    #expect(try found("other.example") == [])
+  }
+
+  @Test func anOldVaultThatCannotBeWrittenAnswersToo() throws {
+    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
+    try makeOld()
+    let source = fixture.another()
+    #expect(try source.claims(source.accounts()).claims.map(\.host) == ["git.example"])
+    #expect(try source.accounts().vault.records(.host, provider: nil).isEmpty)
+  }
+
+  @Test func aHostOfAnEditedDescriptorThatNobodyAgreedToIsNotCompleted() throws {
+    try write("git: { hosts: [git.example] }")
+    try replace()
+    try makeOld()
+    try write("git: { hosts: [git.example, evil.example] }")
+    #expect(try found("evil.example") == [])
+    #expect(try found("git.example") == ["example", "oauth2"])
+    let agreement = try fixture.another().accounts().registration(of: "example")?.agreement
+    #expect(agreement?.tokenHosts == ["git.example", "provider.example"])
+  }
+
+  @Test func aDescriptorWithAnErrorIsLookedAtAgain() throws {
+    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
+    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [code.example] }", "other")
+    try makeOld(destinations: nil)
+    try fixture.ship("nothing: right")
+    #expect(try found("git.example") == [])
+    #expect(try found("code.example") == ["other", "oauth2"])
+    try fixture.ship(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
+    #expect(try found("git.example") == ["example", "oauth2"])
+  }
+}
