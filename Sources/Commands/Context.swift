@@ -42,7 +42,7 @@ struct Context {
 
   /// The same for an account that is named otherwise, or not at all.
   func account(_ name: String?, of provider: String) throws(CommandError) -> String? {
-    try choice(name, of: provider, remotes: Workplace(environment: environment).remotes)?.name
+    try choice(name, of: provider, remotes: RepositoryContext(environment: environment).remotes)?.name
   }
 
   /// The account that is meant, and why; `nil` where nothing but the default is.
@@ -58,7 +58,7 @@ struct Context {
       return AccountChoice(try accountName(name), .environment)
     }
     let rule = try manager { () throws(CredentialError) in
-      try source.rule(for: provider, remotes: remotes, folders: Workplace(environment: environment).folders)
+      try source.rule(for: provider, remotes: remotes, folders: RepositoryContext(environment: environment).folders)
     }
     return rule.map { AccountChoice($0.account, .rule($0)) }
   }

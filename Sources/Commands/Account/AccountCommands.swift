@@ -65,7 +65,7 @@ extension Command {
       readsInput = readsInput || path == "-"
       return try context.file(path, limit: 1 << 16)
     }
-    wish.opensBrowser = !invocation.has("--no-browser") && Surroundings(environment: context.environment) == .desktop
+    wish.opensBrowser = !invocation.has("--no-browser") && SessionKind(environment: context.environment) == .desktop
     wish.pastes = invocation.has("--paste")
     wish.timeout = try context.duration("--timeout", invocation) ?? wish.timeout
     if wish.timeout == 0 {
@@ -186,7 +186,7 @@ extension Command {
       ![.deviceCode, .clientCredentials].contains(first)
     else { return nil }
     let reason: String
-    switch Surroundings(environment: context.environment) {
+    switch SessionKind(environment: context.environment) {
     case .desktop: return nil
     case .ssh: reason = "you are here by SSH"
     case .headless: reason = "there is no browser here"

@@ -93,10 +93,10 @@ extension Command {
         providers = Set(accounts.map(\.provider)).sorted()
         if accounts.isEmpty { context.tell("nobody is logged in anywhere") }
       }
-      let place = Workplace(environment: context.environment)
+      let repository = RepositoryContext(environment: context.environment)
       for provider in providers {
         choices.append(
-          try choice(context.choice(nil, of: provider, remotes: place.remotes), of: provider, context))
+          try choice(context.choice(nil, of: provider, remotes: repository.remotes), of: provider, context))
       }
     }
     if invocation.has("--json") {

@@ -350,7 +350,7 @@ struct Doctor {
   private static let tolerance: Int64 = 60
 
   private mutating func browser() {
-    switch Surroundings(environment: context.environment) {
+    switch SessionKind(environment: context.environment) {
     case .ssh: tell(.overSSH)
     case .headless: tell(.noDisplay)
     case .desktop:

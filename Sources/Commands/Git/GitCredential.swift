@@ -121,21 +121,15 @@ struct GitCredential: Equatable {
   static func isFalse(_ text: String) -> Bool { ["false", "no", "off", "0", "never"].contains(text.lowercased()) }
 }
 
-/// Which of our tokens git was given, as it hands it back (git-credential(1), `state[]`).
-struct GitState: Equatable {
-  let provider: String
-  let account: String
-  /// The revision of the account's record.
-  let revision: Int64
-
+extension GivenToken {
   private static let prefix = "credmgr.given="
 
   init(_ account: Account) {
     (provider, self.account, revision) = (account.provider, account.name, account.revision)
   }
 
-  /// Ours among the states of several helpers.
-  init?(_ states: [String]) {
+  /// What git hands back (git-credential(1), `state[]`): ours among the states of several helpers.
+  init?(gitStates states: [String]) {
     guard let state = states.last(where: { $0.hasPrefix(Self.prefix) })?.dropFirst(Self.prefix.count) else {
       return nil
     }
@@ -144,5 +138,5 @@ struct GitState: Equatable {
     (self.revision, provider, account) = (revision, String(fields[1]), String(fields[2]))
   }
 
-  var text: String { "\(Self.prefix)\(revision) \(provider) \(account)" }
+  var gitState: String { "\(Self.prefix)\(revision) \(provider) \(account)" }
 }

@@ -19,16 +19,49 @@ extension Command {
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let name = try context.account(invocation, of: provider)
-    let question = try ExecQuestion(context.environment("KUBERNETES_EXEC_INFO"))
-    var account = try Self.account(name, of: provider, context)
+    let helper = KubectlHelper(
+      provider: provider, name: name, question: try ExecQuestion(context.environment("KUBERNETES_EXEC_INFO")))
+    try HelperSession(helper, context).get()
+    return .done
+  }
+}
+
+/// A question of kubectl, which names the provider itself.
+private struct KubectlHelper: HelperProtocol {
+  let provider: String?
+  let name: String?
+  let question: ExecQuestion
+
+  var recipient: String { "kubectl" + (question.server.map { " for " + $0 } ?? "") }
+
+  func accountName(_ provider: String, _ context: Context) -> String? { name }
+
+  /// The account with a token, and an ID token where it has one, that is good, and that was not refused before.
+  func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account {
+    let account = try goodAccount(name, of: provider, context)
     // Without the cluster, whoever asks twice may be asking for two of them.
-    if let server = question.server {
-      let isRefused = try manager { () throws(CredentialError) in
-        try context.source.rejectIfRepeated(account, process: ParentProcess.identity, server: server)
-      }
-      if isRefused { account = try Self.account(account.name, of: provider, context) }
+    guard let server = question.server,
+      try context.source.rejectIfRepeated(account, process: ParentProcess.identity, server: server)
+    else { return account }
+    return try goodAccount(account.name, of: provider, context)
+  }
+
+  private func goodAccount(
+    _ name: String?, of provider: String, _ context: Context
+  ) throws(CredentialError) -> Account {
+    // A provider may let its ID tokens end before the access tokens that came with them.
+    func isOver(_ account: Account) -> Bool {
+      account.credential.idTokenExpiresAt.map { $0 <= context.clock.now() } ?? false
     }
-    context.source.noteHandOut(account, to: "kubectl" + (question.server.map { " for " + $0 } ?? ""))
+    var account = try context.source.freshAccount(name, of: provider)
+    if isOver(account) {
+      account = try context.source.freshAccount(account.name, of: provider, Freshen(always: true))
+    }
+    if isOver(account) { throw .loginNeeded(provider: provider, account: account.name, .expired) }
+    return account
+  }
+
+  func answer(_ account: Account, _ context: Context) -> String {
     let credential = account.credential
     // The ID token is what clusters with OpenID Connect look at, where there is one; else the access token.
     let token = credential.idToken ?? credential.accessToken
@@ -44,27 +77,10 @@ extension Command {
     let answer: JSONValue = [
       "apiVersion": .string(question.version), "kind": "ExecCredential", "status": .object(status),
     ]
-    try context.output(answer.encoded + "\n")
-    return .done
+    return answer.encoded + "\n"
   }
 
-  /// The account with a token, and an ID token where it has one, that is good.
-  private static func account(
-    _ name: String?, of provider: String, _ context: Context
-  ) throws(CommandError) -> Account {
-    try manager { () throws(CredentialError) in
-      // A provider may let its ID tokens end before the access tokens that came with them.
-      func isOver(_ account: Account) -> Bool {
-        account.credential.idTokenExpiresAt.map { $0 <= context.clock.now() } ?? false
-      }
-      var account = try context.source.freshAccount(name, of: provider)
-      if isOver(account) {
-        account = try context.source.freshAccount(account.name, of: provider, Freshen(always: true))
-      }
-      if isOver(account) { throw .loginNeeded(provider: provider, account: account.name, .expired) }
-      return account
-    }
-  }
+  func answer(_ login: HostLogin) -> String { "" }
 }
 
 /// What kubectl asks for (client-go credential plugins, "Input and output formats").

@@ -123,10 +123,10 @@ extension CredentialError {
       Message(
         "a login at \(quoted(provider))\(account.map { " as \(quoted($0))" } ?? "") is under way",
         hint: "end it, then run \"credmgr remove-provider \(provider)\" again", status: .usage)
-    case .extended(let provider, let heirs):
+    case .extended(let provider, let dependents):
       Message(
-        "your descriptor \(quoted(provider)) is extended by \(some(heirs))",
-        hint: "run \"credmgr remove-provider \(heirs.first ?? "")\" first", status: .usage)
+        "your descriptor \(quoted(provider)) is extended by \(some(dependents))",
+        hint: "run \"credmgr remove-provider \(dependents.first ?? "")\" first", status: .usage)
     case .nothingToRemove(let provider):
       Message(
         "there is nothing to remove: \(quoted(provider)) was not added, and you have no descriptor of your own for it",

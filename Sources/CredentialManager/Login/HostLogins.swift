@@ -121,30 +121,21 @@ extension CredentialSource {
 
   /// Stores a login; one with the same user name and path is replaced.
   ///
+  /// - Parameter isOnly: whether all others of the origin go: where a host is asked for by its name alone, it has one.
   /// - Throws: `CredentialError.vault`.
-  public func store(_ login: HostLogin, for origin: String) throws(CredentialError) {
+  public func store(_ login: HostLogin, for origin: String, isOnly: Bool = false) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     let identifier = Self.identifier(origin, login)
+    let others = isOnly ? try logins(HostLoginPattern(origin: origin), accounts).map(\.record.identifier) : []
+    var changes = others.filter { $0 != identifier }.map { Change.remove($0, if: .any) }
     try inVault { () throws(VaultError) in
       // git stores after every use: what is there already need not be written again.
-      if try accounts.vault.record(identifier).flatMap({ HostLogin(decoding: $0.payload) }) == login { return }
-      try accounts.vault.apply([
-        .store(login.encoded, as: identifier), noting(.store, nil, login.username, origin),
-      ])
+      if changes.isEmpty, try accounts.vault.record(identifier).flatMap({ HostLogin(decoding: $0.payload) }) == login {
+        return
+      }
+      changes += [.store(login.encoded, as: identifier), noting(.store, nil, login.username, origin)]
+      try accounts.vault.apply(changes)
     }
-  }
-
-  /// Stores a login as the only one of its origin: where a host is asked for by its name alone, it has one.
-  ///
-  /// - Throws: `CredentialError.vault`.
-  public func store(only login: HostLogin, for origin: String) throws(CredentialError) {
-    let accounts = try accounts(.readWrite)
-    let identifier = Self.identifier(origin, login)
-    let others = try logins(HostLoginPattern(origin: origin), accounts).filter { $0.record.identifier != identifier }
-    if others.isEmpty { return try store(login, for: origin) }
-    var changes = others.map { Change.remove($0.record.identifier, if: .any) }
-    changes += [.store(login.encoded, as: identifier), noting(.store, nil, login.username, origin)]
-    try inVault { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
   }
 
   /// Forgets the logins that are meant.

@@ -14,16 +14,6 @@ import YAML
 /// A host has its port where that is not the ordinary one. What only an account brings stands as it is written:
 /// `{instance_url}`.
 public struct Agreement: Sendable, Equatable {
-  /// The hosts at which a helper hands out tokens.
-  public struct HelperHosts: Sendable, Equatable {
-    /// The hosts, in lower case.
-    public var hosts: [String]
-    /// The user name that goes with a token; `{account}` in it is the account's name.
-    public var username: String
-    /// Whether a user name in an address says nothing about the account.
-    public var ignoresUsername: Bool
-  }
-
   /// What is given away.
   enum Subject {
     case clientSecret
@@ -42,32 +32,28 @@ public struct Agreement: Sendable, Equatable {
   public var devicePage: String?
   /// The issuer (RFC 9207), where the descriptor says it.
   public var issuer: String?
-  /// The helpers' hosts by the helper's name; `nil` in a registration of an earlier version.
-  public var helpers: [String: HelperHosts]?
+  /// The hosts at which helpers hand out tokens; `nil` in a registration of an earlier version.
+  public var claims: [HostClaim]?
 
   /// The agreement that a client's descriptor asks for, with the values of its variables.
   public init(_ client: Client) {
     let descriptor = client.descriptor
-    func text(_ template: Template) -> String { (try? template.filled(client.values())) ?? template.text }
-    func helper(_ hosts: [Template], _ username: Template, ignoresUsername: Bool) -> HelperHosts {
-      let values = client.values()
-      return HelperHosts(
-        hosts: hosts.compactMap { try? $0.filled(values).lowercased() },
-        username: (try? username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2",
-        ignoresUsername: ignoresUsername)
+    let values = client.values()
+    func text(_ template: Template) -> String { (try? template.filled(values)) ?? template.text }
+    func claims(_ helper: HostClaim.Helper, _ hosts: [Template], username: Template, any: Bool = false) -> [HostClaim] {
+      let username = (try? username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2"
+      return hosts.compactMap { try? $0.filled(values).lowercased() }.map {
+        HostClaim(
+          helper: helper, host: $0, provider: descriptor.identifier, username: username, ignoresUsername: any)
+      }
     }
     clientIdentifier = client.identifier
     redirect = text(descriptor.redirect.template)
     devicePage = descriptor.device.verificationURIComplete.map(text)
     issuer = descriptor.issuer.map(text)
-    var helpers: [String: HelperHosts] = [:]
-    if let git = descriptor.git {
-      helpers[HostClaim.Helper.git.rawValue] = helper(git.hosts, git.username, ignoresUsername: git.ignoresUsername)
-    }
-    if let docker = descriptor.docker {
-      helpers[HostClaim.Helper.docker.rawValue] = helper(docker.hosts, docker.username, ignoresUsername: false)
-    }
-    self.helpers = helpers
+    self.claims =
+      (descriptor.git.map { claims(.git, $0.hosts, username: $0.username, any: $0.ignoresUsername) } ?? [])
+      + (descriptor.docker.map { claims(.docker, $0.hosts, username: $0.username) } ?? [])
     let own = descriptor.hosts + descriptor.endpoints.values.map(\.url.template)
     let helperTemplates = (descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? [])
     secretHosts = Self.hosts(of: own, client)
@@ -118,18 +104,10 @@ public struct Agreement: Sendable, Equatable {
 extension Agreement {
   var value: JSONValue {
     func list(_ texts: [String]) -> JSONValue { .array(texts.map(JSONValue.string)) }
-    let helpers = helpers?.sorted { $0.key < $1.key }.map { name, helper -> JSONValue.Member in
-      .init(
-        name,
-        [
-          "hosts": list(helper.hosts), "username": .string(helper.username),
-          "ignores_username": .boolean(helper.ignoresUsername),
-        ])
-    }
     return [
       "client_id": .optional(clientIdentifier), "secret_hosts": list(secretHosts), "token_hosts": list(tokenHosts),
       "redirect": .optional(redirect), "device_page": .optional(devicePage), "issuer": .optional(issuer),
-      "helpers": helpers.map { .object($0) } ?? .null,
+      "claims": claims.map { .array($0.map(\.value)) } ?? .null,
     ]
   }
 
@@ -144,15 +122,7 @@ extension Agreement {
     redirect = value["redirect"]?.text
     devicePage = value["device_page"]?.text
     issuer = value["issuer"]?.text
-    helpers = value["helpers"]?.members.map { members in
-      var helpers: [String: HelperHosts] = [:]
-      for member in members {
-        helpers[member.name] = HelperHosts(
-          hosts: list(member.value["hosts"]) ?? [], username: member.value["username"]?.text ?? "",
-          ignoresUsername: member.value["ignores_username"] == .boolean(true))
-      }
-      return helpers
-    }
+    claims = value["claims"]?.elements?.compactMap { HostClaim($0) }
   }
 
   /// What earlier versions kept: the hosts of all kinds in one list.

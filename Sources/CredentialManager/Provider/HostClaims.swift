@@ -31,36 +31,28 @@ public struct HostClaim: Sendable, Equatable {
   fileprivate static func identifier(of host: String, _ helper: Helper) -> RecordIdentifier {
     RecordIdentifier(kind: .host, provider: host, account: helper.rawValue)
   }
-
-  fileprivate var encoded: Secret {
-    let value: JSONValue = [
-      "provider": .string(provider), "username": .string(username), "ignores_username": .boolean(ignoresUsername),
-    ]
-    return Secret(value.encoded)
-  }
-
-  fileprivate static func of(_ provider: String, _ helpers: [String: Agreement.HelperHosts]) -> [HostClaim] {
-    Helper.allCases.flatMap { helper in
-      (helpers[helper.rawValue]).map { hosts in
-        hosts.hosts.map {
-          HostClaim(
-            helper: helper, host: $0, provider: provider, username: hosts.username,
-            ignoresUsername: hosts.ignoresUsername)
-        }
-      } ?? []
-    }
-  }
 }
 
 extension HostClaim {
-  fileprivate init?(_ record: Record) {
-    guard let helper = Helper(rawValue: record.identifier.account),
-      let value = try? JSONValue.parse(record.payload.revealBytes()), let provider = value["provider"]?.text,
-      let username = value["username"]?.text
+  var value: JSONValue {
+    [
+      "helper": .string(helper.rawValue), "host": .string(host), "provider": .string(provider),
+      "username": .string(username), "ignores_username": .boolean(ignoresUsername),
+    ]
+  }
+
+  init?(_ value: JSONValue) {
+    guard let helper = value["helper"]?.text.flatMap({ Helper(rawValue: $0) }), let host = value["host"]?.text,
+      let provider = value["provider"]?.text, let username = value["username"]?.text
     else { return nil }
     self.init(
-      helper: helper, host: record.identifier.provider, provider: provider, username: username,
+      helper: helper, host: host, provider: provider, username: username,
       ignoresUsername: value["ignores_username"] == .boolean(true))
+  }
+
+  fileprivate init?(_ record: Record) {
+    guard let value = try? JSONValue.parse(record.payload.revealBytes()) else { return nil }
+    self.init(value)
   }
 }
 
@@ -144,17 +136,19 @@ extension CredentialSource {
     var isComplete = true
     for (provider, registration) in registrations.sorted(by: { $0.key < $1.key }) {
       guard let registration else { continue }
-      if let helpers = registration.agreement?.helpers {
-        claims += HostClaim.of(provider, helpers)
+      if let own = registration.agreement?.claims {
+        claims += own
       } else if let complete = completed(registration, provider) {
-        claims += HostClaim.of(provider, complete.agreement?.helpers ?? [:])
+        claims += complete.agreement?.claims ?? []
         changes.append(.store(complete.encoded, as: Accounts.registration(provider)))
       } else {
         isComplete = false
       }
     }
     var wanted: [RecordIdentifier: Secret] = [:]
-    for claim in claims where wanted[claim.identifier] == nil { wanted[claim.identifier] = claim.encoded }
+    for claim in claims where wanted[claim.identifier] == nil {
+      wanted[claim.identifier] = Secret(claim.value.encoded)
+    }
     return try inVault { () throws(VaultError) in
       var hasMark = false
       for record in try vault.records(.host, provider: nil) {
@@ -191,11 +185,7 @@ extension CredentialSource {
     if let agreed = registration.agreement {
       complete.agreement?.secretHosts = agreed.secretHosts
       complete.agreement?.tokenHosts = agreed.tokenHosts
-      if ownFile(of: loaded) != nil {
-        for name in (complete.agreement?.helpers ?? [:]).keys {
-          complete.agreement?.helpers?[name]?.hosts.removeAll { !agreed.covers($0) }
-        }
-      }
+      if ownFile(of: loaded) != nil { complete.agreement?.claims?.removeAll { !agreed.covers($0.host) } }
     }
     return complete
   }

@@ -4,7 +4,7 @@ import Platform
 import Text
 
 /// Where a command runs, as the rules of the configuration see it (docs/git.md).
-struct Workplace {
+struct RepositoryContext {
   let environment: (String) -> String?
 
   /// The remotes of the repository here: the one called `origin`, or all where there is none of that name.

@@ -1,5 +1,5 @@
 /// Where a person sits, as far as it decides how a browser can be shown.
-public enum Surroundings: Sendable, Equatable {
+public enum SessionKind: Sendable, Equatable {
   /// A browser can be started here.
   case desktop
   /// The person is on another machine, and a browser started here would not be seen, or only through X.

@@ -1,0 +1,127 @@
+import CredentialManager
+import JSON
+import OAuth
+import Platform
+import Text
+
+extension Command {
+  static let dockerCredential = Command(
+    name: "docker-credential", operands: "get|store|erase|list|version|setup", operandCount: 0...10_000,
+    summary: "The docker credential helper",
+    options: [
+      Option("--all", "setup: let docker ask credmgr for every registry for which it asks nobody else"),
+      Option("--remove", "setup: take our entries out again"),
+    ],
+    notes: [
+      "\"setup [REGISTRY]…\" enters credmgr into ~/.docker/config.json as the helper of these registries; without any, of those "
+        + "of the providers that were added. All else in the file stays: {\"credHelpers\": {\"ghcr.io\": \"credmgr\"}}, or "
+        + "with \"--all\" {\"credsStore\": \"credmgr\"}.",
+      "docker looks for a program docker-credential-credmgr, which is a link to credmgr.",
+    ],
+    examples: [
+      Example("credmgr docker-credential setup", "let docker ask credmgr"),
+      Example("echo ghcr.io | credmgr docker-credential get", "what docker would get"),
+    ]
+  ) { invocation, context throws(CommandError) in
+    if invocation.operands.first == "setup" { return try setUpDocker(invocation, context) }
+    for option in ["--all", "--remove"] where invocation.has(option) {
+      throw .usage(
+        "\"\(option)\" goes with \"docker-credential setup\"", hint: "run \"credmgr help docker-credential\"")
+    }
+    // docker reads an error from standard output, and the status is 1 whatever it is.
+    do throws(CommandError) {
+      try run(invocation.operands, context)
+      return .done
+    } catch .handOver(let input) {
+      throw .handOver(input: input)
+    } catch .brokenPipe {
+      throw .brokenPipe
+    } catch .noCredential(let provider, let account) {
+      try context.output("\(DockerError.notFound)\n")
+      return show(context.explained(provider, account))
+    } catch .unknownAccount(let name, let provider, let known) {
+      return try report(.failed(context.unknownAccount(name, provider, known, isNamed: false)), context)
+    } catch {
+      return try report(error, context)
+    }
+  }
+
+  private static func report(_ error: CommandError, _ context: Context) throws(CommandError) -> ExitStatus {
+    if let message = error.told?.message { try context.output(message.text + "\n") }
+    return show(error)
+  }
+
+  /// What a person has to know stands on standard error too, which docker hands on.
+  private static func show(_ error: CommandError) -> ExitStatus {
+    if let (findings, message) = error.told, !DockerError.all.contains(message.text) {
+      StandardError.show(findings)
+      StandardError.show(message)
+    }
+    return .unexpected
+  }
+
+  private static func run(_ operands: [String], _ context: Context) throws(CommandError) {
+    guard operands.count == 1 else {
+      throw .usage("Usage: docker-credential-credmgr <store|get|erase|list|version>")
+    }
+    switch operands[0] {
+    case "get":
+      try context.withInput { input throws(CommandError) in
+        try HelperSession(DockerHelper(RegistryAddress(input), context), context).get()
+      }
+    case "store":
+      try context.withInput { input throws(CommandError) in
+        let (address, login) = try DockerHelper.login(input)
+        try HelperSession(DockerHelper(address, context), context).store(login, isOnly: true)
+      }
+    case "erase":
+      try context.withInput { input throws(CommandError) in
+        let docker = try DockerHelper(RegistryAddress(input), context)
+        try HelperSession(docker, context).erase(nil)
+        guard let claim = docker.claim, try context.username(of: claim) != nil else { return }
+        context.tell(
+          "\"\(claim.host)\" still gets the token of \"\(claim.provider)\": "
+            + "\"credmgr logout \(claim.provider)\" ends that")
+      }
+    case "list": try list(context)
+    case "version": try context.output("docker-credential-credmgr (credmgr) \(Program.version)\n")
+    default: throw .usage("Unknown credential action `\(operands[0])`")
+    }
+  }
+
+  /// Every registry with its user name. docker asks for each of them when it builds, so that those without an account
+  /// are left out: one that cannot be had would end the build.
+  private static func list(_ context: Context) throws(CommandError) {
+    var names: [String: String] = [:]
+    for claim in try context.dockerClaims() {
+      if let username = try context.username(of: claim) { names[claim.host] = username }
+    }
+    let stored = try manager { () throws(CredentialError) in try context.source.hostLogins() }
+    for (origin, login) in stored where origin.hasPrefix(RegistryAddress.prefix) {
+      names[String(origin.dropFirst(RegistryAddress.prefix.count))] = login.username
+    }
+    try context.output(
+      JSONValue.object(names.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) }).encoded + "\n")
+  }
+}
+
+extension Context {
+  /// The registries that providers claim.
+  func dockerClaims() throws(CommandError) -> [HostClaim] {
+    try manager { () throws(CredentialError) in try source.hostClaims().filter { $0.helper == .docker } }
+  }
+
+  /// The user name that `get` would answer with; `nil` where nobody is logged in, or it is not clear who is meant.
+  fileprivate func username(of claim: HostClaim) throws(CommandError) -> String? {
+    let name = try account(nil, of: claim.provider)
+    return try manager { () throws(CredentialError) in
+      do throws(CredentialError) {
+        return try source.accountsIfAny().map { accounts throws(CredentialError) in
+          claim.username(for: try accounts.resolve(name, provider: claim.provider).name)
+        }
+      } catch .loginNeeded, .unknownAccount, .ambiguousAccount {
+        return nil
+      }
+    }
+  }
+}

@@ -1,0 +1,199 @@
+import CredentialManager
+import Cryptography
+import Descriptors
+import HTTP
+import OAuth
+import Platform
+import Text
+
+/// A question of git, for a host that there can be (gitcredentials(7), CUSTOM HELPERS).
+struct GitHelper: HelperProtocol {
+  let request: GitCredential
+  let uri: URI
+  let claim: HostClaim?
+
+  /// `nil` for a question about no host, or about one that is not to be told anything.
+  ///
+  /// - Throws: `CommandError` where the vault does not open.
+  init?(_ request: GitCredential, _ context: Context) throws(CommandError) {
+    guard let uri = request.uri else { return nil }
+    self.request = request
+    self.uri = uri
+    let host = uri.isSecure || uri.scheme == "http" ? HostPattern.authority(uri) : nil
+    claim = if let host { try context.claim(of: host, for: .git) } else { nil }
+    if let claim, !uri.isSecure, !uri.isLoopback {
+      // Whoever listens on the way would read it.
+      context.tell("\"\(uri.host ?? "")\" is of \"\(claim.provider)\", whose credentials go over https alone")
+      return nil
+    }
+  }
+
+  var provider: String? { claim?.provider }
+
+  var refused: GivenToken? { GivenToken(gitStates: request.list("state")) }
+
+  var logins: HostLoginPattern? {
+    HostLoginPattern(
+      origin: uri.origin, path: request["path"], username: request["username"],
+      takesSchemes: request.has(capability: "authtype"))
+  }
+
+  var recipient: String { "git " + (request["host"] ?? "") }
+
+  /// The password that git names, or what stands in its place.
+  var password: Secret? { (request["password"] ?? request["credential"]).map { Secret($0) } }
+
+  private var username: String? { request["username"] }
+
+  /// The account that git means: the user name in the URL, unless that is the one that goes with every token; else what the
+  /// rules say. A user name may also be whom the provider knows the account as.
+  func accountName(_ provider: String, _ context: Context) throws(CommandError) -> String? {
+    if let username, let claim, let name = try context.accountName(forUsername: username, claim) {
+      return name
+    }
+    let repository = RepositoryContext(environment: context.environment)
+    return try context.choice(nil, of: provider) { repository.remotes(uri, path: request["path"]) }?.name
+  }
+
+  func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account {
+    // A clone goes on for some minutes, and git asks but once.
+    try context.source.freshAccount(name, of: provider, Freshen(comfort: 300))
+  }
+
+  func isOurs(_ login: HostLogin, _ accounts: [Account]) -> Bool {
+    if login.scheme != nil || login.username == claim?.username || claim?.ignoresUsername == true { return true }
+    return accounts.contains { account in
+      account.credential.accessToken == login.password || account.matches(username: login.username ?? "")
+    }
+  }
+
+  /// What git wants to be stored; `nil` where that is of no use later.
+  ///
+  /// - Parameter lifetime: the seconds after which it is forgotten.
+  func login(at now: Int64, lifetime: Int64?) -> HostLogin? {
+    // What is of use only now is not kept (git-credential(1), `ephemeral`).
+    if let ephemeral = request["ephemeral"], !GitCredential.isFalse(ephemeral) { return nil }
+    var login: HostLogin
+    if let scheme = request["authtype"], let credential = request["credential"] {
+      login = HostLogin(username: username, password: Secret(credential), scheme: scheme)
+    } else if let username, let password = request["password"] {
+      login = HostLogin(username: username, password: Secret(password))
+    } else {
+      return nil
+    }
+    login.path = request["path"]
+    login.expiresAt = request["password_expiry_utc"].flatMap { Int64($0) }
+    login.refreshToken = request["oauth_refresh_token"].map { Secret($0) }
+    if let lifetime { login.expiresAt = min(login.expiresAt ?? .max, now + min(lifetime, .max - now)) }
+    if let expiresAt = login.expiresAt, expiresAt <= now { return nil }
+    return login
+  }
+
+  func answer(_ account: Account, _ context: Context) -> String {
+    let credential = account.credential
+    let token = credential.accessToken.reveal()
+    var answer = ""
+    let knowsSchemes = request.has(capability: "authtype")
+    let schemes = request.schemes
+    if knowsSchemes {
+      // Another helper that keeps it would hand it out when it is old.
+      answer += "capability[]=authtype\nephemeral=1\n"
+    }
+    if knowsSchemes, schemes.contains("bearer"), !schemes.contains("basic") {
+      answer += "authtype=Bearer\ncredential=\(token)\n"
+    } else {
+      let name = credential.identity ?? account.name
+      let username = username.flatMap { $0.isEmpty ? nil : $0 } ?? claim?.username(for: name) ?? name
+      answer += "username=\(username)\npassword=\(token)\n"
+    }
+    if let expiresAt = credential.expiresAt { answer += "password_expiry_utc=\(expiresAt)\n" }
+    if request.has(capability: "state") {
+      answer += "capability[]=state\nstate[]=\(GivenToken(account).gitState)\n"
+      // Once, a refused token is asked for again, and not given up.
+      if refused == nil, credential.isRefreshable(at: context.clock.now()) { answer += "continue=1\n" }
+    }
+    return answer
+  }
+
+  func answer(_ login: HostLogin) -> String {
+    var answer = ""
+    if let scheme = login.scheme { answer += "capability[]=authtype\nauthtype=\(scheme)\n" }
+    if let username = login.username { answer += "username=\(username)\n" }
+    answer += (login.scheme == nil ? "password=" : "credential=") + login.password.reveal() + "\n"
+    if let expiresAt = login.expiresAt { answer += "password_expiry_utc=\(expiresAt)\n" }
+    if let refreshToken = login.refreshToken { answer += "oauth_refresh_token=\(refreshToken.reveal())\n" }
+    return answer
+  }
+
+  // MARK: Where there is nothing
+
+  func refuse(_ error: CredentialError?, _ session: HelperSession<Self>) throws(CommandError) {
+    let account: String?
+    switch error {
+    case .loginNeeded(_, let name, _): account = name
+    case .unknownAccount(let name, _, _): account = name
+    default: return hint(session.context)
+    }
+    if Prompting(session.context, uri).isAllowed { return try logIn(account, session) }
+    // Where there is something that does not work any more, the person is told.
+    if case .loginNeeded(_, _, let reason)? = error, reason != .noCredential, let error { throw CommandError(error) }
+  }
+
+  private func logIn(_ name: String?, _ session: HelperSession<Self>) throws(CommandError) {
+    let context = session.context
+    guard let provider else { return }
+    guard context.source.hasNetwork else { throw .handOver(input: nil) }
+    context.tell("git needs a login to \"\(provider)\"" + (name.map { " for the account \"\($0)\"" } ?? ""))
+    var wish = LoginWish()
+    let offered = (try? context.home.library.load(provider))?.descriptor.grants ?? []
+    let option = name.map { " --account " + argument($0) } ?? ""
+    let page = "\"credmgr login \(provider)\(option) --no-browser\""
+    let fitting = Command.fittingGrant(offered, page, context)
+    wish.grant = fitting?.grant
+    let isAlternative = wish.grant == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
+    wish.opensBrowser = SessionKind(environment: context.environment) == .desktop
+    let user = TerminalUser(
+      provider: provider, offersDevice: isAlternative, reason: fitting?.reason, context,
+      terminal: ControllingTerminal())
+    defer { user.settle() }
+    let account: Account
+    do throws(CredentialError) {
+      account = try context.source.login(provider, wish, user: user)
+    } catch {
+      // git would ask for a password next, which is none that this host takes.
+      try context.output("quit=1\n")
+      throw CommandError(error)
+    }
+    guard name == nil || name == account.name || name == account.credential.identity else {
+      try context.output("quit=1\n")
+      throw .failed(
+        Message(
+          "the login was for \"\(account.name)\", and git asks for \"\(name ?? "")\"",
+          hint: "run \"credmgr login \(provider) --account \(argument(name ?? ""))\"", status: .loginNeeded))
+    }
+    try session.answer(account)
+  }
+
+  /// A host that nobody claims may still tell what it is.
+  private func hint(_ context: Context) {
+    guard let host = HostPattern.authority(uri) else { return }
+    guard uri.isSecure, !request.realms.isEmpty else { return }
+    guard let provider = context.source.providers(ofRealms: request.realms).first else { return }
+    let isAdded = (try? context.source.accountsIfAny()?.registration(of: provider.identifier)) != nil
+    context.tell("\"\(host)\" says that it is \(provider.title), and no provider claims it")
+    context.tell(
+      "hint: run \"credmgr add-provider \(provider.identifier)"
+        + (isAdded ? " --as \(provider.identifier)-\(host.exchanging(":", for: "-"))" : "")
+        + " --set host=\(host)\(ClientNeeds(provider).options)\"")
+  }
+}
+
+extension Context {
+  /// The account that a user name in a URL means; `nil` where it says nothing about the account.
+  func accountName(forUsername username: String, _ claim: HostClaim) throws(CommandError) -> String? {
+    guard !username.isEmpty, username != claim.username, !claim.ignoresUsername else { return nil }
+    return try manager { () throws(CredentialError) in
+      try source.accountsIfAny()?.name(forUsername: username, of: claim.provider) ?? username
+    }
+  }
+}

@@ -1,0 +1,112 @@
+import CredentialManager
+import Cryptography
+import OAuth
+import Platform
+
+/// Answers a question of another program: an account's token or a stored login, whichever protocol it is asked in.
+struct HelperSession<Helper: HelperProtocol> {
+  let helper: Helper
+  let context: Context
+
+  init(_ helper: Helper, _ context: Context) {
+    self.helper = helper
+    self.context = context
+  }
+
+  /// Hands out a credential.
+  func get() throws(CommandError) {
+    if helper.prefersLogins, let login = try login() { return try answer(login) }
+    var missing: CredentialError?
+    if let provider = helper.provider {
+      let name = try helper.accountName(provider, context)
+      var account: Account?
+      do throws(CredentialError) {
+        try rejectRefused()
+        account = try helper.freshAccount(name, of: provider, context)
+      } catch {
+        switch error {
+        case .loginNeeded, .unknownAccount: missing = error
+        default: throw CommandError(error)
+        }
+      }
+      if let account { return try answer(account) }
+    }
+    if !helper.prefersLogins, let login = try login() { return try answer(login) }
+    try helper.refuse(missing, self)
+  }
+
+  /// Hands out an account's token.
+  func answer(_ account: Account) throws(CommandError) {
+    context.source.noteHandOut(account, to: helper.recipient)
+    try context.output(helper.answer(account, context))
+  }
+
+  private func answer(_ login: HostLogin) throws(CommandError) {
+    context.source.noteHandOut(helper.logins?.origin ?? "", login.username ?? "", to: helper.recipient)
+    try context.output(helper.answer(login))
+  }
+
+  private func login() throws(CommandError) -> HostLogin? {
+    guard let pattern = helper.logins else { return nil }
+    return try manager { () throws(CredentialError) in try context.source.hostLogin(pattern) }
+  }
+
+  /// Whoever asks again within one request was refused what it got before.
+  private func rejectRefused() throws(CredentialError) {
+    guard let refused = helper.refused, refused.provider == helper.provider,
+      let account = try context.source.accountsIfAny()?.account(refused.account, of: refused.provider),
+      account.revision == refused.revision, !account.credential.isRejected
+    else { return }
+    try context.source.reject(account.credential.accessToken, account: account.name, of: account.provider)
+  }
+
+  /// Stores a login.
+  ///
+  /// - Parameter isOnly: whether all others of the host go.
+  func store(_ login: HostLogin, isOnly: Bool) throws(CommandError) {
+    guard let origin = helper.logins?.origin else { return }
+    try manager { () throws(CredentialError) in
+      if let provider = helper.provider,
+        let accounts = try context.source.accountsIfAny()?.accounts(of: provider), !accounts.isEmpty,
+        helper.isOurs(login, accounts)
+      {
+        return
+      }
+      try context.source.store(login, for: origin, isOnly: isOnly)
+    }
+  }
+
+  /// Forgets logins, and marks a token as refused.
+  ///
+  /// - Parameter password: the password, or token, that was refused; `nil` where the program does not say.
+  func erase(_ password: Secret?) throws(CommandError) {
+    try manager { () throws(CredentialError) in
+      if let provider = helper.provider, let password, try context.source.accountsIfAny() != nil {
+        try context.source.reject(password, account: helper.refused?.account, of: provider)
+      }
+      guard var pattern = helper.logins else { return }
+      pattern.password = password
+      pattern.takesSchemes = true
+      try context.source.eraseHostLogins(pattern)
+    }
+  }
+}
+
+extension Context {
+  /// How a provider claims a host.
+  ///
+  /// - Parameter host: with a port where it is not the ordinary one.
+  func claim(of host: String, for helper: HostClaim.Helper) throws(CommandError) -> HostClaim? {
+    try manager { () throws(CredentialError) in try source.claim(of: host, for: helper) }
+  }
+
+  /// Runs an operation on standard input, which a program that takes this one's place gets.
+  func withInput(_ operation: ([UInt8]) throws(CommandError) -> Void) throws(CommandError) {
+    let input = try system { () throws(POSIXError) in try File.readStandardInput(limit: 1 << 20) }
+    do throws(CommandError) {
+      try operation(input)
+    } catch .handOver {
+      throw .handOver(input: input)
+    }
+  }
+}
