@@ -27,12 +27,8 @@ let small =
     "-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/no-unwinding.ld",
   ]
 
-/// What a token needs stands side by side in the program (script/link-order), and nothing is done at its start that it needs not.
-let quick = [
-  "-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/no-constructors.ld",
-  "-Xlinker", "--symbol-ordering-file=" + Context.packageDirectory + "/Packaging/link-order.txt", "-Xlinker",
-  "--no-warn-symbol-ordering",
-]
+/// Nothing is done at the start of the program that a token needs not.
+let quick = ["-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/no-constructors.ld"]
 
 /// `credmgr` answers what the vault can answer without a dynamic loader: that is 0.5 ms instead of 6 ms
 /// (docs/decisions.md). A static glibc program cannot resolve names, so all that needs the network is in `credmgr-online`.
@@ -40,7 +36,7 @@ let fullyStatic: [LinkerSetting] = [
   .unsafeFlags(["-static-executable", "-lm"] + small + quick, .when(configuration: .release))
 ]
 
-/// The programs that load libcurl or libmicrohttpd carry the Swift library in themselves and need no Swift on the machine.
+/// The program that loads libcurl carries the Swift library in itself and needs no Swift on the machine.
 /// Nothing is loaded into them, so no symbol is exported; relocations are packed (glibc 2.36 or later).
 let staticLibrary: [LinkerSetting] = [
   .unsafeFlags(
@@ -57,7 +53,6 @@ let package = Package(
     .library(name: "Credmgr", targets: ["Credmgr"]),
     .executable(name: "credmgr", targets: ["credmgr"]),
     .executable(name: "credmgr-online", targets: ["credmgr-online"]),
-    .executable(name: "credmgr-simulator", targets: ["credmgr-simulator"]),
   ],
   targets: [
     // C libraries: a module map and a shim each, imported by exactly one Swift target.
@@ -67,8 +62,6 @@ let package = Package(
     .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(
       name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-    .systemLibrary(
-      name: "CMicroHTTPD", pkgConfig: "libmicrohttpd", providers: [.apt(["libmicrohttpd-dev"])]),
     .systemLibrary(
       name: "CQREncode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
     .systemLibrary(name: "CPOSIX"),
@@ -111,7 +104,7 @@ let package = Package(
     .target(
       name: "Simulator",
       dependencies: [
-        "Text", "CMicroHTTPD", "Commands", "CredentialManager", "Descriptors", "OAuth", "HTTP", "Platform",
+        "Text", "Commands", "CredentialManager", "Descriptors", "HTTP", "Platform",
         "Cryptography", "JSON",
       ],
       swiftSettings: strict),
@@ -121,10 +114,8 @@ let package = Package(
       name: "credmgr", dependencies: ["Commands", "Platform"], swiftSettings: strict + entryPoint,
       linkerSettings: fullyStatic),
     .executableTarget(
-      name: "credmgr-online", dependencies: ["Commands", "Curl", "HTTP", "Platform", "QRCode"], swiftSettings: strict,
-      linkerSettings: staticLibrary),
-    .executableTarget(
-      name: "credmgr-simulator", dependencies: ["Simulator"], swiftSettings: strict,
+      name: "credmgr-online", dependencies: ["Commands", "Curl", "HTTP", "Platform", "QRCode", "Simulator"],
+      swiftSettings: strict,
       linkerSettings: staticLibrary),
     // Not installed: it writes the manual (script/manual).
     .executableTarget(name: "credmgr-manual", dependencies: ["Manual"], swiftSettings: strict),
@@ -164,7 +155,7 @@ let package = Package(
     .testTarget(
       name: "SimulatorTests",
       dependencies: [
-        "Text", "Simulator", "OAuth", "Descriptors", "HTTP", "Cryptography", "JSON", "Platform",
+        "Text", "Simulator", "Commands", "OAuth", "Descriptors", "HTTP", "Cryptography", "JSON", "Platform",
       ],
       swiftSettings: strict),
     .testTarget(

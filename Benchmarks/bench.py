@@ -19,17 +19,14 @@ ROOT = os.path.dirname(HERE)
 sys.path.insert(0, os.path.join(ROOT, "Tests", "Judge"))
 
 from browser import Browser  # noqa: E402
-from growth import measure_growth  # noqa: E402
-from measuring import Command, by_hyperfine, in_turn, is_over, medians, peak_memory  # noqa: E402
-from peers import HOST, QUESTION, Peers  # noqa: E402
+from measuring import Command, at_once, in_turn, is_over, medians, peak_memory  # noqa: E402
+from peers import HOST, QUESTION, TOKEN, Peers  # noqa: E402
 
 RELEASE = os.path.join(ROOT, ".build", "release")
-BENCH = os.path.join(HERE, ".build", "release", "credmgr-bench")
 CREDMGR = os.path.join(RELEASE, "credmgr")
 
 # Where `--write` puts its results.
 REPORT = os.path.join(ROOT, "docs", "performance.md")
-PLOT = os.path.join(ROOT, "docs", "performance.svg")
 BEGIN, END = "<!-- figures: script/bench --write -->", "<!-- end of figures -->"
 
 DESCRIPTOR = """\
@@ -65,24 +62,16 @@ class Home:
         return command
 
     def grow(self, descriptors, accounts):
-        """Adds what is missing to this many of both.
-
-        `add-provider` looks at all registrations, which takes the longer the more there are: only the last one is added by
-        it, and it seals the hosts of all others.
-        """
-        providers = os.path.join(self.path, "config", "providers")
-        os.makedirs(providers, 0o700, exist_ok=True)
+        """Adds this many of both; the first account is the default one."""
         for number in range(descriptors):
             identifier = "bench" if number == 0 else f"another-{number}"
-            path = os.path.join(providers, identifier + ".yaml")
-            if number in (0, descriptors - 1):
-                path = os.path.join(self.path, identifier + ".yaml")
+            path = os.path.join(self.path, identifier + ".yaml")
             with open(path, "w", encoding="utf-8") as file:
                 file.write(DESCRIPTOR.format(id=identifier, host=HOST if number == 0 else f"host-{number}.example"))
-        self.credmgr("add-provider", os.path.join(self.path, "bench.yaml"), "--client-id", "bench", "--replace")
-        subprocess.run([BENCH, "fill", self.path, str(accounts), str(descriptors - 2)], check=True)
-        last = os.path.join(self.path, f"another-{descriptors - 1}.yaml")
-        self.credmgr("add-provider", last, "--client-id", "bench", "--replace")
+            self.credmgr("add-provider", path, "--client-id", "bench", "--replace")
+        for number in range(1, accounts + 1):
+            self.credmgr("login", "bench", "--account", f"account-{number}", "--with-token", text=f"{TOKEN}-{number}\n")
+        self.credmgr("use", "bench", "account-1")
         self.accounts = accounts
 
     def copy(self, folder):
@@ -237,11 +226,11 @@ class Bench:
         self.row(what, ratio, f"{'≥' if at_least else '≤'} {limit}", "×", ratio >= limit if at_least else ratio <= limit,
                  f"{times[slower]:.2f} / {times[faster]:.2f} ms")
 
-    def run(self, growth):
+    def run(self):
         home = Home(os.path.join(self.folder, "few"), self.environment)
         home.grow(5, 1)
         many = home.copy(os.path.join(self.folder, "many"))
-        many.grow(1000 if growth else 50, 10_000 if growth else 1000)
+        many.grow(200, 1000)
         kept = home.unlocked(os.path.join(self.folder, "kept"))
         try:
             self.processes(home, many, kept)
@@ -252,8 +241,6 @@ class Bench:
         self.network()
         self.checking(home)
         self.sizes()
-        if growth:
-            self.result["growth"] = measure_growth(home, many, self.rounds // 5)
         return self.result
 
     def processes(self, home, many, kept):
@@ -270,22 +257,14 @@ class Bench:
             times = medians(times_of_all)
             self.result["rounds"] = len(times_of_all["token"])
             slow_times = medians(in_turn({"token": ours["token"], **slow}, max(self.rounds // 10, 7)))
-            without_input = {"token": ours["token"]}
-            if "git credential-store get" in compared:
-                without_input["git credential-store get"] = compared["git credential-store get"]
-            check = by_hyperfine(without_input, self.result["rounds"])
         finally:
             peers.close()
         self.result["milliseconds"] = {**times, **{name: slow_times[name] for name in slow}}
         self.result["not_compared"] = peers.absent
-        self.result["hyperfine"] = check
         store = "git credential-store get"
         for name in ("token", "git-credential get"):
             if store in times:
                 self.ratio_row(f"`{name}` to `{store}`", name, store, times, 1.5)
-        if len(check) == 2:
-            self.row(f"the same, `token`, by hyperfine", check["token"] / check[store], "≤ 1.5", "×",
-                     check["token"] / check[store] <= 1.5, f"{check['token']:.2f} / {check[store]:.2f} ms")
         for name, limit in (("pass show", 15), ("gh auth token", 25)):
             if name in slow_times:
                 self.ratio_row(f"`{name}` to `token`", name, "token", slow_times, limit, at_least=True)
@@ -306,23 +285,13 @@ class Bench:
         for name, command in (("token", token), ("git-credential get", home.git_get())):
             if (peak := peak_memory(command)) is not None:
                 self.row(f"peak memory of `{name}`", peak / 1024, "≤ 8", "MiB", peak <= 8 * 1024)
-        cores = len(os.sched_getaffinity(0))
-        wall, single = self.at_once(token)
-        throughput, goal = 64 / (wall / 1e3), cores / (single / 1e3)
-        note = f"{wall:.1f} ms for all, {single:.2f} ms for one"
-        # How far any program gets: who starts 64 processes one after the other has to share the cores with them.
-        if git := shutil.which("git"):
-            wall, single = self.at_once(Command([git, "credential-store", "get"], self.environment))
-            note += f"; git credential-store reaches {6400 * single / wall / cores:.0f} % of the same"
-        self.row("64 `token` at once", throughput, f"≥ {goal:.0f} ({cores} cores / single time)", "per s",
-                 throughput >= goal, note)
-
-    def at_once(self, command):
-        """Milliseconds of 64 processes at once, and of one."""
-        times = json.loads(subprocess.run(
-            [BENCH, "throughput", "64", str(self.few_rounds), *command.arguments], env=command.environment,
-            capture_output=True, text=True, check=True).stdout)
-        return times["wall"], times["single"]
+        git = shutil.which("git")
+        if git:
+            store = Command([git, "credential-store", "get"], self.environment)
+            store.prepare(self.folder)
+            times = at_once({"token": token, "git credential-store get": store}, 64, self.few_rounds)
+            self.ratio_row("64 `token` at once to 64 `git credential-store get`", "token", "git credential-store get",
+                           times, 1.5)
 
     def network(self):
         home = Home(os.path.join(self.folder, "network"), self.environment)
@@ -343,13 +312,6 @@ class Bench:
 
     def checking(self, home):
         providers = os.path.join(ROOT, "providers")
-        key = os.path.join(self.folder, "key.pem")
-        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], capture_output=True, check=True)
-        micro = json.loads(
-            subprocess.run([BENCH, "micro", providers, key], capture_output=True, text=True, check=True).stdout)
-        self.result["microseconds"] = micro
-        name, slowest = max(micro["check"].items(), key=lambda item: item[1])
-        self.row("parsing and checking one descriptor, the slowest", slowest / 1e3, "< 1", "ms", slowest < 1000, name)
         files = sorted(os.path.join(providers, name) for name in os.listdir(providers) if name.endswith(".yaml"))
         fifty = [files[number % len(files)] for number in range(max(50, len(files)))]
         check = home.command("check", *fifty)
@@ -404,24 +366,6 @@ def tables(result):
     for name, reason in result["not_compared"].items():
         yield f"Not compared: {name} ({reason})."
     yield ""
-    micro = result["microseconds"]
-    yield "| step | median µs |"
-    yield "| --- | --- |"
-    for name, title in (("seal", "seal a record"), ("open", "open a record"), ("decode", "decode a credential"),
-                        ("sign_hmac_sha1", "sign an OAuth 1 request (HMAC-SHA1)"),
-                        ("sign_hmac_sha256", "sign an OAuth 1 request (HMAC-SHA256)"),
-                        ("sign_rsa_sha1", "sign an OAuth 1 request (RSA-SHA1, 2048 bits, key read each time)")):
-        yield f"| {title} | {micro[name]:.2f} |"
-    for name, value in micro["check"].items():
-        yield f"| check `{name}` | {value:.0f} |"
-    for axis in ("accounts", "descriptors"):
-        if growth := result.get("growth"):
-            yield ""
-            names = list(growth[axis][0]["milliseconds"])
-            yield f"| {axis} | " + " | ".join(f"{name}, ms" for name in names) + " |"
-            yield "| --- " * (len(names) + 1) + "|"
-            for point in growth[axis]:
-                yield f"| {point['count']} | " + " | ".join(f"{point['milliseconds'][n]:.2f}" for n in names) + " |"
 
 
 def write_report(text):
@@ -432,16 +376,13 @@ def write_report(text):
     if not end:
         raise RuntimeError(f"{REPORT} has no place for the figures")
     with open(REPORT, "w", encoding="utf-8") as file:
-        drawing = f"![Time of one process, over accounts and over descriptors]({os.path.basename(PLOT)})\n"
-        file.write(f"{before}{begin}\n{text}\n{drawing if os.path.exists(PLOT) else ''}{end}{after}")
+        file.write(f"{before}{begin}\n{text}\n{end}{after}")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--no-growth", action="store_true")
-    parser.add_argument("--svg")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     # A short name: the sockets of gpg-agent may not have long ones.
@@ -449,15 +390,10 @@ def main():
     # Before this adds to it.
     load = os.getloadavg()[0]
     try:
-        result = Bench(folder, options.quick).run(not options.no_growth)
+        result = Bench(folder, options.quick).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     result["machine"] = {**machine(), "load": round(load, 2)}
-    drawing = PLOT if options.write else options.svg
-    if drawing and "growth" in result:
-        from plot import plot
-        with open(drawing, "w", encoding="utf-8") as file:
-            file.write(plot(result["growth"]))
     if options.write:
         write_report("\n".join(tables(result)))
     print(json.dumps(result, indent=2, ensure_ascii=False) if options.json else "\n".join(tables(result)))

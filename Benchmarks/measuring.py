@@ -1,10 +1,8 @@
 """Times of whole processes, taken in turn: A, B, C, A, B, C, … so that what else the machine does meets all alike.
 
-hyperfine takes all times of A, then all of B, and Debian's cannot give a program standard input; it is used besides, as a
-check of the figures that it can take.
+hyperfine takes all times of A, then all of B, and Debian's cannot give a program standard input.
 """
 
-import json
 import os
 import shutil
 import statistics
@@ -100,20 +98,14 @@ def peak_memory(command):
         return int(report.read())
 
 
-def by_hyperfine(commands, runs):
-    """The medians that hyperfine finds for commands without standard input."""
-    if not (program := shutil.which("hyperfine")):
-        return {}
-    found = {}
-    with tempfile.NamedTemporaryFile("r") as report:
-        arguments = [program, "--shell=none", "--warmup=20", f"--runs={runs}", f"--export-json={report.name}"]
-        for command in commands.values():
-            arguments.append(" ".join(command.arguments))
-        # All of them in one environment.
-        environment = {}
-        for command in commands.values():
-            environment |= command.environment
-        subprocess.run(arguments, env=environment, capture_output=True, check=True)
-        for name, result in zip(commands, json.load(report)["results"], strict=True):
-            found[name] = result["median"] * 1e3
-    return found
+def at_once(commands, processes, rounds):
+    """The median milliseconds in which this many processes of each of the named commands end that start together."""
+    times = {name: [] for name in commands}
+    for _ in range(rounds):
+        for name, command in commands.items():
+            before = time.perf_counter_ns()
+            started = [command.start() for _ in range(processes)]
+            if any(os.waitpid(process, 0)[1] for process in started):
+                raise RuntimeError(f"one of many {name} failed")
+            times[name].append((time.perf_counter_ns() - before) / 1e6)
+    return medians(times)

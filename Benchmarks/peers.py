@@ -45,18 +45,15 @@ class Peers:
             arguments, env=environment or self.environment, input=text, capture_output=True, text=True, timeout=60,
             check=True).stdout
 
-    def credential_file(self, count=1):
-        """A file of git-credential-store; the one that is asked for stands last."""
-        path = os.path.join(self.folder, f"git-credentials-{count}")
+    def credential_file(self):
+        path = os.path.join(self.folder, "git-credentials")
         with open(path, "w", encoding="utf-8") as file:
-            for number in range(count - 1):
-                file.write(f"https://ada:{TOKEN}@host-{number}.example\n")
             file.write(f"https://ada:{TOKEN}@{HOST}\n")
         os.chmod(path, 0o600)
         return path
 
-    def credential_store(self, count=1):
-        return Command(["git", "credential-store", "--file", self.credential_file(count), "get"], self.environment,
+    def credential_store(self):
+        return Command(["git", "credential-store", "--file", self.credential_file(), "get"], self.environment,
                        QUESTION, TOKEN)
 
     def credential_store_alone(self):

@@ -64,9 +64,9 @@ package struct Command: Sendable {
 }
 
 /// A command with what was given to it.
-struct Invocation {
+package struct Invocation {
   let command: Command
-  private(set) var operands: [String] = []
+  package private(set) var operands: [String] = []
   private var values: [String: [String]] = [:]
   private(set) var asksForHelp = false
 
@@ -129,13 +129,13 @@ struct Invocation {
   }
 
   /// Whether an option was given.
-  func has(_ option: String) -> Bool { values[option] != nil }
+  package func has(_ option: String) -> Bool { values[option] != nil }
 
   /// The value of an option.
-  func value(_ option: String) -> String? { values[option]?.last }
+  package func value(_ option: String) -> String? { values[option]?.last }
 
   /// All values of an option.
-  func all(_ option: String) -> [String] { values[option] ?? [] }
+  package func all(_ option: String) -> [String] { values[option] ?? [] }
 }
 
 extension Command {

@@ -6,7 +6,7 @@ import Text
 import Vault
 
 /// Why a command ends before it is done.
-enum CommandError: Error {
+package enum CommandError: Error {
   /// A person is told something.
   case failed(Message)
   /// There is no such account; those that there are. What helps depends on who named it.
@@ -39,7 +39,7 @@ enum CommandError: Error {
     }
   }
 
-  init(_ error: POSIXError) {
+  package init(_ error: POSIXError) {
     self = error == .brokenPipe ? .brokenPipe : .failed(error.message)
   }
 
@@ -66,7 +66,7 @@ enum CommandError: Error {
   }
 
   /// A mistake in the arguments.
-  static func usage(_ text: String, hint: String? = nil, mistyped: Message.Mistyped? = nil) -> CommandError {
+  package static func usage(_ text: String, hint: String? = nil, mistyped: Message.Mistyped? = nil) -> CommandError {
     .failed(Message(text, hint: hint, status: .usage, mistyped: mistyped))
   }
 

@@ -9,7 +9,7 @@ import Text
 import Vault
 
 /// What a command works with.
-struct Context {
+package struct Context {
   let source: CredentialSource
   /// Why there is no home, for a command that does without one.
   let homeFault: CredentialError?
@@ -19,10 +19,10 @@ struct Context {
   let environment: (String) -> String?
   /// The limit of core dumps as it was before this program forbade its own, for a program that takes its place.
   let coreLimit: UInt64?
-  /// The rows of the QR code of a text, true for a dark module; `nil` if there is none.
-  let qrCode: (String) -> [[Bool]]?
+  /// What this program can do itself.
+  let online: Program.Online?
 
-  var home: Home { source.home }
+  package var home: Home { source.home }
 
   /// Prints a result.
   func output(_ text: String) throws(CommandError) {

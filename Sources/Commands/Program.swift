@@ -20,13 +20,29 @@ public enum Program {
   public typealias Network = (_ userAgent: String, _ isCancelled: @escaping () -> Bool) throws(HTTPError)
     -> any HTTPExchange
 
+  /// What `credmgr-online` can do and `credmgr`, which has no libraries for it, hands over.
+  package struct Online {
+    let network: Network
+    /// The rows of the QR code of a text, true for a dark module; `nil` if it has none.
+    let qrCode: (String) -> [[Bool]]?
+    /// Plays a provider.
+    let simulate: (Invocation, Context) throws(CommandError) -> ExitStatus
+
+    package init(
+      network: @escaping Network, qrCode: @escaping (String) -> [[Bool]]?,
+      simulate: @escaping (Invocation, Context) throws(CommandError) -> ExitStatus
+    ) {
+      self.network = network
+      self.qrCode = qrCode
+      self.simulate = simulate
+    }
+  }
+
   /// Runs the command that the process was started with.
   ///
-  /// - Parameters:
-  ///   - network: `nil` for a program that hands everything that needs one to `credmgr-online`.
-  ///   - qrCode: the rows of the QR code of a text, true for a dark module; `nil` if it has none.
+  /// - Parameter online: `nil` for a program that hands what needs it to `credmgr-online`.
   /// - Returns: the exit status of the process.
-  public static func run(network: Network?, qrCode: @escaping (String) -> [[Bool]]?) -> Int32 {
+  package static func run(_ online: Online? = nil) -> Int32 {
     Terminal.openStandardStreams()
     let coreLimit = ProcessProtection.apply()
     Signals.ignoreFailedWrites()
@@ -45,7 +61,7 @@ public enum Program {
       arguments = ["credmgr", String(name.dropLast("-credmgr".count))] + arguments.dropFirst()
     }
     do throws(CommandError) {
-      return try run(Array(arguments.dropFirst()), all: arguments, network, qrCode, coreLimit).rawValue
+      return try run(Array(arguments.dropFirst()), all: arguments, online, coreLimit).rawValue
     } catch {
       return report(error, arguments)
     }
@@ -67,8 +83,7 @@ public enum Program {
   }
 
   private static func run(
-    _ arguments: [String], all: [String], _ network: Network?, _ qrCode: @escaping (String) -> [[Bool]]?,
-    _ coreLimit: UInt64?
+    _ arguments: [String], all: [String], _ online: Online?, _ coreLimit: UInt64?
   ) throws(CommandError) -> ExitStatus {
     guard let name = arguments.first else {
       Terminal.writeError(Help.beginning)
@@ -87,11 +102,11 @@ public enum Program {
       try replace(executable, all, input, coreLimit)
     }
     let isOffline = command.offlineOption.map(invocation.has) ?? false
-    if command.needsNetwork, !isOffline, network == nil { try handOver(nil) }
-    let context = try context(executable, network, qrCode, invocation, coreLimit)
+    if command.needsNetwork, !isOffline, online == nil { try handOver(nil) }
+    let context = try context(executable, online, invocation, coreLimit)
     do throws(CommandError) {
       return try command.run(invocation, context)
-    } catch .handOver(let input) where network == nil {
+    } catch .handOver(let input) where online == nil {
       if let keys = context.source.keysToLeave {
         try system { () throws(POSIXError) in try Launcher.leave(keys.bytes) }
       }
@@ -120,8 +135,7 @@ public enum Program {
   }
 
   private static func context(
-    _ executable: String, _ network: Network?, _ qrCode: @escaping (String) -> [[Bool]]?, _ invocation: Invocation,
-    _ coreLimit: UInt64?
+    _ executable: String, _ online: Online?, _ invocation: Invocation, _ coreLimit: UInt64?
   ) throws(CommandError) -> Context {
     let home: Home
     var homeFault: CredentialError?
@@ -134,10 +148,10 @@ public enum Program {
     }
     let secrets = KnownSecrets()
     var http: (any HTTPExchange)?
-    if let network {
+    if let online {
       Signals.installInterruptFlag()
       do throws(HTTPError) {
-        http = try network("credmgr/\(version)") { Signals.isInterrupted }
+        http = try online.network("credmgr/\(version)") { Signals.isInterrupted }
       } catch {
         throw .failed(error.message())
       }
@@ -167,8 +181,7 @@ public enum Program {
     source.notice = NoticeTeller(clock).tell
     return Context(
       source: source, homeFault: homeFault, clock: clock, executable: executable, environment: Environment.value,
-      coreLimit: coreLimit,
-      qrCode: qrCode)
+      coreLimit: coreLimit, online: online)
   }
 
   private static func help(_ name: String, _ rest: ArraySlice<String>) throws(CommandError) -> ExitStatus? {

@@ -2,6 +2,8 @@
 struct LoopbackConnection {
   enum State: Equatable {
     case reading
+    /// The answer is there, and goes out at a time.
+    case waiting(until: Double)
     case answering
     /// All is sent. A socket that is closed with unread bytes takes the answer away from the client.
     case ending
@@ -20,13 +22,15 @@ struct LoopbackConnection {
   private var deadline: Double
   private var input: [UInt8] = []
   private var output: ArraySlice<UInt8> = []
+  private let requestLimit: Int
 
   /// For a request, from the connection to its last byte; a browser on the same machine needs milliseconds.
   static let requestSeconds = 5.0
   private static let answerSeconds = 2.0
 
-  init(socket: Int32, now: Double) {
+  init(socket: Int32, now: Double, requestLimit: Int = LoopbackRequest.limit) {
     self.socket = socket
+    self.requestLimit = requestLimit
     deadline = now + Self.requestSeconds
   }
 
@@ -38,18 +42,26 @@ struct LoopbackConnection {
     return false
   }
 
-  /// Sends the answer from now on.
-  mutating func answer(_ bytes: [UInt8]) {
-    state = .answering
+  /// Sends the answer, from now on or from some seconds later.
+  mutating func answer(_ bytes: [UInt8], after seconds: Double = 0) {
+    let time = LoopbackSocket.monotonic() + seconds
+    state = seconds > 0 ? .waiting(until: time) : .answering
     output = bytes[...]
     input = []
-    deadline = LoopbackSocket.monotonic() + Self.answerSeconds
+    deadline = time + Self.answerSeconds
   }
+
+  /// When an answer that waits goes out.
+  var answerTime: Double? { if case .waiting(let time) = state { time } else { nil } }
 
   /// Does what can be done without waiting.
   mutating func advance() -> Step {
     switch state {
     case .reading: return read()
+    case .waiting(let time):
+      if LoopbackSocket.monotonic() < time { return LoopbackSocket.read(socket) == .end ? .closed : .goOn }
+      state = .answering
+      return .goOn
     case .answering:
       guard let count = LoopbackSocket.write(socket, output) else { return .closed }
       output = output.dropFirst(count)
@@ -68,7 +80,7 @@ struct LoopbackConnection {
     case .end: return .closed
     case .bytes(let bytes):
       input += bytes
-      switch LoopbackRequest.parse(input) {
+      switch LoopbackRequest.parse(input, limit: requestLimit) {
       case .incomplete: return .goOn
       case .complete(let request): return .request(request)
       case .refused(let status):

@@ -41,8 +41,7 @@ public struct LoopbackReceiver: ~Copyable {
   /// The port that it listens on.
   public let port: UInt16
   private let endpoint: LoopbackEndpoint
-  private let listeners: [Int32]
-  private var connections: [LoopbackConnection] = []
+  private var clients: LoopbackClients
   private var line: [UInt8] = []
 
   /// How many clients are served at once; the oldest goes when there is one more.
@@ -58,14 +57,11 @@ public struct LoopbackReceiver: ~Copyable {
   public init(
     interface: Interface, port: UInt16?, path: String, fragment: Bool = false
   ) throws(HTTPError) {
+    let listeners: [Int32]
     (listeners, self.port) = try Self.listen(interface, port)
+    clients = LoopbackClients(listeners: listeners, limit: Self.connectionLimit)
     endpoint = LoopbackEndpoint(
       host: interface.host, port: self.port, path: path, takesFragment: fragment)
-  }
-
-  deinit {
-    for connection in connections { LoopbackSocket.close(connection.socket) }
-    for listener in listeners { LoopbackSocket.close(listener) }
   }
 
   private static func listen(_ interface: Interface, _ port: UInt16?) throws(HTTPError) -> ([Int32], UInt16) {
@@ -110,63 +106,30 @@ public struct LoopbackReceiver: ~Copyable {
     judge: (FormParameters) -> Verdict
   ) throws(HTTPError) -> Received {
     let end = LoopbackSocket.monotonic() + seconds
+    let endpoint = endpoint
     var input = descriptor
     while true {
       if isCancelled() { throw .interrupted }
       if let line = nextLine() { return .line(line) }
       let now = LoopbackSocket.monotonic()
       if now >= end { throw .receiverTimedOut }
-      expire(now)
-      let ready = try LoopbackSocket.wait(watches(input), seconds: min(end - now, 0.2))
-      for index in connections.indices.reversed() where ready[listeners.count + index] {
-        if let parameters = serve(index, judge) { return .callback(parameters) }
-      }
-      for (index, listener) in listeners.enumerated() where ready[index] { accept(listener) }
-      if let open = input, ready[ready.count - 1], !readLine(open) { input = nil }
-    }
-  }
-
-  /// The order in which ``receive(seconds:alsoReading:isCancelled:judge:)`` reads the answer: listeners, connections, input.
-  private func watches(_ input: Int32?) -> [LoopbackSocket.Watch] {
-    listeners.map { LoopbackSocket.Watch(descriptor: $0, forWriting: false) }
-      + connections.map { LoopbackSocket.Watch(descriptor: $0.socket, forWriting: $0.state == .answering) }
-      + (input.map { [LoopbackSocket.Watch(descriptor: $0, forWriting: false)] } ?? [])
-  }
-
-  private mutating func accept(_ listener: Int32) {
-    guard let socket = LoopbackSocket.accept(listener) else { return }
-    if connections.count == Self.connectionLimit { connections.removeFirst().close() }
-    connections.append(LoopbackConnection(socket: socket, now: LoopbackSocket.monotonic()))
-  }
-
-  private mutating func expire(_ now: Double) {
-    for index in connections.indices.reversed() where connections[index].isExpired(now) {
-      connections.remove(at: index).close()
-    }
-  }
-
-  /// Goes on with one connection.
-  ///
-  /// - Returns: the parameters that the judge accepted; the page is on its way then.
-  private mutating func serve(_ index: Int, _ judge: (FormParameters) -> Verdict) -> FormParameters? {
-    switch connections[index].advance() {
-    case .goOn: break
-    case .closed: connections.remove(at: index).close()
-    case .request(let request):
-      switch endpoint.answer(request) {
-      case .relay: connections[index].answer(PageDocument.response(status: 200, .relay, isRelay: true))
-      case .refusal(let status): connections[index].answer(PageDocument.refusal(status: status))
-      case .parameters(let parameters):
-        switch judge(parameters) {
-        case .reject(let page): connections[index].answer(PageDocument.response(status: 400, page))
-        case .accept(let page):
-          connections[index].answer(PageDocument.response(status: 200, page))
-          connections.remove(at: index).finish()
-          return parameters
+      var accepted: FormParameters?
+      let isInputReady = try clients.wait(seconds: min(end - now, 0.2), alsoFor: input) { request in
+        switch endpoint.answer(request) {
+        case .relay: return LoopbackClients.Reply(bytes: PageDocument.response(status: 200, .relay, isRelay: true))
+        case .refusal(let status): return LoopbackClients.Reply(bytes: PageDocument.refusal(status: status))
+        case .parameters(let parameters):
+          switch judge(parameters) {
+          case .reject(let page): return LoopbackClients.Reply(bytes: PageDocument.response(status: 400, page))
+          case .accept(let page):
+            accepted = parameters
+            return LoopbackClients.Reply(bytes: PageDocument.response(status: 200, page), isLast: true)
+          }
         }
       }
+      if let accepted { return .callback(accepted) }
+      if let open = input, isInputReady, !readLine(open) { input = nil }
     }
-    return nil
   }
 
   /// - Returns: false at the end of the input; what stands there without an end of line counts as a line.

@@ -1,4 +1,4 @@
-/// What a client of the loopback receiver sent, taken apart strictly (RFC 9112): whoever is not a browser that was sent here
+/// What a client of a server on loopback sent, taken apart strictly (RFC 9112): whoever is not a browser that was sent here
 /// need not be understood.
 struct LoopbackRequest: Equatable {
   var method: String
@@ -6,7 +6,7 @@ struct LoopbackRequest: Equatable {
   var fields: HTTPFields
   var body: [UInt8]
 
-  /// The greatest length of head and body together.
+  /// The greatest length of head and body together, unless said otherwise.
   static let limit = 64 * 1024
 
   enum Progress: Equatable {
@@ -17,7 +17,7 @@ struct LoopbackRequest: Equatable {
     case refused(Int)
   }
 
-  static func parse(_ bytes: [UInt8]) -> Progress {
+  static func parse(_ bytes: [UInt8], limit: Int = limit) -> Progress {
     guard let end = headEnd(bytes) else { return bytes.count > limit ? .refused(431) : .incomplete }
     if end > limit { return .refused(431) }
     var lines = lines(of: bytes[..<end])

@@ -89,7 +89,7 @@ enum PageDocument {
       + (isRelay
         ? "script-src '\(relayScriptHash)'; connect-src 'self'" : "script-src '\(cleaningScriptHash)'")
     return head(
-      status, [("Content-Type", "text/html; charset=utf-8"), ("Content-Security-Policy", policy)], body)
+      status, ["Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy], body)
   }
 
   /// A circle with a tick, a cross, a question mark, or dots.
@@ -107,35 +107,17 @@ enum PageDocument {
 
   /// An answer to what is not for us: the status alone.
   static func refusal(status: Int) -> [UInt8] {
-    let allow = status == 405 ? [("Allow", "GET, POST")] : []
-    return head(
-      status, [("Content-Type", "text/plain; charset=utf-8")] + allow, "\(status) \(phrase(status))\n")
+    var fields: HTTPFields = ["Content-Type": "text/plain; charset=utf-8"]
+    if status == 405 { fields.append("Allow", "GET, POST") }
+    return head(status, fields, "\(status) \(HTTPResponse.phrase(status))\n")
   }
 
-  private static func head(_ status: Int, _ fields: [(String, String)], _ body: String) -> [UInt8] {
-    let always = [
-      ("Content-Length", String(body.utf8.count)), ("Cache-Control", "no-store"),
-      ("Referrer-Policy", "no-referrer"), ("X-Content-Type-Options", "nosniff"), ("Connection", "close"),
-    ]
-    let lines = (fields + always).map { "\($0.0): \($0.1)\r\n" }.joined()
-    return Array("HTTP/1.1 \(status) \(phrase(status))\r\n\(lines)\r\n\(body)".utf8)
-  }
-
-  /// RFC 9110, section 15.
-  private static func phrase(_ status: Int) -> String {
-    switch status {
-    case 200: "OK"
-    case 403: "Forbidden"
-    case 404: "Not Found"
-    case 405: "Method Not Allowed"
-    case 408: "Request Timeout"
-    case 411: "Length Required"
-    case 413: "Content Too Large"
-    case 415: "Unsupported Media Type"
-    case 421: "Misdirected Request"
-    case 431: "Request Header Fields Too Large"
-    default: "Bad Request"
-    }
+  private static func head(_ status: Int, _ fields: HTTPFields, _ body: String) -> [UInt8] {
+    var fields = fields
+    for (name, value) in [
+      ("Cache-Control", "no-store"), ("Referrer-Policy", "no-referrer"), ("X-Content-Type-Options", "nosniff"),
+    ] { fields.append(name, value) }
+    return HTTPResponse(status: status, fields: fields, body: Array(body.utf8)).bytes()
   }
 
   static func escaped(_ text: String) -> String {

@@ -27,7 +27,6 @@ enum Reason: Equatable, Sendable {
   case wrongMediaType(expected: String)
   case malformedBody
   case unwantedBody
-  case unreadableRequest
 
   // Parameters and headers.
   case missing(String)

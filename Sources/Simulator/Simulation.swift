@@ -2,7 +2,6 @@ import Cryptography
 import Descriptors
 import HTTP
 import JSON
-import OAuth
 import Text
 
 /// The simulated provider: what it is, and what it remembers. Its endpoints are extensions, one file each.
@@ -30,7 +29,7 @@ struct Simulation: Sendable {
       try Self.named(descriptor.oauth1.signatureMethod, descriptor),
       try Self.named(descriptor.oauth1.transport, descriptor)
     )
-    if isOAuth1, signature.method.rsa != nil, (try? RSAPrivateKey(pem: clientSecret)) == nil {
+    if isOAuth1, signature.method.isRSA, (try? RSAPrivateKey(pem: clientSecret)) == nil {
       throw .keyNeeded(signature.method)
     }
   }

@@ -8,5 +8,5 @@ import Platform
 @c(credmgr_main)
 public func main(count: Int32, arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Int32 {
   unsafe Environment.keep(count, arguments)
-  return Program.run(network: nil, qrCode: { _ in nil })
+  return Program.run()
 }

@@ -16,7 +16,7 @@ struct SetUpFindingTests {
       fullDisk, noVault,
       lockedVault, vault, damagedRecord, moreDamage, damage, readablePassphrase, passphraseFile, accounts, expired,
       moreExpired, interrupted, unknownAccount, lateClock, differentClock, overSSH, noDisplay, unknownDisplay,
-      unknownBrowser, noBrowser, deadLogin, noKernelKeyring, secretService, noOnlineProgram, missingPrograms,
+      unknownBrowser, noBrowser, deadLogin, noKernelKeyring, secretService, noOnlineProgram,
       noShippedDescriptors, gitFile, dockerFile, gitFails, gitHelperSentAway, gitAsksFirst, gitTells, gitAsksNobody,
       gitAsksAnother,
       gitAsksOwn,
@@ -63,7 +63,6 @@ struct SetUpFindingTests {
     case .noKernelKeyring: .noKernelKeyring
     case .secretService: .secretService
     case .noOnlineProgram: .noOnlineProgram
-    case .missingPrograms: .missingPrograms
     case .noShippedDescriptors: .noShippedDescriptors
     case .gitFile: .gitFile
     case .dockerFile: .dockerFile
@@ -168,7 +167,6 @@ struct SetUpFindingTests {
       .unknownBrowser("netscape"), .noBrowser,
       .deadLogin(entry: "/home/ada/.local/share/applications/credmgr-login-x.desktop", schemes: ["notes"]),
       .noKernelKeyring, .secretService(.noBus, bus: "/run/user/1000/bus"), .noOnlineProgram(.sources("/src/credmgr")),
-      .missingPrograms(["credmgr-simulator"], .package("credmgr_0.1.0_amd64.deb")),
       .noShippedDescriptors(
         "/usr/local/share/credmgr/providers", .archive("credmgr-0.1.0-linux-x86_64.tar.xz", folder: "/usr/local")),
       .gitFails(words: "bad config line 3 in file /home/ada/.gitconfig", file: "/home/ada/.gitconfig", line: 3),

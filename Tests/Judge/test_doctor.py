@@ -501,8 +501,7 @@ class Mended(Doctor):
             os.makedirs(os.path.join(tree, name))
         program = shutil.copy(BINARY, os.path.join(tree, "bin"))
         built = os.path.dirname(BINARY)
-        for name in ("credmgr-online", "credmgr-simulator"):
-            os.symlink(os.path.join(built, name), os.path.join(tree, "libexec/credmgr", name))
+        os.symlink(os.path.join(built, "credmgr-online"), os.path.join(tree, "libexec/credmgr/credmgr-online"))
         descriptor = os.path.join(tree, "share/credmgr/providers/notes.yaml")
 
         def missing():
@@ -514,13 +513,11 @@ class Mended(Doctor):
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write("provider: notes\ngrant: client_credentials\nendpoints: { token: https://a.example/t }\n")
         self.assertEqual(missing(), [])
-        os.remove(os.path.join(tree, "libexec/credmgr/credmgr-simulator"))
-        self.assertEqual(missing(), [("note", "not installed: credmgr-simulator")])
+        os.remove(os.path.join(tree, "libexec/credmgr/credmgr-online"))
         ended = subprocess.run([program, "simulate", "notes"], env=self.environment, check=False, capture_output=True,
                                text=True, stdin=subprocess.DEVNULL)
         self.assertRegex(ended.stderr, r'hint: .*run "(sudo dpkg -i|tar -xf) credmgr')
-        os.remove(os.path.join(tree, "libexec/credmgr/credmgr-online"))
-        self.assertEqual([state for state, _ in missing()], ["problem", "note"])
+        self.assertEqual([state for state, _ in missing()], ["problem"])
 
     @unittest.skipUnless(subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0,
                          "nothing can be mounted here")

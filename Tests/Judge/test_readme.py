@@ -119,13 +119,6 @@ class Documents(ProgramTest):
                         headings = re.findall(r"(?m)^#+ (.*)$", text_of(path))
                         self.assertIn(heading, [re.sub(r"[^\w\- ]", "", h).lower().replace(" ", "-") for h in headings])
 
-    def test_the_picture(self):
-        path = os.path.join(self.folder, "session.svg")
-        subprocess.run([sys.executable, os.path.join(ROOT, "script/record"), path], check=True, timeout=TIMEOUT,
-                       env={**os.environ, "CREDMGR_BIN": BINARY})
-        with open(path, encoding="utf-8") as file:
-            self.assertEqual(file.read(), text_of("docs/images/session.svg"), "run script/record")
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -2,8 +2,10 @@ import HTTP
 import JSON
 import OAuth
 import Descriptors
+import Text
 import Testing
 
+@testable import Commands
 @testable import Simulator
 
 struct InspectionTests {
@@ -109,7 +111,7 @@ struct PresentationTests {
 }
 
 struct FaultTests {
-  private func tokenAnswer(_ fault: Fault) throws -> (Play, SimulatedAnswer) {
+  private func tokenAnswer(_ fault: Fault) throws -> (Play, LoopbackServer.Answer) {
     var settings = SimulationSettings()
     settings.faults = [fault]
     let play = try Play(Descriptors.linkedIn, settings)
@@ -135,7 +137,7 @@ struct FaultTests {
   @Test("more than one MiB, an answer that is late, and one that never comes")
   func transport() throws {
     #expect(try tokenAnswer(.huge).1.response.body.count > 1 << 20)
-    #expect(try tokenAnswer(.slow(milliseconds: 300)).1.delay == 300)
+    #expect(try tokenAnswer(.slow(milliseconds: 300)).1.delay == 0.3)
     let (play, answer) = try tokenAnswer(.drop)
     #expect(answer.isDropped)
     // The work was done: what was lost is lost.
@@ -185,48 +187,40 @@ struct FaultTests {
   }
 }
 
-struct ArgumentTests {
+struct OptionTests {
+  @Test func datesAreThoseOfHTTP() {
+    let date = SimulateCommand.date(784_111_777)
+    #expect(date == "Sun, 06 Nov 1994 08:49:37 GMT")
+    #expect(Moment.parseHTTPDate(date) == 784_111_777)
+  }
+
+  private func settings(_ arguments: [String]) throws -> SimulationSettings {
+    try SimulateCommand.settings(Invocation(#require(Command.named("simulate")), arguments))
+  }
+
   @Test("the whole command line")
   func everything() throws {
-    let command = try SimulatorArguments.parse([
+    let settings = try settings([
       "github", "--port", "99", "--set", "host=a=b", "--lifetime=5", "--fault", "slow=7", "--fault", "drop",
       "--git-host", "127.0.0.1:1", "--grace", "2m", "--descriptors", "a", "--descriptors", "b",
       "--keep-redirect",
     ])
-    guard case .simulate(let arguments) = command else {
-      _ = Issue.record("help")
-      return
-    }
-    #expect(arguments.descriptor == "github")
-    #expect(arguments.port == 99)
-    #expect(arguments.directories == ["a", "b"])
-    #expect(arguments.settings.variables == ["host": "a=b"])
-    #expect(arguments.settings.lifetime == 5)
-    #expect(arguments.settings.grace == 120)
-    #expect(arguments.settings.faults == [.slow(milliseconds: 7), .drop])
-    #expect(arguments.settings.gitHosts == ["127.0.0.1:1"])
-    #expect(arguments.settings.keepsRedirect)
+    #expect(settings.variables == ["host": "a=b"])
+    #expect(settings.lifetime == 5)
+    #expect(settings.grace == 120)
+    #expect(settings.faults == [.slow(milliseconds: 7), .drop])
+    #expect(settings.gitHosts == ["127.0.0.1:1"])
+    #expect(settings.keepsRedirect)
   }
 
   @Test(
-    "what is no command line",
+    "what is no value",
     arguments: [
-      ([], SimulatorError.Usage.missingDescriptor),
-      (["a", "b"], .unexpectedArgument("b")),
-      (["a", "--prot", "1"], .unknownOption("--prot", suggestion: "--port")),
-      (["a", "--port"], .missingValue(option: "--port")),
-      (["a", "--port", "x"], .invalidValue(option: "--port", value: "x")),
-      (["a", "--set", "x"], .invalidValue(option: "--set", value: "x")),
-      (["a", "--lifetime", "0"], .invalidValue(option: "--lifetime", value: "0")),
-      (["a", "--fault", "x"], .unknownFault("x", known: Fault.names)),
+      ["a", "--set", "x"], ["a", "--lifetime", "0"], ["a", "--lifetime", "x"], ["a", "--grace", "-1"],
+      ["a", "--fault", "x"], ["a", "--git-host", "a/b"],
     ])
-  func refusals(_ arguments: [String], _ usage: SimulatorError.Usage) {
-    #expect(throws: SimulatorError.usage(usage)) { try SimulatorArguments.parse(arguments) }
-    #expect(SimulatorWords.message(.usage(usage)).status.rawValue == 2)
-  }
-
-  @Test("the help fits 80 columns")
-  func help() {
-    for line in SimulatorWords.usage.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
+  func refusals(_ arguments: [String]) throws {
+    let error = #expect(throws: CommandError.self) { try settings(arguments) }
+    #expect(error?.told?.message.status == .usage)
   }
 }

@@ -120,7 +120,7 @@ final class TerminalUser: User {
   private func showQRCode(_ url: String) {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(context.environment).first { !$0.isEmpty } ?? ""
     let isUTF8 = ["utf-8", "utf8"].contains { locale.lowercased().hasSuffix($0) }
-    guard canDraw, isUTF8, let modules = context.qrCode(url) else { return }
+    guard canDraw, isUTF8, let modules = context.online?.qrCode(url) else { return }
     let drawing = QRCodeDrawing(modules: modules)
     guard drawing.width <= Terminal.width else { return }
     Terminal.writeError(drawing.lines.joined(separator: "\n") + "\n")

@@ -378,16 +378,12 @@ struct Doctor {
   }
 
   private mutating func programs() {
-    let missing = ["credmgr-online", "credmgr-simulator"].filter {
-      context.sibling($0) == nil
-    }
-    if missing.contains("credmgr-online") { tell(.noOnlineProgram(installation)) }
-    let others = missing.filter { $0 != "credmgr-online" }
-    if !others.isEmpty { tell(.missingPrograms(others, installation)) }
+    let isComplete = context.sibling("credmgr-online") != nil
+    if !isComplete { tell(.noOnlineProgram(installation)) }
     let shipped = context.home.systemProviders.last ?? ""
     let hasDescriptors = ((try? File.names(in: shipped)) ?? []).contains { $0.hasSuffix(".yaml") }
     if !hasDescriptors { tell(.noShippedDescriptors(shipped, installation)) }
-    if missing.isEmpty, hasDescriptors { well(.programs, "all of them are beside \"\(program)\"") }
+    if isComplete, hasDescriptors { well(.programs, "all of them are beside \"\(program)\"") }
   }
 
   private var installation: SetUpFinding.Installation { context.installation }

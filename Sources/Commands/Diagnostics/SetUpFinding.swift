@@ -126,7 +126,6 @@ enum SetUpFinding: Sendable, Equatable {
   /// The Secret Service does not have the key of the vault, or does not give it; the socket of a bus that is there all the same.
   case secretService(SecretServiceFault, bus: String?)
   case noOnlineProgram(Installation)
-  case missingPrograms([String], Installation)
   case noShippedDescriptors(String, Installation)
 
   // git.
@@ -198,7 +197,7 @@ extension SetUpFinding {
     case .lateClock, .differentClock: .clock
     case .overSSH, .noDisplay, .unknownDisplay, .unknownBrowser, .noBrowser, .deadLogin: .browser
     case .noKernelKeyring, .secretService: .keyring
-    case .noOnlineProgram, .missingPrograms, .noShippedDescriptors: .programs
+    case .noOnlineProgram, .noShippedDescriptors: .programs
     case .gitFile, .gitFails, .gitHelperSentAway, .gitAsksFirst, .gitTells, .gitAsksNobody, .gitAsksAnother,
       .gitAsksOwn,
       .gitDoesNotAsk, .gitProgramMissing, .gitOtherProgram:
@@ -220,7 +219,7 @@ extension SetUpFinding {
   var state: State {
     switch self {
     case .noVault, .lockedVault, .readablePassphrase, .interrupted, .overSSH, .noDisplay, .noKernelKeyring,
-      .missingPrograms, .gitTells, .gitDoesNotAsk, .gitOtherProgram, .dockerDoesNotAsk, .dockerPasswords,
+      .gitTells, .gitDoesNotAsk, .gitOtherProgram, .dockerDoesNotAsk, .dockerPasswords,
       .dockerOtherProgram, .hidingDescriptor, .sharedHost:
       .note
     default: .problem
@@ -295,7 +294,6 @@ extension SetUpFinding {
     case .noKernelKeyring: return "the kernel keeps no keys here, so that \"credmgr vault unlock\" does not work"
     case .secretService(let fault, _): return VaultError.secretService(fault).message.text
     case .noOnlineProgram: return CredentialError.networkNeeded.message.text
-    case .missingPrograms(let names, _): return "not installed: " + names.joined(separator: ", ")
     case .noShippedDescriptors(let folder, _): return "there are no shipped descriptors in \(quoted(folder))"
     case .gitFile(let path, let fault): return "git cannot use \(quoted(path)): " + fault.words
     case .gitFails(let words, _, _): return "git cannot read its configuration" + (words.isEmpty ? "" : ": \(words)")

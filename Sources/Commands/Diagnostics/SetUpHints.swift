@@ -48,7 +48,7 @@ extension SetUpFinding {
       ]
     case .deadLogin(let entry, _): return ["run \"rm \(argument(entry))\""]
     case .secretService(let fault, let bus): return [fault.mending(bus)]
-    case .noOnlineProgram(let installation), .missingPrograms(_, let installation),
+    case .noOnlineProgram(let installation),
       .noShippedDescriptors(_, let installation):
       return [installation.hint]
     case .gitFile(let path, let fault), .dockerFile(let path, let fault):

@@ -276,7 +276,7 @@ extension Command {
   }
 
   static let simulate = Command(
-    name: "simulate", operands: "ID|FILE", operandCount: 0...1000,
+    name: "simulate", operands: "ID|FILE", operandCount: 1...1,
     summary: "Play a provider on this machine, as its descriptor says it behaves",
     options: [
       Option("--port", value: "N", "listen on this port of 127.0.0.1; otherwise any free one"),
@@ -301,27 +301,9 @@ extension Command {
       Example("credmgr simulate github", "log in without the provider"),
       Example("credmgr simulate notes.yaml --port 8080 --fault server-error", "what if it goes wrong"),
     ],
-    needsHome: false, passesOptions: true
+    needsHome: false, needsNetwork: true
   ) { invocation, context throws(CommandError) in
-    if invocation.operands.contains(where: ["--help", "-h"].contains) {
-      try context.output(invocation.command.help)
-      return .done
-    }
-    guard !invocation.operands.isEmpty else {
-      throw .usage("too few arguments for \"credmgr simulate\"", hint: "run \"credmgr help simulate\"")
-    }
-    guard let program = context.sibling("credmgr-simulator") else {
-      throw .failed(
-        Message(
-          "there is no program \"credmgr-simulator\" beside this one", hint: context.installation.hint,
-          status: .unexpected))
-    }
-    var arguments = ["credmgr-simulator"] + invocation.operands
-    for folder in context.home.library.directories { arguments += ["--descriptors", folder] }
-    do throws(POSIXError) {
-      try Launcher.replaceProcess(program, arguments)
-    } catch {
-      throw CommandError(error)
-    }
+    guard let online = context.online else { throw .handOver(input: nil) }
+    return try online.simulate(invocation, context)
   }
 }

@@ -154,6 +154,9 @@ public enum File {
     throw Descriptor.failure("unlink", path)
   }
 
+  /// Removes an empty folder; one that is not empty stays.
+  public static func removeDirectory(_ path: String) { _ = unsafe rmdir(path) }
+
   /// Cuts a file. It is not opened: closing it would drop every lock that this process holds on it (fcntl(2)).
   public static func truncate(_ path: String, to size: Int64) throws(POSIXError) {
     if unsafe Glibc.truncate(path, Int(size)) != 0 { throw Descriptor.failure("truncate", path) }

@@ -1,6 +1,5 @@
 import Cryptography
 import HTTP
-import OAuth
 import Descriptors
 
 extension Simulation {

@@ -4,13 +4,13 @@ import Descriptors
 
 extension Simulation {
   /// Answers a request.
-  mutating func answer(_ request: HTTPRequest) -> SimulatedAnswer {
+  mutating func answer(_ request: HTTPRequest) -> LoopbackServer.Answer {
     // A page elsewhere that makes its own name point here must not reach anything.
     guard request.uri.origin == origin else {
       return refused("simulator", Refusal.request(.foreignHost), status: 421)
     }
-    if request.uri.path.hasPrefix(Self.controlPrefix) { return SimulatedAnswer(control(request)) }
-    if let metadata = metadata(request) { return SimulatedAnswer(metadata) }
+    if request.uri.path.hasPrefix(Self.controlPrefix) { return LoopbackServer.Answer(control(request)) }
+    if let metadata = metadata(request) { return LoopbackServer.Answer(metadata) }
     let candidates = descriptor.endpoints.filter { isPath(of: $0.value, request) && isOffered($0.key) }
     guard !candidates.isEmpty else { return refused("unknown path", .request(.noSuchPath), status: 404) }
     let methods = Set(candidates.values.map(\.method)).sorted()
@@ -22,19 +22,19 @@ extension Simulation {
       let anyEndpoint = right.keys.first { $0 == .token } ?? .token
       let refusal = Refusal("unsupported_grant_type", .unsupportedGrantType)
       state.log.refused(at: anyEndpoint.rawValue, refusal)
-      return SimulatedAnswer(response(refusal, right.values.first?.response ?? ResponseRules()))
+      return LoopbackServer.Answer(response(refusal, right.values.first?.response ?? ResponseRules()))
     }
     return answer(request, kind, endpoint)
   }
 
   static let controlPrefix = "/simulator/"
 
-  private mutating func refused(_ place: String, _ refusal: Refusal, status: Int) -> SimulatedAnswer {
+  private mutating func refused(_ place: String, _ refusal: Refusal, status: Int) -> LoopbackServer.Answer {
     state.log.refused(at: place, refusal)
     let body: JSONValue = [
       "error": .string(refusal.code), "error_description": .string(SimulatorWords.sentence(refusal.reason)),
     ]
-    return SimulatedAnswer(.json(status, body))
+    return LoopbackServer.Answer(.json(status, body))
   }
 
   /// Whether one of the offered grants, or the life of a credential, uses an endpoint.
@@ -127,55 +127,55 @@ extension Simulation {
 
   // MARK: One endpoint
 
-  private mutating func answer(_ request: HTTPRequest, _ kind: EndpointKind, _ endpoint: Endpoint) -> SimulatedAnswer {
+  private mutating func answer(_ request: HTTPRequest, _ kind: EndpointKind, _ endpoint: Endpoint) -> LoopbackServer.Answer {
     switch kind {
     case .authorization:
-      return SimulatedAnswer(
+      return LoopbackServer.Answer(
         isOAuth1 ? resourceOwnerPage(request, endpoint) : authorizationPage(request, endpoint))
-    case .identity: return SimulatedAnswer(identity(request, endpoint))
-    case .introspection: return SimulatedAnswer(introspection(request, endpoint))
-    case .revocation: return SimulatedAnswer(revocation(request, endpoint))
-    case .registration: return SimulatedAnswer(registration(request, endpoint))
+    case .identity: return LoopbackServer.Answer(identity(request, endpoint))
+    case .introspection: return LoopbackServer.Answer(introspection(request, endpoint))
+    case .revocation: return LoopbackServer.Answer(revocation(request, endpoint))
+    case .registration: return LoopbackServer.Answer(registration(request, endpoint))
     case .deviceAuthorization:
-      return SimulatedAnswer(deviceAuthorization(request, endpoint))
+      return LoopbackServer.Answer(deviceAuthorization(request, endpoint))
     case .token, .refresh, .clientCredentials, .deviceToken, .temporaryCredentials, .tokenExchange:
       if let broken = brokenAnswer(endpoint.response) { return slowed(broken) }
-      var answer = SimulatedAnswer(
+      var answer = LoopbackServer.Answer(
         isOAuth1 ? oauth1Answer(request, kind, endpoint) : tokenAnswer(request, kind, endpoint))
       answer.isDropped = hasFault(.drop)
       return slowed(answer)
     }
   }
 
-  private func slowed(_ answer: SimulatedAnswer) -> SimulatedAnswer {
+  private func slowed(_ answer: LoopbackServer.Answer) -> LoopbackServer.Answer {
     var answer = answer
-    for case .slow(let milliseconds) in settings.faults { answer.delay = milliseconds }
+    for case .slow(let milliseconds) in settings.faults { answer.delay = Double(milliseconds) / 1000 }
     return answer
   }
 
   /// The answer of a token endpoint that is broken before it has done anything.
-  private func brokenAnswer(_ rules: ResponseRules) -> SimulatedAnswer? {
+  private func brokenAnswer(_ rules: ResponseRules) -> LoopbackServer.Answer? {
     for fault in settings.faults {
       switch fault {
       case .html:
-        return SimulatedAnswer(.page(200, title: "Welcome", body: "<p>This is a page and no token.</p>"))
+        return LoopbackServer.Answer(.page(200, title: "Welcome", body: "<p>This is a page and no token.</p>"))
       case .notJSON:
         let fields: HTTPFields = ["Content-Type": MediaTypes.json]
-        return SimulatedAnswer(
+        return LoopbackServer.Answer(
           HTTPResponse(status: 200, fields: fields, body: Array("{\"access_token\": \"".utf8)))
       case .huge:
         let body = [UInt8](repeating: UInt8(ascii: " "), count: 2 << 20)
-        return SimulatedAnswer(
+        return LoopbackServer.Answer(
           HTTPResponse(status: 200, fields: ["Content-Type": MediaTypes.json], body: body))
       case .redirect:
         let fields: HTTPFields = ["Location": origin + Self.controlPrefix + "elsewhere"]
-        return SimulatedAnswer(HTTPResponse(status: 307, fields: fields))
+        return LoopbackServer.Answer(HTTPResponse(status: 307, fields: fields))
       case .errorWithSuccess:
         var content = AnswerContent(rules)
         content.setError(.grant(.codeUnknown))
-        return SimulatedAnswer(content.response(200))
+        return LoopbackServer.Answer(content.response(200))
       case .serverError:
-        return SimulatedAnswer(.json(500, ["error": "server_error"]))
+        return LoopbackServer.Answer(.json(500, ["error": "server_error"]))
       case .slow, .drop, .wrongState, .noRotation, .noExpiry, .wrongIssuer:
         continue
       }

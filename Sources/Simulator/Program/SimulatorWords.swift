@@ -1,5 +1,4 @@
 import Descriptors
-import Commands
 import Text
 
 /// Every sentence of the simulator, for people.
@@ -33,7 +32,6 @@ enum SimulatorWords {
     case .wrongMediaType(let expected): "the body must be of the type \(expected)"
     case .malformedBody: "the body cannot be read"
     case .unwantedBody: "the parameters belong into the query, and the body must be empty"
-    case .unreadableRequest: "the request's target or host cannot be read"
     case .missing(let name): "\(quoted(name)) is missing"
     case .misplaced(let name, let placement): "\(quoted(name)) must be in \(place(placement))"
     case .repeated(let name): "\(quoted(name)) is there twice"
@@ -99,63 +97,8 @@ enum SimulatorWords {
     }
   }
 
-  // MARK: Why it does not start
-
   static let descriptorComment =
     "The provider as credmgr-simulator plays it: it is gone when the simulator ends."
-
-  static let usage = """
-    usage: credmgr-simulator ID|FILE [OPTION]…
-
-    "credmgr help simulate" shows its options.
-
-    """
-
-  static func message(_ error: SimulatorError) -> Message {
-    switch error {
-    case .usage(let usage): message(usage)
-    case .unreadable(let path): Message("the file \(quoted(path)) cannot be read", status: .usage)
-    case .provider(let error): error.message
-    case .variableNeeded(let variable):
-      Message(
-        "the variable \(quoted(variable.name)) has no value" + (variable.help.map { ": " + $0 } ?? ""),
-        hint: "add \"--set \(variable.name)=VALUE\"", status: .usage)
-    case .unknownSignature(let text):
-      Message("\(quoted(text)) is no signature method or transport of OAuth 1.0a", status: .usage)
-    case .keyNeeded(let method):
-      Message(
-        "\(method.rawValue) needs the client's RSA key",
-        hint: "make one with \"openssl genrsa -out key.pem 2048\", and add \"--client-secret-file key.pem\"",
-        status: .usage)
-    case .portUnavailable(let port):
-      Message("the port \(port) is not free", hint: "leave \"--port\" out to get a free one", status: .usage)
-    case .serverFailed: Message("the HTTP server does not start", status: .unexpected)
-    case .temporaryFolder: Message("a temporary folder cannot be made or written", status: .unexpected)
-    case .output: Message("standard output cannot be written", status: .unexpected)
-    }
-  }
-
-  private static func message(_ usage: SimulatorError.Usage) -> Message {
-    switch usage {
-    case .unknownOption(let option, let suggestion):
-      Message(
-        "unknown option \(quoted(option))" + didYouMean(suggestion),
-        hint: helpHint, status: .usage)
-    case .missingValue(let option): Message("\(quoted(option)) needs a value", hint: helpHint, status: .usage)
-    case .invalidValue(let option, let value):
-      Message("\(quoted(value)) is no value for \(quoted(option))", hint: helpHint, status: .usage)
-    case .unknownFault(let name, let known):
-      Message(
-        "unknown fault \(quoted(name))\(didYouMean(nearMiss(name, among: known))); known are \(list(known))",
-        status: .usage)
-    case .missingDescriptor:
-      Message("the identifier or the file of a descriptor is missing", hint: helpHint, status: .usage)
-    case .unexpectedArgument(let text):
-      Message("unexpected argument \(quoted(text))", hint: helpHint, status: .usage)
-    }
-  }
-
-  private static let helpHint = "run \"credmgr help simulate\""
 
   private static func place(_ placement: ParameterPlacement) -> String {
     switch placement {
@@ -166,7 +109,7 @@ enum SimulatorWords {
     }
   }
 
-  static func quoted(_ text: String) -> String { "\"\(text)\"" }
-
   static func list(_ texts: [String]) -> String { texts.joined(separator: ", ") }
 }
+
+func quoted(_ text: String) -> String { "\"\(text)\"" }

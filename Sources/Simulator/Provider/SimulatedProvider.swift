@@ -37,19 +37,7 @@ public final class SimulatedProvider: Sendable {
   public var descriptorText: String { DescriptorText(descriptor, gitHosts: gitHosts).text }
 
   /// Answers a request.
-  public func answer(_ request: HTTPRequest) -> SimulatedAnswer {
+  public func answer(_ request: HTTPRequest) -> LoopbackServer.Answer {
     simulation.withLock { $0.answer(request) }
   }
-}
-
-/// An answer, and how it is given.
-public struct SimulatedAnswer: Sendable, Equatable {
-  /// What is answered.
-  public var response: HTTPResponse
-  /// Milliseconds to wait before.
-  public var delay = 0
-  /// Whether the connection is closed without the answer.
-  public var isDropped = false
-
-  init(_ response: HTTPResponse) { self.response = response }
 }

@@ -1,0 +1,86 @@
+/// Sockets that listen on loopback, and the clients that came to them: one request of each, and one answer.
+struct LoopbackClients: ~Copyable {
+  private let listeners: [Int32]
+  private var connections: [LoopbackConnection] = []
+  /// How many clients are served at once; the oldest goes when there is one more.
+  private let limit: Int
+  /// The greatest length of a request in bytes.
+  private let requestLimit: Int
+
+  /// What a request is answered with.
+  struct Reply {
+    /// Head and body; `nil`: the connection is closed without an answer.
+    var bytes: [UInt8]?
+    /// Seconds until it goes out.
+    var delay = 0.0
+    /// Whether nothing more is to be read from anybody.
+    var isLast = false
+  }
+
+  init(listeners: [Int32], limit: Int, requestLimit: Int = LoopbackRequest.limit) {
+    self.listeners = listeners
+    self.limit = limit
+    self.requestLimit = requestLimit
+  }
+
+  deinit {
+    for connection in connections { connection.close() }
+    for listener in listeners { LoopbackSocket.close(listener) }
+  }
+
+  /// Waits until somebody can go on, and goes on with all who can.
+  ///
+  /// - Parameters:
+  ///   - input: another descriptor to wait for.
+  ///   - reply: called for each whole request, not after a last reply.
+  /// - Returns: whether there is something on the other descriptor.
+  mutating func wait(
+    seconds: Double, alsoFor input: Int32? = nil, reply: (LoopbackRequest) -> Reply
+  ) throws(HTTPError) -> Bool {
+    let now = LoopbackSocket.monotonic()
+    for index in connections.indices.reversed() where connections[index].isExpired(now) {
+      connections.remove(at: index).close()
+    }
+    let isDue = connections.compactMap(\.answerTime).min().map { $0 - now }
+    let watches =
+      listeners.map { LoopbackSocket.Watch(descriptor: $0, forWriting: false) }
+      + connections.map { LoopbackSocket.Watch(descriptor: $0.socket, forWriting: $0.state == .answering) }
+      + (input.map { [LoopbackSocket.Watch(descriptor: $0, forWriting: false)] } ?? [])
+    let ready = try LoopbackSocket.wait(watches, seconds: min(seconds, isDue ?? seconds))
+    for index in connections.indices.reversed()
+    where ready[listeners.count + index] || connections[index].answerTime != nil {
+      if serve(index, reply) { return false }
+    }
+    for (index, listener) in listeners.enumerated() where ready[index] { accept(listener) }
+    return input != nil && ready[ready.count - 1]
+  }
+
+  private mutating func accept(_ listener: Int32) {
+    guard let socket = LoopbackSocket.accept(listener) else { return }
+    if connections.count == limit { connections.removeFirst().close() }
+    connections.append(
+      LoopbackConnection(socket: socket, now: LoopbackSocket.monotonic(), requestLimit: requestLimit))
+  }
+
+  /// Goes on with one connection.
+  ///
+  /// - Returns: whether that was the last reply; it is sent then.
+  private mutating func serve(_ index: Int, _ reply: (LoopbackRequest) -> Reply) -> Bool {
+    switch connections[index].advance() {
+    case .goOn: break
+    case .closed: connections.remove(at: index).close()
+    case .request(let request):
+      let reply = reply(request)
+      guard let bytes = reply.bytes else {
+        connections.remove(at: index).close()
+        return reply.isLast
+      }
+      connections[index].answer(bytes, after: reply.delay)
+      if reply.isLast {
+        connections.remove(at: index).finish()
+        return true
+      }
+    }
+    return false
+  }
+}

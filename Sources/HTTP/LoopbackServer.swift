@@ -1,0 +1,86 @@
+/// An HTTP server on 127.0.0.1, for one thread (RFC 9112): each connection carries one request and one answer.
+public struct LoopbackServer: ~Copyable {
+  /// The port that it listens on.
+  public let port: UInt16
+  private var clients: LoopbackClients
+
+  /// An answer, and how it is given.
+  public struct Answer: Sendable, Equatable {
+    /// What is answered.
+    public var response: HTTPResponse
+    /// Seconds to wait before; others are served meanwhile.
+    public var delay = 0.0
+    /// Whether the connection is closed without the answer.
+    public var isDropped = false
+
+    /// An answer at once.
+    public init(_ response: HTTPResponse) { self.response = response }
+  }
+
+  /// Listens at once: what comes before ``serve(isCancelled:answer:)`` waits.
+  ///
+  /// - Parameter port: `nil` for any free one.
+  /// - Throws: `portUnavailable`, or `system` if the machine has no such address.
+  public init(port: UInt16?) throws(HTTPError) {
+    guard let (listener, port) = try LoopbackSocket.listen(.ipv4, port: port ?? 0) else {
+      throw .portUnavailable(port: port ?? 0)
+    }
+    self.port = port
+    clients = LoopbackClients(listeners: [listener], limit: 256, requestLimit: 16 << 20)
+  }
+
+  /// Answers what comes. A request that is none, or goes to no host, is answered with a status of the 400s.
+  ///
+  /// - Parameter isCancelled: asked several times a second; ends it.
+  /// - Throws: `system`.
+  public mutating func serve(
+    isCancelled: () -> Bool, answer: (HTTPRequest) -> Answer
+  ) throws(HTTPError) {
+    while !isCancelled() {
+      _ = try clients.wait(seconds: 0.2) { received in
+        guard received.target.hasPrefix("/"), let host = received.fields["Host"],
+          let uri = try? URI(parsing: "http://" + host + received.target)
+        else { return LoopbackClients.Reply(bytes: PageDocument.refusal(status: 400)) }
+        let answer = answer(
+          HTTPRequest(method: received.method, uri: uri, fields: received.fields, body: received.body))
+        let bytes = answer.response.bytes(withBody: received.method != "HEAD")
+        return LoopbackClients.Reply(bytes: answer.isDropped ? nil : bytes, delay: answer.delay)
+      }
+    }
+  }
+}
+
+extension HTTPResponse {
+  /// The response as it goes over the wire (RFC 9112), the last one of its connection.
+  ///
+  /// - Parameter withBody: false for the answer to `HEAD`.
+  func bytes(withBody: Bool = true) -> [UInt8] {
+    var lines = "HTTP/1.1 \(status) \(Self.phrase(status))\r\n"
+    for field in fields { lines += "\(field.name): \(field.value)\r\n" }
+    lines += "Content-Length: \(body.count)\r\nConnection: close\r\n\r\n"
+    return Array(lines.utf8) + (withBody ? body : [])
+  }
+
+  /// RFC 9110, section 15.
+  static func phrase(_ status: Int) -> String {
+    switch status {
+    case 200: "OK"
+    case 201: "Created"
+    case 302: "Found"
+    case 307: "Temporary Redirect"
+    case 400: "Bad Request"
+    case 401: "Unauthorized"
+    case 403: "Forbidden"
+    case 404: "Not Found"
+    case 405: "Method Not Allowed"
+    case 408: "Request Timeout"
+    case 411: "Length Required"
+    case 413: "Content Too Large"
+    case 415: "Unsupported Media Type"
+    case 421: "Misdirected Request"
+    case 431: "Request Header Fields Too Large"
+    case 500: "Internal Server Error"
+    default: ""
+    }
+  }
+}

@@ -1,4 +1,0 @@
-import Glibc
-import Simulator
-
-exit(SimulatorProgram.run(CommandLine.arguments))
