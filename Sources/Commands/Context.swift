@@ -10,7 +10,7 @@ import Vault
 
 /// What a command works with.
 package struct Context {
-  let source: CredentialSource
+  package let source: CredentialSource
   /// Why there is no home, for a command that does without one.
   let homeFault: CredentialError?
   let clock: any WallClock
@@ -197,7 +197,7 @@ package struct Context {
   /// A descriptor that an operand names: an ordinary file, `-`, or what a shell puts in the place of `<(…)`.
   ///
   /// - Throws: `CommandError.invalidDescriptor` for one that is longer than any descriptor.
-  func descriptor(_ path: String) throws(CommandError) -> [UInt8] {
+  package func descriptor(_ path: String) throws(CommandError) -> [UInt8] {
     do throws(POSIXError) {
       if path == "-" { return try File.readStandardInput(limit: 1 << 20) }
       return try File.read(path, limit: 1 << 20, ordinary: !File.isGivenStream(path))
@@ -208,7 +208,7 @@ package struct Context {
   }
 
   /// Whether what names a descriptor is a file, and no identifier.
-  static func isDescriptorFile(_ source: String) -> Bool {
+  package static func isDescriptorFile(_ source: String) -> Bool {
     source == "-" || source.contains("/") || source.hasSuffix(".yaml")
   }
 
@@ -216,7 +216,7 @@ package struct Context {
   static func descriptorName(_ path: String) -> String { path == "-" ? "<standard input>" : path }
 
   /// A secret in a file, without the line break at its end.
-  func secret(_ path: String) throws(CommandError) -> Secret {
+  package func secret(_ path: String) throws(CommandError) -> Secret {
     try secret(file(path, limit: 1 << 16, patience: File.isGivenStream(path) ? nil : 60), path)
   }
 

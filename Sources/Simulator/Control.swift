@@ -22,7 +22,7 @@ extension Simulation {
       for consent in state.consents.indices { state.revoke(consent) }
       return .json(200, ["revoked": .integer(state.consents.count)])
     case ("approve-device", "POST"): return approveDevice(request)
-    default: return .json(404, ["error": .string(SimulatorWords.sentence(.noSuchPath))])
+    default: return .json(404, ["error": .string(Reason.noSuchPath.sentence)])
     }
   }
 
@@ -54,7 +54,7 @@ extension Simulation {
       let account = try decision(form)
       try decideDevice(userCode: form[first: "user_code"] ?? "", account: account)
       return .page(
-        200, title: SimulatorWords.decidedTitle, body: "<p>\(SimulatorWords.decidedText)</p>")
+        200, title: "Done", body: "<p>You can close this page and go back to the device.</p>")
     } catch {
       state.log.refused(at: "device", error)
       return .page(error)
@@ -67,7 +67,7 @@ extension Simulation {
       return .json(200, ["approved": true])
     } catch {
       state.log.refused(at: "device", error)
-      return .json(404, ["error": .string(SimulatorWords.sentence(error.reason))])
+      return .json(404, ["error": .string(error.reason.sentence)])
     }
   }
 

@@ -194,17 +194,17 @@ struct AuthorizationCodeTests {
     Change(testDescription: "no challenge", reason: "\"code_challenge\" is missing") {
       $0.remove("code_challenge")
     },
-    Change(testDescription: "short challenge", reason: SimulatorWords.sentence(.malformedChallenge)) {
+    Change(testDescription: "short challenge", reason: Reason.malformedChallenge.sentence) {
       $0.set("code_challenge", "abc")
     },
     Change(
       testDescription: "plain challenge",
-      reason: SimulatorWords.sentence(.wrongValue("code_challenge_method"))
+      reason: Reason.wrongValue("code_challenge_method").sentence
     ) { $0.set("code_challenge_method", "plain") },
-    Change(testDescription: "implicit", reason: SimulatorWords.sentence(.unsupportedResponseType)) {
+    Change(testDescription: "implicit", reason: Reason.unsupportedResponseType.sentence) {
       $0.set("response_type", "token")
     },
-    Change(testDescription: "commas", reason: SimulatorWords.sentence(.wrongScopeSeparator(expected: " "))) {
+    Change(testDescription: "commas", reason: Reason.wrongScopeSeparator(expected: " ").sentence) {
       $0.set("scope", "repo,gist")
     },
     Change(testDescription: "state twice", reason: "\"state\" is there twice") { $0.append("state", "x") },
@@ -256,13 +256,13 @@ struct AuthorizationCodeTests {
       $0.remove("customState")
     },
     Change(testDescription: "not added", reason: "\"audience\" is missing") { $0.remove("audience") },
-    Change(testDescription: "another value", reason: SimulatorWords.sentence(.wrongValue("audience"))) {
+    Change(testDescription: "another value", reason: Reason.wrongValue("audience").sentence) {
       $0.set("audience", "x")
     },
     Change(testDescription: "not dropped", reason: "\"response_type\" must not be there") {
       $0.append("response_type", "code")
     },
-    Change(testDescription: "spaces", reason: SimulatorWords.sentence(.wrongScopeSeparator(expected: ","))) {
+    Change(testDescription: "spaces", reason: Reason.wrongScopeSeparator(expected: ",").sentence) {
       $0.set("scopes", "a b")
     },
   ]
@@ -280,26 +280,26 @@ struct AuthorizationCodeTests {
   }
 
   static let tokenChanges = [
-    Change(testDescription: "another redirect", reason: SimulatorWords.sentence(.redirectMismatch)) {
+    Change(testDescription: "another redirect", reason: Reason.redirectMismatch.sentence) {
       $0.set("redirect_uri", "http://127.0.0.1:2/callback")
     },
-    Change(testDescription: "another verifier", reason: SimulatorWords.sentence(.verifierMismatch)) {
+    Change(testDescription: "another verifier", reason: Reason.verifierMismatch.sentence) {
       $0.set("code_verifier", String(repeating: "v", count: 43))
     },
     Change(testDescription: "no verifier", reason: "\"code_verifier\" is missing") {
       $0.remove("code_verifier")
     },
-    Change(testDescription: "another secret", reason: SimulatorWords.sentence(.unknownClient)) {
+    Change(testDescription: "another secret", reason: Reason.unknownClient.sentence) {
       $0.set("client_secret", "x")
     },
     Change(
       testDescription: "no secret",
-      reason: SimulatorWords.sentence(.wrongClientAuthentication(expected: .clientSecretPost))
+      reason: Reason.wrongClientAuthentication(expected: .clientSecretPost).sentence
     ) { $0.remove("client_secret") },
-    Change(testDescription: "another code", reason: SimulatorWords.sentence(.codeUnknown)) {
+    Change(testDescription: "another code", reason: Reason.codeUnknown.sentence) {
       $0.set("code", "x")
     },
-    Change(testDescription: "another grant type", reason: SimulatorWords.sentence(.unsupportedGrantType)) {
+    Change(testDescription: "another grant type", reason: Reason.unsupportedGrantType.sentence) {
       $0.set("grant_type", "password")
     },
   ]
@@ -333,7 +333,7 @@ struct AuthorizationCodeTests {
     var both = right
     both.fields.set("Authorization", "Basic " + Base64.encode(Array("simulator-client:s3cret".utf8)))
     #expect(
-      play.send(both).form[first: "error_description"] == SimulatorWords.sentence(.twoClientAuthentications))
+      play.send(both).form[first: "error_description"] == Reason.twoClientAuthentications.sentence)
     #expect(try play.log("tokens") == 0)
     #expect(play.send(right).form[first: "access_token"] != nil)
   }
@@ -348,7 +348,7 @@ struct AuthorizationCodeTests {
     }
     var request = right
     request.uri = right.uri.adding(query: [("client_id", "other")])
-    #expect(try reason(request) == SimulatorWords.sentence(.unknownClient))
+    #expect(try reason(request) == Reason.unknownClient.sentence)
     for pair in ["simulator-client:wrong", "other:s3cret", "simulator-client"] {
       request = right
       request.fields.set("Authorization", "Basic " + Base64.encode(Array(pair.utf8)))
@@ -357,9 +357,9 @@ struct AuthorizationCodeTests {
     request = right
     request.fields.removeAll(named: "Authorization")
     let wanted = Reason.wrongClientAuthentication(expected: .clientSecretBasic)
-    #expect(try reason(request) == SimulatorWords.sentence(wanted))
+    #expect(try reason(request) == wanted.sentence)
     request.uri = right.uri.adding(query: [("client_id", "simulator-client"), ("client_secret", "s3cret")])
-    #expect(try reason(request) == SimulatorWords.sentence(wanted))
+    #expect(try reason(request) == wanted.sentence)
     #expect(try play.log("tokens") == 0)
     #expect(try play.send(right).json()["access_token"] != nil)
   }

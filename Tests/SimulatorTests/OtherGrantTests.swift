@@ -30,7 +30,7 @@ struct ImplicitTests {
     var other = credential
     other.kept["principalIDNS"] = "other"
     #expect(try play.resource(other).status == 401)
-    #expect(try play.lastRefusal() == SimulatorWords.sentence(.wrongValue("principalIDNS")))
+    #expect(try play.lastRefusal() == Reason.wrongValue("principalIDNS").sentence)
     other.kept["principalIDNS"] = nil
     #expect(try play.resource(other).status == 401)
     #expect(try play.lastRefusal() == "\"principalIDNS\" is missing")
@@ -62,7 +62,7 @@ struct ImplicitTests {
     let play = try Play(Descriptors.oclc, settings, variables: ["institution": "128807"])
     let request = try play.authorization(.implicit, scope: [])
     _ = play.send(HTTPRequest(method: "GET", uri: request.uri))
-    #expect(try play.lastRefusal() == SimulatorWords.sentence(.wrongValue("authenticatingInstitutionId")))
+    #expect(try play.lastRefusal() == Reason.wrongValue("authenticatingInstitutionId").sentence)
   }
 }
 
@@ -284,23 +284,23 @@ struct OAuth1Tests {
     }
     let good = try play.client.presenting(credential, on: get, nonce: play.nonce())
     #expect(play.send(good).status == 200)
-    #expect(try reason(good) == SimulatorWords.sentence(.nonceUsed))
+    #expect(try reason(good) == Reason.nonceUsed.sentence)
     var wrong = credential
     wrong.tokenSecret = Secret("other")
     let badlySigned = try play.client.presenting(wrong, on: get, nonce: play.nonce())
-    #expect(try reason(badlySigned) == SimulatorWords.sentence(.wrongSignature))
+    #expect(try reason(badlySigned) == Reason.wrongSignature.sentence)
     var altered = try play.client.presenting(credential, on: get, nonce: play.nonce())
     altered.uri = altered.uri.adding(query: [("more", "x")])
-    #expect(try reason(altered) == SimulatorWords.sentence(.wrongSignature))
+    #expect(try reason(altered) == Reason.wrongSignature.sentence)
     let old = RequestNonce(timestamp: play.clock.seconds - 3600, text: "old")
     let tooOld = try play.client.presenting(credential, on: get, nonce: old)
-    #expect(try reason(tooOld) == SimulatorWords.sentence(.timestampOutOfRange))
+    #expect(try reason(tooOld) == Reason.timestampOutOfRange.sentence)
     let inQuery = try self.play(Way(method: .hmacSHA256, transport: .query))
     let misplaced = try inQuery.client.presenting(credential, on: get, nonce: play.nonce())
-    #expect(try reason(misplaced) == SimulatorWords.sentence(.protocolParametersMisplaced(expected: .header)))
+    #expect(try reason(misplaced) == Reason.protocolParametersMisplaced(expected: .header).sentence)
     let bearer = HTTPRequest(
       method: "GET", uri: uri, fields: ["Authorization": "Bearer " + credential.accessToken.reveal()])
-    #expect(try reason(bearer) == SimulatorWords.sentence(.protocolParametersMisplaced(expected: .header)))
+    #expect(try reason(bearer) == Reason.protocolParametersMisplaced(expected: .header).sentence)
   }
 
   @Test("temporary credentials are exchanged once, with the verifier, after the consent")
@@ -317,13 +317,13 @@ struct OAuth1Tests {
       #expect(play.send(request).status == 401)
       return try play.lastRefusal()
     }
-    #expect(try reason(guess) == SimulatorWords.sentence(.notAuthorized))
+    #expect(try reason(guess) == Reason.notAuthorized.sentence)
     let target = try play.decide(try play.client.authorizationPage(temporary, scope: []))
-    #expect(try reason(guess) == SimulatorWords.sentence(.wrongVerifier))
+    #expect(try reason(guess) == Reason.wrongVerifier.sentence)
     let right = try play.client.resourceOwnerAuthorization(target.queryParameters, to: temporary)
     #expect(
       play.send(try play.client.tokenRequest(temporary, right, nonce: play.nonce())).status == 200)
-    #expect(try reason(right) == SimulatorWords.sentence(.temporaryCredentialsUnknown))
+    #expect(try reason(right) == Reason.temporaryCredentialsUnknown.sentence)
   }
 
   @Test("RSA needs a key, and a method that is none is told")

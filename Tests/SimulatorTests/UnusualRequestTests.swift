@@ -43,7 +43,7 @@ struct UnusualRequestTests {
     var request = try play.client.refreshRequest(credential)
     request.fields.set("Authorization", "")
     #expect(play.send(request).status == 400)
-    #expect(try play.lastRefusal() == SimulatorWords.sentence(.wrongHeader("Authorization")))
+    #expect(try play.lastRefusal() == Reason.wrongHeader("Authorization").sentence)
   }
 
   @Test("a parameter that the URL carries may be in the body, too")
@@ -152,7 +152,7 @@ struct UnusualRequestTests {
       """)
     let early = play.send(try play.client.refreshRequest(Self.nobody))
     #expect(early.status == 400)
-    #expect(try play.lastRefusal() == SimulatorWords.sentence(.missing("refresh_token")))
+    #expect(try play.lastRefusal() == Reason.missing("refresh_token").sentence)
     let credential = try play.login(scope: ["read"])
     let refreshed = try play.refresh(credential)
     #expect(refreshed.accessToken != credential.accessToken)

@@ -41,7 +41,7 @@ struct AnswerContent {
   mutating func setError(_ refusal: Refusal) {
     if let path = rules.errors.outcome { set(path, .string(rules.errors.word(for: refusal.code))) }
     if let path = rules.errors.description.first, path != rules.errors.outcome {
-      set(path, .string(SimulatorWords.sentence(refusal.reason)))
+      set(path, .string(refusal.reason.sentence))
     }
   }
 

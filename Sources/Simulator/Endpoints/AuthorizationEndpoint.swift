@@ -145,8 +145,9 @@ extension Simulation {
 
   static func codePage(_ code: String) -> HTTPResponse {
     .page(
-      200, title: SimulatorWords.codeTitle,
-      body: "<p>\(SimulatorWords.codeText)</p><p><code>\(HTTPResponse.escaped(code))</code></p>")
+      200, title: "Your code",
+      body: "<p>Copy this code into the program that asked for it:</p><p><code>\(HTTPResponse.escaped(code))</code></p>"
+    )
   }
 
   private func addState(_ given: String?, to content: inout AnswerContent) {

@@ -42,8 +42,8 @@ extension HTTPResponse {
   /// A page that says what is wrong.
   static func page(_ refusal: Refusal) -> HTTPResponse {
     page(
-      400, title: SimulatorWords.refusedTitle,
-      body: "<p>\(escaped(SimulatorWords.sentence(refusal.reason)))</p>")
+      400, title: "The request was refused",
+      body: "<p>\(escaped(refusal.reason.sentence))</p>")
   }
 
   static func escaped(_ text: String) -> String {
@@ -56,14 +56,14 @@ extension Simulation {
   /// The page that asks for consent to what is kept under `identifier`.
   func consentPage(_ identifier: String, scope: [String], redirect: String) -> HTTPResponse {
     let escaped = HTTPResponse.escaped
-    let scopes = scope.isEmpty ? SimulatorWords.noScope : scope.joined(separator: ", ")
+    let scopes = scope.isEmpty ? "none in particular" : scope.joined(separator: ", ")
     return .page(
-      200, title: SimulatorWords.consentTitle(descriptor.title),
+      200, title: "Simulated \(descriptor.title)",
       body: """
         <dl>
-        <dt>\(SimulatorWords.clientLabel)</dt><dd>\(escaped(SimulatedProvider.clientIdentifier))</dd>
-        <dt>\(SimulatorWords.scopeLabel)</dt><dd>\(escaped(scopes))</dd>
-        <dt>\(SimulatorWords.redirectLabel)</dt><dd>\(escaped(redirect))</dd>
+        <dt>Program</dt><dd>\(escaped(SimulatedProvider.clientIdentifier))</dd>
+        <dt>Scopes</dt><dd>\(escaped(scopes))</dd>
+        <dt>Afterwards to</dt><dd>\(escaped(redirect))</dd>
         </dl>
         <form method="post" action="/simulator/consent">
         <input type="hidden" name="request" value="\(escaped(identifier))">
@@ -75,10 +75,10 @@ extension Simulation {
   /// The page where the code of a device is confirmed.
   func devicePage(userCode: String?) -> HTTPResponse {
     .page(
-      200, title: SimulatorWords.consentTitle(descriptor.title),
+      200, title: "Simulated \(descriptor.title)",
       body: """
         <form method="post" action="/simulator/device">
-        <p><label>\(SimulatorWords.userCodeLabel)
+        <p><label>Code
         <input type="text" name="user_code" value="\(HTTPResponse.escaped(userCode ?? ""))"></label></p>
         \(Self.decision)
         </form>
@@ -86,9 +86,9 @@ extension Simulation {
   }
 
   private static let decision = """
-    <p><label>\(SimulatorWords.accountLabel) <input type="text" name="account" value="ada"></label></p>
-    <p><button name="decision" value="approve">\(SimulatorWords.approveLabel)</button>
-    <button name="decision" value="deny">\(SimulatorWords.denyLabel)</button></p>
+    <p><label>Log in as <input type="text" name="account" value="ada"></label></p>
+    <p><button name="decision" value="approve">Approve</button>
+    <button name="decision" value="deny">Deny</button></p>
     """
 
   /// The name that a person logs in under: 1 to 64 characters that can be shown.

@@ -35,27 +35,10 @@ extension Simulation {
   private func oauth1Response(_ refusal: Refusal, _ rules: ResponseRules) -> HTTPResponse {
     var content = AnswerContent(rules)
     content.setError(refusal)
-    content.set(FieldPath("oauth_problem"), .string(Self.problem(refusal.reason)))
+    content.set(FieldPath("oauth_problem"), .string(refusal.reason.problem))
     var response = content.response(401)
     response.fields.set("WWW-Authenticate", "OAuth realm=\"simulator\"")
     return response
-  }
-
-  /// The words of the problem reporting extension that most providers of OAuth 1.0a use.
-  private static func problem(_ reason: Reason) -> String {
-    switch reason {
-    case .wrongSignature: "signature_invalid"
-    case .wrongSignatureMethod: "signature_method_rejected"
-    case .nonceUsed: "nonce_used"
-    case .timestampOutOfRange: "timestamp_refused"
-    case .unknownClient: "consumer_key_unknown"
-    case .tokenExpired: "token_expired"
-    case .revoked: "token_revoked"
-    case .denied: "permission_denied"
-    case .missing, .protocolParametersMisplaced: "parameter_absent"
-    case .temporaryCredentialsUnknown, .tokenUnknown, .notAuthorized, .wrongVerifier: "token_rejected"
-    default: "parameter_rejected"
-    }
   }
 
   // MARK: The signature
@@ -217,7 +200,7 @@ extension Simulation {
     } else {
       state.log.count(.denials)
       state.temporaryCredentials[token] = nil
-      content.set(FieldPath("oauth_problem"), .string(Self.problem(.denied)))
+      content.set(FieldPath("oauth_problem"), .string(Reason.denied.problem))
       if Descriptor.isOutOfBand(issued.callback) { return .page(Refusal("access_denied", .denied)) }
     }
     return Self.redirect(to: issued.callback, content.parameters, inFragment: false)

@@ -61,7 +61,7 @@ extension Simulation {
     var response = HTTPResponse.json(
       401,
       [
-        "error": .string(refusal.code), "error_description": .string(SimulatorWords.sentence(refusal.reason)),
+        "error": .string(refusal.code), "error_description": .string(refusal.reason.sentence),
       ])
     let scheme: String
     switch descriptor.headerStyle.location {
@@ -122,7 +122,7 @@ extension Simulation {
       }
     case .none:
       guard let header = headers.first(where: { $0.value.names.contains("access_token") }) else {
-        throw .request(.notPresented(expected: SimulatorWords.nothing))
+        throw .request(.notPresented(expected: "nothing that this descriptor declares"))
       }
       expected = "\(header.name): \(header.value.text)"
       let pattern = TemplatePattern(header.value, knowledge())

@@ -32,7 +32,7 @@ extension Simulation {
   private mutating func refused(_ place: String, _ refusal: Refusal, status: Int) -> LoopbackServer.Answer {
     state.log.refused(at: place, refusal)
     let body: JSONValue = [
-      "error": .string(refusal.code), "error_description": .string(SimulatorWords.sentence(refusal.reason)),
+      "error": .string(refusal.code), "error_description": .string(refusal.reason.sentence),
     ]
     return LoopbackServer.Answer(.json(status, body))
   }
@@ -127,7 +127,9 @@ extension Simulation {
 
   // MARK: One endpoint
 
-  private mutating func answer(_ request: HTTPRequest, _ kind: EndpointKind, _ endpoint: Endpoint) -> LoopbackServer.Answer {
+  private mutating func answer(_ request: HTTPRequest, _ kind: EndpointKind, _ endpoint: Endpoint)
+    -> LoopbackServer.Answer
+  {
     switch kind {
     case .authorization:
       return LoopbackServer.Answer(

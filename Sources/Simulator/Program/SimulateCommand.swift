@@ -16,9 +16,12 @@ package enum SimulateCommand {
     let settings = try settings(invocation)
     let port = try parsed("--port", invocation.value("--port")) { UInt16($0) } ?? 0
     let descriptor = try descriptor(
-      invocation.operands[0], invocation.all("--descriptors") + context.home.library.directories)
+      invocation.operands[0], invocation.all("--descriptors") + context.home.library.directories, context)
     let random = SystemRandomSource()
-    let secret = try secret(invocation.value("--client-secret-file"), random)
+    let secret =
+      if let file = invocation.value("--client-secret-file") { try context.secret(file) } else {
+        Secret(Base64.encodeURL(random.bytes(32)))
+      }
     do throws(SimulatorError) {
       var server: LoopbackServer
       do throws(HTTPError) { server = try LoopbackServer(port: port == 0 ? nil : port) } catch {
@@ -100,14 +103,6 @@ package enum SimulateCommand {
     (Int64(text) ?? Text.seconds(ofDuration: text)).flatMap { (0...10_000_000_000).contains($0) ? $0 : nil }
   }
 
-  private static func secret(_ path: String?, _ random: some RandomSource) throws(CommandError) -> Secret {
-    guard let path else { return Secret(Base64.encodeURL(random.bytes(32))) }
-    guard let bytes = try? File.read(path, limit: 64 * 1024) else { throw CommandError(.unreadable(path: path)) }
-    // A file made by an editor ends with a line end, which is not part of a secret.
-    let text = String(decoding: bytes, as: UTF8.self)
-    return Secret(String(text.reversed().drop { $0.isNewline }.reversed()))
-  }
-
   /// Milliseconds since 1970, which never go back.
   private static func millisecondClock() -> @Sendable () -> Int64 {
     let clock = SystemClock()
@@ -128,43 +123,27 @@ package enum SimulateCommand {
   // MARK: The descriptor
 
   /// The descriptor with an identifier, or in a file.
-  private static func descriptor(_ source: String, _ directories: [String]) throws(CommandError) -> Descriptor {
+  private static func descriptor(
+    _ source: String, _ directories: [String], _ context: Context
+  ) throws(CommandError) -> Descriptor {
     let library = DescriptorLibrary(directories: directories) { path throws(UnreadableDescriptor) in
       guard let bytes = try Home.descriptor(at: path) else { return nil }
       // What was added from an earlier start would play itself; the one that it was made from is further along the path.
       return DescriptorText.isOurs(bytes) ? nil : bytes
     }
-    let loaded: DescriptorLibrary.Loaded
+    let isIdentifier = DescriptorLibrary.isIdentifier(source)
+    let isFile = Context.isDescriptorFile(source) || library.path(of: source) == nil && File.exists(source)
+    let bytes = isFile ? try context.descriptor(source) : nil
     do throws(ProviderError) {
-      if DescriptorLibrary.isIdentifier(source), library.path(of: source) != nil {
-        loaded = try library.load(source)
-      } else if let bytes = try file(source) {
-        loaded = try library.load(bytes, name: source)
-      } else {
-        throw .unknown(identifier: source, suggestion: nearMiss(source, among: identifiers(library)))
-      }
-    } catch .unknown where !DescriptorLibrary.isIdentifier(source) {
-      throw CommandError(.unreadable(path: source))
+      let provider = if let bytes { try library.load(bytes, name: source) } else { try library.load(source) }
+      StandardError.show(provider.warnings)
+      return provider.descriptor
+    } catch .unknown where isIdentifier {
+      let near = nearMiss(source, among: context.source.knownProviders())
+      throw CommandError(.provider(.unknown(identifier: source, suggestion: near)))
     } catch {
       throw CommandError(.provider(error))
     }
-    StandardError.show(loaded.warnings)
-    return loaded.descriptor
-  }
-
-  /// A file; `nil` when there is none that can be read.
-  ///
-  /// - Throws: `ProviderError.invalid` for one that is longer than any descriptor.
-  private static func file(_ path: String) throws(ProviderError) -> [UInt8]? {
-    do throws(POSIXError) { return try File.read(path, limit: 1 << 20) } catch {
-      if case .tooLarge = error { throw .invalid([Finding.tooLarge(path)]) }
-      return nil
-    }
-  }
-
-  private static func identifiers(_ library: DescriptorLibrary) -> [String] {
-    library.directories.flatMap { (try? File.names(in: $0)) ?? [] }.filter { $0.hasSuffix(".yaml") }
-      .map { String($0.dropLast(".yaml".count)) }
   }
 }
 
@@ -172,7 +151,6 @@ extension CommandError {
   /// The same for a person.
   init(_ error: SimulatorError) {
     switch error {
-    case .unreadable(let path): self = .usage("the file \(quoted(path)) cannot be read")
     case .provider(.invalid(let findings)): self = .invalidDescriptor(findings)
     case .provider(let error): self = .failed(error.message)
     case .variableNeeded(let variable):

@@ -29,7 +29,7 @@ struct SimulationLog: Sendable {
 
   mutating func refused(at place: String, _ refusal: Refusal) {
     count(.refusals)
-    reasons.append((place, SimulatorWords.sentence(refusal.reason)))
+    reasons.append((place, refusal.reason.sentence))
     if reasons.count > Self.longest { reasons.removeFirst() }
   }
 

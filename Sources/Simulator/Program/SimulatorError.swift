@@ -3,8 +3,6 @@ import Platform
 
 /// Why the simulator cannot start.
 public enum SimulatorError: Error, Sendable, Equatable {
-  /// The file cannot be read.
-  case unreadable(path: String)
   /// The descriptor cannot be used.
   case provider(ProviderError)
   /// No value for this variable satisfies its rule by guessing.

@@ -31,7 +31,7 @@ struct DescriptorText {
     text = lines.joined(separator: "\n") + "\n"
   }
 
-  private static var mark: String { "# " + SimulatorWords.descriptorComment }
+  private static let mark = "# The provider as credmgr-simulator plays it: it is gone when the simulator ends."
 
   /// Whether a text was written here.
   static func isOurs(_ bytes: [UInt8]) -> Bool { bytes.starts(with: mark.utf8) }

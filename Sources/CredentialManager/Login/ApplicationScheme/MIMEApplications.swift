@@ -23,28 +23,16 @@ struct MIMEApplications: Equatable {
     text = lines.joined(separator: "\n")
   }
 
-  /// Takes a desktop entry out again, wherever it stands, and the line that has nothing else.
-  mutating func forget(_ entry: String) {
-    var lines: [String] = []
-    for line in text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) {
-      let entries = Self.value(line).split(separator: ";", omittingEmptySubsequences: false)
-      guard let key = Self.key(line), entries.contains(Substring(entry)) else {
-        lines.append(line)
-        continue
-      }
-      let rest = entries.filter { $0 != entry }
-      if rest.contains(where: { !$0.isEmpty }) { lines.append("\(key)=" + rest.joined(separator: ";")) }
-    }
-    text = lines.joined(separator: "\n")
-  }
-
-  /// All desktop entries that it names, each once.
-  var entries: Set<String> {
-    var names: Set<String> = []
-    for line in text.split(separator: "\n").map(String.init) where Self.key(line) != nil {
-      names.formUnion(Self.value(line).split(separator: ";").map(String.init))
-    }
-    return names
+  /// Takes desktop entries out again, wherever they stand, and lines that have nothing else.
+  mutating func forget(where isGone: (String) -> Bool) {
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    text = lines.compactMap { line -> String? in
+      guard let key = Self.key(line) else { return line }
+      let entries = Self.value(line).split(separator: ";", omittingEmptySubsequences: false).map(String.init)
+      let rest = entries.filter { !isGone($0) }
+      if rest.count == entries.count { return line }
+      return rest.contains { !$0.isEmpty } ? "\(key)=" + rest.joined(separator: ";") : nil
+    }.joined(separator: "\n")
   }
 
   private static func key(_ line: String) -> String? {

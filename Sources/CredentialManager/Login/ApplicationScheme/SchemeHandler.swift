@@ -17,7 +17,8 @@ struct SchemeHandler: ~Copyable {
   }
 
   private static let prefix = "credmgr-login-"
-  static let suffix = ".redirect"
+  private static let suffix = ".redirect"
+  private static let handled = "x-scheme-handler/"
 
   private let desktop: Desktop
   private let entry: String
@@ -26,13 +27,12 @@ struct SchemeHandler: ~Copyable {
   private var inbox: LineInbox
 
   /// Schemes that are not an app's own: who opens a letter or a file during a login must not end up here.
-  private static let common: Set<String> = [
-    "about", "apt", "blob", "data", "dav", "davs", "ed2k", "feed", "file", "ftp", "ftps", "geo", "git", "http", "https",
-    "imap", "irc",
-    "ircs", "javascript", "ldap", "magnet", "mailto", "man", "mms", "news", "nfs", "nntp", "rtsp", "sftp", "sip",
-    "sips", "sms", "smb",
-    "ssh", "tel", "telnet", "trash", "urn", "view-source", "webcal", "webdav", "ws", "wss", "x-scheme-handler", "xmpp",
-  ]
+  private static let common = Set(
+    """
+    about apt blob data dav davs ed2k feed file ftp ftps geo git http https imap irc ircs javascript ldap magnet mailto man \
+    mms news nfs nntp rtsp sftp sip sips sms smb ssh tel telnet trash urn view-source webcal webdav ws wss \
+    x-scheme-handler xmpp
+    """.split(separator: " ").map(String.init))
 
   /// The scheme of a redirect URI, if it is an app's own.
   static func scheme(of redirect: String) -> String? {
@@ -55,11 +55,11 @@ struct SchemeHandler: ~Copyable {
     try PrivateFile.createDirectory(runtime)
     try File.createDirectory(desktop.entries)
     if let folder = Path.directory(of: desktop.choices) { try File.createDirectory(folder) }
-    try Self.removeLeftovers(runtime, desktop)
+    try Self.removeDead(runtime, desktop)
     let name = String(UInt64.random(in: 0 ... .max), radix: 36)
     let inbox = try LineInbox(runtime + "/" + name + Self.suffix)
     let entry = Self.prefix + name + ".desktop"
-    let type = "x-scheme-handler/" + scheme
+    let type = Self.handled + scheme
     let command = [executable, "redirect", runtime].map(Self.quoted).joined(separator: " ")
     let before = try Self.read(desktop.choices)
     var choices = MIMEApplications(before ?? "")
@@ -96,7 +96,7 @@ struct SchemeHandler: ~Copyable {
     if now == during {
       if let before { try? Self.write(before, desktop.choices) } else { _ = try? File.remove(desktop.choices) }
     } else {
-      try? Self.forget(entry, desktop)
+      try? Self.forgetMissing(desktop)
     }
   }
 
@@ -117,48 +117,38 @@ struct SchemeHandler: ~Copyable {
   }
 
   /// Takes away what logins that were killed left behind.
-  static func forgetDead(_ runtime: String, _ desktop: Desktop) { try? removeLeftovers(runtime, desktop) }
-
-  private static func removeLeftovers(_ runtime: String, _ desktop: Desktop) throws(POSIXError) {
-    for (entry, inbox, _) in try leftovers(runtime, desktop) {
-      try File.remove(desktop.entries + "/" + entry)
-      try forget(entry, desktop)
-      try File.remove(inbox)
+  static func removeDead(_ runtime: String, _ desktop: Desktop) throws(POSIXError) {
+    for dead in try dead(runtime, desktop) {
+      try File.remove(desktop.entries + "/" + dead.entry)
+      try File.remove(dead.inbox)
     }
-    // An entry that somebody removed is still named in the other file.
-    guard let text = try read(desktop.choices) else { return }
-    let there = Set(try File.names(in: desktop.entries))
-    var choices = MIMEApplications(text)
-    for entry in choices.entries where entry.hasPrefix(prefix) && !there.contains(entry) { choices.forget(entry) }
-    if choices.text != text { try write(choices.text, desktop.choices) }
+    try forgetMissing(desktop)
   }
 
-  /// What logins that were killed left behind: the entry, where it hands an address to, and what it opens.
-  static func leftovers(
+  /// The entries of logins that were killed, where each hands an address to, and what it opens.
+  static func dead(
     _ runtime: String, _ desktop: Desktop
   ) throws(POSIXError) -> [(entry: String, inbox: String, schemes: [String])] {
     var found: [(entry: String, inbox: String, schemes: [String])] = []
     for entry in try File.names(in: desktop.entries) where entry.hasPrefix(prefix) && entry.hasSuffix(".desktop") {
-      let name = entry.dropFirst(prefix.count).dropLast(".desktop".count)
-      let inbox = runtime + "/" + name + suffix
+      let inbox = runtime + "/" + entry.dropFirst(prefix.count).dropLast(".desktop".count) + suffix
       // The entry says where its login waits; one of another home is not ours to judge.
       let lines = try read(desktop.entries + "/" + entry)?.split(separator: "\n") ?? []
       guard lines.contains(where: { $0.hasSuffix(" redirect \(quoted(runtime)) %u") }), !LineInbox.isAwaited(inbox)
-      else {
-        continue
-      }
+      else { continue }
       let types = lines.first { $0.hasPrefix("MimeType=") }?.dropFirst("MimeType=".count).split(separator: ";") ?? []
-      let beginning = "x-scheme-handler/"
-      let schemes = types.filter { $0.hasPrefix(beginning) }.map { String($0.dropFirst(beginning.count)) }
+      let schemes = types.filter { $0.hasPrefix(handled) }.map { String($0.dropFirst(handled.count)) }
       found.append((entry, inbox, schemes))
     }
     return found
   }
 
-  private static func forget(_ entry: String, _ desktop: Desktop) throws(POSIXError) {
+  /// Takes the entries of ours that are not there any more out of the choices.
+  private static func forgetMissing(_ desktop: Desktop) throws(POSIXError) {
     guard let text = try read(desktop.choices) else { return }
+    let there = Set(try File.names(in: desktop.entries))
     var choices = MIMEApplications(text)
-    choices.forget(entry)
+    choices.forget { $0.hasPrefix(prefix) && !there.contains($0) }
     if choices.text != text { try write(choices.text, desktop.choices) }
   }
 
@@ -204,7 +194,7 @@ extension CredentialSource {
   /// otherwise.
   public func deadLogins() -> [(entry: String, schemes: [String])] {
     guard let desktop = home.desktop else { return [] }
-    let left = (try? SchemeHandler.leftovers(home.runtime, desktop)) ?? []
+    let left = (try? SchemeHandler.dead(home.runtime, desktop)) ?? []
     return left.map { (desktop.entries + "/" + $0.entry, $0.schemes) }
   }
 
@@ -215,7 +205,7 @@ extension CredentialSource {
   /// - Returns: whether one waits; whether it is its answer, that one decides.
   public func handOver(redirect address: String, runtime: String) -> Bool {
     if SchemeHandler.hand(address, runtime: runtime) { return true }
-    if let desktop = home.desktop { SchemeHandler.forgetDead(runtime, desktop) }
+    if let desktop = home.desktop { try? SchemeHandler.removeDead(runtime, desktop) }
     return false
   }
 }
