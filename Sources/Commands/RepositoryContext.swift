@@ -31,8 +31,8 @@ struct RepositoryContext {
 
   /// The remote that git asks about.
   ///
-  /// Without `credential.useHttpPath` git does not say the path; the program that it runs for the remote has the URL as an
-  /// argument, and the repository here knows its remotes.
+  /// Without `credential.useHttpPath` git does not say the path; the program that it runs for the remote has the URL as
+  /// an argument, and the repository here knows its remotes.
   func remotes(_ uri: URI, path: String?) -> [RemoteAddress] {
     if let path { return [RemoteAddress(uri, path: path)] }
     let host = RemoteAddress(uri, path: nil)

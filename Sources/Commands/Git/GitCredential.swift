@@ -4,8 +4,8 @@ import Text
 
 /// What git and its helpers say to each other (git-credential(1), INPUT/OUTPUT FORMAT).
 struct GitCredential: Equatable {
-  // Arrays in the order of the names, which are few: to make the types of dictionaries and sets takes a sixteenth of the time of
-  // an answer.
+  // Arrays in the order of the names, which are few: to make the types of dictionaries and sets takes a sixteenth of
+  // the time of an answer.
   private var values = [String?](repeating: nil, count: names.count)
   private var lists = [[String]](repeating: [], count: listNames.count)
 
@@ -24,9 +24,9 @@ struct GitCredential: Equatable {
 
   /// Reads what git writes: lines of `name=value`, until an empty one or the end. Unknown names are passed over.
   ///
-  /// - Throws: `CommandError.failed` for a line without `=`, a NUL or a CR in any line, a control character in what is no
-  ///   secret, a name that says two different things, and a line that is too long: what git and we take for different
-  ///   hosts must not be one (CVE-2020-5260, CVE-2024-50338, CVE-2024-52006).
+  /// - Throws: `CommandError.failed` for a line without `=`, a NUL or a CR in any line, a control character in what is
+  ///   no secret, a name that says two different things, and a line that is too long: what git and we take for
+  ///   different hosts must not be one (CVE-2020-5260, CVE-2024-50338, CVE-2024-52006).
   init(_ bytes: [UInt8]) throws(CommandError) {
     for line in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
       if line.isEmpty { break }
@@ -98,8 +98,8 @@ struct GitCredential: Equatable {
 
   /// The host, where there is one that can be told from all others; `nil` where there is none.
   ///
-  /// git decodes what stands in a URL before it asks: in `https://good.example%2F.evil.example` the host would begin like
-  /// another one's. Without a protocol or a host every credential would be meant (CVE-2020-11008).
+  /// git decodes what stands in a URL before it asks: in `https://good.example%2F.evil.example` the host would begin
+  /// like another one's. Without a protocol or a host every credential would be meant (CVE-2020-11008).
   var uri: URI? {
     guard let scheme = self["protocol"], let host = self["host"], !scheme.isEmpty, !host.isEmpty, Self.isAuthority(host)
     else { return nil }

@@ -45,8 +45,8 @@ struct GitHelper: HelperProtocol {
 
   private var username: String? { request["username"] }
 
-  /// The account that git means: the user name in the URL, unless that is the one that goes with every token; else what the
-  /// rules say. A user name may also be whom the provider knows the account as.
+  /// The account that git means: the user name in the URL, unless that is the one that goes with every token; else what
+  /// the rules say. A user name may also be whom the provider knows the account as.
   func accountName(_ provider: String, _ context: Context) throws(CommandError) -> String? {
     if let username, let claim, let name = try context.accountName(forUsername: username, claim) {
       return name

@@ -47,8 +47,8 @@ extension Command {
     return .done
   }
 
-  /// Other helpers that git asks, or tells what it gets of ours. They are somebody else's entries, so that nothing is done
-  /// about them.
+  /// Other helpers that git asks, or tells what it gets of ours. They are somebody else's entries, so that nothing is
+  /// done about them.
   private static func tellOthers(_ context: Context) {
     var doctor = Doctor(context)
     doctor.git((try? context.source.hostClaims())?.filter { $0.helper == .git } ?? [])

@@ -1,8 +1,8 @@
 import CredentialManager
 import Cryptography
 
-/// A question of another program for credentials, as its protocol has it: what is asked for, how an answer is written, what
-/// happens where there is none. Everything between is shared (``HelperSession``).
+/// A question of another program for credentials, as its protocol has it: what is asked for, how an answer is written,
+/// what happens where there is none. Everything between is shared (``HelperSession``).
 protocol HelperProtocol {
   /// The identifier of the provider whose token is asked for; `nil` where that is nobody's.
   var provider: String? { get }

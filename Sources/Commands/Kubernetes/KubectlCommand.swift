@@ -68,8 +68,8 @@ private struct KubectlHelper: HelperProtocol {
     var status: [JSONValue.Member] = [.init("token", .string(token.reveal()))]
     let expiries = [credential.expiresAt, credential.idTokenExpiresAt].compactMap { $0 }
     if let expiresAt = expiries.min() {
-      // kubectl keeps the token until then: long enough before the end that what it asks last is answered. Of a token that
-      // is nearly over already, the end itself.
+      // kubectl keeps the token until then: long enough before the end that what it asks last is answered. Of a token
+      // that is nearly over already, the end itself.
       let early = expiresAt - credential.margin
       let end = early > context.clock.now() ? early : expiresAt
       status.append(.init("expirationTimestamp", .string(Moment.format(end))))

@@ -8,7 +8,8 @@ public struct HostLogin: Sendable, Equatable {
   public var username: String?
   /// The password, or a token that serves as one; with `scheme`, what stands behind it in the header.
   public var password: Secret
-  /// The authentication scheme, such as `Bearer`, where this is no user name and password (git-credential(1), `authtype`).
+  /// The authentication scheme, such as `Bearer`, where this is no user name and password (git-credential(1),
+  /// `authtype`).
   public var scheme: String?
   /// The path on the host that it is for, without the slash before it; `nil` for all of them.
   public var path: String?

@@ -122,8 +122,9 @@ extension CredentialSource {
   ///   - confirms: asked, with the new hosts and where they stand, when tokens of existing accounts would go elsewhere.
   ///   - initialAccessToken: what a client is registered with, where that needs one (RFC 7591, 3).
   /// - Returns: the registration, where a client was registered at the provider.
-  /// - Throws: `CredentialError.alreadyAdded`, `.clientIdentifierMissing`, `.destinationChange`, `.provider` for variables,
-  ///   `.vault`, `.system`; of a registration also `.oauth`, `.http`, `.networkNeeded`. Nothing is changed here then.
+  /// - Throws: `CredentialError.alreadyAdded`, `.clientIdentifierMissing`, `.destinationChange`, `.provider` for
+  ///   variables, `.vault`, `.system`; of a registration also `.oauth`, `.http`, `.networkNeeded`. Nothing is changed
+  ///   here then.
   @discardableResult
   public func add(
     _ addition: ProviderAddition, clientIdentifier: String?, clientSecret: Secret?, variables: [String: String],
@@ -171,8 +172,8 @@ extension CredentialSource {
         confirms: confirms)
       dependents = try dependentProviders(of: addition, existing, confirms)
     }
-    // The vault is opened for writing before the descriptor is there: one with the registration of another would send a secret
-    // to the wrong place, were it not for the question above.
+    // The vault is opened for writing before the descriptor is there: one with the registration of another would send a
+    // secret to the wrong place, were it not for the question above.
     _ = try accounts(.readWrite)
     if registers {
       registration = try register(client, variables: values, initialAccessToken: initialAccessToken)
@@ -184,8 +185,8 @@ extension CredentialSource {
     return registers ? registration : nil
   }
 
-  /// Whether a value stays that is a secret. A secret is what either descriptor calls one: the new one could leave the word
-  /// out.
+  /// Whether a value stays that is a secret. A secret is what either descriptor calls one: the new one could leave the
+  /// word out.
   func keepsSecretVariable(
     _ addition: ProviderAddition, _ previous: Registration?, given: [String: String]
   ) -> Bool {

@@ -8,8 +8,8 @@ import YAML
 /// Where the credentials of a provider may go: computed from its descriptor, agreed to when the provider is added, and
 /// sealed with the registration.
 ///
-/// Whether something may go to a host is decided in this file: ``covers(_:)`` answers, and what a descriptor names now is
-/// compared with what was agreed to before anything is sent by it.
+/// Whether something may go to a host is decided in this file: ``covers(_:)`` answers, and what a descriptor names now
+/// is compared with what was agreed to before anything is sent by it.
 ///
 /// A host has its port where that is not the ordinary one. What only an account brings stands as it is written:
 /// `{instance_url}`.
@@ -70,8 +70,8 @@ public struct Agreement: Sendable, Equatable {
     (subject == .token ? later.tokenHosts : later.secretHosts).filter { !covers($0) }
   }
 
-  /// The redirect where it is a page elsewhere, which gets a code, or a token itself (RFC 6749, 4.2). One that a variable
-  /// gives is the person's own choice.
+  /// The redirect where it is a page elsewhere, which gets a code, or a token itself (RFC 6749, 4.2). One that a
+  /// variable gives is the person's own choice.
   private static func foreignRedirects(_ descriptor: Descriptor) -> [Template] {
     guard let text = descriptor.redirect.template.literal, let uri = try? URI(parsing: text),
       ["http", "https"].contains(uri.scheme), !uri.isLoopback

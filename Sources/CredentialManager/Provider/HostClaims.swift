@@ -56,8 +56,8 @@ extension HostClaim {
   }
 }
 
-/// The hosts of the helpers are part of each registration's agreement. A record for each host says which provider has it,
-/// so that a question reads one record, however many providers there are; a last one, without a host, says that all
+/// The hosts of the helpers are part of each registration's agreement. A record for each host says which provider has
+/// it, so that a question reads one record, however many providers there are; a last one, without a host, says that all
 /// registrations have theirs.
 extension CredentialSource {
   private static let allClaimed = RecordIdentifier(kind: .host, provider: "", account: "")
@@ -119,8 +119,8 @@ extension CredentialSource {
 
   /// The claims of all registrations, and what brings the records up to date.
   ///
-  /// Registrations of an earlier version, which say nothing of hosts, get those of their descriptors as they are now. One
-  /// whose descriptor cannot be read is looked at again the next time.
+  /// Registrations of an earlier version, which say nothing of hosts, get those of their descriptors as they are now.
+  /// One whose descriptor cannot be read is looked at again the next time.
   ///
   /// - Parameter replacing: registrations that are about to be stored, or removed.
   func claims(
@@ -175,8 +175,8 @@ extension CredentialSource {
     }
   }
 
-  /// A registration of an earlier version with the hosts that its descriptor claims now, without those of a person's own
-  /// descriptor to which nobody agreed.
+  /// A registration of an earlier version with the hosts that its descriptor claims now, without those of a person's
+  /// own descriptor to which nobody agreed.
   private func completed(_ registration: Registration, _ provider: String) -> Registration? {
     guard let loaded = try? home.library.load(provider), let client = try? client(loaded.descriptor, registration)
     else { return nil }

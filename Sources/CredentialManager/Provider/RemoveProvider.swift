@@ -22,12 +22,14 @@ public struct ProviderRemoval: Sendable, Equatable {
 }
 
 extension CredentialSource {
-  /// Removes a provider: its registration with the values of its variables, and the person's own descriptor. A client that was
-  /// registered at our request is deleted at the provider before, where that gave an address for it (RFC 7592, 2.3).
+  /// Removes a provider: its registration with the values of its variables, and the person's own descriptor. A client
+  /// that was registered at our request is deleted at the provider before, where that gave an address for it (RFC 7592,
+  /// 2.3).
   ///
   /// - Parameter keepsRemote: whether the provider is not asked.
-  /// - Throws: `CredentialError.accountsRemain`, `.loginUnderWay`, `.extended`, `.nothingToRemove`, `.provider(.unknown)`, `.vault`,
-  ///   `.system`; where the client could not be deleted `.oauth`, `.http`, `.networkNeeded`. Nothing is changed here then.
+  /// - Throws: `CredentialError.accountsRemain`, `.loginUnderWay`, `.extended`, `.nothingToRemove`,
+  ///   `.provider(.unknown)`, `.vault`, `.system`; where the client could not be deleted `.oauth`, `.http`,
+  ///   `.networkNeeded`. Nothing is changed here then.
   public func remove(_ provider: String, keepsRemote: Bool) throws(CredentialError) -> ProviderRemoval {
     let path = home.userProviders + "/" + provider + ".yaml"
     let hasFile = File.exists(path) || File.isLink(path)
@@ -57,8 +59,8 @@ extension CredentialSource {
     return ProviderRemoval(client: client ?? nil, successor: home.library.path(of: provider))
   }
 
-  /// Removes the registration, and what interrupted logins left behind. The descriptor goes after that: another one in its place
-  /// must not get the client's secret.
+  /// Removes the registration, and what interrupted logins left behind. The descriptor goes after that: another one in
+  /// its place must not get the client's secret.
   private func forget(_ provider: String) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     let names = try accounts.pending(of: provider)

@@ -2,8 +2,8 @@ import Glibc
 
 /// The process that started this one.
 public enum ParentProcess {
-  /// The arguments of the processes above this one, the nearest first, as they say themselves; none where the system does not
-  /// tell.
+  /// The arguments of the processes above this one, the nearest first, as they say themselves; none where the system
+  /// does not tell.
   public static func argumentsOfAncestors(limit: Int = 8) -> [[String]] {
     var found: [[String]] = []
     var process = getppid()

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Platform
 
-struct SurroundingsTests {
+struct SessionKindTests {
   @Test(
     arguments: [
       ([:], .headless), (["DISPLAY": ""], .headless), (["DISPLAY": ":0"], .desktop),
