@@ -4,7 +4,7 @@
    pointers to functions that take the file itself. Swift cannot write these. */
 
 /* Without statistics of memory, each of whose numbers takes a lock, and without a store of 20 pages. */
-static inline void csqlite_be_frugal(void) {
+static inline void csqlite_configure_for_one_shot_use(void) {
   sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   sqlite3_config(SQLITE_CONFIG_PAGECACHE, (void *)0, 0, 0);
 }

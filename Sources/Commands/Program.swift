@@ -46,7 +46,7 @@ public enum Program {
     Terminal.openStandardStreams()
     let coreLimit = ProcessProtection.apply()
     Signals.ignoreFailedWrites()
-    Vault.beFrugal()
+    Vault.configureForOneShotUse()
     var arguments: [String]
     do throws(POSIXError) {
       arguments = try Environment.arguments().map { String(decoding: $0, as: UTF8.self) }

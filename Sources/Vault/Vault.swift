@@ -20,7 +20,7 @@ public final class Vault {
   private var rowStatement: Statement?
 
   /// Makes a process that opens one vault and ends quicker. For programs, before anything else is done with a vault.
-  public static func beFrugal() { Connection.beFrugal() }
+  public static func configureForOneShotUse() { Connection.configureForOneShotUse() }
 
   /// Opens a vault, and with `.readWrite` makes it if there is none.
   ///

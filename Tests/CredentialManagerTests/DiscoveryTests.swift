@@ -357,7 +357,7 @@ struct RegistrationTests {
     let fixture = try Fixture()
     fixture.http.then(Self.answer)
     _ = try Self.add(fixture)
-    try fixture.refuseChanges()
+    try fixture.damageVault()
     #expect(throws: CredentialError.self) { try fixture.source.remove("example", keepsRemote: false) }
     #expect(fixture.http.requests.count == 1)
   }

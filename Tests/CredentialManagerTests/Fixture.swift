@@ -364,15 +364,6 @@ final class Fixture {
     try Connection(path: home.vaultLocation.file, .readWrite, busyTimeout: 0).execute("UPDATE header SET sealed=x'00'")
   }
 
-  /// From here on the vault can be read, and nothing be changed in it: a page behind its end may be anybody's where something
-  /// else is wrong, too.
-  func refuseChanges() throws {
-    let file = home.vaultLocation.file
-    try Connection(path: file, .readWrite, busyTimeout: 0).execute(
-      "INSERT INTO record(lookup,kind,grouping,revision,sealed) VALUES(1,99,1,1,x'00')")
-    try Self.overwrite(file, with: File.read(file, limit: 1 << 20) + [UInt8](repeating: 0, count: 4096))
-  }
-
   /// The parameters of the page that was opened last.
   var page: FormParameters {
     get throws { try URI(parsing: #require(user.opened.last)).queryParameters }

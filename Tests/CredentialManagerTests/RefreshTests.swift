@@ -675,7 +675,7 @@ struct RefreshTests {
     let fixture = try Self.fixture()
     #expect(throws: CredentialError.networkNeeded) { try fixture.another().freshAccount(nil, of: "example") }
     #expect(try fixture.another().interruptedExchanges().isEmpty)
-    #expect(try File.names(in: fixture.home.vault) == ["vault.db", "vault.key"])
+    #expect(try File.names(in: fixture.home.vault) == ["vault.db", "vault.key", "vault.log"])
   }
 
   // MARK: Two processes

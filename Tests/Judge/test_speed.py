@@ -33,7 +33,7 @@ MOST_CALLS = 115
 QUESTION = "protocol=https\nhost=provider-0.example\n\n"
 
 # The record, the key that opens it, and the note of who was handed the token, which is appended without a sync.
-VAULT = ["vault/vault.db", "vault/vault.key", "vault/handouts.log"]
+VAULT = ["vault/vault.db", "vault/vault.key", "vault/vault.log"]
 
 
 class Speed(ProgramTest):

@@ -1,7 +1,6 @@
 import Cryptography
 import Glibc
 import Platform
-import SQLite
 import Testing
 
 @testable import Vault
@@ -11,246 +10,201 @@ struct EventTests {
   private let temporary: TemporaryVault
   private let vault: Vault
   private let location: VaultLocation
+  private let path: String
   private let ana = RecordIdentifier.credential("github", "ana")
 
   init() throws {
     temporary = try TemporaryVault()
     location = temporary.location
+    path = EventLog(location).path
     vault = try temporary.open()
   }
 
-  private func log(_ series: EventSeries, _ vault: Vault? = nil) throws -> [String] {
-    try (vault ?? self.vault).events().filter { $0.series == series }.map { $0.payload.reveal() }
+  private func log() throws -> [String] { try vault.events().events.map { $0.reveal() } }
+
+  private func lines() -> [ArraySlice<UInt8>] {
+    TemporaryVault.read(path).split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
   }
 
-  private func journal() throws -> [UInt8] { try JournalFile.read(HandOutJournal(location).path) }
+  private func write(_ lines: [ArraySlice<UInt8>]) {
+    TemporaryVault.write(path, Array(lines.joined(separator: [UInt8(ascii: "\n")])))
+  }
 
-  @Test("an event is committed with the change that it is about, or not at all")
+  @Test("an event is noted after the change that it is about, or not at all")
   func changes() throws {
     try vault.apply([.store(Secret("x"), as: ana), .note(Secret("stored"))])
-    #expect(try log(.changes) == ["stored"])
     #expect(throws: VaultError.conflict(ana, actual: 1)) {
       try vault.apply([.note(Secret("never")), .store(Secret("y"), as: ana, if: .absent)])
     }
-    #expect(try log(.changes, temporary.open(.readOnly)) == ["stored"])
+    #expect(try log() == ["stored"])
     #expect(try vault.verify() == [])
   }
 
-  @Test("the log is a ring: the last thousand events stay, and the file does not grow")
-  func ring() throws {
-    var sizes: [Int] = []
-    for round in 0..<30 {
-      try vault.apply((0..<100).map { .note(Secret("event \(round * 100 + $0)")) })
-      sizes.append(TemporaryVault.read(location.file).count)
-    }
-    let events = try vault.events()
-    #expect(events.last?.payload.reveal() == "event 2999")
-    #expect(events.last?.number == 2999)
-    #expect((1024...1088).contains(events.count))
-    let numbers = events.compactMap(\.number)
-    #expect(numbers == Array(2999 - Int64(events.count) + 1...2999))
-    #expect(try #require(sizes.last) <= sizes[12] + 4 * Format.pageSize)
-    #expect(try vault.connection.integer("SELECT count(*) FROM record") == 17)
-    #expect(try vault.status.recordCount == 0)
-    #expect(try vault.verify() == [])
-  }
-
-  @Test("a hand-out changes nothing in the vault, and can be read at once")
-  func handOuts() throws {
+  @Test("a note changes nothing in the vault, says nothing to others, and can be read at once")
+  func notes() throws {
     try vault.store(Secret("x"), as: ana)
     let before = TemporaryVault.read(location.file)
     let reader = try temporary.open(.readOnly)
-    for number in 0..<10 { try reader.noteHandOut(Secret("given \(number)")) }
+    for number in 0..<10 { try reader.note(Secret("given \(number)")) }
     #expect(TemporaryVault.read(location.file) == before)
-    #expect(try log(.handOuts) == (0..<10).map { "given \($0)" })
-    let text = String(decoding: try journal(), as: UTF8.self)
+    #expect(try log() == (0..<10).map { "given \($0)" })
+    let text = String(decoding: TemporaryVault.read(path), as: UTF8.self)
     #expect(!text.contains("given") && !text.contains(Base64.encode(Array("given".utf8)).prefix(6)))
     var status = stat()
-    #expect(unsafe stat(HandOutJournal(location).path, &status) == 0 && status.st_mode & 0o777 == 0o600)
+    #expect(unsafe stat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
   }
 
-  @Test("the next change of the vault takes the hand-outs in")
-  func taking() throws {
-    for number in 0..<200 { try vault.noteHandOut(Secret("given \(number)")) }
-    try vault.apply([.note(Secret("changed"))])
-    #expect(try journal() == [])
-    #expect(try log(.handOuts) == (0..<200).map { "given \($0)" })
-    #expect(try log(.changes) == ["changed"])
-    #expect(try vault.events().allSatisfy { $0.number != nil })
-    try vault.noteHandOut(Secret("later"))
-    #expect(try log(.handOuts).last == "later")
-    #expect(try vault.events().last?.number == nil)
-    #expect(try vault.verify() == [])
-  }
-
-  @Test("many hand-outs do not push out the changes")
-  func separateRings() throws {
-    try vault.apply([.note(Secret("key change"))])
-    for _ in 0..<3 {
-      for number in 0..<500 { try vault.noteHandOut(Secret("\(number)")) }
-      try vault.apply([.note(Secret("x"))])
-    }
-    #expect(try log(.changes) == ["key change", "x", "x", "x"])
-    #expect(try log(.handOuts).count <= 1088)
-  }
-
-  @Test("the journal is bounded, and its newest entries stay")
+  @Test("the log is bounded, its newest events stay, and the way from one file to the next is bound, too")
   func bounded() throws {
-    let event = String(repeating: "e", count: 1000)
-    for number in 0..<600 { try vault.noteHandOut(Secret("\(number) \(event)")) }
-    #expect(try journal().count < 2 * HandOutJournal.limit + 4000)
-    let kept = try log(.handOuts)
-    #expect(kept.last?.hasPrefix("599 ") == true)
-    #expect(kept.count > 100)
-    try vault.apply([.note(Secret("x"))])
-    try vault.apply([.note(Secret("x"))])
-    #expect(try journal() == [])
-    #expect(try log(.handOuts) == kept)
+    let event = String(repeating: "e", count: 2000)
+    for number in 0..<1000 { try vault.note(Secret("\(number) \(event)")) }
+    let size = TemporaryVault.read(path).count + TemporaryVault.read(path + ".1").count
+    #expect((EventLog.limit..<2 * EventLog.limit + 8000).contains(size))
+    let (events, lost) = try vault.events()
+    #expect(lost == 0)
+    let numbers = events.compactMap { Int($0.reveal().prefix { $0 != " " }) }
+    #expect(numbers == Array(1000 - events.count..<1000))
+    #expect(events.count > 300)
+    TemporaryVault.write(path + ".1", Array(TemporaryVault.read(path + ".1").dropLast(3000)) + Array("\n".utf8))
+    #expect(try vault.events().lost > 0)
+    unsafe unlink(path + ".1")
+    #expect(try vault.events().lost == 1)
   }
 
-  @Test("a process that dies between the commit and the removal of the journal: nothing is there twice")
-  func interruptedTaking() throws {
-    for number in 0..<5 { try vault.noteHandOut(Secret("given \(number)")) }
-    let lines = try journal()
-    try vault.apply([.note(Secret("x"))])
-    let path = HandOutJournal(location).path
-    TemporaryVault.write(path + ".taken", lines)
-    try vault.noteHandOut(Secret("given 5"))
-    #expect(try log(.handOuts) == (0..<6).map { "given \($0)" })
-    try vault.apply([.note(Secret("x"))])
-    #expect(try log(.handOuts) == (0..<6).map { "given \($0)" })
-    try vault.apply([.note(Secret("x"))])
-    #expect(try log(.handOuts) == (0..<6).map { "given \($0)" })
-    #expect(try journal() == [])
-  }
-
-  @Test("a change that fails leaves the hand-outs where they are")
-  func failedTaking() throws {
-    try vault.store(Secret("x"), as: ana)
-    try vault.noteHandOut(Secret("given"))
-    #expect(throws: VaultError.self) {
-      try vault.apply([.note(Secret("x")), .store(Secret("y"), as: ana, if: .absent)])
+  @Test("a line that was removed, moved, repeated or altered is noticed", arguments: 0..<4)
+  func altered(_ kind: Int) throws {
+    for number in 0..<6 { try vault.note(Secret("\(number)")) }
+    var lines = lines()
+    switch kind {
+    case 0: lines.remove(at: 2)
+    case 1: lines.swapAt(2, 3)
+    case 2: lines.insert(lines[2], at: 4)
+    default: lines[2][lines[2].startIndex + 30] ^= 1
     }
-    #expect(try log(.handOuts) == ["given"])
-    try vault.apply([.note(Secret("x"))])
-    #expect(try log(.handOuts) == ["given"])
+    write(lines)
+    let (events, lost) = try vault.events()
+    #expect(lost == [1, 3, 2, 1][kind])
+    #expect(events.count == [5, 6, 7, 5][kind])
+    #expect(events.last?.reveal() == "5")
   }
 
-  @Test("a damaged index of the log costs no change, and the hand-outs wait", arguments: EventSeries.allCases)
-  func damagedIndex(_ series: EventSeries) throws {
-    try vault.noteHandOut(Secret("first"))
-    try vault.apply([.store(Secret("x"), as: ana), .note(Secret("stored"))])
-    let current = EventPage.current(series)
-    let number = IndexBucket.number(vault.openingKeys.lookup(current))
-    try #require(number != IndexBucket.number(vault.openingKeys.lookup(ana)))
-    try temporary.tamper("DELETE FROM bucket WHERE number=\(number)")
-    try vault.noteHandOut(Secret("second"))
-    try vault.check([ana])
-    for value in ["y", "z"] { try vault.apply([.store(Secret(value), as: ana), .note(Secret("stored"))]) }
-    #expect(try vault.record(ana)?.payload.reveal() == "z")
-    #expect(try log(.handOuts) == ["first", "second"])
-    #expect(try vault.verify() == [.index(number, .dropped)])
+  @Test("a line that is begun is not there; the next one is not spoilt by it, and says that something is missing")
+  func halfWritten() throws {
+    try vault.note(Secret("first"))
+    let whole = TemporaryVault.read(path)
+    try vault.note(Secret("second"))
+    TemporaryVault.write(path, Array(TemporaryVault.read(path).dropLast(20)))
+    #expect(try log() == ["first"])
+    #expect(try vault.events().lost == 0)
+    try vault.note(Secret("third"))
+    #expect(try log() == ["first", "third"])
+    #expect(try vault.events().lost == 1)
+    TemporaryVault.write(path, whole + Array("nonsense\n\u{0}\n".utf8))
+    try vault.note(Secret("third"))
+    #expect(try log() == ["first", "third"])
+    #expect(try vault.events().lost == 2)
   }
 
-  @Test("lines that nobody wrote, or only half, spoil no other line")
-  func damagedJournal() throws {
-    let path = HandOutJournal(location).path
-    try vault.noteHandOut(Secret("first"))
-    let half = TemporaryVault.read(path)
-    TemporaryVault.write(path, half + Array(half.prefix(half.count / 2)))
-    try vault.noteHandOut(Secret("second"))
-    TemporaryVault.write(path, TemporaryVault.read(path) + Array("nonsense\n\u{0}\n".utf8))
-    try vault.noteHandOut(Secret("third"))
-    #expect(try log(.handOuts) == ["first", "second", "third"])
-    try vault.apply([.note(Secret("x"))])
-    #expect(try log(.handOuts) == ["first", "second", "third"])
-  }
-
-  @Test("a journal that is not ours alone is not written, and does not hinder a change")
-  func unsafeJournal() throws {
-    let path = HandOutJournal(location).path
+  @Test("what is not a file of ours alone is not written, and does not hinder a change")
+  func unsafeFile() throws {
     for kind in 0..<3 {
       switch kind {
       case 0: unsafe symlink(location.directory + "/elsewhere", path)
       case 1: unsafe mkfifo(path, 0o600)
       default: TemporaryVault.write(path, [], mode: 0o644)
       }
-      #expect(throws: VaultError.self, "\(kind)") { try vault.noteHandOut(Secret("given")) }
-      try vault.apply([.note(Secret("x"))])
-      for suffix in ["", ".taken"] { unsafe unlink(path + suffix) }
+      #expect(throws: VaultError.self, "\(kind)") { try vault.note(Secret("given")) }
+      #expect(throws: VaultError.self, "\(kind)") { try vault.events() }
+      try vault.apply([.store(Secret("\(kind)"), as: ana), .note(Secret("x"))])
+      unsafe unlink(path)
     }
-    #expect(try log(.changes).count == 3)
+    #expect(try log() == [])
+    #expect(try vault.record(ana)?.payload.reveal() == "2")
   }
 
-  @Test("a rotation takes the hand-outs along")
+  @Test("a rotation seals the log anew, and makes nothing genuine")
   func rotation() throws {
-    try vault.apply((0..<70).map { .note(Secret("\($0)")) })
-    for number in 0..<70 { try vault.noteHandOut(Secret("given \(number)")) }
+    for number in 0..<5 { try vault.note(Secret("\(number)")) }
+    var lines = lines()
+    lines.remove(at: 1)
+    write(lines)
+    let old = TemporaryVault.read(path)
     try vault.rotate(to: [.keyFile(random: SystemRandomSource())], now: 0, noting: Secret("rotated"))
-    try vault.noteHandOut(Secret("given 70"))
-    #expect(try log(.changes) == (0..<70).map { "\($0)" } + ["rotated"])
-    #expect(try log(.handOuts) == (0..<71).map { "given \($0)" })
-    #expect(try vault.verify() == [])
+    try vault.note(Secret("given"))
+    #expect(try log() == ["0", "2", "3", "4", "rotated", "given"])
+    #expect(try vault.events().lost == 1)
+    TemporaryVault.write(path, old)
+    #expect(try log() == [])
   }
 
-  @Test("a page that was altered is named, and does not hinder a change; that something is gone can be seen")
-  func damagedPage() throws {
-    try vault.apply((0..<70).map { .note(Secret("\($0)")) })
-    try vault.store(Secret("x"), as: ana)
-    let lookup = vault.openingKeys.lookup(EventPage.current(.changes))
-    try temporary.tamper("UPDATE record SET sealed=zeroblob(length(sealed)) WHERE lookup=\(lookup)")
-    #expect(try vault.verify() == [.record(EventPage.current(.changes), .altered)])
-    #expect(try log(.changes) == (0..<64).map { "\($0)" })
-    try vault.apply([.store(Secret("y"), as: ana), .note(Secret("after"))])
-    #expect(try vault.verify() == [])
-    let events = try vault.events()
-    #expect(events.last?.payload.reveal() == "after")
-    #expect(try #require(events.last?.number) > 70)
+  @Test("the log of other keys is set aside by a restore")
+  func restore() throws {
+    let backup = try TemporaryVault()
+    try backup.open().store(Secret("then"), as: ana)
+    try vault.note(Secret("now"))
+    let line = TemporaryVault.read(path)
+    for _ in 0..<2 {
+      _ = try Vault.open(
+        image: backup.open().image(), path: "/backup", keyFile: backup.location.keyFile, random: SystemRandomSource(),
+        holders: [.keyFile]
+      ).restore(to: location)
+      #expect(TemporaryVault.read(path + ".replaced") == line)
+      try temporary.open().note(Secret("restored"))
+    }
+    #expect(try temporary.open().events().events.map { $0.reveal() } == ["restored", "restored"])
   }
 
-  @Test("a damaged part of the index that only the log needs does not keep a token from being stored")
-  func damagedIndex() throws {
-    try vault.apply([.store(Secret("x"), as: ana), .note(Secret("before"))])
-    let keys = vault.openingKeys
-    let number = IndexBucket.number(keys.lookup(EventPage.current(.changes)))
-    try #require(number != IndexBucket.number(keys.lookup(ana)))
-    try temporary.tamper("UPDATE bucket SET sealed=zeroblob(80) WHERE number=\(number)")
-    try vault.apply([.store(Secret("y"), as: ana), .note(Secret("lost"))])
-    #expect(try vault.record(ana)?.payload.reveal() == "y")
-    #expect(try vault.verify() == [.index(number, .altered)])
+  /// Pages of up to 64 events, in two series.
+  @Test("events that earlier programs kept in records are read")
+  func earlier() throws {
+    func page(_ series: String, _ account: String, first: Int64, _ events: [String]) -> Change {
+      var fields = BinaryWriter()
+      fields.append(first)
+      fields.append(UInt8(3))
+      fields.append(raw: [1, 2, 3])
+      for event in events {
+        fields.append(UInt16(event.utf8.count))
+        fields.append(raw: Array(event.utf8))
+      }
+      let name = RecordIdentifier(kind: .event, provider: series, account: account)
+      return .store(Secret(bytes: fields.bytes), as: name)
+    }
+    try vault.apply([
+      page("changes", "current", first: 2, ["c"]), page("changes", "0", first: 0, ["a", "b"]),
+      page("hand-outs", "current", first: 0, ["given"]), .note(Secret("later")),
+    ])
+    #expect(try log() == ["a", "b", "c", "given", "later"])
+    #expect(try vault.status.recordCount == 0)
   }
 
   @Test("an event that is too long is left out")
   func tooLong() throws {
     let long = Secret(String(repeating: "x", count: 2049))
     try vault.apply([.note(long), .note(Secret("short"))])
-    try vault.noteHandOut(long)
-    #expect(try vault.events().map { $0.payload.reveal() } == ["short"])
+    try vault.note(long)
+    #expect(try log() == ["short"])
   }
 
-  @Test("nothing that is handed out is lost, or there twice, while others change the vault")
+  @Test("nothing is lost, or there twice, while many write and others change the vault")
   func races() async throws {
     let location = location
-    _ = vault
     try await withThrowingTaskGroup(of: Void.self) { group in
       for number in 0..<4 {
         group.addTask {
           let vault = try Vault.open(location, .readOnly, random: SystemRandomSource())
-          for round in 0..<100 { try vault.noteHandOut(Secret("\(number) \(round)")) }
+          for round in 0..<100 { try vault.note(Secret("\(number) \(round) \(String(repeating: "x", count: 1900))")) }
         }
       }
-      for _ in 0..<2 {
-        group.addTask {
-          let vault = try Vault.open(location, .readWrite, random: SystemRandomSource())
-          for _ in 0..<30 { try vault.apply([.note(Secret("change"))]) }
-        }
+      group.addTask {
+        let vault = try Vault.open(location, .readWrite, random: SystemRandomSource())
+        for round in 0..<30 { try vault.apply([.note(Secret("change \(round)"))]) }
       }
       try await group.waitForAll()
     }
-    let given = try log(.handOuts)
-    #expect(given.count == 400)
-    #expect(Set(given).count == 400)
-    #expect(try log(.changes).count == 60)
+    let (events, lost) = try vault.events()
+    #expect(lost == 0)
+    #expect(events.count == 430)
+    #expect(Set(events.map { $0.reveal() }).count == 430)
     #expect(try vault.verify() == [])
   }
 }

@@ -291,6 +291,14 @@ struct VerificationTests {
     #expect(try vault.verify() == [.schema])
   }
 
+  @Test("a digest that an earlier program left means nothing")
+  func earlierDigest() throws {
+    try temporary.tamper("UPDATE header SET digest=randomblob(32)")
+    #expect(try vault.verify() == [])
+    try vault.store(Secret("new"), as: identifiers[0])
+    #expect(try temporary.open().record(identifiers[0])?.payload.reveal() == "new")
+  }
+
   @Test("random changes leave nothing to find, whatever pages they split and join")
   func randomChanges() throws {
     var random = SystemRandomNumberGenerator()

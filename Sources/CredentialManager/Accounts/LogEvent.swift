@@ -82,7 +82,7 @@ public struct LogEvent: Sendable, Equatable {
 }
 
 extension CredentialSource {
-  /// An event of now, for the transaction in which it happens.
+  /// An event of now, for the change that it is about.
   func noting(
     _ action: LogEvent.Action, _ provider: String? = nil, _ account: String? = nil, _ detail: String? = nil
   ) -> Change {
@@ -106,7 +106,7 @@ extension CredentialSource {
   public func noteHandOut(_ provider: String, _ account: String, to receiver: String) {
     guard let vault = try? accountsIfAny()?.vault else { return }
     do throws(VaultError) {
-      try vault.noteHandOut(event(.handOut, provider, account, receiver))
+      try vault.note(event(.handOut, provider, account, receiver))
     } catch .file(let error) {
       // A disk that is full or cannot be written says so elsewhere; what somebody put there would not be noticed.
       switch error {
@@ -116,23 +116,21 @@ extension CredentialSource {
     } catch {}
   }
 
+  /// Notes what cannot be undone because it cannot be noted.
+  func note(_ action: LogEvent.Action, _ detail: String? = nil) {
+    try? accountsIfAny()?.vault.note(event(action, nil, nil, detail))
+  }
+
   /// The log, the oldest first.
   ///
-  /// - Returns: the events; how many are known to be lost; and why hand-outs cannot be noted.
-  /// - Throws: `CredentialError.vault`.
-  public func log() throws(CredentialError) -> (events: [LogEvent], lost: Int64, fault: VaultError?) {
-    guard let accounts = try accountsIfAny() else { return ([], 0, nil) }
+  /// - Returns: the events, and how many are known to be lost.
+  /// - Throws: `CredentialError.vault`, also where something else is in the place of the log, so that nothing can be noted.
+  public func log() throws(CredentialError) -> (events: [LogEvent], lost: Int) {
+    guard let accounts = try accountsIfAny() else { return ([], 0) }
     let logged = try inVault { () throws(VaultError) in try accounts.vault.events() }
-    var lost: Int64 = 0
-    var fault: VaultError?
-    do throws(VaultError) { lost = Int64(try accounts.vault.unreadableHandOuts()) } catch { fault = error }
-    for series in EventSeries.allCases {
-      let numbers = logged.filter { $0.series == series }.compactMap(\.number)
-      if let first = numbers.first, let last = numbers.last { lost += last - first + 1 - Int64(numbers.count) }
-    }
     // In the order in which they were noted, where the clock says the same or was set back between them.
-    let events = logged.compactMap { LogEvent(decoding: $0.payload) }
+    let events = logged.events.compactMap(LogEvent.init(decoding:))
     let sorted = events.enumerated().sorted { ($0.element.time, $0.offset) < ($1.element.time, $1.offset) }
-    return (sorted.map(\.element), lost, fault)
+    return (sorted.map(\.element), logged.lost)
   }
 }

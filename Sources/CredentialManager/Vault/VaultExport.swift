@@ -170,11 +170,7 @@ extension CredentialSource {
           try export.encrypted(try keys.passphrase(.newForExport), random: random)
         }
       }
-      do throws(VaultError) {
-        try vault.apply([noting(.export, nil, nil, isPlain ? "plain" : "encrypted")])
-      } catch .damaged, .damagedRecord {
-        // What can be read of a vault in which nothing can be written any more is worth more than the note.
-      }
+      note(.export, isPlain ? "plain" : "encrypted")
       return (json, export.items.count)
     } catch {
       throw CredentialError(export: error)

@@ -116,8 +116,7 @@ extension CredentialSource {
     try inVault { () throws(VaultError) in
       try KeptKeys.keep(opened.keys, of: opened.vault, seconds: seconds, now: now)
     }
-    // The vault is unlocked, whether that can be noted or not.
-    _ = try? vault.apply([noting(.unlock)])
+    note(.unlock)
     return .kept(until: now + seconds)
   }
 
@@ -189,8 +188,7 @@ extension CredentialSource {
     let vault = try accounts().vault
     let image = try inVault { () throws(VaultError) in try vault.image() }
     do { try PrivateFile.create(path, image) } catch { throw .system(error) }
-    // There is a backup, whether that can be noted or not.
-    _ = try? accounts(.readWrite).vault.apply([noting(.backup, nil, nil, path)])
+    note(.backup, path)
     return try inVault { () throws(VaultError) in try vault.status.slots.compactMap(\.kind) }
   }
 
@@ -217,8 +215,7 @@ extension CredentialSource {
       close(keeping: OpenedKeys(vault: opened.vault, keys: opened.keys))
       return kept
     }
-    let accounts = try accounts(.readWrite)
-    try inVault { () throws(VaultError) in _ = try accounts.vault.apply([noting(.restore, nil, nil, path)]) }
+    note(.restore, path)
     return kept
   }
 }

@@ -157,11 +157,6 @@ public enum File {
   /// Removes an empty folder; one that is not empty stays.
   public static func removeDirectory(_ path: String) { _ = unsafe rmdir(path) }
 
-  /// Cuts a file. It is not opened: closing it would drop every lock that this process holds on it (fcntl(2)).
-  public static func truncate(_ path: String, to size: Int64) throws(POSIXError) {
-    if unsafe Glibc.truncate(path, Int(size)) != 0 { throw Descriptor.failure("truncate", path) }
-  }
-
   /// Waits until the names in a folder are on the disk.
   public static func synchronizeDirectory(_ path: String) throws(POSIXError) {
     try Descriptor(opening: path, O_RDONLY | O_DIRECTORY).synchronize(path)

@@ -32,12 +32,11 @@ enum Format {
   /// What the associated data of a sealing begins with: a sealed blob of one kind never opens as another.
   enum Purpose: String {
     case slot, header, bucket, record
-    case handOut = "hand-out"
-    case answer
+    case answer, event
   }
 
-  static func associatedData(_ purpose: Purpose) -> FieldWriter {
-    var fields = FieldWriter()
+  static func associatedData(_ purpose: Purpose) -> BinaryWriter {
+    var fields = BinaryWriter()
     fields.append(name: "credmgr vault " + purpose.rawValue)
     fields.append(version)
     return fields

@@ -22,7 +22,7 @@ struct IndexBucket {
   init?(number: UInt8, opening sealed: [UInt8], key: SealingKey) {
     self.number = number
     guard let plaintext = key.opened(sealed, associatedData) else { return nil }
-    var fields = FieldReader(plaintext.revealBytes())
+    var fields = BinaryReader(plaintext.revealBytes())
     while !fields.isAtEnd {
       guard let kind = fields.byte().flatMap(RecordKind.init), let revision = fields.number64(),
         let tag = fields.raw(Format.tagByteCount), let provider = fields.name(),
@@ -34,7 +34,7 @@ struct IndexBucket {
   }
 
   func sealed(key: SealingKey, random: some RandomSource) throws(CryptographyError) -> [UInt8] {
-    var fields = FieldWriter()
+    var fields = BinaryWriter()
     for (identifier, entry) in entries {
       fields.append(identifier.kind.rawValue)
       fields.append(entry.revision)
@@ -45,7 +45,7 @@ struct IndexBucket {
     return try key.sealed(Secret(bytes: fields.bytes), associatedData, random: random)
   }
 
-  private var associatedData: FieldWriter {
+  private var associatedData: BinaryWriter {
     var fields = Format.associatedData(.bucket)
     fields.append(number)
     return fields

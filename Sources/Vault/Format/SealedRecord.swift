@@ -28,7 +28,7 @@ struct SealedRecord {
     grouping = keys.grouping(identifier.kind, provider: identifier.provider)
     revision = record.revision
     sealed = []
-    var names = FieldWriter()
+    var names = BinaryWriter()
     names.append(name: identifier.provider)
     names.append(name: identifier.account)
     sealed = try keys.records.sealed(
@@ -48,7 +48,7 @@ struct SealedRecord {
       payload: plaintext[start..<plaintext.count], revision: revision)
   }
 
-  private var associatedData: FieldWriter {
+  private var associatedData: BinaryWriter {
     var fields = Format.associatedData(.record)
     fields.append(lookup)
     fields.append(kind)

@@ -19,7 +19,7 @@ struct VaultHeader: Equatable {
   /// `nil` if the bytes are not what was sealed.
   init?(opening sealed: [UInt8], key: SealingKey) {
     guard let plaintext = key.opened(sealed, Format.associatedData(.header)) else { return nil }
-    var fields = FieldReader(plaintext.revealBytes())
+    var fields = BinaryReader(plaintext.revealBytes())
     guard let generation = fields.number64(), let libraryVersion = fields.number64(),
       fields.byte() != nil, let slots = fields.raw(Format.identifierByteCount)
     else { return nil }
@@ -33,7 +33,7 @@ struct VaultHeader: Equatable {
   }
 
   func sealed(key: SealingKey, random: some RandomSource) throws(CryptographyError) -> [UInt8] {
-    var fields = FieldWriter()
+    var fields = BinaryWriter()
     fields.append(generation)
     fields.append(libraryVersion)
     // Earlier programs kept a digest over the file; 0 tells them that there is none.

@@ -37,7 +37,7 @@ struct KeySlot: Sendable, Equatable {
 
   /// The number is not bound, the digest of all slots in the header does that: copying a vault may number
   /// anew.
-  private var associatedData: FieldWriter {
+  private var associatedData: BinaryWriter {
     var fields = Format.associatedData(.slot)
     fields.append(kind)
     fields.append(created)

@@ -71,7 +71,7 @@ struct PassphraseParameters {
 
   /// `nil` if the bytes are not what was written.
   init?(decoding bytes: [UInt8]) {
-    var fields = FieldReader(bytes)
+    var fields = BinaryReader(bytes)
     guard let salt = fields.raw(PassphraseCosts.saltByteCount), let operations = fields.number64(),
       let memory = fields.number64(), let check = fields.raw(Self.checkByteCount),
       let sum = fields.raw(Self.checkByteCount), fields.isAtEnd,
@@ -83,7 +83,7 @@ struct PassphraseParameters {
   }
 
   var encoded: [UInt8] {
-    var fields = FieldWriter()
+    var fields = BinaryWriter()
     fields.append(raw: salt)
     fields.append(Int64(bitPattern: costs.operations))
     fields.append(Int64(bitPattern: costs.memory))

@@ -71,18 +71,18 @@ struct VaultKeys: Sendable {
 
   /// A name that says nothing about the account, for the file that is locked while it is refreshed.
   func lockName(provider: String, account: String) -> String {
-    var fields = FieldWriter()
+    var fields = BinaryWriter()
     fields.append(name: provider)
     fields.append(name: account)
     return Hexadecimal.encode(Array(locks.keyedHash(fields.bytes).prefix(Format.identifierByteCount)))
   }
 
-  private func number(_ purpose: UInt8, _ fill: (inout FieldWriter) -> Void) -> Int64 {
+  private func number(_ purpose: UInt8, _ fill: (inout BinaryWriter) -> Void) -> Int64 {
     hash(purpose, fill).prefix(8).reduce(0) { $0 << 8 | Int64($1) }
   }
 
-  private func hash(_ purpose: UInt8, _ fill: (inout FieldWriter) -> Void) -> [UInt8] {
-    var fields = FieldWriter()
+  private func hash(_ purpose: UInt8, _ fill: (inout BinaryWriter) -> Void) -> [UInt8] {
+    var fields = BinaryWriter()
     fields.append(purpose)
     fill(&fields)
     return Array(names.keyedHash(fields.bytes).prefix(Format.identifierByteCount))
@@ -92,14 +92,14 @@ struct VaultKeys: Sendable {
 extension SealingKey {
   /// A new nonce, and after it the sealed plaintext, whose last 16 bytes are the tag.
   func sealed(
-    _ plaintext: Secret, _ associatedData: FieldWriter, random: some RandomSource
+    _ plaintext: Secret, _ associatedData: BinaryWriter, random: some RandomSource
   ) throws(CryptographyError) -> [UInt8] {
     let nonce = random.bytes(Self.nonceByteCount)
     return try nonce + seal(plaintext, associatedData: associatedData.bytes, nonce: nonce)
   }
 
   /// `nil` if the bytes are not what was sealed.
-  func opened(_ sealed: [UInt8], _ associatedData: FieldWriter) -> Secret? {
+  func opened(_ sealed: [UInt8], _ associatedData: BinaryWriter) -> Secret? {
     try? open(
       Array(sealed.dropFirst(Self.nonceByteCount)), associatedData: associatedData.bytes,
       nonce: Array(sealed.prefix(Self.nonceByteCount)))

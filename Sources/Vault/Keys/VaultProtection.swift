@@ -92,7 +92,7 @@ extension Vault {
       var slots = try Self.slots(self.connection, self.location)
       let result = try body(&slots, keys)
       try change.setSlots(slots)
-      if let event { change.note(event) }
+      if let event { change.events.append(event) }
       return result
     }
   }

@@ -20,15 +20,13 @@ extension Vault {
     to drafts: [SlotDraft], now: Int64, noting event: Secret? = nil
   ) throws(VaultError) -> String? {
     try requireWritable()
-    let (fresh, item, taken) = try transaction(.immediate) { old throws(VaultError) in
+    let (old, fresh, item) = try transaction(.immediate) { old throws(VaultError) in
       try self.requireLength()
       let slots = try Self.slots(self.connection, self.location)
       guard slots.map(\.kind).sorted() == drafts.map(\.kind.rawValue).sorted() else { throw .otherSlots }
       let records = try self.genuineRecords(old)
       let fresh = try converting { () throws(CryptographyError) in try VaultKeys(after: old, random: self.random) }
       var change = try VaultChange(self, old)
-      // With the old keys: hand-outs are sealed with them.
-      if let event { change.note(event) }
       try change.begin(anew: fresh)
       try self.stage(drafts, over: slots)
       var new: [KeySlot] = []
@@ -40,12 +38,13 @@ extension Vault {
       for record in records { try change.store(record) }
       try change.finish()
       FaultPoint.reach("rotate.written")
-      return (fresh, slots.compactMap(\.item).first, change.taken)
+      return (old, fresh, slots.compactMap(\.item).first)
     }
     FaultPoint.reach("rotate.committed")
-    taken?.remove()
     use(fresh)
     try? settleKeyFile()
+    try? EventLog(location).reseal(old, fresh, random: random)
+    if let event { try? note(event) }
     return item
   }
 

@@ -27,7 +27,8 @@ extension Vault {
     }
   }
 
-  /// Makes all of the changes or none, in their order. They are on the disk when the call returns.
+  /// Makes all of the changes or none, in their order. They are on the disk when the call returns. Events are noted after
+  /// that; where they cannot be, that is no error.
   ///
   /// - Returns: the revision of all that was stored.
   /// - Throws: `.conflict` for the first precondition that does not hold; `.tooLarge`; `.full`, `.readOnly`,
@@ -46,7 +47,7 @@ extension Vault {
         case .require(let identifier):
           try change.require(identifier)
         case .note(let event):
-          change.note(event)
+          change.events.append(event)
         }
       }
       return change.revision
@@ -67,19 +68,19 @@ extension Vault {
     }
   }
 
-  /// Runs the body as one change.
+  /// Runs the body as one change, and notes what happened.
   func change<Result>(
     _ body: (inout VaultChange, VaultKeys) throws(VaultError) -> Result
   ) throws(VaultError) -> Result {
     try requireWritable()
-    let (result, taken) = try transaction(.immediate) { keys throws(VaultError) in
+    let (result, events) = try transaction(.immediate) { keys throws(VaultError) in
       try self.requireLength()
       var change = try VaultChange(self, keys)
       let result = try body(&change, keys)
       try change.finish()
-      return (result, change.taken)
+      return (result, change.events)
     }
-    taken?.remove()
+    for event in events { try? note(event) }
     return result
   }
 
@@ -91,14 +92,12 @@ extension Vault {
 /// A change in the making: the header, and those parts of the index that it touches.
 struct VaultChange {
   let vault: Vault
-  private(set) var keys: VaultKeys
+  private var keys: VaultKeys
   private var key: SealingKey
   private var header: VaultHeader
   private var buckets: [UInt8: IndexBucket] = [:]
-  /// Pages of the log that are to be stored.
-  var pages: [RecordIdentifier: EventPage] = [:]
-  /// To be removed after the commit.
-  var taken: JournalFile.Taken?
+  /// To be noted after the commit.
+  var events: [Secret] = []
 
   /// The revision of all that the change stores.
   var revision: Int64 { header.generation }
@@ -212,7 +211,7 @@ struct VaultChange {
     buckets[bucket.number] = bucket
   }
 
-  mutating func bucket(of identifier: RecordIdentifier) throws(VaultError) -> IndexBucket {
+  private mutating func bucket(of identifier: RecordIdentifier) throws(VaultError) -> IndexBucket {
     try bucket(IndexBucket.number(keys.lookup(identifier)))
   }
 
@@ -249,9 +248,8 @@ struct VaultChange {
     header.slots = keys.digest(slots.sorted { $0.number < $1.number })
   }
 
-  /// Writes the pages of the log, the touched parts of the index, and the header.
+  /// Writes the touched parts of the index, and the header.
   mutating func finish() throws(VaultError) {
-    for (identifier, page) in pages { try store(page.encoded, as: identifier, if: .any) }
     let (key, random) = (key, vault.random)
     for (number, bucket) in buckets {
       guard !bucket.entries.isEmpty else {

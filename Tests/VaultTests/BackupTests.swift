@@ -6,7 +6,7 @@ import Testing
 @testable import Vault
 
 @Suite("Backup and restore")
-struct ImageTests {
+struct BackupTests {
   private let temporary: TemporaryVault
   private let vault: Vault
   private let location: VaultLocation

@@ -10,7 +10,7 @@ public enum RecordKind: UInt8, Sendable, CaseIterable {
   case selection = 3
   /// A user name and a password that a git host takes.
   case login = 4
-  /// What happened: a line of the log.
+  /// Events, as earlier programs kept them.
   case event = 5
   /// What was in flight.
   case pending = 6
@@ -78,6 +78,6 @@ public enum Change: Sendable {
   case check(RecordIdentifier)
   /// Changes nothing, and is a conflict where there is no such record.
   case require(RecordIdentifier)
-  /// Appends an event of at most 2048 bytes to the log.
+  /// Appends an event of at most 2048 bytes to the log, after the commit.
   case note(Secret)
 }

@@ -44,7 +44,7 @@ public struct AnswerFile: ~Copyable {
     }
   }
 
-  fileprivate static func associatedData(_ name: String) -> FieldWriter {
+  fileprivate static func associatedData(_ name: String) -> BinaryWriter {
     var fields = Format.associatedData(.answer)
     fields.append(name: name)
     return fields

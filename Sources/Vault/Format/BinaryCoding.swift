@@ -1,6 +1,6 @@
 /// Numbers and names as bytes: integers with the most significant byte first, names with their length before
 /// them.
-struct FieldWriter {
+struct BinaryWriter {
   private(set) var bytes: [UInt8] = []
 
   mutating func append(_ byte: UInt8) { bytes.append(byte) }
@@ -29,8 +29,8 @@ struct FieldWriter {
   }
 }
 
-/// Reads what `FieldWriter` wrote. An answer of `nil` means that there are not enough bytes.
-struct FieldReader {
+/// Reads what `BinaryWriter` wrote. An answer of `nil` means that there are not enough bytes.
+struct BinaryReader {
   private var rest: ArraySlice<UInt8>
 
   init(_ bytes: [UInt8]) { rest = bytes[...] }

@@ -77,6 +77,7 @@ extension Vault {
       return kept
     }
     try? other.settleKeyFile()
+    EventLog(target).setAside(unlessOpenedBy: keys)
     return kept
   }
 
@@ -100,6 +101,7 @@ extension Vault {
       target, .readWrite, random, try Vault.connect(target),
       VaultOpening(keys: keys, identifier: keys.identifier, foundBy: nil))
     try? other.settleKeyFile()
+    EventLog(target).setAside(unlessOpenedBy: keys)
     return kept
   }
 

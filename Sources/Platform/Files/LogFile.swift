@@ -1,0 +1,99 @@
+import Glibc
+
+/// A private file at whose end processes write, one at a time, and the older file behind it.
+///
+/// What is written is not forced to the disk: a power cut can take the last of it.
+public struct LogFile: ~Copyable {
+  private let file: Descriptor
+  private let path: String
+  /// The last bytes that stand before what is appended next, be it in the older file.
+  public let tail: [UInt8]
+
+  /// Seconds to wait for others, each of which writes one piece: only a process that is stopped takes longer.
+  private static let patience = 2.0
+
+  /// Opens the file for this process alone, until the value ends.
+  ///
+  /// A file of `limit` bytes becomes the older one, whose name ends in `.1`, and what that one held is gone: there are never
+  /// more than about two times `limit` bytes.
+  ///
+  /// - Parameter count: how many bytes of the tail are wanted.
+  /// - Throws: `otherOwner`, `symbolicLink`, `notRegularFile`, `readableByOthers`, `timedOut`, or why the file cannot be
+  ///   written.
+  public static func open(_ path: String, limit: Int, tail count: Int) throws(POSIXError) -> LogFile {
+    // Once for each process that puts another file in its place meanwhile: that is rare.
+    for _ in 0..<16 {
+      let file = try Descriptor(opening: path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, mode: 0o600)
+      try lock(file, path)
+      let status = try file.status(path)
+      try PrivateFile.check(status, path)
+      if status.links == 0 { continue }
+      if status.size >= limit {
+        if try FileStatus(path: path, following: false)?.identity == status.identity {
+          unsafe rename(path, path + ".1")
+        }
+        continue
+      }
+      let tail = status.size > 0 ? file.tail(of: status.size, count) : older(path, count)
+      return LogFile(file, path, tail: tail)
+    }
+    throw .timedOut
+  }
+
+  private init(_ file: consuming Descriptor, _ path: String, tail: [UInt8]) {
+    self.file = file
+    self.path = path
+    self.tail = tail
+  }
+
+  /// Appends bytes in one piece.
+  public func append(_ bytes: [UInt8]) throws(POSIXError) { try file.writeAll(bytes, path) }
+
+  /// Puts a file with other content in the place of the older one and this one.
+  public consuming func replace(with bytes: [UInt8]) throws(POSIXError) {
+    try PrivateFile.replace(path, bytes)
+    try File.remove(path + ".1")
+  }
+
+  /// What the older file and the file hold; empty where there is none.
+  public static func read(_ path: String) throws(POSIXError) -> (older: [UInt8], current: [UInt8]) {
+    let name = path + ".1"
+    while true {
+      let before = try FileStatus(path: name, following: false)?.identity
+      let content = (older: try content(name), current: try content(path))
+      if try FileStatus(path: name, following: false)?.identity == before { return content }
+    }
+  }
+
+  private static func content(_ path: String) throws(POSIXError) -> [UInt8] {
+    do throws(POSIXError) {
+      return try PrivateFile.read(path, limit: 64 << 20)
+    } catch .notFound {
+      return []
+    }
+  }
+
+  private static func older(_ path: String, _ count: Int) -> [UInt8] {
+    ((try? content(path + ".1")) ?? []).suffix(count)
+  }
+
+  private static func lock(_ file: borrowing Descriptor, _ path: String) throws(POSIXError) {
+    var end: Double?
+    let clock = SystemClock()
+    while flock(file.number, LOCK_EX | LOCK_NB) != 0 {
+      guard errno == EWOULDBLOCK || errno == EINTR else { throw Descriptor.failure("flock", path) }
+      let now = clock.monotonic()
+      if now > end ?? now { throw .timedOut }
+      end = end ?? now + patience
+      try clock.sleep(seconds: 0.000_2)
+    }
+  }
+}
+
+extension Descriptor {
+  fileprivate func tail(of size: Int, _ count: Int) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: min(size, count))
+    let got = unsafe pread(number, &bytes, bytes.count, size - bytes.count)
+    return Array(bytes.prefix(max(got, 0)))
+  }
+}

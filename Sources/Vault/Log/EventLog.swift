@@ -1,0 +1,123 @@
+import Cryptography
+import Platform
+
+/// The log: lines in a file beside the vault, each sealed on its own and bound to what stands before it.
+///
+/// To note something waits for nobody who changes the vault, nor for the disk.
+struct EventLog {
+  /// The length at which the file becomes the older one; some thousands of events.
+  static let limit = 1 << 20
+  /// The longest event.
+  static let eventLimit = 2048
+  /// As much of the end of what stands before a line goes into it: most of the tag of the line before.
+  private static let linkByteCount = 16
+
+  let path: String
+
+  init(_ location: VaultLocation) { path = location.directory + "/vault.log" }
+
+  /// A line of the file.
+  struct Line {
+    fileprivate let bytes: ArraySlice<UInt8>
+    /// `nil` if it cannot be read: only half of it was written, or somebody else wrote it, or another vault key.
+    let event: Secret?
+    /// `false` if another line stood before it when it was written.
+    let isLinked: Bool
+
+    /// Whether it says that something is missing.
+    var isFault: Bool { event == nil || !isLinked }
+  }
+
+  func append(_ event: Secret, _ keys: VaultKeys, random: some RandomSource) throws(VaultError) {
+    let file: LogFile
+    do throws(POSIXError) {
+      file = try LogFile.open(path, limit: Self.limit, tail: Self.linkByteCount + 1)
+    } catch {
+      throw .file(error)
+    }
+    // What was begun and not ended spoils no other line.
+    let isAtBeginning = file.tail.last ?? Self.end == Self.end
+    let line = try Self.line(event, link: Self.link(to: file.tail[...]), keys, random: random)
+    do throws(POSIXError) {
+      try file.append((isAtBeginning ? [] : [Self.end]) + line)
+    } catch {
+      throw .file(error)
+    }
+  }
+
+  /// The lines, the oldest first. The last one is left out while it is being written.
+  func lines(_ keys: VaultKeys) throws(VaultError) -> [Line] {
+    let content = try converting { () throws(POSIXError) in try LogFile.read(path) }
+    let bytes = content.older + content.current
+    var lines: [Line] = []
+    // What stood before the older file is gone.
+    var isKnown = content.older.isEmpty
+    var start = 0
+    while let end = bytes[start...].firstIndex(of: Self.end) {
+      let line = bytes[start..<end]
+      let opened = Base64.decodeURL(String(decoding: line, as: UTF8.self))
+        .flatMap { keys.records.opened($0, Format.associatedData(.event)) }
+      if let opened, opened.count >= Self.linkByteCount {
+        let link = Self.link(to: bytes[max(0, start - Self.linkByteCount - 1)..<start])
+        let isLinked = !isKnown || opened[0..<Self.linkByteCount].revealBytes() == link
+        lines.append(Line(bytes: line, event: opened[Self.linkByteCount..<opened.count], isLinked: isLinked))
+        isKnown = true
+      } else {
+        lines.append(Line(bytes: line, event: nil, isLinked: true))
+        isKnown = false
+      }
+      start = end + 1
+    }
+    return lines
+  }
+
+  /// Seals all events with other keys. What cannot be read stays as it is, and what is missing stays missing.
+  func reseal(_ old: VaultKeys, _ new: VaultKeys, random: some RandomSource) throws(VaultError) {
+    let file: LogFile
+    do throws(POSIXError) {
+      file = try LogFile.open(path, limit: .max, tail: 0)
+    } catch {
+      throw .file(error)
+    }
+    var bytes: [UInt8] = []
+    for line in try lines(old) {
+      guard let event = line.event else {
+        bytes += line.bytes + [Self.end]
+        continue
+      }
+      let link = line.isLinked ? Self.link(to: bytes[...]) : Array(repeating: 0xff, count: Self.linkByteCount)
+      bytes += try Self.line(event, link: link, new, random: random)
+    }
+    do throws(POSIXError) {
+      try file.replace(with: bytes)
+    } catch {
+      throw .file(error)
+    }
+  }
+
+  /// Moves a log away of which these keys open nothing.
+  func setAside(unlessOpenedBy keys: VaultKeys) {
+    guard let lines = try? lines(keys), !lines.isEmpty, lines.allSatisfy({ $0.event == nil }),
+      let content = try? LogFile.read(path),
+      (try? PrivateFile.replace(path + ".replaced", content.older + content.current)) != nil
+    else { return }
+    for name in [path + ".1", path] { _ = try? File.remove(name) }
+  }
+
+  private static let end = UInt8(ascii: "\n")
+
+  private static func line(
+    _ event: Secret, link: [UInt8], _ keys: VaultKeys, random: some RandomSource
+  ) throws(VaultError) -> [UInt8] {
+    let sealed = try converting { () throws(CryptographyError) in
+      try keys.records.sealed(Secret(link, event), Format.associatedData(.event), random: random)
+    }
+    return Array(Base64.encodeURL(sealed).utf8) + [end]
+  }
+
+  /// The last bytes before a line, without the line feed that ends them.
+  private static func link(to bytes: ArraySlice<UInt8>) -> [UInt8] {
+    let bytes = (bytes.last == end ? bytes.dropLast() : bytes).suffix(linkByteCount)
+    return Array(repeating: 0, count: linkByteCount - bytes.count) + bytes
+  }
+}
