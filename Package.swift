@@ -100,8 +100,6 @@ let package = Package(
       name: "Credmgr", dependencies: ["CredentialManager", "Cryptography", "Curl", "HTTP", "Platform"],
       swiftSettings: strict),
     .target(
-      name: "Manual", dependencies: ["Text", "Commands", "OAuth", "Platform"], swiftSettings: strict),
-    .target(
       name: "Simulator",
       dependencies: [
         "Text", "Commands", "CredentialManager", "Descriptors", "HTTP", "Platform",
@@ -117,8 +115,9 @@ let package = Package(
       name: "credmgr-online", dependencies: ["Commands", "Curl", "HTTP", "Platform", "QRCode", "Simulator"],
       swiftSettings: strict,
       linkerSettings: staticLibrary),
-    // Not installed: it writes the manual (script/manual).
-    .executableTarget(name: "credmgr-manual", dependencies: ["Manual"], swiftSettings: strict),
+    // Not installed: it prints the table of the commands, of which script/manual makes the manual.
+    .executableTarget(
+      name: "credmgr-manual", dependencies: ["Commands", "JSON", "Platform"], swiftSettings: strict),
 
     // Tests.
     .testTarget(name: "YAMLTests", dependencies: ["YAML"], swiftSettings: strict),
@@ -133,7 +132,7 @@ let package = Package(
     .testTarget(name: "QRCodeTests", dependencies: ["QRCode"], swiftSettings: strict),
     .testTarget(name: "CurlTests", dependencies: ["Text", "Curl", "HTTP"], swiftSettings: strict),
     .testTarget(
-      name: "DescriptorsTests", dependencies: ["Text", "Descriptors", "YAML", "HTTP"], swiftSettings: strict),
+      name: "DescriptorsTests", dependencies: ["Text", "Descriptors", "JSON", "YAML", "HTTP"], swiftSettings: strict),
     .testTarget(
       name: "OAuthTests",
       dependencies: ["Text", "OAuth", "Descriptors", "HTTP", "Cryptography", "JSON", "Platform"],

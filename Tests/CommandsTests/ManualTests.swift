@@ -4,7 +4,7 @@ import Testing
 
 @testable import Commands
 
-/// The pages of the manual, as the program writes them and as two readers see them.
+/// The pages of the manual, as they are written and as two readers see them.
 @Suite struct ManualTests {
   private let pages: [String: String]
   private let complaints: String
@@ -14,10 +14,10 @@ import Testing
   init() throws {
     let folder = "/tmp/credmgr-manual.\(UInt64.random(in: 0 ... .max))"
     let program = Path.joining(Path.directory(of: try Path.executable()) ?? "", "credmgr-manual")
-    let text = Path.joining(HelpTests.root, "docs/descriptors.md")
+    let script = Path.joining(HelpTests.root, "script/manual")
     var environment = Environment.all()
     environment["SOURCE_DATE_EPOCH"] = "1790000000"
-    let completion = try Launcher.run(program, [folder, text], environment: environment)
+    let completion = try Launcher.run(script, [folder, program], environment: environment)
     try #require(completion.status == 0)
     var pages: [String: String] = [:]
     let names = try File.names(in: folder)

@@ -32,32 +32,13 @@ import YAML
   }
 
   static let tables: [(heading: String, column: String, names: [String])] = [
-    ("Keys of a descriptor", "key", DescriptorDecoder.topKeys),
     ("Grants", "grant", Grant.allCases.map(\.rawValue)),
     ("Legs", "leg", EndpointKind.allCases.map(\.rawValue)),
-    ("Keys of a leg", "key", DescriptorDecoder.endpointKeys),
-    ("Answers", "key", DescriptorDecoder.responseKeys),
     ("Answers", "format", ResponseFormat.allCases.map(\.rawValue)),
     ("Fields", "field", ResponseField.allCases.map(\.rawValue)),
-    ("Keys of a field", "key", DescriptorDecoder.fieldKeys),
-    ("Errors", "key", DescriptorDecoder.errorKeys),
-    ("Keys of active", "key", DescriptorDecoder.activeKeys),
-    ("Presentation", "key", DescriptorDecoder.headerStyleKeys),
-    ("Scopes", "key", DescriptorDecoder.scopeKeys),
-    ("Client", "key", DescriptorDecoder.clientKeys),
     ("Client", "authentication", ClientAuthentication.allCases.map(\.rawValue)),
-    ("Assertion", "key", DescriptorDecoder.assertionKeys),
-    ("Expiry", "key", DescriptorDecoder.expiryKeys),
-    ("Device", "key", DescriptorDecoder.deviceKeys),
-    ("OAuth 1.0a", "key", DescriptorDecoder.oauth1Keys),
-    ("Git", "key", DescriptorDecoder.gitKeys),
-    ("Docker", "key", DescriptorDecoder.dockerKeys),
-    ("Variables", "key", DescriptorDecoder.variableKeys),
     ("Variables", "format", Variable.Format.allCases.map(\.rawValue)),
-    (
-      "Templates", "name",
-      DescriptorDecoder.engineNames + DescriptorDecoder.endpointNames + DescriptorDecoder.requestNames
-    ),
+    ("Templates", "name", DescriptorDecoder.takenNames),
     ("Functions", "function", Template.Function.allCases.map(\.rawValue)),
   ]
 
@@ -66,28 +47,6 @@ import YAML
     let documented = Self.documented(heading, column)
     #expect(Set(documented) == Set(names))
     #expect(documented.count == names.count, "nothing stands twice")
-  }
-
-  /// Values that stand in the row of their key.
-  static let values: [(key: String, names: [String])] = [
-    ("response_format", ResponseFormat.allCases.map(\.rawValue)), ("state", StateRule.allCases.map(\.rawValue)),
-    ("iss", StateRule.allCases.map(\.rawValue)),
-    ("pkce", PKCEMethod.allCases.map(\.rawValue)), ("send", ParameterPlacement.allCases.map(\.rawValue)),
-    ("time", TimeForm.allCases.map(\.rawValue)), ("signature_method", SignatureMethod.allCases.map(\.rawValue)),
-    ("transport", SignatureTransport.allCases.map(\.rawValue)),
-    ("algorithm", AssertionAlgorithm.allCases.map(\.rawValue)),
-    ("callback", [EndpointKind.temporaryCredentials, .authorization].map(\.rawValue)),
-    ("callback_confirmed", StateRule.allCases.map(\.rawValue)), ("verifier", StateRule.allCases.map(\.rawValue)),
-  ]
-
-  @Test(arguments: values)
-  func theTypeOfAKeyNamesItsValues(_ key: String, _ names: [String]) throws {
-    let row = try #require(Self.lines.first { $0.hasPrefix("| `\(key)` |") })
-    let type = row.split(separator: "|")[1]
-    let documented = type.split(separator: "`", omittingEmptySubsequences: false).enumerated().filter {
-      $0.offset % 2 == 1
-    }
-    #expect(documented.map { String($0.element) } == names)
   }
 
   @Test func whatIsOwnedIsNamed() {

@@ -1,13 +1,40 @@
 import Glibc
+import JSON
 import Testing
-
-@testable import Descriptors
 import Text
 
-/// `docs/descriptor.schema.json` is what comes of the decoder's own tables. `CREDMGR_RECORD=1` writes it, and fails.
+@testable import Descriptors
+
+/// What is made of the table of keys: `docs/descriptor.schema.json`, and the tables of keys in `docs/descriptors.md`.
+/// `CREDMGR_RECORD=1` writes them, and fails.
 @Suite struct SchemaTests {
-  @Test func theSchemaIsThatOfTheDecoder() {
-    Self.compare("/docs/descriptor.schema.json", DescriptorSchema.text)
+  @Test func theSchemaIsThatOfTheKeys() {
+    Self.compare("/docs/descriptor.schema.json", DescriptorSchema().written)
+  }
+
+  @Test func theReferenceIsThatOfTheKeys() throws {
+    let path = "/docs/descriptors.md"
+    let lines = String(decoding: try #require(PackageFiles.read(PackageFiles.root + path)), as: UTF8.self)
+      .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    var names: [String] = []
+    var isReplaced = false
+    var written: [String] = []
+    for line in lines {
+      isReplaced = isReplaced && line.hasPrefix("|")
+      if !isReplaced { written.append(line) }
+      guard line.hasPrefix("<!-- keys: ") else { continue }
+      let name = String(line.dropFirst("<!-- keys: ".count).prefix { $0 != " " })
+      names.append(name)
+      written += Self.rows(try #require(DescriptorTables.all.first { $0.name == name }, "\(name)"))
+      isReplaced = true
+    }
+    #expect(Set(names) == Set(DescriptorTables.all.map(\.name)))
+    Self.compare(path, written.joined(separator: "\n"))
+  }
+
+  private static func rows(_ table: TableDescription) -> [String] {
+    ["| key | type | default | what it is | needed by |", "| --- | --- | --- | --- | --- |"]
+      + table.keys.map { "| `\($0.name)` | \($0.type) | \($0.standard ?? "–") | \($0.meaning) | \($0.neededBy) |" }
   }
 
   /// The faulty descriptors of these tests whose fault a schema can see, for the judge.
@@ -15,8 +42,8 @@ import Text
     let all = FindingTests.keys + FindingTests.values + FindingTests.owned
     let seen = all.filter { faulty in faulty.problems.contains(where: Self.isSeen) }
     #expect(seen.count > 20)
-    let items = seen.map { JSONText.list([.text($0.testDescription), .text(MarkedText($0.marked).text)]) }
-    Self.compare("/Tests/Judge/descriptors/faulty.json", JSONText.list(items).written())
+    let items = seen.map { JSONValue.array([.string($0.testDescription), .string(MarkedText($0.marked).text)]) }
+    Self.compare("/Tests/Judge/descriptors/faulty.json", JSONValue.array(items).written())
   }
 
   private static func isSeen(_ problem: Finding.Problem) -> Bool {
@@ -39,327 +66,128 @@ import Text
   }
 }
 
-/// JSON that is written for people.
-indirect enum JSONText {
-  case text(String)
-  case plain(String)
-  case list([JSONText])
-  case object([(String, JSONText)])
+/// The tables that the reference shows.
+enum DescriptorTables {
+  static let all: [TableDescription] = [
+    Descriptor.keys.description, Endpoint.keys[.token]?.description, ResponseRules.keys.description,
+    FieldSource.keys.description, ErrorRules.keys.description, ActiveField.keys.description,
+    HeaderStyle.keys.description, ScopeRules.keys.description, ClientRules.keys.description,
+    AssertionRules.keys.description, ExpiryRules.keys.description, DeviceRules.keys.description,
+    OAuth1Rules.keys.description, GitRules.keys.description, DockerRules.keys.description, Variable.keys.description,
+  ].compactMap { $0 }
+}
 
+extension JSONValue {
+  /// JSON for people: what fits on a line stands on one.
   func written(_ indentation: String = "") -> String {
     let inner = indentation + "  "
-    switch self {
-    case .text(let text): return Self.quoted(text)
-    case .plain(let text): return text
-    case .list(let items):
-      let texts = items.map { $0.written(inner) }
-      let line = "[" + texts.joined(separator: ", ") + "]"
+    func block(_ open: String, _ close: String, _ texts: [String], _ space: String) -> String {
+      let line = open + space + texts.joined(separator: ", ") + space + close
+      if texts.isEmpty { return open + close }
       if line.utf8.count < 100, !line.contains("\n") { return line }
-      return "[\n" + texts.map { inner + $0 }.joined(separator: ",\n") + "\n" + indentation + "]"
+      return open + "\n" + texts.map { inner + $0 }.joined(separator: ",\n") + "\n" + indentation + close
+    }
+    return switch self {
+    case .array(let items): block("[", "]", items.map { $0.written(inner) }, "")
     case .object(let members):
-      let texts = members.map { Self.quoted($0.0) + ": " + $0.1.written(inner) }
-      let line = "{ " + texts.joined(separator: ", ") + " }"
-      if line.utf8.count < 100, !line.contains("\n") { return members.isEmpty ? "{}" : line }
-      return "{\n" + texts.map { inner + $0 }.joined(separator: ",\n") + "\n" + indentation + "}"
+      block("{", "}", members.map { JSONValue.string($0.name).encoded + ": " + $0.value.written(inner) }, " ")
+    default: encoded
     }
-  }
-
-  private static func quoted(_ text: String) -> String {
-    var result = "\""
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "\"": result += "\\\""
-      case "\\": result += "\\\\"
-      case "\n": result += "\\n"
-      case "\t": result += "\\t"
-      case "\r": result += "\\r"
-      default:
-        if scalar.value < 0x20 || scalar.value == 0x7F {
-          let digits = String(scalar.value, radix: 16)
-          result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-        } else {
-          result.unicodeScalars.append(scalar)
-        }
-      }
-    }
-    return result + "\""
   }
 }
 
-/// The schema (JSON Schema, draft 2020-12), made of the decoder's tables: a key without a type here is not in it, and a test
-/// of every shipped descriptor would miss it.
-enum DescriptorSchema {
-  static var text: String {
-    JSONText.object([
-      ("$schema", .text("https://json-schema.org/draft/2020-12/schema")),
-      ("title", .text("A descriptor of credmgr")),
-      ("description", .text("docs/descriptors.md says what each key means. null stands for a key that is not there.")),
-      ("type", .text("object")),
-      ("properties", properties(DescriptorDecoder.topKeys, top)),
-      ("additionalProperties", .plain("false")),
-      ("required", .list([.text("provider")])),
-      (
-        "anyOf",
-        .list([
-          .object([("required", .list([.text("extends")]))]),
-          .object([
-            ("required", texts(["grant", "endpoints"])),
-            (
-              "properties",
-              .object([
-                (
-                  "endpoints",
-                  .object([
-                    ("type", .text("object")),
-                    (
-                      "properties",
-                      .object(
-                        EndpointKind.allCases.filter { $0.base == nil }.map { ($0.rawValue, reference("withURL")) })
-                    ),
-                  ])
-                )
-              ])
-            ),
-          ]),
-        ])
-      ),
-      ("$defs", .object(definitions)),
-    ]).written() + "\n"
-  }
+/// The schema (JSON Schema, draft 2020-12).
+struct DescriptorSchema {
+  private var tables: [(name: String, schema: JSONValue)] = []
 
-  // MARK: Pieces
-
-  private static func texts(_ texts: [String]) -> JSONText { .list(texts.map(JSONText.text)) }
-
-  private static func reference(_ name: String) -> JSONText { .object([("$ref", .text("#/$defs/" + name))]) }
-
-  private static let text_ = reference("text")
-  private static let texts_ = reference("texts")
-  private static let duration = reference("duration")
-  private static let boolean: JSONText = .object([("type", texts(["boolean", "null"]))])
-
-  /// An object with these keys and no other; a key without a type is one that was forgotten.
-  private static func properties(_ keys: [String], _ types: [String: JSONText]) -> JSONText {
-    precondition(Set(keys) == Set(types.keys), "\(Set(keys).symmetricDifference(types.keys))")
-    return .object(keys.map { key in (key, types[key] ?? .plain("false")) })
-  }
-
-  private static func object(_ keys: [String], _ types: [String: JSONText], required: [String] = []) -> JSONText {
-    var members: [(String, JSONText)] = [
-      ("type", texts(["object", "null"])), ("properties", properties(keys, types)),
-      ("additionalProperties", .plain("false")),
+  var written: String {
+    var schema = DescriptorSchema()
+    let properties = schema.properties(Descriptor.keys.description)
+    let legs = EndpointKind.allCases.filter { $0.base == nil }.map {
+      JSONValue.Member($0.rawValue, Self.reference("withURL"))
+    }
+    let top: JSONValue = [
+      "$schema": "https://json-schema.org/draft/2020-12/schema",
+      "title": "A descriptor of credmgr",
+      "description": "docs/descriptors.md says what each key means. null stands for a key that is not there.",
+      "type": "object", "properties": properties, "additionalProperties": false, "required": ["provider"],
+      "anyOf": [
+        ["required": ["extends"]],
+        [
+          "required": ["grant", "endpoints"],
+          "properties": ["endpoints": ["type": "object", "properties": .object(legs)]],
+        ],
+      ],
+      "$defs": .object(Self.definitions + schema.tables.map { .init($0.name, $0.schema) }),
     ]
-    if !required.isEmpty { members.append(("required", texts(required))) }
-    return .object(members)
+    return top.written() + "\n"
   }
 
-  private static func choice<Choice: CaseIterable & RawRepresentable>(_: Choice.Type) -> JSONText
-  where Choice.RawValue == String {
-    .object([("enum", .list(Choice.allCases.map { .text($0.rawValue) } + [.plain("null")]))])
-  }
+  private static func reference(_ name: String) -> JSONValue { ["$ref": .string("#/$defs/" + name)] }
 
-  private static func choiceOrTemplate<Choice: CaseIterable & RawRepresentable>(_ type: Choice.Type) -> JSONText
-  where Choice.RawValue == String {
-    either(choice(type), .object([("type", .text("string")), ("pattern", .text("[{]"))]))
-  }
+  private static func texts(_ texts: [String]) -> JSONValue { .array(texts.map(JSONValue.string)) }
 
-  private static func list(of values: [String]) -> JSONText {
-    let one = JSONText.object([("enum", texts(values))])
-    return .object([
-      ("anyOf", .list([one, .object([("type", .text("array")), ("items", one)]), .object([("type", .text("null"))])]))
-    ])
-  }
-
-  private static func either(_ one: JSONText, _ other: JSONText) -> JSONText {
-    .object([("anyOf", .list([one, other]))])
-  }
-
-  /// Any letter in either case: JSON Schema's expressions have no switch for that.
-  private static func anyCase(_ text: String) -> String {
-    text.map { $0.isLetter ? "[\($0.uppercased())\($0)]" : "\($0)" }.joined()
-  }
-
-  private static func mapping(_ value: JSONText, names: JSONText? = nil) -> JSONText {
-    var members: [(String, JSONText)] = [("type", texts(["object", "null"]))]
-    if let names { members.append(("propertyNames", names)) }
-    members.append(("additionalProperties", value))
-    return .object(members)
-  }
-
-  // MARK: The tables
-
-  private static var definitions: [(String, JSONText)] {
-    let owned = DescriptorDecoder.ownedHeaders.sorted().map(anyCase).joined(separator: "|")
+  private static var definitions: [JSONValue.Member] {
+    // JSON Schema's expressions have no switch for letters in either case.
+    let owned = DescriptorDecoder.ownedHeaders.sorted().map { name in
+      name.map { $0.isLetter ? "[\($0.uppercased())\($0)]" : "\($0)" }.joined()
+    }.joined(separator: "|")
     return [
-      ("text", .object([("type", texts(["string", "number", "boolean", "null"]))])),
-      (
+      .init("text", ["type": ["string", "number", "boolean", "null"]]),
+      .init(
         "texts",
-        either(
-          text_,
-          .object([
-            ("type", .text("array")), ("items", .object([("type", texts(["string", "number", "boolean"]))])),
-          ]))
-      ),
-      ("identifier", .object([("type", .text("string")), ("pattern", .text("^[a-z0-9_][a-z0-9._-]{0,63}$"))])),
-      ("duration", .object([("type", texts(["string", "null"])), ("pattern", .text("^[0-9]+[smhd]$"))])),
-      (
-        "headers",
-        mapping(reference("headerValue"), names: reference("headerName"))
-      ),
-      (
+        ["anyOf": [reference("text"), ["type": "array", "items": ["type": ["string", "number", "boolean"]]]]]),
+      .init("identifier", ["type": "string", "pattern": "^[a-z0-9_][a-z0-9._-]{0,63}$"]),
+      .init(
         "headerName",
-        .object([
-          ("type", texts(["string", "null"])), ("pattern", .text("^(?!(?:\(owned))$)[!#$%&'*+.^_`|~0-9A-Za-z-]+$")),
-        ])
-      ),
-      (
-        "headerValue",
-        .object([
-          ("type", texts(["string", "number", "boolean", "null"])), ("pattern", .text("^[^\\x00-\\x1f\\x7f]*$")),
-        ])
-      ),
-      ("url", url(except: DescriptorDecoder.ownedParameters(at: .token))),
-      ("parameters", mapping(text_, names: other(than: DescriptorDecoder.ownedParameters(at: .token)))),
-      ("endpoint", either(reference("url"), object(DescriptorDecoder.endpointKeys, endpoint))),
-      ("page", either(url(except: pageOwned), object(DescriptorDecoder.endpointKeys, page))),
-      (
-        "withURL", either(.object([("type", texts(["string", "null"]))]), .object([("required", texts(["url"]))]))
-      ),
-      ("response", object(DescriptorDecoder.responseKeys, response)),
-      (
-        "field",
-        either(
-          texts_,
-          object(
-            DescriptorDecoder.fieldKeys, ["path": texts_, "time": choice(TimeForm.self)], required: ["path"]))
-      ),
-      ("variable", object(DescriptorDecoder.variableKeys, variable)),
+        ["type": ["string", "null"], "pattern": .string("^(?!(?:\(owned))$)[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]),
+      .init(
+        "headerValue", ["type": ["string", "number", "boolean", "null"], "pattern": "^[^\\x00-\\x1f\\x7f]*$"]),
+      .init("withURL", ["anyOf": [["type": ["string", "null"]], ["required": ["url"]]]]),
     ]
   }
 
-  private static var top: [String: JSONText] {
-    [
-      "provider": reference("identifier"), "title": text_, "extends": reference("identifier"),
-      "grant": list(of: Grant.allCases.map(\.rawValue)),
-      "variables": mapping(
-        reference("variable"), names: .object([("pattern", .text("^[A-Za-z0-9._-]+$"))])),
-      "endpoints": object(
-        EndpointKind.allCases.map(\.rawValue),
-        Dictionary(
-          uniqueKeysWithValues: EndpointKind.allCases.map {
-            ($0.rawValue, reference($0 == .authorization ? "page" : "endpoint"))
-          })),
-      "response_format": choice(ResponseFormat.self), "response": reference("response"),
-      "header_style": either(
-        reference("headerValue"),
-        object(
-          DescriptorDecoder.headerStyleKeys,
-          [
-            "scheme": reference("headerValue"), "header": reference("headerName"), "query": text_,
-            "parameters": reference("headers"),
-          ])),
-      "extra_headers": reference("headers"),
-      "scope": either(
-        texts_,
-        object(
-          DescriptorDecoder.scopeKeys, ["default": texts_, "separator": text_, "granted_separator": text_])),
-      "redirect": text_, "state": choice(StateRule.self), "pkce": choice(PKCEMethod.self), "nonce": boolean,
-      "issuer": text_, "iss": choice(StateRule.self),
-      "client": object(
-        DescriptorDecoder.clientKeys,
-        ["authentication": choice(ClientAuthentication.self), "id": text_, "register": text_]),
-      "assertion": object(
-        DescriptorDecoder.assertionKeys,
-        [
-          "algorithm": choice(AssertionAlgorithm.self), "key": text_,
-          "header": mapping(text_), "claims": mapping(text_), "lifetime": duration,
-        ]),
-      "expiry": object(DescriptorDecoder.expiryKeys, ["lifetime": duration, "margin": duration]),
-      "device": object(
-        DescriptorDecoder.deviceKeys,
-        [
-          "verification_uri_complete": text_, "interval": duration,
-          "slow_down": .object([("type", texts(["string", "null"])), ("pattern", .text("^([0-9]+[smhd]|x[0-9.]+)$"))]),
-        ]),
-      "oauth1": object(
-        DescriptorDecoder.oauth1Keys,
-        [
-          "signature_method": choiceOrTemplate(SignatureMethod.self),
-          "transport": choiceOrTemplate(SignatureTransport.self), "realm": text_, "version": boolean,
-          "callback": list(of: [EndpointKind.temporaryCredentials, .authorization].map(\.rawValue)),
-          "callback_confirmed": choice(StateRule.self), "verifier": choice(StateRule.self),
-        ]),
-      "account": texts_, "hosts": texts_,
-      "git": object(
-        DescriptorDecoder.gitKeys, ["hosts": texts_, "username": text_, "ignore_username": boolean, "realms": texts_],
-        required: ["hosts"]),
-      "docker": object(DescriptorDecoder.dockerKeys, ["hosts": texts_, "username": text_], required: ["hosts"]),
-    ]
+  private mutating func properties(_ table: TableDescription) -> JSONValue {
+    .object(table.keys.map { .init($0.name, schema($0.shape)) })
   }
 
-  private static var endpoint: [String: JSONText] {
-    [
-      "url": reference("url"), "method": .object([("enum", .list(texts: ["GET", "POST", "PUT", "PATCH", "DELETE"]))]),
-      "send": choice(ParameterPlacement.self), "in_query": texts_, "verbatim": texts_,
-      "parameters": reference("parameters"),
-      "rename": mapping(other(than: DescriptorDecoder.ownedParameters(at: .token))),
-      "authentication": choice(ClientAuthentication.self), "headers": reference("headers"),
-      "response": reference("response"),
-      "tokens": list(of: [ResponseField.accessToken, .refreshToken].map(\.rawValue)),
-      "follows": list(of: [EndpointKind.token, .refresh].map(\.rawValue)),
-    ]
+  private mutating func schema(_ shape: Shape) -> JSONValue {
+    switch shape {
+    case .text, .pattern("", _): return Self.reference("text")
+    case .texts: return Self.reference("texts")
+    case .boolean: return ["type": ["boolean", "null"]]
+    case .identifier: return Self.reference("identifier")
+    case .headerName: return Self.reference("headerName")
+    case .headerValue: return Self.reference("headerValue")
+    case .pattern(let pattern, _): return ["type": ["string", "null"], "pattern": .string(pattern)]
+    case .choice(let words): return ["enum": .array(words.map(JSONValue.string) + [.null])]
+    case .template(let words):
+      return ["anyOf": [schema(.choice(words)), ["type": "string", "pattern": "[{]"]]]
+    case .choices(let words):
+      let one: JSONValue = ["enum": Self.texts(words)]
+      return ["anyOf": [one, ["type": "array", "items": one], ["type": "null"]]]
+    case .url(let owned):
+      let pattern = "[?&](?:" + owned.sorted().joined(separator: "|") + ")(?:[=&#]|$)"
+      return ["type": ["string", "null"], "not": ["type": "string", "pattern": .string(pattern)]]
+    case .name(let owned): return ["not": ["enum": Self.texts(owned.sorted())]]
+    case .mapping(let value, let names):
+      var members: [JSONValue.Member] = [.init("type", ["object", "null"])]
+      if let names { members.append(.init("propertyNames", schema(names))) }
+      return .object(members + [.init("additionalProperties", schema(value))])
+    case .either(let one, let other): return ["anyOf": [schema(one), schema(other)]]
+    case .table(let table):
+      if !tables.contains(where: { $0.name == table.name }) {
+        tables.append((table.name, .null))
+        var members: [JSONValue.Member] = [
+          .init("type", ["object", "null"]), .init("properties", properties(table)),
+          .init("additionalProperties", false),
+        ]
+        let required = table.keys.filter(\.isRequired).map(\.name)
+        // The URL of a leg may be that of another one.
+        if !required.isEmpty, table.short != "url" { members.append(.init("required", Self.texts(required))) }
+        tables = tables.map { $0.name == table.name ? ($0.name, .object(members)) : $0 }
+      }
+      return Self.reference(table.name)
+    }
   }
-
-  /// The endpoint `authorization`, where other parameters are the engine's.
-  private static var page: [String: JSONText] {
-    endpoint.merging([
-      "url": url(except: pageOwned), "parameters": mapping(text_, names: other(than: pageOwned)),
-      "rename": mapping(other(than: pageOwned)),
-    ]) { $1 }
-  }
-
-  private static var pageOwned: Set<String> { DescriptorDecoder.ownedParameters(at: .authorization) }
-
-  private static func other(than names: Set<String>) -> JSONText {
-    .object([("not", .object([("enum", texts(names.sorted()))]))])
-  }
-
-  private static func url(except names: Set<String>) -> JSONText {
-    .object([
-      ("type", texts(["string", "null"])),
-      (
-        "not",
-        .object([
-          ("type", .text("string")),
-          ("pattern", .text("[?&](?:" + names.sorted().joined(separator: "|") + ")(?:[=&#]|$)")),
-        ])
-      ),
-    ])
-  }
-
-  private static var response: [String: JSONText] {
-    [
-      "format": choice(ResponseFormat.self), "within": text_,
-      "fields": object(
-        ResponseField.allCases.map(\.rawValue),
-        Dictionary(uniqueKeysWithValues: ResponseField.allCases.map { ($0.rawValue, reference("field")) })),
-      "keep": either(texts_, mapping(texts_)),
-      "errors": object(
-        DescriptorDecoder.errorKeys,
-        ["code": texts_, "description": texts_, "success": texts_, "meanings": mapping(text_)]),
-      "active": either(
-        text_, object(DescriptorDecoder.activeKeys, ["path": text_, "equals": texts_], required: ["path"])),
-    ]
-  }
-
-  private static var variable: [String: JSONText] {
-    [
-      "default": text_, "format": choice(Variable.Format.self), "pattern": text_, "choices": texts_, "help": text_,
-      "optional": boolean, "secret": boolean,
-    ]
-  }
-}
-
-extension JSONText {
-  fileprivate static func list(texts: [String]) -> JSONText { .list(texts.map(JSONText.text) + [.plain("null")]) }
 }

@@ -11,12 +11,11 @@ struct DescriptorTextTests {
   @Test("what is written is read again as it was", arguments: Descriptors.all)
   func roundTrip(_ sample: Sample) throws {
     let descriptor = try library.load(Array(sample.text.utf8), name: "test").descriptor
-    let text = DescriptorText(descriptor).text
+    let text = descriptor.yaml
     let again = try library.load(Array(text.utf8), name: "written").descriptor
     #expect(again == descriptor)
-    #expect(DescriptorText(again).text == text)
-    #expect(DescriptorText.isOurs(Array(text.utf8)))
-    #expect(!DescriptorText.isOurs(Array(sample.text.utf8)))
+    #expect(again.yaml == text)
+    #expect(!SimulatedProvider.isOurs(Array(sample.text.utf8)))
   }
 
   @Test("the shipped descriptors, too, as they are and as they are played")
@@ -27,11 +26,11 @@ struct DescriptorTextTests {
     #expect(names.count >= 5)
     for name in names {
       let descriptor = try shipped.load(String(name.dropLast(".yaml".count))).descriptor
-      let again = try library.load(Array(DescriptorText(descriptor).text.utf8), name: "written").descriptor
+      let again = try library.load(Array(descriptor.yaml.utf8), name: "written").descriptor
       #expect(again == descriptor)
       let origin = try URI(parsing: Play.origin)
       let simulated = try descriptor.simulated(at: origin, SimulationSettings())
-      let loaded = try library.load(Array(DescriptorText(simulated).text.utf8), name: "written")
+      let loaded = try library.load(Array(simulated.yaml.utf8), name: "written")
       #expect(loaded.descriptor == simulated)
       #expect(loaded.warnings == [])
       let values = { (name: String) in simulated.variable(name)?.defaultValue ?? "x" }
@@ -78,6 +77,7 @@ struct DescriptorTextTests {
     settings.gitHosts = ["127.0.0.1:99"]
     for sample in [Descriptors.gitHub, Descriptors.linkedIn] {
       let text = try Play(sample, settings).provider.descriptorText
+      #expect(SimulatedProvider.isOurs(Array(text.utf8)))
       let git = try #require(try library.load(Array(text.utf8), name: "written").descriptor.git)
       #expect(git.hosts.map(\.literal) == ["127.0.0.1:99"])
     }

@@ -2,75 +2,63 @@ import HTTP
 import YAML
 
 extension DescriptorDecoder {
-  static let endpointKeys = [
-    "url", "method", "send", "in_query", "verbatim", "parameters", "rename", "authentication", "headers", "response",
-    "tokens", "follows",
-  ]
-
-  mutating func endpoints(_ root: Node) -> [EndpointKind: Endpoint] {
-    let names = EndpointKind.allCases.map(\.rawValue)
-    guard let node = mapping(required("endpoints", in: root), keys: names) else { return [:] }
+  /// What stands below `endpoints`, endpoint by endpoint, over what each takes over from its base and from the descriptor's own
+  /// `response`.
+  mutating func endpoints(_ node: Node) -> [EndpointKind: Endpoint]? {
+    guard entries(of: node) != nil else { return nil }
+    checkKeys(node, EndpointKind.allCases.map(\.rawValue))
     var endpoints: [EndpointKind: Endpoint] = [:]
-    let grants = (root["grant"]?.elements ?? [root["grant"]].compactMap { $0 }).compactMap(\.text)
-    let tokenIsUsed = [Grant.authorizationCode, .oauth1].contains { grants.contains($0.rawValue) }
     for kind in EndpointKind.allCases {
-      guard let description = description(of: kind, in: node, tokenIsUsed: tokenIsUsed) else { continue }
-      endpoints[kind] = endpoint(kind, description, root)
+      guard let description = description(of: kind, in: node), let table = Endpoint.keys[kind],
+        let endpoint = table.read(&self, answering(description, kind)), endpoint.url.template.literal != ""
+      else { continue }
+      endpoints[kind] = endpoint
     }
     return endpoints
   }
 
-  /// What stands below `endpoints` for an endpoint, over what it takes over from its base.
-  ///
-  /// - Parameter tokenIsUsed: whether a grant of the descriptor has the endpoint `token` itself. Where none has, the endpoint that takes it
-  ///   over is the exchange that it describes, and its parameters belong to that.
-  private func description(of kind: EndpointKind, in node: Node, tokenIsUsed: Bool) -> Node? {
+  private func description(of kind: EndpointKind, in node: Node) -> Node? {
     let own = node[kind.rawValue].flatMap { $0.isNull ? nil : $0 }
-    guard let base = kind.base, let inherited = node[base.rawValue], inherited.entries != nil else {
-      return own
-    }
+    guard let base = kind.base, let inherited = node[base.rawValue], inherited.entries != nil else { return own }
+    // Where no grant has the endpoint `token` itself, the endpoint that takes it over is the exchange that it describes, and its
+    // parameters belong to that.
+    let grants = Self.elements(of: root["grant"]).compactMap(\.text)
+    let tokenIsUsed = [Grant.authorizationCode, .oauth1].contains { grants.contains($0.rawValue) }
     let isTheExchange = !tokenIsUsed && kind != .refresh
     let taken = isTheExchange ? inherited : DescriptorTree.without("parameters", inherited)
     guard let own else { return node[kind.rawValue] == nil ? taken : nil }
     return DescriptorTree.merged(own, over: taken)
   }
 
-  private mutating func endpoint(_ kind: EndpointKind, _ node: Node, _ root: Node) -> Endpoint? {
-    guard let node = mapping(node, keys: Self.endpointKeys) else { return nil }
-    let owned = Self.ownedParameters(at: kind)
-    let url = required("url", in: node).flatMap { self.url($0, names: Self.endpointNames, owned: owned) }
-    let method = node["method"].flatMap { text($0) } ?? Self.defaultMethod(kind)
-    if let place = node["method"]?.place, !["GET", "POST", "PUT", "PATCH", "DELETE"].contains(method) {
-      unknownValue(method, allowed: ["GET", "POST", "PUT", "PATCH", "DELETE"], at: place)
+  /// The endpoints whose answer is a credential, and to which the descriptor's own `response` applies.
+  private static let credentialEndpoints: Set<EndpointKind> = [
+    .authorization, .token, .refresh, .clientCredentials, .deviceToken, .tokenExchange,
+  ]
+
+  /// The description of an endpoint, its `response` laid over what holds for it of the descriptor's own.
+  private func answering(_ description: Node, _ kind: EndpointKind) -> Node {
+    guard let general = root["response"], let entries = general.entries, description.entries != nil else {
+      return description
     }
-    let send: ParameterPlacement =
-      choice(node["send"])
-      ?? (["GET", "DELETE"].contains(method) ? .query : kind == .registration ? .json : .form)
-    // A faulty URL does not keep the other keys from being looked at.
-    let endpoint = Endpoint(
-      url: url ?? URLTemplate(Template(literal: "")), method: method, send: send,
-      inQuery: texts(node["in_query"])?.map(\.value) ?? [],
-      verbatim: texts(node["verbatim"])?.map(\.value) ?? [],
-      parameters: parameters(node["parameters"], owned: owned),
-      rename: rename(node["rename"], owned: owned),
-      authentication: choice(node["authentication"]),
-      headers: headers(node["headers"], names: Self.endpointNames + Self.requestNames),
-      response: response(kind, node["response"], root),
-      tokens: tokens(node["tokens"], kind), followsRefresh: followsRefresh(node["follows"]))
-    return url == nil ? nil : endpoint
+    let applying = entries.filter { entry in
+      // Parameters of a redirect do not nest, and its errors are those of RFC 6749, 4.1.2.1, whatever a body has.
+      if kind == .authorization { return entry.key != "within" && entry.key != "errors" }
+      // Errors look the same at every endpoint of a provider; fields and what is kept are a credential's.
+      return entry.key == "errors" || Self.credentialEndpoints.contains(kind)
+    }
+    let key = Node.Entry(key: "response", keyPlace: general.place, value: Node(.mapping(applying), at: general.place))
+    // An endpoint that says `null` has none of its own, and takes over all the same.
+    let own = description["response"]?.isNull == true ? DescriptorTree.without("response", description) : description
+    return DescriptorTree.merged(own, over: Node(.mapping([key]), at: general.place))
   }
 
-  private static func defaultMethod(_ kind: EndpointKind) -> String {
-    kind == .authorization || kind == .identity ? "GET" : "POST"
+  /// How the answer of an endpoint is written that does not say so itself.
+  func format(of kind: EndpointKind) -> ResponseFormat? {
+    kind.format(among: root["response_format"]?.text.flatMap(ResponseFormat.init(rawValue:)))
   }
 
-  mutating func parameters(_ node: Node?, owned: Set<String>) -> [ParameterRule] {
-    guard let node, !node.isNull else { return [] }
-    guard let entries = node.entries else {
-      add(.wrongType(expected: "a mapping"), at: node.place)
-      return []
-    }
-    return entries.compactMap { entry in
+  mutating func parameters(_ node: Node, owned: Set<String>) -> [ParameterRule]? {
+    entries(of: node)?.compactMap { entry in
       if owned.contains(entry.key) {
         add(.ownedParameter(entry.key), at: entry.keyPlace)
         return nil
@@ -80,126 +68,18 @@ extension DescriptorDecoder {
     }
   }
 
-  private mutating func rename(_ node: Node?, owned: Set<String>) -> [String: String] {
-    guard let node, !node.isNull else { return [:] }
-    guard let entries = node.entries else {
-      add(.wrongType(expected: "a mapping"), at: node.place)
-      return [:]
-    }
-    var names: [String: String] = [:]
-    for entry in entries {
-      names[entry.key] = text(entry.value)
-      // To call another parameter by the name of one that the engine owns would set that one.
-      if let name = names[entry.key], owned.contains(name), name != entry.key {
-        add(.ownedParameter(name), at: entry.value.place)
-      }
-    }
-    return names
-  }
-
-  private mutating func tokens(_ node: Node?, _ kind: EndpointKind) -> [ResponseField] {
-    let allowed: [ResponseField] = [.accessToken, .refreshToken]
-    guard let texts = texts(node) else {
-      return kind == .revocation ? [.refreshToken, .accessToken] : [.accessToken]
-    }
-    return texts.compactMap { text in
-      if let field = allowed.first(where: { $0.rawValue == text.value }) { return field }
-      unknownValue(text.value, allowed: allowed.map(\.rawValue), at: text.place)
-      return nil
-    }
-  }
-
-  private mutating func followsRefresh(_ node: Node?) -> Bool {
-    let allowed = [EndpointKind.token, .refresh].map(\.rawValue)
-    let texts = texts(node) ?? []
-    for text in texts where !allowed.contains(text.value) {
-      unknownValue(text.value, allowed: allowed, at: text.place)
-    }
-    return texts.contains { $0.value == EndpointKind.refresh.rawValue }
-  }
-
-  // MARK: Answers
-
-  static let responseKeys = ["format", "within", "fields", "keep", "errors", "active"]
-  static let fieldKeys = ["path", "time"]
-  static let errorKeys = ["code", "description", "success", "meanings"]
-  static let activeKeys = ["path", "equals"]
-
-  /// The endpoints whose answer is a credential, and to which the descriptor's own `response` applies.
-  private static let credentialEndpoints: Set<EndpointKind> = [
-    .authorization, .token, .refresh, .clientCredentials, .deviceToken, .tokenExchange,
-  ]
-
-  private mutating func response(_ kind: EndpointKind, _ own: Node?, _ root: Node) -> ResponseRules {
-    var node = own.flatMap { $0.isNull ? nil : $0 }
-    if let general = root["response"], !general.isNull {
-      let applies = Node(
-        .mapping(general.entries?.filter { Self.isGeneral($0.key, at: kind) } ?? []), at: general.place)
-      if general.entries == nil { _ = mapping(general, keys: Self.responseKeys) }
-      node = node.map { DescriptorTree.merged($0, over: applies) } ?? applies
-    }
-    let rules = response(mapping(node, keys: Self.responseKeys), format: format(kind, root))
-    return rules
-  }
-
-  /// Whether what the descriptor's own `response` says under a key holds for an endpoint.
-  private static func isGeneral(_ key: String, at kind: EndpointKind) -> Bool {
-    // Parameters of a redirect do not nest, and its errors are those of RFC 6749, 4.1.2.1, whatever a body has.
-    if kind == .authorization { return key != "within" && key != "errors" }
-    // Errors look the same at every endpoint of a provider; fields and what is kept are a credential's.
-    return key == "errors" || credentialEndpoints.contains(kind)
-  }
-
-  private mutating func format(_ kind: EndpointKind, _ root: Node) -> ResponseFormat? {
-    let general: ResponseFormat? = choice(root["response_format"])
-    let isRedirect = general == .fragment || general == .query
-    switch kind {
-    case .authorization: return isRedirect ? general : nil
-    case .token, .refresh, .clientCredentials, .deviceToken, .deviceAuthorization, .tokenExchange:
-      return general.flatMap { isRedirect ? nil : $0 } ?? .json
-    case .temporaryCredentials: return .form
-    case .introspection, .revocation, .identity, .registration: return .json
-    }
-  }
-
-  private mutating func response(_ node: Node?, format: ResponseFormat?) -> ResponseRules {
-    var rules = ResponseRules()
-    rules.format = choice(node?["format"]) ?? format
-    guard let node else { return rules }
-    rules.within = node["within"].flatMap { text($0) }.map { FieldPath($0) }
-    let fieldNames = ResponseField.allCases.map(\.rawValue)
-    for entry in mapping(node["fields"], keys: fieldNames)?.entries ?? [] {
-      guard let field = ResponseField(rawValue: entry.key) else { continue }
-      rules.fields[field] = source(entry.value)
-    }
-    rules.keep = keep(node["keep"])
-    rules.errors = errors(node["errors"])
-    if let active = node["active"] { rules.active = self.active(active) ?? rules.active }
-    return rules
-  }
-
-  private mutating func source(_ node: Node) -> FieldSource {
-    guard node.entries != nil else {
-      return FieldSource(paths: texts(node)?.map { FieldPath($0.value) } ?? [], time: nil)
-    }
-    let node = mapping(node, keys: Self.fieldKeys) ?? node
-    let paths = required("path", in: node).flatMap { texts($0) } ?? []
-    return FieldSource(paths: paths.map { FieldPath($0.value) }, time: choice(node["time"]))
-  }
-
-  private mutating func keep(_ node: Node?) -> [KeptField] {
-    guard let node, !node.isNull else { return [] }
+  mutating func keep(_ node: Node) -> [KeptField]? {
     let fields: [KeptField]
     if let entries = node.entries {
       fields = entries.map { entry in
-        KeptField(name: entry.key, paths: texts(entry.value)?.map { FieldPath($0.value) } ?? [])
+        KeptField(
+          name: entry.key, paths: (entry.value.isNull ? nil : texts(entry.value))?.map { FieldPath($0.value) } ?? [])
       }
     } else {
       fields = texts(node)?.map { KeptField(name: $0.value, paths: [FieldPath($0.value)]) } ?? []
     }
     // What is kept goes before what the engine knows; under these names it would take the place of that.
-    let taken = Self.engineNames + Self.endpointNames + Self.requestNames
-    for field in fields where !Self.isTemplateName(field.name) || taken.contains(field.name) {
+    for field in fields where !Self.isTemplateName(field.name) || Self.takenNames.contains(field.name) {
       add(.malformedName(field.name), at: node.place)
     }
     return fields
@@ -209,27 +89,71 @@ extension DescriptorDecoder {
     !text.isEmpty && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "_-.".contains($0)) }
   }
 
-  private mutating func errors(_ node: Node?) -> ErrorRules {
-    var rules = ErrorRules()
-    guard let node = mapping(node, keys: Self.errorKeys) else { return rules }
-    if let code = texts(node["code"]) { rules.code = code.map { FieldPath($0.value) } }
-    if let words = texts(node["description"]) { rules.description = words.map { FieldPath($0.value) } }
-    rules.success = texts(node["success"])?.map(\.value) ?? []
-    for entry in node["meanings"].flatMap({ mapping($0, keys: $0.entries?.map(\.key) ?? []) })?.entries ?? [] {
-      rules.meanings[entry.key] = text(entry.value)
+  // MARK: Variables
+
+  /// Each template is compared with each name, so that a file may not have any number of them.
+  static let variableLimit = 256
+
+  mutating func readVariables(_ node: Node) -> [Variable]? {
+    if node.isNull { return nil }
+    guard let entries = entries(of: node) else { return nil }
+    if entries.count > Self.variableLimit { add(.tooManyVariables(Self.variableLimit), at: node.place) }
+    return entries.prefix(Self.variableLimit).map { entry in
+      let isTaken = Self.takenNames.contains(entry.key) && entry.key != "redirect_uri"
+      if !Self.isTemplateName(entry.key) || isTaken { add(.malformedName(entry.key), at: entry.keyPlace) }
+      var variable = (entry.value.isNull ? nil : Variable.keys.read(&self, entry.value)) ?? Variable(name: "")
+      variable.name = entry.key
+      if let value = variable.defaultValue, let node = entry.value["default"], !variable.accepts(value) {
+        add(.invalidDefault(variable: entry.key), at: node.place)
+      }
+      return variable
     }
-    return rules
   }
 
-  private mutating func active(_ node: Node) -> ActiveRule? {
-    if node.entries == nil {
-      guard let text = text(node) else { return nil }
-      if text == "status" { return .status }
-      return .field(FieldPath(text), values: ["true"])
+  // MARK: Hosts and redirects
+
+  mutating func redirect(_ node: Node) -> URLTemplate? {
+    if node.text == "oob" { return URLTemplate(Template(literal: "oob")) }
+    guard let url = url(node, names: [], anyScheme: true) else { return nil }
+    if let text = url.template.literal, let uri = try? URI(parsing: text), uri.scheme == "http", !uri.isLoopback {
+      add(.insecureURL(text), at: node.place)
     }
-    guard let node = mapping(node, keys: Self.activeKeys),
-      let path = required("path", in: node).flatMap({ text($0) })
-    else { return nil }
-    return .field(FieldPath(path), values: texts(node["equals"])?.map(\.value) ?? ["true"])
+    // Elsewhere this name stands for the redirect; here it can only be a variable.
+    if url.template.names.contains("redirect_uri"), !definedNames.contains("redirect_uri") {
+      add(.unknownTemplateName("redirect_uri", suggestion: nil), at: node.place)
+    }
+    return url
+  }
+
+  /// - Parameter areWhole: whether the hosts are looked up by their whole names.
+  mutating func hosts(_ node: Node, areWhole: Bool) -> [Template]? {
+    guard texts(node) != nil else { return nil }
+    return Self.elements(of: node).compactMap { node in
+      guard let text = node.text, let template = template(node) else { return nil }
+      // A place at the beginning may stand for a whole base URL, one behind a colon for a port; what they yield is looked
+      // at when they are filled.
+      let isHost = ["sample", "1"].contains { sample in
+        var host = (try? template.filled { _ in sample }) ?? ""
+        if host.hasPrefix("*.") { host.removeFirst(2) }
+        return URLTemplate.isAuthority(host)
+      }
+      if !isHost { add(.invalidHost(text), at: node.place) }
+      if areWhole, text.hasPrefix("*.") { add(.subdomains(text), at: node.place) }
+      return template
+    }
+  }
+}
+
+extension EndpointKind {
+  /// How the answer is written, where the descriptor has this format for all endpoints.
+  func format(among general: ResponseFormat?) -> ResponseFormat? {
+    let isRedirect = general == .fragment || general == .query
+    return switch self {
+    case .authorization: isRedirect ? general : nil
+    case .token, .refresh, .clientCredentials, .deviceToken, .deviceAuthorization, .tokenExchange:
+      isRedirect ? .json : general ?? .json
+    case .temporaryCredentials: .form
+    case .introspection, .revocation, .identity, .registration: .json
+    }
   }
 }

@@ -4,7 +4,9 @@ import YAML
 
 /// Reads a tree into a descriptor and collects every finding on the way, not only the first.
 struct DescriptorDecoder {
-  var findings: [Finding] = []
+  private(set) var findings: [Finding] = []
+  let root: Node
+  private(set) var variables: [Variable] = []
   /// The names that templates of this descriptor may use.
   private(set) var definedNames: Set<String> = []
   /// Values that a variable may have, to see what would become of a URL.
@@ -22,6 +24,8 @@ struct DescriptorDecoder {
   static let requestNames = [
     "request_method", "request_host", "request_path", "request_query", "request_body",
   ]
+  /// What neither a variable nor a kept field may be called: it would take the place of what the engine knows.
+  static let takenNames = engineNames + endpointNames + requestNames
   /// Parameters that protect a flow: a descriptor may rename them, never set them.
   static let ownedParameters: Set<String> = [
     "state", "code_challenge", "code_challenge_method", "code_verifier", "nonce", "oauth_signature",
@@ -41,76 +45,44 @@ struct DescriptorDecoder {
     "proxy-authorization", "proxy-connection", "expect", "cookie",
   ]
 
-  static let topKeys = [
-    "provider", "title", "extends", "grant", "variables", "endpoints", "response_format", "response",
-    "header_style", "extra_headers", "scope", "redirect", "state", "pkce", "nonce", "issuer", "iss", "client",
-    "assertion",
-    "expiry", "device", "oauth1", "account", "hosts", "git", "docker",
-  ]
-
   mutating func add(_ problem: Finding.Problem, at place: Place, severity: Finding.Severity = .error) {
     let finding = Finding(problem, at: place, severity: severity)
     // A part that several endpoints take over is decoded once for each; its faults are told once.
     if !findings.contains(finding) { findings.append(finding) }
   }
 
-  /// Reads the whole tree; `nil` when what is missing leaves nothing to work with.
-  mutating func descriptor(_ root: Node) -> Descriptor? {
-    guard root.entries != nil else {
-      add(.wrongType(expected: "a mapping"), at: root.place)
-      return nil
-    }
-    checkKeys(root, Self.topKeys)
-    let identifier = required("provider", in: root).flatMap { text($0) } ?? ""
-    if let node = root["provider"], !identifier.isEmpty, !Self.isIdentifier(identifier) {
-      add(.malformedName(identifier), at: node.place)
-    }
-    let variables = self.variables(root["variables"])
-    definedNames = Set(variables.map(\.name))
+  /// Reads the variables and the names of what is kept, which templates anywhere may use.
+  init(_ root: Node) {
+    self.root = root
+    variables = root["variables"].flatMap { readVariables($0) } ?? []
     for variable in variables { samples[variable.name] = variable.sample }
-    collectKeptNames(root)
-    let grants = self.grants(root)
-    let endpoints = self.endpoints(root)
-    if let described = root["endpoints"], described.entries != nil {
-      for grant in grants { checkEndpoints(of: grant.value, at: grant.place, described) }
+    definedNames = Set(variables.map(\.name)).union(Self.keptNames(root))
+  }
+
+  /// Reads the whole tree; `nil` when what is missing leaves nothing to work with.
+  mutating func descriptor() -> Descriptor? {
+    let descriptor = Descriptor.keys.read(&self, root)
+    for entry in root["variables"]?.entries?.prefix(Self.variableLimit) ?? []
+    where Self.isTemplateName(entry.key) && !usedNames.contains(entry.key) {
+      add(.unusedVariable(entry.key), at: entry.keyPlace, severity: .warning)
     }
-    let descriptor = Descriptor(
-      identifier: identifier,
-      title: root["title"].flatMap { shownText($0) } ?? identifier,
-      grants: grants.map(\.value),
-      variables: variables,
-      endpoints: endpoints,
-      headerStyle: headerStyle(root["header_style"], signed: grants.first?.value == .oauth1),
-      extraHeaders: headers(root["extra_headers"], names: Self.endpointNames + Self.requestNames),
-      scope: scope(root["scope"]),
-      redirect: redirect(root["redirect"]),
-      state: choice(root["state"]) ?? .required,
-      pkce: choice(root["pkce"]) ?? .s256,
-      issuer: template(root["issuer"]),
-      issuerResponse: choice(root["iss"]) ?? .optional,
-      sendsNonce: boolean(root["nonce"]) ?? false,
-      client: client(root["client"]),
-      expiry: expiry(root["expiry"]),
-      assertion: assertion(root["assertion"]),
-      device: device(root["device"]),
-      oauth1: oauth1(root["oauth1"]),
-      account: texts(root["account"])?.map { FieldPath($0.value) } ?? [],
-      hosts: hosts(root["hosts"]) ?? [],
-      git: git(root["git"]),
-      docker: docker(root["docker"]))
-    warnOfUnused(root["variables"])
     return descriptor
   }
 
-  /// Looks for the endpoints that a grant needs. One that is there and faulty is told by its own faults.
-  private mutating func checkEndpoints(of grant: Grant, at place: Place, _ described: Node) {
-    func isThere(_ kind: EndpointKind) -> Bool { described[kind.rawValue].map { !$0.isNull } ?? false }
-    for kind in grant.requiredEndpoints where !isThere(kind) {
-      if let base = kind.base, described[kind.rawValue] == nil, isThere(base) { continue }
-      let shown = kind.base ?? kind
-      add(.grantWithoutEndpoint(grant: grant.rawValue, endpoint: shown.rawValue), at: place)
+  /// Looks for the endpoints that the grants need. One that is there and faulty is told by its own faults.
+  mutating func checkEndpoints() {
+    guard let endpoints = root["endpoints"], endpoints.entries != nil else { return }
+    func isThere(_ kind: EndpointKind) -> Bool { endpoints[kind.rawValue].map { !$0.isNull } ?? false }
+    for node in Self.elements(of: root["grant"]) {
+      for kind in node.text.flatMap(Grant.init(rawValue:))?.requiredEndpoints ?? [] where !isThere(kind) {
+        if let base = kind.base, endpoints[kind.rawValue] == nil, isThere(base) { continue }
+        add(.grantWithoutEndpoint(grant: node.text ?? "", endpoint: (kind.base ?? kind).rawValue), at: node.place)
+      }
     }
   }
+
+  /// The elements of a list, or what stands for one.
+  static func elements(of node: Node?) -> [Node] { node.map { $0.elements ?? [$0] } ?? [] }
 
   /// Whether a text can be the identifier of a provider, a file name and an argument at once.
   static func isIdentifier(_ text: String) -> Bool {
@@ -135,20 +107,9 @@ struct DescriptorDecoder {
     }
   }
 
-  mutating func required(_ key: String, in node: Node) -> Node? {
-    if let value = node[key], !value.isNull { return value }
-    add(.missingKey(key), at: node.place)
-    return nil
-  }
-
-  mutating func mapping(_ node: Node?, keys: [String]) -> Node? {
-    guard let node, !node.isNull else { return nil }
-    guard node.entries != nil else {
-      add(.wrongType(expected: "a mapping"), at: node.place)
-      return nil
-    }
-    checkKeys(node, keys)
-    return node
+  mutating func entries(of node: Node) -> [Node.Entry]? {
+    if node.entries == nil { add(.wrongType(expected: "a mapping"), at: node.place) }
+    return node.entries
   }
 
   mutating func text(_ node: Node) -> String? {
@@ -157,15 +118,7 @@ struct DescriptorDecoder {
     return node.text
   }
 
-  /// A text for people. It comes from a file that strangers send each other, and is shown on terminals.
-  mutating func shownText(_ node: Node) -> String? {
-    let text = text(node)
-    if let text, text.unicodeScalars.contains(where: \.actsOnTerminals) { add(.controlCharacter, at: node.place) }
-    return text
-  }
-
-  mutating func texts(_ node: Node?) -> [(value: String, place: Place)]? {
-    guard let node, !node.isNull else { return nil }
+  mutating func texts(_ node: Node) -> [(value: String, place: Place)]? {
     if let elements = node.elements {
       return elements.compactMap { element in
         if element.isNull { add(.wrongType(expected: "a text"), at: element.place) }
@@ -175,34 +128,8 @@ struct DescriptorDecoder {
     return text(node).map { [($0, node.place)] }
   }
 
-  mutating func boolean(_ node: Node?) -> Bool? {
-    guard let node, !node.isNull else { return nil }
-    if let value = node.boolean { return value }
-    add(.wrongType(expected: "true or false"), at: node.place)
-    return nil
-  }
-
-  mutating func choice<Choice: RawRepresentable & CaseIterable>(_ node: Node?) -> Choice?
-  where Choice.RawValue == String {
-    guard let node, !node.isNull, let text = text(node) else { return nil }
-    if let choice = Choice(rawValue: text) { return choice }
-    unknownValue(text, allowed: Choice.allCases.map(\.rawValue), at: node.place)
-    return nil
-  }
-
-  mutating func unknownValue(_ text: String, allowed: [String], at place: Place) {
-    add(.unknownValue(text, allowed: allowed, suggestion: nearMiss(text, among: allowed)), at: place)
-  }
-
-  mutating func duration(_ node: Node?) -> Int64? {
-    guard let node, !node.isNull, let text = text(node) else { return nil }
-    if let seconds = seconds(ofDuration: text) { return seconds }
-    add(.invalidDuration(text), at: node.place)
-    return nil
-  }
-
-  mutating func template(_ node: Node?, names: [String] = []) -> Template? {
-    guard let node, !node.isNull, let text = text(node) else { return nil }
+  mutating func template(_ node: Node, names: [String] = []) -> Template? {
+    guard let text = text(node) else { return nil }
     do {
       let template = try Template(parsing: text)
       usedNames.formUnion(template.names)
@@ -254,28 +181,27 @@ struct DescriptorDecoder {
   private func filled(
     _ url: URLTemplate, _ sample: String, _ anyScheme: Bool
   ) throws(URLTemplateError) -> URI {
-    var standard = sample
-    if case .place? = url.template.parts.first { standard = "https://sample.example" }
+    // A place at the very beginning stands for a whole base URL; any of its names is good enough for that.
+    var first: [String] = []
+    if case .place(let terms)? = url.template.parts.first { first = terms.flatMap(\.names) }
     let fill = { (name: String) -> String? in
-      defer { standard = sample }
-      return samples[name] ?? standard
+      samples[name] ?? (first.contains(name) ? "https://sample.example" : sample)
     }
     let calculate: Template.Calculator = { _, _ in Array(sample.utf8) }
     return anyScheme ? try url.anyScheme(fill, calculate: calculate) : try url.filled(fill, calculate: calculate)
   }
 
-  mutating func headers(_ node: Node?, names: [String] = []) -> [HeaderTemplate] {
-    guard let node, !node.isNull else { return [] }
-    guard let entries = node.entries else {
-      add(.wrongType(expected: "a mapping"), at: node.place)
-      return []
-    }
-    return entries.compactMap { entry in
-      guard HTTPFields.isValid(name: entry.key), !Self.ownedHeaders.contains(entry.key.lowercased()) else {
+  static func isHeader(_ name: String) -> Bool {
+    HTTPFields.isValid(name: name) && !ownedHeaders.contains(name.lowercased())
+  }
+
+  mutating func headers(_ node: Node, names: [String]) -> [HeaderTemplate]? {
+    entries(of: node)?.compactMap { entry in
+      guard Self.isHeader(entry.key) else {
         add(.forbiddenHeader(entry.key), at: entry.keyPlace)
         return nil
       }
-      guard let value = template(entry.value, names: names) else { return nil }
+      guard !entry.value.isNull, let value = template(entry.value, names: names) else { return nil }
       for case .literal(let text) in value.parts where !HTTPFields.isValid(value: text) {
         add(.forbiddenHeader(entry.key), at: entry.value.place)
         return nil
@@ -284,20 +210,11 @@ struct DescriptorDecoder {
     }
   }
 
-  private mutating func warnOfUnused(_ node: Node?) {
-    for entry in node?.entries?.prefix(Self.variableLimit) ?? []
-    where Self.isTemplateName(entry.key) && !usedNames.contains(entry.key) {
-      add(.unusedVariable(entry.key), at: entry.keyPlace, severity: .warning)
-    }
-  }
-
   /// The names under which answers keep something are names for templates, wherever they are declared.
-  private mutating func collectKeptNames(_ root: Node) {
-    var responses = [root["response"]]
-    responses += root["endpoints"]?.entries?.map { $0.value["response"] } ?? []
-    for case let keep? in responses.map({ $0?["keep"] }) {
-      definedNames.formUnion(keep.entries?.map(\.key) ?? [])
-      definedNames.formUnion(keep.elements?.compactMap(\.text) ?? [])
+  private static func keptNames(_ root: Node) -> [String] {
+    let endpoints = root["endpoints"]?.entries?.map(\.value) ?? []
+    return ([root] + endpoints).compactMap { $0["response"]?["keep"] }.flatMap { keep in
+      (keep.entries?.map(\.key) ?? []) + (keep.elements?.compactMap(\.text) ?? [])
     }
   }
 }

@@ -1,3 +1,4 @@
+import Text
 import YAML
 
 /// A value that a descriptor has in the end, and where it is from.
@@ -17,21 +18,24 @@ public struct DescriptorSetting: Sendable, Equatable {
   /// Where it is from.
   public let origin: Origin
 
-  /// What holds where no file says anything, for logins of OAuth 2.
-  private static let standards: [(key: String, value: String, specification: String)] = [
-    ("response_format", "json", "RFC 6749, 5.1"), ("header_style.scheme", "Bearer", "RFC 6750, 2.1"),
-    ("scope.separator", "a space", "RFC 6749, 3.3"), ("redirect", "http://127.0.0.1/callback", "RFC 8252, 7.3"),
-    ("state", "required", "RFC 6749, 10.12"), ("pkce", "S256", "RFC 7636, 4.2"),
-    ("iss", "optional", "RFC 9207, 2.4"), ("nonce", "false", "OpenID Connect Core 1.0, 3.1.2.1"),
-    ("client.authentication", "client_secret_basic with a secret, else none", "RFC 6749, 2.3.1"),
-  ]
+  /// What a specification says for logins of OAuth 2 where no file says anything.
+  private static func standards(
+    _ table: TableDescription, below path: String = ""
+  ) -> [(key: String, value: String, specification: String)] {
+    table.keys.flatMap { row in
+      let key = path + row.name
+      let own = row.specification.map { [(key, row.standard?.exchanging("`", for: "") ?? "", $0)] } ?? []
+      return own + (row.shape.table.map { standards($0, below: key + ".") } ?? [])
+    }
+  }
 
   /// Every value of a tree, in its order, and the defaults of what is not in it.
   static func all(in root: Node) -> [DescriptorSetting] {
     var settings: [DescriptorSetting] = []
     collect(root, [], &settings)
     guard root["grant"]?.text != Grant.oauth1.rawValue else { return settings }
-    for standard in standards where !settings.contains(where: { isAt(standard.key, $0.key) }) {
+    for standard in standards(Descriptor.keys.description)
+    where !settings.contains(where: { isAt(standard.key, $0.key) }) {
       settings.append(
         DescriptorSetting(
           key: standard.key, value: standard.value, origin: .standard(specification: standard.specification)))

@@ -4,31 +4,25 @@ import YAML
 enum DescriptorTree {
   /// Writes the short forms out, so that a mapping can be laid over a mapping: an endpoint that is only a URL, a scope
   /// that is only a list, a header style that is only a scheme.
-  static func expanded(_ root: Node) -> Node {
-    guard case .mapping(let entries) = root.content else { return root }
+  static func expanded(_ root: Node) -> Node { expanded(root, Descriptor.keys.description) }
+
+  private static func expanded(_ node: Node, _ table: TableDescription) -> Node {
+    guard let entries = node.entries else { return node }
     return Node(
       .mapping(
         entries.map { entry in
+          // What stands below `response` is laid over as it was written.
+          guard entry.key != "response", let inner = table.keys.first(where: { $0.name == entry.key })?.shape.table
+          else { return entry }
           var entry = entry
-          switch entry.key {
-          case "endpoints":
-            if case .mapping(let kinds) = entry.value.content {
-              entry.value.content = .mapping(
-                kinds.map { kind in
-                  var kind = kind
-                  kind.value = wrapped(kind.value, as: "url")
-                  return kind
-                })
-            }
-          case "scope": entry.value = wrapped(entry.value, as: "default")
-          case "header_style": entry.value = wrapped(entry.value, as: "scheme")
-          default: break
-          }
+          if let short = inner.short { entry.value = wrapped(entry.value, as: short) }
+          entry.value = expanded(entry.value, inner)
           return entry
-        }), at: root.place)
+        }), at: node.place)
   }
 
-  private static func wrapped(_ node: Node, as key: String) -> Node {
+  /// A value that is no mapping as the mapping that it is short for.
+  static func wrapped(_ node: Node, as key: String) -> Node {
     if node.entries != nil || node.isNull { return node }
     return Node(.mapping([Node.Entry(key: key, keyPlace: node.place, value: node)]), at: node.place)
   }

@@ -1,3 +1,4 @@
+import Text
 import YAML
 
 /// Something about a descriptor that its author should know, with the place where it stands.
@@ -66,6 +67,11 @@ public struct Finding: Sendable, Equatable {
     case unusedVariable(String)
     /// A host to which nobody agreed when the provider was added.
     case newHost(String, provider: String)
+
+    /// A value outside the ones that are known.
+    static func unknownValue(_ text: String, among allowed: [String]) -> Problem {
+      .unknownValue(text, allowed: allowed, suggestion: nearMiss(text, among: allowed))
+    }
 
     /// Whether what the descriptor extends is not there because of it.
     var hidesBase: Bool {

@@ -85,8 +85,8 @@ public struct DescriptorLibrary: Sendable {
     guard let root = tree(bytes, name: name, directory: directory, chain: [], &bases, &findings) else {
       return (nil, findings, bases, nil)
     }
-    var decoder = DescriptorDecoder()
-    let descriptor = decoder.descriptor(root)
+    var decoder = DescriptorDecoder(root)
+    let descriptor = decoder.descriptor()
     // What is missing may stand in a base that was not reached; that one has to be mended first.
     let isIncomplete = findings.contains { $0.problem.hidesBase }
     findings += decoder.findings.filter { !isIncomplete || !$0.problem.isOfWhatIsMissing }

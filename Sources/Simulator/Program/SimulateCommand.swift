@@ -129,7 +129,7 @@ package enum SimulateCommand {
     let library = DescriptorLibrary(directories: directories) { path throws(UnreadableDescriptor) in
       guard let bytes = try Home.descriptor(at: path) else { return nil }
       // What was added from an earlier start would play itself; the one that it was made from is further along the path.
-      return DescriptorText.isOurs(bytes) ? nil : bytes
+      return SimulatedProvider.isOurs(bytes) ? nil : bytes
     }
     let isIdentifier = DescriptorLibrary.isIdentifier(source)
     let isFile = Context.isDescriptorFile(source) || library.path(of: source) == nil && File.exists(source)

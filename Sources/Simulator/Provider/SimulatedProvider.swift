@@ -34,7 +34,18 @@ public final class SimulatedProvider: Sendable {
   }
 
   /// The descriptor as a file that can be added as it is.
-  public var descriptorText: String { DescriptorText(descriptor, gitHosts: gitHosts).text }
+  public var descriptorText: String {
+    var written = descriptor
+    if written.git == nil, !gitHosts.isEmpty {
+      written.git = GitRules(hosts: gitHosts.map { Template(literal: $0) })
+    }
+    return Self.mark + "\n" + written.yaml
+  }
+
+  private static let mark = "# The provider as credmgr-simulator plays it: it is gone when the simulator ends."
+
+  /// Whether a descriptor was written here.
+  static func isOurs(_ bytes: [UInt8]) -> Bool { bytes.starts(with: mark.utf8) }
 
   /// Answers a request.
   public func answer(_ request: HTTPRequest) -> LoopbackServer.Answer {

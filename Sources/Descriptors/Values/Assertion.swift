@@ -23,18 +23,14 @@ public struct AssertionRules: Sendable, Equatable {
   /// The key: PEM, or the secret of an HMAC.
   public var key: Template
   /// Members of the header besides `alg` and `typ` (RFC 7515, 4.1).
-  public var header: [ParameterRule]
+  public var header: [ParameterRule] = []
   /// Claims that are added, or dropped (RFC 7519, 4.1).
-  public var claims: [ParameterRule]
+  public var claims: [ParameterRule] = []
   /// Seconds from `iat` to `exp`.
-  public var lifetime: Int64
+  public var lifetime: Int64 = 300
 
   /// What RFC 7523, 3 asks for.
   public init() {
-    algorithm = nil
     key = (try? Template(parsing: "{client_secret}")) ?? Template(literal: "")
-    header = []
-    claims = []
-    lifetime = 300
   }
 }

@@ -82,27 +82,30 @@ public struct ParameterRule: Sendable, Equatable {
 /// The description of one endpoint, the same for all.
 public struct Endpoint: Sendable, Equatable {
   /// Where it goes.
-  public var url: URLTemplate
+  public var url = URLTemplate(Template(literal: ""))
   /// The method (RFC 9110, 9).
   public var method: String
   /// Where the parameters go.
   public var send: ParameterPlacement
   /// Parameters that go into the query although the others go into a body.
-  public var inQuery: [String]
+  public var inQuery: [String] = []
   /// Parameters whose value stands as it is: not percent-encoded in a query, JSON in a JSON body.
-  public var verbatim: [String]
+  public var verbatim: [String] = []
   /// Parameters that are added, or dropped.
-  public var parameters: [ParameterRule]
+  public var parameters: [ParameterRule] = []
   /// Standard names, and the names on the wire.
-  public var rename: [String: String]
+  public var rename: [String: String] = [:]
   /// How the client shows who it is; `nil` where the descriptor's `client` decides.
   public var authentication: ClientAuthentication?
   /// Headers that are added.
-  public var headers: [HeaderTemplate]
+  public var headers: [HeaderTemplate] = []
   /// How the answer is read.
-  public var response: ResponseRules
+  public var response = ResponseRules()
   /// Which tokens are sent, one request each, by an endpoint that is about a token (revocation, introspection).
-  public var tokens: [ResponseField]
-  /// Whether a token exchange follows each refresh, and not only a login (Bullhorn).
-  public var followsRefresh: Bool
+  public var tokens = [ResponseField.accessToken]
+  /// What a token exchange follows: a login, or each refresh, too (Bullhorn).
+  var followed = [EndpointKind.token]
+
+  /// Whether a token exchange follows each refresh, and not only a login.
+  public var followsRefresh: Bool { followed.contains(.refresh) }
 }

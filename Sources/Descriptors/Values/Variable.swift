@@ -19,15 +19,15 @@ public struct Variable: Sendable, Equatable {
   /// The value where none is given.
   public var defaultValue: String?
   /// What kind of text it is.
-  public var format: Format
+  public var format = Format.text
   /// A regular expression that the whole value must match.
   public var pattern: String?
   /// The only values, where the list is not empty.
-  public var choices: [String]
+  public var choices: [String] = []
   /// What it is, for the person who is asked.
   public var help: String?
   /// Whether it may stay empty.
-  public var isOptional: Bool
+  public var isOptional = false
   /// Whether it is nobody's business: never shown, and never taken from a command line.
   public var isSecret = false
 

@@ -1,0 +1,53 @@
+import Text
+import YAML
+
+extension Descriptor {
+  /// The descriptor as YAML that it can be read from again: without a base, and without what is the default.
+  public var yaml: String {
+    let entries = Self.keys.write(self).entries ?? []
+    return entries.flatMap { entry in entry.lines(indentation: "") }.joined(separator: "\n") + "\n"
+  }
+}
+
+/// Nodes that are written and not read: they have no place.
+extension Node {
+  private static let nowhere = Place(source: Source(name: "", text: ""), line: 0, column: 0)
+
+  static let null = Node.plain("null")
+
+  static func text(_ text: String) -> Node { Node(.scalar(text, plain: false), at: nowhere) }
+
+  static func plain(_ text: String) -> Node { Node(.scalar(text, plain: true), at: nowhere) }
+
+  static func list(_ elements: [Node]) -> Node { Node(.sequence(elements), at: nowhere) }
+
+  static func mapping(_ entries: [(key: String, value: Node)]) -> Node {
+    Node(.mapping(entries.map { Entry(key: $0.key, keyPlace: nowhere, value: $0.value) }), at: nowhere)
+  }
+
+  /// What has to be written so that this node comes of laying it over `base`: a key that only `base` has is taken away.
+  func replacing(_ base: Node) -> Node {
+    guard let below = base.entries, let above = entries else { return self }
+    let changed = above.filter { base[$0.key] != $0.value }
+      .map { ($0.key, base[$0.key].map($0.value.replacing) ?? $0.value) }
+    return .mapping(changed + below.filter { self[$0.key] == nil }.map { ($0.key, .null) })
+  }
+
+  fileprivate var inline: String {
+    switch content {
+    case .scalar(let text, let plain): plain ? text : Scalar.written(text)
+    case .sequence(let elements): "[" + elements.map(\.inline).joined(separator: ", ") + "]"
+    case .mapping(let entries):
+      "{ " + entries.map { Scalar.written($0.key) + ": " + $0.value.inline }.joined(separator: ", ") + " }"
+    }
+  }
+}
+
+extension Node.Entry {
+  fileprivate func lines(indentation: String) -> [String] {
+    let start = indentation + Scalar.written(key) + ":"
+    guard let entries = value.entries else { return [start + " " + value.inline] }
+    if entries.isEmpty { return [start + " {}"] }
+    return [start] + entries.flatMap { $0.lines(indentation: indentation + "  ") }
+  }
+}

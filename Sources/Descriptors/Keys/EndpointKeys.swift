@@ -1,0 +1,225 @@
+import YAML
+
+extension Endpoint {
+  /// The keys of each endpoint: the same, but for the parameters that the engine owns, and for the defaults.
+  static let keys = Dictionary(uniqueKeysWithValues: EndpointKind.allCases.map { ($0, keys(of: $0)) })
+
+  private static func keys(of kind: EndpointKind) -> Table<Endpoint> {
+    let owned = DescriptorDecoder.ownedParameters(at: kind)
+    return Table(kind == .authorization ? "page" : "endpoint", Endpoint(kind), short: "url") {
+      Key(
+        "url", at: \.url, as: .url(except: owned), type: "[URL template](#templates)", isRequired: true,
+        means: "where the leg goes", for: "all")
+      Key(
+        "method", at: \.method, as: .word(among: ["GET", "POST", "PUT", "PATCH", "DELETE"]), default: "see above",
+        means: "the method (RFC 9110, 9)", for: "`github` revokes by `DELETE`")
+      Key(
+        "send", at: \.send, as: .choice(), default: "`form`; `query` with GET and DELETE; `json` at `registration`",
+        isAlwaysWritten: true,
+        means: """
+          where the parameters go; `fragment` is behind a `?` in the fragment of the URL, for pages whose routes begin \
+          with `#`
+          """, for: "`oclc-today`: `query` with an empty POST; Notion: `json`; Apollo: `fragment`")
+      Key(
+        "in_query", at: \.inQuery, as: .texts, type: "list of parameters",
+        means: "those that go into the query although the others go into a body", for: "Figma: `redirect_uri`")
+      Key(
+        "verbatim", at: \.verbatim, as: .texts, type: "list of parameters",
+        means: """
+          those whose value stands as it is: not percent-encoded in a query (but for what would end it), and JSON \
+          instead of a text in a JSON body
+          """, for: "Unsplash: `scope`; Workday: numbers")
+      Key(
+        "parameters", at: \.parameters, as: .parameters(except: owned), type: "mapping of templates, or `null`",
+        means: "parameters that are added, or set to another value; `null` drops one",
+        for: "Google: `access_type: offline`; `l2p`: `grant_type: device`")
+      Key(
+        "rename", at: \.rename, as: .texts(valuesExcept: owned), type: "mapping of names",
+        means: "standard names, and the names on the wire",
+        for: "`l2p`: `device_code: code`; TikTok: `client_id: client_key`")
+      Key(
+        "authentication", at: \.authentication, as: .choice(), type: "see [`client.authentication`](#client)",
+        default: "what `client` says", means: "how the client shows who it is at this leg",
+        for: "`github`: `none` at `device_token`")
+      Key(
+        "headers", at: \.headers, as: .headers(DescriptorDecoder.endpointNames + DescriptorDecoder.requestNames),
+        type: "mapping of templates", means: "headers of this leg", for: "`github`: `Accept` at `identity`")
+      Key(
+        "response", at: \.response, as: ResponseRules.keys.notation, default: "the descriptor's `response`",
+        means: "how the answer is read: [Answers](#answers)", for: "`l2p`: `verification_url`")
+      Key(
+        "tokens", at: \.tokens, as: .choices(among: [.accessToken, .refreshToken]),
+        default: "`revocation`: both, the refresh token first; `introspection`: `access_token`",
+        means: "which tokens the leg is about, one request each", for: "`l2p`: `refresh_token`")
+      Key(
+        "follows", at: \.followed, as: .choices(among: [.token, .refresh]), default: "`token`",
+        means: "`token_exchange`: what it follows: a login, or each refresh too", for: "Bullhorn: `[token, refresh]`")
+    } finish: { decoder, node, endpoint in
+      if node["send"]?.text == nil { endpoint.send = Endpoint.placement(kind, endpoint.method) }
+      if node["response"]?["format"]?.text == nil { endpoint.response.format = decoder.format(of: kind) }
+    }
+  }
+
+  /// What holds for an endpoint of which nothing is said.
+  private init(_ kind: EndpointKind) {
+    method = kind == .authorization || kind == .identity ? "GET" : "POST"
+    send = Self.placement(kind, method)
+    if kind == .revocation { tokens = [.refreshToken, .accessToken] }
+    response.format = kind.format(among: nil)
+  }
+
+  private static func placement(_ kind: EndpointKind, _ method: String) -> ParameterPlacement {
+    ["GET", "DELETE"].contains(method) ? .query : kind == .registration ? .json : .form
+  }
+}
+
+extension Notation<[EndpointKind: Endpoint]> {
+  static var endpoints: Self {
+    let kinds = EndpointKind.allCases.compactMap { kind in Endpoint.keys[kind].map { (kind, $0) } }
+    let rows = kinds.map { kind, table in
+      KeyDescription(
+        name: kind.rawValue, type: "URL, or mapping", shape: table.notation.shape, standard: nil, specification: nil,
+        meaning: "", neededBy: "")
+    }
+    return Notation(
+      .table(TableDescription(name: "endpoints", short: nil, keys: rows)), read: { $0.endpoints($1) },
+      write: { endpoints in
+        .mapping(
+          kinds.compactMap { kind, table in
+            let inherited = kind.base.flatMap { endpoints[$0] }
+            // Without a word, the endpoint would be what its base is.
+            guard let endpoint = endpoints[kind] else { return inherited.map { _ in (kind.rawValue, .null) } }
+            let value = table.write(endpoint)
+            guard let inherited else { return (kind.rawValue, value) }
+            let base = DescriptorTree.without("parameters", table.write(inherited))
+            return value == base ? nil : (kind.rawValue, value.replacing(base))
+          })
+      })
+  }
+}
+
+extension ResponseRules {
+  static let keys = Table("response", ResponseRules()) {
+    Key(
+      "format", at: \.format, as: .choice(), default: "see below", means: "how the answer of this leg is written",
+      for: "a leg that answers otherwise than the rest")
+    Key(
+      "within", at: \.within, as: .path, type: "path", default: "the answer itself",
+      means: "where the object with the fields is", for: "Withings: `body`")
+    Key(
+      "fields", at: \.fields, as: .fields, default: "each under its own name",
+      means: "where [fields](#fields) stand that do not stand under their own name",
+      for: "`oclc-today`: `scope: [scopes, scope]`")
+    Key(
+      "keep", at: \.keep, as: .keep, type: "list, or mapping of name to path or paths",
+      means: """
+        what is kept of the answer with the credential, as a name for templates, and shown by `token --json`; of the \
+        tokens' legs, of the redirect, and of `identity` (Xero's tenant, Mailchimp's data center)
+        """, for: "`oclc`: `principalID`")
+    Key(
+      "errors", at: \.errors, as: ErrorRules.keys.notation, default: "RFC 6749, 5.2",
+      means: "how a refusal is recognised, at any status: [Errors](#errors)", for: "`l2p`, `github`")
+    Key(
+      "active", at: \.active, as: .active, type: "path, mapping, or `status`", default: "`active` is `true`",
+      means: "`introspection`: what says that the token is good (RFC 7662, 2.2)",
+      for: "`l2p`: `{ path: state, equals: valid }`")
+  }
+}
+
+extension FieldSource {
+  static let keys = Table("field", FieldSource(paths: []), short: "path") {
+    Key(
+      "path", at: \.paths, as: .paths, type: "path, or list of paths", isRequired: true, isAlwaysWritten: true,
+      means: "where the field stands", for: "–")
+    Key(
+      "time", at: \.time, as: .choice(), default: "a number is seconds, anything else a date",
+      means: "the form of a duration or a moment", for: "Evernote: `milliseconds`")
+  }
+}
+
+extension ErrorRules {
+  static let keys = Table("errors", ErrorRules()) {
+    Key(
+      "code", at: \.code, as: .paths, type: "path, or list of paths", default: "`error`",
+      means: "where the error's code stands; the first that is there and not null counts",
+      for: "`l2p`: `[error, status]`")
+    Key(
+      "description", at: \.description, as: .paths, type: "path, or list of paths", default: "`error_description`",
+      means: "where the words for people stand", for: "`oclc-today`: `message`")
+    Key(
+      "success", at: \.success, as: .texts, means: "values of the code that mean that all is well",
+      for: "`l2p`: `ok`; Withings: `\"0\"`")
+    Key(
+      "meanings", at: \.meanings, as: .texts(), means: "the provider's codes, and the RFC's words for them",
+      for: "`github`: `bad_refresh_token: invalid_grant`")
+  }
+}
+
+extension Notation<[ResponseField: FieldSource]> {
+  static var fields: Self {
+    let names = ResponseField.allCases.map(\.rawValue)
+    let rows = names.map { name in
+      KeyDescription(
+        name: name, type: "path", shape: FieldSource.keys.notation.shape, standard: nil, specification: nil,
+        meaning: "", neededBy: "")
+    }
+    return Notation(
+      .table(TableDescription(name: "fields", short: nil, keys: rows)),
+      read: { decoder, node in
+        guard let entries = decoder.entries(of: node) else { return nil }
+        decoder.checkKeys(node, names)
+        var fields: [ResponseField: FieldSource] = [:]
+        for entry in entries {
+          guard let field = ResponseField(rawValue: entry.key) else { continue }
+          fields[field] = FieldSource.keys.read(&decoder, entry.value) ?? FieldSource(paths: [])
+        }
+        return fields
+      },
+      write: { fields in
+        .mapping(
+          fields.sorted { $0.key.rawValue < $1.key.rawValue }.map {
+            ($0.key.rawValue, FieldSource.keys.write($0.value))
+          })
+      })
+  }
+}
+
+extension Notation<[KeptField]> {
+  static var keep: Self {
+    Notation(
+      .either(.texts, .mapping(of: .texts, names: nil)), read: { $0.keep($1) },
+      write: { .mapping($0.map { ($0.name, .list($0.paths.map { .text($0.text) })) }) })
+  }
+}
+
+/// A field and the values of it that mean yes.
+struct ActiveField: Sendable {
+  var path = FieldPath("")
+  var values = ["true"]
+
+  static let keys = Table("active", ActiveField(), short: "path") {
+    Key(
+      "path", at: \.path, as: .path, type: "path", isRequired: true, isAlwaysWritten: true,
+      means: "the field that says it", for: "`l2p`: `state`")
+    Key(
+      "equals", at: \.values, as: .texts, default: "`true`", means: "the values that mean yes", for: "`l2p`: `valid`")
+  }
+}
+
+extension Notation<ActiveRule> {
+  static var active: Self {
+    Notation(
+      ActiveField.keys.notation.shape,
+      read: { decoder, node in
+        if node.text == "status" { return .status }
+        guard let field = ActiveField.keys.read(&decoder, node), !field.path.text.isEmpty else { return nil }
+        return .field(field.path, values: field.values)
+      },
+      write: { rule in
+        switch rule {
+        case .status: .text("status")
+        case .field(let path, let values): ActiveField.keys.write(ActiveField(path: path, values: values))
+        }
+      })
+  }
+}

@@ -1,0 +1,194 @@
+import YAML
+
+/// One key of the descriptor language: where its value is stored, how it is written, and what the reference says of it.
+struct Key<Whole: Sendable>: Sendable {
+  /// What schema, reference and defaults are made of.
+  let description: KeyDescription
+  /// Stores the value of a node that is not null; a faulty one leaves the default.
+  let read: @Sendable (inout DescriptorDecoder, Node, inout Whole) -> Void
+  /// The value as it is written; `nil` where there is none.
+  let write: @Sendable (Whole) -> Node?
+
+  init<Value>(
+    _ name: String, at property: WritableKeyPath<Whole, Value> & Sendable, as notation: Notation<Value>,
+    type: String? = nil, default standard: String? = nil, from specification: String? = nil, isRequired: Bool = false,
+    isAlwaysWritten: Bool = false, means meaning: String, for neededBy: String
+  ) {
+    description = KeyDescription(
+      name: name, type: type ?? notation.shape.type, shape: notation.shape, standard: standard,
+      specification: specification, meaning: meaning, neededBy: neededBy, isRequired: isRequired,
+      isAlwaysWritten: isAlwaysWritten)
+    read = { decoder, node, whole in
+      if let value = notation.read(&decoder, node) { whole[keyPath: property] = value }
+    }
+    write = { notation.write($0[keyPath: property]) }
+  }
+
+  init<Value>(
+    _ name: String, at property: WritableKeyPath<Whole, Value?> & Sendable, as notation: Notation<Value>,
+    type: String? = nil, default standard: String? = nil, from specification: String? = nil,
+    means meaning: String, for neededBy: String
+  ) {
+    description = KeyDescription(
+      name: name, type: type ?? notation.shape.type, shape: notation.shape, standard: standard,
+      specification: specification, meaning: meaning, neededBy: neededBy)
+    read = { decoder, node, whole in
+      if let value = notation.read(&decoder, node) { whole[keyPath: property] = value }
+    }
+    write = { $0[keyPath: property].map(notation.write) }
+  }
+
+  /// A key that other keys are read by: it is only checked, and what came of it is written elsewhere.
+  init<Value>(
+    checked name: String, as notation: Notation<Value>, type: String? = nil, default standard: String? = nil,
+    from specification: String? = nil, means meaning: String, for neededBy: String
+  ) {
+    description = KeyDescription(
+      name: name, type: type ?? notation.shape.type, shape: notation.shape, standard: standard,
+      specification: specification, meaning: meaning, neededBy: neededBy)
+    read = { decoder, node, _ in _ = notation.read(&decoder, node) }
+    write = { _ in nil }
+  }
+}
+
+/// A row of the reference.
+struct KeyDescription: Sendable {
+  let name: String
+  /// What may stand there, in Markdown.
+  let type: String
+  let shape: Shape
+  /// What holds without the key, in Markdown; `nil` where that is nothing.
+  var standard: String?
+  /// Where that default is from; `nil` where it is ours.
+  let specification: String?
+  let meaning: String
+  /// A provider that needs the key.
+  let neededBy: String
+  var isRequired = false
+  var isAlwaysWritten = false
+}
+
+/// The keys of one mapping.
+struct Table<Whole: Sendable>: Sendable {
+  let name: String
+  /// What holds without any of the keys.
+  let initial: Whole
+  /// The key that a value stands for which is no mapping.
+  let short: String?
+  let keys: [Key<Whole>]
+  private let finish: @Sendable (inout DescriptorDecoder, Node, inout Whole) -> Void
+
+  /// - Parameter finish: looks at what several keys say together.
+  init(
+    _ name: String, _ initial: Whole, short: String? = nil, @Rows<Whole> keys: () -> [Key<Whole>],
+    finish: @escaping @Sendable (inout DescriptorDecoder, Node, inout Whole) -> Void = { _, _, _ in }
+  ) {
+    self.name = name
+    self.initial = initial
+    self.short = short
+    self.keys = keys()
+    self.finish = finish
+  }
+
+  /// Reads a mapping with every finding in it; `nil` for anything else.
+  func read(_ decoder: inout DescriptorDecoder, _ node: Node) -> Whole? {
+    var node = node
+    if let short { node = DescriptorTree.wrapped(node, as: short) }
+    guard decoder.entries(of: node) != nil else { return nil }
+    decoder.checkKeys(node, keys.map(\.description.name))
+    var whole = initial
+    for key in keys {
+      if let value = node[key.description.name], !value.isNull {
+        key.read(&decoder, value, &whole)
+      } else if key.description.isRequired {
+        decoder.add(.missingKey(key.description.name), at: node.place)
+      }
+    }
+    finish(&decoder, node, &whole)
+    return whole
+  }
+
+  /// The keys whose values are not the initial ones.
+  func write(_ whole: Whole) -> Node {
+    .mapping(
+      keys.compactMap { key in
+        guard let value = key.write(whole), key.description.isAlwaysWritten || value != key.write(initial) else {
+          return nil
+        }
+        return (key.description.name, value)
+      })
+  }
+
+  /// The rows of the reference, each with its default.
+  var description: TableDescription {
+    TableDescription(
+      name: name, short: short,
+      keys: keys.map { key in
+        var row = key.description
+        if row.standard == nil, let text = key.write(initial)?.text, !text.isEmpty { row.standard = "`\(text)`" }
+        return row
+      })
+  }
+
+  var notation: Notation<Whole> {
+    let table = Shape.table(description)
+    let instead = keys.first { $0.description.name == short }?.description.shape
+    let shape = if let instead { Shape.either(instead, table) } else { table }
+    return Notation(shape, read: { read(&$0, $1) }, write: { write($0) })
+  }
+}
+
+/// What is the same for every table.
+struct TableDescription: Sendable {
+  let name: String
+  let short: String?
+  let keys: [KeyDescription]
+}
+
+/// Rows that are checked one by one by the compiler.
+@resultBuilder enum Rows<Whole: Sendable> {
+  static func buildExpression(_ row: Key<Whole>) -> Key<Whole> { row }
+  static func buildBlock(_ rows: Key<Whole>...) -> [Key<Whole>] { rows }
+}
+
+/// What a value may look like, for the schema.
+indirect enum Shape: Sendable {
+  case text, texts, boolean, identifier, headerName, headerValue
+  /// A text that matches a regular expression.
+  case pattern(String, type: String)
+  case choice([String])
+  /// One of the values, or a template that will be one.
+  case template(of: [String])
+  /// One of the values, or a list of them.
+  case choices([String])
+  case url(except: Set<String>)
+  case name(except: Set<String>)
+  case mapping(of: Shape, names: Shape?)
+  case either(Shape, Shape)
+  case table(TableDescription)
+
+  /// The table, where the value is a mapping with known keys, or a short form of one.
+  var table: TableDescription? {
+    switch self {
+    case .table(let table), .either(_, .table(let table)): table
+    default: nil
+    }
+  }
+
+  /// What the reference calls it, unless the row does.
+  var type: String {
+    func quoted(_ words: [String]) -> String { words.map { "`\($0)`" }.joined(separator: ", ") }
+    return switch self {
+    case .text, .url, .headerValue, .either: "text"
+    case .texts: "list"
+    case .boolean: "`true`, `false`"
+    case .identifier: "identifier"
+    case .headerName, .name: "name"
+    case .pattern(_, let type): type
+    case .choice(let words): quoted(words)
+    case .template(let words): quoted(words) + ", or a template"
+    case .choices(let words): "list of " + quoted(words)
+    case .mapping, .table: "mapping"
+    }
+  }
+}

@@ -1,0 +1,247 @@
+import HTTP
+import Text
+import YAML
+
+/// How a value stands in a descriptor: how it is read with its findings, how it is written again, and what it looks like.
+struct Notation<Value: Sendable>: Sendable {
+  let shape: Shape
+  /// The value of a node that is not null; `nil` with a finding where it is none.
+  let read: @Sendable (inout DescriptorDecoder, Node) -> Value?
+  let write: @Sendable (Value) -> Node
+
+  init(
+    _ shape: Shape, read: @escaping @Sendable (inout DescriptorDecoder, Node) -> Value?,
+    write: @escaping @Sendable (Value) -> Node
+  ) {
+    self.shape = shape
+    self.read = read
+    self.write = write
+  }
+}
+
+// MARK: Texts and numbers
+
+extension Notation<String> {
+  /// - Parameter problem: what is wrong with a text; `nil` where it is a good one.
+  static func text(as shape: Shape, unless problem: @escaping @Sendable (String) -> Finding.Problem?) -> Self {
+    Notation(
+      shape,
+      read: { decoder, node in
+        guard let text = decoder.text(node) else { return nil }
+        guard let problem = problem(text) else { return text }
+        decoder.add(problem, at: node.place)
+        return nil
+      }, write: Node.text)
+  }
+
+  static var text: Self { text(as: .text) { _ in nil } }
+
+  /// A text for people. It comes from a file that strangers send each other, and is shown on terminals.
+  static var shownText: Self {
+    text(as: .text) { $0.unicodeScalars.contains(where: \.actsOnTerminals) ? .controlCharacter : nil }
+  }
+
+  static var identifier: Self {
+    text(as: .identifier) { DescriptorDecoder.isIdentifier($0) ? nil : .malformedName($0) }
+  }
+
+  /// The identifier of a descriptor that is looked at where the files are laid over each other.
+  static var base: Self { Notation(.identifier, read: { _, _ in nil }, write: Node.text) }
+
+  /// A regular expression.
+  static var pattern: Self { text(as: .text) { Pattern($0) == nil ? .invalidPattern($0) : nil } }
+
+  static func word(among words: [String]) -> Self {
+    text(as: .choice(words)) { words.contains($0) ? nil : .unknownValue($0, among: words) }
+  }
+
+  static var headerName: Self {
+    text(as: .headerName) { DescriptorDecoder.isHeader($0) ? nil : .forbiddenHeader($0) }
+  }
+
+  static var headerValue: Self {
+    text(as: .headerValue) { HTTPFields.isValid(value: $0) ? nil : .forbiddenHeader($0) }
+  }
+}
+
+extension Notation<[String]> {
+  static var texts: Self {
+    Notation(.texts, read: { $0.texts($1)?.map(\.value) }, write: { .list($0.map(Node.text)) })
+  }
+}
+
+extension Notation<Bool> {
+  static var boolean: Self {
+    Notation(
+      .boolean,
+      read: { decoder, node in
+        if node.boolean == nil { decoder.add(.wrongType(expected: "true or false"), at: node.place) }
+        return node.boolean
+      }, write: { .plain("\($0)") })
+  }
+
+  /// Whether something has to be there.
+  static var requirement: Self {
+    let rule = Notation<StateRule>.choice()
+    return Notation(
+      rule.shape, read: { decoder, node in rule.read(&decoder, node).map { $0 == .required } },
+      write: { rule.write($0 ? .required : .optional) })
+  }
+}
+
+extension Notation<Int64> {
+  /// Seconds.
+  static var duration: Self {
+    Notation(
+      .pattern("^[0-9]+[smhd]$", type: "duration"),
+      read: { decoder, node in
+        guard let text = decoder.text(node) else { return nil }
+        if let seconds = seconds(ofDuration: text) { return seconds }
+        decoder.add(.invalidDuration(text), at: node.place)
+        return nil
+      }, write: { .text("\($0)s") })
+  }
+}
+
+extension Notation where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
+  static func choice(among allowed: [Value] = Array(Value.allCases)) -> Self {
+    let words = allowed.map(\.rawValue)
+    return Notation(
+      .choice(words),
+      read: { decoder, node in
+        guard let text = decoder.text(node) else { return nil }
+        if let choice = allowed.first(where: { $0.rawValue == text }) { return choice }
+        decoder.add(.unknownValue(text, among: words), at: node.place)
+        return nil
+      }, write: { .text($0.rawValue) })
+  }
+}
+
+extension Notation {
+  /// A list of the values, in which an unknown one is passed over with a finding.
+  static func choices<Choice: RawRepresentable & CaseIterable & Sendable>(
+    among allowed: [Choice] = Array(Choice.allCases)
+  ) -> Self where Value == [Choice], Choice.RawValue == String {
+    let one = Notation<Choice>.choice(among: allowed)
+    return Notation(
+      .choices(allowed.map(\.rawValue)),
+      read: { decoder, node in
+        guard let texts = decoder.texts(node) else { return nil }
+        return texts.compactMap { text in one.read(&decoder, Node(.scalar(text.value, plain: false), at: text.place)) }
+      }, write: { .list($0.map { .text($0.rawValue) }) })
+  }
+}
+
+extension Notation<DeviceRules.SlowDown> {
+  static var slowDown: Self {
+    Notation(
+      .pattern("^([0-9]+[smhd]|x[0-9.]+)$", type: "duration, or `x` and a factor"),
+      read: { decoder, node in
+        guard let text = decoder.text(node) else { return nil }
+        if let seconds = seconds(ofDuration: text) { return .add(seconds) }
+        if text.hasPrefix("x"), let factor = Double(text.dropFirst()), factor > 1, factor <= 10 {
+          return .multiply(Int64((factor * 100).rounded()))
+        }
+        decoder.add(.invalidDuration(text), at: node.place)
+        return nil
+      },
+      write: { rule in
+        switch rule {
+        case .add(let seconds): .text("\(seconds)s")
+        case .multiply(let hundredths): .text("x\(Double(hundredths) / 100)")
+        }
+      })
+  }
+}
+
+extension Notation<FieldPath> {
+  static var path: Self {
+    Notation(.text, read: { $0.text($1).map { FieldPath($0) } }, write: { .text($0.text) })
+  }
+}
+
+extension Notation<[FieldPath]> {
+  static var paths: Self {
+    Notation(
+      .texts, read: { $0.texts($1)?.map { FieldPath($0.value) } }, write: { .list($0.map { .text($0.text) }) })
+  }
+}
+
+// MARK: Templates
+
+extension Notation<Template> {
+  static func template(_ names: [String] = []) -> Self {
+    Notation(.pattern("", type: "template"), read: { $0.template($1, names: names) }, write: { .text($0.text) })
+  }
+
+  /// One of the values, or a template that will be one.
+  static func template<Choice: RawRepresentable & CaseIterable>(of _: Choice.Type) -> Self
+  where Choice.RawValue == String {
+    let words = Choice.allCases.map(\.rawValue)
+    return Notation(
+      .template(of: words),
+      read: { decoder, node in
+        let template = decoder.template(node)
+        if let literal = template?.literal, !words.contains(literal) {
+          decoder.add(.unknownValue(literal, among: words), at: node.place)
+        }
+        return template
+      }, write: { .text($0.text) })
+  }
+}
+
+extension Notation<[Template]> {
+  /// - Parameter areWhole: whether the hosts are looked up by their whole names, so that `*.` is none.
+  static func hosts(areWhole: Bool = false) -> Self {
+    Notation(.texts, read: { $0.hosts($1, areWhole: areWhole) }, write: { .list($0.map { .text($0.text) }) })
+  }
+}
+
+extension Notation<URLTemplate> {
+  static func url(except owned: Set<String>) -> Self {
+    Notation(
+      .url(except: owned), read: { $0.url($1, names: DescriptorDecoder.endpointNames, owned: owned) },
+      write: { .text($0.template.text) })
+  }
+
+  static var redirect: Self {
+    Notation(.text, read: { $0.redirect($1) }, write: { .text($0.template.text) })
+  }
+}
+
+extension Notation<[HeaderTemplate]> {
+  static func headers(_ names: [String] = []) -> Self {
+    Notation(
+      .mapping(of: .headerValue, names: .headerName), read: { $0.headers($1, names: names) },
+      write: { .mapping($0.map { ($0.name, .text($0.value.text)) }) })
+  }
+}
+
+extension Notation<[ParameterRule]> {
+  static func parameters(except owned: Set<String> = []) -> Self {
+    Notation(
+      .mapping(of: .text, names: owned.isEmpty ? nil : .name(except: owned)),
+      read: { $0.parameters($1, owned: owned) },
+      write: { .mapping($0.map { ($0.name, $0.value.map { .text($0.text) } ?? .plain("null")) }) })
+  }
+}
+
+extension Notation<[String: String]> {
+  /// Names, and a text for each.
+  static func texts(valuesExcept owned: Set<String> = []) -> Self {
+    Notation(
+      .mapping(of: owned.isEmpty ? .text : .name(except: owned), names: nil),
+      read: { decoder, node in
+        guard let entries = decoder.entries(of: node) else { return nil }
+        var texts: [String: String] = [:]
+        for entry in entries {
+          texts[entry.key] = decoder.text(entry.value)
+          // To call another parameter by the name of one that the engine owns would set that one.
+          if let text = texts[entry.key], owned.contains(text), text != entry.key {
+            decoder.add(.ownedParameter(text), at: entry.value.place)
+          }
+        }
+        return texts
+      }, write: { .mapping($0.sorted { $0.key < $1.key }.map { ($0.key, .text($0.value)) }) })
+  }
+}
