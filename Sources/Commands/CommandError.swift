@@ -9,65 +9,41 @@ import Vault
 package enum CommandError: Error {
   /// A person is told something.
   case failed(Message)
-  /// There is no such account; those that there are. What helps depends on who named it.
-  case unknownAccount(String, provider: String, known: [String])
-  /// The choice of the default account is damaged; what helps depends on the accounts that there are.
-  case damagedSelection(provider: String)
-  /// There is nothing to hand out; what helps depends on whether the provider is known and was added.
-  case noCredential(provider: String, account: String?)
-  /// A descriptor has errors; all of them are reported.
-  case invalidDescriptor([Finding])
-  /// The rules for accounts have errors; all of them are reported.
-  case invalidRules([Finding])
+  /// The manager's; what helps may depend on what else is there (`Context.message`).
+  case credential(CredentialError)
   /// The program with a network has to do it; the standard input that was read already.
   case handOver(input: [UInt8]?)
   /// The reader of standard output is gone, which is nothing to speak of.
   case brokenPipe
 
   init(_ error: CredentialError) {
-    switch error {
-    case .networkNeeded: self = .handOver(input: nil)
-    case .loginNeeded(let provider, let account, .noCredential):
-      self = .noCredential(provider: provider, account: account)
-    case .unknownAccount(let name, let provider, let known):
-      self = .unknownAccount(name, provider: provider, known: known)
-    case .vault(.damagedRecord(let record)) where record.kind == .selection:
-      self = .damagedSelection(provider: record.provider)
-    case .provider(.invalid(let findings)): self = .invalidDescriptor(findings)
-    case .malformedRules(let findings): self = .invalidRules(findings)
-    default: self = .failed(error.message)
-    }
+    self = error == .networkNeeded ? .handOver(input: nil) : .credential(error)
   }
 
   package init(_ error: POSIXError) {
     self = error == .brokenPipe ? .brokenPipe : .failed(error.message)
   }
 
-  /// What a person is told of it: findings with their places, and a sentence; `nil` where there is nothing to say.
-  var told: (findings: [Finding], message: Message)? {
+  /// What a person is told of it where nothing else is known; `nil` where there is nothing to say.
+  package var message: Message? {
     switch self {
-    case .failed(let message): ([], message)
-    case .unknownAccount(let name, let provider, let known):
-      ([], CredentialError.unknownAccount(name, provider: provider, known: known).message)
-    case .damagedSelection(let provider):
-      ([], .damaged([RecordIdentifier(kind: .selection, provider: provider, account: "")]))
-    case .noCredential(let provider, let account):
-      ([], CredentialError.loginNeeded(provider: provider, account: account, .noCredential).message)
-    case .invalidDescriptor(let findings): (findings, ProviderError.invalid(findings).message)
-    case .invalidRules(let findings): (findings, CredentialError.malformedRules(findings).message)
+    case .failed(let message): message
+    case .credential(let error): error.message
     case .handOver:
-      (
-        [],
-        CredentialError.networkNeeded.message.with(
-          hint: SetUpFinding.Installation(of: (try? Path.executable()) ?? "/usr/bin/credmgr").hint)
-      )
+      CredentialError.networkNeeded.message.with(
+        hints: [.reinstalling((try? Path.executable()) ?? "/usr/bin/credmgr")])
     case .brokenPipe: nil
     }
   }
 
   /// A mistake in the arguments.
-  package static func usage(_ text: String, hint: String? = nil, mistyped: Message.Mistyped? = nil) -> CommandError {
-    .failed(Message(text, hint: hint, status: .usage, mistyped: mistyped))
+  package static func usage(_ text: String, hint: Remedy? = nil) -> CommandError {
+    .failed(Message(text, hint: hint, status: .usage))
+  }
+
+  /// A mistake in the arguments, with several things to do.
+  package static func usage(_ text: String, hints: [Remedy]) -> CommandError {
+    .failed(Message(text, hints: hints, status: .usage))
   }
 
   /// Options of which one alone can be meant.
@@ -77,32 +53,28 @@ package enum CommandError: Error {
 
   /// - Parameter arguments: those of the program, without its name.
   static func unknownCommand(_ name: String, _ arguments: [String] = []) -> CommandError {
-    if name.hasPrefix("-") {
-      let near = nearMiss(name, among: ["--help", "--version"])
-      return .usage(
-        "there is no command before the option \"\(name)\"\(didYouMean(near))",
-        hint: ordered(arguments).map { "run \"\($0)\"" } ?? "run \"credmgr help\" to see all commands",
-        mistyped: .init(name, meant: near))
-    }
-    let near = nearMiss(name, among: Command.all.map(\.name))
+    let isOption = name.hasPrefix("-")
+    let near = nearMiss(name, among: isOption ? ["--help", "--version"] : Command.all.map(\.name))
+    let ordered = isOption ? ordered(arguments) : nil
     return .usage(
-      "unknown command \"\(name)\"\(didYouMean(near))", hint: "run \"credmgr help\" to see all commands",
-      mistyped: .init(name, meant: near))
+      (isOption ? "there is no command before the option" : "unknown command") + " \"\(name)\"\(didYouMean(near))",
+      hints: .correcting(name, to: near) + [
+        ordered.map { "\(run: $0)" } ?? "\(credmgr: "help") to see all commands"
+      ])
   }
 
   /// The command line with the command first; `nil` where there is none behind an option and its value.
-  private static func ordered(_ arguments: [String]) -> String? {
+  private static func ordered(_ arguments: [String]) -> [String]? {
     guard let place = arguments.prefix(3).firstIndex(where: { Command.named($0) != nil }) else { return nil }
-    let words = [arguments[place]] + arguments[..<place] + arguments[(place + 1)...]
-    let command = (["credmgr"] + words).map(argument).joined(separator: " ")
-    return Message.isShown(arguments) && command.count <= Message.longestCommand ? command : nil
+    let words = ["credmgr", arguments[place]] + arguments[..<place] + arguments[(place + 1)...]
+    return CommandLine(words).shown(words) == nil ? nil : words
   }
 
   static func unknownOption(_ name: String, of command: Command, among known: [String]) -> CommandError {
     let near = nearMiss(name, among: known + ["--help"])
     return .usage(
       "unknown option \"\(name)\"\(didYouMean(near))",
-      hint: "run \"credmgr help \(command.name)\" to see all options", mistyped: .init(name, meant: near))
+      hints: .correcting(name, to: near) + ["\(credmgr: "help", command.name) to see all options"])
   }
 }
 

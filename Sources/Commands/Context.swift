@@ -21,6 +21,8 @@ package struct Context {
   let coreLimit: UInt64?
   /// What this program can do itself.
   let online: Program.Online?
+  /// What was typed.
+  let line: CommandLine
 
   package var home: Home { source.home }
 
@@ -34,6 +36,9 @@ package struct Context {
 
   /// Tells a person something.
   func tell(_ text: String) { StandardError.tell(text) }
+
+  /// Tells a person what to do.
+  func tell(hint: Remedy) { hint.sentence(after: line).map { tell("hint: " + $0) } }
 
   /// The account that is meant: by option, by the environment, or by a rule of the configuration; `nil` for the default one.
   func account(_ invocation: Invocation, of provider: String) throws(CommandError) -> String? {
@@ -80,11 +85,9 @@ package struct Context {
   }
 
   /// An error for a provider without a descriptor; `nil` when there is one.
-  func unknown(_ provider: String) -> CommandError? {
+  func unknown(_ provider: String) -> CredentialError? {
     guard home.library.path(of: provider) == nil else { return nil }
-    return CommandError(
-      CredentialError.provider(
-        .unknown(identifier: provider, suggestion: nearMiss(provider, among: source.knownProviders()))))
+    return .provider(.unknown(identifier: provider, suggestion: nearMiss(provider, among: source.knownProviders())))
   }
 
   /// Says which accounts are damaged, after the others were dealt with.
@@ -98,50 +101,46 @@ package struct Context {
     if !damaged.isEmpty { throw .failed(.damaged(damaged)) }
   }
 
+  /// What a person is told of an error, with what helps here; `nil` where there is nothing to say.
+  func message(_ error: CommandError) -> Message? {
+    guard case .credential(let error) = error else { return error.message }
+    switch error {
+    case .loginNeeded(let provider, let account, .noCredential):
+      return noCredential(provider, account)
+    case .unknownAccount(let name, let provider, let known):
+      let isNamed = line.invocation.map { $0.value("--account") != nil || $0.operands.contains(name) } ?? false
+      return !isNamed && environment("CREDMGR_ACCOUNT") == name
+        ? CredentialError.unknownAccount(ofEnvironment: name, provider: provider, known: known) : error.message
+    case .vault(.damagedRecord(let record)) where record.kind == .selection:
+      let names = names(at: record.provider)
+      return Message(
+        error.message.text + (names.count > 1 ? "; there are \(some(names))" : ""), hint: mending(record),
+        status: .vault)
+    default: return error.message
+    }
+  }
+
   /// Why there is no credential, with the first of the commands that lead to one.
-  func explained(_ provider: String, _ account: String?) -> CommandError {
-    if let unknown = unknown(provider) { return unknown }
+  private func noCredential(_ provider: String, _ account: String?) -> Message {
+    if let unknown = unknown(provider) { return unknown.message }
     let message = CredentialError.loginNeeded(provider: provider, account: account, .noCredential).message
     do {
-      guard try source.accountsIfAny()?.registration(of: provider) == nil else { return .failed(message) }
+      guard try source.accountsIfAny()?.registration(of: provider) == nil else { return message }
     } catch {
-      return CommandError(error)
+      return error.message
     }
     let needs = (try? home.library.load(provider)).map { ClientNeeds($0.descriptor) }
-    let login = "credmgr login \(provider)" + (account.map { " --account \(argument($0))" } ?? "")
-    var hints = [
-      "run \"credmgr add-provider \(provider)\(needs?.options ?? " --client-id ID")\", then \"\(login)\""
-    ]
-    if needs?.needsIdentifier != false {
-      hints.append("run \"credmgr providers \(provider)\" to see where a client is registered")
-    }
-    return .failed(Message(message.text, hints: hints, status: message.status))
-  }
-
-  /// What helps where there is no account of a name.
-  ///
-  /// - Parameter isNamed: whether the person named it in this command.
-  func unknownAccount(_ name: String, _ provider: String, _ known: [String], isNamed: Bool) -> Message {
-    !isNamed && environment("CREDMGR_ACCOUNT") == name
-      ? CredentialError.unknownAccount(ofEnvironment: name, provider: provider, known: known)
-      : CredentialError.unknownAccount(name, provider: provider, known: known).message
-  }
-
-  /// What helps where the choice of the default account is damaged.
-  func damagedSelection(_ provider: String) -> Message {
-    let record = RecordIdentifier(kind: .selection, provider: provider, account: "")
-    let message = Message.damaged([record])
-    let names = self.names(at: provider)
-    return Message(
-      message.text + (names.count > 1 ? "; there are \(some(names))" : ""), hint: mending(record),
-      status: message.status)
+    let add = "\(credmgr: ["add-provider", provider] + (needs?.options ?? ["--client-id", "ID"])), then " as Remedy
+    let login = "\(command: ["credmgr", "login", provider] + accountOption(account))" as Remedy
+    return message.with(
+      hints: needs?.needsIdentifier == false
+        ? [add + login]
+        : [add + login, "\(credmgr: "providers", provider) to see where a client is registered"])
   }
 
   /// What makes a record anew; another choice is one of the accounts that there are.
-  func mending(_ record: RecordIdentifier) -> String {
-    let hint = Message.mending(record)
-    guard record.kind == .selection, let first = names(at: record.provider).first else { return hint }
-    return hint.exchanging(" ACCOUNT\"", for: " \(argument(first))\"")
+  func mending(_ record: RecordIdentifier) -> Remedy {
+    record.remedy(account: record.kind == .selection ? names(at: record.provider).first : nil)
   }
 
   private func names(at provider: String) -> [String] {
@@ -196,14 +195,14 @@ package struct Context {
 
   /// A descriptor that an operand names: an ordinary file, `-`, or what a shell puts in the place of `<(…)`.
   ///
-  /// - Throws: `CommandError.invalidDescriptor` for one that is longer than any descriptor.
+  /// - Throws: `CommandError.credential` for one that is longer than any descriptor.
   package func descriptor(_ path: String) throws(CommandError) -> [UInt8] {
     do throws(POSIXError) {
       if path == "-" { return try File.readStandardInput(limit: 1 << 20) }
       return try File.read(path, limit: 1 << 20, ordinary: !File.isGivenStream(path))
     } catch {
       guard case .tooLarge = error else { throw CommandError(error) }
-      throw .invalidDescriptor([Finding.tooLarge(Self.descriptorName(path))])
+      throw .credential(.provider(.invalid([Finding.tooLarge(Self.descriptorName(path))])))
     }
   }
 
@@ -250,13 +249,15 @@ package struct Context {
     return [folder + "/credmgr", prefix + "/bin/credmgr"].first(where: File.isExecutable) ?? executable
   }
 
-  /// How the program came here.
-  var installation: SetUpFinding.Installation { SetUpFinding.Installation(of: program) }
+  /// What brings a program whole that lacks parts.
+  var reinstalling: Remedy { .reinstalling(program) }
 }
 
-extension SetUpFinding.Installation {
+extension Remedy {
+  /// What brings the parts that a program lacks, by the way it came here.
+  ///
   /// - Parameter program: the file of `credmgr` itself.
-  init(of program: String) {
+  static func reinstalling(_ program: String) -> Remedy {
     let parts = program.split(separator: "/")
     #if arch(arm64)
       let (machine, debian) = ("aarch64", "arm64")
@@ -264,15 +265,20 @@ extension SetUpFinding.Installation {
       let (machine, debian) = ("x86_64", "amd64")
     #endif
     if let build = parts.firstIndex(of: ".build") {
-      self = .sources("/" + parts[..<build].joined(separator: "/"))
-    } else if program == "/usr/bin/credmgr", File.exists("/var/lib/dpkg/info/credmgr.list") {
-      self = .package("credmgr_\(Program.version)_\(debian).deb")
-    } else {
-      let folder = Path.directory(of: Path.directory(of: program) ?? "") ?? "/usr/local"
-      self = .archive("credmgr-\(Program.version)-linux-\(machine).tar.xz", folder: folder)
+      return "\(run: "swift", "build", "--package-path", "/" + parts[..<build].joined(separator: "/"))"
     }
+    if program == "/usr/bin/credmgr", File.exists("/var/lib/dpkg/info/credmgr.list") {
+      let file = "credmgr_\(Program.version)_\(debian).deb"
+      return "install the package again: \(run: "sudo", "dpkg", "-i", file) where it is"
+    }
+    let file = "credmgr-\(Program.version)-linux-\(machine).tar.xz"
+    let folder = Path.directory(of: Path.directory(of: program) ?? "") ?? "/usr/local"
+    return "unpack the archive again: \(run: "tar", "-xf", file, "--strip-components=1", "-C", folder) where it is"
   }
 }
+
+/// The option that names an account; nothing where none is named.
+func accountOption(_ name: String?) -> [String] { name.map { ["--account", $0] } ?? [] }
 
 /// Tells what happens on the way, each thing once.
 final class NoticeTeller {

@@ -51,7 +51,7 @@ public enum Program {
     do throws(POSIXError) {
       arguments = try Environment.arguments().map { String(decoding: $0, as: UTF8.self) }
     } catch {
-      return report(.failed(error.message))
+      return report(.failed(error.message), [])
     }
     // git and docker find their helpers by these names.
     if let name = arguments.first.map(Path.lastComponent),
@@ -67,19 +67,10 @@ public enum Program {
     }
   }
 
-  private static func report(_ error: CommandError, _ arguments: [String] = []) -> Int32 {
-    guard let (findings, message) = error.told else { return ExitStatus.unexpected.rawValue }
-    StandardError.show(findings)
-    StandardError.show(completed(message, arguments).correcting(arguments))
+  private static func report(_ error: CommandError, _ arguments: [String]) -> Int32 {
+    guard let message = error.message else { return ExitStatus.unexpected.rawValue }
+    StandardError.show(message, after: CommandLine(arguments))
     return message.status.rawValue
-  }
-
-  /// A message whose hints are whole commands, where the one that was run is one that can be run once more.
-  private static func completed(_ message: Message, _ arguments: [String]) -> Message {
-    guard arguments.count > 1, let command = Command.named(arguments[1]) else { return message }
-    // What git, docker and kubectl run is given to it on standard input.
-    let common = command.name.hasSuffix("-credential") ? [] : Command.common
-    return message.completing(arguments, options: (command.options + common).map(\.name))
   }
 
   private static func run(
@@ -103,7 +94,7 @@ public enum Program {
     }
     let isOffline = command.offlineOption.map(invocation.has) ?? false
     if command.needsNetwork, !isOffline, online == nil { try handOver(nil) }
-    let context = try context(executable, online, invocation, coreLimit)
+    let context = try context(executable, online, CommandLine(all, invocation), invocation, coreLimit)
     do throws(CommandError) {
       return try command.run(invocation, context)
     } catch .handOver(let input) where online == nil {
@@ -111,15 +102,8 @@ public enum Program {
         try system { () throws(POSIXError) in try Launcher.leave(keys.bytes) }
       }
       try handOver(input)
-    } catch .noCredential(let provider, let account) {
-      throw context.explained(provider, account)
-    } catch .unknownAccount(let name, let provider, let known) {
-      let isNamed = invocation.value("--account") != nil || invocation.operands.contains(name)
-      let message = context.unknownAccount(name, provider, known, isNamed: isNamed)
-      // Nobody logs in to log out.
-      throw .failed(command.name == "logout" ? message.without(login: provider) : message)
-    } catch .damagedSelection(let provider) {
-      throw .failed(context.damagedSelection(provider))
+    } catch {
+      throw context.message(error).map(CommandError.failed) ?? error
     }
   }
 
@@ -135,7 +119,7 @@ public enum Program {
   }
 
   private static func context(
-    _ executable: String, _ online: Online?, _ invocation: Invocation, _ coreLimit: UInt64?
+    _ executable: String, _ online: Online?, _ line: CommandLine, _ invocation: Invocation, _ coreLimit: UInt64?
   ) throws(CommandError) -> Context {
     let home: Home
     var homeFault: CredentialError?
@@ -181,7 +165,7 @@ public enum Program {
     source.notice = NoticeTeller(clock).tell
     return Context(
       source: source, homeFault: homeFault, clock: clock, executable: executable, environment: Environment.value,
-      coreLimit: coreLimit, online: online)
+      coreLimit: coreLimit, online: online, line: line)
   }
 
   private static func help(_ name: String, _ rest: ArraySlice<String>) throws(CommandError) -> ExitStatus? {

@@ -25,7 +25,7 @@ import Vault
   ]
 
   @Test(arguments: failures) func whoIsNotReachedIsExamined(_ error: CredentialError) {
-    #expect(error.message.hint == "run \"credmgr doctor notes\"")
+    #expect(error.message.hints.first == "\(credmgr: "doctor", "notes")")
   }
 
   // MARK: All of them
@@ -99,28 +99,15 @@ import Vault
     #expect(!error.message.hints.isEmpty, "\(error.message.text)")
   }
 
-  /// What stands for something that the person alone can know: what a provider gave him, and what he wants.
-  private static let ofThePerson = [
-    "--client-id ID", "--client-secret-file FILE", "--passphrase-file FILE", "--account NAME", "--scope SCOPE",
-    "=VALUE", "--url URL", "notes URL", "vault restore FILE", "--as ID",
-  ]
-
   @Test(arguments: all) func aShellTakesItAsItIs(_ error: CredentialError) throws {
-    for hint in error.message.hints {
-      let known = Self.ofThePerson.reduce(hint) { $0.replacing($1, with: "") }
-      #expect(known.firstMatch(of: /\b(ID|FILE|NAME|VALUE|ACCOUNT|URL|SCOPE)\b/) == nil, "\(hint)")
-      for command in hint.matches(of: /run "([^"]+)"/).map({ String($0.output.1) }) {
-        let checked = try Launcher.run("/bin/bash", ["-n", "-c", command])
-        #expect(checked.status == 0, "\(command)")
-      }
-    }
+    for remedy in error.message.hints { try expectWhole(remedy) }
   }
 
   /// An issuer that is being added is no provider yet.
   @Test func anIssuerIsNoProvider() {
     let error = CredentialError.http(
       .unreachable(host: "notes.example", reason: .proxy), provider: "https://notes.example/")
-    #expect(error.message.hint?.hasPrefix("run \"credmgr doctor\" ") == true)
+    #expect(error.message.hints.first?.commands == [["credmgr", "doctor"]])
   }
 
   @Test(arguments: [
@@ -134,8 +121,8 @@ import Vault
     ),
   ])
   func aCommandIsCorrected(_ arguments: [String], _ wrong: String, _ meant: String, _ command: String) {
-    let message = Message("no", hint: "other", status: .usage, mistyped: .init(wrong, meant: meant))
-    #expect(message.correcting(arguments).hints == ["run \"\(command)\"", "other"])
+    let remedies = [Remedy].correcting(wrong, to: meant)
+    #expect(remedies.map { $0.sentence(after: CommandLine(arguments)) } == ["run \"\(command)\""])
   }
 
   /// Neither another program's command nor what may be a secret is repeated.
@@ -145,56 +132,61 @@ import Vault
     ["credmgr", "exec", "githb", "--", String(repeating: "x", count: 200)],
   ])
   func whatIsNotRepeated(_ arguments: [String]) {
-    let message = Message("no", hint: "other", status: .usage, mistyped: .init("githb", meant: "github"))
-    #expect(message.correcting(arguments).hints == ["other"])
+    for remedy in [Remedy].correcting("githb", to: "github") {
+      #expect(remedy.sentence(after: CommandLine(arguments)) == nil)
+    }
   }
 
   // MARK: What is to be added
 
-  @Test(arguments: [
+  private static let completions: [(arguments: [String], remedy: Remedy, sentence: String)] = [
     (
-      ["credmgr", "token", "notes"], "add \"--account ada\" for now",
+      ["credmgr", "token", "notes"], "\(add: "--account", "ada") for now",
       "run \"credmgr token notes --account ada\" for now"
     ),
     (
-      ["credmgr", "login", "notes", "--account", "ada", "--paste"], "add \"--account 'it'\\''s me'\"",
+      ["credmgr", "login", "notes", "--account", "ada", "--paste"], "\(add: "--account", "it's me")",
       "run \"credmgr login notes --paste --account 'it'\\''s me'\""
     ),
     (
-      ["credmgr", "login", "notes", "--account=ada"], "add \"--account bob\"",
+      ["credmgr", "login", "notes", "--account=ada"], "\(add: "--account", "bob")",
       "run \"credmgr login notes --account bob\""
     ),
-    (["credmgr", "token", "notes", "--trace"], "add \"--trace\" to see", "run \"credmgr token notes --trace\" to see"),
-    (
-      ["credmgr", "exec", "notes", "--", "tool", "--trace"], "add \"--trace\"",
-      "run \"credmgr exec notes --trace -- tool --trace\""
-    ),
+    (["credmgr", "token", "notes"], "\(add: "--trace") to see", "run \"credmgr token notes --trace\" to see"),
+    (["credmgr", "token", "notes", "--trace"], "\(add: "--trace")", "run \"credmgr token notes --trace\""),
     // A secret is not repeated, nor is what no line could hold.
-    (["credmgr", "login", "notes", "--set", "a=b"], "add \"--account ada\"", "add \"--account ada\""),
+    (["credmgr", "login", "notes", "--set", "a=b"], "\(add: "--account", "ada")", "add \"--account ada\""),
     (
-      ["credmgr", "token", String(repeating: "x", count: 150)], "add \"--account ada\"", "add \"--account ada\""
+      ["credmgr", "token", String(repeating: "x", count: 150)], "\(add: "--account", "ada")",
+      "add \"--account ada\""
     ),
     // No such option.
-    (["credmgr", "token", "notes"], "add \"--replace\"", "add \"--replace\""),
-    (["credmgr", "token", "notes"], "run \"credmgr doctor\"", "run \"credmgr doctor\""),
-  ])
-  func whatIsToBeAddedIsAWholeCommand(_ arguments: [String], _ hint: String, _ completed: String) {
-    let message = Message("no", hint: hint, status: .usage)
-    #expect(message.completing(arguments, options: ["--account", "--trace"]).hints == [completed])
+    (["credmgr", "token", "notes"], "\(add: "--replace")", "add \"--replace\""),
+    (["credmgr", "token", "notes"], "\(credmgr: "login", "notes")", "run \"credmgr login notes\""),
+    // A login is the one that failed.
+    (
+      ["credmgr", "login", "notes", "--paste", "--timeout=1m", "--with-token"], "\(credmgr: "login", "notes") again",
+      "run \"credmgr login notes --timeout 1m --paste\" again"
+    ),
+    (
+      ["credmgr", "login", "--timeout", "1m", "notes"], "\(credmgr: "login", "notes", "--timeout", "2m")",
+      "run \"credmgr login notes --timeout 2m\""
+    ),
+    (["credmgr", "login", "other", "--paste"], "\(credmgr: "login", "notes")", "run \"credmgr login notes\""),
+  ]
+
+  @Test func whatIsToBeDoneIsAWholeCommand() {
+    for (arguments, remedy, sentence) in Self.completions {
+      #expect(remedy.sentence(after: CommandLine(arguments)) == sentence)
+    }
   }
 
   /// What names the account of one command names nobody in another.
   @Test func anAccountIsNamedWhereItCanBe() {
-    let message = CredentialError.ambiguousAccount(provider: "notes", known: ["ada", "bob"]).message
-    let hints = message.completing(["credmgr", "exec", "notes", "--", "tool"], options: ["--trace"]).hints
-    #expect(hints == ["run \"credmgr use notes ada\" to make one the default"])
-  }
-
-  /// A command that lacks one of two values helps nobody.
-  @Test func severalMissingValuesStayAList() {
-    let hints = ["add \"--set a=VALUE\"", "add \"--set b=VALUE\""]
-    let message = Message("no", hints: hints, status: .usage)
-    #expect(message.completing(["credmgr", "add-provider", "notes"], options: ["--set"]).hints == hints)
+    let hints = CredentialError.ambiguousAccount(provider: "notes", known: ["ada", "bob"]).message.hints
+    let line = CommandLine(["credmgr", "exec", "notes", "--", "tool"])
+    #expect(
+      hints.compactMap { $0.sentence(after: line) } == ["run \"credmgr use notes ada\" to make one the default"])
   }
 
   // MARK: Files
@@ -205,13 +197,14 @@ import Vault
     try File.createDirectory(folder.path + "/above")
     let file = folder.path + "/above/file"
     try PrivateFile.create(file, [])
-    #expect(!POSIXError.permissionDenied(path: file).message.hints.contains { $0.contains("chmod") })
+    #expect(!POSIXError.permissionDenied(path: file).message.hints.flatMap(\.commands).contains { $0[0] == "chmod" })
     #expect(unsafe chmod(file, 0o000) == 0)
-    #expect(POSIXError.permissionDenied(path: file).message.hint == "run \"chmod u+rwX \(file)\"")
+    #expect(POSIXError.permissionDenied(path: file).message.hints == ["\(run: "chmod", "u+rwX", file)"])
     #expect(unsafe chmod(file, 0o600) == 0)
     #expect(unsafe chmod(folder.path + "/above", 0o500) == 0)
     #expect(
-      POSIXError.permissionDenied(path: file + "/none").message.hint == "run \"chmod u+rwX \(folder.path)/above\"")
+      POSIXError.permissionDenied(path: file + "/none").message.hints
+        == ["\(run: "chmod", "u+rwX", folder.path + "/above")"])
     #expect(unsafe chmod(folder.path + "/above", 0o700) == 0)
   }
 
@@ -222,9 +215,34 @@ import Vault
     for error: POSIXError in [
       .readOnlyFileSystem(path: none), .system(call: "write", path: none, code: 28), .otherOwner(path: none),
     ] {
-      let hint = try #require(error.message.hint)
-      #expect(hint.contains(" \(folder.path)\""), "\(hint)")
+      let command = try #require(error.message.hints.first?.commands.first)
+      #expect(command.last == folder.path, "\(command)")
     }
+  }
+}
+
+/// What stands for something that the person alone can know: what a provider gave him, and what he wants.
+private let ofThePerson = ["ID", "FILE", "NAME", "SCOPE", "URL", "ACCOUNT", "@FILE", "VALUE"]
+
+/// A remedy has nothing in it that a shell takes for something else, its commands of ours are such as the program takes, and
+/// no command stands in its words alone.
+func expectWhole(_ remedy: Remedy) throws {
+  // The command that failed, with another word in it, needs that command.
+  guard let sentence = remedy.sentence() else { return }
+  for command in sentence.matches(of: /run "([^"]+)"/).map({ String($0.output.1) }) {
+    #expect(try Launcher.run("/bin/bash", ["-n", "-c", command]).status == 0, "\(command)")
+  }
+  for part in remedy.parts {
+    guard case .words(let words) = part else { continue }
+    #expect(words.firstMatch(of: #/"(credmgr|chmod|mv|rm|sudo) /#) == nil, "\(sentence)")
+  }
+  for command in remedy.commands where command.first == "credmgr" && command.count > 1 {
+    let known = try #require(Command.named(command[1]), "\(sentence)")
+    #expect(throws: Never.self, "\(sentence)") { try Invocation(known, command.dropFirst(2)) }
+  }
+  for (index, word) in remedy.commands.flatMap({ $0 }).enumerated()
+  where index > 0 && !word.hasPrefix("-") && word == word.uppercased() {
+    #expect(!word.contains { $0.isLetter } || ofThePerson.contains(word) || word.contains("_"), "\(sentence)")
   }
 }
 

@@ -166,15 +166,18 @@ struct SetUpFindingTests {
       .unknownDisplay(variable: "DISPLAY", value: ":5"),
       .unknownBrowser("netscape"), .noBrowser,
       .deadLogin(entry: "/home/ada/.local/share/applications/credmgr-login-x.desktop", schemes: ["notes"]),
-      .noKernelKeyring, .secretService(.noBus, bus: "/run/user/1000/bus"), .noOnlineProgram(.sources("/src/credmgr")),
+      .noKernelKeyring, .secretService(.noBus, bus: "/run/user/1000/bus"),
+      .noOnlineProgram(.reinstalling("/src/credmgr/.build/debug/credmgr")),
       .noShippedDescriptors(
-        "/usr/local/share/credmgr/providers", .archive("credmgr-0.1.0-linux-x86_64.tar.xz", folder: "/usr/local")),
+        "/usr/local/share/credmgr/providers", .reinstalling("/usr/local/bin/credmgr")),
       .gitFails(words: "bad config line 3 in file /home/ada/.gitconfig", file: "/home/ada/.gitconfig", line: 3),
-      .gitFails(words: "", file: nil, line: nil), .gitHelperSentAway(origin: "x", removal: "run \"git config x\""),
+      .gitFails(words: "", file: nil, line: nil),
+      .gitHelperSentAway(origin: "x", removal: "\(run: "git", "config", "x")"),
       .gitAsksFirst("store", host: nil, origin: "x", removal: nil),
-      .gitTells("store", origin: "x", removal: "run \"git config x\""), .gitAsksNobody(["notes.example"], removal: nil),
+      .gitTells("store", origin: "x", removal: "\(run: "git", "config", "x")"),
+      .gitAsksNobody(["notes.example"], removal: nil),
       .gitAsksAnother("store", ["notes.example", "code.example"], origin: "x"),
-      .gitAsksOwn("store", ["notes.example"], origin: "x", removal: "run \"git config x\""), .gitDoesNotAsk([]),
+      .gitAsksOwn("store", ["notes.example"], origin: "x", removal: "\(run: "git", "config", "x")"), .gitDoesNotAsk([]),
       .gitProgramMissing("/opt/credmgr", origin: "x", removal: nil, program: "/usr/bin/credmgr"),
       .gitOtherProgram("/opt/credmgr", program: "/usr/bin/credmgr", removal: nil),
       .dockerUnreadable("/home/ada/.docker/config.json"), .dockerDoesNotAsk(["ghcr.io", "registry.example"]),
@@ -224,7 +227,9 @@ struct SetUpFindingTests {
 
   /// The commands in hints, as a person who copies them finds them.
   private static func commands(_ finding: SetUpFinding) -> [String] {
-    finding.message.hints.flatMap { hint in hint.matches(of: /run "([^"]+)"/).map { String($0.output.1) } }
+    finding.message.hints.compactMap { $0.sentence() }.flatMap { hint in
+      hint.matches(of: /run "([^"]+)"/).map { String($0.output.1) }
+    }
   }
 
   /// What looks, and changes nothing.
@@ -264,7 +269,7 @@ struct SetUpFindingTests {
 
   @Test func oneHintIsOneCommand() {
     for finding in Self.findings {
-      for hint in finding.message.hints {
+      for hint in finding.message.hints.compactMap({ $0.sentence() }) {
         #expect(hint.matches(of: /run "/).count <= 1, "\(hint)")
       }
     }

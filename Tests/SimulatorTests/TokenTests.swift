@@ -221,6 +221,6 @@ struct OptionTests {
     ])
   func refusals(_ arguments: [String]) throws {
     let error = #expect(throws: CommandError.self) { try settings(arguments) }
-    #expect(error?.told?.message.status == .usage)
+    #expect(error?.message?.status == .usage)
   }
 }

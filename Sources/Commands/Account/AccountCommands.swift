@@ -49,7 +49,7 @@ extension Command {
       wish.grant = fitting?.grant
       return try DryRun.run(descriptor, wish, invocation, context)
     }
-    if invocation.has("--json") { throw .usage("\"--json\" needs \"--dry-run\"", hint: "add \"--dry-run\"") }
+    if invocation.has("--json") { throw .usage("\"--json\" needs \"--dry-run\"", hint: "\(add: "--dry-run")") }
     for option in ["--paste", "--no-browser"] where invocation.has("--with-token") && invocation.has(option) {
       throw .exclusive(["--with-token", option])
     }
@@ -78,14 +78,8 @@ extension Command {
     let account: Account
     if invocation.has("--with-token") {
       let token = try token(provider, context)
-      do throws(CredentialError) {
-        account = try context.source.login(provider, wish, token: token)
-      } catch {
-        guard case .failed(let message) = naming(error, provider) else { throw CommandError(error) }
-        throw .failed(
-          message.exchanging(
-            "\"credmgr login \(provider) --with-token\"", for: again(invocation, provider, and: ["--with-token"])
-          ).exchanging("\"credmgr login \(provider)\"", for: again(invocation, provider)))
+      account = try manager { () throws(CredentialError) in
+        try context.source.login(provider, wish, token: token)
       }
     } else {
       let isAlternative = wish.grant == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
@@ -95,11 +89,11 @@ extension Command {
         account = try context.source.login(provider, wish, user: user)
       } catch {
         if case .timedOut(let seconds) = error {
-          let longer = again(invocation, provider, timeout: "\(max(seconds / 60, 1) * 2)m")
-          throw .failed(error.message.with(hint: "run \(longer) for more time"))
+          let timeout = "\(max(seconds / 60, 1) * 2)m"
+          throw .failed(
+            error.message.with(hints: ["\(credmgr: "login", provider, "--timeout", timeout) for more time"]))
         }
-        guard case .failed(let message) = naming(error, provider) else { throw CommandError(error) }
-        throw .failed(message.exchanging("\"credmgr login \(provider)\"", for: again(invocation, provider)))
+        throw CommandError(error)
       }
     }
     context.tell("logged in to \"\(provider)\" as \"\(account.name)\"" + validity(account.credential, context))
@@ -117,30 +111,9 @@ extension Command {
     guard bytes.contains(where: { !"\r\n".utf8.contains($0) }) else {
       throw .usage(
         "there is no token on standard input",
-        hint: "run \"credmgr login \(provider) --with-token <FILE\", with the file that has it")
+        hint: "\(shell: "credmgr login \(provider) --with-token <FILE"), with the file that has it")
     }
     return try context.secret(bytes, "-")
-  }
-
-  /// Where a name is needed, it is added to the login as it was called.
-  private static func naming(_ error: CredentialError, _ provider: String) -> CommandError {
-    guard case .nameNeeded = error else { return CommandError(error) }
-    return .failed(
-      error.message.exchanging("run \"credmgr login \(provider) --account", for: "add \"--account"))
-  }
-
-  /// The same login once more, in quotes.
-  private static func again(
-    _ invocation: Invocation, _ provider: String, timeout: String? = nil, and others: [String] = []
-  ) -> String {
-    var words = ["credmgr login", provider]
-    for option in ["--account", "--grant", "--scope", "--set", "--timeout"] {
-      if option == "--timeout", timeout != nil { continue }
-      for value in invocation.all(option) { words += [option, argument(value)] }
-    }
-    if let timeout { words += ["--timeout", timeout] }
-    words += ["--no-browser", "--paste"].filter(invocation.has) + others
-    return "\"" + words.joined(separator: " ") + "\""
   }
 
   /// A descriptor by its identifier or its file.
@@ -149,7 +122,7 @@ extension Command {
     let isFile = Context.isDescriptorFile(source)
     let bytes = isFile ? try context.descriptor(source) : []
     let identifier = isFile ? "" : try context.provider(source)
-    if !isFile, let unknown = context.unknown(identifier) { throw unknown }
+    if !isFile, let unknown = context.unknown(identifier) { throw CommandError(unknown) }
     do throws(ProviderError) {
       if !isFile { return try library.load(identifier).descriptor }
       return try library.load(bytes, name: Context.descriptorName(source)).descriptor
@@ -170,18 +143,18 @@ extension Command {
       let known = Grant.allCases.map(\.rawValue)
       let near = nearMiss(text, among: known)
       throw .usage(
-        "there is no grant \"\(text)\"\(didYouMean(near))", hint: "grants are \(known.joined(separator: ", "))",
-        mistyped: .init(text, meant: near))
+        "there is no grant \"\(text)\"\(didYouMean(near))",
+        hints: .correcting(text, to: near) + ["grants are \(known.joined(separator: ", "))"])
     }
     let asksForPage = ["--no-browser", "--paste", "--with-token"].contains { invocation.has($0) }
     return asksForPage
-      ? nil : fittingGrant(offered, again(invocation, invocation.operands[0], and: ["--no-browser"]), context)
+      ? nil : fittingGrant(offered, ["credmgr", "login", invocation.operands[0], "--no-browser"], context)
   }
 
   /// The grant that fits where we are; `nil` for the provider's first.
   ///
-  /// - Parameter page: the command, in quotes, that prints an address instead.
-  static func fittingGrant(_ offered: [Grant], _ page: String, _ context: Context) -> FittingGrant? {
+  /// - Parameter page: the command that prints an address instead.
+  static func fittingGrant(_ offered: [Grant], _ page: [String], _ context: Context) -> FittingGrant? {
     guard offered.contains(.deviceCode), let first = offered.first,
       ![.deviceCode, .clientCredentials].contains(first)
     else { return nil }
@@ -191,7 +164,8 @@ extension Command {
     case .ssh: reason = "you are here by SSH"
     case .headless: reason = "there is no browser here"
     }
-    return (.deviceCode, "\(reason), so the grant is device_code; \(page) prints an address instead")
+    let remedy: Remedy = "\(reason), so the grant is device_code; \(command: page) prints an address instead"
+    return (.deviceCode, remedy.sentence(after: context.line) ?? reason)
   }
 
   private static func validity(_ credential: Credential, _ context: Context) -> String {
@@ -241,7 +215,7 @@ extension Command {
     }
     if accounts.isEmpty {
       try context.requireWhole(provider, without: accounts)
-      if let provider, let unknown = context.unknown(provider) { throw unknown }
+      if let provider, let unknown = context.unknown(provider) { throw CommandError(unknown) }
       context.tell(provider.map { "nobody is logged in to \"\($0)\"" } ?? "nobody is logged in anywhere")
     }
     let style = Style(1)
@@ -395,8 +369,8 @@ extension Command {
     }
     if !isActive {
       let command = context.source.canRefresh(result.account) ? "refresh" : "login"
-      let account = invocation.has("--account") ? " --account " + argument(result.account.name) : ""
-      context.tell("hint: run \"credmgr \(command) \(provider)\(account)\"")
+      let account = accountOption(invocation.has("--account") ? result.account.name : nil)
+      context.tell(hint: "\(credmgr: [command, provider] + account)")
     }
     return isActive ? .done : .loginNeeded
   }
@@ -422,7 +396,7 @@ extension Command {
       }
       if names.isEmpty {
         try context.requireWhole(provider)
-        throw .noCredential(provider: provider, account: nil)
+        throw CommandError(.loginNeeded(provider: provider, account: nil, .noCredential))
       }
     }
     let selected = try manager { () throws(CredentialError) in
@@ -433,15 +407,21 @@ extension Command {
       do throws(CredentialError) {
         result = try context.source.logout(name, of: provider, keepsRemote: invocation.has("--keep-remote"))
       } catch {
-        if case .descriptorChanged = error {
-          let message = error.message
-          let forget = forgetting(provider, name)
-          throw .failed(Message(message.text, hints: message.hints + [forget], status: message.status))
+        let message = error.message
+        if case .unknownAccount = error, let message = context.message(CommandError(error)) {
+          // Nobody logs in to log out.
+          let others = message.hints.without("credmgr", "login")
+          throw .failed(
+            message.with(
+              hints: others.isEmpty ? ["\(credmgr: "status", provider) to see who is logged in"] : others))
         }
-        guard !invocation.has("--keep-remote"), [.refused, .unreachable].contains(error.message.status) else {
+        if case .descriptorChanged = error {
+          throw .failed(message.with(hints: message.hints + [forgetting(provider, name)]))
+        }
+        guard !invocation.has("--keep-remote"), [.refused, .unreachable].contains(message.status) else {
           throw CommandError(error)
         }
-        throw .failed(kept(error.message, provider, name, isEverybody: invocation.has("--all")))
+        throw .failed(kept(message, provider, name, isEverybody: invocation.has("--all")))
       }
       let remote = result.isRevoked ? "revoked at the provider and forgotten" : "forgotten"
       context.tell("\"\(result.account)\" at \"\(provider)\": \(remote)")
@@ -456,17 +436,17 @@ extension Command {
     _ message: Message, _ provider: String, _ name: String?, isEverybody: Bool
   ) -> Message {
     // Another login would not help to be rid of this one.
-    let hints = message.hints.filter { $0.firstPlace(of: "credmgr login") == nil }
-    let forget =
+    let hints = message.hints.without("credmgr", "login")
+    let forget: Remedy =
       isEverybody
-      ? "run \"credmgr logout \(provider) --all --keep-remote\" to forget the accounts here alone"
+      ? "\(credmgr: "logout", provider, "--all", "--keep-remote") to forget the accounts here alone"
       : forgetting(provider, name)
     return Message(message.text + "; nothing was forgotten", hints: hints + [forget], status: message.status)
   }
 
-  private static func forgetting(_ provider: String, _ name: String?) -> String {
-    let account = name.map { " --account " + argument($0) } ?? ""
-    return "run \"credmgr logout \(provider)\(account) --keep-remote\" to forget the account here alone"
+  private static func forgetting(_ provider: String, _ name: String?) -> Remedy {
+    let command = ["logout", provider] + accountOption(name) + ["--keep-remote"]
+    return "\(credmgr: command) to forget the account here alone"
   }
 
   /// Who goes without a default account from now on is not to find that out in a script.
@@ -481,6 +461,6 @@ extension Command {
     context.tell(
       "\"\(provider)\" has no default account any more; there are "
         + names.map { "\"\($0)\"" }.joined(separator: ", "))
-    context.tell("hint: run \"credmgr use \(provider) \(argument(first))\" to make one the default")
+    context.tell(hint: "\(credmgr: "use", provider, first) to make one the default")
   }
 }

@@ -21,7 +21,7 @@ extension Command {
     let events = all.filter { provider == nil || $0.provider == provider }.suffix(limit)
     if events.isEmpty {
       // What happened with a provider that is gone is still told.
-      if let provider, let unknown = context.unknown(provider) { throw unknown }
+      if let provider, let unknown = context.unknown(provider) { throw CommandError(unknown) }
       if !invocation.has("--json") { context.tell("nothing has happened yet") }
     }
     if invocation.has("--json") {

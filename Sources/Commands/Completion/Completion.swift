@@ -175,7 +175,7 @@ extension Command {
     ], needsHome: false, passesOptions: true
   ) { invocation, context throws(CommandError) in
     guard let first = invocation.operands.first else {
-      throw .usage("too few arguments for \"credmgr completion\"", hint: "run \"credmgr help completion\"")
+      throw .usage("too few arguments for \"credmgr completion\"", hint: "\(credmgr: "help", "completion")")
     }
     switch first {
     case "--help", "-h":
@@ -196,7 +196,7 @@ extension Command {
       if invocation.operands.count > 1 { throw .usage("too many arguments for \"credmgr completion\"") }
       guard let script = CompletionScript.of[shell] else {
         let near = didYouMean(nearMiss(shell, among: CompletionScript.of.keys.sorted()))
-        throw .usage("there is no completion for \"\(shell)\"\(near)", hint: "run \"credmgr help completion\"")
+        throw .usage("there is no completion for \"\(shell)\"\(near)", hint: "\(credmgr: "help", "completion")")
       }
       try context.output(script)
       return .done

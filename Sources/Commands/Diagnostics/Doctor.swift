@@ -36,7 +36,7 @@ struct Doctor {
   func tellAll() {
     for finding in findings where finding.state != .well {
       context.tell(finding.sentence)
-      for hint in finding.hints { context.tell("hint: " + hint) }
+      for hint in finding.hints { context.tell(hint: hint) }
     }
   }
 
@@ -379,14 +379,12 @@ struct Doctor {
 
   private mutating func programs() {
     let isComplete = context.sibling("credmgr-online") != nil
-    if !isComplete { tell(.noOnlineProgram(installation)) }
+    if !isComplete { tell(.noOnlineProgram(context.reinstalling)) }
     let shipped = context.home.systemProviders.last ?? ""
     let hasDescriptors = ((try? File.names(in: shipped)) ?? []).contains { $0.hasSuffix(".yaml") }
-    if !hasDescriptors { tell(.noShippedDescriptors(shipped, installation)) }
+    if !hasDescriptors { tell(.noShippedDescriptors(shipped, context.reinstalling)) }
     if isComplete, hasDescriptors { well(.programs, "all of them are beside \"\(program)\"") }
   }
-
-  private var installation: SetUpFinding.Installation { context.installation }
 
   var program: String { context.program }
 

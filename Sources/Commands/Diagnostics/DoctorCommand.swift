@@ -7,14 +7,14 @@ struct Diagnosis {
   let state: SetUpFinding.State
   let sentence: String
   /// What to do, in a line each.
-  let hints: [String]
+  let hints: [Remedy]
   /// The exit status that a command has that comes across it.
   let status: ExitStatus
 
   var json: JSONValue {
     [
       "check": .string(check.rawValue), "state": .string(state.rawValue), "sentence": .string(sentence),
-      "hints": .array(hints.map(JSONValue.string)),
+      "hints": .array(hints.compactMap { $0.sentence() }.map(JSONValue.string)),
     ]
   }
 }
@@ -81,7 +81,7 @@ extension Command {
         } ?? sentence
       }
       text += shown(finding.sentence) + "\n"
-      for hint in finding.hints { text += indent + style.bold(shown(hint)) + "\n" }
+      for hint in finding.hints.compactMap({ $0.sentence() }) { text += indent + style.bold(shown(hint)) + "\n" }
     }
     return text
   }

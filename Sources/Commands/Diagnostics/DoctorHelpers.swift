@@ -73,23 +73,23 @@ struct GitHelperEntry: Equatable {
   var shown: String { isPlain ? value : beginning + " …" }
 
   /// What takes out all that is under its key there; `nil` for what stands on a command line.
-  var removalOfAll: String? {
-    scope == "command" ? nil : "run \"\(command)--unset-all \(argument(key))\""
+  var removalOfAll: Remedy? {
+    scope == "command" ? nil : "\(run: command + ["--unset-all", key])"
   }
 
   /// By its file: there may be several for the same scope, and files that they include. That of a repository is not named from
   /// the folder here.
-  private var command: String {
-    guard origin.hasPrefix("/") else { return "git config --\(scope) " }
-    return (File.isWritable(origin) ? "" : "sudo ") + "git config --file \(argument(origin)) "
+  private var command: [String] {
+    guard origin.hasPrefix("/") else { return ["git", "config", "--\(scope)"] }
+    return (File.isWritable(origin) ? [] : ["sudo"]) + ["git", "config", "--file", origin]
   }
 
   /// What takes it out; `nil` for what stands on a command line.
-  var removal: String? {
+  var removal: Remedy? {
     if scope == "command" { return nil }
-    if isPlain { return "run \"\(command)--fixed-value --unset-all \(argument(key)) \(argument(value))\"" }
+    if isPlain { return "\(run: command + ["--fixed-value", "--unset-all", key, value])" }
     let pattern = beginning.map { $0.isLetter || $0.isNumber || "!/_-".contains($0) ? String($0) : "[\($0)]" }.joined()
-    return "run \"\(command)--unset-all \(argument(key)) \(argument("^" + pattern))\""
+    return "\(run: command + ["--unset-all", key, "^" + pattern])"
   }
 }
 

@@ -51,16 +51,6 @@ enum SetUpFinding: Sendable, Equatable {
     case unwritable(folder: String)
   }
 
-  /// How a program came here whose parts are missing.
-  enum Installation: Sendable, Equatable {
-    /// It was built in this folder of the sources.
-    case sources(String)
-    /// By Debian's package of this file name.
-    case package(String)
-    /// By an archive of this file name, unpacked into this folder.
-    case archive(String, folder: String)
-  }
-
   // The home.
 
   /// There is none, or a relative one.
@@ -125,8 +115,8 @@ enum SetUpFinding: Sendable, Equatable {
   case noKernelKeyring
   /// The Secret Service does not have the key of the vault, or does not give it; the socket of a bus that is there all the same.
   case secretService(SecretServiceFault, bus: String?)
-  case noOnlineProgram(Installation)
-  case noShippedDescriptors(String, Installation)
+  case noOnlineProgram(Remedy)
+  case noShippedDescriptors(String, Remedy)
 
   // git.
 
@@ -135,17 +125,17 @@ enum SetUpFinding: Sendable, Equatable {
   /// git's own words, and the file and line that they name.
   case gitFails(words: String, file: String?, line: Int?)
   /// An empty helper sends ours away.
-  case gitHelperSentAway(origin: String?, removal: String?)
-  case gitAsksFirst(String, host: String?, origin: String, removal: String?)
-  case gitTells(String, origin: String, removal: String?)
-  case gitAsksNobody([String], removal: String?)
+  case gitHelperSentAway(origin: String?, removal: Remedy?)
+  case gitAsksFirst(String, host: String?, origin: String, removal: Remedy?)
+  case gitTells(String, origin: String, removal: Remedy?)
+  case gitAsksNobody([String], removal: Remedy?)
   /// A helper for all hosts is asked for these; ours is for others alone.
   case gitAsksAnother(String, [String], origin: String)
   /// A helper of these hosts alone.
-  case gitAsksOwn(String, [String], origin: String, removal: String?)
+  case gitAsksOwn(String, [String], origin: String, removal: Remedy?)
   case gitDoesNotAsk([String])
-  case gitProgramMissing(String, origin: String, removal: String?, program: String)
-  case gitOtherProgram(String, program: String, removal: String?)
+  case gitProgramMissing(String, origin: String, removal: Remedy?, program: String)
+  case gitOtherProgram(String, program: String, removal: Remedy?)
 
   // docker.
 

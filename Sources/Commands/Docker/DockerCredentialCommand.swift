@@ -26,7 +26,7 @@ extension Command {
     if invocation.operands.first == "setup" { return try setUpDocker(invocation, context) }
     for option in ["--all", "--remove"] where invocation.has(option) {
       throw .usage(
-        "\"\(option)\" goes with \"docker-credential setup\"", hint: "run \"credmgr help docker-credential\"")
+        "\"\(option)\" goes with \"docker-credential setup\"", hint: "\(credmgr: "help", "docker-credential")")
     }
     // docker reads an error from standard output, and the status is 1 whatever it is.
     do throws(CommandError) {
@@ -36,28 +36,14 @@ extension Command {
       throw .handOver(input: input)
     } catch .brokenPipe {
       throw .brokenPipe
-    } catch .noCredential(let provider, let account) {
-      try context.output("\(DockerError.notFound)\n")
-      return show(context.explained(provider, account))
-    } catch .unknownAccount(let name, let provider, let known) {
-      return try report(.failed(context.unknownAccount(name, provider, known, isNamed: false)), context)
     } catch {
-      return try report(error, context)
+      guard let message = context.message(error) else { return .unexpected }
+      let isNotFound = if case .credential(.loginNeeded(_, _, .noCredential)) = error { true } else { false }
+      try context.output((isNotFound ? DockerError.notFound : message.text) + "\n")
+      // What a person has to know stands on standard error too, which docker hands on.
+      if !DockerError.all.contains(message.text) { StandardError.show(message) }
+      return .unexpected
     }
-  }
-
-  private static func report(_ error: CommandError, _ context: Context) throws(CommandError) -> ExitStatus {
-    if let message = error.told?.message { try context.output(message.text + "\n") }
-    return show(error)
-  }
-
-  /// What a person has to know stands on standard error too, which docker hands on.
-  private static func show(_ error: CommandError) -> ExitStatus {
-    if let (findings, message) = error.told, !DockerError.all.contains(message.text) {
-      StandardError.show(findings)
-      StandardError.show(message)
-    }
-    return .unexpected
   }
 
   private static func run(_ operands: [String], _ context: Context) throws(CommandError) {

@@ -37,7 +37,7 @@ extension Command {
       guard !registries.isEmpty else {
         throw .usage(
           "no provider that was added has a registry",
-          hint: "run \"credmgr docker-credential setup --all\", which stores what \"docker login\" is given")
+          hint: "\(credmgr: "docker-credential", "setup", "--all"), which stores what \"docker login\" is given")
       }
       configuration.ask(for: registries)
       what = "docker asks credmgr for " + some(registries)

@@ -146,8 +146,7 @@ struct GitHelper: HelperProtocol {
     context.tell("git needs a login to \"\(provider)\"" + (name.map { " for the account \"\($0)\"" } ?? ""))
     var wish = LoginWish()
     let offered = (try? context.home.library.load(provider))?.descriptor.grants ?? []
-    let option = name.map { " --account " + argument($0) } ?? ""
-    let page = "\"credmgr login \(provider)\(option) --no-browser\""
+    let page = ["credmgr", "login", provider] + accountOption(name) + ["--no-browser"]
     let fitting = Command.fittingGrant(offered, page, context)
     wish.grant = fitting?.grant
     let isAlternative = wish.grant == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
@@ -169,7 +168,7 @@ struct GitHelper: HelperProtocol {
       throw .failed(
         Message(
           "the login was for \"\(account.name)\", and git asks for \"\(name ?? "")\"",
-          hint: "run \"credmgr login \(provider) --account \(argument(name ?? ""))\"", status: .loginNeeded))
+          hint: "\(credmgr: "login", provider, "--account", name ?? "")", status: .loginNeeded))
     }
     try session.answer(account)
   }
@@ -181,10 +180,9 @@ struct GitHelper: HelperProtocol {
     guard let provider = context.source.providers(ofRealms: request.realms).first else { return }
     let isAdded = (try? context.source.accountsIfAny()?.registration(of: provider.identifier)) != nil
     context.tell("\"\(host)\" says that it is \(provider.title), and no provider claims it")
-    context.tell(
-      "hint: run \"credmgr add-provider \(provider.identifier)"
-        + (isAdded ? " --as \(provider.identifier)-\(host.exchanging(":", for: "-"))" : "")
-        + " --set host=\(host)\(ClientNeeds(provider).options)\"")
+    let name = isAdded ? ["--as", "\(provider.identifier)-\(host.exchanging(":", for: "-"))"] : []
+    let options = name + ["--set", "host=\(host)"] + ClientNeeds(provider).options
+    context.tell(hint: "\(credmgr: ["add-provider", provider.identifier] + options)")
   }
 }
 

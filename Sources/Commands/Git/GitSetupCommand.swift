@@ -24,10 +24,10 @@ extension Command {
       let (status, said) = try refusal(["rev-parse", "--is-inside-git-dir"])
       guard said.firstPlace(of: "not a git repository") != nil else { throw refused(said, status, nil) }
       throw .usage(
-        "there is no git repository here", hint: "run \"credmgr git-setup\" for all repositories, or go to the one")
+        "there is no git repository here", hint: "\(credmgr: "git-setup") for all repositories, or go to the one")
     }
     let entry = helper(context.executable)
-    let administrator = scope == "--system" ? "\(argument(context.program)) git-setup --system" : nil
+    let administrator = scope == "--system" ? [context.program, "git-setup", "--system"] : nil
     let listed = try git(["config", scope, "--get-all", "credential.helper"], administrator)
     let isThere = listed.split(separator: "\n").contains { $0 == entry }
     if invocation.has("--remove") {
@@ -78,7 +78,7 @@ extension Command {
     do throws(POSIXError) {
       return try Launcher.run(command, arguments, environment: environment, errors: .silenced)
     } catch .commandNotFound("git") {
-      throw .usage("there is no command \"git\"", hint: "run \"sudo apt-get install git\"")
+      throw .usage("there is no command \"git\"", hint: "\(run: "sudo", "apt-get", "install", "git")")
     } catch {
       throw CommandError(error)
     }
@@ -87,7 +87,7 @@ extension Command {
   /// What git has in its configuration.
   ///
   /// - Parameter administrator: the command that changes it, where only the administrator may.
-  private static func git(_ arguments: [String], _ administrator: String?) throws(CommandError) -> String {
+  private static func git(_ arguments: [String], _ administrator: [String]?) throws(CommandError) -> String {
     let completion = try run("git", arguments)
     // It has the status 1 where there is no such key, and where it cannot read a file.
     if completion.status != 0 {
@@ -98,7 +98,7 @@ extension Command {
   }
 
   /// Lets git change its configuration.
-  private static func change(_ arguments: [String], _ administrator: String?) throws(CommandError) {
+  private static func change(_ arguments: [String], _ administrator: [String]?) throws(CommandError) {
     let (status, said) = try refusal(arguments)
     if status != 0 { throw refused(said, status, administrator) }
   }
@@ -110,7 +110,7 @@ extension Command {
     return (completion.status, String(decoding: completion.output, as: UTF8.self))
   }
 
-  private static func refused(_ said: String, _ status: Int32, _ administrator: String?) -> CommandError {
+  private static func refused(_ said: String, _ status: Int32, _ administrator: [String]?) -> CommandError {
     if case .gitFails(let words, .some(let file), .some(let line)) = Doctor.gitFailure(said) {
       return .failed(SetUpFinding.gitFails(words: words, file: file, line: line).message)
     }

@@ -3,6 +3,7 @@ import Descriptors
 import OAuth
 import Platform
 import Text
+import Vault
 
 extension CredentialError {
   /// What is wrong, what to do, and the exit status.
@@ -11,12 +12,12 @@ extension CredentialError {
     case .noHome:
       Message(
         "there is no home folder",
-        hint: "set HOME, or \(Message.anotherHome)",
+        hint: "set HOME, or \(Remedy.anotherHome)",
         status: .usage)
     case .relativeHome(let path):
       Message(
         "CREDMGR_HOME is \(quoted(path)), which is not an absolute path",
-        hint: "run \"export CREDMGR_HOME=\(argument(Self.absolute(path)))\"", status: .usage)
+        hint: "\(export: "CREDMGR_HOME", Self.absolute(path))", status: .usage)
     case .provider(let error): error.message
     case .oauth(let error, let provider): error.message(provider: provider)
     case .http(let error, let provider): error.message(provider: provider)
@@ -25,20 +26,20 @@ extension CredentialError {
     case .notAdded(let provider, let needs):
       Message(
         "the provider \(quoted(provider)) was not added yet" + needs.registration,
-        hint: "run \"credmgr add-provider \(provider)\(needs.options)\"", status: .usage)
+        hint: "\(credmgr: ["add-provider", provider] + needs.options)", status: .usage)
     case .alreadyAdded(let provider):
       Message(
         "the provider \(quoted(provider)) was added already",
-        hints: ["add \"--replace\" to change it", "add \"--as ID\" to add it once more"], status: .usage)
+        hints: ["\(add: "--replace") to change it", "\(add: "--as", "ID") to add it once more"], status: .usage)
     case .discovery(let error, let issuer): error.message(issuer: issuer)
     case .clientIdentifierMissing(let provider, let needs):
       Message(
         "\(quoted(provider)) needs a client identifier" + needs.registration,
-        hint: "add \"\(needs.options.dropFirst())\"", status: .usage)
+        hint: "\(add: needs.options)", status: .usage)
     case .loginNeeded(let provider, let account, let reason):
       Message(
         reason.sentence(provider, account),
-        hint: "run \"credmgr login \(provider)" + (account.map { " --account \(argument($0))" } ?? "") + "\"",
+        hint: "\(credmgr: ["login", provider] + accountOption(account))",
         status: .loginNeeded)
     case .unknownAccount(let name, let provider, let known):
       Self.unknown(name, "there is no account \(quoted(name)) at \(quoted(provider))", provider, known, hints: [])
@@ -47,8 +48,8 @@ extension CredentialError {
         "there are several accounts at \(quoted(provider)): \(some(known))",
         hints: known.first.map { first in
           [
-            "run \"credmgr use \(provider) \(argument(first))\" to make one the default",
-            "add \"--account \(argument(first))\" for this time",
+            "\(credmgr: "use", provider, first) to make one the default",
+            "\(add: "--account", first) for this time",
           ]
         } ?? [], status: .usage)
     case .malformedAccount(let name):
@@ -59,27 +60,28 @@ extension CredentialError {
           + "\(quoted(account)) is \(quoted(expected)); nothing was changed",
         hints: [
           "log in as \(quoted(expected)) on the provider's page",
-          "add \"--account \(argument(found ?? "NAME"))\" to keep it beside the other one",
+          "\(add: "--account", found ?? "NAME") to keep it beside the other one",
         ], status: .refused)
     case .nameNeeded(let provider, let account):
       Message(
         "\(quoted(provider)) does not say who logs in, and \(quoted(account)) is logged in already; nothing was changed",
         hints: [
-          "run \"credmgr login \(provider) --account NAME\" for another account",
-          "run \"credmgr login \(provider) --account \(argument(account))\" to put a new token in the place of the old one",
+          "\(add: "--account", "NAME") for another account",
+          "\(add: "--account", account) to put a new token in the place of the old one",
         ], status: .usage)
     case .grantNotOffered(let grant, let offered):
       Message(
         "the provider does not offer the grant \(quoted(grant.rawValue))",
-        hint: "it offers \(listed(offered.map(\.rawValue)))", status: .usage,
-        mistyped: Message.Mistyped(grant.rawValue, meant: offered.first?.rawValue))
+        hints: .correcting(grant.rawValue, to: offered.first?.rawValue) + [
+          "it offers \(listed(offered.map(\.rawValue)))"
+        ], status: .usage)
     case .pasteNeeded(let provider, let isCode):
       Message(
         isCode
           ? "nobody pasted the code that the page shows"
           : "nobody pasted the address of the page where the browser ended up",
         hint:
-          "run \"credmgr login \(provider)\" at a terminal, or give the \(isCode ? "code" : "address") on standard input",
+          "\(credmgr: "login", provider) at a terminal, or give the \(isCode ? "code" : "address") on standard input",
         status: .usage)
     case .timedOut(let seconds):
       Message(
@@ -88,7 +90,7 @@ extension CredentialError {
     case .lockTimedOut(let provider, let account):
       Message(
         "another process did not finish with " + (account.map { "\(quoted($0)) at " } ?? "") + quoted(provider),
-        hint: "run the command again, or see \"ps -C credmgr-online\"", status: .unexpected)
+        hint: "run the command again, or see \(command: "ps", "-C", "credmgr-online")", status: .unexpected)
     case .uncommitted(let provider, let account, let isKept, let error):
       Message(
         "\(quoted(provider)) gave a new token\(account.map { " for \(quoted($0))" } ?? ""), "
@@ -96,50 +98,52 @@ extension CredentialError {
           + error.message.text.exchanging("; nothing was changed", for: ""),
         hint: isKept
           ? "mend that, and run the command again"
-          : "mend that, then run \"credmgr login \(provider)\(account.map { " --account \(argument($0))" } ?? "")\"",
+          : "mend that, then \(credmgr: ["login", provider] + accountOption(account))",
         status: .vault)
     case .interrupted: Message("interrupted", status: .interrupted)
     case .noLoginWaits:
-      Message("no login waits for this address", status: .usage).with(
-        hint: "begin the login again, and use the page that it opens")
+      Message(
+        "no login waits for this address", hint: "begin the login again, and use the page that it opens",
+        status: .usage)
     case .networkNeeded:
       Message(
-        "this program has no network", hint: "run \"credmgr doctor\" to see how to install it", status: .unexpected)
+        "this program has no network", hint: "\(credmgr: "doctor") to see how to install it", status: .unexpected)
     case .destinationChange(let provider, let accounts, let hosts):
       Message(
         "the new descriptor of \(quoted(provider)) would send "
           + (accounts.isEmpty ? "the client secret" : "the tokens of \(some(accounts))") + " to \(hosts.words)",
-        hint: "run it at a terminal to agree, or \"credmgr logout \(provider) --all\" first", status: .usage)
+        hint: "run it at a terminal to agree, or \(command: "credmgr", "logout", provider, "--all") first",
+        status: .usage)
     case .descriptorChanged(let provider, let file, let hosts):
       Message(
         "\(quoted(file)) was changed after \(quoted(provider)) was added, and would send tokens to \(hosts.words)",
-        hint: "look at the file; if it is right, run \"credmgr add-provider \(provider) --replace\" at a terminal",
+        hint: "look at the file; if it is right, \(credmgr: "add-provider", provider, "--replace") at a terminal",
         status: .usage)
     case .accountsRemain(let provider, let accounts):
       Message(
         "somebody is logged in to \(quoted(provider)): \(some(accounts))",
-        hint: "run \"credmgr logout \(provider) --all\" first", status: .usage)
+        hint: "\(credmgr: "logout", provider, "--all") first", status: .usage)
     case .loginUnderWay(let provider, let account):
       Message(
         "a login at \(quoted(provider))\(account.map { " as \(quoted($0))" } ?? "") is under way",
-        hint: "end it, then run \"credmgr remove-provider \(provider)\" again", status: .usage)
+        hint: "end it, then \(credmgr: "remove-provider", provider) again", status: .usage)
     case .extended(let provider, let dependents):
       Message(
         "your descriptor \(quoted(provider)) is extended by \(some(dependents))",
-        hint: "run \"credmgr remove-provider \(dependents.first ?? "")\" first", status: .usage)
+        hint: "\(credmgr: "remove-provider", dependents.first ?? "ID") first", status: .usage)
     case .nothingToRemove(let provider):
       Message(
         "there is nothing to remove: \(quoted(provider)) was not added, and you have no descriptor of your own for it",
-        hint: "run \"credmgr providers\" to see which were added", status: .usage)
+        hint: "\(credmgr: "providers") to see which were added", status: .usage)
     case .malformedRegistration(let provider):
       Message(
         "the registration at \(quoted(provider)) in the vault cannot be read",
-        hint: "run \"credmgr add-provider \(provider) --replace --client-id ID\", or put the vault back from a backup",
+        hint: RecordIdentifier(kind: .registration, provider: provider, account: "").remedy(),
         status: .vault)
     case .malformedRules(let findings):
       Message(
         "the rules for accounts have \(findings.count == 1 ? "an error" : "\(findings.count) errors")"
-          + (findings.first.map { " in \(quoted($0.place.source.name))" } ?? ""), status: .usage)
+          + (findings.first.map { " in \(quoted($0.place.source.name))" } ?? ""), findings: findings)
     case .uneditableRules(let path):
       Message("\(quoted(path)) is not written line by line, and can be edited only by hand", status: .usage)
     case .malformedToken:
@@ -150,7 +154,8 @@ extension CredentialError {
       Message(
         "\(quoted(provider)) does not take this token" + (words.map { ": \($0)" } ?? "") + "; it was not kept",
         hint:
-          "run \"credmgr login \(provider) --with-token\" with another one, or \"credmgr login \(provider)\" for a new one",
+          "\(credmgr: "login", provider, "--with-token") with another one, or "
+          + "\(command: "credmgr", "login", provider) for a new one",
         status: .refused)
     case .malformedExport:
       Message("this is no file that \"credmgr vault export\" made", status: .usage)
@@ -159,14 +164,16 @@ extension CredentialError {
       Message("interrupted", status: .interrupted)
     case .newPassphraseUnavailable(.noTerminal):
       Message(
-        "there is no terminal to ask for the new passphrase at", hint: "add \"--passphrase-file FILE\"", status: .usage)
+        "there is no terminal to ask for the new passphrase at", hint: "\(add: "--passphrase-file", "FILE")",
+        status: .usage)
     case .newPassphraseUnavailable(.endOfInput):
-      Message("there was no passphrase; nothing was changed", hint: "add \"--passphrase-file FILE\"", status: .usage)
+      Message(
+        "there was no passphrase; nothing was changed", hint: "\(add: "--passphrase-file", "FILE")", status: .usage)
     case .newPassphraseUnavailable(let error): error.message
     case .exportPassphraseUnavailable(.noTerminal):
       Message(
         "there is no terminal to ask for the passphrase of the exported file at",
-        hint: "add \"--passphrase-file FILE\"",
+        hint: "\(add: "--passphrase-file", "FILE")",
         status: .usage)
     case .exportPassphraseUnavailable(.endOfInput): Message("there was no passphrase", status: .usage)
     case .exportPassphraseUnavailable(let error): error.message
@@ -174,7 +181,7 @@ extension CredentialError {
       Message(
         "the import would replace " + records.prefix(3).map(\.words).joined(separator: ", ")
           + (records.count > 3 ? " and \(records.count - 3) more" : "") + "; nothing was changed",
-        hint: "add \"--replace\" to replace what is there", status: .usage)
+        hint: "\(add: "--replace") to replace what is there", status: .usage)
     case .notValidatable(let provider):
       Message("\(quoted(provider)) has no endpoint that says whether a token is good", status: .usage)
     }
@@ -184,20 +191,20 @@ extension CredentialError {
 extension CredentialError {
   /// `unknownAccount` for a name that is from the environment.
   static func unknownAccount(ofEnvironment name: String, provider: String, known: [String]) -> Message {
-    let near = nearMiss(name, among: known, isShort: true).map { "run \"export CREDMGR_ACCOUNT=\(argument($0))\"" }
+    let near = nearMiss(name, among: known, isShort: true).map { "\(export: "CREDMGR_ACCOUNT", $0)" as Remedy }
     return unknown(
       name, "CREDMGR_ACCOUNT is \(quoted(name)), and there is no such account at \(quoted(provider))", provider, known,
-      hints: (near.map { [$0] } ?? []) + ["run \"unset CREDMGR_ACCOUNT\""])
+      hints: (near.map { [$0] } ?? []) + ["\(run: "unset", "CREDMGR_ACCOUNT")"])
   }
 
   private static func unknown(
-    _ name: String, _ sentence: String, _ provider: String, _ known: [String], hints: [String]
+    _ name: String, _ sentence: String, _ provider: String, _ known: [String], hints: [Remedy]
   ) -> Message {
     let near = nearMiss(name, among: known, isShort: true)
     return Message(
       sentence + didYouMean(near) + "; there \(known.count == 1 ? "is" : "are") \(some(known))",
-      hints: hints + ["run \"credmgr login \(provider) --account \(argument(name))\" to add it"], status: .loginNeeded,
-      mistyped: Message.Mistyped(name, meant: near))
+      hints: .correcting(name, to: near) + hints + ["\(credmgr: "login", provider, "--account", name) to add it"],
+      status: .loginNeeded)
   }
 
   /// What a person meant by a path that no shell has made absolute.
@@ -217,9 +224,9 @@ extension ClientNeeds {
     return "; register a client at " + (register ?? "the provider")
   }
 
-  /// What follows "credmgr add-provider ID", with a space before it.
-  var options: String {
-    (needsIdentifier ? " --client-id ID" : "") + (needsSecret ? " --client-secret-file FILE" : "")
+  /// What follows "credmgr add-provider ID".
+  var options: [String] {
+    (needsIdentifier ? ["--client-id", "ID"] : []) + (needsSecret ? ["--client-secret-file", "FILE"] : [])
   }
 }
 

@@ -12,7 +12,8 @@ extension MetadataError {
       }
       return Message(
         "\(name) has no metadata that could be discovered; looked at \(places.joined(separator: ", "))",
-        hint: "check the issuer in the provider's documentation, or write a descriptor: run \"man credmgr-descriptor\"",
+        hint: "check the issuer in the provider's documentation, or write a descriptor: "
+          + "\(run: "man", "credmgr-descriptor")",
         status: .refused)
     case .unavailable(let attempt):
       return Message(
@@ -23,7 +24,7 @@ extension MetadataError {
       return Message(
         "the metadata at \(name) is that of the issuer \(quoted(found)), and both have to be the same to the letter",
         // Only where it is the same server: who is asked for one issuer does not choose another.
-        hint: Self.isAlmost(found, issuer) ? "run \"credmgr add-provider \(argument(found))\"" : nil, status: .refused)
+        hint: Self.isAlmost(found, issuer) ? "\(credmgr: "add-provider", found)" : nil, status: .refused)
     case .missing(let member): return Message("the metadata of \(name) has no \(quoted(member))", status: .refused)
     case .malformed(let member):
       return Message("the \(quoted(member)) in the metadata of \(name) cannot be read", status: .refused)

@@ -159,16 +159,13 @@ extension ProviderError {
           let isAnothers =
             Environment.value("HOME").map { (path + "/").hasPrefix($0 + "/") && File.isOwn($0) == false } ?? false
           return isAnothers
-            ? UserEntry.current(elsewhere: true).map { "run \"export HOME=\(argument($0.home))\"" }
-              ?? Message.anotherHome
-            : closed.map { SetUpFinding.opening($0) } ?? "run \"ls -ld \(argument(path))\" to see who may read it"
-        },
-        status: .usage)
+            ? UserEntry.current(elsewhere: true).map { "\(export: "HOME", $0.home)" } ?? .anotherHome
+            : closed.map { SetUpFinding.opening($0) } ?? "\(run: "ls", "-ld", path) to see who may read it"
+        }, findings: findings)
     case .unknown(let identifier, let suggestion):
       return Message(
         "there is no provider \(quoted(identifier))" + didYouMean(suggestion),
-        hint: "run \"credmgr providers\" to see them",
-        status: .usage, mistyped: Message.Mistyped(identifier, meant: suggestion))
+        hints: .correcting(identifier, to: suggestion) + ["\(credmgr: "providers") to see them"], status: .usage)
     case .malformedIdentifier(let text):
       return Message(
         "\(quoted(text)) is no identifier of a provider: lower-case letters, digits, \"-\", \"_\" and \".\"",
@@ -206,6 +203,12 @@ extension Variable {
 }
 
 extension Message {
+  /// Mistakes in a file.
+  init(_ text: String, hint: Remedy? = nil, findings: [Finding]) {
+    self.init(text, hint: hint, status: .usage)
+    self.findings = findings
+  }
+
   /// A secret that stands where other programs can read it.
   static func secretInArguments(_ variable: Variable) -> Message {
     Message(
@@ -219,7 +222,11 @@ extension Message {
     return Message(
       variables.count == 1 ? "the variable \(names) has no value" : "the variables \(names) have no value",
       hints: variables.map { variable in
-        "add \"--set \(variable.name)=\(variable.isSecret ? "@FILE" : "VALUE")\"" + variable.explanation
+        let option = "--set \(variable.name)=\(variable.isSecret ? "@FILE" : "VALUE")"
+        // A command that lacks one of two values helps nobody.
+        return variables.count > 1
+          ? "add \(quoted(option))\(variable.explanation)"
+          : "\(add: option.split(separator: " ").map(String.init))\(variable.explanation)"
       }, status: .usage)
   }
 }

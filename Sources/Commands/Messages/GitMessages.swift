@@ -8,13 +8,13 @@ struct GitRefusal: Sendable, Equatable {
   /// The file that git names; `nil` where it names none.
   private let file: String?
   /// What a person runs who may change that file; `nil` where it is the person's own.
-  private let asAdministrator: String?
+  private let asAdministrator: [String]?
 
   /// - Parameters:
   ///   - said: what git wrote on standard error, in English.
   ///   - status: its exit status.
   ///   - asAdministrator: the command for somebody who may change the file; `nil` where it is the person's own.
-  init(said: String, status: Int32, asAdministrator: String?) {
+  init(said: String, status: Int32, asAdministrator: [String]?) {
     let lines = said.split(separator: "\n").map(Self.plain)
     // The first line names the file; behind it comes what follows from that.
     words = lines.first ?? ""
@@ -51,35 +51,35 @@ struct GitRefusal: Sendable, Equatable {
       status: isFull || file == nil ? .unexpected : .usage)
   }
 
-  private var room: String { POSIXError.makingRoom(folder) }
+  private var room: Remedy { POSIXError.makingRoom(folder) }
 
   private var folder: String { file.flatMap(Path.directory) ?? "." }
 
-  private var hints: [String] {
-    guard let file else { return ["run \"git config --list --show-origin\", and mend what it names"] }
+  private var hints: [Remedy] {
+    guard let file else { return ["\(run: "git", "config", "--list", "--show-origin"), and mend what it names"] }
     let isFromVariable = Environment.value("GIT_CONFIG_GLOBAL") == file
-    let without = isFromVariable ? ["run \"unset GIT_CONFIG_GLOBAL\" to do without that file"] : []
+    let without: [Remedy] = isFromVariable ? ["\(run: "unset", "GIT_CONFIG_GLOBAL") to do without that file"] : []
     if File.isDirectory(file) { return [SetUpFinding.settingAside(file)] }
-    if File.isLink(file), !File.exists(file) { return ["run \"rm \(argument(file))\", which leads nowhere"] }
-    if !File.isDirectory(folder), !File.exists(folder) { return ["run \"mkdir -p \(argument(folder))\""] + without }
+    if File.isLink(file), !File.exists(file) { return ["\(run: "rm", file), which leads nowhere"] }
+    if !File.isDirectory(folder), !File.exists(folder) { return ["\(run: "mkdir", "-p", folder)"] + without }
     if File.exists(file + ".lock") {
-      return ["if no other git is at work, run \"rm \(argument(file + ".lock"))\""]
+      return ["if no other git is at work, \(run: "rm", file + ".lock")"]
     }
     if File.isOnReadOnlyFileSystem(folder) { return [POSIXError.seeingMount(folder)] + without }
-    if let place = File.closedPlace(file) { return ["run \"chmod u+rwX \(argument(place))\""] + without }
-    if let asAdministrator { return ["run \"sudo \(asAdministrator)\""] }
+    if let place = File.closedPlace(file) { return ["\(run: "chmod", "u+rwX", place)"] + without }
+    if let asAdministrator { return ["\(run: ["sudo"] + asAdministrator)"] }
     if !without.isEmpty { return without }
-    return [changingOwner(file) ?? "run \"credmgr git-setup --local\" in each repository"]
+    return [changingOwner(file) ?? "\(credmgr: "git-setup", "--local") in each repository"]
   }
 
   /// Gives the person what is in the person's own home.
-  private func changingOwner(_ file: String) -> String? {
+  private func changingOwner(_ file: String) -> Remedy? {
     guard let home = Environment.value("HOME"), file.hasPrefix(home + "/") else { return nil }
     guard File.isOwn(home) == true else {
-      return UserEntry.current(elsewhere: true).map { "run \"export HOME=\(argument($0.home))\"" }
+      return UserEntry.current(elsewhere: true).map { "\(export: "HOME", $0.home)" }
     }
     let user = UserEntry.current(elsewhere: false)?.name ?? "\(UserEntry.identifier)"
     let place = File.isOwn(folder) == true ? file : folder
-    return "run \"sudo chown -R \(argument(user)) \(argument(place))\""
+    return "\(run: "sudo", "chown", "-R", user, place)"
   }
 }

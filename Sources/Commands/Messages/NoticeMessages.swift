@@ -46,14 +46,14 @@ extension Interruption {
   }
 
   /// What ends it.
-  var hint: String {
-    let option = account.map { " --account \(argument($0))" } ?? ""
+  var remedy: Remedy {
+    let account = accountOption(account)
     return switch exchange {
-    case .refresh: "if the token is refused, run \"credmgr login \(provider)\(option)\""
-    case .login: "run \"credmgr login \(provider)\(option)\" to finish it"
-    case .logout: "run \"credmgr logout \(provider)\(option)\" to finish it"
+    case .refresh: "if the token is refused, \(credmgr: ["login", provider] + account)"
+    case .login: "\(credmgr: ["login", provider] + account) to finish it"
+    case .logout: "\(credmgr: ["logout", provider] + account) to finish it"
     }
   }
 
-  fileprivate func sentence(now: Int64) -> String { words(now: now) + "; " + hint }
+  fileprivate func sentence(now: Int64) -> String { words(now: now) + "; " + (remedy.sentence() ?? "") }
 }

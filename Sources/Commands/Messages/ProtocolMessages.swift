@@ -11,14 +11,14 @@ extension OAuthError {
     case .noEndpoint(let kind):
       return Message(
         "the descriptor of \(name) has no endpoint \(quoted(kind.rawValue))",
-        hint: "name it in the descriptor: \"credmgr providers \(provider)\" shows which file that is",
+        hint: "name it in the descriptor: \(command: "credmgr", "providers", provider) shows which file that is",
         status: .usage)
     case .url(let kind, let error):
       return Message("the URL of the endpoint \(quoted(kind.rawValue)) of \(name): \(error.sentence)", status: .usage)
     case .missingValue(let kind, let value):
       return Message(
         "the endpoint \(quoted(kind.rawValue)) of \(name) needs a value for \(quoted(value))",
-        hint: "run \"credmgr add-provider \(provider) --replace --set \(value)=VALUE\"", status: .usage)
+        hint: "\(credmgr: "add-provider", provider, "--replace", "--set", "\(value)=VALUE")", status: .usage)
     case .refused(let kind, let response):
       let words = response.words.map { ": \($0)" } ?? ""
       let status = response.status.map { ["status \($0)"] } ?? []
@@ -52,11 +52,11 @@ extension OAuthError {
     case .stateMismatch:
       return Message(
         "the redirect does not belong to this login: its state is another one",
-        hint: "run \"credmgr login \(provider)\" again",
+        hint: "\(credmgr: "login", provider) again",
         status: .refused)
     case .stateMissing:
       return Message(
-        "the redirect does not belong to this login: it has no state", hint: "run \"credmgr login \(provider)\" again",
+        "the redirect does not belong to this login: it has no state", hint: "\(credmgr: "login", provider) again",
         status: .refused)
     case .issuerMismatch(let expected, let found):
       return Message("the redirect comes from \(quoted(found)), and not from \(quoted(expected))", status: .refused)
@@ -66,20 +66,20 @@ extension OAuthError {
     case .unknownAuthentication(let method):
       return Message(
         "\(name) registered a client that has to show who it is by \(quoted(method)), which credmgr cannot",
-        hint: "register a client yourself, and add \"--client-id ID\"", status: .refused)
+        hint: "register a client yourself, and \(add: "--client-id", "ID")", status: .refused)
     case .notARedirect:
       return Message(
         "what was pasted is not the address of the page where the browser ended up",
-        hint: "run \"credmgr login \(provider)\" again, and paste the whole address", status: .usage)
+        hint: "\(credmgr: "login", provider) again, and paste the whole address", status: .usage)
     case .foreignRedirect(let expected):
       return Message(
         "what was pasted is not an address that begins with \(quoted(expected))",
-        hint: "run \"credmgr login \(provider)\" again, and paste the whole address where the browser ended up",
+        hint: "\(credmgr: "login", provider) again, and paste the whole address where the browser ended up",
         status: .usage)
     case .tokenMismatch:
       return Message(
         "the redirect does not belong to this login: its token is another one",
-        hint: "run \"credmgr login \(provider)\" again",
+        hint: "\(credmgr: "login", provider) again",
         status: .refused)
     case .callbackNotConfirmed:
       return Message(
@@ -88,31 +88,31 @@ extension OAuthError {
         status: .refused)
     case .deviceCodeExpired:
       return Message(
-        "the code was not confirmed in time", hint: "run \"credmgr login \(provider)\" again", status: .refused)
+        "the code was not confirmed in time", hint: "\(credmgr: "login", provider) again", status: .refused)
     case .clientSecretMissing:
       return Message(
         "\(name) asks for a client secret, and none was given",
-        hint: "run \"credmgr add-provider \(provider) --replace --client-secret-file FILE\"", status: .usage)
+        hint: "\(credmgr: "add-provider", provider, "--replace", "--client-secret-file", "FILE")", status: .usage)
     case .clientKeyMalformed:
       return Message(
         "the client secret of \(name) is no RSA private key in PEM, which the signature method needs",
-        hint: "run \"credmgr add-provider \(provider) --replace --client-secret-file FILE\"", status: .usage)
+        hint: "\(credmgr: "add-provider", provider, "--replace", "--client-secret-file", "FILE")", status: .usage)
     case .noSignatures:
       return Message("this program is static and cannot sign with a private key", status: .unexpected)
     case .unknownSignature(let text):
       return Message("\(quoted(text)) is neither a signature method nor a transport of OAuth 1.0a", status: .usage)
     case .notRefreshable:
       return Message(
-        "there is nothing to refresh the token of \(name) with", hint: "run \"credmgr login \(provider)\"",
+        "there is nothing to refresh the token of \(name) with", hint: "\(credmgr: "login", provider)",
         status: .loginNeeded)
     case .foreignHost(let host):
       return Message(
         "the descriptor of \(name) does not name the host \(quoted(host)), so the credential is not sent there",
-        hint: "the hosts are below \"hosts\" in the descriptor: run \"credmgr providers \(provider)\"", status: .usage)
+        hint: "the hosts are below \"hosts\" in the descriptor: \(credmgr: "providers", provider)", status: .usage)
     case .presentedInQuery:
       return Message(
         "the credential of \(name) goes into the URL or the body of a request, not into a header",
-        hint: "run \"credmgr request \(provider) URL\"",
+        hint: "\(credmgr: "request", provider, "URL")",
         status: .usage)
     case .credentialHeader(let header):
       return Message(
@@ -120,45 +120,48 @@ extension OAuthError {
         hint: "leave \"--header\" out for it", status: .usage)
     case .signatureNeedsURL:
       return Message(
-        "requests to \(name) are signed, so the header depends on the URL", hint: "add \"--url URL\"", status: .usage)
+        "requests to \(name) are signed, so the header depends on the URL", hint: "\(add: "--url", "URL")",
+        status: .usage)
     case .malformedHeader(let header):
       return Message(
         "the value of the header \(quoted(header)) has characters that a header cannot have", status: .refused)
     case .malformedCredential:
       return Message(
-        "a credential of \(name) in the vault cannot be read", hint: "run \"credmgr login \(provider)\"", status: .vault
+        "a credential of \(name) in the vault cannot be read", hint: "\(credmgr: "login", provider)", status: .vault
       )
     }
   }
 
-  private func hint(_ code: String, _ provider: String) -> String? {
-    switch code {
+  private func hint(_ code: String, _ provider: String) -> Remedy? {
+    let secret = ["--client-secret-file", "FILE"]
+    return switch code {
     case "invalid_client", "incorrect_client_credentials":
-      "check the client with \"credmgr add-provider \(provider) --replace --client-id ID --client-secret-file FILE\""
-    case "access_denied", "invalid_grant": "run \"credmgr login \(provider)\" again"
-    case "invalid_scope": "name other scopes with \"credmgr login \(provider) --scope SCOPE\""
+      "check the client with "
+        + "\(command: ["credmgr", "add-provider", provider, "--replace", "--client-id", "ID"] + secret)"
+    case "access_denied", "invalid_grant": "\(credmgr: "login", provider) again"
+    case "invalid_scope": "name other scopes with \(command: "credmgr", "login", provider, "--scope", "SCOPE")"
     case "http_404", "http_405": comparing(provider)
-    case "redirect_uri_mismatch": "register the redirect URI that \"credmgr providers \(provider)\" shows"
-    default: "add \"--trace\" to see what was sent and answered"
+    case "redirect_uri_mismatch": "register the redirect URI that \(command: "credmgr", "providers", provider) shows"
+    default: "\(add: "--trace") to see what was sent and answered"
     }
   }
 }
 
 /// What to do where it is not what the descriptor says that it is.
-private func comparing(_ provider: String) -> String {
-  "compare the addresses that \"credmgr providers \(provider)\" shows with the provider's own page"
+func comparing(_ provider: String) -> Remedy {
+  "compare the addresses that \(command: "credmgr", "providers", provider) shows with the provider's own page"
 }
 
 /// What leads on where a provider, or the issuer at an address, was not reached.
-private func reachHints(_ provider: String?) -> [String] {
+private func reachHints(_ provider: String?) -> [Remedy] {
   guard let provider, !provider.isEmpty else { return [] }
   return DescriptorLibrary.isIdentifier(provider)
-    ? ["run \"credmgr doctor \(provider)\""] : ["run \"credmgr doctor\" to check certificates and proxy"]
+    ? ["\(credmgr: "doctor", provider)"] : ["\(credmgr: "doctor") to check certificates and proxy"]
 }
 
 /// The same where it was reached, and its answer is of no use.
-private func answerHints(_ provider: String?) -> [String] {
-  reachHints(provider) + ["add \"--trace\" to see what was answered"]
+private func answerHints(_ provider: String?) -> [Remedy] {
+  reachHints(provider) + ["\(add: "--trace") to see what was answered"]
 }
 
 extension ResponseFormat {
@@ -209,7 +212,10 @@ extension HTTPError {
     case .portUnavailable(let port):
       return Message(
         "port \(port) of this machine is taken, and the redirect\(whom) needs it",
-        hints: ["run \"ss -ltnp 'sport = :\(port)'\" to see which program has it", "add \"--paste\" to do without it"],
+        hints: [
+          "\(run: "ss", "-ltnp", "sport = :\(port)") to see which program has it",
+          "\(add: "--paste") to do without it",
+        ],
         status: .unexpected)
     case .receiverTimedOut: return Message("nobody answered in time", status: .refused)
     case .interrupted: return Message("interrupted", status: .interrupted)

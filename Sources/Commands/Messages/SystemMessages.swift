@@ -9,7 +9,7 @@ extension POSIXError {
     switch self {
     case .notFound(let path): Message("there is no file \(quoted(path))", status: .usage)
     case .folderNotFound(let path):
-      Message("there is no folder \(quoted(path))", hint: "run \"mkdir -p \(argument(path))\"", status: .usage)
+      Message("there is no folder \(quoted(path))", hint: "\(run: "mkdir", "-p", path)", status: .usage)
     case .notRegularFile(let path):
       Message(
         "\(quoted(path)) is not an ordinary file",
@@ -27,11 +27,11 @@ extension POSIXError {
     case .readableByOthers(let path, let mode):
       Message(
         "\(quoted(path)) is open to other users (mode \(String(mode & 0o7777, radix: 8)))",
-        hint: "run \"chmod go= \(argument(path))\"", status: .usage)
+        hint: "\(run: "chmod", "go=", path)", status: .usage)
     case .writableByOthers(let path, let mode):
       Message(
         "\(quoted(path)) can be written by other users (mode \(String(mode & 0o7777, radix: 8)))",
-        hint: "run \"chmod go-w \(argument(path))\"", status: .usage)
+        hint: "\(run: "chmod", "go-w", path)", status: .usage)
     case .tooLarge(let path, let limit):
       Message("\(quoted(path)) is longer than \(limit) bytes", status: .usage)
     case .exists(let path): Message("there is a file \(quoted(path)) already", status: .usage)
@@ -57,7 +57,7 @@ extension POSIXError {
     case .system("mkdir", .some(let path), let code):
       Message(
         "the folder \(quoted(path)) cannot be made: \(systemWords(code))",
-        hint: Message.anotherHome, status: .usage)
+        hint: .anotherHome, status: .usage)
     case .system("write", nil, let code):
       Message("standard output cannot be written: \(systemWords(code))", status: .unexpected)
     case .system(let call, let path, let code):
@@ -78,27 +78,28 @@ extension POSIXError {
   }
 
   /// `credmgr doctor` looks at what is ours, and knows what mends it; what a person named is looked at by the person.
-  private static func examining(_ path: String, otherwise: String, _ shows: String) -> String {
+  private static func examining(_ path: String, otherwise: String, _ shows: String) -> Remedy {
     isOurs(path)
-      ? "run \"credmgr doctor\"" : "\(otherwise); \"ls -ld \(argument(File.existing(path)))\" \(shows)"
+      ? "\(credmgr: "doctor")" : "\(otherwise); \(command: "ls", "-ld", File.existing(path)) \(shows)"
   }
 
   /// Gives us our own file or folder, or that above it which keeps us from it.
-  fileprivate static func opening(_ path: String) -> String {
-    File.closedPlace(path).map { "run \"chmod u+rwX \(argument($0))\"" }
+  fileprivate static func opening(_ path: String) -> Remedy {
+    File.closedPlace(path).map { "\(run: "chmod", "u+rwX", $0)" }
       ?? examining(path, otherwise: "take one that you may use", "shows who may use this one")
   }
 
-  fileprivate static func mounting(_ path: String) -> [String] {
-    [seeingMount(path)] + (isOurs(path) ? [Message.anotherHome] : [])
+  fileprivate static func mounting(_ path: String) -> [Remedy] {
+    [seeingMount(path)] + (isOurs(path) ? [.anotherHome] : [])
   }
 
-  static func seeingMount(_ path: String) -> String {
-    "run \"findmnt -T \(argument(File.existing(path)))\" to see how it is mounted"
+  static func seeingMount(_ path: String) -> Remedy {
+    "\(run: "findmnt", "-T", File.existing(path)) to see how it is mounted"
   }
 
-  static func makingRoom(_ path: String) -> String {
-    "make room there, and run the command again; \"df -h \(argument(File.existing(path)))\" shows how much there is"
+  static func makingRoom(_ path: String) -> Remedy {
+    "make room there, and run the command again; "
+      + "\(command: "df", "-h", File.existing(path)) shows how much there is"
   }
 }
 
@@ -132,7 +133,7 @@ extension VaultError {
     case .absent(let path):
       Message(
         "there is no vault at \(quoted(path)) yet",
-        hint: "run \"credmgr\" to see how to begin: the first provider that is added makes one",
+        hint: "\(run: "credmgr") to see how to begin: the first provider that is added makes one",
         status: .vault)
     case .keyFileMissing(let path):
       Message(
@@ -148,18 +149,18 @@ extension VaultError {
         hints: mending(Self.folder(path), opensOtherwise: false), status: .vault)
     case .locked:
       Message(
-        "the vault is locked", hint: "run \"credmgr vault unlock\" at a terminal, or set CREDMGR_PASSPHRASE_FILE",
+        "the vault is locked", hint: "\(credmgr: "vault", "unlock") at a terminal, or set CREDMGR_PASSPHRASE_FILE",
         status: .vault)
     case .wrongPassphrase:
       Message(
         "the passphrase is wrong",
-        hint: Message.askingForPassphrase ?? "run \"credmgr vault status\" to see what else opens the vault",
+        hint: Message.askingForPassphrase ?? "\(credmgr: "vault", "status") to see what else opens the vault",
         status: .vault)
     case .passphraseUnavailable(let error): error.passphraseMessage
     case .passphraseCommandFailed(let status):
       Message(
         "the command for the passphrase ended with status \(status)",
-        hint: "run \"eval $CREDMGR_PASSPHRASE_COMMAND >/dev/null\" to see why", status: .vault)
+        hint: "\(shell: "eval $CREDMGR_PASSPHRASE_COMMAND >/dev/null") to see why", status: .vault)
     case .secretService(let fault): fault.message
     case .kernelKeyring(.system(_, _, let code)):
       Message(
@@ -170,10 +171,10 @@ extension VaultError {
     case .lastSlot(let kind):
       Message(
         "the \(kind.words) is the only way into the vault, and stays",
-        hint: "run \"credmgr vault protect \(kind == .passphrase ? "key-file" : "passphrase")\" first", status: .usage)
+        hint: "\(credmgr: "vault", "protect", kind == .passphrase ? "key-file" : "passphrase") first", status: .usage)
     case .otherSlots:
       Message(
-        "the ways into the vault are others than they were a moment ago", hint: "run \"credmgr vault status\"",
+        "the ways into the vault are others than they were a moment ago", hint: "\(credmgr: "vault", "status")",
         status: .vault)
     case .notAVault(let path):
       Message(
@@ -188,7 +189,7 @@ extension VaultError {
         hint: "use a newer credmgr", status: .vault)
     case .damaged(let path, let part):
       Message(
-        "the vault \(quoted(path)) is damaged: \(part.words)", hint: "run \"credmgr vault verify\"", status: .vault)
+        "the vault \(quoted(path)) is damaged: \(part.words)", hint: "\(credmgr: "vault", "verify")", status: .vault)
     case .damagedRecord(let record): .damaged([record])
     case .conflict(let record, _):
       Message(
@@ -215,11 +216,11 @@ extension VaultError {
     case .inputOutput(let path, let code):
       Message(
         "the vault \(quoted(path)) cannot be read or written (SQLite error \(code))",
-        hint: "run \"credmgr vault verify\"", status: .vault)
+        hint: "\(credmgr: "vault", "verify")", status: .vault)
     case .unconfirmed(let path):
       Message(
         "the vault \(quoted(path)) was changed, but the system could not write its folder: after a power cut the change may "
-          + "be gone", hint: "run \"credmgr vault verify\"", status: .vault)
+          + "be gone", hint: "\(credmgr: "vault", "verify")", status: .vault)
     case .outOfMemory: Message("there is no memory for the keys", status: .vault)
     }
   }
@@ -230,20 +231,23 @@ extension VaultError {
   private static func folder(_ file: String) -> String { Path.directory(of: file) ?? "." }
 }
 
-extension Message {
+extension Remedy {
   /// A home that everybody can make, and that stays when the machine starts anew (hier(7)).
-  static let anotherHome =
-    "run \"export CREDMGR_HOME=/var/tmp/credmgr-$(id -u)\", or set it to another folder in which you can write"
+  static let anotherHome: Remedy =
+    "\(shell: "export CREDMGR_HOME=/var/tmp/credmgr-$(id -u)"), or set it to another folder in which you can write"
+}
 
+extension Message {
   /// What makes a person be asked where something else answers for the passphrase; `nil` where nothing does.
-  static var askingForPassphrase: String? {
+  static var askingForPassphrase: Remedy? {
     if passphraseFile != nil { return mendingPassphraseFile }
     return isPassphraseCommandSet
-      ? "run \"unset CREDMGR_PASSPHRASE_COMMAND\" to be asked, or set it to a command that writes the passphrase" : nil
+      ? "\(run: "unset", "CREDMGR_PASSPHRASE_COMMAND") to be asked, or set it to a command that writes the passphrase"
+      : nil
   }
 
-  static let mendingPassphraseFile =
-    "run \"unset CREDMGR_PASSPHRASE_FILE\", or set it to the file that has the passphrase"
+  static let mendingPassphraseFile: Remedy =
+    "\(run: "unset", "CREDMGR_PASSPHRASE_FILE"), or set it to the file that has the passphrase"
 
   /// The file that answers for the passphrase; `nil` where none does.
   fileprivate static var passphraseFile: String? {
@@ -260,21 +264,26 @@ extension Message {
     let words = records.prefix(3).map(\.words).joined(separator: ", ")
     let more = records.count > 3 ? " and \(records.count - 3) more" : ""
     return Message(
-      "\(words)\(more) \(records.count == 1 ? "is" : "are") damaged in the vault", hint: records.first.map(mending),
+      "\(words)\(more) \(records.count == 1 ? "is" : "are") damaged in the vault",
+      hint: records.first.map { $0.remedy() },
       status: .vault)
   }
 
-  /// What makes a record anew.
-  static func mending(_ record: RecordIdentifier) -> String {
-    switch record.kind {
-    case .credential:
-      "run \"credmgr login \(record.provider) --account \(argument(record.account))\", or put the vault back from a backup"
-    case .registration:
-      "run \"credmgr add-provider \(record.provider) --client-id ID --replace\", or put the vault back from a backup"
-    case .selection:
-      "run \"credmgr use \(record.provider) ACCOUNT\", or put the vault back from a backup"
-    default: "run \"credmgr vault verify\""
+}
+
+extension RecordIdentifier {
+  /// What makes the record anew.
+  ///
+  /// - Parameter account: one that there is.
+  func remedy(account other: String? = nil) -> Remedy {
+    let command: [String]
+    switch kind {
+    case .credential: command = ["login", provider, "--account", account]
+    case .registration: command = ["add-provider", provider, "--client-id", "ID", "--replace"]
+    case .selection: command = ["use", provider, other ?? "ACCOUNT"]
+    default: return "\(credmgr: "vault", "verify")"
     }
+    return "\(credmgr: command), or put the vault back from a backup"
   }
 }
 
@@ -299,7 +308,7 @@ extension POSIXError {
     case .noTerminal:
       Message(
         "the vault is locked, and there is no terminal to ask for the passphrase at",
-        hint: "run \"credmgr vault unlock\" at a terminal, or set CREDMGR_PASSPHRASE_FILE", status: .vault)
+        hint: "\(credmgr: "vault", "unlock") at a terminal, or set CREDMGR_PASSPHRASE_FILE", status: .vault)
     case .endOfInput where Message.isPassphraseCommandSet:
       Message(
         "the command in CREDMGR_PASSPHRASE_COMMAND wrote no passphrase", hint: Message.askingForPassphrase,
@@ -312,7 +321,7 @@ extension POSIXError {
       Message(
         "nobody gave the passphrase in time",
         hint: "see what CREDMGR_PASSPHRASE_FILE or CREDMGR_PASSPHRASE_COMMAND waits for", status: .vault)
-    default: Message(message.text, hint: Message.askingForPassphrase ?? message.hint, status: .vault)
+    default: Message(message.text, hints: Message.askingForPassphrase.map { [$0] } ?? message.hints, status: .vault)
     }
   }
 }

@@ -65,10 +65,8 @@ extension Command {
         // It looks like the host of an issuer.
         let message = CredentialError.provider(.unknown(identifier: identifier, suggestion: nil)).message
         throw .failed(
-          Message(
-            message.text,
-            hints: ["run \"credmgr add-provider https://\(source)\" if that is an issuer"] + message.hints,
-            status: message.status))
+          message.with(
+            hints: ["\(credmgr: "add-provider", "https://\(source)") if that is an issuer"] + message.hints))
       } catch {
         throw CommandError(error)
       }
@@ -141,7 +139,7 @@ extension Command {
     guard Terminal.isTerminal(0), Terminal.isTerminal(2) else {
       throw .failed(
         Message(
-          "nobody can be asked here whether to keep what was discovered", hint: "add \"--yes\" to keep it",
+          "nobody can be asked here whether to keep what was discovered", hint: "\(add: "--yes") to keep it",
           status: .usage))
     }
     guard agrees("Keep it as \"\(discovery.addition.identifier)\"?") else {
@@ -173,13 +171,14 @@ extension Command {
       let message = error.message
       // RFC 7592, 2.3: what a client is answered, too, that was deleted already.
       let mayBeGone = if case .oauth(.refused(_, let refusal), _) = error { refusal.status == 401 } else { false }
-      let remark = mayBeGone ? "if the client is gone there already, " : ""
+      let (remark, end) =
+        mayBeGone
+        ? ("if the client is gone there already, ", "remove the provider here") : ("", "leave the client there")
       throw .failed(
         Message(
           message.text + "; nothing was removed",
           hints: message.hints + [
-            remark + "run \"credmgr remove-provider \(provider) --keep-remote\" to "
-              + (mayBeGone ? "remove the provider here" : "leave the client there")
+            "\(remark)\(credmgr: "remove-provider", provider, "--keep-remote") to \(end)"
           ],
           status: message.status))
     }
@@ -248,7 +247,7 @@ extension Command {
         let bytes = try context.descriptor(path)
         let (descriptor, ownFindings) = context.home.library.check(bytes, name: name)
         findings = ownFindings + newHosts(descriptor, bytes, name, context)
-      } catch .invalidDescriptor(let found) {
+      } catch .credential(.provider(.invalid(let found))) {
         findings = found
       } catch .failed(let message) {
         // The other files are looked at all the same.

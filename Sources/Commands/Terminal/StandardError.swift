@@ -15,7 +15,13 @@ package enum StandardError {
   ///
   /// - Parameter program: the name in front of each sentence.
   package static func show(_ message: Message, program: String = "credmgr") {
-    Terminal.writeError(message.lines(program: program, style: Style(number), columns: columns))
+    show(message, program: program, after: nil)
+  }
+
+  /// The same with hints that are completed with the command that failed.
+  static func show(_ message: Message, program: String = "credmgr", after line: CommandLine?) {
+    show(message.findings)
+    Terminal.writeError(message.lines(program: program, after: line, style: Style(number), columns: columns))
   }
 
   /// Shows what is wrong in a descriptor, and where.

@@ -60,15 +60,14 @@ extension Command {
   }
 
   /// The command with "--" before what is no provider; how it is called where that is not known.
-  private static func separated(_ operands: [String], _ context: Context) -> String {
+  private static func separated(_ operands: [String], _ context: Context) -> Remedy {
     let known = context.source.knownProviders()
     let count = operands.prefix { word in
       word == "--trace" || known.contains(String(word.prefix { !":=".contains($0) }))
     }.count
-    let command = (["credmgr", "exec"] + operands[..<count] + ["--"] + operands[count...]).map(argument)
-      .joined(separator: " ")
-    return count > 0 && count < operands.count && command.count <= Message.longestCommand
-      ? "run \"\(command)\"" : "usage: credmgr exec ID -- COMMAND"
+    let command = ["credmgr", "exec"] + operands[..<count] + ["--"] + operands[count...]
+    return count > 0 && count < operands.count && context.line.shown(command) != nil
+      ? "\(run: command)" : "usage: credmgr exec ID -- COMMAND"
   }
 
   /// The file of a command; what there is to say without one has the status that it has with env(1).

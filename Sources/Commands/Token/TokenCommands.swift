@@ -103,7 +103,7 @@ extension Command {
 
   static func uri(_ text: String) throws(CommandError) -> URI {
     do { return try URI(parsing: text) } catch {
-      throw .failed(error.message().with(hint: "URLs are written https://HOST/PATH"))
+      throw .failed(error.message().with(hints: ["URLs are written https://HOST/PATH"]))
     }
   }
 
@@ -191,14 +191,12 @@ extension Command {
         hint: "\"--include\" shows the whole address", status: .refused)
     }
     let isLater = head.status == 429 || head.status >= 500
-    var hint: String?
+    var hint: Remedy?
     if isLater { hint = head.retryAfter.map { "try again in \(patience($0))" } ?? "try again later" }
     if head.status == 401 {
       let current = try? context.source.accountsIfAny()?.resolve(account, provider: provider)
-      let option = account.map { " --account " + argument($0) } ?? ""
-      hint =
-        current?.credential.refreshToken == nil
-        ? "run \"credmgr login \(provider)\(option)\"" : "run \"credmgr validate \(provider)\(option)\""
+      let command = current?.credential.refreshToken == nil ? "login" : "validate"
+      hint = "\(credmgr: [command, provider] + accountOption(account))"
     }
     return Message(
       "\"\(provider)\" answered with the status \(head.status)", hint: hint, status: isLater ? .unreachable : .refused)

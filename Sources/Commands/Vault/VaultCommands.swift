@@ -69,15 +69,15 @@ extension Command {
     guard let operation = vaultOperations.first(where: { $0.name == name }) else {
       let near = nearMiss(name, among: vaultOperations.map(\.name))
       throw .usage(
-        "there is no \"vault \(name)\"\(didYouMean(near))", hint: "run \"credmgr help vault\"",
-        mistyped: .init(name, meant: near))
+        "there is no \"vault \(name)\"\(didYouMean(near))",
+        hints: .correcting(name, to: near) + ["\(credmgr: "help", "vault")"])
     }
     if operation.operand == nil, invocation.operands.count > 1 {
-      throw .usage("too many arguments for \"credmgr vault \(name)\"", hint: "run \"credmgr help vault\"")
+      throw .usage("too many arguments for \"credmgr vault \(name)\"", hint: "\(credmgr: "help", "vault")")
     }
     for option in invocation.command.options
     where invocation.has(option.name) && !operation.options.contains(option.name) {
-      throw .usage("\"\(option.name)\" does not go with \"vault \(name)\"", hint: "run \"credmgr help vault\"")
+      throw .usage("\"\(option.name)\" does not go with \"vault \(name)\"", hint: "\(credmgr: "help", "vault")")
     }
     return try operation.run(invocation, context)
   }
@@ -116,7 +116,7 @@ extension Command {
     return .done
   }
 
-  private static func restoring(_ context: Context) -> String {
+  private static func restoring(_ context: Context) -> Remedy {
     SetUpFinding.restoring(Path.directory(of: context.home.vaultLocation.file) ?? ".")
   }
 
@@ -127,7 +127,7 @@ extension Command {
     do throws(CredentialError) {
       findings = try context.source.accounts().verify()
     } catch .vault(.damaged(let path, let part)) {
-      throw .failed(VaultError.damaged(path: path, part).message.with(hint: restoring(context)))
+      throw .failed(VaultError.damaged(path: path, part).message.with(hints: [restoring(context)]))
     } catch {
       throw CommandError(error)
     }

@@ -20,7 +20,7 @@ enum VaultKeyOperations {
       let near = nearMiss(text, among: names)
       throw .usage(
         "there is no way into a vault called \"\(text)\"\(didYouMean(near))",
-        hint: "there are \(names.joined(separator: ", "))", mistyped: .init(text, meant: near))
+        hints: .correcting(text, to: near) + ["there are \(names.joined(separator: ", "))"])
     }
     return kind
   }
@@ -78,7 +78,9 @@ enum VaultKeyOperations {
     guard seconds <= longestUnlocking else {
       throw .usage(
         "a vault cannot be unlocked for longer than \(longestUnlocking / 86_400) days",
-        hint: "\"credmgr vault protect key-file\" opens it without anybody being asked, for as long as it is there")
+        hint:
+          "\(command: "credmgr", "vault", "protect", "key-file") opens it without anybody being asked, for as long as it is there"
+      )
     }
     switch try manager({ () throws(CredentialError) in try context.source.unlock(seconds: seconds) }) {
     case .kept: context.tell("the vault is unlocked for \(duration(seconds))")
@@ -145,7 +147,8 @@ enum VaultKeyOperations {
         Message(
           "\"\(path)\" is no backup of a vault",
           hint:
-            "name a file that \"credmgr vault backup\" made; \"credmgr vault import FILE\" reads what \"export\" wrote",
+            "name a file that \(command: "credmgr", "vault", "backup") made; "
+            + "\(command: "credmgr", "vault", "import", "FILE") reads what \"export\" wrote",
           status: .vault))
     } catch .vault(.truncated(let file)) where file == path {
       throw .failed(

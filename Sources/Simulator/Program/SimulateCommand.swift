@@ -95,7 +95,7 @@ package enum SimulateCommand {
   }
 
   private static func invalid(_ option: String, _ value: String) -> CommandError {
-    .usage("\(quoted(value)) is no value for \(quoted(option))", hint: "run \"credmgr help simulate\"")
+    .usage("\(quoted(value)) is no value for \(quoted(option))", hint: "\(credmgr: "help", "simulate")")
   }
 
   /// A number of seconds, or a duration as elsewhere (`90s`, `8h`).
@@ -151,18 +151,17 @@ extension CommandError {
   /// The same for a person.
   init(_ error: SimulatorError) {
     switch error {
-    case .provider(.invalid(let findings)): self = .invalidDescriptor(findings)
     case .provider(let error): self = .failed(error.message)
     case .variableNeeded(let variable):
       self = .usage(
         "the variable \(quoted(variable.name)) has no value" + (variable.help.map { ": " + $0 } ?? ""),
-        hint: "add \"--set \(variable.name)=VALUE\"")
+        hint: "\(add: "--set", "\(variable.name)=VALUE")")
     case .unknownSignature(let text):
       self = .usage("\(quoted(text)) is no signature method or transport of OAuth 1.0a")
     case .keyNeeded(let method):
       self = .usage(
         "\(method.rawValue) needs the client's RSA key",
-        hint: "make one with \"openssl genrsa -out key.pem 2048\", and add \"--client-secret-file key.pem\"")
+        hint: "make one with \"openssl genrsa -out key.pem 2048\", and \(add: "--client-secret-file", "key.pem")")
     case .portUnavailable(let port):
       self = .usage("the port \(port) is not free", hint: "leave \"--port\" out to get a free one")
     case .system(let error): self.init(error)

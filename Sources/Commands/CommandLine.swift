@@ -1,0 +1,95 @@
+import Text
+
+/// What a person typed, so that it can be suggested once more with another word in it.
+struct CommandLine: Sendable {
+  /// The name of the program, and its arguments.
+  let words: [String]
+  /// The command and its options; `nil` where they could not be read.
+  let invocation: Invocation?
+  private let command: Command?
+
+  init(_ words: [String], _ invocation: Invocation) {
+    (self.words, self.invocation, command) = (words, invocation, invocation.command)
+  }
+
+  /// - Parameter words: the name of the program, and its arguments.
+  init(_ words: [String]) {
+    self.words = words
+    command = words.count > 1 ? Command.named(words[1]) : nil
+    invocation = command.flatMap { try? Invocation($0, words.dropFirst(2)) }
+  }
+
+  /// Whether the command has an option.
+  func has(_ option: String) -> Bool {
+    guard let command else { return false }
+    // What git, docker and kubectl run is given to it on standard input.
+    let common = command.name.hasSuffix("-credential") ? [] : Command.common
+    return (command.options + common).contains { $0.name == option }
+  }
+
+  /// The line with an option and its value in the place of what it has of that option.
+  ///
+  /// - Returns: `nil` for an option that the command does not have, and for a line that is not repeated.
+  func with(_ added: [String]) -> String? {
+    guard has(added[0]) else { return nil }
+    let own = words.prefix { $0 != "--" }
+    var kept: [String] = []
+    var rest = own
+    while let word = rest.popFirst() {
+      if word == added[0] {
+        if added.count > 1 { rest = rest.dropFirst() }
+      } else if !word.hasPrefix(added[0] + "=") {
+        kept.append(word)
+      }
+    }
+    return shown(kept + added + words[own.endIndex...])
+  }
+
+  /// The line with another word in the place of a mistyped one. What `exec` hands on is another program's.
+  ///
+  /// - Returns: `nil` where there is no such word, and for a line that is not repeated.
+  func replacing(_ word: String, with meant: String) -> String? {
+    let own = words.prefix { $0 != "--" }
+    for index in own.indices.dropFirst() {
+      guard let argument = Self.replacing(word, with: meant, in: words[index]) else { continue }
+      return shown(words[..<index] + [argument] + words[(index + 1)...])
+    }
+    return nil
+  }
+
+  /// An argument is the word, `--word=VALUE`, `--option=word`, or one of the parts of `ID:ACCOUNT=VARIABLE`.
+  private static func replacing(_ word: String, with meant: String, in argument: String) -> String? {
+    if argument == word { return meant }
+    for mark in ["=", ":"] where argument.hasPrefix(word + mark) { return meant + argument.dropFirst(word.count) }
+    if argument.hasPrefix("--"), argument.hasSuffix("=" + word) { return argument.dropLast(word.count) + meant }
+    guard let place = argument.firstPlace(of: ":" + word) else { return nil }
+    let rest = argument[place.upperBound...]
+    return rest.isEmpty || rest.hasPrefix("=") ? argument[..<place.lowerBound] + ":" + meant + rest : nil
+  }
+
+  /// A login that is suggested where one at the same provider failed asks for what that one asked for.
+  func completing(login command: [String]) -> [String] {
+    guard let invocation, invocation.command.name == "login", command.starts(with: ["credmgr", "login"]),
+      command.dropFirst(2).first == invocation.operands.first
+    else { return command }
+    let given = command.dropFirst(3)
+    var kept: [String] = []
+    for option in ["--account", "--grant", "--scope", "--set", "--timeout"] where !given.contains(option) {
+      for value in invocation.all(option) { kept += [option, value] }
+    }
+    kept += ["--no-browser", "--paste"].filter { invocation.has($0) && !given.contains($0) }
+    return command.prefix(3) + kept + given
+  }
+
+  /// The line with other words, as a shell takes it.
+  ///
+  /// - Returns: `nil` where what was typed may have a secret in it, and for a line that is too long to be read.
+  func shown(_ others: [String]) -> String? {
+    guard !words.contains(where: { word in Self.longOptions.contains { word.hasPrefix($0) } }) else { return nil }
+    let line = others.map(argument).joined(separator: " ")
+    return line.count <= 160 ? line : nil
+  }
+
+  /// Options whose values may be of any length, and are nobody's business but the person's.
+  private static let longOptions = ["--data", "-d", "--header", "-H", "--set"]
+}
