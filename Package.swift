@@ -83,16 +83,19 @@ let package = Package(
     .target(
       name: "OAuth", dependencies: ["Text", "Descriptors", "HTTP", "Cryptography", "JSON"],
       swiftSettings: strict),
+    .target(name: "Store", dependencies: ["Cryptography", "Platform"], swiftSettings: strict),
     .target(
-      name: "Vault", dependencies: ["Text", "SQLite", "Cryptography", "Platform"], swiftSettings: strict),
+      name: "Vault", dependencies: ["Text", "Store", "SQLite", "Cryptography", "Platform"], swiftSettings: strict),
     .target(
       name: "CredentialManager",
-      dependencies: ["Text", "Descriptors", "OAuth", "Vault", "HTTP", "Platform", "Cryptography", "JSON", "YAML"],
+      dependencies: [
+        "Text", "Descriptors", "OAuth", "Store", "Vault", "HTTP", "Platform", "Cryptography", "JSON", "YAML",
+      ],
       swiftSettings: strict),
     .target(
       name: "Commands",
       dependencies: [
-        "Text", "CredentialManager", "Descriptors", "OAuth", "Vault", "HTTP", "Platform",
+        "Text", "CredentialManager", "Descriptors", "OAuth", "Store", "HTTP", "Platform",
         "Cryptography", "JSON", "YAML",
       ],
       swiftSettings: strict),
@@ -125,7 +128,9 @@ let package = Package(
     .testTarget(name: "SQLiteTests", dependencies: ["SQLite"], swiftSettings: strict),
     .testTarget(name: "CryptographyTests", dependencies: ["Cryptography"], swiftSettings: strict),
     .testTarget(
-      name: "VaultTests", dependencies: ["Text", "Vault", "SQLite", "Cryptography", "Platform"],
+      name: "StoreTests", dependencies: ["Text", "Store", "Vault", "Cryptography", "Platform"], swiftSettings: strict),
+    .testTarget(
+      name: "VaultTests", dependencies: ["Text", "Store", "Vault", "SQLite", "Cryptography", "Platform"],
       swiftSettings: strict),
     .testTarget(name: "HTTPTests", dependencies: ["Text", "HTTP", "Platform"], swiftSettings: strict),
     .testTarget(name: "PlatformTests", dependencies: ["Text", "Platform"], swiftSettings: strict),
@@ -140,14 +145,15 @@ let package = Package(
     .testTarget(
       name: "CredentialManagerTests",
       dependencies: [
-        "Text", "Credmgr", "CredentialManager", "OAuth", "Descriptors", "HTTP", "Cryptography", "Platform", "Vault",
+        "Text", "Credmgr", "CredentialManager", "OAuth", "Descriptors", "HTTP", "Cryptography", "Platform", "Store",
+        "Vault",
         "SQLite",
       ],
       swiftSettings: strict),
     .testTarget(
       name: "CommandsTests",
       dependencies: [
-        "Text", "Commands", "CredentialManager", "HTTP", "OAuth", "Platform", "Descriptors", "Vault",
+        "Text", "Commands", "CredentialManager", "HTTP", "OAuth", "Platform", "Descriptors", "Store",
         "YAML",
       ], exclude: ["Programs", "Transcripts"],
       swiftSettings: strict),

@@ -3,7 +3,7 @@ import Descriptors
 import HTTP
 import Platform
 import Text
-import Vault
+import Store
 
 /// Why a command ends before it is done.
 package enum CommandError: Error {

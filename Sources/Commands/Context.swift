@@ -6,7 +6,7 @@ import JSON
 import OAuth
 import Platform
 import Text
-import Vault
+import Store
 
 /// What a command works with.
 package struct Context {
@@ -94,7 +94,7 @@ package struct Context {
   ///
   /// - Parameter known: accounts that were read already, and are not read again.
   /// - Throws: `CommandError.failed` if there is one.
-  func requireWhole(_ provider: String?, without known: [Account] = []) throws(CommandError) {
+  func reportDamagedRecords(_ provider: String?, without known: [Account] = []) throws(CommandError) {
     let damaged = try manager { () throws(CredentialError) in
       try source.accountsIfAny()?.unreadable(of: provider, without: known) ?? []
     }

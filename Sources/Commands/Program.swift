@@ -5,7 +5,7 @@ import HTTP
 import OAuth
 import Platform
 import Text
-import Vault
+import Store
 
 /// The program: from arguments to an exit status.
 public enum Program {
@@ -46,7 +46,7 @@ public enum Program {
     Terminal.openStandardStreams()
     let coreLimit = ProcessProtection.apply()
     Signals.ignoreFailedWrites()
-    Vault.configureForOneShotUse()
+    CredentialSource.configureForOneShotUse()
     var arguments: [String]
     do throws(POSIXError) {
       arguments = try Environment.arguments().map { String(decoding: $0, as: UTF8.self) }

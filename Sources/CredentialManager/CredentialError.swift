@@ -2,7 +2,7 @@ import HTTP
 import OAuth
 import Platform
 import Descriptors
-import Vault
+import Store
 
 /// Why there is no credential, or why it could not be used.
 public enum CredentialError: Error, Sendable, Equatable {
@@ -34,7 +34,7 @@ public enum CredentialError: Error, Sendable, Equatable {
   /// The network, with this provider.
   case http(HTTPError, provider: String)
   /// The vault.
-  case vault(VaultError)
+  case vault(StoreError)
   /// The system.
   case system(POSIXError)
   /// The provider is known, but was not added.
@@ -67,7 +67,7 @@ public enum CredentialError: Error, Sendable, Equatable {
   case lockTimedOut(provider: String, account: String?)
   /// The provider gave a new token, and the vault could not take it. Where it is kept beside the vault, the next one to
   /// use the account takes it from there.
-  case uncommitted(provider: String, account: String?, isKept: Bool, VaultError)
+  case uncommitted(provider: String, account: String?, isKept: Bool, StoreError)
   /// The person stopped it.
   case interrupted
   /// A browser came to an app's scheme, and no login waits for that.

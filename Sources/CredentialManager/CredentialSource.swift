@@ -4,7 +4,7 @@ import HTTP
 import OAuth
 import Platform
 import Text
-import Vault
+import Store
 
 /// Gets credentials: the one way from a provider's name to a token that is good.
 ///
@@ -20,10 +20,9 @@ public final class CredentialSource {
   public let secrets: KnownSecrets
   /// Told what a person may want to know on the way.
   public var notice: (Notice) -> Void = { _ in }
-  private var openVault: (vault: Vault, access: VaultAccess)?
-  private var knownKeys: OpenedKeys?
+  var openVault = OpenVault()
   /// The keys for the program that takes this one's place, where somebody would be asked for them again.
-  public private(set) var keysToLeave: OpenedKeys?
+  public var keysToLeave: OpenedKeys? { openVault.keysToLeave }
 
   /// - Parameters:
   ///   - http: `nil` for a program without a network; what needs one throws `CredentialError.networkNeeded` before
@@ -42,32 +41,6 @@ public final class CredentialSource {
     self.secrets = secrets
   }
 
-  // MARK: The vault
-
-  /// The vault's accounts; the vault is opened at the first use.
-  ///
-  /// - Throws: `CredentialError.vault`; `.absent` in it when there is none yet and nothing is to be written.
-  public func accounts(_ access: VaultAccess = .readOnly) throws(CredentialError) -> Accounts {
-    if let open = openVault, open.access == .readWrite || access == .readOnly { return Accounts(open.vault) }
-    do {
-      // Who was asked once is not asked again.
-      if let opened = openVault?.vault.openedKeys { knownKeys = OpenedKeys(vault: opened.vault, keys: opened.keys) }
-      let known = knownKeys
-      let holders = known.map { known in [KeyHolder.opened { $0 == known.vault ? known.keys : nil }] } ?? []
-      let vault = try keys.asking { () throws(VaultError) in
-        try Vault.open(home.vaultLocation, access, random: random, now: clock.now(), holders: holders + keys.holders)
-      }
-      openVault = (vault, access)
-      if [.passphrase, .secretService].contains(vault.keysFoundBy) {
-        let opened = vault.openedKeys
-        keysToLeave = OpenedKeys(vault: opened.vault, keys: opened.keys)
-      }
-      return Accounts(vault)
-    } catch {
-      throw .vault(error)
-    }
-  }
-
   /// As `accounts`, or `nil` when there is no vault yet.
   ///
   /// - Throws: `CredentialError.vault`.
@@ -79,12 +52,6 @@ public final class CredentialSource {
     }
   }
 
-  /// Lets go of the vault: the next use opens it anew, with these keys if they are the right ones.
-  func close(keeping keys: OpenedKeys?) {
-    openVault = nil
-    knownKeys = keys
-  }
-
   // MARK: Clients
 
   /// The client of a provider that was added.
@@ -92,14 +59,24 @@ public final class CredentialSource {
   /// - Parameter variables: values for this time alone, which go before the registered ones.
   /// - Throws: `CredentialError.notAdded`, `.provider`, `.vault`.
   public func client(_ provider: String, variables: [String: String] = [:]) throws(CredentialError) -> Client {
-    let loaded: DescriptorLibrary.Loaded
+    try client(descriptor(provider), variables: variables)
+  }
+
+  /// The descriptor of a provider, whether it was added or not.
+  func descriptor(_ provider: String) throws(CredentialError) -> DescriptorLibrary.Loaded {
     do {
-      loaded = try home.library.load(provider)
+      return try home.library.load(provider)
     } catch .unknown(let identifier, _) {
       throw .provider(.unknown(identifier: identifier, suggestion: nearMiss(identifier, among: knownProviders())))
     } catch {
       throw .provider(error)
     }
+  }
+
+  func client(
+    _ loaded: DescriptorLibrary.Loaded, variables: [String: String] = [:]
+  ) throws(CredentialError) -> Client {
+    let provider = loaded.descriptor.identifier
     guard let registration = try accountsIfAny()?.registration(of: provider) else {
       throw .notAdded(provider: provider, ClientNeeds(loaded.descriptor))
     }
@@ -185,7 +162,8 @@ public final class CredentialSource {
   /// Runs a step of the protocol core, whose errors it gives the provider's name, and takes the secrets out of that the
   /// provider repeated.
   ///
-  /// - Throws: `CredentialError.oauth`; `.networkNeeded` for a signature that the program without a network cannot make.
+  /// - Throws: `CredentialError.oauth`; `.networkNeeded` for a signature that the program without a network cannot
+  ///   make.
   func core<Result>(_ provider: String, _ step: () throws(OAuthError) -> Result) throws(CredentialError) -> Result {
     do { return try step() } catch .noSignatures { throw .networkNeeded } catch {
       throw .oauth(error.masked(by: secrets), provider: provider)
@@ -197,33 +175,36 @@ public final class CredentialSource {
   /// Runs `body` while no other process does so for this account.
   ///
   /// - Parameters:
-  ///   - seconds: how long another process is waited for.
   ///   - waiting: called with the seconds waited so far.
   ///   - isDone: looked at while waiting; when it returns something, that is the result and `body` is not run.
-  /// - Throws: `CredentialError.lockTimedOut`, `.interrupted`, `.system`, and what the closures throw.
-  func exclusively<Result>(
-    _ provider: String, _ account: String?, seconds: Int64, waiting: (Double) -> Void,
-    isDone: () throws(CredentialError) -> Result?, body: () throws(CredentialError) -> Result
+  /// - Throws: `CredentialError.lockTimedOut`, `.interrupted`, `.vault`, and what the closures throw.
+  func withAccountLock<Result>(
+    _ id: AccountID, timeout: Duration = .seconds(60), waiting: ((Double) -> Void)? = nil,
+    isDone: () throws(CredentialError) -> Result? = { () throws(CredentialError) in nil },
+    body: (borrowing LockedAccount) throws(CredentialError) -> Result
   ) throws(CredentialError) -> Result {
-    let name = try accounts().vault.lockName(provider: provider, account: account ?? "")
+    let store = try accounts().store
+    let waiting = waiting ?? { self.notice(.waiting(provider: id.provider, account: id.name, seconds: $0)) }
     var result: Result?
     var failure: CredentialError?
-    let lock: FileLock?
-    do throws(POSIXError) {
-      lock = try FileLock.acquire(home.lock(name), seconds: Double(seconds), clock: clock) { waited in
-        waiting(waited)
+    let locked: LockedAccount
+    do throws(LockError) {
+      locked = try store.lock(id, timeout: timeout, clock: clock) { waited in
+        waiting(waited / .seconds(1))
         do throws(CredentialError) { result = try isDone() } catch { failure = error }
-        return result != nil || failure != nil ? .giveUp : .goOn
+        return result == nil && failure == nil
       }
     } catch {
+      if let failure { throw failure }
       switch error {
-      case .timedOut: throw .lockTimedOut(provider: provider, account: account)
+      case .gaveUp:
+        if let result { return result }
+        throw .interrupted
+      case .timedOut: throw .lockTimedOut(provider: id.provider, account: id.name)
       case .interrupted: throw .interrupted
-      default: throw .vault(.file(error))
+      case .store(let error): throw .vault(error)
       }
     }
-    if let failure { throw failure }
-    if let result { return result }
-    return try withExtendedLifetime(lock) { () throws(CredentialError) -> Result in try body() }
+    return try body(locked)
   }
 }

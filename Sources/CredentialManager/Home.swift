@@ -1,6 +1,5 @@
 import Platform
 import Descriptors
-import Vault
 
 /// Where everything lies: one folder with `CREDMGR_HOME`, else the folders of the XDG base directory specification.
 public struct Home: Sendable, Equatable {
@@ -14,7 +13,8 @@ public struct Home: Sendable, Equatable {
   public var systemProviders: [String] { ["/etc/credmgr/providers"] + Self.shippedProviders(executable) }
   /// The person's home folder, which `~` stands for; `nil` where neither `HOME` nor the system says.
   public let person: String?
-  /// Where processes of a login meet, and what processes were given last; gone after a restart of the machine, where the system has such a folder.
+  /// Where processes of a login meet, and what processes were given last; gone after a restart of the machine, where
+  /// the system has such a folder.
   let runtime: String
   /// Where the desktop looks for what opens a scheme; `nil` where there is no home.
   let desktop: SchemeHandler.Desktop?
@@ -26,10 +26,10 @@ public struct Home: Sendable, Equatable {
   /// - Parameters:
   ///   - environment: looks a variable up.
   ///   - executable: the path of the program, beside which the shipped descriptors are looked for.
-  ///   - ownHome: what the system says the person's home is, asked where `HOME` does not say it; told whether nothing goes
-  ///     without.
-  /// - Throws: `CredentialError.noHome` when nothing says where a home is and the folders of the base directory specification do not
-  ///   stand for it, `.relativeHome`.
+  ///   - ownHome: what the system says the person's home is, asked where `HOME` does not say it; told whether nothing
+  ///     goes without.
+  /// - Throws: `CredentialError.noHome` when nothing says where a home is and the folders of the base directory
+  ///   specification do not stand for it, `.relativeHome`.
   public init(
     environment: (String) -> String?, executable: String,
     ownHome: (_ isNeeded: Bool) -> String? = { UserEntry.current(elsewhere: $0)?.home }
@@ -72,8 +72,8 @@ public struct Home: Sendable, Equatable {
     self.executable = executable
   }
 
-  /// The folders of shipped descriptors for a program that lies in `PREFIX/bin` or `PREFIX/libexec/credmgr`, or that was
-  /// just built, in a `.build` folder beside `providers`.
+  /// The folders of shipped descriptors for a program that lies in `PREFIX/bin` or `PREFIX/libexec/credmgr`, or that
+  /// was just built, in a `.build` folder beside `providers`.
   private static func shippedProviders(_ executable: String) -> [String] {
     var components = executable.split(separator: "/").dropLast()
     if let build = components.firstIndex(of: ".build") {
@@ -96,18 +96,6 @@ public struct Home: Sendable, Equatable {
 
   /// The rules that say which account is used where.
   public var accountRules: String { configuration + "/accounts.yaml" }
-
-  /// The lock that stands for one account. It is on the vault itself: whoever has the same vault has the same locks, whatever
-  /// else their environments say, and nobody cleans them away.
-  ///
-  /// - Parameter name: the account's lock name (docs/vault-format.md).
-  func lock(_ name: String) -> LockPlace { vaultLocation.lock(name) }
-
-  /// The lock that keeps processes from asking for a passphrase at the same time.
-  public var passphraseLock: LockPlace { vaultLocation.passphraseLock }
-
-  /// The lock that keeps processes from changing the rules at the same time. Who has rules has a vault.
-  var rulesLock: LockPlace { vaultLocation.rulesLock }
 
   /// What a process was given; a few processes share a file, so that they do not become many.
   func repeatedRequest(_ process: Int32) -> String { runtime + "/asked-\(process % 64)" }
@@ -137,7 +125,8 @@ public struct Home: Sendable, Equatable {
     }
   }
 
-  /// Whether a path is not there because a link on its way leads to nothing: what somebody put there is only not here now.
+  /// Whether a path is not there because a link on its way leads to nothing: what somebody put there is only not here
+  /// now.
   private static func leadsNowhere(_ path: String) -> Bool {
     var path = path
     while !File.isLink(path) {
@@ -146,7 +135,4 @@ public struct Home: Sendable, Equatable {
     }
     return true
   }
-
-  /// The vault's place.
-  public var vaultLocation: VaultLocation { VaultLocation(directory: vault) }
 }

@@ -94,7 +94,7 @@ public struct Credentials: Sendable {
     of provider: String, account: String? = nil, validFor lifetime: Duration? = nil
   ) throws(CredentialsError) -> Token {
     try asking { source throws(CredentialError) in
-      let policy = Freshen(validity: lifetime?.components.seconds)
+      let policy = RefreshPolicy(validity: lifetime)
       let found = try source.freshAccount(account, of: provider, policy)
       note(found, source)
       let credential = found.credential

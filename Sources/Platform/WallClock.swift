@@ -4,19 +4,12 @@ import Glibc
 public protocol WallClock: Sendable {
   /// Seconds since 1970 (UTC), without leap seconds.
   func now() -> Int64
-  /// Milliseconds since 1970 (UTC), without leap seconds.
-  func milliseconds() -> Int64
   /// Seconds since some fixed moment. Never goes back, and goes on while the machine is suspended.
   func monotonic() -> Double
   /// Waits.
   ///
   /// - Throws: `interrupted` when a signal asked the program to end.
   func sleep(seconds: Double) throws(POSIXError)
-}
-
-extension WallClock {
-  /// Whole seconds, for a clock that knows nothing finer.
-  public func milliseconds() -> Int64 { now() * 1000 }
 }
 
 /// The clock of the machine.
@@ -29,13 +22,6 @@ public struct SystemClock: WallClock {
     var time = timespec()
     unsafe clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) + FaultPoint.clockOffset
-  }
-
-  /// See ``WallClock``.
-  public func milliseconds() -> Int64 {
-    var time = timespec()
-    unsafe clock_gettime(CLOCK_REALTIME, &time)
-    return (Int64(time.tv_sec) + FaultPoint.clockOffset) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
 
   /// See ``WallClock``.

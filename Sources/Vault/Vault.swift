@@ -1,6 +1,7 @@
 import Cryptography
 import Platform
 import SQLite
+import Store
 
 /// The credentials at rest: one SQLite file, in which every record is sealed on its own
 /// (docs/vault-format.md).
@@ -12,7 +13,7 @@ public final class Vault {
   public let location: VaultLocation
   let random: any RandomSource
   let connection: Connection
-  let access: VaultAccess
+  let access: StoreAccess
   private let holders: [KeyHolder]
   private var opening: VaultOpening
   /// Compiled once: it takes longer than to run them, and a token needs each of them twice.
@@ -36,7 +37,7 @@ public final class Vault {
   ///     another process has changed the vault key.
   /// - Throws: any case of `VaultError` but `.conflict` and `.tooLarge`; nothing is changed then.
   public static func open(
-    _ location: VaultLocation, _ access: VaultAccess, random: some RandomSource, now: Int64 = 0,
+    _ location: VaultLocation, _ access: StoreAccess, random: some RandomSource, now: Int64 = 0,
     busyTimeout: Int32 = 20_000, holders: [KeyHolder] = [.keyFile]
   ) throws(VaultError) -> Vault {
     do throws(VaultError) {
@@ -48,7 +49,7 @@ public final class Vault {
   }
 
   init(
-    _ location: VaultLocation, _ access: VaultAccess, _ random: any RandomSource, _ connection: Connection,
+    _ location: VaultLocation, _ access: StoreAccess, _ random: any RandomSource, _ connection: Connection,
     _ holders: [KeyHolder]
   ) throws(VaultError) {
     self.location = location
@@ -62,7 +63,7 @@ public final class Vault {
 
   /// A vault whose keys are known.
   init(
-    _ location: VaultLocation, _ access: VaultAccess, _ random: any RandomSource, _ connection: Connection,
+    _ location: VaultLocation, _ access: StoreAccess, _ random: any RandomSource, _ connection: Connection,
     _ opening: VaultOpening
   ) {
     self.location = location
@@ -321,26 +322,6 @@ public final class Vault {
     let connection = connection
     return try converting(location, connection) { () throws(SQLiteError) in try body(connection) }
   }
-}
-
-/// What is known of a vault without opening a record.
-public struct VaultStatus: Sendable, Equatable {
-  /// A way to the vault key.
-  public struct Slot: Sendable, Equatable {
-    /// How it is opened; `nil` for a kind that this program does not know.
-    public let kind: SlotKind?
-    /// Seconds since 1970; 0 if nobody said.
-    public let created: Int64
-  }
-
-  /// The vault's file.
-  public let path: String
-  /// The version of the file's format.
-  public let formatVersion: Int64
-  /// The ways to the vault key.
-  public let slots: [Slot]
-  /// The number of records of all kinds but the log's and the claims of hosts, which follow from the registrations.
-  public let recordCount: Int
 }
 
 extension VaultStatus {

@@ -1,6 +1,7 @@
 import Cryptography
 import Platform
 import SQLite
+import Store
 
 extension Vault {
   /// Makes what is absent, the key file before the vault: whatever dies on the way leaves a key without a

@@ -1,6 +1,10 @@
 import Cryptography
 import Platform
 import SQLite
+import Store
+
+/// The error of this store.
+public typealias VaultError = StoreError
 
 extension VaultError {
   init(_ error: CryptographyError) {

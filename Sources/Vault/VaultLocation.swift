@@ -1,4 +1,5 @@
 import Platform
+import Store
 
 /// Where a vault lies.
 public struct VaultLocation: Sendable, Equatable {
@@ -47,12 +48,4 @@ public struct VaultLocation: Sendable, Equatable {
 
   /// The lock that keeps processes from changing the rules for accounts at the same time.
   public var rulesLock: LockPlace { LockPlace(path: file, byte: Self.firstLock - 2) }
-}
-
-/// What is done with a vault.
-public enum VaultAccess: Sendable {
-  /// Reading. An absent vault is an error.
-  case readOnly
-  /// Reading and writing. Directory, key file and vault are made when they are absent.
-  case readWrite
 }

@@ -4,7 +4,7 @@ import OAuth
 import Platform
 import Descriptors
 import Testing
-import Vault
+import Store
 
 @testable import CredentialManager
 @testable import Commands
@@ -65,7 +65,7 @@ import Vault
     .signatureNeedsURL, .malformedCredential,
   ]
 
-  private static let vaultErrors: [VaultError] = [
+  private static let vaultErrors: [StoreError] = [
     .absent(path: file), .keyFileMissing(path: file), .keyFileInvalid(path: file), .keyFileOfAnotherVault(path: file),
     .locked([]), .wrongPassphrase, .passphraseUnavailable(.endOfInput), .passphraseCommandFailed(status: 1),
     .lastSlot(.keyFile), .otherSlots,

@@ -3,7 +3,7 @@ import HTTP
 import Platform
 import Descriptors
 import Testing
-import Vault
+import Store
 import YAML
 
 @testable import CredentialManager
@@ -130,7 +130,7 @@ struct SetUpFindingTests {
     }
   }
 
-  private static let vaultErrors: [VaultError] = [
+  private static let vaultErrors: [StoreError] = [
     .keyFileMissing(path: file), .keyFileInvalid(path: file), .keyFileOfAnotherVault(path: file), .wrongPassphrase,
     .notAVault(path: file), .truncated(path: file),
     .newerFormat(path: file, found: 9, supported: 1), .damaged(path: file, .structure), .damagedRecord(record),

@@ -2,7 +2,7 @@ import Cryptography
 import OAuth
 import SQLite
 import Testing
-import Vault
+import Store
 
 @testable import CredentialManager
 
@@ -74,7 +74,7 @@ struct AccountsTests {
     let fixture = try Self.fixture("ana", "bob")
     let accounts = try fixture.source.accounts(.readWrite)
     try accounts.select("bob", provider: "example")
-    try accounts.vault.remove(Accounts.identifier("example", "bob"))
+    try accounts.store.apply([.remove(RecordIdentifier(.credential, of: AccountID("example", "bob")))])
     #expect(throws: CredentialError.unknownAccount("bob", provider: "example", known: ["ana"])) {
       try accounts.resolve(nil, provider: "example")
     }
@@ -84,9 +84,9 @@ struct AccountsTests {
   @Test(arguments: ["DELETE FROM record WHERE ", "UPDATE record SET sealed=zeroblob(99) WHERE "], [true, false])
   func aRecordThatWasTakenAway(_ change: String, _ isDefaultKnown: Bool) throws {
     let fixture = try Self.fixture("ana", "bob")
-    let bob = Accounts.identifier("example", "bob")
+    let bob = RecordIdentifier(.credential, of: AccountID("example", "bob"))
     if isDefaultKnown { try fixture.source.accounts(.readWrite).select("bob", provider: "example") }
-    let revision = try #require(try fixture.source.accounts().account("bob", of: "example")).revision
+    let revision = try #require(try fixture.source.accounts().account(AccountID("example", "bob"))).revision
     try Connection(path: fixture.home.vaultLocation.file, .readWrite, busyTimeout: 0)
       .execute(change + "kind=1 AND revision=\(revision)")
     let accounts = try fixture.another().accounts()
@@ -110,7 +110,7 @@ struct AccountsTests {
     }
     try accounts.select("bob", provider: "example")
     #expect(try accounts.resolve(nil, provider: "example").name == "bob")
-    #expect(try accounts.verify() == [])
+    #expect(try fixture.source.verifyVault() == [])
   }
 
   @Test func inOrder() throws {
@@ -128,11 +128,13 @@ struct AccountsTests {
   @Test func aRecordThatIsNoCredential() throws {
     let fixture = try Self.fixture()
     let accounts = try fixture.source.accounts(.readWrite)
-    try accounts.vault.store(Secret("nonsense"), as: Accounts.identifier("example", "ana"))
+    try accounts.store.apply([
+      .store(Secret("nonsense"), as: RecordIdentifier(.credential, of: AccountID("example", "ana")))
+    ])
     #expect(throws: CredentialError.oauth(.malformedCredential, provider: "example")) {
-      try accounts.account("ana", of: "example")
+      try accounts.account(AccountID("example", "ana"))
     }
-    try accounts.vault.store(Secret("nonsense"), as: Accounts.registration("example"))
+    try accounts.store.apply([.store(Secret("nonsense"), as: Accounts.registration("example"))])
     #expect(throws: CredentialError.malformedRegistration(provider: "example")) {
       try accounts.registration(of: "example")
     }

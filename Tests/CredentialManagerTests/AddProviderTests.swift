@@ -342,11 +342,11 @@ struct AddProviderTests {
     try Self.edit(fixture, text)
     let names = hosts.split(separator: ",").map(String.init)
     let source = CredentialSource(home: fixture.home, http: fixture.http, clock: fixture.clock, random: KnownRandom())
-    Self.expectNewHosts([], names) { _ = try source.freshAccount(nil, of: "example", Freshen(always: true)) }
+    Self.expectNewHosts([], names) { _ = try source.freshAccount(nil, of: "example", RefreshPolicy(always: true)) }
     Self.expectNewHosts([], names) { _ = try source.validate(nil, of: "example") }
     Self.expectNewHosts([], names) { _ = try source.logout(nil, of: "example", keepsRemote: false) }
     Self.expectNewHosts([], names) { _ = try source.headerFields(nil, of: "example", for: nil) }
-    Self.expectNewHosts([], names) { _ = try source.login("example", LoginWish(), user: fixture.user) }
+    Self.expectNewHosts([], names) { _ = try source.login("example", LoginOptions(), user: fixture.user) }
     // Nothing was sent: the list of answers is empty, and every request would have failed the test.
     try Self.add(fixture, source.addition(shipped: "example", as: nil), replaces: true) { _, asked in
       #expect(asked == names)

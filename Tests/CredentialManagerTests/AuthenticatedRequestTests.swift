@@ -4,7 +4,7 @@ import OAuth
 import Platform
 import Descriptors
 import Testing
-import Vault
+import Store
 
 @testable import CredentialManager
 
@@ -145,7 +145,7 @@ struct AuthenticatedRequestTests {
     let fixture = try Self.fixture()
     fixture.http.then(Self.redirect(307, "https://provider.example/other"))
     #expect(throws: CredentialError.oauth(.redirected(.refresh, status: 307), provider: "example")) {
-      try fixture.source.freshAccount(nil, of: "example", Freshen(always: true))
+      try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(always: true))
     }
   }
 
@@ -286,7 +286,8 @@ struct AuthenticatedRequestTests {
     let fixture = try Self.fixture()
     fixture.http.then { _ in
       #expect(
-        (try? fixture.another().accounts().note("example", "ana")) == ExchangeNote(.logout, startedAt: Fixture.now))
+        (try? fixture.another().accounts().note(AccountID("example", "ana")))
+          == ExchangeNote(.logout, startedAt: Fixture.now))
       return HTTPResponse(status: 503)
     }
     #expect(throws: CredentialError.self) { try fixture.source.logout(nil, of: "example", keepsRemote: false) }

@@ -7,6 +7,7 @@ import Descriptors
 import SQLite
 import Synchronization
 import Testing
+import Store
 import Vault
 
 @testable import CredentialManager
@@ -311,21 +312,29 @@ final class Fixture {
 
   /// Puts a credential into the vault, as another process would.
   func store(_ credential: Credential, _ account: String = "ana", _ provider: String = "example") throws {
-    _ = try another().accounts(.readWrite).vault.store(
-      credential.encoded, as: Accounts.identifier(provider, account))
+    _ = try another().accounts(.readWrite).store.apply([
+      .store(credential.encoded, as: RecordIdentifier(.credential, of: AccountID(provider, account)))
+    ])
   }
 
   /// What the vault holds for an account.
   func stored(_ account: String = "ana", _ provider: String = "example") throws -> Credential? {
-    try another().accounts().account(account, of: provider)?.credential
+    try another().accounts().account(AccountID(provider, account))?.credential
   }
 
   /// Leaves behind what a process does that is killed in the middle of an exchange.
   func leave(_ note: ExchangeNote?, _ answer: KeptAnswer?, _ account: String = "ana") throws {
-    let accounts = try another().accounts(.readWrite)
-    try accounts.setNote(note, "example", account)
-    guard let answer else { return }
-    try accounts.prepareAnswer("example", account).fill(answer.encoded, isForced: false)
+    let store = try another().accounts(.readWrite).store
+    let id = AccountID("example", account.isEmpty ? nil : account)
+    let identifier = RecordIdentifier(.pending, of: id)
+    try store.apply([note.map { .store($0.encoded, as: identifier) } ?? .remove(identifier)])
+    if let answer { try store.makeRoom(for: id).fill(answer.encoded, isForced: false) }
+  }
+
+  /// Another process is at work with an account, for as long as the value lives.
+  func lock(_ account: String?) throws -> FileLock? {
+    let name = try another().vault().lockName(provider: "example", account: account ?? "")
+    return try FileLock.acquire(home.vaultLocation.lock(name), seconds: 0)
   }
 
   /// Names of files with answers that are not in the vault.
@@ -369,8 +378,8 @@ final class Fixture {
     get throws { try URI(parsing: #require(user.opened.last)).queryParameters }
   }
 
-  func login(_ change: (inout LoginWish) -> Void = { _ in }) throws -> Account {
-    var wish = LoginWish()
+  func login(_ change: (inout LoginOptions) -> Void = { _ in }) throws -> Account {
+    var wish = LoginOptions()
     change(&wish)
     return try source.login("example", wish, user: user)
   }

@@ -28,9 +28,9 @@ struct HomeTests {
     #expect(own.vault == "/d/credmgr")
     // Whoever has the same vault has the same locks.
     var elsewhere = ["HOME": "/home/ana"]
-    let lock = try Self.home(elsewhere).lock("0123456789abcdef0123456789abcdef")
+    let lock = try Self.home(elsewhere).vaultLocation.lock("0123456789abcdef0123456789abcdef")
     elsewhere["XDG_RUNTIME_DIR"] = "/run/user/1000"
-    #expect(try Self.home(elsewhere).lock("0123456789abcdef0123456789abcdef") == lock)
+    #expect(try Self.home(elsewhere).vaultLocation.lock("0123456789abcdef0123456789abcdef") == lock)
     // A relative path is to be ignored, says the specification.
     let relative = try Self.home(["HOME": "/home/ana", "XDG_CONFIG_HOME": "c", "XDG_DATA_HOME": ""])
     #expect(relative == standard)

@@ -2,7 +2,7 @@ import Cryptography
 import Platform
 import SQLite
 import Testing
-import Vault
+import Store
 
 @testable import CredentialManager
 
@@ -32,7 +32,7 @@ struct HostClaimsTests {
 
   /// Makes the vault one of an earlier version: its registrations know no hosts.
   private func makeOld(destinations: [String]? = ["git.example", "provider.example"]) throws {
-    let vault = try fixture.another().accounts(.readWrite).vault
+    let vault = try fixture.another().vault(.readWrite)
     for record in try vault.records(.host, provider: nil) { _ = try vault.remove(record.identifier) }
     for record in try vault.records(.registration, provider: nil) {
       let list = destinations.map { "\"destinations\":[\($0.map { "\"\($0)\"" }.joined(separator: ","))]" }
@@ -132,7 +132,7 @@ struct HostClaimsTests {
     try makeOld()
     let source = fixture.another()
     #expect(try source.claims(source.accounts()).claims.map(\.host) == ["git.example"])
-    #expect(try source.accounts().vault.records(.host, provider: nil).isEmpty)
+    #expect(try source.accounts().store.records(.host, provider: nil).isEmpty)
   }
 
   @Test func aHostOfAnEditedDescriptorThatNobodyAgreedToIsNotCompleted() throws {

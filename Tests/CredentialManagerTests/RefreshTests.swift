@@ -6,7 +6,7 @@ import Descriptors
 import SQLite
 import Synchronization
 import Testing
-import Vault
+import Store
 
 @testable import CredentialManager
 import Text
@@ -34,7 +34,7 @@ struct RefreshTests {
   @Test func isHandedOutAsItIs() throws {
     let fixture = try Self.fixture(left: 61)
     try File.remove(fixture.root + "/providers/example.yaml")
-    let lock = try Self.locked(fixture)
+    let lock = try fixture.lock("ana")
     let account = try fixture.another().freshAccount(nil, of: "example")
     #expect(account.credential.accessToken == Secret("old"))
     _ = consume lock
@@ -42,10 +42,11 @@ struct RefreshTests {
 
   @Test(
     arguments: [
-      (61, Freshen(), false), (60, Freshen(), true), (100, Freshen(validity: 100), true),
-      (101, Freshen(validity: 100), false), (10, Freshen(validity: 0), false), (1000, Freshen(always: true), true),
-    ] as [(Int64, Freshen, Bool)])
-  func margin(_ left: Int64, _ wish: Freshen, _ isRefreshed: Bool) throws {
+      (61, RefreshPolicy(), false), (60, RefreshPolicy(), true), (100, RefreshPolicy(validity: .seconds(100)), true),
+      (101, RefreshPolicy(validity: .seconds(100)), false), (10, RefreshPolicy(validity: .zero), false),
+      (1000, RefreshPolicy(always: true), true),
+    ] as [(Int64, RefreshPolicy, Bool)])
+  func margin(_ left: Int64, _ wish: RefreshPolicy, _ isRefreshed: Bool) throws {
     let fixture = try Self.fixture(left: left)
     if isRefreshed { fixture.http.then(.token("new")) }
     let account = try fixture.source.freshAccount("ana", of: "example", wish)
@@ -86,13 +87,14 @@ struct RefreshTests {
     let fixture = try Self.fixture()
     fixture.http.then { _ in
       #expect(
-        (try? fixture.another().accounts().note("example", "ana")) == ExchangeNote(.refresh, startedAt: Fixture.now))
+        (try? fixture.another().accounts().note(AccountID("example", "ana")))
+          == ExchangeNote(.refresh, startedAt: Fixture.now))
       // Nothing was interrupted while somebody is at it.
       #expect((try? fixture.another().interruptedExchanges()) == [])
       return .token("new")
     }
     _ = try fixture.source.freshAccount(nil, of: "example")
-    #expect(try fixture.another().accounts().note("example", "ana") == nil)
+    #expect(try fixture.another().accounts().note(AccountID("example", "ana")) == nil)
   }
 
   @Test func aVaultThatCannotBeWritten() throws {
@@ -153,7 +155,7 @@ struct RefreshTests {
   @Test func aSecondStepThatFailsLosesNoRefreshToken() throws {
     let fixture = try Self.exchanging("[token, refresh]")
     // What an earlier process lost is of no account any more.
-    try fixture.another().accounts(.readWrite).setNote(ExchangeNote(.refresh, startedAt: 1), "example", "ana")
+    try fixture.leave(ExchangeNote(.refresh, startedAt: 1), nil)
     fixture.http.then(.token("short", refresh: "refresh-2"))
     fixture.http.then(.json("{}", status: 503))
     #expect(
@@ -278,29 +280,29 @@ struct RefreshTests {
       #expect(throws: Self.needed(.refreshRefused("revoked"))) { try fixture.source.freshAccount(nil, of: "example") }
     }
     // Not by another process either, with a network or without.
-    for wish in [Freshen(), Freshen(always: true), Freshen(validity: 10)] {
+    for wish in [RefreshPolicy(), RefreshPolicy(always: true), RefreshPolicy(validity: .seconds(10))] {
       #expect(throws: Self.needed(.refreshRefused("revoked"))) {
         try fixture.another().freshAccount(nil, of: "example", wish)
       }
     }
     #expect(fixture.http.requests.count == 1)
     let accounts = try fixture.another().accounts()
-    #expect(try accounts.isRefreshRefused(accounts.resolve(nil, provider: "example")))
+    #expect(try accounts.areRefreshesRefused([accounts.resolve(nil, provider: "example")]) == [true])
     // Who says so asks, and what comes of it counts.
     fixture.http.then(.json("{\"error\":\"invalid_grant\",\"error_description\":\"still\"}", status: 400))
     #expect(throws: Self.needed(.refreshRefused("still"))) {
-      try fixture.source.freshAccount(nil, of: "example", Freshen(always: true, asksAgain: true))
+      try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(always: true, asksAgain: true))
     }
     fixture.http.then(HTTPResponse(status: 503))
     #expect(
       throws: CredentialError.oauth(
         .unavailable(.refresh, status: 503, words: nil, retryAfter: nil), provider: "example")
     ) {
-      try fixture.source.freshAccount(nil, of: "example", Freshen(always: true, asksAgain: true))
+      try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(always: true, asksAgain: true))
     }
     #expect(throws: Self.needed(.refreshRefused("still"))) { try fixture.source.freshAccount(nil, of: "example") }
     fixture.http.then(.token("new"))
-    _ = try fixture.source.freshAccount(nil, of: "example", Freshen(always: true, asksAgain: true))
+    _ = try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(always: true, asksAgain: true))
     #expect(try fixture.another().freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
   }
 
@@ -322,7 +324,7 @@ struct RefreshTests {
     fixture.http.then(HTTPResponse(status: status))
     #expect(throws: Self.needed(.refreshRefused(nil))) { try fixture.source.freshAccount(nil, of: "example") }
     let accounts = try fixture.another().accounts()
-    #expect(try !accounts.isRefreshRefused(accounts.resolve(nil, provider: "example")))
+    #expect(try accounts.areRefreshesRefused([accounts.resolve(nil, provider: "example")]) == [false])
     fixture.http.then(.token("new"))
     #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
   }
@@ -369,8 +371,10 @@ struct RefreshTests {
   }
 
   /// Who asked for more gets the reason instead.
-  @Test(arguments: [(30, Freshen(validity: 40)), (30, Freshen(always: true)), (0, Freshen())] as [(Int64, Freshen)])
-  func isNotHandedOutToWhoAskedForMore(_ left: Int64, _ wish: Freshen) throws {
+  @Test(
+    arguments: [(30, RefreshPolicy(validity: .seconds(40))), (30, RefreshPolicy(always: true)), (0, RefreshPolicy())]
+      as [(Int64, RefreshPolicy)])
+  func isNotHandedOutToWhoAskedForMore(_ left: Int64, _ wish: RefreshPolicy) throws {
     let fixture = try Self.fixture(left: left)
     fixture.http.then(HTTPResponse(status: 503))
     #expect(
@@ -403,8 +407,8 @@ struct RefreshTests {
   /// The lock of the account is somebody else's for too long.
   @Test func whoWaitsInVainGetsItAsLongAsItLives() throws {
     let fixture = try Self.fixture(left: 30)
-    let lock = try Self.locked(fixture)
-    let account = try fixture.source.freshAccount(nil, of: "example", Freshen(timeout: 5))
+    let lock = try fixture.lock("ana")
+    let account = try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(lockTimeout: .seconds(5)))
     #expect(account.credential.accessToken == Secret("old"))
     _ = consume lock
   }
@@ -517,8 +521,8 @@ struct RefreshTests {
   }
 
   /// A good token is not called an expired one because it cannot be made a new one.
-  @Test(arguments: [Freshen(always: true), Freshen(validity: 2000)])
-  func aGoodTokenThatCannotBeRefreshed(_ wish: Freshen) throws {
+  @Test(arguments: [RefreshPolicy(always: true), RefreshPolicy(validity: .seconds(2000))])
+  func aGoodTokenThatCannotBeRefreshed(_ wish: RefreshPolicy) throws {
     let fixture = try Self.fixture(left: 1000, refresh: nil)
     #expect(throws: Self.needed(.notRefreshable)) { try fixture.source.freshAccount(nil, of: "example", wish) }
     #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("old"))
@@ -527,10 +531,10 @@ struct RefreshTests {
   /// A process died between the provider's answer and its commit: the refresh token is used up, and that is the reason.
   @Test func anExchangeThatNobodyFinished() throws {
     let fixture = try Self.fixture()
-    try fixture.another().accounts(.readWrite).setNote(ExchangeNote(.refresh, startedAt: 1), "example", "ana")
+    try fixture.leave(ExchangeNote(.refresh, startedAt: 1), nil)
     let interruption = Interruption(provider: "example", account: "ana", exchange: .refresh, startedAt: 1)
     #expect(try fixture.source.interruptedExchanges() == [interruption])
-    for wish in [Freshen(), Freshen(asksAgain: true), Freshen()] {
+    for wish in [RefreshPolicy(), RefreshPolicy(asksAgain: true), RefreshPolicy()] {
       if wish.asksAgain || fixture.http.requests.isEmpty {
         fixture.http.then(.json("{\"error\":\"invalid_grant\",\"error_description\":\"used\"}", status: 400))
       }
@@ -546,7 +550,7 @@ struct RefreshTests {
   /// The token is good, but it may be the last one: whoever gets it is told.
   @Test func anInterruptedExchangeIsTold() throws {
     let fixture = try Self.fixture(left: 1000)
-    try fixture.another().accounts(.readWrite).setNote(ExchangeNote(.refresh, startedAt: 1), "example", "ana")
+    try fixture.leave(ExchangeNote(.refresh, startedAt: 1), nil)
     var notices: [Notice] = []
     fixture.source.notice = { notices.append($0) }
     #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("old"))
@@ -556,20 +560,22 @@ struct RefreshTests {
       ])
     // A refresh that works settles it.
     fixture.http.then(.token("new"))
-    _ = try fixture.source.freshAccount(nil, of: "example", Freshen(always: true))
+    _ = try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(always: true))
     #expect(try fixture.source.interruptedExchanges().isEmpty)
   }
 
   /// The refresh token that was refused to the one whom we waited for is not sent again: a provider counts reuse.
   @Test func whoWaitsTakesARefusal() throws {
     let fixture = try Self.fixture()
-    let lock = Mutex(try Self.locked(fixture))
+    let lock = Mutex(try fixture.lock("ana"))
     let home = fixture.home
     fixture.clock.onSleep {
       let other = CredentialSource(home: home, http: nil, clock: ManualClock(), random: SystemRandomSource())
       let refusal = ExchangeNote.Refusal(at: Fixture.now, words: "used", isAfterInterruption: true)
-      try? other.accounts(.readWrite).setNote(
-        ExchangeNote(.refresh, startedAt: Fixture.now, refusal: refusal), "example", "ana")
+      let note = ExchangeNote(.refresh, startedAt: Fixture.now, refusal: refusal)
+      _ = try? other.accounts(.readWrite).store.apply([
+        .store(note.encoded, as: RecordIdentifier(.pending, of: AccountID("example", "ana")))
+      ])
       lock.withLock { $0 = nil }
     }
     #expect(throws: Self.needed(.refreshInterrupted("used"))) { try fixture.source.freshAccount(nil, of: "example") }
@@ -586,12 +592,12 @@ struct RefreshTests {
       #expect(throws: Never.self) { try fixture.damageVault() }
       return .token("new", refresh: "refresh-2")
     }
-    let damage = VaultError.damaged(path: fixture.home.vaultLocation.file, .header)
+    let damage = StoreError.damaged(path: fixture.home.vaultLocation.file, .header)
     #expect(throws: CredentialError.uncommitted(provider: "example", account: "ana", isKept: true, damage)) {
       try fixture.source.freshAccount(nil, of: "example")
     }
     // It is beside the vault.
-    let kept = try fixture.another().accounts().keptAnswer("example", "ana")
+    let kept = try fixture.another().accounts().keptAnswer(AccountID("example", "ana"))
     #expect(kept?.credential.refreshToken == Secret("refresh-2"))
     #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
@@ -608,7 +614,7 @@ struct RefreshTests {
     #expect(fixture.http.requests.isEmpty)
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
     #expect(try fixture.answerFiles.isEmpty)
-    #expect(try fixture.another().accounts().note("example", "ana") == nil)
+    #expect(try fixture.another().accounts().note(AccountID("example", "ana")) == nil)
   }
 
   /// What it is of is another token than the one that is kept now.
@@ -710,12 +716,12 @@ struct RefreshTests {
   /// An account that is gone does not come back.
   @Test func aLogoutMeanwhile() throws {
     let fixture = try Self.fixture()
-    let identifier = Accounts.identifier("example", "ana")
+    let identifier = RecordIdentifier(.credential, of: AccountID("example", "ana"))
     fixture.http.then { _ in
-      _ = try? fixture.another().accounts(.readWrite).vault.remove(identifier)
+      _ = try? fixture.another().accounts(.readWrite).store.apply([.remove(identifier)])
       return .token("new")
     }
-    let conflict = VaultError.conflict(identifier, actual: nil)
+    let conflict = StoreError.conflict(identifier, actual: nil)
     #expect(throws: CredentialError.uncommitted(provider: "example", account: "ana", isKept: false, conflict)) {
       try fixture.source.freshAccount(nil, of: "example")
     }
@@ -736,22 +742,18 @@ struct RefreshTests {
     }
     #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
-    #expect(try fixture.another().accounts().verify() == [])
-  }
-
-  private static func locked(_ fixture: Fixture) throws -> FileLock? {
-    let name = try fixture.source.accounts().vault.lockName(provider: "example", account: "ana")
-    return try FileLock.acquire(fixture.home.lock(name), seconds: 0)
+    #expect(try fixture.another().verifyVault() == [])
   }
 
   @Test func whoWaitsTakesWhatTheFirstOneGot() throws {
     let fixture = try Self.fixture()
-    let lock = try Self.locked(fixture)
+    let lock = try fixture.lock("ana")
     let home = fixture.home
     fixture.clock.onSleep {
       let other = CredentialSource(home: home, http: nil, clock: ManualClock(), random: SystemRandomSource())
-      _ = try? other.accounts(.readWrite).vault.store(
-        Fixture.credential("theirs").encoded, as: Accounts.identifier("example", "ana"))
+      _ = try? other.accounts(.readWrite).store.apply([
+        .store(Fixture.credential("theirs").encoded, as: RecordIdentifier(.credential, of: AccountID("example", "ana")))
+      ])
     }
     var waited: [Double] = []
     fixture.source.notice = { if case .waiting("example", "ana", let seconds) = $0 { waited.append(seconds) } }
@@ -767,16 +769,16 @@ struct RefreshTests {
     let fixture = try Self.fixture(left: 1000)
     let account = try fixture.source.accounts().resolve(nil, provider: "example")
     try fixture.store(Fixture.credential("theirs"))
-    let renewed = try fixture.source.refreshed(account, Freshen(always: true))
+    let renewed = try fixture.source.refreshed(account, RefreshPolicy(always: true))
     #expect(renewed.credential.accessToken == Secret("theirs"))
     #expect(fixture.http.requests.isEmpty)
   }
 
   @Test func waitingEnds() throws {
     let fixture = try Self.fixture()
-    let lock = try Self.locked(fixture)
+    let lock = try fixture.lock("ana")
     #expect(throws: CredentialError.lockTimedOut(provider: "example", account: "ana")) {
-      try fixture.source.freshAccount(nil, of: "example", Freshen(timeout: 5))
+      try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(lockTimeout: .seconds(5)))
     }
     _ = consume lock
     #expect((5..<6).contains(fixture.clock.monotonic()))

@@ -51,7 +51,7 @@ struct RepeatedRequestTests {
   @Test func anotherTokenThanTheRefusedOneIsHandedOut() throws {
     #expect(try ask(kubectl) == "old")
     fixture.http.then(.token("new"))
-    _ = try fixture.source.freshAccount(nil, of: "example", Freshen(always: true))
+    _ = try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(always: true))
     #expect(try ask(kubectl) == "new")
     #expect(fixture.http.requests.count == 1)
   }

@@ -2,6 +2,7 @@ import Cryptography
 import JSON
 import Platform
 import Testing
+import Store
 import Vault
 
 @testable import CredentialManager
@@ -37,7 +38,7 @@ import Vault
   }
 
   private func token(_ source: CredentialSource) throws -> String? {
-    try source.accounts().account("ana", of: "example")?.credential.accessToken.reveal()
+    try source.accounts().account(AccountID("example", "ana"))?.credential.accessToken.reveal()
   }
 
   @Test func whoIsAskedOnceIsNotAskedAgain() throws {
@@ -69,7 +70,7 @@ import Vault
   @Test func aFileOrACommandAnswersFirstAndOnce() throws {
     try protect("p")
     let path = fixture.root + "/passphrase"
-    let cases: [(String, [String: String], VaultError?)] = [
+    let cases: [(String, [String: String], StoreError?)] = [
       ("p\r\n", ["CREDMGR_PASSPHRASE_FILE": path, "CREDMGR_PASSPHRASE_COMMAND": "false"], nil),
       ("p", ["CREDMGR_PASSPHRASE_COMMAND": "cat '\(path)'"], nil),
       ("q\n", ["CREDMGR_PASSPHRASE_FILE": path], .wrongPassphrase),
@@ -94,7 +95,7 @@ import Vault
 
   @Test func aRotationNeedsThePassphrase() throws {
     try protect("p")
-    let before = try source("p").accounts().vault.openedKeys.vault
+    let before = try source("p").vault().openedKeys.vault
     #expect(throws: CredentialError.vault(.passphraseUnavailable(.noTerminal))) {
       let opened = source("p")
       _ = try token(opened)
@@ -104,8 +105,8 @@ import Vault
     try source("p").rotateVault()
     let after = source("p")
     #expect(try token(after) == "token-1")
-    #expect(try after.accounts().vault.openedKeys.vault != before)
-    #expect(try after.accounts().verify() == [])
+    #expect(try after.vault().openedKeys.vault != before)
+    #expect(try after.verifyVault() == [])
     #expect(throws: CredentialError.vault(.wrongPassphrase)) { try token(source("q")) }
   }
 
@@ -131,7 +132,7 @@ import Vault
   func everyFailureOfTheSecretServiceHasAName(script: String, fault: SecretServiceFault?) throws {
     let client = try secretService(script)
     if fault == nil { _ = try File.remove(fixture.root + "/secret-tool") }
-    #expect(throws: VaultError.secretService(fault ?? .notInstalled)) { try client.lookup("00") }
+    #expect(throws: StoreError.secretService(fault ?? .notInstalled)) { try client.lookup("00") }
   }
 
   @Test(arguments: [[:], ["DBUS_SESSION_BUS_ADDRESS": "autolaunch:"], ["XDG_RUNTIME_DIR": "/nonexistent"]])
@@ -165,7 +166,7 @@ import Vault
     #expect(try client.lookup(item.name) == item.key)
     try client.remove(item.name)
     try client.remove(item.name)
-    #expect(throws: VaultError.secretService(.noKey)) { try client.lookup(item.name) }
+    #expect(throws: StoreError.secretService(.noKey)) { try client.lookup(item.name) }
   }
 
   @Test(arguments: [
@@ -175,10 +176,10 @@ import Vault
   func aKeyThatIsNotStored(says: String, fault: SecretServiceFault) throws {
     let client = try secretService("test $1 != store || { \(says) >&2; exit 1; }")
     let item = try #require(try SlotDraft.secretService(random: SystemRandomSource()).item)
-    #expect(throws: VaultError.secretService(fault)) { try client.store(item) }
+    #expect(throws: StoreError.secretService(fault)) { try client.store(item) }
     // One that says that it stored the key, and did not.
     let liar = try secretService("exit 0")
-    #expect(throws: VaultError.secretService(.noKey)) { try liar.store(item) }
+    #expect(throws: StoreError.secretService(.noKey)) { try liar.store(item) }
   }
 
   /// A `secret-tool` that does what a script says.
@@ -206,7 +207,7 @@ import Vault
     let kept = try fixture.source.restoreVault(from: path, keyFile: nil)
     #expect(kept == [fixture.home.vaultLocation.file + ".replaced"])
     #expect(try token(fixture.source) == "token-1")
-    #expect(try fixture.source.accounts().verify() == [])
+    #expect(try fixture.source.verifyVault() == [])
   }
 
   @Test func nothingIsUnlockedThatOpensByItself() throws {
@@ -253,12 +254,12 @@ import Vault
   }
 
   @Test func theEncryptedFormShowsNothingAndOpensWithItsPassphrase() throws {
-    let export = try VaultExport(fixture.source.accounts().vault)
+    let export = try VaultExport(fixture.source.accounts().store)
     let cheap = PassphraseCosts(operations: 1, memory: 8192)
     let text = try export.encrypted(Secret("p"), costs: cheap, random: SystemRandomSource()).encoded
     for secret in ["token-1", "refresh-1", "example", "ana", "secret-1"] { #expect(!text.contains(secret)) }
     var attempts: [Int] = []
-    let opened = try VaultExport(Array(text.utf8)) { attempt throws(VaultError) in
+    let opened = try VaultExport(Array(text.utf8)) { attempt throws(StoreError) in
       attempts.append(attempt)
       return Secret(attempt < 3 ? "wrong" : "p")
     }
@@ -274,7 +275,7 @@ import Vault
         $0.name == "sealed" ? JSONValue.Member("sealed", .string(Base64.encode(altered))) : $0
       }
       #expect(throws: CredentialError.wrongExportPassphrase) {
-        try VaultExport(Array(JSONValue.object(members).encoded.utf8)) { attempt throws(VaultError) in
+        try VaultExport(Array(JSONValue.object(members).encoded.utf8)) { attempt throws(StoreError) in
           guard attempt == 1 else { throw .wrongPassphrase }
           return Secret("p")
         }
@@ -291,7 +292,7 @@ import Vault
   @Test func whatIsThereIsReplacedOnRequestOnly() throws {
     let json = try Array(fixture.source.exportVault(isPlain: true).json.encoded.utf8)
     try fixture.store(Fixture.credential("token-2"))
-    let identifier = Accounts.identifier("example", "ana")
+    let identifier = RecordIdentifier(.credential, of: AccountID("example", "ana"))
     #expect(throws: CredentialError.alreadyThere([identifier])) {
       try fixture.another().importVault(json, replaces: false)
     }
@@ -338,7 +339,7 @@ import Vault
     fixture.consent()
     _ = try fixture.login()
     fixture.http.then(.token("token-2", refresh: "refresh-2"))
-    let account = try fixture.source.freshAccount("ana", of: "example", Freshen(always: true))
+    let account = try fixture.source.freshAccount("ana", of: "example", RefreshPolicy(always: true))
     fixture.source.noteHandOut(account, to: "git example.org")
     try fixture.source.reject(Secret("token-2"), account: nil, of: "example")
     _ = try fixture.source.logout("ana", of: "example", keepsRemote: true)

@@ -225,16 +225,29 @@ class Refreshes(RaceTest):
 
 
 class Logins(RaceTest):
+    @staticmethod
+    def has_looked(process):
+        """Whether it is at the lock: it has the vault open a second time for that."""
+        folder = f"/proc/{process.pid}/fd"
+        opened = 0
+        for name in os.listdir(folder):
+            try:
+                opened += os.readlink(os.path.join(folder, name)).endswith("/vault.db")
+            except FileNotFoundError:
+                pass
+        return opened >= 2
+
     def test_fifty_logins_open_one_browser(self):
         service = self.serve(OAuth2Server())
         provider = self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)
         opened = os.path.join(self.folder, "opened")
         begun = os.path.join(self.folder, "begun")
-        # Nobody consents before the last of them was started: whoever comes after a login is told that there is one.
+        # Nobody consents before the last of them has looked: whoever comes later wants a login of his own.
         script = self.file("count", f'#!/bin/sh\necho "$1" >>{opened}\nuntil [ -e {begun} ]; do sleep 0.1; done\n'
                            f'exec {self.environment["BROWSER"]} "$1"\n')
         os.chmod(script, 0o700)
         processes = self.many(50, "login", provider, BROWSER=script)
+        self.wait_until(lambda: all(map(self.has_looked, processes)), seconds=TIMEOUT)
         self.file("begun", "")
         results = self.ends(processes)
         self.assertEqual({status for status, _, _ in results}, {DONE}, results)
@@ -242,7 +255,6 @@ class Logins(RaceTest):
             self.assertEqual(len(file.readlines()), 1)
         self.assertEqual(service.counts["granted:authorization_code"], 1)
         self.assertTrue(service.accepts(self.credmgr("token", provider).line))
-
 
     def test_a_shell_that_runs_one_login_after_the_other(self):
         """It runs its last command in its own process, which is older than the first login."""

@@ -14,7 +14,6 @@ struct CredentialTests {
     credential.expiresAt = 1_700_003_600
     credential.refreshToken = Secret("refresh")
     credential.refreshTokenExpiresAt = 1_800_000_000
-    credential.loginFinishedAt = 1_700_000_000_123
     credential.tokenSecret = Secret("token secret")
     credential.sessionHandle = Secret("handle")
     credential.idToken = Secret("a.b.c")
@@ -83,12 +82,12 @@ struct CredentialTests {
     var credential = Fixture.credential()
     credential.obtainedAt = Fixture.now
     credential.expiresAt = Fixture.now + 3600
-    #expect(credential.isUsable(at: Fixture.now + 3299, comfort: 300))
-    #expect(!credential.isUsable(at: Fixture.now + 3300, comfort: 300))
+    #expect(credential.isUsable(at: Fixture.now + 3299, preferring: 300))
+    #expect(!credential.isUsable(at: Fixture.now + 3300, preferring: 300))
     #expect(credential.isUsable(at: Fixture.now + 3300))
-    #expect(credential.isUsable(at: Fixture.now + 3300, for: 0, comfort: 300))
+    #expect(credential.isUsable(at: Fixture.now + 3300, for: 0, preferring: 300))
     credential.expiresAt = Fixture.now + 400
-    #expect(credential.isUsable(at: Fixture.now + 199, comfort: 300))
+    #expect(credential.isUsable(at: Fixture.now + 199, preferring: 300))
   }
 
   @Test(

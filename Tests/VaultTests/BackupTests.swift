@@ -1,6 +1,7 @@
 import Cryptography
 import Glibc
 import SQLite
+import Store
 import Testing
 
 @testable import Vault

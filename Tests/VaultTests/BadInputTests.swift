@@ -2,6 +2,7 @@ import Cryptography
 import Glibc
 import Platform
 import SQLite
+import Store
 import Testing
 
 @testable import Vault
@@ -20,7 +21,7 @@ struct BadInputTests {
 
   /// Each error, and that what is on the disk stays as it is.
   private func expect(_ error: VaultError, _ sourceLocation: SourceLocation = #_sourceLocation) {
-    for access in [VaultAccess.readOnly, .readWrite] {
+    for access in [StoreAccess.readOnly, .readWrite] {
       #expect(throws: error, sourceLocation: sourceLocation) { try temporary.open(access) }
     }
   }
@@ -115,7 +116,7 @@ struct BadInputTests {
     let bytes = TemporaryVault.read(location.file)
     try #require(count < bytes.count)
     TemporaryVault.write(location.file, Array(bytes.prefix(count)))
-    for access in [VaultAccess.readOnly, .readWrite] {
+    for access in [StoreAccess.readOnly, .readWrite] {
       do throws(VaultError) {
         _ = try temporary.open(access)
         Issue.record("opened")

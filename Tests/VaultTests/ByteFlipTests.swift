@@ -1,5 +1,6 @@
 import Cryptography
 import SQLite
+import Store
 import Testing
 
 @testable import Vault

@@ -1,6 +1,7 @@
 import Cryptography
 import Glibc
 import Platform
+import Store
 import Testing
 
 @testable import Vault

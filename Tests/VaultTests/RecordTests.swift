@@ -1,4 +1,5 @@
 import Cryptography
+import Store
 import Testing
 import Vault
 

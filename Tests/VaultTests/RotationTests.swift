@@ -1,5 +1,6 @@
 import Cryptography
 import Glibc
+import Store
 import Testing
 
 @testable import Vault

@@ -1,6 +1,7 @@
 import Cryptography
 import Glibc
 import SQLite
+import Store
 import Testing
 
 @testable import Vault
@@ -114,8 +115,8 @@ struct SeveralAtOnceTests {
 
   @Test(
     "what a killed writer left half-written is undone, also by a reader",
-    arguments: [VaultAccess.readOnly, .readWrite])
-  func hotJournal(_ access: VaultAccess) throws {
+    arguments: [StoreAccess.readOnly, .readWrite])
+  func hotJournal(_ access: StoreAccess) throws {
     let vault = try temporary.open()
     for number in 0..<30 { try vault.store(Secret("old"), as: .credential("p", "a\(number)")) }
     let connection = try Connection(path: location.file, .readWrite, busyTimeout: 0)

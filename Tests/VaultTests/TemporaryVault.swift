@@ -2,6 +2,7 @@ import Cryptography
 import Glibc
 import Platform
 import SQLite
+import Store
 import Testing
 
 @testable import Vault
@@ -26,7 +27,7 @@ final class TemporaryVault {
   }
 
   func open(
-    _ access: VaultAccess = .readWrite, busyTimeout: Int32 = 20_000, holders: [KeyHolder] = [.keyFile]
+    _ access: StoreAccess = .readWrite, busyTimeout: Int32 = 20_000, holders: [KeyHolder] = [.keyFile]
   ) throws(VaultError) -> Vault {
     try Vault.open(
       location, access, random: SystemRandomSource(), now: 1_700_000_000, busyTimeout: busyTimeout,

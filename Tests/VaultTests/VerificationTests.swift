@@ -1,6 +1,7 @@
 import Cryptography
 import Platform
 import SQLite
+import Store
 import Testing
 import Vault
 

@@ -38,7 +38,7 @@ extension Command {
       Example("credmgr login github --dry-run", "what would be sent, without sending it"),
     ], needsNetwork: true, offlineOption: "--dry-run"
   ) { invocation, context throws(CommandError) in
-    var wish = LoginWish()
+    var wish = LoginOptions()
     wish.scope = invocation.all("--scope")
     if invocation.has("--dry-run") {
       let descriptor = try descriptor(invocation.operands[0], context)
@@ -71,10 +71,6 @@ extension Command {
     if wish.timeout == 0 {
       throw .usage("nobody can log in within no time", hint: "leave \"--timeout\" out for five minutes")
     }
-    // Until this program runs, another one may have finished what both were asked for. The age is taken before the time, and
-    // both are rounded, so that the result is never too early: a login that was done before is not what was asked for.
-    let age = Int64((ProcessAge.seconds ?? 0) * 1000)
-    wish.askedAt = context.clock.milliseconds() + 1 - age
     let account: Account
     if invocation.has("--with-token") {
       let token = try token(provider, context)
@@ -210,11 +206,11 @@ extension Command {
               isInterrupted: interrupted.contains { $0.provider == account.provider && $0.account == account.name },
               now)
           }))
-      try context.requireWhole(provider, without: accounts)
+      try context.reportDamagedRecords(provider, without: accounts)
       return .done
     }
     if accounts.isEmpty {
-      try context.requireWhole(provider, without: accounts)
+      try context.reportDamagedRecords(provider, without: accounts)
       if let provider, let unknown = context.unknown(provider) { throw CommandError(unknown) }
       context.tell(provider.map { "nobody is logged in to \"\($0)\"" } ?? "nobody is logged in anywhere")
     }
@@ -230,7 +226,7 @@ extension Command {
     for exchange in interrupted where provider == nil || provider == exchange.provider {
       context.tell(Notice.interrupted(exchange).sentence(now: now))
     }
-    try context.requireWhole(provider, without: accounts)
+    try context.reportDamagedRecords(provider, without: accounts)
     return .done
   }
 
@@ -319,9 +315,10 @@ extension Command {
     if let text = invocation.operands.first {
       let provider = try context.provider(text)
       let name = try context.account(invocation, of: provider)
-      let wish = Freshen(always: true, asksAgain: true, timeout: try context.duration("--timeout", invocation) ?? 60)
+      let policy = RefreshPolicy(
+        always: true, asksAgain: true, lockTimeout: .seconds(try context.duration("--timeout", invocation) ?? 60))
       let renewed = try manager { () throws(CredentialError) in
-        try context.source.freshAccount(name, of: provider, wish)
+        try context.source.freshAccount(name, of: provider, policy)
       }
       context.tell("refreshed \"\(renewed.name)\" at \"\(provider)\"" + validity(renewed.credential, context))
       return .done
@@ -338,7 +335,7 @@ extension Command {
     var worst = ExitStatus.done
     for account in accounts {
       do throws(CredentialError) {
-        let renewed = try context.source.freshAccount(account.name, of: account.provider, Freshen(always: true))
+        let renewed = try context.source.freshAccount(account.name, of: account.provider, RefreshPolicy(always: true))
         context.tell("refreshed \"\(account.name)\" at \"\(account.provider)\"" + validity(renewed.credential, context))
       } catch {
         if error == .interrupted { throw CommandError(error) }
@@ -346,7 +343,7 @@ extension Command {
         worst = worst == .done ? error.message.status : worst
       }
     }
-    try context.requireWhole(nil)
+    try context.reportDamagedRecords(nil)
     return worst
   }
 
@@ -395,7 +392,7 @@ extension Command {
         try context.source.accountsIfAny()?.accounts(of: provider).map(\.name) ?? []
       }
       if names.isEmpty {
-        try context.requireWhole(provider)
+        try context.reportDamagedRecords(provider)
         throw CommandError(.loginNeeded(provider: provider, account: nil, .noCredential))
       }
     }
@@ -427,7 +424,7 @@ extension Command {
       context.tell("\"\(result.account)\" at \"\(provider)\": \(remote)")
     }
     if !invocation.has("--all") { try tellDefault(provider, before: selected, context) }
-    if invocation.has("--all") { try context.requireWhole(provider) }
+    if invocation.has("--all") { try context.reportDamagedRecords(provider) }
     return .done
   }
 

@@ -5,7 +5,7 @@ import JSON
 import OAuth
 import Platform
 import Text
-import Vault
+import Store
 
 /// Looks at everything that a command may depend on. Nothing is changed, and nobody is asked.
 struct Doctor {
@@ -196,7 +196,7 @@ struct Doctor {
     let status: VaultStatus
     let unlockedUntil: Int64?
     do throws(CredentialError) {
-      let fault: VaultError?
+      let fault: StoreError?
       (status, unlockedUntil, fault) = try context.source.vaultStatus()
       if let fault {
         tell(fault, opensOtherwise: status.slots.contains { $0.kind != .keyFile })
@@ -211,7 +211,7 @@ struct Doctor {
     let kinds = status.slots.map { $0.kind?.words ?? "way of a newer credmgr" }
     do throws(CredentialError) {
       let accounts = try context.source.accounts()
-      let damage = try accounts.verify()
+      let damage = try context.source.verifyVault()
       if damage.isEmpty {
         let unlocked = unlockedUntil.map { ", and is unlocked for \(duration(max($0 - context.clock.now(), 0)))" } ?? ""
         well(
@@ -236,7 +236,7 @@ struct Doctor {
     }
   }
 
-  private mutating func tell(_ error: VaultError, opensOtherwise: Bool = false) {
+  private mutating func tell(_ error: StoreError, opensOtherwise: Bool = false) {
     switch error {
     case .file(.otherOwner) where isForeign, .file(.permissionDenied) where isForeign: break
     case .file(.symbolicLink(let path)): tell(.linkedHome(path, target: target(of: path)))
@@ -502,7 +502,7 @@ struct Doctor {
 
   private func isMissing(_ rule: AccountRule, in vault: Accounts) -> Bool {
     do throws(CredentialError) {
-      return try vault.account(rule.account, of: rule.provider) == nil
+      return try vault.account(AccountID(rule.provider, rule.account)) == nil
     } catch {
       return false
     }

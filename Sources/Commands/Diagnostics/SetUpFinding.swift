@@ -3,7 +3,7 @@ import Descriptors
 import HTTP
 import Platform
 import Text
-import Vault
+import Store
 
 /// Something that `credmgr doctor` tells, because it does not work or is worth knowing.
 enum SetUpFinding: Sendable, Equatable {
@@ -78,7 +78,7 @@ enum SetUpFinding: Sendable, Equatable {
   /// What opens it.
   case lockedVault([String])
   /// It cannot be used; where it is, and whether another way into it is open.
-  case vault(VaultError, folder: String, opensOtherwise: Bool)
+  case vault(StoreError, folder: String, opensOtherwise: Bool)
   /// A record that can be made anew.
   case damagedRecord(VaultFinding, RecordIdentifier)
   /// So many more of them.
@@ -282,7 +282,7 @@ extension SetUpFinding {
     case .deadLogin(let entry, let schemes):
       return "a login that was killed still takes the addresses of \(some(schemes.map { $0 + ":" })) (\(entry))"
     case .noKernelKeyring: return "the kernel keeps no keys here, so that \"credmgr vault unlock\" does not work"
-    case .secretService(let fault, _): return VaultError.secretService(fault).message.text
+    case .secretService(let fault, _): return StoreError.secretService(fault).message.text
     case .noOnlineProgram: return CredentialError.networkNeeded.message.text
     case .noShippedDescriptors(let folder, _): return "there are no shipped descriptors in \(quoted(folder))"
     case .gitFile(let path, let fault): return "git cannot use \(quoted(path)): " + fault.words

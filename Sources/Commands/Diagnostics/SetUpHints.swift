@@ -3,7 +3,7 @@ import Descriptors
 import HTTP
 import Platform
 import Text
-import Vault
+import Store
 
 extension SetUpFinding {
   /// What mends it, a line each. A command stands in `run "…"`, and a shell takes it as it is.
@@ -194,7 +194,7 @@ extension POSIXError {
   }
 }
 
-extension VaultError {
+extension StoreError {
   /// What lets the vault be used again, or one in its place.
   func mending(_ folder: String, opensOtherwise: Bool) -> [Remedy] {
     switch self {

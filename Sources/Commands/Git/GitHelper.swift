@@ -57,7 +57,7 @@ struct GitHelper: HelperProtocol {
 
   func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account {
     // A clone goes on for some minutes, and git asks but once.
-    try context.source.freshAccount(name, of: provider, Freshen(comfort: 300))
+    try context.source.freshAccount(name, of: provider, RefreshPolicy(preferredLifetime: .seconds(300)))
   }
 
   func isOurs(_ login: HostLogin, _ accounts: [Account]) -> Bool {
@@ -144,7 +144,7 @@ struct GitHelper: HelperProtocol {
     guard let provider else { return }
     guard context.source.hasNetwork else { throw .handOver(input: nil) }
     context.tell("git needs a login to \"\(provider)\"" + (name.map { " for the account \"\($0)\"" } ?? ""))
-    var wish = LoginWish()
+    var wish = LoginOptions()
     let offered = (try? context.home.library.load(provider))?.descriptor.grants ?? []
     let page = ["credmgr", "login", provider] + accountOption(name) + ["--no-browser"]
     let fitting = Command.fittingGrant(offered, page, context)

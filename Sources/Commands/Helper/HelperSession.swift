@@ -2,6 +2,7 @@ import CredentialManager
 import Cryptography
 import OAuth
 import Platform
+import Store
 
 /// Answers a question of another program: an account's token or a stored login, whichever protocol it is asked in.
 struct HelperSession<Helper: HelperProtocol> {
@@ -54,7 +55,7 @@ struct HelperSession<Helper: HelperProtocol> {
   /// Whoever asks again within one request was refused what it got before.
   private func rejectRefused() throws(CredentialError) {
     guard let refused = helper.refused, refused.provider == helper.provider,
-      let account = try context.source.accountsIfAny()?.account(refused.account, of: refused.provider),
+      let account = try context.source.accountsIfAny()?.account(AccountID(refused.provider, refused.account)),
       account.revision == refused.revision, !account.credential.isRejected
     else { return }
     try context.source.reject(account.credential.accessToken, account: account.name, of: account.provider)

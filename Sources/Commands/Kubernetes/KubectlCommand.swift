@@ -55,7 +55,7 @@ private struct KubectlHelper: HelperProtocol {
     }
     var account = try context.source.freshAccount(name, of: provider)
     if isOver(account) {
-      account = try context.source.freshAccount(account.name, of: provider, Freshen(always: true))
+      account = try context.source.freshAccount(account.name, of: provider, RefreshPolicy(always: true))
     }
     if isOver(account) { throw .loginNeeded(provider: provider, account: account.name, .expired) }
     return account

@@ -3,7 +3,7 @@ import Descriptors
 import OAuth
 import Platform
 import Text
-import Vault
+import Store
 
 extension CredentialError {
   /// What is wrong, what to do, and the exit status.

@@ -1,7 +1,7 @@
 import CredentialManager
 import Platform
 import Text
-import Vault
+import Store
 
 extension POSIXError {
   /// What the system did not do.
@@ -126,7 +126,7 @@ func systemWords(_ code: Int32) -> String {
   }
 }
 
-extension VaultError {
+extension StoreError {
   /// What is wrong with the vault.
   var message: Message {
     switch self {
@@ -226,7 +226,7 @@ extension VaultError {
   }
 }
 
-extension VaultError {
+extension StoreError {
   /// What lies beside the vault lies in its folder.
   private static func folder(_ file: String) -> String { Path.directory(of: file) ?? "." }
 }

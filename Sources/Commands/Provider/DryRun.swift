@@ -8,7 +8,7 @@ import Descriptors
 /// `login --dry-run`: the requests, and nothing else.
 enum DryRun {
   static func run(
-    _ descriptor: Descriptor, _ wish: LoginWish, _ invocation: Invocation, _ context: Context
+    _ descriptor: Descriptor, _ wish: LoginOptions, _ invocation: Invocation, _ context: Context
   ) throws(CommandError) -> ExitStatus {
     let hasToken = invocation.has("--with-token")
     let result = try manager { () throws(CredentialError) in

@@ -24,16 +24,17 @@ extension Command {
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let name = try context.account(invocation, of: provider)
-    let wish = Freshen(
-      validity: try context.duration("--min-validity", invocation), always: invocation.has("--refresh"),
-      timeout: try context.duration("--timeout", invocation) ?? 60)
+    let wanted = try context.duration("--min-validity", invocation)
+    let policy = RefreshPolicy(
+      validity: wanted.map { .seconds($0) }, always: invocation.has("--refresh"),
+      lockTimeout: .seconds(try context.duration("--timeout", invocation) ?? 60))
     let account = try manager { () throws(CredentialError) in
-      try context.source.freshAccount(name, of: provider, wish)
+      try context.source.freshAccount(name, of: provider, policy)
     }
     let credential = account.credential
     context.noteHandOut(account, by: "token")
     // It is the best that there is: who cannot do with it reads when it expires.
-    if let wanted = wish.validity, let lifetime = credential.expiresAt.map({ $0 - credential.obtainedAt }),
+    if let wanted, let lifetime = credential.expiresAt.map({ $0 - credential.obtainedAt }),
       lifetime < wanted
     {
       context.tell(

@@ -3,8 +3,8 @@ import Descriptors
 import JSON
 import OAuth
 import Platform
+import Store
 import Text
-import Vault
 
 extension Command {
   /// What `credmgr vault` is followed by, and the options that go with it.
@@ -125,9 +125,9 @@ extension Command {
   ) throws(CommandError) -> ExitStatus {
     let findings: [VaultFinding]
     do throws(CredentialError) {
-      findings = try context.source.accounts().verify()
+      findings = try context.source.verifyVault()
     } catch .vault(.damaged(let path, let part)) {
-      throw .failed(VaultError.damaged(path: path, part).message.with(hints: [restoring(context)]))
+      throw .failed(StoreError.damaged(path: path, part).message.with(hints: [restoring(context)]))
     } catch {
       throw CommandError(error)
     }

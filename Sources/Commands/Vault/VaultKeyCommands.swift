@@ -4,8 +4,8 @@ import Descriptors
 import JSON
 import OAuth
 import Platform
+import Store
 import Text
-import Vault
 
 /// What is done to the vault as a whole, and to the ways into it.
 enum VaultKeyOperations {

@@ -1,6 +1,6 @@
 import Cryptography
 import OAuth
-import Vault
+import Store
 
 /// An account and what is kept for it.
 public struct Account: Sendable {
@@ -15,59 +15,73 @@ public struct Account: Sendable {
 }
 
 extension Account {
-  /// Whether a user name is this account's: its name, or whom the provider says it is for. Providers do not tell letters by
-  /// case there.
+  /// Which account it is.
+  public var id: AccountID { AccountID(provider, name) }
+
+  /// Whether a user name is this account's: its name, or whom the provider says it is for. Providers do not tell
+  /// letters by case there.
   public func matches(username: String) -> Bool {
     name == username || credential.identity?.lowercased() == username.lowercased()
   }
 }
 
-/// Runs a step of the vault.
-func inVault<Result>(_ step: () throws(VaultError) -> Result) throws(CredentialError) -> Result {
+/// Runs a step of the store.
+func inStore<Result>(_ step: () throws(StoreError) -> Result) throws(CredentialError) -> Result {
   do { return try step() } catch { throw .vault(error) }
 }
 
-/// The accounts in a vault.
+/// The accounts in a store.
 public struct Accounts {
-  let vault: Vault
+  let store: any AccountStore
 
-  /// The accounts of an open vault.
-  public init(_ vault: Vault) { self.vault = vault }
-
-  static func identifier(_ provider: String, _ account: String) -> RecordIdentifier {
-    RecordIdentifier(kind: .credential, provider: provider, account: account)
-  }
+  /// The accounts of an open store.
+  public init(_ store: any AccountStore) { self.store = store }
 
   static func selection(_ provider: String) -> RecordIdentifier {
-    RecordIdentifier(kind: .selection, provider: provider, account: "")
+    RecordIdentifier(.selection, of: AccountID(provider))
   }
 
   static func registration(_ provider: String) -> RecordIdentifier {
-    RecordIdentifier(kind: .registration, provider: provider, account: "")
+    RecordIdentifier(.registration, of: AccountID(provider))
   }
 
-  static func pending(_ provider: String, _ account: String) -> RecordIdentifier {
-    RecordIdentifier(kind: .pending, provider: provider, account: account)
+  func record(_ identifier: RecordIdentifier) throws(CredentialError) -> Record? {
+    try inStore { () throws(StoreError) in try store.record(identifier) }
+  }
+
+  func records(_ kind: RecordKind, of provider: String?) throws(CredentialError) -> [Record] {
+    try inStore { () throws(StoreError) in try store.records(kind, provider: provider) }
+  }
+
+  func apply(_ changes: [Change]) throws(CredentialError) {
+    try inStore { () throws(StoreError) in _ = try store.apply(changes) }
   }
 
   /// What is kept for an account; `nil` when there is no such account.
   ///
   /// - Throws: `CredentialError.vault`, or `.oauth` when the record is not one that we wrote.
-  public func account(_ name: String, of provider: String) throws(CredentialError) -> Account? {
-    guard let record = try inVault({ () throws(VaultError) in try vault.record(Self.identifier(provider, name)) })
-    else {
-      // "é" may be one code point or two: names are looked up by their bytes, and compared as people read them.
-      if name.utf8.allSatisfy({ $0 < 0x80 }) { return nil }
-      return try accounts(of: provider).first { $0.name == name }
+  public func account(_ id: AccountID) throws(CredentialError) -> Account? {
+    if let record = try record(RecordIdentifier(.credential, of: id)) { return try account(record) }
+    // "é" may be one code point or two: names are looked up by their bytes, and compared as people read them.
+    guard let name = id.name, !name.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
+    return try accounts(of: id.provider).first { $0.name == name }
+  }
+
+  /// As `account(_:)`, for one that was there.
+  ///
+  /// - Throws: `CredentialError.loginNeeded` when it is gone.
+  func existing(_ id: AccountID) throws(CredentialError) -> Account {
+    guard let account = try account(id) else {
+      throw .loginNeeded(provider: id.provider, account: id.name, .noCredential)
     }
-    return try account(record)
+    return account
   }
 
   /// All accounts of a provider, or of all providers, in the order of their names.
   ///
-  /// - Throws: as `account(_:of:)`.
+  /// - Throws: as `account(_:)`.
   public func accounts(of provider: String?) throws(CredentialError) -> [Account] {
-    let records = try inVault { () throws(VaultError) in try vault.records(.credential, provider: provider) }
+    let records = try records(.credential, of: provider)
     var accounts: [Account] = []
     for record in records { accounts.append(try account(record)) }
     return accounts.sorted { ($0.provider, $0.name) < ($1.provider, $1.name) }
@@ -77,7 +91,7 @@ public struct Accounts {
   ///
   /// - Throws: `CredentialError.vault`.
   public func selected(for provider: String) throws(CredentialError) -> String? {
-    try inVault { () throws(VaultError) in try vault.record(Self.selection(provider)) }?.payload.reveal()
+    try record(Self.selection(provider))?.payload.reveal()
   }
 
   /// The account that is meant: the one that is named, else the default one, else the only one.
@@ -86,8 +100,8 @@ public struct Accounts {
   public func resolve(_ name: String?, provider: String) throws(CredentialError) -> Account {
     let meant = if let name { name } else { try selected(for: provider) }
     if let meant {
-      if let account = try account(meant, of: provider) { return account }
-      try requireGone(meant, provider)
+      if let account = try account(AccountID(provider, meant)) { return account }
+      try throwIfDamaged(RecordIdentifier(.credential, of: AccountID(provider, meant)))
       // Whose token it is must never depend on what is missing.
       let known = try accounts(of: provider).map(\.name)
       if known.isEmpty { throw .loginNeeded(provider: provider, account: meant, .noCredential) }
@@ -97,19 +111,19 @@ public struct Accounts {
     if let damaged = try unreadable(of: provider).first { throw .vault(.damagedRecord(damaged)) }
     guard let first = accounts.first else { throw .loginNeeded(provider: provider, account: nil, .noCredential) }
     if accounts.count > 1 {
-      try requireGone(Self.selection(provider))
+      try throwIfDamaged(Self.selection(provider))
       throw .ambiguousAccount(provider: provider, known: accounts.map(\.name))
     }
     return first
   }
 
-  /// The account that goes by a user name: the one that is called so, else the one that the provider knows by it. Of several
-  /// that are the same person there, the default one counts, then the first.
+  /// The account that goes by a user name: the one that is called so, else the one that the provider knows by it. Of
+  /// several that are the same person there, the default one counts, then the first.
   ///
   /// - Throws: `CredentialError.vault`.
   public func name(forUsername username: String, of provider: String) throws(CredentialError) -> String? {
-    if try account(username, of: provider) != nil { return username }
-    try requireGone(username, provider)
+    if try account(AccountID(provider, username)) != nil { return username }
+    try throwIfDamaged(RecordIdentifier(.credential, of: AccountID(provider, username)))
     let accounts = try accounts(of: provider).filter { $0.matches(username: username) }
     if accounts.count > 1, let selected = try selected(for: provider), accounts.contains(where: { $0.name == selected })
     {
@@ -118,13 +132,9 @@ public struct Accounts {
     return accounts.first?.name
   }
 
-  /// An account that is not there is one thing, and one that somebody took away is another.
-  private func requireGone(_ name: String, _ provider: String) throws(CredentialError) {
-    try requireGone(Self.identifier(provider, name))
-  }
-
-  private func requireGone(_ identifier: RecordIdentifier) throws(CredentialError) {
-    if try inVault({ () throws(VaultError) in try vault.isLost(identifier) }) {
+  /// A record that is not there is one thing, and one that somebody took away is another.
+  private func throwIfDamaged(_ identifier: RecordIdentifier) throws(CredentialError) {
+    if try inStore({ () throws(StoreError) in try store.isLost(identifier) }) {
       throw .vault(.damagedRecord(identifier))
     }
   }
@@ -136,16 +146,16 @@ public struct Accounts {
   public func unreadable(
     of provider: String?, without known: [Account] = []
   ) throws(CredentialError) -> [RecordIdentifier] {
-    let known = Set(known.map { Self.identifier($0.provider, $0.name) })
-    return try inVault { () throws(VaultError) in
-      try vault.unreadable(.credential, provider: provider, without: known)
+    let known = Set(known.map { RecordIdentifier(.credential, of: $0.id) })
+    return try inStore { () throws(StoreError) in
+      try store.unreadable(.credential, provider: provider, without: known)
     }
   }
 
-  /// As `account(_:of:)`; an account that is damaged is one that is not there: what it was is not known.
-  func readableAccount(_ name: String, of provider: String) throws(CredentialError) -> Account? {
+  /// As `account(_:)`; an account that is damaged is one that is not there: what it was is not known.
+  func readableAccount(_ id: AccountID) throws(CredentialError) -> Account? {
     do {
-      return try account(name, of: provider)
+      return try account(id)
     } catch .vault(.damagedRecord) {
       return nil
     }
@@ -156,15 +166,14 @@ public struct Accounts {
   /// - Throws: `CredentialError.unknownAccount`, `.vault`.
   public func select(_ name: String, provider: String) throws(CredentialError) {
     let account = try resolve(name, provider: provider)
-    try inVault { () throws(VaultError) in _ = try vault.store(Secret(account.name), as: Self.selection(provider)) }
+    try apply([.store(Secret(account.name), as: Self.selection(provider))])
   }
 
   /// What the person registered at a provider; `nil` when the provider was not added.
   ///
   /// - Throws: `CredentialError.vault`, `.malformedRegistration`.
   public func registration(of provider: String) throws(CredentialError) -> Registration? {
-    guard let record = try inVault({ () throws(VaultError) in try vault.record(Self.registration(provider)) })
-    else { return nil }
+    guard let record = try record(Self.registration(provider)) else { return nil }
     guard let registration = Registration(decoding: record.payload) else {
       throw .malformedRegistration(provider: provider)
     }
@@ -175,8 +184,7 @@ public struct Accounts {
   ///
   /// - Throws: `CredentialError.vault`.
   public func addedProviders() throws(CredentialError) -> [String] {
-    try inVault { () throws(VaultError) in try vault.records(.registration, provider: nil) }
-      .map(\.identifier.provider).sorted()
+    try records(.registration, of: nil).map(\.identifier.provider).sorted()
   }
 
   private func account(_ record: Record) throws(CredentialError) -> Account {
@@ -189,27 +197,18 @@ public struct Accounts {
     }
   }
 
-  /// Reads several records as one (``Vault/snapshot(_:)``).
-  func atOnce<Value>(_ body: () throws(CredentialError) -> Value) throws(CredentialError) -> Value {
-    try inVault { () throws(VaultError) in try vault.snapshot(body) }.get()
+  /// Reads several records as one.
+  func withSnapshot<Value>(_ body: () throws(CredentialError) -> Value) throws(CredentialError) -> Value {
+    try inStore { () throws(StoreError) in try store.snapshot(body) }.get()
   }
 
-  /// Whether a text can be an account's name: 1 to 255 bytes without controls, ends of line, and marks that reorder text, with
-  /// which one name could look like another.
+  /// Whether a text can be an account's name: 1 to 255 bytes without controls, ends of line, and marks that reorder
+  /// text, with which one name could look like another.
   public static func isName(_ text: String) -> Bool {
     let controls: [ClosedRange<UInt32>] = [
       0...0x1F, 0x7F...0x9F, 0x200B...0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF...0xFEFF,
     ]
     return !text.isEmpty && text.utf8.count <= 255
       && text.unicodeScalars.allSatisfy { scalar in !controls.contains { $0.contains(scalar.value) } }
-  }
-}
-
-extension Accounts {
-  /// Everything in the vault that is not as it was written.
-  ///
-  /// - Throws: `CredentialError.vault`.
-  public func verify() throws(CredentialError) -> [VaultFinding] {
-    try inVault { () throws(VaultError) in try vault.verify() }
   }
 }

@@ -1,6 +1,6 @@
 import Cryptography
 import JSON
-import Vault
+import Store
 
 /// A line of the log: what happened, never with a secret in it.
 public struct LogEvent: Sendable, Equatable {
@@ -104,9 +104,9 @@ extension CredentialSource {
 
   /// Notes that a credential was given to somebody.
   public func noteHandOut(_ provider: String, _ account: String, to receiver: String) {
-    guard let vault = try? accountsIfAny()?.vault else { return }
-    do throws(VaultError) {
-      try vault.note(event(.handOut, provider, account, receiver))
+    guard let store = try? accountsIfAny()?.store else { return }
+    do throws(StoreError) {
+      try store.note(event(.handOut, provider, account, receiver))
     } catch .file(let error) {
       // A disk that is full or cannot be written says so elsewhere; what somebody put there would not be noticed.
       switch error {
@@ -118,7 +118,7 @@ extension CredentialSource {
 
   /// Notes what cannot be undone because it cannot be noted.
   func note(_ action: LogEvent.Action, _ detail: String? = nil) {
-    try? accountsIfAny()?.vault.note(event(action, nil, nil, detail))
+    try? accountsIfAny()?.store.note(event(action, nil, nil, detail))
   }
 
   /// The log, the oldest first.
@@ -127,7 +127,7 @@ extension CredentialSource {
   /// - Throws: `CredentialError.vault`, also where something else is in the place of the log, so that nothing can be noted.
   public func log() throws(CredentialError) -> (events: [LogEvent], lost: Int) {
     guard let accounts = try accountsIfAny() else { return ([], 0) }
-    let logged = try inVault { () throws(VaultError) in try accounts.vault.events() }
+    let logged = try inStore { () throws(StoreError) in try accounts.store.events() }
     // In the order in which they were noted, where the clock says the same or was set back between them.
     let events = logged.events.compactMap(LogEvent.init(decoding:))
     let sorted = events.enumerated().sorted { ($0.element.time, $0.offset) < ($1.element.time, $1.offset) }

@@ -8,8 +8,8 @@ public struct RemoteAddress: Sendable, Equatable {
   /// The pieces of the path in lower case: the hosts of repositories do not tell owners by case.
   public let path: [String]
 
-  /// Reads the forms that git takes (gitcredentials(7), git-fetch(1), GIT URLS): `https://user@host:port/owner/name.git`,
-  /// `ssh://git@host/owner/name`, `git@host:owner/name`; and `host/owner`.
+  /// Reads the forms that git takes (gitcredentials(7), git-fetch(1), GIT URLS):
+  /// `https://user@host:port/owner/name.git`, `ssh://git@host/owner/name`, `git@host:owner/name`; and `host/owner`.
   ///
   /// `nil` for a local path and whatever else has no host.
   public init?(_ text: String) {

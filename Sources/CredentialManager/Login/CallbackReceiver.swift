@@ -17,7 +17,7 @@ struct CallbackReceiver: ~Copyable {
   ///   - wish: whether the person pastes the answer, and whether there is a browser here.
   ///   - home: where a scheme of an app is registered.
   init(
-    _ redirect: Redirect, inFragment: Bool, _ wish: LoginWish, provider: String, home: Home
+    _ redirect: Redirect, inFragment: Bool, _ wish: LoginOptions, provider: String, home: Home
   ) throws(CredentialError) {
     let pastes = wish.pastes
     self.redirect = redirect
@@ -63,7 +63,7 @@ struct CallbackReceiver: ~Copyable {
     fromCode: (String) throws(OAuthError) -> Answer
   ) throws(CredentialError) -> Answer {
     let user = session.user
-    if !session.wish.opensBrowser {
+    if !session.options.opensBrowser {
       user.tell(.visit(url: url))
     } else {
       user.tell(.open(url: url))
@@ -72,7 +72,7 @@ struct CallbackReceiver: ~Copyable {
     guard loopback != nil || handler != nil else { return try pasted(session, read, fromCode) }
     user.tell(
       .awaiting(
-        redirect: redirectURI, canPaste: user.pasteDescriptor != nil, opensBrowser: session.wish.opensBrowser))
+        redirect: redirectURI, canPaste: user.pasteDescriptor != nil, opensBrowser: session.options.opensBrowser))
     while true {
       switch handler == nil ? try received(session, read) : try handed(session, read, fromCode) {
       case .answer(let answer): return answer
@@ -118,7 +118,7 @@ struct CallbackReceiver: ~Copyable {
         })
     } catch {
       switch error {
-      case .receiverTimedOut: throw .timedOut(seconds: session.wish.timeout)
+      case .receiverTimedOut: throw .timedOut(seconds: session.options.timeout)
       case .interrupted: throw .interrupted
       default: throw .http(error, provider: provider)
       }
@@ -145,7 +145,7 @@ struct CallbackReceiver: ~Copyable {
         line = try handler?.line(seconds: session.secondsLeft, alsoReading: input) { user.isCancelled }
       } catch {
         switch error {
-        case .timedOut: throw .timedOut(seconds: session.wish.timeout)
+        case .timedOut: throw .timedOut(seconds: session.options.timeout)
         case .interrupted: throw .interrupted
         default: throw .system(error)
         }
@@ -183,7 +183,7 @@ struct CallbackReceiver: ~Copyable {
     while true {
       guard let line = session.user.pastedLine(within: session.secondsLeft) else {
         if session.user.isCancelled { throw .interrupted }
-        if session.secondsLeft == 0 { throw .timedOut(seconds: session.wish.timeout) }
+        if session.secondsLeft == 0 { throw .timedOut(seconds: session.options.timeout) }
         throw failure ?? .pasteNeeded(provider: provider, isCode: isCode)
       }
       do throws(OAuthError) {

@@ -1,6 +1,6 @@
 import Cryptography
 import JSON
-import Vault
+import Store
 
 /// A user name and a password for a host that no provider claims, such as git and docker store them.
 public struct HostLogin: Sendable, Equatable {
@@ -95,7 +95,7 @@ extension CredentialSource {
   private func logins(
     _ pattern: HostLoginPattern, _ accounts: Accounts
   ) throws(CredentialError) -> [(record: Record, login: HostLogin)] {
-    try inVault { () throws(VaultError) in try accounts.vault.records(.login, provider: pattern.origin) }
+    try accounts.records(.login, of: pattern.origin)
       .compactMap { record in HostLogin(decoding: record.payload).map { (record, $0) } }
       .filter { pattern.matches($0.login) }
       .sorted { $0.record.revision > $1.record.revision }
@@ -115,7 +115,7 @@ extension CredentialSource {
   /// - Throws: `CredentialError.vault`.
   public func hostLogins() throws(CredentialError) -> [(origin: String, login: HostLogin)] {
     guard let accounts = try accountsIfAny() else { return [] }
-    return try inVault { () throws(VaultError) in try accounts.vault.records(.login, provider: nil) }
+    return try accounts.records(.login, of: nil)
       .compactMap { record in HostLogin(decoding: record.payload).map { (record.identifier.provider, $0) } }
       .sorted { ($0.0, $0.1.username ?? "") < ($1.0, $1.1.username ?? "") }
   }
@@ -128,15 +128,13 @@ extension CredentialSource {
     let accounts = try accounts(.readWrite)
     let identifier = Self.identifier(origin, login)
     let others = isOnly ? try logins(HostLoginPattern(origin: origin), accounts).map(\.record.identifier) : []
-    var changes = others.filter { $0 != identifier }.map { Change.remove($0, if: .any) }
-    try inVault { () throws(VaultError) in
-      // git stores after every use: what is there already need not be written again.
-      if changes.isEmpty, try accounts.vault.record(identifier).flatMap({ HostLogin(decoding: $0.payload) }) == login {
-        return
-      }
-      changes += [.store(login.encoded, as: identifier), noting(.store, nil, login.username, origin)]
-      try accounts.vault.apply(changes)
+    let removals = others.filter { $0 != identifier }.map { Change.remove($0) }
+    // git stores after every use: what is there already need not be written again.
+    if removals.isEmpty, try accounts.record(identifier).flatMap({ HostLogin(decoding: $0.payload) }) == login {
+      return
     }
+    try accounts.apply(
+      removals + [.store(login.encoded, as: identifier), noting(.store, nil, login.username, origin)])
   }
 
   /// Forgets the logins that are meant.
@@ -148,6 +146,6 @@ extension CredentialSource {
     var changes = try logins(pattern, accounts).map { Change.remove($0.record.identifier, if: .any) }
     guard !changes.isEmpty else { return }
     changes.append(noting(.erase, nil, pattern.username, pattern.origin))
-    try inVault { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
+    try accounts.apply(changes)
   }
 }

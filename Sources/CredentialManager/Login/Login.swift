@@ -1,239 +1,253 @@
 import Cryptography
+import Descriptors
 import HTTP
 import OAuth
 import Platform
-import Descriptors
-import Vault
+import Store
 
 extension CredentialSource {
   /// Logs in, and keeps what comes back.
   ///
-  /// One process at a time does so for a provider and account name; who waited gets what the first one got, and opens no
-  /// browser of its own.
+  /// One process at a time does so for a provider and account name; who waited gets what the first one got, and opens
+  /// no browser of its own.
   ///
   /// - Returns: the account, whose credential is in the vault already.
   /// - Throws: `CredentialError`; nothing that was there before is changed then.
-  public func login(_ provider: String, _ wish: LoginWish, user: any User) throws(CredentialError) -> Account {
-    if let name = wish.account, !Accounts.isName(name) { throw .malformedAccount(name) }
-    _ = try network()
-    let client = try client(provider, variables: wish.variables)
-    let grant = try grant(wish, client.descriptor.grants)
-    // Before anything is asked of the provider: a token that cannot be kept is lost.
-    let vault = try accounts(.readWrite)
-    let probed = [Accounts.identifier(provider, wish.account ?? ""), Accounts.pending(provider, wish.account ?? "")]
-    try inVault { () throws(VaultError) in try vault.vault.check(probed) }
-    let before = try vault.accounts(of: provider)
-    let started = clock.now()
-    func isLater(_ account: Account) -> Bool {
-      // A clock that was set back leaves moments behind that are still to come.
-      if let asked = wish.askedAt, let finished = account.credential.loginFinishedAt {
-        return (asked...max(asked, clock.milliseconds())).contains(finished)
-      }
-      return account.credential.loggedInAt >= started
-        && !before.contains { $0.name == account.name && $0.revision == account.revision }
-    }
-    func done() throws(CredentialError) -> Account? {
-      try vault.accounts(of: provider).first { account in
-        (wish.account == nil || wish.account == account.name) && isLater(account)
-          && account.credential.isUsable(at: clock.now(), for: nil)
-      }
-    }
-    return try exclusively(
-      provider, wish.account, seconds: wish.timeout, waiting: { user.tell(.waiting(seconds: $0)) }, isDone: done
-    ) { () throws(CredentialError) in
-      // The lock may have become free because the other one was done.
-      if let done = try done() { return done }
-      // Before a browser is opened in vain.
-      if client.descriptor.account.isEmpty {
-        try requireName(wish, found: nil, grant, provider, try vault.accounts(of: provider))
-      }
-      if let kept = try unfinished(grant, client, wish, vault) { return try keep(kept, client, wish, vault) }
-      try tellInterruption(of: wish, provider, vault)
-      if !before.isEmpty { user.tell(.alreadyLoggedIn(accounts: before.map(\.name))) }
-      let remaining = wish.timeout - (clock.now() - started)
-      let session = LoginSession(
-        source: self, client: client, wish: wish, user: user, vault: vault, seconds: max(remaining, 1))
-      let credential = try session.credential(grant)
-      FaultPoint.reach("login.stored")
-      return try keep(credential, client, wish, vault)
-    }
+  public func login(
+    _ provider: String, _ options: LoginOptions, user: any User
+  ) throws(CredentialError) -> Account {
+    let login = try Login(self, provider, options)
+    return try login.run(try grant(options, login.client.descriptor.grants), user)
   }
 
   /// Keeps a token that the person has already, such as a personal access token.
   ///
   /// - Throws: `CredentialError.malformedToken`, and as `login`.
   public func login(
-    _ provider: String, _ wish: LoginWish, token: Secret
+    _ provider: String, _ options: LoginOptions, token: Secret
   ) throws(CredentialError) -> Account {
-    if let name = wish.account, !Accounts.isName(name) { throw .malformedAccount(name) }
     let text = token.reveal()
     guard !text.isEmpty, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { throw .malformedToken }
-    _ = try network()
-    let client = try client(provider, variables: wish.variables)
-    let vault = try accounts(.readWrite)
-    var credential = Credential(
-      grant: client.descriptor.grants.first { $0 != .clientCredentials } ?? .authorizationCode, accessToken: token,
-      obtainedAt: clock.now(), margin: client.descriptor.expiry.margin)
-    credential.variables = wish.variables
-    try inVault { () throws(VaultError) in
-      try vault.vault.check([Accounts.identifier(provider, wish.account ?? "")])
-    }
-    return try keep(credential, client, wish, vault, isGiven: true)
+    return try Login(self, provider, options).keep(token)
   }
 
   /// The grant that the person named, else the one that the provider prefers.
-  func grant(_ wish: LoginWish, _ offered: [Grant]) throws(CredentialError) -> Grant {
-    if let grant = wish.grant {
+  func grant(_ options: LoginOptions, _ offered: [Grant]) throws(CredentialError) -> Grant {
+    if let grant = options.grant {
       guard offered.contains(grant) else { throw .grantNotOffered(grant, offered: offered) }
       return grant
     }
     return offered.first ?? .authorizationCode
   }
+}
 
-  /// What an earlier login kept before it was interrupted, if it is what this one is about to ask for: the person need not
-  /// consent once more.
-  private func unfinished(
-    _ grant: Grant, _ client: Client, _ wish: LoginWish, _ accounts: Accounts
-  ) throws(CredentialError) -> Credential? {
-    let (provider, name) = (client.descriptor.identifier, wish.account ?? "")
+/// One login of somebody at a provider.
+private struct Login {
+  let source: CredentialSource
+  let client: Client
+  let options: LoginOptions
+  let accounts: Accounts
+  /// The account, where the person named it.
+  let id: AccountID
+
+  private var provider: String { id.provider }
+
+  /// Opens what a login needs, before anything is asked of the provider: a token that cannot be kept is lost.
+  init(_ source: CredentialSource, _ provider: String, _ options: LoginOptions) throws(CredentialError) {
+    if let name = options.account, !Accounts.isName(name) { throw .malformedAccount(name) }
+    _ = try source.network()
+    self.source = source
+    self.options = options
+    client = try source.client(provider, variables: options.variables)
+    let accounts = try source.accounts(.readWrite)
+    let id = AccountID(provider, options.account)
+    try inStore { () throws(StoreError) in
+      try accounts.store.check([RecordIdentifier(.credential, of: id), RecordIdentifier(.pending, of: id)])
+    }
+    (self.accounts, self.id) = (accounts, id)
+  }
+
+  // MARK: With the provider
+
+  func run(_ grant: Grant, _ user: any User) throws(CredentialError) -> Account {
+    let before = try accounts.accounts(of: provider)
+    let started = source.clock.now()
+    // Who logged in since the first look: what was waited for, or what made the lock free.
+    func done() throws(CredentialError) -> Account? {
+      try accounts.accounts(of: provider).first { account in
+        let known = before.first { $0.name == account.name }
+        return (id.name == nil || id.name == account.name) && account.revision != known?.revision
+          && account.credential.loggedInAt != known?.credential.loggedInAt
+          && account.credential.isUsable(at: source.clock.now(), for: nil)
+      }
+    }
+    return try source.withAccountLock(
+      id, timeout: .seconds(options.timeout), waiting: { user.tell(.waiting(seconds: $0)) }, isDone: done
+    ) { locked throws(CredentialError) in
+      if let done = try done() { return done }
+      // Before a browser is opened in vain.
+      if client.descriptor.account.isEmpty { try requireName(grant, found: nil) }
+      let note = try accounts.note(id)
+      if let kept = unfinished(note, grant) { return try commit(kept, locked.resume()) }
+      if let note, note.isInterruption { source.notice(.interrupted(Interruption(id, note))) }
+      if !before.isEmpty { user.tell(.alreadyLoggedIn(accounts: before.map(\.name))) }
+      let remaining = options.timeout - (source.clock.now() - started)
+      let session = LoginSession(
+        source: source, client: client, options: options, user: user, seconds: max(remaining, 1))
+      // Whose it is may be known only when it is there.
+      let pending = try locked.begin(
+        ExchangeNote(.login, startedAt: source.clock.now()), for: id.name == nil ? before.map(\.id) : [id])
+      FaultPoint.reach("login.noted")
+      let credential: Credential
+      do throws(CredentialError) { credential = try session.credential(grant, pending) } catch {
+        _ = try? pending.finish(error.mayHaveArrived ? .unfinished : .ended(noting: nil))
+        throw error
+      }
+      FaultPoint.reach("login.stored")
+      return try commit(credential, pending)
+    }
+  }
+
+  /// For so long, in seconds, an interrupted login is finished instead of begun anew.
+  private static let unfinishedSeconds: Int64 = 600
+
+  /// What an earlier login kept before it was interrupted, if it is what this one is about to ask for: the person need
+  /// not consent once more.
+  private func unfinished(_ note: ExchangeNote?, _ grant: Grant) -> Credential? {
     // A token that is exchanged for the one to keep is no use by itself.
-    guard client.descriptor.endpoints[.tokenExchange] == nil,
-      let note = try accounts.note(provider, name), note.exchange == .login,
-      let answer = accounts.keptAnswer(provider, name) ?? note.answer, answer.previous == nil
+    guard client.descriptor.endpoints[.tokenExchange] == nil, let note, note.exchange == .login,
+      let answer = accounts.keptAnswer(id) ?? note.answer, answer.previous == nil
     else { return nil }
-    let kept = answer.credential
-    guard kept.grant == grant, kept.variables == wish.variables,
-      kept.requestedScope == (wish.scope.isEmpty ? client.descriptor.scope.requested : wish.scope),
-      (0...Self.unfinishedSeconds).contains(clock.now() - kept.loggedInAt), kept.isUsable(at: clock.now())
+    let (kept, now) = (answer.credential, source.clock.now())
+    guard kept.grant == grant, kept.variables == options.variables,
+      kept.requestedScope == (options.scope.isEmpty ? client.descriptor.scope.requested : options.scope),
+      (0...Self.unfinishedSeconds).contains(now - kept.loggedInAt), kept.isUsable(at: now)
     else { return nil }
     return kept
   }
 
-  /// For so long an interrupted login is finished instead of begun anew.
-  private static let unfinishedSeconds: Int64 = 600
-
-  private func tellInterruption(
-    of wish: LoginWish, _ provider: String, _ accounts: Accounts
-  ) throws(CredentialError) {
-    // The lock is ours, so nobody is at work with it.
-    let name = wish.account ?? ""
-    guard let note = try accounts.note(provider, name), note.isInterruption else { return }
-    notice(
-      .interrupted(
-        Interruption(provider: provider, account: wish.account, exchange: note.exchange, startedAt: note.startedAt)))
-  }
-
-  /// Asks who a new credential is for, and puts it under that name. It is on the disk already: until then nothing is asked
-  /// of anybody.
-  private func keep(
-    _ credential: Credential, _ client: Client, _ wish: LoginWish, _ accounts: Accounts, isGiven: Bool = false
+  /// Puts a new credential under the name of whom it is for. It is on the disk already: until then nothing is asked of
+  /// anybody.
+  private func commit(
+    _ credential: Credential, _ pending: consuming PendingExchange
   ) throws(CredentialError) -> Account {
-    let provider = client.descriptor.identifier
-    var credential = credential
-    credential.variables = wish.variables
-    secrets.learn(credential)
-    let waiting = Accounts.pending(provider, wish.account ?? "")
-    func forget() {
-      try? accounts.setNote(nil, provider, wish.account ?? "")
-      accounts.vault.removeAnswer(provider: provider, account: wish.account ?? "")
-    }
-    let found: String?
-    let remark: Notice?
-    let kept: [String: String]
-    let name: String
-    do throws(CredentialError) {
-      (found, kept, remark) = try identity(credential, client, accounts, wish, isGiven: isGiven)
-      let wanted = wish.account ?? found ?? Self.standardAccount
-      let existing = try accounts.readableAccount(wanted, of: provider)
-      // The same name may be written with other code points.
-      name = existing?.name ?? wanted
-      if let expected = existing?.credential.identity, expected != found {
-        throw .identityMismatch(account: name, expected: expected, found: found)
-      }
-      try requireName(wish, found: found, credential.grant, provider, try accounts.accounts(of: provider))
-    } catch {
+    let owned: (name: String, credential: Credential, changes: [Change])
+    do throws(CredentialError) { owned = try identified(credential, isGiven: false) } catch {
       // Who was interrupted here goes on from here with the next login.
-      if error != .interrupted { forget() }
+      _ = try? pending.finish(error == .interrupted ? .unfinished : .ended(noting: nil))
       throw error
     }
-    if let remark { notice(remark) }
     FaultPoint.reach("login.identified")
+    do throws(CommitError) {
+      let revision = try pending.finish(.committed(owned.changes)) ?? 0
+      FaultPoint.reach("login.committed")
+      return Account(provider: provider, name: owned.name, credential: owned.credential, revision: revision)
+    } catch {
+      if case .conflict = error.reason { throw .notAdded(provider: provider, ClientNeeds(client.descriptor)) }
+      throw .uncommitted(provider: provider, account: id.name, isKept: error.isKept, error.reason)
+    }
+  }
+
+  // MARK: With a token
+
+  func keep(_ token: Secret) throws(CredentialError) -> Account {
+    let credential = Credential(
+      grant: client.descriptor.grants.first { $0 != .clientCredentials } ?? .authorizationCode, accessToken: token,
+      obtainedAt: source.clock.now(), margin: client.descriptor.expiry.margin)
+    let owned = try identified(credential, isGiven: true)
+    do throws(StoreError) {
+      let revision = try accounts.store.apply(owned.changes)
+      return Account(provider: provider, name: owned.name, credential: owned.credential, revision: revision)
+    } catch .conflict {
+      throw .notAdded(provider: provider, ClientNeeds(client.descriptor))
+    } catch {
+      throw .vault(error)
+    }
+  }
+
+  // MARK: Whose it is
+
+  /// The name of an account whose provider names none.
+  private static let standardName = "default"
+
+  /// Finds out whose a new credential is.
+  ///
+  /// - Parameter isGiven: whether the person brought the token: one that the provider does not take is then not kept.
+  /// - Returns: the account's name with what is kept for it, and the changes that make it an account.
+  private func identified(
+    _ credential: Credential, isGiven: Bool
+  ) throws(CredentialError) -> (name: String, credential: Credential, changes: [Change]) {
+    var credential = credential
+    credential.variables = options.variables
+    source.secrets.learn(credential)
+    let (found, kept, remark) = try identity(credential, isGiven: isGiven)
+    let wanted = id.name ?? found ?? Self.standardName
+    let existing = try accounts.readableAccount(AccountID(provider, wanted))
+    // The same name may be written with other code points.
+    let name = existing?.name ?? wanted
+    if let expected = existing?.credential.identity, expected != found {
+      throw .identityMismatch(account: name, expected: expected, found: found)
+    }
+    try requireName(credential.grant, found: found)
+    if let remark { source.notice(remark) }
     credential.identity = found
     credential.kept.merge(kept) { ofToken, _ in ofToken }
-    credential.loginFinishedAt = clock.milliseconds()
-    let isFirst = try accounts.accounts(of: provider).isEmpty
     // An account of a provider that somebody removed meanwhile could never be refreshed.
     var changes: [Change] = [
       .require(Accounts.registration(provider)),
-      .store(credential.encoded, as: Accounts.identifier(provider, name), if: .any), .remove(waiting, if: .any),
-      .remove(Accounts.pending(provider, name), if: .any),
+      .store(credential.encoded, as: RecordIdentifier(.credential, of: AccountID(provider, name))),
+      .remove(RecordIdentifier(.pending, of: id)), .remove(RecordIdentifier(.pending, of: AccountID(provider, name))),
     ]
-    if isFirst { changes.append(.store(Secret(name), as: Accounts.selection(provider), if: .any)) }
-    changes.append(noting(.login, provider, name, credential.grant.rawValue))
-    let revision: Int64
-    do throws(VaultError) {
-      revision = try accounts.vault.apply(changes)
-    } catch .conflict(Accounts.registration(provider), actual: nil) {
-      forget()
-      throw .notAdded(provider: provider, ClientNeeds(client.descriptor))
-    } catch {
-      if isGiven { throw .vault(error) }
-      let isKept = accounts.keptAnswer(provider, wish.account ?? "") != nil
-      throw .uncommitted(provider: provider, account: wish.account, isKept: isKept, error)
+    if try accounts.accounts(of: provider).isEmpty {
+      changes.append(.store(Secret(name), as: Accounts.selection(provider)))
     }
-    FaultPoint.reach("login.committed")
-    accounts.vault.removeAnswer(provider: provider, account: wish.account ?? "")
-    return Account(provider: provider, name: name, credential: credential, revision: revision)
+    changes.append(source.noting(.login, provider, name, credential.grant.rawValue))
+    return (name, credential, changes)
   }
 
   /// A login of which nobody says whose it is must not take the place of another one that is still good: it may be
   /// somebody else's.
-  private func requireName(
-    _ wish: LoginWish, found: String?, _ grant: Grant, _ provider: String, _ accounts: [Account]
-  ) throws(CredentialError) {
+  private func requireName(_ grant: Grant, found: String?) throws(CredentialError) {
     // With its own credentials a client is always the same.
-    guard wish.account == nil, found == nil, grant != .clientCredentials,
-      let there = accounts.first(where: { $0.name == Self.standardAccount }),
-      there.credential.isUsable(at: clock.now(), for: 0) || there.credential.isRefreshable(at: clock.now())
+    guard id.name == nil, found == nil, grant != .clientCredentials,
+      let there = try accounts.readableAccount(AccountID(provider, Self.standardName)),
+      there.credential.isUsable(at: source.clock.now(), for: 0)
+        || there.credential.isRefreshable(at: source.clock.now())
     else { return }
     throw .nameNeeded(provider: provider, account: there.name)
   }
 
-  /// The name of an account whose provider names none.
-  static let standardAccount = "default"
-
-  /// Who is logged in, where the descriptor says how to find out.
+  /// Asks the provider who is logged in, where the descriptor says how.
   ///
   /// A provider that does not say it now is no reason to lose a token, unless the account that it would be put under is
   /// somebody's already.
   ///
-  /// - Parameter isGiven: whether the person brought the token: one that the provider does not take is then not kept.
   /// - Returns: the account's name, or what the person is told in its place; and what is kept of the answer.
   private func identity(
-    _ credential: Credential, _ client: Client, _ accounts: Accounts, _ wish: LoginWish, isGiven: Bool
+    _ credential: Credential, isGiven: Bool
   ) throws(CredentialError) -> (name: String?, kept: [String: String], remark: Notice?) {
-    let provider = client.descriptor.identifier
+    let standard = id.name ?? Self.standardName
     let name: String?
     var kept: [String: String] = [:]
     if !client.asksIdentity || credential.grant == .clientCredentials {
       name = client.accountName(in: credential)
     } else {
       do throws(CredentialError) {
-        let request = try core(provider) { () throws(OAuthError) in
-          try client.identityRequest(credential, nonce: nonce)
+        let request = try source.core(provider) { () throws(OAuthError) in
+          try client.identityRequest(credential, nonce: source.nonce)
         }
-        let response = try send(request, provider: provider)
-        (name, kept) = try core(provider) { () throws(OAuthError) in try client.identity(response) }
+        let response = try source.send(request, provider: provider)
+        (name, kept) = try source.core(provider) { () throws(OAuthError) in try client.identity(response) }
       } catch {
         if isGiven, case .oauth(.refused(_, let refusal), _) = error, refusal.status == 401 {
           throw .tokenRefused(provider: provider, words: refusal.words)
         }
-        let account = wish.account ?? Self.standardAccount
-        if try accounts.readableAccount(account, of: provider) != nil || error == .interrupted { throw error }
-        return (nil, kept, .unidentified(account: account, error))
+        let isTaken = try accounts.readableAccount(AccountID(provider, standard)) != nil
+        if isTaken || error == .interrupted { throw error }
+        return (nil, kept, .unidentified(account: standard, error))
       }
     }
     guard let name, !Accounts.isName(name) else { return (name, kept, nil) }
-    return (nil, kept, .unnameable(account: wish.account ?? Self.standardAccount, provider: provider))
+    return (nil, kept, .unnameable(account: standard, provider: provider))
   }
 }

@@ -3,63 +3,45 @@ import HTTP
 import OAuth
 import Platform
 import Descriptors
-import Vault
+import Store
 
 /// One login, from the first request to the credential.
 struct LoginSession {
   let source: CredentialSource
   let client: Client
-  let wish: LoginWish
+  let options: LoginOptions
   let user: any User
-  let vault: Accounts
   let deadline: Double
 
   init(
-    source: CredentialSource, client: Client, wish: LoginWish, user: any User, vault: Accounts, seconds: Int64
+    source: CredentialSource, client: Client, options: LoginOptions, user: any User, seconds: Int64
   ) {
     self.source = source
     self.client = client
-    self.wish = wish
+    self.options = options
     self.user = user
-    self.vault = vault
     deadline = source.clock.monotonic() + Double(seconds)
   }
 
   private var provider: String { client.descriptor.identifier }
-  private var scope: [String] { wish.scope.isEmpty ? client.descriptor.scope.requested : wish.scope }
+  private var scope: [String] { options.scope.isEmpty ? client.descriptor.scope.requested : options.scope }
   var secondsLeft: Double { max(deadline - source.clock.monotonic(), 0) }
 
-  /// Runs the grant. Before anything is asked of anybody there is a note about it in the vault, and a place for its answer:
-  /// a token that cannot be kept is lost.
-  func credential(_ grant: Grant) throws(CredentialError) -> Credential {
-    let name = wish.account ?? ""
-    let before = try vault.note(provider, name)
-    // Whose it is may be known only when it is there.
-    let accounts = if let name = wish.account { [name] } else { try vault.accounts(of: provider).map(\.name) }
-    let place = try vault.begin(
-      ExchangeNote(.login, startedAt: source.clock.now()), provider, name, for: accounts)
-    FaultPoint.reach("login.noted")
-    do throws(CredentialError) {
-      let credential =
-        switch grant {
-        case .authorizationCode, .implicit: try browserGrant(grant, place)
-        case .deviceCode: try deviceGrant(place)
-        case .clientCredentials: try clientCredentialsGrant(place)
-        case .oauth1: try oauth1Grant(place)
-        }
-      guard let request = try core({ () throws(OAuthError) in try client.tokenExchangeRequest(credential) }) else {
-        return credential
+  /// Runs the grant, and keeps the credential until it is known whose it is.
+  func credential(_ grant: Grant, _ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
+    let credential =
+      switch grant {
+      case .authorizationCode, .implicit: try browserGrant(grant, pending)
+      case .deviceCode: try deviceGrant(pending)
+      case .clientCredentials: try clientCredentialsGrant(pending)
+      case .oauth1: try oauth1Grant(pending)
       }
-      return try exchange(.tokenExchange, request, place) { response throws(OAuthError) in
-        try client.credential(
-          response, .tokenExchange, grant: grant, scope: scope, previous: credential, now: source.clock.now())
-      }
-    } catch {
-      if !source.isAnswerLost(error) {
-        try? vault.setNote(before, provider, name)
-        vault.vault.removeAnswer(provider: provider, account: name)
-      }
-      throw error
+    guard let request = try core({ () throws(OAuthError) in try client.tokenExchangeRequest(credential) }) else {
+      return credential
+    }
+    return try exchange(.tokenExchange, request, pending) { response throws(OAuthError) in
+      try client.credential(
+        response, .tokenExchange, grant: grant, scope: scope, previous: credential, now: source.clock.now())
     }
   }
 
@@ -75,13 +57,13 @@ struct LoginSession {
 
   /// The exchange that brings the token. Signals wait until it is in the vault.
   private func exchange(
-    _ kind: EndpointKind, _ request: HTTPRequest, _ place: borrowing AnswerFile,
+    _ kind: EndpointKind, _ request: HTTPRequest, _ pending: borrowing PendingExchange,
     _ read: (HTTPResponse) throws(OAuthError) -> Credential
   ) throws(CredentialError) -> Credential {
     let (credential, response) = try Signals.deferring { () throws(CredentialError) in
       let response = try send(request)
       FaultPoint.reach("login.answered")
-      return (kept(try core { () throws(OAuthError) in try read(response) }, place), response)
+      return (kept(try core { () throws(OAuthError) in try read(response) }, pending), response)
     }
     tellUnreadable(response, kind, credential.grant)
     return credential
@@ -93,22 +75,22 @@ struct LoginSession {
   }
 
   /// Keeps a credential until it is known whose it is.
-  private func kept(_ credential: Credential, _ place: borrowing AnswerFile) -> Credential {
+  private func kept(_ credential: Credential, _ pending: borrowing PendingExchange) -> Credential {
     var credential = credential
-    credential.variables = wish.variables
-    // Where this fails, the commit is the only chance.
-    try? place.fill(KeptAnswer(credential, after: nil).encoded, isForced: true)
+    credential.variables = options.variables
+    pending.keep(credential, after: nil)
     return credential
   }
 
   // MARK: The grants
 
-  private func browserGrant(_ grant: Grant, _ place: borrowing AnswerFile) throws(CredentialError) -> Credential {
+  private func browserGrant(_ grant: Grant, _ pending: borrowing PendingExchange) throws(CredentialError) -> Credential
+  {
     let redirect = try core { () throws(OAuthError) in try client.redirect() }
     let inFragment =
       grant == .implicit || client.descriptor.endpoints[.authorization]?.response.format == .fragment
     var receiver = try CallbackReceiver(
-      redirect, inFragment: inFragment, wish, provider: provider, home: source.home)
+      redirect, inFragment: inFragment, options, provider: provider, home: source.home)
     let request = try core { () throws(OAuthError) in
       try client.authorizationRequest(
         grant, redirectURI: receiver.redirectURI, scope: scope, random: source.random)
@@ -121,17 +103,17 @@ struct LoginSession {
     }
     if grant == .implicit {
       return kept(
-        try core { () throws(OAuthError) in try client.credential(response, now: source.clock.now()) }, place)
+        try core { () throws(OAuthError) in try client.credential(response, now: source.clock.now()) }, pending)
     }
     let tokenRequest = try core { () throws(OAuthError) in try client.tokenRequest(response) }
-    return try exchange(.token, tokenRequest, place) { tokenResponse throws(OAuthError) in
+    return try exchange(.token, tokenRequest, pending) { tokenResponse throws(OAuthError) in
       try client.credential(tokenResponse, after: response, now: source.clock.now())
     }
   }
 
-  private func oauth1Grant(_ place: borrowing AnswerFile) throws(CredentialError) -> Credential {
+  private func oauth1Grant(_ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
     let redirect = try core { () throws(OAuthError) in try client.redirect() }
-    var receiver = try CallbackReceiver(redirect, inFragment: false, wish, provider: provider, home: source.home)
+    var receiver = try CallbackReceiver(redirect, inFragment: false, options, provider: provider, home: source.home)
     let request = try core { () throws(OAuthError) in
       try client.temporaryCredentialsRequest(
         callback: receiver.redirectURI, scope: scope, nonce: source.nonce)
@@ -149,20 +131,20 @@ struct LoginSession {
     let tokenRequest = try core { () throws(OAuthError) in
       try client.tokenRequest(temporary, consent, nonce: source.nonce)
     }
-    return try exchange(.token, tokenRequest, place) { response throws(OAuthError) in
+    return try exchange(.token, tokenRequest, pending) { response throws(OAuthError) in
       try client.oauth1Credential(response, .token, after: consent, scope: scope, now: source.clock.now())
     }
   }
 
-  private func clientCredentialsGrant(_ place: borrowing AnswerFile) throws(CredentialError) -> Credential {
+  private func clientCredentialsGrant(_ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
     let request = try core { () throws(OAuthError) in try client.clientCredentialsRequest(scope: scope) }
-    return try exchange(.clientCredentials, request, place) { response throws(OAuthError) in
+    return try exchange(.clientCredentials, request, pending) { response throws(OAuthError) in
       try client.credential(
         response, .clientCredentials, grant: .clientCredentials, scope: scope, now: source.clock.now())
     }
   }
 
-  private func deviceGrant(_ place: borrowing AnswerFile) throws(CredentialError) -> Credential {
+  private func deviceGrant(_ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
     let request = try core { () throws(OAuthError) in try client.deviceAuthorizationRequest(scope: scope) }
     let answer = try send(request)
     var device = try core { () throws(OAuthError) in
@@ -174,21 +156,22 @@ struct LoginSession {
         seconds: device.polling.secondsLeft(now: source.clock.now()), patience: Int64(secondsLeft.rounded(.up))))
     let page = device.verificationURIComplete ?? device.verificationURI
     // What opens a page starts a program for any scheme, and the address is the provider's word.
-    if wish.opensBrowser, let uri = try? URI(parsing: page), uri.isSecure || (uri.scheme == "http" && uri.isLoopback) {
+    if options.opensBrowser, let uri = try? URI(parsing: page), uri.isSecure || (uri.scheme == "http" && uri.isLoopback)
+    {
       _ = user.open(page)
     }
-    return try polled(&device, place)
+    return try polled(&device, pending)
   }
 
   private func polled(
-    _ device: inout DeviceAuthorization, _ place: borrowing AnswerFile
+    _ device: inout DeviceAuthorization, _ pending: borrowing PendingExchange
   ) throws(CredentialError) -> Credential {
     while true {
       guard case .wait(let interval) = device.polling.next(now: source.clock.now()) else {
         throw .oauth(.deviceCodeExpired, provider: provider)
       }
       let patience = Int64(secondsLeft.rounded(.up))
-      guard patience > 0 else { throw .timedOut(seconds: wish.timeout) }
+      guard patience > 0 else { throw .timedOut(seconds: options.timeout) }
       // What is left after the interval may be too short for another one. A consent in that time is not to be lost: then the
       // last question comes at the end, which is never sooner than the provider allows, unless there is no time for one.
       let codeLeft = device.polling.secondsLeft(now: source.clock.now())
@@ -222,7 +205,7 @@ struct LoginSession {
       }
       switch step {
       case .credential(let credential):
-        let credential = Signals.deferring { kept(credential, place) }
+        let credential = Signals.deferring { kept(credential, pending) }
         tellUnreadable(response, .deviceToken, credential.grant)
         return credential
       case .pending: continue

@@ -42,7 +42,7 @@ public protocol User: AnyObject {
 }
 
 /// What a person asks for when logging in.
-public struct LoginWish: Sendable {
+public struct LoginOptions: Sendable {
   /// The account's name; `nil`: as the provider names it.
   public var account: String?
   /// The grant; `nil`: the first one of the descriptor that is possible here.
@@ -57,9 +57,6 @@ public struct LoginWish: Sendable {
   public var pastes: Bool
   /// Seconds until the login is given up.
   public var timeout: Int64
-  /// When the person asked for it, in milliseconds since 1970: another process's login that was finished later is the one
-  /// that was asked for. `nil`: now.
-  public var askedAt: Int64?
 
   /// A login with everything as the descriptor says.
   public init() {

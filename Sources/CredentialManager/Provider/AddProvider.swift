@@ -3,7 +3,7 @@ import Descriptors
 import OAuth
 import Platform
 import Text
-import Vault
+import Store
 import YAML
 
 /// A provider that is about to be added.

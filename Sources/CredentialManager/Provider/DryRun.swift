@@ -9,7 +9,7 @@ extension CredentialSource {
   /// - Parameter hasToken: whether the person brings a token.
   /// - Throws: `CredentialError.provider`, `.grantNotOffered`, `.vault`, and `.oauth` where a request does not come about.
   public func rehearse(
-    _ descriptor: Descriptor, _ wish: LoginWish, hasToken: Bool
+    _ descriptor: Descriptor, _ wish: LoginOptions, hasToken: Bool
   ) throws(CredentialError) -> (rehearsal: Rehearsal, clientIdentifier: String?) {
     let grant = try grant(wish, descriptor.grants)
     let registration = try accountsIfAny()?.registration(of: descriptor.identifier)

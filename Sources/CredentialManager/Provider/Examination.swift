@@ -3,7 +3,7 @@ import HTTP
 import OAuth
 import Platform
 import Text
-import Vault
+import Store
 
 /// What is looked at without anything being changed.
 extension CredentialSource {
@@ -11,8 +11,8 @@ extension CredentialSource {
   ///
   /// - Throws: `CredentialError.vault` with `.secretService` in it.
   public func checkSecretService() throws(CredentialError) {
-    let vault = try accounts().vault
-    try inVault { () throws(VaultError) in
+    let vault = try vault()
+    try inStore { () throws(StoreError) in
       if let item = try vault.secretServiceItem { _ = try keys.secretService.lookup(item) }
     }
   }

@@ -3,7 +3,7 @@ import Descriptors
 import JSON
 import Platform
 import Text
-import Vault
+import Store
 
 /// A host at which a helper hands out a provider's tokens.
 public struct HostClaim: Sendable, Equatable {
@@ -69,18 +69,18 @@ extension CredentialSource {
     let host = host.lowercased()
     guard !host.isEmpty, let accounts = try accountsIfAny() else { return nil }
     let identifier = HostClaim.identifier(of: host, helper)
-    let vault = accounts.vault
-    let record = try inVault { () throws(VaultError) -> Record? in
-      if let record = try vault.record(identifier) { return record }
+    let store = accounts.store
+    let record = try inStore { () throws(StoreError) -> Record? in
+      if let record = try store.record(identifier) { return record }
       // A record that somebody took away is not the same as none.
-      if try vault.isLost(identifier) { throw .damagedRecord(identifier) }
+      if try store.isLost(identifier) { throw .damagedRecord(identifier) }
       return nil
     }
     if let record { return HostClaim(record) }
-    if try inVault({ () throws(VaultError) in try vault.record(Self.allClaimed) }) != nil { return nil }
+    if try inStore({ () throws(StoreError) in try store.record(Self.allClaimed) }) != nil { return nil }
     let (claims, changes) = try claims(accounts)
     // Of an earlier version's vault. Where that cannot be written, it is found out anew at the next question.
-    if let accounts = try? self.accounts(.readWrite) { _ = try? accounts.vault.apply(changes) }
+    if let accounts = try? self.accounts(.readWrite) { _ = try? accounts.store.apply(changes) }
     return claims.first { $0.host == host && $0.helper == helper }
   }
 
@@ -105,8 +105,8 @@ extension CredentialSource {
         return registration.map { .store($0.encoded, as: identifier) } ?? .remove(identifier)
       }
       let claims = try claims(accounts, replacing: registrations).changes
-      do throws(VaultError) {
-        try accounts.vault.apply(own + claims + changes)
+      do throws(StoreError) {
+        try accounts.store.apply(own + claims + changes)
         return
       } catch .conflict {
         // Another process changed what is claimed meanwhile.
@@ -126,7 +126,7 @@ extension CredentialSource {
   func claims(
     _ accounts: Accounts, replacing new: [String: Registration?] = [:]
   ) throws(CredentialError) -> (claims: [HostClaim], changes: [Change]) {
-    let vault = accounts.vault
+    let store = accounts.store
     var registrations = new
     for provider in try accounts.addedProviders() where new[provider] == nil {
       registrations[provider] = try accounts.registration(of: provider)
@@ -149,9 +149,9 @@ extension CredentialSource {
     for claim in claims where wanted[claim.identifier] == nil {
       wanted[claim.identifier] = Secret(claim.value.encoded)
     }
-    return try inVault { () throws(VaultError) in
+    return try inStore { () throws(StoreError) in
       var hasMark = false
-      for record in try vault.records(.host, provider: nil) {
+      for record in try store.records(.host, provider: nil) {
         if record.identifier == Self.allClaimed {
           hasMark = true
         } else if let payload = wanted[record.identifier] {
@@ -164,10 +164,10 @@ extension CredentialSource {
       changes += wanted.map { .store($0.value, as: $0.key) }
       guard !changes.isEmpty || hasMark != isComplete else { return (claims, []) }
       let mark: Precondition
-      if let record = try vault.record(Self.allClaimed) {
+      if let record = try store.record(Self.allClaimed) {
         mark = .revision(record.revision)
       } else {
-        mark = try vault.isLost(Self.allClaimed) ? .any : .absent
+        mark = try store.isLost(Self.allClaimed) ? .any : .absent
       }
       // Its revision is that of all claims: two processes do not change them at once.
       changes.append(isComplete ? .store(Secret("1"), as: Self.allClaimed, if: mark) : .remove(Self.allClaimed))

@@ -3,7 +3,7 @@ import HTTP
 import OAuth
 import Platform
 import Text
-import Vault
+import Store
 
 /// What became of a provider that was removed.
 public struct ProviderRemoval: Sendable, Equatable {
@@ -45,8 +45,8 @@ extension CredentialSource {
     let dependents = added.filter { $0 != provider && (try? home.library.load($0))?.bases.contains(path) ?? false }
     guard dependents.isEmpty else { throw .extended(provider: provider, by: dependents) }
     if let existing {
-      for account in try existing.pending(of: provider) where isInUse(provider, account, existing) {
-        throw .loginUnderWay(provider: provider, account: account.isEmpty ? nil : account)
+      for id in try existing.pending(of: provider) where existing.store.isLocked(id) {
+        throw .loginUnderWay(provider: provider, account: id.name)
       }
     }
     // What is damaged says nothing of a client, and goes as well.
@@ -63,10 +63,10 @@ extension CredentialSource {
   /// its place must not get the client's secret.
   private func forget(_ provider: String) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
-    let names = try accounts.pending(of: provider)
-    let gone = [Accounts.selection(provider)] + names.map { Accounts.pending(provider, $0) }
-    try store([provider: nil], with: gone.map { .remove($0, if: .any) } + [noting(.removeProvider, provider)])
-    for name in names { accounts.vault.removeAnswer(provider: provider, account: name) }
+    let pending = try accounts.pending(of: provider)
+    let gone = [Accounts.selection(provider)] + pending.map { RecordIdentifier(.pending, of: $0) }
+    try store([provider: nil], with: gone.map { .remove($0) } + [noting(.removeProvider, provider)])
+    for id in pending { accounts.store.removeAnswer(for: id) }
   }
 
   private func deleteClient(
@@ -83,9 +83,7 @@ extension CredentialSource {
     else { return .kept }
     // The proof that the vault can be changed: else the client would be gone there, and its secret stay here.
     let accounts = try accounts(.readWrite)
-    try inVault { () throws(VaultError) in
-      _ = try accounts.vault.store(registration.encoded, as: Accounts.registration(provider))
-    }
+    try accounts.apply([.store(registration.encoded, as: Accounts.registration(provider))])
     secrets.learn(token)
     let request = try core(provider) { () throws(OAuthError) in try ClientRegistration.deletion(at: uri, token) }
     let response = try send(request, provider: provider)

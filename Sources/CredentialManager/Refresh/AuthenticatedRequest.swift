@@ -3,7 +3,7 @@ import HTTP
 import OAuth
 import Platform
 import Descriptors
-import Vault
+import Store
 
 extension CredentialSource {
   /// The header lines that present an account's credential, its token refreshed first if it must be.
@@ -11,25 +11,25 @@ extension CredentialSource {
   /// - Parameter request: what the headers are for; needed where requests are signed.
   /// - Throws: as `freshAccount`, and `CredentialError.oauth` when the credential is not presented like that.
   public func headerFields(
-    _ name: String?, of provider: String, for request: HTTPRequest?, _ wish: Freshen = Freshen()
+    _ name: String?, of provider: String, for request: HTTPRequest?, _ policy: RefreshPolicy = RefreshPolicy()
   ) throws(CredentialError) -> HTTPFields {
-    let account = try freshAccount(name, of: provider, wish)
+    let account = try freshAccount(name, of: provider, policy)
     let client = try client(provider, variables: account.credential.variables)
     return try core(provider) { () throws(OAuthError) in
       try client.headerFields(presenting: account.credential, on: request, nonce: nonce)
     }
   }
 
-  /// Makes a request with an account's credential on it. Refreshes and repeats once when the provider answers 401. A GET or
-  /// HEAD that is redirected within its origin goes on there; no other redirect is followed.
+  /// Makes a request with an account's credential on it. Refreshes and repeats once when the provider answers 401. A
+  /// GET or HEAD that is redirected within its origin goes on there; no other redirect is followed.
   ///
   /// - Parameters:
-  ///   - body: sent in the place of the request's own body. It is read from its beginning each time, and taken into memory
-  ///     only where a signature is over it.
+  ///   - body: sent in the place of the request's own body. It is read from its beginning each time, and taken into
+  ///     memory only where a signature is over it.
   ///   - receive: takes the answer as it comes; what is repeated or followed is not among it.
   /// - Returns: the head of the answer.
-  /// - Throws: as `freshAccount`; `CredentialError.oauth` with `.foreignHost` before anything is sent to a host that the
-  ///   descriptor does not name; `.http`.
+  /// - Throws: as `freshAccount`; `CredentialError.oauth` with `.foreignHost` before anything is sent to a host that
+  ///   the descriptor does not name; `.http`.
   public func send(
     _ request: HTTPRequest, body: (any HTTPBodySource)? = nil, account name: String?, of provider: String,
     limits: HTTPLimits, receive: (HTTPPart) -> Bool
@@ -82,7 +82,7 @@ extension CredentialSource {
         return head
       }
       isRepetition = true
-      account = try refreshed(account, Freshen(always: true))
+      account = try refreshed(account, RefreshPolicy(always: true))
     }
   }
 
@@ -99,7 +99,9 @@ extension CredentialSource {
     let account = try accounts.resolve(name, provider: provider)
     let client = try client(provider, variables: account.credential.variables)
     secrets.learn(account.credential)
-    try tellInterruption(provider, account.name, accounts)
+    if let interruption = accounts.interruption(try accounts.note(account.id), account.id) {
+      notice(.interrupted(interruption))
+    }
     let question: (kind: EndpointKind, request: HTTPRequest)
     do throws(OAuthError) {
       question = try client.validationRequest(account.credential, nonce: nonce)
@@ -130,71 +132,64 @@ extension CredentialSource {
     let account = try existing.resolve(name, provider: provider)
     let accounts = try accounts(.readWrite)
     // The lock of a refresh: a token that is being exchanged for another would be revoked, and the other one stay.
-    return try exclusively(
-      provider, account.name, seconds: 60,
-      waiting: { notice(.waiting(provider: provider, account: account.name, seconds: $0)) },
-      isDone: { () throws(CredentialError) in nil }
-    ) { () throws(CredentialError) in
-      guard var current = try accounts.account(account.name, of: provider) else { return (account.name, false) }
+    return try withAccountLock(account.id) { locked throws(CredentialError) in
+      guard var current = try accounts.account(account.id) else { return (account.name, false) }
       // The token that nobody has committed yet is the one to revoke.
       if let kept = accounts.answer(of: current) { current.credential = kept.credential }
-      try tellUnfinishedLogin(provider, account.name, accounts)
-      var isRevoked = false
-      if !keepsRemote { isRevoked = try revoke(current, accounts) }
-      FaultPoint.reach("logout.revoked")
-      var changes: [Change] = [
-        .remove(Accounts.identifier(provider, account.name), if: .any),
-        .remove(Accounts.pending(provider, account.name), if: .any),
-      ]
-      if try accounts.selected(for: provider) == account.name {
-        changes.append(.remove(Accounts.selection(provider), if: .any))
+      tellUnfinishedLogin(try accounts.note(account.id), account.id)
+      let client = keepsRemote ? nil : try client(provider, variables: current.credential.variables)
+      let requests = try client.map { client throws(CredentialError) in try revocation(of: current, client) } ?? []
+      let isRevoked = !requests.isEmpty
+      // A token that is revoked and not forgotten would be handed out as a good one.
+      let pending =
+        if isRevoked {
+          try locked.begin(ExchangeNote(.logout, startedAt: clock.now()), keepsAnswer: false)
+        } else { locked.resume() }
+      if isRevoked { FaultPoint.reach("logout.noted") }
+      do throws(CredentialError) {
+        for request in requests {
+          let response = try send(request, provider: provider)
+          try core(provider) { () throws(OAuthError) in try client?.checkRevocation(response) }
+        }
+      } catch {
+        _ = try? pending.finish(error.mayHaveArrived ? .unfinished : .ended(noting: nil))
+        throw error
       }
+      FaultPoint.reach("logout.revoked")
+      var changes: [Change] = [.remove(RecordIdentifier(.credential, of: account.id))]
+      if try accounts.selected(for: provider) == account.name { changes.append(.remove(Accounts.selection(provider))) }
       if try accounts.accounts(of: provider).count == 1 {
         // The note of a login that named no account goes with the last of them.
-        try tellInterruption(provider, "", accounts)
-        changes.append(.remove(Accounts.pending(provider, ""), if: .any))
+        let anybody = AccountID(provider)
+        if let interruption = accounts.interruption(try accounts.note(anybody), anybody) {
+          notice(.interrupted(interruption))
+        }
+        changes.append(.remove(RecordIdentifier(.pending, of: anybody)))
       }
       changes.append(noting(.logout, provider, account.name, isRevoked ? "revoked" : "forgotten"))
-      try inVault { () throws(VaultError) in _ = try accounts.vault.apply(changes) }
-      accounts.vault.removeAnswer(provider: provider, account: account.name)
+      do throws(CommitError) { try pending.finish(.committed(changes)) } catch { throw .vault(error.reason) }
       FaultPoint.reach("logout.committed")
       return (account.name, isRevoked)
     }
   }
 
-  private func revoke(_ account: Account, _ accounts: Accounts) throws(CredentialError) -> Bool {
-    let client = try client(account.provider, variables: account.credential.variables)
-    let requests: [HTTPRequest]
+  /// The requests that revoke a credential; none where the provider cannot be told.
+  private func revocation(of account: Account, _ client: Client) throws(CredentialError) -> [HTTPRequest] {
+    secrets.learn(account.credential)
     do throws(OAuthError) {
-      requests = try client.revocationRequests(account.credential, nonce: nonce)
+      return try client.revocationRequests(account.credential, nonce: nonce)
     } catch .clientSecretMissing {
       // A public client at a provider that lets only others revoke (GitHub): there is nothing to tell the provider.
-      return false
+      return []
     } catch {
       throw .oauth(error, provider: account.provider)
     }
-    guard !requests.isEmpty else { return false }
-    secrets.learn(account.credential)
-    // A token that is revoked and not forgotten would be handed out as a good one.
-    let before = try accounts.note(account.provider, account.name)
-    try accounts.setNote(ExchangeNote(.logout, startedAt: clock.now()), account.provider, account.name)
-    FaultPoint.reach("logout.noted")
-    do throws(CredentialError) {
-      for request in requests {
-        let response = try send(request, provider: account.provider)
-        try core(account.provider) { () throws(OAuthError) in try client.checkRevocation(response) }
-      }
-    } catch {
-      if !isAnswerLost(error) { try? accounts.setNote(before, account.provider, account.name) }
-      throw error
-    }
-    return true
   }
 }
 
 extension HTTPResponse {
-  /// Where a request goes on that may be made again as it is (RFC 9110, 15.4); `nil` when it ends here, as with every other
-  /// origin: headers that a person gave may be meant for this one alone.
+  /// Where a request goes on that may be made again as it is (RFC 9110, 15.4); `nil` when it ends here, as with every
+  /// other origin: headers that a person gave may be meant for this one alone.
   fileprivate func redirection(of request: HTTPRequest) -> URI? {
     guard [301, 302, 303, 307, 308].contains(status), ["GET", "HEAD"].contains(request.method),
       let location = fields["Location"], let target = request.uri.resolving(location),

@@ -3,26 +3,7 @@ import JSON
 import OAuth
 import Platform
 import Descriptors
-import Vault
-
-/// What a person may want to know while something goes on.
-public enum Notice: Sendable, Equatable {
-  /// Another process is at work with this account; seconds waited so far.
-  case waiting(provider: String, account: String?, seconds: Double)
-  /// An earlier process ended in the middle of an exchange.
-  case interrupted(Interruption)
-  /// Fields of a token answer cannot be read; the tokens were kept without them.
-  case unreadable(provider: String, fields: [ResponseField])
-  /// It cannot be noted who was handed a credential: something else is in the place of the file for it.
-  case handOutNotNoted(POSIXError)
-  /// The token is about to expire and could not be refreshed, and is handed out as long as it lives.
-  case notRefreshed(provider: String, account: String, secondsLeft: Int64, CredentialError)
-  /// The provider did not say for whom a login was, so that the account has a name and no identity.
-  case unidentified(account: String, CredentialError)
-  /// The provider named somebody in a way that no account can be named, so that the account has another name and no
-  /// identity.
-  case unnameable(account: String, provider: String)
-}
+import Store
 
 /// An exchange that was under way when its process ended, so that nobody knows whether the provider had answered.
 public struct Interruption: Sendable, Equatable {
@@ -46,8 +27,8 @@ public struct Interruption: Sendable, Equatable {
   public let startedAt: Int64
 }
 
-/// The record of the kind `pending`: it is written before an exchange that must not happen twice, and its commit takes it
-/// away again.
+/// The record of the kind `pending`: it is written before an exchange that must not happen twice, and its commit
+/// takes it away again.
 struct ExchangeNote: Equatable {
   /// What the provider said when it took a refresh token no more.
   struct Refusal: Equatable {
@@ -130,100 +111,82 @@ struct KeptAnswer: Equatable {
   }
 }
 
-extension Accounts {
-  /// What the provider answered to an exchange that was interrupted before its commit. For who holds the account's lock.
-  func keptAnswer(_ provider: String, _ account: String) -> KeptAnswer? {
-    vault.answer(provider: provider, account: account).flatMap { KeptAnswer(decoding: $0) }
+extension LockedAccount {
+  /// Begins an exchange that is noted like this.
+  borrowing func begin(
+    _ note: ExchangeNote, keepsAnswer: Bool = true, for accounts: [AccountID]? = nil
+  ) throws(CredentialError) -> PendingExchange {
+    do { return try begin(noting: note.encoded, keepsAnswer: keepsAnswer, for: accounts) } catch { throw .vault(error) }
   }
+}
+
+extension PendingExchange {
+  /// Keeps what a provider gave until it is committed.
+  ///
+  /// - Parameter previous: the token that it was given for; `nil` for a login, which a person may take a while to end.
+  borrowing func keep(_ credential: Credential, after previous: Secret?) {
+    keep(KeptAnswer(credential, after: previous).encoded, isForced: previous == nil)
+  }
+}
+
+extension Accounts {
+  /// What the provider answered to an exchange that was interrupted before its commit. For who holds the account's
+  /// lock.
+  func keptAnswer(_ id: AccountID) -> KeptAnswer? { store.answer(for: id).flatMap { KeptAnswer(decoding: $0) } }
 
   /// The answer to a refresh of the token that an account has.
   func answer(of account: Account) -> KeptAnswer? {
-    keptAnswer(account.provider, account.name).flatMap { $0.previous == account.credential.accessToken ? $0 : nil }
-  }
-
-  /// Makes the place for an answer.
-  func prepareAnswer(_ provider: String, _ account: String) throws(CredentialError) -> AnswerFile {
-    do { return try vault.prepareAnswer(provider: provider, account: account) } catch { throw .vault(error) }
+    keptAnswer(account.id).flatMap { $0.previous == account.credential.accessToken ? $0 : nil }
   }
 
   /// The note about an account; `nil` when there is none.
-  func note(_ provider: String, _ account: String) throws(CredentialError) -> ExchangeNote? {
-    try inVault { () throws(VaultError) in try vault.record(Self.pending(provider, account)) }
-      .map { ExchangeNote(decoding: $0.payload) }
+  func note(_ id: AccountID) throws(CredentialError) -> ExchangeNote? {
+    try record(RecordIdentifier(.pending, of: id)).map { ExchangeNote(decoding: $0.payload) }
   }
 
-  /// The names under which there are notes about a provider; empty for a login that did not know yet whose it was.
-  func pending(of provider: String) throws(CredentialError) -> [String] {
-    try inVault { () throws(VaultError) in try vault.records(.pending, provider: provider) }.map(\.identifier.account)
+  /// The accounts of a provider, or of all providers, about which there are notes.
+  func pending(of provider: String?) throws(CredentialError) -> [AccountID] {
+    try records(.pending, of: provider).map(\.identifier.accountID)
   }
 
   /// The provider's word that it will never refresh this credential again; `nil` when it did not say so of the refresh
   /// token that the account has now.
-  func refusal(_ account: Account) throws(CredentialError) -> ExchangeNote.Refusal? {
-    refusal(account, try note(account.provider, account.name))
-  }
-
-  private func refusal(_ account: Account, _ note: ExchangeNote?) -> ExchangeNote.Refusal? {
+  func refusal(_ account: Account, _ note: ExchangeNote?) -> ExchangeNote.Refusal? {
     guard let refusal = note?.refusal, let ended = refusal.ended, ended == account.credential.refreshedWith
     else { return nil }
     return refusal
   }
 
-  /// Whether the provider has said that it will never refresh this credential again: then only a login helps.
-  ///
-  /// - Throws: `CredentialError.vault`.
-  public func isRefreshRefused(_ account: Account) throws(CredentialError) -> Bool { try refusal(account) != nil }
-
-  /// The same for each of many accounts, of which the fewest have a note: all notes are read at once.
+  /// Whether the provider has said of each of these accounts that it will never refresh it again, so that only a login
+  /// helps.
   ///
   /// - Throws: `CredentialError.vault`.
   public func areRefreshesRefused(_ accounts: [Account]) throws(CredentialError) -> [Bool] {
-    var refused: [Bool] = []
-    guard let records = try inVault({ () throws(VaultError) in try vault.wholeRecords(.pending) }) else {
-      // One of them is damaged, which is told of the account that it belongs to.
-      for account in accounts { refused.append(try isRefreshRefused(account)) }
-      return refused
-    }
     var notes: [RecordIdentifier: ExchangeNote] = [:]
-    for record in records { notes[record.identifier] = ExchangeNote(decoding: record.payload) }
+    for record in try records(.pending, of: nil) { notes[record.identifier] = ExchangeNote(decoding: record.payload) }
+    let damaged = (try? store.unreadable(.pending, provider: nil, without: Set(notes.keys))) ?? []
+    var refused: [Bool] = []
     for account in accounts {
-      let note = notes.isEmpty ? nil : notes[Self.pending(account.provider, account.name)]
-      refused.append(refusal(account, note) != nil)
+      let identifier = RecordIdentifier(.pending, of: account.id)
+      if damaged.contains(identifier) { throw .vault(.damagedRecord(identifier)) }
+      refused.append(refusal(account, notes.isEmpty ? nil : notes[identifier]) != nil)
     }
     return refused
   }
 
-  /// Makes the place for an answer, and notes that the provider is about to be asked. Where this fails nothing is left of it.
-  ///
-  /// - Parameter accounts: those of which one gets the answer; `nil`: the account of the note.
-  func begin(
-    _ note: ExchangeNote, _ provider: String, _ account: String, for accounts: [String]? = nil
-  ) throws(CredentialError) -> AnswerFile {
-    let place = try prepareAnswer(provider, account)
-    do throws(CredentialError) {
-      try setNote(note, provider, account, for: accounts)
-    } catch {
-      vault.removeAnswer(provider: provider, account: account)
-      throw error
-    }
-    return place
+  /// The exchange of an account that was interrupted, by its note.
+  func interruption(_ note: ExchangeNote?, _ id: AccountID) -> Interruption? {
+    // Who holds the account's lock is still at it.
+    guard let note, note.isInterruption, !store.isLocked(id) else { return nil }
+    // What a refresh brought is beside the vault, and taken up by the next one: nothing is lost.
+    if note.exchange == .refresh, note.refusal == nil, keptAnswer(id)?.previous != nil { return nil }
+    return Interruption(id, note)
   }
+}
 
-  /// Writes a note, or takes it away. It is also the proof, before something is used up at the provider, that the vault can
-  /// be written, and that what the provider answers can be stored for the accounts.
-  func setNote(
-    _ note: ExchangeNote?, _ provider: String, _ account: String, for accounts: [String]? = nil
-  ) throws(CredentialError) {
-    try inVault { () throws(VaultError) in
-      if let note {
-        // The change behind the answer needs other parts of the file than this one.
-        try vault.requireStructure()
-        let checks = (accounts ?? [account]).map { Change.check(Self.identifier(provider, $0)) }
-        try vault.apply(checks + [.store(note.encoded, as: Self.pending(provider, account))])
-      } else {
-        try vault.remove(Self.pending(provider, account))
-      }
-    }
+extension Interruption {
+  init(_ id: AccountID, _ note: ExchangeNote) {
+    self.init(provider: id.provider, account: id.name, exchange: note.exchange, startedAt: note.startedAt)
   }
 }
 
@@ -233,64 +196,22 @@ extension CredentialSource {
   /// - Throws: `CredentialError.vault`.
   public func interruptedExchanges() throws(CredentialError) -> [Interruption] {
     guard let accounts = try accountsIfAny() else { return [] }
-    let records = try inVault { () throws(VaultError) in
-      try accounts.vault.records(.pending, provider: nil)
-    }
-    var interruptions: [Interruption] = []
-    for record in records {
-      let (provider, account) = (record.identifier.provider, record.identifier.account)
-      if let found = try interruption(ExchangeNote(decoding: record.payload), provider, account, accounts) {
-        interruptions.append(found)
-      }
-    }
-    return interruptions.sorted { ($0.provider, $0.account ?? "") < ($1.provider, $1.account ?? "") }
+    return try accounts.records(.pending, of: nil)
+      .compactMap { accounts.interruption(ExchangeNote(decoding: $0.payload), $0.identifier.accountID) }
+      .sorted { ($0.provider, $0.account ?? "") < ($1.provider, $1.account ?? "") }
   }
 
-  /// Whether an earlier process got a new token in the place of this one, and died before its commit: the provider may have
-  /// ended the old one. An exchange that was interrupted before is told.
-  func isSuperseded(
-    _ account: Account, _ note: ExchangeNote?, _ accounts: Accounts
-  ) throws(CredentialError) -> Bool {
-    guard let note else { return false }
-    if let found = try interruption(note, account.provider, account.name, accounts) {
-      notice(.interrupted(found))
-      return false
-    }
-    return accounts.answer(of: account) != nil
+  /// Tells of a login that was interrupted, where its note is about to go, and with it what was kept of its answer.
+  /// To be called with the account's lock.
+  func tellUnfinishedLogin(_ note: ExchangeNote?, _ id: AccountID) {
+    guard let note, note.exchange == .login, note.isInterruption else { return }
+    notice(.interrupted(Interruption(id, note)))
   }
+}
 
-  /// Tells of an exchange of this account that was interrupted.
-  func tellInterruption(_ provider: String, _ account: String, _ accounts: Accounts) throws(CredentialError) {
-    guard let note = try accounts.note(provider, account),
-      let interruption = try interruption(note, provider, account, accounts)
-    else { return }
-    notice(.interrupted(interruption))
-  }
-
-  /// Tells of a login that was interrupted, where its note is about to go, and with it what was kept of its answer. To be called
-  /// with the account's lock.
-  func tellUnfinishedLogin(_ provider: String, _ account: String, _ accounts: Accounts) throws(CredentialError) {
-    guard let note = try accounts.note(provider, account), note.exchange == .login, note.isInterruption else { return }
-    notice(
-      .interrupted(Interruption(provider: provider, account: account, exchange: .login, startedAt: note.startedAt)))
-  }
-
-  private func interruption(
-    _ note: ExchangeNote, _ provider: String, _ account: String, _ accounts: Accounts
-  ) throws(CredentialError) -> Interruption? {
-    guard note.isInterruption, !isInUse(provider, account, accounts) else { return nil }
-    // What a refresh brought is beside the vault, and taken up by the next one: nothing is lost.
-    if note.exchange == .refresh, note.refusal == nil, accounts.keptAnswer(provider, account)?.previous != nil {
-      return nil
-    }
-    return Interruption(
-      provider: provider, account: account.isEmpty ? nil : account, exchange: note.exchange, startedAt: note.startedAt)
-  }
-
-  /// Whether a process holds the account's lock, and so is still at what its note tells of.
-  func isInUse(_ provider: String, _ account: String, _ accounts: Accounts) -> Bool {
-    (try? FileLock.isHeld(home.lock(accounts.vault.lockName(provider: provider, account: account)))) ?? false
-  }
+extension CredentialError {
+  /// Whether the provider may have given an answer that is lost; the note about it stays then.
+  var mayHaveArrived: Bool { if case .http(let error, _) = self { error.mayHaveArrived } else { false } }
 }
 
 extension Credential {

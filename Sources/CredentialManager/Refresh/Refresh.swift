@@ -1,33 +1,41 @@
 import Cryptography
+import Descriptors
 import HTTP
 import OAuth
 import Platform
-import Descriptors
-import Vault
+import Store
 
-/// What a caller wants of a token.
-public struct Freshen: Sendable {
-  /// Seconds that the token has to live from now on; `nil`: as the provider's descriptor says.
-  public var validity: Int64?
-  /// Seconds that the token should live from now on, where a token of this provider lives for twice as long, and a longer
+/// When a token is good enough for a caller, and what may be done for a better one.
+public struct RefreshPolicy: Sendable {
+  /// How long the token has to live from now on; `nil`: as the provider's descriptor says.
+  public var validity: Duration?
+  /// How long the token should live from now on, where a token of this provider lives for twice as long, and a longer
   /// one is to be had.
-  public var comfort: Int64
+  public var preferredLifetime: Duration
   /// Whether to refresh although the token is good.
   public var always: Bool
   /// Whether to ask a provider again that has said that it will never take the refresh token.
   public var asksAgain: Bool
-  /// Seconds that another process is waited for that refreshes the same account.
-  public var timeout: Int64
+  /// How long another process is waited for that refreshes the same account.
+  public var lockTimeout: Duration
 
   /// A token that is good for the descriptor's margin.
   public init(
-    validity: Int64? = nil, comfort: Int64 = 0, always: Bool = false, asksAgain: Bool = false, timeout: Int64 = 60
+    validity: Duration? = nil, preferredLifetime: Duration = .zero, always: Bool = false, asksAgain: Bool = false,
+    lockTimeout: Duration = .seconds(60)
   ) {
     self.validity = validity
-    self.comfort = comfort
+    self.preferredLifetime = preferredLifetime
     self.always = always
     self.asksAgain = asksAgain
-    self.timeout = timeout
+    self.lockTimeout = lockTimeout
+  }
+
+  /// Whether a token is good enough without a refresh.
+  func accepts(_ credential: Credential, at now: Int64) -> Bool {
+    !always
+      && credential.isUsable(
+        at: now, for: validity?.components.seconds, preferring: preferredLifetime.components.seconds)
   }
 }
 
@@ -36,29 +44,31 @@ extension CredentialSource {
   ///
   /// A token that is good is handed out without a lock, a descriptor or a network.
   ///
-  /// - Throws: `CredentialError.loginNeeded` when only a person can help; `.networkNeeded` before anything was done, in a
-  ///   program without a network.
+  /// - Throws: `CredentialError.loginNeeded` when only a person can help; `.networkNeeded` before anything was done,
+  ///   in a program without a network.
   public func freshAccount(
-    _ name: String?, of provider: String, _ wish: Freshen = Freshen()
+    _ name: String?, of provider: String, _ policy: RefreshPolicy = RefreshPolicy()
   ) throws(CredentialError) -> Account {
     guard let accounts = try accountsIfAny() else {
       throw .loginNeeded(provider: provider, account: name, .noCredential)
     }
     let now = clock.now()
-    var note: ExchangeNote?
-    let account = try accounts.atOnce { () throws(CredentialError) in
+    let (account, note) = try accounts.withSnapshot { () throws(CredentialError) -> (Account, ExchangeNote?) in
       let account = try accounts.resolve(name, provider: provider)
-      note = try accounts.note(provider, account.name)
-      return account
+      return (account, try accounts.note(account.id))
     }
-    let isGood = !wish.always && account.credential.isUsable(at: now, for: wish.validity, comfort: wish.comfort)
-    if isGood, try !isSuperseded(account, note, accounts) { return account }
+    if policy.accepts(account.credential, at: now) {
+      let interruption = accounts.interruption(note, account.id)
+      if let interruption { notice(.interrupted(interruption)) }
+      // An earlier process may have got a new token in the place of this one, and died before its commit.
+      if interruption != nil || note == nil || accounts.answer(of: account) == nil { return account }
+    }
     // Nobody asked for more than a token that is good.
-    let isEnough = !wish.always && wish.validity == nil && account.credential.isUsable(at: now, for: 0)
+    let isEnough = !policy.always && policy.validity == nil && account.credential.isUsable(at: now, for: 0)
     // A better one is not to be had.
     if isEnough, !account.credential.isRefreshable(at: now) { return account }
     do throws(CredentialError) {
-      return try refreshed(account, wish)
+      return try refreshed(account, policy)
     } catch {
       guard isEnough, error.leavesTokenGood, let left = secondsLeft(account) else { throw error }
       notice(.notRefreshed(provider: provider, account: account.name, secondsLeft: left, error))
@@ -66,12 +76,11 @@ extension CredentialSource {
     }
   }
 
-  /// For how long the token is good still; `nil` if it is over, or is not the account's any more: it may have died while a
-  /// provider was waited for, somebody may have been refused with it, or an answer in its place may wait.
+  /// For how long the token is good still; `nil` if it is over, or is not the account's any more: it may have died
+  /// while a provider was waited for, somebody may have been refused with it, or an answer in its place may wait.
   private func secondsLeft(_ account: Account) -> Int64? {
-    let token = account.credential.accessToken
-    guard let accounts = try? accounts(), let now = try? accounts.account(account.name, of: account.provider),
-      now.credential.accessToken == token, now.credential.isUsable(at: clock.now(), for: 0),
+    guard let accounts = try? accounts(), let now = try? accounts.account(account.id),
+      now.credential.accessToken == account.credential.accessToken, now.credential.isUsable(at: clock.now(), for: 0),
       accounts.answer(of: now) == nil
     else { return nil }
     return now.credential.expiresAt.map { $0 - clock.now() }
@@ -79,53 +88,45 @@ extension CredentialSource {
 
   /// The account with a new token. One process at a time does so for an account; who comes late gets what the first one
   /// got.
-  func refreshed(_ account: Account, _ wish: Freshen) throws(CredentialError) -> Account {
-    let started = clock.now()
-    try requireRefreshable(account)
+  func refreshed(_ account: Account, _ policy: RefreshPolicy) throws(CredentialError) -> Account {
+    guard account.credential.isRefreshable(at: clock.now()) else { throw notRefreshable(account) }
+    let loaded = try descriptor(account.provider)
+    guard loaded.descriptor.refreshes(account.credential) else { throw notRefreshable(account) }
+    let known = try accountsIfAny()?.note(account.id)
     // An answer that waits beside the vault goes before any refusal.
-    if !wish.asksAgain, let accounts = try accountsIfAny(), let refusal = try accounts.refusal(account),
+    if !policy.asksAgain, let accounts = try accountsIfAny(), let refusal = accounts.refusal(account, known),
       accounts.answer(of: account) == nil
     {
       throw needed(account, refusal)
     }
     _ = try network()
-    let client = try client(account.provider, variables: account.credential.variables)
-    let vault = try accounts(.readWrite)
+    let client = try client(loaded, variables: account.credential.variables)
+    let accounts = try accounts(.readWrite)
     // What somebody else stored since we looked is new enough for who wanted it new.
     func renewed() throws(CredentialError) -> Account? {
-      guard let now = try vault.account(account.name, of: account.provider) else {
-        throw .loginNeeded(provider: account.provider, account: account.name, .noCredential)
-      }
-      guard now.revision != account.revision, now.credential.isUsable(at: clock.now(), for: wish.validity) else {
-        return nil
-      }
-      return now
+      let now = try accounts.existing(account.id)
+      let isGood = now.credential.isUsable(at: clock.now(), for: policy.validity?.components.seconds)
+      return now.revision != account.revision && isGood ? now : nil
     }
-    var hasWaited = false
-    func waits(_ seconds: Double) {
-      hasWaited = true
-      notice(.waiting(provider: account.provider, account: account.name, seconds: seconds))
-    }
-    return try exclusively(
-      account.provider, account.name, seconds: wish.timeout, waiting: waits, isDone: renewed
-    ) { () throws(CredentialError) in
+    return try withAccountLock(account.id, timeout: policy.lockTimeout, isDone: renewed) {
+      locked throws(CredentialError) in
       if let renewed = try renewed() { return renewed }
-      // What was refused to the one whom we waited for would be refused to us, and the provider would count it as reuse.
-      if hasWaited, let refusal = try vault.note(account.provider, account.name)?.refusal, refusal.at >= started {
-        throw needed(account, refusal)
+      var current = try accounts.existing(account.id)
+      let note = try accounts.note(account.id)
+      // What was refused meanwhile to somebody else would be refused to us, and the provider would count it as reuse.
+      if let refusal = note?.refusal, refusal != known?.refusal { throw needed(account, refusal) }
+      if let answer = accounts.answer(of: current) {
+        // An earlier process died between the provider's answer and its commit.
+        current = try commit(answer.credential, of: current, locked.resume())
+        if current.credential.isUsable(at: clock.now(), for: policy.validity?.components.seconds) { return current }
+      } else {
+        if !policy.asksAgain, let refusal = accounts.refusal(current, note) { throw needed(account, refusal) }
+        tellUnfinishedLogin(note, account.id)
       }
-      guard let current = try vault.account(account.name, of: account.provider) else {
-        throw .loginNeeded(provider: account.provider, account: account.name, .noCredential)
+      guard current.credential.isRefreshable(at: clock.now()), loaded.descriptor.refreshes(current.credential) else {
+        throw notRefreshable(current)
       }
-      // An earlier process died between the provider's answer and its commit.
-      if let kept = vault.answer(of: current) {
-        let renewed = try commit(kept.credential, of: current, vault, isKept: true)
-        if renewed.credential.isUsable(at: clock.now(), for: wish.validity) { return renewed }
-        return try refresh(renewed, client, vault)
-      }
-      if !wish.asksAgain, let refusal = try vault.refusal(current) { throw needed(account, refusal) }
-      try tellUnfinishedLogin(account.provider, account.name, vault)
-      return try refresh(current, client, vault)
+      return try refresh(current, with: client, in: locked)
     }
   }
 
@@ -133,12 +134,10 @@ extension CredentialSource {
   public func canRefresh(_ account: Account) -> Bool {
     guard account.credential.isRefreshable(at: clock.now()) else { return false }
     // Where the descriptor cannot be read, the refresh says why.
-    guard let descriptor = (try? home.library.load(account.provider))?.descriptor else { return true }
-    return descriptor.endpoints[account.credential.grant == .clientCredentials ? .clientCredentials : .refresh] != nil
+    return (try? home.library.load(account.provider))?.descriptor.refreshes(account.credential) ?? true
   }
 
-  private func requireRefreshable(_ account: Account) throws(CredentialError) {
-    guard !canRefresh(account) else { return }
+  private func notRefreshable(_ account: Account) -> CredentialError {
     let reason: CredentialError.LoginReason =
       if account.credential.isRejected {
         .rejected
@@ -147,252 +146,160 @@ extension CredentialSource {
       } else {
         .expired
       }
-    throw .loginNeeded(provider: account.provider, account: account.name, reason)
-  }
-
-  /// What came of a refresh.
-  private struct Refreshed {
-    var account: Account
-    /// Fields of the answer that cannot be read.
-    var unreadable: [ResponseField]
-    /// Why the answer is none, though there was a refresh token in it, which is kept.
-    var unusable: CredentialError?
-  }
-
-  /// The exchange itself, with the lock held.
-  private func refresh(
-    _ account: Account, _ client: Client, _ accounts: Accounts
-  ) throws(CredentialError) -> Account {
-    let provider = account.provider
-    try requireRefreshable(account)
-    let request = try core(provider) { () throws(OAuthError) in
-      account.credential.grant == .oauth1
-        ? try client.sessionRefreshRequest(account.credential, nonce: nonce)
-        : try client.refreshRequest(account.credential)
-    }
-    FaultPoint.reach("refresh.locked")
-    var before = try accounts.note(provider, account.name)
-    secrets.learn(account.credential)
-    let place = try accounts.begin(ExchangeNote(.refresh, startedAt: clock.now()), provider, account.name)
-    FaultPoint.reach("refresh.noted")
-    let refreshed: Refreshed
-    do throws(CredentialError) {
-      refreshed = try Signals.deferring { () throws(CredentialError) in
-        try exchange(request, of: account, client, accounts, place, &before)
-      }
-    } catch {
-      throw noting(error, of: account, accounts, before)
-    }
-    FaultPoint.reach("refresh.committed")
-    if !refreshed.unreadable.isEmpty { notice(.unreadable(provider: provider, fields: refreshed.unreadable)) }
-    if let unusable = refreshed.unusable { throw unusable }
-    return refreshed.account
-  }
-
-  /// Asks the provider, and commits what it answers.
-  ///
-  /// - Parameter before: what was known before; `nil` from the moment on when there is another refresh token.
-  private func exchange(
-    _ request: HTTPRequest, of account: Account, _ client: Client, _ accounts: Accounts, _ place: borrowing AnswerFile,
-    _ before: inout ExchangeNote?
-  ) throws(CredentialError) -> Refreshed {
-    let (provider, old) = (account.provider, account.credential)
-    let kind: EndpointKind = old.grant == .clientCredentials ? .clientCredentials : .refresh
-    let (credential, unreadable, unusable) = try answer(request, kind, of: old, client, isKeptIfRotated: true)
-    let next =
-      unusable == nil
-      ? try core(provider) { () throws(OAuthError) in try client.tokenExchangeRequest(afterRefresh: credential) } : nil
-    guard let next else {
-      let isKept = keep(credential, of: account, place)
-      return Refreshed(
-        account: try commit(credential, of: account, accounts, isKept: isKept), unreadable: unreadable,
-        unusable: unusable)
-    }
-    // The token itself is no use, but the refresh token beside it may be the only good one.
-    var unfinished = credential
-    unfinished.isRejected = true
-    let isUnfinishedKept = keep(unfinished, of: account, place)
-    let exchanged: (credential: Credential, unreadable: [ResponseField], unusable: CredentialError?)
-    do throws(CredentialError) {
-      exchanged = try answer(next, .tokenExchange, of: credential, client, isKeptIfRotated: false)
-    } catch {
-      _ = try commit(unfinished, of: account, accounts, isKept: isUnfinishedKept)
-      before = nil
-      throw error
-    }
-    let isKept = keep(exchanged.credential, of: account, place)
-    return Refreshed(
-      account: try commit(exchanged.credential, of: account, accounts, isKept: isKept),
-      unreadable: exchanged.unreadable)
-  }
-
-  private func answer(
-    _ request: HTTPRequest, _ kind: EndpointKind, of previous: Credential, _ client: Client, isKeptIfRotated: Bool
-  ) throws(CredentialError) -> (credential: Credential, unreadable: [ResponseField], unusable: CredentialError?) {
-    let provider = client.descriptor.identifier
-    let response = try send(request, provider: provider)
-    if kind != .tokenExchange { FaultPoint.reach("refresh.answered") }
-    let outcome = client.outcome(response, kind, refreshing: previous, now: clock.now())
-    return try core(provider) { () throws(OAuthError) in
-      switch outcome {
-      case .issued(let credential, let unreadable): return (credential, unreadable, nil)
-      case .rotated(let credential, let error):
-        guard isKeptIfRotated else { throw error }
-        return (credential, [], .oauth(error.masked(by: secrets), provider: provider))
-      case .refused(let kind, let refusal, _): throw .refused(kind, refusal)
-      case .failed(let error): throw error
-      case .noAnswer: throw .notRefreshable
-      }
-    }
-  }
-
-  /// Puts an answer beside the vault.
-  ///
-  /// - Returns: whether it is there; otherwise the commit is the only chance.
-  private func keep(_ credential: Credential, of account: Account, _ place: borrowing AnswerFile) -> Bool {
-    defer { FaultPoint.reach("refresh.kept") }
-    let answer = KeptAnswer(credential, after: account.credential.accessToken)
-    return (try? place.fill(answer.encoded, isForced: false)) != nil
-  }
-
-  /// Notes what is known after a refresh that failed.
-  ///
-  /// - Parameter before: what was known before, and is known still.
-  /// - Returns: the error for who wanted the token.
-  private func noting(
-    _ error: CredentialError, of account: Account, _ accounts: Accounts, _ before: ExchangeNote?
-  ) -> CredentialError {
-    let refusal = refusal(error, of: account).map { refusal in
-      ExchangeNote.Refusal(
-        at: clock.now(), words: refusal.words, isAfterInterruption: before?.isInterruption ?? false,
-        ended: isFinal(refusal) ? account.credential.refreshedWith : nil)
-    }
-    if !isAnswerLost(error) {
-      let note = refusal.map { ExchangeNote(.refresh, startedAt: clock.now(), refusal: $0) } ?? before
-      // Where this fails the note stays as it is, and says less than we know.
-      try? accounts.setNote(note, account.provider, account.name)
-      accounts.vault.removeAnswer(provider: account.provider, account: account.name)
-    }
-    return refusal.map { needed(account, $0) } ?? error
-  }
-
-  /// Whether a refusal says in so many words that the refresh token is over (RFC 6749, 5.2; RFC 6750, 3.1; the extension
-  /// "problem reporting" of OAuth 1.0a). A status alone may come from whoever stands between us and the provider.
-  private func isFinal(_ refusal: ErrorResponse) -> Bool {
-    [
-      "invalid_grant", "invalid_token", "token_used", "token_expired", "token_revoked", "token_rejected",
-      "permission_denied",
-    ].contains(refusal.code)
-  }
-
-  /// Puts the answers that wait beside the vault into it: those to refreshes that nobody committed. Those to logins need a
-  /// person, or the provider, before they are an account's, and go to the note of the login.
-  ///
-  /// - Throws: `CredentialError.lockTimedOut`, `.vault`.
-  func takeAnswersIn(_ accounts: Accounts) throws(CredentialError) {
-    for account in try accounts.accounts(of: nil) where accounts.answer(of: account) != nil {
-      _ = try exclusively(
-        account.provider, account.name, seconds: 60,
-        waiting: { notice(.waiting(provider: account.provider, account: account.name, seconds: $0)) },
-        isDone: { () throws(CredentialError) -> Account? in nil }
-      ) { () throws(CredentialError) -> Account? in
-        guard let current = try accounts.account(account.name, of: account.provider),
-          let kept = accounts.answer(of: current)
-        else { return nil }
-        return try commit(kept.credential, of: current, accounts, isKept: true)
-      }
-    }
-    let pending = try inVault { () throws(VaultError) in try accounts.vault.records(.pending, provider: nil) }
-    for identifier in pending.map(\.identifier) {
-      let (provider, name) = (identifier.provider, identifier.account)
-      // Who is at a login now has no answer yet, and is not waited for.
-      guard accounts.keptAnswer(provider, name) != nil else { continue }
-      try exclusively(
-        provider, name.isEmpty ? nil : name, seconds: 60,
-        waiting: { notice(.waiting(provider: provider, account: name.isEmpty ? nil : name, seconds: $0)) },
-        isDone: { () throws(CredentialError) -> Void? in nil }
-      ) { () throws(CredentialError) in
-        guard var note = try accounts.note(provider, name), note.exchange == .login,
-          let kept = accounts.keptAnswer(provider, name), kept.previous == nil
-        else { return }
-        note.answer = kept
-        try accounts.setNote(note, provider, name)
-        accounts.vault.removeAnswer(provider: provider, account: name)
-      }
-    }
-  }
-
-  /// Keeps what a refresh brought, unless somebody logged in meanwhile: then that is the newer one, and stays.
-  private func commit(
-    _ credential: Credential, of old: Account, _ accounts: Accounts, isKept: Bool
-  ) throws(CredentialError) -> Account {
-    let (provider, name) = (old.provider, old.name)
-    var precondition = Precondition.revision(old.revision)
-    // What is not kept now is lost: a disk that is full or busy gets some more seconds.
-    var pauses: ArraySlice = [0.1, 0.4, 1, 2]
-    while true {
-      do throws(VaultError) {
-        let stored = try accounts.vault.apply([
-          .store(credential.encoded, as: Accounts.identifier(provider, name), if: precondition),
-          .remove(Accounts.pending(provider, name), if: .any), noting(.refresh, provider, name),
-        ])
-        accounts.vault.removeAnswer(provider: provider, account: name)
-        return Account(provider: provider, name: name, credential: credential, revision: stored)
-      } catch .conflict(let identifier, let actual) {
-        guard let current = try? accounts.account(name, of: provider) else {
-          // A record that was damaged meanwhile is mended by storing it anew. An account that is gone (a backup was put back)
-          // stays gone.
-          if precondition != .any, (try? accounts.vault.isLost(identifier)) == true {
-            precondition = .any
-            continue
-          }
-          try? accounts.setNote(nil, provider, name)
-          accounts.vault.removeAnswer(provider: provider, account: name)
-          throw .uncommitted(
-            provider: provider, account: name, isKept: false, .conflict(identifier, actual: actual))
-        }
-        guard current.credential.accessToken == old.credential.accessToken else {
-          // It may be ours: a commit can fail behind the moment from which on it counts.
-          try? accounts.setNote(nil, provider, name)
-          accounts.vault.removeAnswer(provider: provider, account: name)
-          return current
-        }
-        // It is the old token still, of which somebody noted that it was refused.
-        precondition = .revision(current.revision)
-      } catch {
-        guard let pause = pauses.popFirst() else {
-          throw .uncommitted(provider: provider, account: name, isKept: isKept, error)
-        }
-        do { try clock.sleep(seconds: pause) } catch { pauses = [] }
-      }
-    }
-  }
-
-  /// Whether the provider may have given an answer that was not kept; the note about it stays then.
-  func isAnswerLost(_ error: CredentialError) -> Bool {
-    if case .uncommitted = error { return true }
-    guard case .http(.unreachable(_, let reason), _) = error else { return false }
-    switch reason {
-    case .timedOut, .broken, .other: return true
-    case .nameNotResolved, .connectionRefused, .tls, .proxy: return false
-    }
-  }
-
-  /// The provider's refusal when it will never take this refresh token again; `nil` for another error.
-  private func refusal(_ error: CredentialError, of account: Account) -> ErrorResponse? {
-    guard case .oauth(.refused(_, let refusal), _) = error else { return nil }
-    let isGrantOver =
-      refusal.code == "invalid_grant" || refusal.code == "invalid_token"
-      || (account.credential.grant == .oauth1 && refusal.status == 401)
-      || ["http_400", "http_401", "http_403"].contains(refusal.code)
-    guard isGrantOver, account.credential.grant != .clientCredentials else { return nil }
-    return refusal
+    return .loginNeeded(provider: account.provider, account: account.name, reason)
   }
 
   private func needed(_ account: Account, _ refusal: ExchangeNote.Refusal) -> CredentialError {
     .loginNeeded(
       provider: account.provider, account: account.name,
       refusal.isAfterInterruption ? .refreshInterrupted(refusal.words) : .refreshRefused(refusal.words))
+  }
+
+  // MARK: The exchange
+
+  private func refresh(
+    _ account: Account, with client: Client, in locked: borrowing LockedAccount
+  ) throws(CredentialError) -> Account {
+    let old = account.credential
+    let request = try core(account.provider) { () throws(OAuthError) in
+      old.grant == .oauth1
+        ? try client.sessionRefreshRequest(old, nonce: nonce) : try client.refreshRequest(old)
+    }
+    FaultPoint.reach("refresh.locked")
+    secrets.learn(old)
+    let pending = try locked.begin(ExchangeNote(.refresh, startedAt: clock.now()))
+    FaultPoint.reach("refresh.noted")
+    let renewed = try Signals.deferring(pending) { pending throws(CredentialError) in
+      try finish(pending, asking: request, for: account, with: client)
+    }
+    FaultPoint.reach("refresh.committed")
+    if !renewed.unreadable.isEmpty {
+      notice(.unreadable(provider: account.provider, fields: renewed.unreadable))
+    }
+    return renewed.account
+  }
+
+  /// Asks the provider, and ends the exchange with what it answers.
+  private func finish(
+    _ pending: consuming PendingExchange, asking request: HTTPRequest, for account: Account, with client: Client
+  ) throws(CredentialError) -> (account: Account, unreadable: [ResponseField]) {
+    let old = account.credential
+    let outcome = ask(
+      old.grant == .clientCredentials ? .clientCredentials : .refresh, request, refreshing: old, with: client)
+    var (credential, unreadable): (Credential, [ResponseField])
+    var failure: CredentialError?
+    switch outcome {
+    case .issued(let token, let fields):
+      (credential, unreadable) = (token, fields)
+      do throws(CredentialError) {
+        let next = try core(account.provider) { () throws(OAuthError) in
+          try client.tokenExchangeRequest(afterRefresh: token)
+        }
+        if let next {
+          // The token itself is no use, but the refresh token beside it may be the only good one.
+          credential.isRejected = true
+          pending.keep(credential, after: old.accessToken)
+          let exchanged = ask(.tokenExchange, next, refreshing: credential, with: client)
+          guard case .issued(let token, let fields) = exchanged else { throw asError(exchanged, account) }
+          (credential, unreadable) = (token, fields)
+        }
+      } catch {
+        credential.isRejected = true
+        failure = error
+      }
+    case .rotated(let token, _):
+      (credential, unreadable) = (token, [])
+      failure = asError(outcome, account)
+    case .refused(_, let response, let isFinal):
+      let refusal = ExchangeNote.Refusal(
+        at: clock.now(), words: response.words.map(secrets.masked),
+        isAfterInterruption: pending.before.map { ExchangeNote(decoding: $0).isInterruption } ?? false,
+        ended: isFinal ? old.refreshedWith : nil)
+      let note = ExchangeNote(.refresh, startedAt: clock.now(), refusal: refusal)
+      _ = try? pending.finish(.ended(noting: note.encoded))
+      throw needed(account, refusal)
+    case .failed, .noAnswer(_, mayHaveArrived: false):
+      _ = try? pending.finish(.ended(noting: nil))
+      throw asError(outcome, account)
+    case .noAnswer:
+      _ = try? pending.finish(.unfinished)
+      throw asError(outcome, account)
+    }
+    pending.keep(credential, after: old.accessToken)
+    FaultPoint.reach("refresh.kept")
+    let renewed = try commit(credential, of: account, pending)
+    if let failure { throw failure }
+    return (renewed, unreadable)
+  }
+
+  private func ask(
+    _ kind: EndpointKind, _ request: HTTPRequest, refreshing credential: Credential, with client: Client
+  ) -> TokenOutcome {
+    do throws(CredentialError) {
+      let response = try send(request, provider: client.descriptor.identifier)
+      if kind != .tokenExchange { FaultPoint.reach("refresh.answered") }
+      return client.outcome(response, kind, refreshing: credential, now: clock.now())
+    } catch {
+      guard case .http(let error, _) = error else { return TokenOutcome(.interrupted) }
+      return TokenOutcome(error)
+    }
+  }
+
+  /// The error of an outcome without a token.
+  private func asError(_ outcome: TokenOutcome, _ account: Account) -> CredentialError {
+    switch outcome {
+    case .refused(_, let response, _):
+      .loginNeeded(
+        provider: account.provider, account: account.name, .refreshRefused(response.words.map(secrets.masked)))
+    case .rotated(_, let error), .failed(let error): .oauth(error.masked(by: secrets), provider: account.provider)
+    case .noAnswer(.interrupted, _), .issued: .interrupted
+    case .noAnswer(let error, _): .http(error, provider: account.provider)
+    }
+  }
+
+  /// Keeps what a refresh brought, unless somebody logged in meanwhile: then that is the newer one, and stays.
+  private func commit(
+    _ credential: Credential, of old: Account, _ pending: consuming PendingExchange
+  ) throws(CredentialError) -> Account {
+    let revision: Int64?
+    do throws(CommitError) {
+      revision = try pending.finish(
+        .renewed(
+          credential.encoded,
+          replacing: { stored in
+            let current = try? Credential(decoding: stored)
+            return current == nil || current?.accessToken == old.credential.accessToken
+          }, [noting(.refresh, old.provider, old.name)]))
+    } catch {
+      throw .uncommitted(provider: old.provider, account: old.name, isKept: error.isKept, error.reason)
+    }
+    guard let revision else { return try accounts().existing(old.id) }
+    return Account(provider: old.provider, name: old.name, credential: credential, revision: revision)
+  }
+
+  /// Puts the answers that wait beside the vault into it: those to refreshes that nobody committed. Those to logins
+  /// need a person, or the provider, before they are an account's, and go to the note of the login.
+  ///
+  /// - Throws: `CredentialError.lockTimedOut`, `.vault`.
+  func takeAnswersIn(_ accounts: Accounts) throws(CredentialError) {
+    for account in try accounts.accounts(of: nil) where accounts.answer(of: account) != nil {
+      try withAccountLock(account.id) { locked throws(CredentialError) in
+        guard let current = try accounts.account(account.id), let kept = accounts.answer(of: current) else { return }
+        _ = try commit(kept.credential, of: current, locked.resume())
+      }
+    }
+    // Who is at a login now has no answer yet, and is not waited for.
+    for id in try accounts.pending(of: nil) where accounts.keptAnswer(id) != nil {
+      try withAccountLock(id) { locked throws(CredentialError) in
+        guard var note = try accounts.note(id), note.exchange == .login, let kept = accounts.keptAnswer(id),
+          kept.previous == nil
+        else { return }
+        note.answer = kept
+        do throws(CommitError) { try locked.resume().finish(.ended(noting: note.encoded)) } catch {
+          throw .vault(error.reason)
+        }
+      }
+    }
   }
 
   /// Notes that somebody was refused with a token, so that it is refreshed before it is handed out again. Another token
@@ -404,10 +311,11 @@ extension CredentialSource {
     for var account in try accounts.accounts(of: provider)
     where (name == nil || name == account.name) && account.credential.accessToken == token {
       account.credential.isRejected = true
-      let identifier = Accounts.identifier(provider, account.name)
-      do throws(VaultError) {
-        try accounts.vault.apply([
-          .store(account.credential.encoded, as: identifier, if: .revision(account.revision)),
+      do throws(StoreError) {
+        try accounts.store.apply([
+          .store(
+            account.credential.encoded, as: RecordIdentifier(.credential, of: account.id),
+            if: .revision(account.revision)),
           noting(.refused, provider, account.name),
         ])
       } catch .conflict {
@@ -416,6 +324,13 @@ extension CredentialSource {
         throw .vault(error)
       }
     }
+  }
+}
+
+extension Descriptor {
+  /// Whether the provider has a place where such a credential is refreshed.
+  fileprivate func refreshes(_ credential: Credential) -> Bool {
+    endpoints[credential.grant == .clientCredentials ? .clientCredentials : .refresh] != nil
   }
 }
 

@@ -1,6 +1,6 @@
 import OAuth
 import Platform
-import Vault
+import Store
 
 extension CredentialSource {
   /// Rejects the account's token if the process has been given this very token before, for the same server: it was
@@ -22,7 +22,7 @@ extension CredentialSource {
     let path = home.repeatedRequest(process.number)
     // A keyed hash, so that neither the server nor the account can be read.
     let question = [account.provider, server, process.program].joined(separator: " ")
-    let key = try accounts().vault.lockName(provider: question, account: account.name)
+    let key = try vault().lockName(provider: question, account: account.name)
     let request = "\(process.number) \(process.start) \(key) "
     let handedOut = request + String(account.revision)
     let last = (try? PrivateFile.read(path, limit: 1024)).map { String(decoding: $0, as: UTF8.self) } ?? ""

@@ -1,6 +1,6 @@
 import Cryptography
 import Platform
-import Vault
+import Store
 
 /// The keys of a vault as `vault unlock` leaves them in the memory of the kernel, until their time has come.
 ///
@@ -23,7 +23,7 @@ struct KeptKeys {
   }
 
   /// - Throws: `.kernelKeyring`.
-  static func keep(_ keys: Secret, of vault: String, seconds: Int64, now: Int64) throws(VaultError) {
+  static func keep(_ keys: Secret, of vault: String, seconds: Int64, now: Int64) throws(StoreError) {
     let deadline = now + seconds
     let bytes = (0..<deadlineCount).map { UInt8(truncatingIfNeeded: deadline >> (56 - 8 * $0)) }
     do throws(POSIXError) {
@@ -35,7 +35,7 @@ struct KeptKeys {
 
   /// - Returns: whether there was anything.
   /// - Throws: `.kernelKeyring`.
-  static func forget(_ vault: String) throws(VaultError) -> Bool {
+  static func forget(_ vault: String) throws(StoreError) -> Bool {
     do throws(POSIXError) {
       return try KernelKeyring.remove(name(vault))
     } catch {

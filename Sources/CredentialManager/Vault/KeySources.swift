@@ -1,5 +1,6 @@
 import Cryptography
 import Platform
+import Store
 import Vault
 
 /// What a passphrase is asked for.
@@ -51,8 +52,8 @@ public struct KeySources {
     holders = [
       .keyFile, .opened { vault in legacy?.vault == vault ? legacy?.keys : nil },
       .opened { vault in KeptKeys(vault)?.keys },
-      .secretService { item throws(VaultError) in try client.lookup(item) },
-      .passphrase { attempt throws(VaultError) in try answers.answer(.vault(attempt: attempt)) },
+      .secretService { item throws(StoreError) in try client.lookup(item) },
+      .passphrase { attempt throws(StoreError) in try answers.answer(.vault(attempt: attempt)) },
     ]
   }
 
@@ -66,12 +67,12 @@ public struct KeySources {
   /// A passphrase.
   ///
   /// - Throws: `.wrongPassphrase` when it makes no sense to ask again; `.passphraseUnavailable`.
-  func passphrase(_ question: PassphraseQuestion) throws(VaultError) -> Secret { try answers.answer(question) }
+  func passphrase(_ question: PassphraseQuestion) throws(StoreError) -> Secret { try answers.answer(question) }
 
   /// Runs what may ask for a passphrase and looks at the answer. Nothing is changed before it has ended.
   ///
   /// - Throws: as `body`; `.passphraseUnavailable(.interrupted)` if the person wanted to stop meanwhile.
-  func asking<Result>(_ body: () throws(VaultError) -> Result) throws(VaultError) -> Result {
+  func asking<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
     try asking(.passphraseUnavailable(.interrupted), body)
   }
 
@@ -121,7 +122,7 @@ private struct PassphraseAnswers {
   private static let attempts = 3
   private static let limit = 1 << 16
 
-  func answer(_ question: PassphraseQuestion) throws(VaultError) -> Secret {
+  func answer(_ question: PassphraseQuestion) throws(StoreError) -> Secret {
     if let answer = try given() {
       // It will not be another one the next time.
       guard question.attempt == 1 else { throw .wrongPassphrase }
@@ -149,7 +150,7 @@ private struct PassphraseAnswers {
   }
 
   /// The answer of a file or of a command; `nil` where neither is named.
-  private func given() throws(VaultError) -> Secret? {
+  private func given() throws(StoreError) -> Secret? {
     var bytes: [UInt8]
     if let path = value("CREDMGR_PASSPHRASE_FILE") {
       do throws(POSIXError) {
@@ -167,7 +168,7 @@ private struct PassphraseAnswers {
     return Secret(bytes: bytes)
   }
 
-  private func output(of command: String) throws(VaultError) -> [UInt8] {
+  private func output(of command: String) throws(StoreError) -> [UInt8] {
     // A command that asks credmgr for something would be asked itself.
     let environment = Environment.all().filter { $0.key != "CREDMGR_PASSPHRASE_COMMAND" }
     let completion: Launcher.Completion

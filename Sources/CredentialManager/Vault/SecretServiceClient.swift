@@ -1,5 +1,6 @@
 import Cryptography
 import Platform
+import Store
 import Text
 import Vault
 
@@ -21,7 +22,7 @@ struct SecretServiceClient {
   /// The key that is kept under a name. Nothing is unlocked, and nobody is asked.
   ///
   /// - Throws: `.secretService`.
-  func lookup(_ name: String) throws(VaultError) -> Secret {
+  func lookup(_ name: String) throws(StoreError) -> Secret {
     guard let line = try search(name) else { throw .secretService(.noKey) }
     guard let key = Hexadecimal.decode(line) else { throw .secretService(.failed) }
     return Secret(bytes: key)
@@ -30,7 +31,7 @@ struct SecretServiceClient {
   /// Keeps an item, and makes sure that it is kept.
   ///
   /// - Throws: `.secretService`.
-  func store(_ item: SecretServiceItem) throws(VaultError) {
+  func store(_ item: SecretServiceItem) throws(StoreError) {
     // Whether anybody is there is known soon; a person gets time.
     _ = try search(item.name)
     let line = Array(Hexadecimal.encode(item.key.revealBytes()).utf8)
@@ -48,14 +49,14 @@ struct SecretServiceClient {
   /// Forgets an item; one that is not there is forgotten already.
   ///
   /// - Throws: `.secretService`.
-  func remove(_ name: String) throws(VaultError) {
+  func remove(_ name: String) throws(StoreError) {
     guard try search(name) != nil else { return }
     guard try run(["clear"] + Self.attributes(name)).status == 0 else { throw .secretService(.failed) }
   }
 
   /// The secret of an item as it is kept; `nil` if there is no such item. `secret-tool lookup` would ask the person to
   /// unlock it.
-  private func search(_ name: String) throws(VaultError) -> String? {
+  private func search(_ name: String) throws(StoreError) -> String? {
     let found = try run(["search"] + Self.attributes(name))
     let lines = String(decoding: found.output, as: UTF8.self).split(separator: "\n")
     guard found.status == 0 else {
@@ -69,7 +70,7 @@ struct SecretServiceClient {
 
   private func run(
     _ arguments: [String], input: [UInt8] = [], seconds: Double = patience
-  ) throws(VaultError) -> Launcher.Completion {
+  ) throws(StoreError) -> Launcher.Completion {
     // Before anything is started: the library would start a bus.
     guard let bus = SessionBus.address(environment: environment) else { throw .secretService(.noBus) }
     var variables = Environment.all()

@@ -3,7 +3,7 @@ import JSON
 import OAuth
 import Platform
 import Descriptors
-import Vault
+import Store
 
 /// What is in an exported file: every record that another machine can use. The log, and notes of what is under way here,
 /// are not among them.
@@ -22,10 +22,10 @@ struct VaultExport {
 
   let items: [Item]
 
-  init(_ vault: Vault) throws(VaultError) {
+  init(_ store: any AccountStore) throws(StoreError) {
     var items: [Item] = []
     for (kind, _) in Self.kinds {
-      for record in try vault.records(kind, provider: nil) {
+      for record in try store.records(kind, provider: nil) {
         items.append(Item(identifier: record.identifier, payload: record.payload))
       }
     }
@@ -73,7 +73,7 @@ struct VaultExport {
   /// - Throws: `.outOfMemory`.
   func encrypted(
     _ passphrase: Secret, costs: PassphraseCosts = .moderate, random: some RandomSource
-  ) throws(VaultError) -> JSONValue {
+  ) throws(StoreError) -> JSONValue {
     let salt = random.bytes(PassphraseCosts.saltByteCount)
     let nonce = random.bytes(SealingKey.nonceByteCount)
     do throws(CryptographyError) {
@@ -93,7 +93,7 @@ struct VaultExport {
   ///
   /// - Parameter ask: for the passphrase; called again with a greater number after a wrong one.
   /// - Throws: `.malformedExport`; `.vault` with what `ask` throws, or `.outOfMemory`.
-  init(_ bytes: [UInt8], ask: (Int) throws(VaultError) -> Secret) throws(CredentialError) {
+  init(_ bytes: [UInt8], ask: (Int) throws(StoreError) -> Secret) throws(CredentialError) {
     guard let value = try? JSONValue.parse(bytes) else { throw .malformedExport }
     guard value["format"]?.text == Self.encryptedFormat else {
       try self.init(plain: value)
@@ -157,16 +157,16 @@ extension CredentialSource {
   ) throws(CredentialError) -> (json: JSONValue, count: Int) {
     // A vault that is not there is not made for it.
     _ = try accounts()
-    let vault = try accounts(.readWrite).vault
-    do throws(VaultError) {
-      let export = try VaultExport(vault)
+    let store = try accounts(.readWrite).store
+    do throws(StoreError) {
+      let export = try VaultExport(store)
       let json: JSONValue
       if isPlain {
         json = export.plain
       } else if let passphrase {
         json = try export.encrypted(passphrase, random: random)
       } else {
-        json = try keys.asking { () throws(VaultError) in
+        json = try keys.asking { () throws(StoreError) in
           try export.encrypted(try keys.passphrase(.newForExport), random: random)
         }
       }
@@ -191,7 +191,7 @@ extension CredentialSource {
     let keys = keys
     let export = try keys.asking(CredentialError.exportPassphraseUnavailable(.interrupted)) {
       () throws(CredentialError) in
-      try VaultExport(bytes) { attempt throws(VaultError) in
+      try VaultExport(bytes) { attempt throws(StoreError) in
         guard let passphrase else { return try keys.passphrase(.export(attempt: attempt)) }
         guard attempt == 1 else { throw .wrongPassphrase }
         return passphrase
@@ -203,11 +203,11 @@ extension CredentialSource {
       registrations[item.identifier.provider] = Registration(decoding: item.payload)
     }
     let claims = try claims(accounts, replacing: registrations).changes
-    let stored = try inVault { () throws(VaultError) -> Result<Int, CredentialError> in
+    let stored = try inStore { () throws(StoreError) -> Result<Int, CredentialError> in
       var changes: [Change] = []
       var there: [RecordIdentifier] = []
       for item in export.items {
-        guard let record = try accounts.vault.record(item.identifier) else {
+        guard let record = try accounts.store.record(item.identifier) else {
           changes.append(.store(item.payload, as: item.identifier, if: .absent))
           continue
         }
@@ -217,7 +217,7 @@ extension CredentialSource {
       }
       if !there.isEmpty, !replaces { return .failure(.alreadyThere(there)) }
       if !changes.isEmpty {
-        try accounts.vault.apply(changes + claims + [noting(.import, nil, nil, "\(changes.count) records")])
+        try accounts.store.apply(changes + claims + [noting(.import, nil, nil, "\(changes.count) records")])
       }
       return .success(changes.count)
     }
@@ -227,7 +227,7 @@ extension CredentialSource {
 
 extension CredentialError {
   /// The passphrase in question is that of a file, and not of the vault.
-  fileprivate init(export error: VaultError) {
+  fileprivate init(export error: StoreError) {
     self =
       switch error {
       case .wrongPassphrase: .wrongExportPassphrase

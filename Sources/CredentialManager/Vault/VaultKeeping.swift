@@ -1,5 +1,6 @@
 import Cryptography
 import Platform
+import Store
 import Vault
 
 /// What `CredentialSource.unlock` found.
@@ -20,10 +21,10 @@ extension CredentialSource {
   ///   vault has one.
   /// - Throws: `CredentialError.vault`.
   public func vaultStatus() throws(CredentialError) -> (
-    status: VaultStatus, unlockedUntil: Int64?, keyFileFault: VaultError?
+    status: VaultStatus, unlockedUntil: Int64?, keyFileFault: StoreError?
   ) {
     let location = home.vaultLocation
-    return try inVault { () throws(VaultError) in
+    return try inStore { () throws(StoreError) in
       let name = try Vault.keyName(of: location)
       let status = try Vault.status(of: location)
       return (status, KeptKeys(name)?.deadline, Vault.keyFileFault(at: location))
@@ -36,11 +37,11 @@ extension CredentialSource {
   /// - Returns: the other ways that there are.
   /// - Throws: `CredentialError.vault`; nothing is changed then.
   public func protect(with kind: SlotKind, passphrase: Secret? = nil) throws(CredentialError) -> [SlotKind] {
-    let vault = try accounts(.readWrite).vault
+    let vault = try vault(.readWrite)
     let draft: SlotDraft
-    do throws(VaultError) {
-      draft = try keys.asking { () throws(VaultError) in
-        try self.draft(kind) { () throws(VaultError) in
+    do throws(StoreError) {
+      draft = try keys.asking { () throws(StoreError) in
+        try self.draft(kind) { () throws(StoreError) in
           if let passphrase { passphrase } else { try keys.passphrase(.newForVault) }
         }
       }
@@ -49,8 +50,8 @@ extension CredentialSource {
     } catch {
       throw .vault(error)
     }
-    return try inVault { () throws(VaultError) in
-      try changingItems([draft]) { () throws(VaultError) in
+    return try inStore { () throws(StoreError) in
+      try changingItems([draft]) { () throws(StoreError) in
         try vault.protect(with: draft, now: clock.now(), noting: event(.protect, nil, nil, kind.logName))
       }
       return try vault.status.slots.compactMap(\.kind).filter { $0 != kind }
@@ -61,17 +62,17 @@ extension CredentialSource {
   ///
   /// - Throws: `CredentialError.vault`, with `.lastSlot` in it for the only one; nothing is changed then.
   public func unprotect(_ kind: SlotKind) throws(CredentialError) {
-    let vault = try accounts(.readWrite).vault
-    try inVault { () throws(VaultError) in
-      try changingItems([]) { () throws(VaultError) in
+    let vault = try vault(.readWrite)
+    try inStore { () throws(StoreError) in
+      try changingItems([]) { () throws(StoreError) in
         try vault.unprotect(kind, noting: event(.unprotect, nil, nil, kind.logName))
       }
     }
   }
 
   private func draft(
-    _ kind: SlotKind, passphrase: () throws(VaultError) -> Secret
-  ) throws(VaultError) -> SlotDraft {
+    _ kind: SlotKind, passphrase: () throws(StoreError) -> Secret
+  ) throws(StoreError) -> SlotDraft {
     switch kind {
     case .keyFile: try .keyFile(random: random)
     case .passphrase: try .passphrase(try passphrase(), random: random)
@@ -82,12 +83,12 @@ extension CredentialSource {
   /// The Secret Service gets the new key before the vault needs it, and gives up the old one when the vault does not need
   /// it any more.
   private func changingItems(
-    _ drafts: [SlotDraft], _ change: () throws(VaultError) -> String?
-  ) throws(VaultError) {
+    _ drafts: [SlotDraft], _ change: () throws(StoreError) -> String?
+  ) throws(StoreError) {
     let item = drafts.compactMap(\.item).first
     if let item { try keys.secretService.store(item) }
     let old: String?
-    do throws(VaultError) {
+    do throws(StoreError) {
       old = try change()
     } catch {
       // What went wrong may have done so behind the change. In doubt both keys stay: after a power cut it could be the old one
@@ -108,12 +109,12 @@ extension CredentialSource {
   /// - Throws: `CredentialError.vault`, with `.kernelKeyring` in it where the kernel keeps no keys.
   public func unlock(seconds: Int64) throws(CredentialError) -> Unlocking {
     // One that is not there is not made for it.
-    _ = try inVault { () throws(VaultError) in try Vault.keyName(of: home.vaultLocation) }
-    let vault = try accounts(.readWrite).vault
+    _ = try inStore { () throws(StoreError) in try Vault.keyName(of: home.vaultLocation) }
+    let vault = try vault(.readWrite)
     let opened = vault.openedKeys
     if opened.foundBy == .keyFile { return .opensByItself }
     let now = clock.now()
-    try inVault { () throws(VaultError) in
+    try inStore { () throws(StoreError) in
       try KeptKeys.keep(opened.keys, of: opened.vault, seconds: seconds, now: now)
     }
     note(.unlock)
@@ -126,7 +127,7 @@ extension CredentialSource {
   /// - Throws: `CredentialError.vault`.
   public func lock() throws(CredentialError) -> (wasUnlocked: Bool, opensByItself: Bool) {
     let location = home.vaultLocation
-    return try inVault { () throws(VaultError) in
+    return try inStore { () throws(StoreError) in
       let name = try Vault.keyName(of: location)
       let wasUnlocked = KeptKeys(name) == nil ? false : try KeptKeys.forget(name)
       return (wasUnlocked, try Vault.status(of: location).slots.contains { $0.kind == .keyFile })
@@ -142,20 +143,20 @@ extension CredentialSource {
     // A vault that is not there is not made for it.
     _ = try self.accounts()
     let accounts = try accounts(.readWrite)
-    let vault = accounts.vault
+    let vault = try vault(.readWrite)
     // What waits beside the vault is sealed with the key that is about to go.
     try takeAnswersIn(accounts)
-    try inVault { () throws(VaultError) in
+    try inStore { () throws(StoreError) in
       let before = vault.openedKeys.vault
-      let drafts = try keys.asking { () throws(VaultError) in
+      let drafts = try keys.asking { () throws(StoreError) in
         var drafts: [SlotDraft] = []
         for slot in try vault.status.slots {
           guard let kind = slot.kind else { throw .otherSlots }
-          drafts.append(try draft(kind) { () throws(VaultError) in try passphrase(of: vault) })
+          drafts.append(try draft(kind) { () throws(StoreError) in try passphrase(of: vault) })
         }
         return drafts
       }
-      try changingItems(drafts) { () throws(VaultError) in
+      try changingItems(drafts) { () throws(StoreError) in
         try vault.rotate(to: drafts, now: clock.now(), noting: event(.rotate))
       }
       guard let kept = KeptKeys(before) else { return }
@@ -169,7 +170,7 @@ extension CredentialSource {
   }
 
   /// The passphrase that the vault has.
-  private func passphrase(of vault: Vault) throws(VaultError) -> Secret {
+  private func passphrase(of vault: Vault) throws(StoreError) -> Secret {
     var attempt = 1
     while true {
       let passphrase = try keys.passphrase(.vault(attempt: attempt))
@@ -185,11 +186,11 @@ extension CredentialSource {
   /// - Returns: the ways that the backup opens by.
   /// - Throws: `CredentialError.vault`, `.system` with `.exists` in it if there is such a file.
   public func backUpVault(to path: String) throws(CredentialError) -> [SlotKind] {
-    let vault = try accounts().vault
-    let image = try inVault { () throws(VaultError) in try vault.image() }
+    let vault = try vault()
+    let image = try inStore { () throws(StoreError) in try vault.image() }
     do { try PrivateFile.create(path, image) } catch { throw .system(error) }
     note(.backup, path)
-    return try inVault { () throws(VaultError) in try vault.status.slots.compactMap(\.kind) }
+    return try inStore { () throws(StoreError) in try vault.status.slots.compactMap(\.kind) }
   }
 
   /// Puts a backup in the place of the vault.
@@ -205,14 +206,13 @@ extension CredentialSource {
       throw .system(error)
     }
     let location = home.vaultLocation
-    let kept = try inVault { () throws(VaultError) in
-      let backup = try keys.asking { () throws(VaultError) in
+    let kept = try inStore { () throws(StoreError) in
+      let backup = try keys.asking { () throws(StoreError) in
         try Vault.open(
           image: image, path: path, keyFile: keyFile ?? location.keyFile, random: random, holders: keys.holders)
       }
       let kept = try backup.restore(to: location)
-      let opened = backup.openedKeys
-      close(keeping: OpenedKeys(vault: opened.vault, keys: opened.keys))
+      openVault.close(keeping: OpenedKeys(of: backup))
       return kept
     }
     note(.restore, path)

@@ -39,8 +39,6 @@ public struct Credential: Sendable, Equatable {
   public var obtainedAt: Int64
   /// When the person logged in, in seconds since 1970; a refresh does not change it.
   public var loggedInAt: Int64
-  /// When the login was finished, in milliseconds since 1970; `nil` if nobody noted it.
-  public var loginFinishedAt: Int64?
   /// Seconds before its expiry from which on the token is refreshed.
   public var margin: Int64
   /// Whether somebody was refused with this token, so that it is refreshed before it is given to anybody again.
@@ -65,13 +63,13 @@ public struct Credential: Sendable, Equatable {
   /// set back behind the moment when the token was obtained would have it live longer than it does. What it has still to
   /// live is not known then, so it is refreshed once, where it can be.
   ///
-  /// - Parameter comfort: seconds that are wished for instead of the descriptor's margin, where it is shorter.
-  public func isUsable(at now: Int64, for seconds: Int64? = nil, comfort: Int64 = 0) -> Bool {
+  /// - Parameter preferred: seconds that are wished for instead of the descriptor's margin, where it is shorter.
+  public func isUsable(at now: Int64, for seconds: Int64? = nil, preferring preferred: Int64 = 0) -> Bool {
     if isRejected { return false }
     guard let expiresAt else { return true }
     if now < obtainedAt - Self.clockTolerance, isRefreshable(at: now) { return false }
     // A token that lives for less than twice the margin would otherwise be refreshed at every call.
-    let standard = min(max(margin, comfort), max(expiresAt - obtainedAt, 0) / 2)
+    let standard = min(max(margin, preferred), max(expiresAt - obtainedAt, 0) / 2)
     return expiresAt - now > max(seconds ?? standard, 0)
   }
 
@@ -113,7 +111,6 @@ extension Credential {
     add("variables", variables.isEmpty ? nil : Self.object(variables))
     add("redirect_uri", redirectURI.map(JSONValue.string))
     add("identity", identity.map(JSONValue.string))
-    add("login_finished_at", loginFinishedAt.map { JSONValue.integer($0) })
     add("rejected", isRejected ? true : nil)
     return Secret(JSONValue.object(members).encoded)
   }
@@ -145,7 +142,6 @@ extension Credential {
     variables = Self.texts(value["variables"])
     redirectURI = value["redirect_uri"]?.text
     identity = value["identity"]?.text
-    loginFinishedAt = Self.moment(value["login_finished_at"])
     isRejected = value["rejected"] == .boolean(true)
   }
 

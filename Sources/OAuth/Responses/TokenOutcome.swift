@@ -5,14 +5,15 @@ import HTTP
 public enum TokenOutcome: Sendable, Equatable {
   /// A token. The fields are those of the answer that cannot be read, and that the token is good without.
   case issued(Credential, unreadable: [ResponseField])
-  /// No access token that can be read, but a new refresh token, which is kept because the one before may be used up; and
-  /// what is wrong with the answer.
+  /// No access token that can be read, but a new refresh token, which is kept because the one before may be used up;
+  /// and what is wrong with the answer.
   case rotated(Credential, OAuthError)
-  /// The provider does not take the grant any more. It is final where the provider says so in so many words (RFC 6749, 5.2;
-  /// RFC 6750, 3.1; the extension "problem reporting" of OAuth 1.0a): a status alone may come from whoever stands between.
+  /// The provider does not take the grant any more. It is final where the provider says so in so many words (RFC
+  /// 6749, 5.2; RFC 6750, 3.1; the extension "problem reporting" of OAuth 1.0a): a status alone may come from whoever
+  /// stands between.
   case refused(EndpointKind, ErrorResponse, isFinal: Bool)
-  /// An answer that says nothing about the grant: the provider cannot answer now, refuses for another reason, or cannot be
-  /// understood.
+  /// An answer that says nothing about the grant: the provider cannot answer now, refuses for another reason, or
+  /// cannot be understood.
   case failed(OAuthError)
   /// No answer. Where the request may have arrived, an answer with a token may be lost.
   case noAnswer(HTTPError, mayHaveArrived: Bool)
@@ -54,8 +55,8 @@ extension Client {
   /// Reads the answer to a token request, with which a token is refreshed or exchanged.
   ///
   /// - Parameters:
-  ///   - previous: the credential that the request was made from: what the answer leaves out stays as it was, the refresh
-  ///     token above all (RFC 6749, 6).
+  ///   - previous: the credential that the request was made from: what the answer leaves out stays as it was, the
+  ///     refresh token above all (RFC 6749, 6).
   ///   - now: seconds since 1970, from which a lifetime counts.
   public func outcome(
     _ response: HTTPResponse, _ kind: EndpointKind, refreshing previous: Credential, now: Int64

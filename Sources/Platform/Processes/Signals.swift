@@ -28,11 +28,18 @@ public enum Signals {
   public static func deferring<Result, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
+    try deferring(()) { _ throws(Failure) in try body() }
+  }
+
+  /// The same for a value that `body` consumes.
+  public static func deferring<Value: ~Copyable, Result, Failure: Error>(
+    _ value: consuming Value, _ body: (consuming Value) throws(Failure) -> Result
+  ) throws(Failure) -> Result {
     var ending = credmgr_ending_signals()
     var before = sigset_t()
     _ = unsafe pthread_sigmask(SIG_BLOCK, &ending, &before)
     defer { _ = unsafe pthread_sigmask(SIG_SETMASK, &before, nil) }
-    return try body()
+    return try body(value)
   }
 
   /// Whether one of the signals waits inside ``deferring(_:)``.

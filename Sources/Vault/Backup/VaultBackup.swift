@@ -1,6 +1,7 @@
 import Cryptography
 import Platform
 import SQLite
+import Store
 
 extension Vault {
   /// The bytes of the vault's file as they are between two changes, also while others write.

@@ -1,3 +1,5 @@
+import Store
+
 /// The figures of the file format. docs/vault-format.md says what they mean.
 enum Format {
   static let version: Int64 = 1

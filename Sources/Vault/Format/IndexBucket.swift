@@ -1,4 +1,5 @@
 import Cryptography
+import Store
 
 /// A 256th of the index: which records there are, and which sealing of each is the one in force.
 ///

@@ -1,4 +1,5 @@
 import Cryptography
+import Store
 
 /// A row of the table `record`.
 struct SealedRecord {

@@ -1,5 +1,6 @@
 import Cryptography
 import Platform
+import Store
 
 /// The file that holds the wrapping key of a slot of the kind `.keyFile`.
 ///

@@ -1,4 +1,5 @@
 import Cryptography
+import Store
 
 /// Somebody who may have a key to the vault.
 public enum KeyHolder {

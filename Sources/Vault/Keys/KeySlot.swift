@@ -1,15 +1,5 @@
 import Cryptography
 
-/// How a slot is opened. The number is part of the file format.
-public enum SlotKind: Int64, Sendable, Hashable, CaseIterable {
-  /// A key file beside the vault: works without a person, protects a copied vault and nothing more.
-  case keyFile = 1
-  /// A passphrase.
-  case passphrase = 2
-  /// The Secret Service of the desktop.
-  case secretService = 3
-}
-
 /// One wrapping of the vault's keys, as it stands in the table `slot`.
 struct KeySlot: Sendable, Equatable {
   var number: Int64

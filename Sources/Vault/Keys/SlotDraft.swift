@@ -1,4 +1,5 @@
 import Cryptography
+import Store
 
 /// A slot in the making: a new wrapping key, and what is needed to find it again.
 public struct SlotDraft: Sendable {

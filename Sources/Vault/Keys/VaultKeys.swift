@@ -1,4 +1,5 @@
 import Cryptography
+import Store
 
 /// What a slot wraps, and the keys that come of it.
 struct VaultKeys: Sendable {

@@ -1,5 +1,6 @@
 import Cryptography
 import SQLite
+import Store
 
 /// How a vault was opened.
 struct VaultOpening {

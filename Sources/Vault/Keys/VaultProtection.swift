@@ -1,6 +1,7 @@
 import Cryptography
 import Platform
 import SQLite
+import Store
 
 extension Vault {
   /// Makes a slot, or puts it in the place of the one of its kind.

@@ -1,6 +1,7 @@
 import Cryptography
 import Platform
 import SQLite
+import Store
 
 extension Vault {
   /// Makes a new vault key, and seals every record and every slot anew: whoever knows the old key cannot open anything

@@ -1,5 +1,6 @@
 import Cryptography
 import Platform
+import Store
 
 /// The log: lines in a file beside the vault, each sealed on its own and bound to what stands before it.
 ///

@@ -1,4 +1,5 @@
 import Cryptography
+import Store
 
 extension Vault {
   /// Appends an event to the log: takes some microseconds, and changes nothing in the vault's file. An event of more than 2048

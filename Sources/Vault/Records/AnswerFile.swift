@@ -1,12 +1,13 @@
 import Cryptography
 import Platform
+import Store
 
 /// A place beside the vault for what a provider is about to answer.
 ///
 /// Between an answer and the end of a change of the vault lie some thirty calls of the system, half a dozen of them waits
 /// for the disk. Who dies there would lose the answer, and with it a refresh token that the provider has replaced. The
 /// place is made before the provider is asked, room on the disk and all; filling it is one call.
-public struct AnswerFile: ~Copyable {
+final class AnswerFile: AnswerRoom {
   private let file: PreparedFile
   private let keys: VaultKeys
   private let random: any RandomSource
@@ -32,7 +33,7 @@ public struct AnswerFile: ~Copyable {
   ///
   /// - Parameter isForced: whether a power cut must not take it, either: where no change of the vault follows at once.
   /// - Throws: `.full`, `.file`.
-  public func fill(_ payload: Secret, isForced: Bool) throws(VaultError) {
+  func fill(_ payload: Secret, isForced: Bool) throws(VaultError) {
     let (keys, random, name) = (keys, random, name)
     let sealed = try converting { () throws(CryptographyError) in
       try keys.records.sealed(payload, Self.associatedData(name), random: random)
@@ -52,24 +53,24 @@ public struct AnswerFile: ~Copyable {
 }
 
 extension Vault {
-  /// Makes a place for an answer about an account; what was in it is gone. For who holds the account's lock.
+  /// See ``AccountStore``.
   ///
   /// - Throws: `.full`, `.file`, `.readOnly`.
-  public func prepareAnswer(provider: String, account: String) throws(VaultError) -> AnswerFile {
+  public func makeRoom(for account: AccountID) throws(VaultError) -> any AnswerRoom {
     try requireWritable()
-    return try AnswerFile(self, openingKeys, name: lockName(provider: provider, account: account))
+    return try AnswerFile(self, openingKeys, name: lockName(of: account))
   }
 
-  /// What was kept there; `nil` if there is nothing, or nothing that this vault sealed.
-  public func answer(provider: String, account: String) -> Secret? {
-    let name = lockName(provider: provider, account: account)
+  /// See ``AccountStore``.
+  public func answer(for account: AccountID) -> Secret? {
+    let name = lockName(of: account)
     guard let bytes = try? PreparedFile.read(location.answerFile(name), limit: Format.payloadLimit) else { return nil }
     return openingKeys.records.opened(bytes, AnswerFile.associatedData(name))
   }
 
-  /// Takes the place away, with what is in it.
-  public func removeAnswer(provider: String, account: String) {
-    _ = try? File.remove(location.answerFile(lockName(provider: provider, account: account)))
+  /// See ``AccountStore``.
+  public func removeAnswer(for account: AccountID) {
+    _ = try? File.remove(location.answerFile(lockName(of: account)))
   }
 }
 

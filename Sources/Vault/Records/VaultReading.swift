@@ -1,5 +1,6 @@
 import Cryptography
 import SQLite
+import Store
 
 extension Vault {
   /// The record of this name; `nil` if there is none.
@@ -22,7 +23,7 @@ extension Vault {
   ///
   /// - Throws: `.busy`, `.damaged`, `.truncated`, `.inputOutput` as `open` does.
   public func records(_ kind: RecordKind, provider: String?) throws(VaultError) -> [Record] {
-    let records = try opened(kind, provider).compactMap(\.self)
+    let records = try opened(kind, provider)
       .filter { record in provider.map { record.identifier.provider.utf8.elementsEqual($0.utf8) } ?? true }
       .sorted {
         ($0.identifier.provider, $0.identifier.account, $0.revision)
@@ -33,17 +34,7 @@ extension Vault {
       .map { records[$0] }
   }
 
-  /// All records of a kind, in no order; `nil` if one of them is damaged.
-  ///
-  /// - Throws: as `records(_:provider:)`.
-  public func wholeRecords(_ kind: RecordKind) throws(VaultError) -> [Record]? {
-    let opened = try opened(kind, nil)
-    let records = opened.compactMap(\.self)
-    return records.count == opened.count ? records : nil
-  }
-
-  /// `nil` in the place of a record that is damaged.
-  private func opened(_ kind: RecordKind, _ provider: String?) throws(VaultError) -> [Record?] {
+  private func opened(_ kind: RecordKind, _ provider: String?) throws(VaultError) -> [Record] {
     try transaction(.deferred) { keys throws(VaultError) in
       let grouping = provider.map { keys.grouping(kind, provider: $0) }
       return try self.query { connection throws(SQLiteError) -> [SealedRecord] in
@@ -55,7 +46,7 @@ extension Vault {
         while try statement.step() { rows.append(try SealedRecord(statement)) }
         return rows
       }
-      .map { $0.opened(keys) }
+      .compactMap { $0.opened(keys) }
     }
   }
 

@@ -1,6 +1,7 @@
 import Cryptography
 import Platform
 import SQLite
+import Store
 
 extension Vault {
   /// Stores a payload under a name.
@@ -42,8 +43,6 @@ extension Vault {
           try change.store(payload, as: identifier, if: precondition)
         case .remove(let identifier, if: let precondition):
           try change.remove(identifier, if: precondition)
-        case .check(let identifier):
-          _ = try change.entry(identifier)
         case .require(let identifier):
           try change.require(identifier)
         case .note(let event):
@@ -61,6 +60,8 @@ extension Vault {
   /// - Throws: as `apply` does.
   public func check(_ identifiers: [RecordIdentifier]) throws(VaultError) {
     try requireWritable()
+    // The change behind an answer needs other parts of the file than the one before it.
+    try requireStructure()
     try transaction(.immediate) { keys throws(VaultError) in
       try self.requireLength()
       var change = try VaultChange(self, keys)

@@ -1,45 +1,6 @@
 import Cryptography
 import SQLite
-
-/// Something in a vault that is not what was written.
-public enum VaultFinding: Sendable, Hashable {
-  /// A record, and what happened to it.
-  case record(RecordIdentifier, RecordFault)
-  /// A row that no record of the index fits and that cannot be opened: its look-up hash in hexadecimal.
-  case unknownRecord(lookup: String)
-  /// One part of the index of records.
-  case index(UInt8, IndexFault)
-  /// The sealed header cannot be opened: records that were brought back are not found out while this is so.
-  case header
-  /// A key slot was altered, added, removed or brought back.
-  case slots
-  /// The tables are not those of a vault.
-  case schema
-  /// SQLite cannot read all of the file, or finds that its parts do not fit together.
-  case structure
-
-  /// What happened to a record.
-  public enum RecordFault: Sendable, Hashable {
-    /// It cannot be opened.
-    case altered
-    /// The index has it, and it is not there.
-    case dropped
-    /// It is an older sealing of the same record, or one that was removed.
-    case replayed
-    /// In its place is the sealing of another record.
-    case swapped(with: RecordIdentifier)
-  }
-
-  /// What happened to a part of the index.
-  public enum IndexFault: Sendable, Hashable {
-    /// It cannot be opened.
-    case altered
-    /// It is not there.
-    case dropped
-    /// It is not the one that was written last.
-    case replayed
-  }
-}
+import Store
 
 extension VaultFinding {
   /// The finding as a reason not to do something.

@@ -1,7 +1,7 @@
 import Platform
 
-/// What can go wrong with a vault. No case holds a payload or a key.
-public enum VaultError: Error, Equatable, Sendable {
+/// What can go wrong with a store. No case holds a payload or a key.
+public enum StoreError: Error, Equatable, Sendable {
   /// There is no vault yet.
   case absent(path: String)
   /// The vault is there, and its key file is not. No new key is made: it could open nothing.
@@ -88,4 +88,14 @@ public enum VaultPart: Sendable, Equatable {
   case header
   /// One part of the sealed index of records.
   case index(UInt8)
+}
+
+/// How a slot is opened. The number is part of the file format.
+public enum SlotKind: Int64, Sendable, Hashable, CaseIterable {
+  /// A key file beside the vault: works without a person, protects a copied vault and nothing more.
+  case keyFile = 1
+  /// A passphrase.
+  case passphrase = 2
+  /// The Secret Service of the desktop.
+  case secretService = 3
 }

@@ -27,6 +27,14 @@ public struct RecordIdentifier: Hashable, Sendable {
   /// The account's name; empty for what belongs to the provider as a whole.
   public var account: String
 
+  /// The identifier of what is kept for an account.
+  public init(_ kind: RecordKind, of account: AccountID) {
+    self.init(kind: kind, provider: account.provider, account: account.name ?? "")
+  }
+
+  /// The account that it is about, or whose login it is that does not know yet whose it is.
+  public var accountID: AccountID { AccountID(provider, account.isEmpty ? nil : account) }
+
   /// The identifier with these parts; each name can have up to 65535 bytes.
   public init(kind: RecordKind, provider: String, account: String) {
     self.kind = kind
@@ -48,14 +56,21 @@ public struct RecordIdentifier: Hashable, Sendable {
   }
 }
 
-/// A record as it stands in the vault.
+/// A record as it stands in the store.
 public struct Record: Sendable {
   /// Its name.
   public let identifier: RecordIdentifier
-  /// What was stored; the vault does not look into it.
+  /// What was stored; the store does not look into it.
   public let payload: Secret
   /// Greater with each change, and never used again for the same name, also not after a removal.
   public let revision: Int64
+
+  /// A record.
+  public init(identifier: RecordIdentifier, payload: Secret, revision: Int64) {
+    self.identifier = identifier
+    self.payload = payload
+    self.revision = revision
+  }
 }
 
 /// What must hold for a change to be made.
@@ -74,8 +89,6 @@ public enum Change: Sendable {
   case store(Secret, as: RecordIdentifier, if: Precondition = .any)
   /// Removes a record; does nothing if there is none and none is demanded.
   case remove(RecordIdentifier, if: Precondition = .any)
-  /// Changes nothing, and makes sure that a change of this record would find the index as it was written.
-  case check(RecordIdentifier)
   /// Changes nothing, and is a conflict where there is no such record.
   case require(RecordIdentifier)
   /// Appends an event of at most 2048 bytes to the log, after the commit.

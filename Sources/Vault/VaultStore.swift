@@ -1,0 +1,40 @@
+import Cryptography
+import Platform
+import Store
+
+extension Vault: AccountStore {
+  /// See ``AccountStore``.
+  public func lock(
+    _ account: AccountID, timeout: Duration, clock: any WallClock, waiting: (Duration) -> Bool
+  ) throws(LockError) -> LockedAccount {
+    let place = location.lock(lockName(of: account))
+    let lock: FileLock?
+    do throws(POSIXError) {
+      lock = try FileLock.acquire(place, seconds: timeout / .seconds(1), clock: clock) { waited in
+        waiting(.seconds(waited)) ? .goOn : .giveUp
+      }
+    } catch {
+      switch error {
+      case .timedOut: throw .timedOut
+      case .interrupted: throw .interrupted
+      default: throw .store(.file(error))
+      }
+    }
+    guard let lock else { throw .gaveUp }
+    return LockedAccount(account, of: self, clock: clock, lock: HeldLock(lock))
+  }
+
+  /// See ``AccountStore``.
+  public func isLocked(_ account: AccountID) -> Bool {
+    (try? FileLock.isHeld(location.lock(lockName(of: account)))) ?? false
+  }
+
+  /// A name for the lock that is held while an account is refreshed or logged in, and for the file of an answer.
+  func lockName(of account: AccountID) -> String { lockName(provider: account.provider, account: account.name ?? "") }
+}
+
+private final class HeldLock {
+  private let lock: FileLock
+
+  init(_ lock: consuming FileLock) { self.lock = lock }
+}

@@ -1,0 +1,361 @@
+import Cryptography
+import Glibc
+import Platform
+import Store
+import Synchronization
+import Testing
+import Vault
+
+/// A place for accounts, of which each `open` is another process.
+struct Place: Sendable, CustomTestStringConvertible {
+  let testDescription: String
+  let open: @Sendable () throws -> any AccountStore
+}
+
+/// A clock that goes on only when somebody waits.
+final class WaitingClock: WallClock {
+  private let elapsed = Mutex(0.0)
+  private let onSleep: @Sendable () -> Void
+
+  init(onSleep: @escaping @Sendable () -> Void = {}) { self.onSleep = onSleep }
+
+  func now() -> Int64 { 1_700_000_000 }
+  func monotonic() -> Double { elapsed.withLock { $0 } }
+  func sleep(seconds: Double) {
+    elapsed.withLock { $0 += seconds }
+    onSleep()
+  }
+}
+
+/// What every store has to do.
+@Suite(.serialized) struct ConformanceTests {
+  static let stores: [@Sendable () throws -> (Place, Folder?)] = [
+    {
+      let contents = MemoryStore.Contents()
+      return (Place(testDescription: "in memory") { MemoryStore(contents) }, nil)
+    },
+    {
+      let folder = try Folder()
+      let path = folder.path
+      return (
+        Place(testDescription: "in a file") {
+          try Vault.open(VaultLocation(directory: path), .readWrite, random: SystemRandomSource())
+        }, folder
+      )
+    },
+  ]
+
+  /// A folder that goes away with the value.
+  final class Folder: Sendable {
+    let path: String
+
+    init() throws {
+      path = "/tmp/credmgr-store-" + Hexadecimal.encode(SystemRandomSource().bytes(8))
+      try #require(unsafe mkdir(path, 0o700) == 0)
+    }
+
+    deinit {
+      for name in (try? File.names(in: path)) ?? [] { unsafe unlink(path + "/" + name) }
+      unsafe rmdir(path)
+    }
+  }
+
+  static let ana = AccountID("example", "ana")
+  static let credential = RecordIdentifier(.credential, of: ana)
+  static let pending = RecordIdentifier(.pending, of: ana)
+
+  private func each(_ number: Int, _ body: (Place) throws -> Void) throws {
+    let (place, folder) = try Self.stores[number]()
+    try withExtendedLifetime(folder) { try body(place) }
+  }
+
+  private func lock(
+    _ store: any AccountStore, clock: any WallClock = WaitingClock(), timeout: Duration = .zero,
+    waiting: (Duration) -> Bool = { _ in true }
+  ) throws(LockError) -> LockedAccount {
+    try store.lock(Self.ana, timeout: timeout, clock: clock, waiting: waiting)
+  }
+
+  // MARK: Records
+
+  @Test(arguments: 0..<2) func whatIsStoredIsRead(_ number: Int) throws {
+    try each(number) { place in
+      let store = try place.open()
+      #expect(try store.record(Self.credential) == nil)
+      let first = try store.apply([.store(Secret("one"), as: Self.credential)])
+      let second = try store.apply([.store(Secret("two"), as: Self.credential)])
+      #expect(second > first)
+      let read = try #require(try place.open().record(Self.credential))
+      #expect((read.payload, read.revision) == (Secret("two"), second))
+      try store.apply([.remove(Self.credential)])
+      #expect(try place.open().record(Self.credential) == nil)
+      #expect(try store.apply([.store(Secret("three"), as: Self.credential)]) > second, "a revision comes but once")
+    }
+  }
+
+  @Test(arguments: 0..<2) func kindsAndProviders(_ number: Int) throws {
+    try each(number) { place in
+      let store = try place.open()
+      let names = [("b", "x"), ("a", "z"), ("a", "y")]
+      try store.apply(names.map { .store(Secret($0.1), as: RecordIdentifier(.credential, of: AccountID($0.0, $0.1))) })
+      try store.apply([.store(Secret("s"), as: RecordIdentifier(.selection, of: AccountID("a")))])
+      #expect(try store.records(.credential, provider: nil).map(\.identifier.account) == ["y", "z", "x"])
+      #expect(try store.records(.credential, provider: "a").map(\.identifier.account) == ["y", "z"])
+      #expect(try store.records(.pending, provider: nil).isEmpty)
+      #expect(try store.unreadable(.credential, provider: nil, without: []).isEmpty)
+      #expect(try store.isLost(Self.credential) == false)
+      // An "é" of one code point is not one of two.
+      let (one, two) = (AccountID("a", "\u{E9}"), AccountID("a", "e\u{301}"))
+      try store.apply([.store(Secret("1"), as: RecordIdentifier(.credential, of: one))])
+      #expect(try store.record(RecordIdentifier(.credential, of: two)) == nil)
+    }
+  }
+
+  @Test(arguments: 0..<2) func allOrNothing(_ number: Int) throws {
+    try each(number) { place in
+      let store = try place.open()
+      let revision = try store.apply([.store(Secret("one"), as: Self.credential, if: .absent)])
+      let other = RecordIdentifier(.credential, of: AccountID("example", "ben"))
+      let failing: [(Change, StoreError)] = [
+        (.store(Secret("two"), as: Self.credential, if: .absent), .conflict(Self.credential, actual: revision)),
+        (
+          .store(Secret("two"), as: Self.credential, if: .revision(revision + 1)),
+          .conflict(Self.credential, actual: revision)
+        ),
+        (.remove(Self.credential, if: .revision(revision + 1)), .conflict(Self.credential, actual: revision)),
+        (.require(Self.pending), .conflict(Self.pending, actual: nil)),
+      ]
+      for (change, error) in failing {
+        #expect(throws: error) { try store.apply([.store(Secret("x"), as: other), change, .note(Secret("event"))]) }
+      }
+      #expect(try store.record(other) == nil)
+      #expect(try store.record(Self.credential)?.payload == Secret("one"))
+      #expect(try store.events().events.isEmpty)
+      try store.apply([.require(Self.credential), .store(Secret("2"), as: Self.credential, if: .revision(revision))])
+      #expect(try store.record(Self.credential)?.payload == Secret("2"))
+    }
+  }
+
+  /// What another process changes meanwhile is seen afterwards. A store may keep it waiting, or let it go on.
+  @Test(arguments: 0..<2) func aSnapshotIsOneMoment(_ number: Int) async throws {
+    struct Unusual: Error {}
+    let (place, folder) = try Self.stores[number]()
+    let store = try place.open()
+    try store.apply([.store(Secret("one"), as: Self.credential), .store(Secret("one"), as: Self.pending)])
+    var writer: Task<Void, any Error>?
+    let read = try store.snapshot { () throws(StoreError) -> [Secret?] in
+      let first = try store.record(Self.credential)?.payload
+      writer = Task.detached { try place.open().apply([.store(Secret("two"), as: Self.pending)]) }
+      return [first, try store.record(Self.pending)?.payload]
+    }.get()
+    #expect(read == [Secret("one"), Secret("one")])
+    try await writer?.value
+    #expect(try store.record(Self.pending)?.payload == Secret("two"))
+    #expect(throws: Unusual.self) { try store.snapshot { () throws(Unusual) in throw Unusual() }.get() }
+    try store.check([Self.credential])
+    withExtendedLifetime(folder) {}
+  }
+
+  // MARK: Locks
+
+  @Test(arguments: 0..<2) func oneHasTheLock(_ number: Int) throws {
+    try each(number) { place in
+      let (store, other) = (try place.open(), try place.open())
+      do {
+        let lock = try lock(store)
+        #expect(other.isLocked(Self.ana))
+        #expect(!other.isLocked(AccountID("example", "ben")) && !other.isLocked(AccountID("example")))
+        #expect(throws: LockError.timedOut) { _ = try self.lock(other, timeout: .seconds(2)) }
+        var asked = 0
+        #expect(throws: LockError.gaveUp) {
+          _ = try self.lock(other, timeout: .seconds(60)) { _ in
+            asked += 1
+            return asked < 3
+          }
+        }
+        #expect(asked == 3)
+        _ = consume lock
+      }
+      #expect(!other.isLocked(Self.ana))
+      _ = try lock(other)
+    }
+  }
+
+  @Test(arguments: 0..<2) func whoWaitsGetsTheLock(_ number: Int) throws {
+    try each(number) { place in
+      let held = Mutex(Optional(try lock(place.open())))
+      let clock = WaitingClock { held.withLock { $0 = nil } }
+      let lock = try lock(place.open(), clock: clock, timeout: .seconds(60))
+      #expect(lock.id == Self.ana)
+    }
+  }
+
+  // MARK: Exchanges
+
+  /// An account and an exchange that is under way; what is done with it is looked at from another process.
+  private func exchange(
+    _ number: Int, keepsAnswer: Bool = true, note: Secret? = nil, clock: any WallClock = WaitingClock(),
+    _ body: (consuming PendingExchange, any AccountStore) throws -> Void
+  ) throws {
+    try each(number) { place in
+      let (store, other) = (try place.open(), try place.open())
+      try store.apply([.store(Secret("old"), as: Self.credential)])
+      if let note { try store.apply([.store(note, as: Self.pending)]) }
+      let locked = try lock(store, clock: clock)
+      let pending = try locked.begin(noting: Secret("under way"), keepsAnswer: keepsAnswer)
+      #expect(try other.record(Self.pending)?.payload == Secret("under way"))
+      try body(pending, other)
+    }
+  }
+
+  private static let replacesOld: @Sendable (Secret) -> Bool = { $0 == Secret("old") }
+
+  @Test(arguments: 0..<2) func anAnswer(_ number: Int) throws {
+    try exchange(number) { pending, other in
+      pending.keep(Secret("new"), isForced: false)
+      #expect(other.answer(for: Self.ana) == Secret("new"))
+      let event = Change.note(Secret("renewed"))
+      let revision = try pending.finish(.renewed(Secret("new"), replacing: Self.replacesOld, [event]))
+      let record = try #require(try other.record(Self.credential))
+      #expect(record.payload == Secret("new") && record.revision == revision)
+      #expect(try other.record(Self.pending) == nil)
+      #expect(other.answer(for: Self.ana) == nil)
+      #expect(try other.events().events == [Secret("renewed")])
+    }
+  }
+
+  @Test(arguments: 0..<2) func anAnswerThatCameLate(_ number: Int) throws {
+    try exchange(number) { pending, other in
+      pending.keep(Secret("new"), isForced: false)
+      try other.apply([.store(Secret("theirs"), as: Self.credential)])
+      let revision = try pending.finish(.renewed(Secret("new"), replacing: Self.replacesOld, []))
+      #expect(revision == nil)
+      #expect(try other.record(Self.credential)?.payload == Secret("theirs"))
+      #expect(try other.record(Self.pending) == nil)
+      #expect(other.answer(for: Self.ana) == nil)
+    }
+  }
+
+  /// The record was changed, and is still what the exchange was made from.
+  @Test(arguments: 0..<2) func anAnswerToAChangedRecord(_ number: Int) throws {
+    try exchange(number) { pending, other in
+      try other.apply([.store(Secret("old, rejected"), as: Self.credential)])
+      let revision = try pending.finish(.renewed(Secret("new"), replacing: { _ in true }, []))
+      #expect(revision != nil)
+      #expect(try other.record(Self.credential)?.payload == Secret("new"))
+    }
+  }
+
+  @Test(arguments: 0..<2) func anAnswerForAnAccountThatIsGone(_ number: Int) throws {
+    try exchange(number) { pending, other in
+      try other.apply([.remove(Self.credential)])
+      do throws(CommitError) {
+        try pending.finish(.renewed(Secret("new"), replacing: Self.replacesOld, []))
+        Issue.record("it came back")
+      } catch {
+        #expect(error.reason == .conflict(Self.credential, actual: nil))
+        #expect(!error.isKept)
+      }
+      #expect(try other.record(Self.credential) == nil)
+      #expect(try other.record(Self.pending) == nil)
+    }
+  }
+
+  @Test(arguments: 0..<2) func changesAfterAnAnswer(_ number: Int) throws {
+    let ben = RecordIdentifier(.credential, of: AccountID("example", "ben"))
+    try exchange(number) { pending, other in
+      pending.keep(Secret("token"), isForced: true)
+      try pending.finish(.committed([.require(Self.credential), .store(Secret("token"), as: ben)]))
+      #expect(try other.record(ben)?.payload == Secret("token"))
+      #expect(try other.record(Self.pending) == nil)
+      #expect(other.answer(for: Self.ana) == nil)
+    }
+    try exchange(number) { pending, other in
+      do throws(CommitError) {
+        try pending.finish(.committed([.store(Secret("token"), as: Self.credential, if: .absent)]))
+        Issue.record("a precondition that does not hold")
+      } catch {
+        #expect(!error.isKept)
+      }
+      let note = try other.record(Self.pending)
+      #expect(note == nil)
+    }
+  }
+
+  @Test(arguments: 0..<2, [nil, "before"]) func nothingToKeep(_ number: Int, _ before: String?) throws {
+    try exchange(number, note: before.map { Secret($0) }) { pending, other in
+      #expect(pending.before == before.map { Secret($0) })
+      try pending.finish(.ended(noting: nil))
+      #expect(try other.record(Self.pending)?.payload == before.map { Secret($0) })
+      #expect(other.answer(for: Self.ana) == nil)
+    }
+    try exchange(number, note: before.map { Secret($0) }) { pending, other in
+      try pending.finish(.ended(noting: Secret("refused")))
+      #expect(try other.record(Self.pending)?.payload == Secret("refused"))
+    }
+  }
+
+  /// An exchange without an answer of its own leaves the one that waits where it is, until it is committed.
+  @Test(arguments: 0..<2) func anAnswerOfBefore(_ number: Int) throws {
+    for isCommitted in [false, true] {
+      try each(number) { place in
+        let store = try place.open()
+        try store.makeRoom(for: Self.ana).fill(Secret("waits"), isForced: true)
+        let locked = try lock(store)
+        let pending = try locked.begin(noting: Secret("revoking"), keepsAnswer: false)
+        try pending.finish(isCommitted ? .committed([]) : .ended(noting: nil))
+        #expect(try place.open().answer(for: Self.ana) == (isCommitted ? nil : Secret("waits")))
+      }
+    }
+  }
+
+  /// The process dies: before an answer, with an answer, and while it is written.
+  @Test(arguments: 0..<2, [nil, "new"]) func aCrashInBetween(_ number: Int, _ answer: String?) throws {
+    try each(number) { place in
+      do {
+        let store = try place.open()
+        try store.apply([.store(Secret("old"), as: Self.credential)])
+        let locked = try lock(store)
+        let pending = try locked.begin(noting: Secret("under way"))
+        if let answer { pending.keep(Secret(answer), isForced: false) }
+        try pending.finish(.unfinished)
+      }
+      let next = try place.open()
+      #expect(!next.isLocked(Self.ana))
+      #expect(try next.record(Self.pending)?.payload == Secret("under way"))
+      #expect(next.answer(for: Self.ana) == answer.map { Secret($0) })
+      guard let kept = next.answer(for: Self.ana) else { return }
+      let locked = try lock(next)
+      try locked.resume().finish(.renewed(kept, replacing: Self.replacesOld, []))
+      #expect(try next.record(Self.credential)?.payload == Secret("new"))
+      #expect(try next.record(Self.pending) == nil)
+      #expect(next.answer(for: Self.ana) == nil)
+    }
+  }
+
+  /// A new exchange takes the place of what waited.
+  @Test(arguments: 0..<2) func roomIsEmptyAtFirst(_ number: Int) throws {
+    try each(number) { place in
+      let store = try place.open()
+      try store.makeRoom(for: Self.ana).fill(Secret("waits"), isForced: false)
+      let locked = try lock(store)
+      _ = try locked.begin(noting: Secret("under way"))
+      #expect(store.answer(for: Self.ana) == nil)
+      #expect(store.answer(for: AccountID("example")) == nil)
+    }
+  }
+
+  // MARK: The log
+
+  @Test(arguments: 0..<2) func theLog(_ number: Int) throws {
+    try each(number) { place in
+      let (store, other) = (try place.open(), try place.open())
+      try store.apply([.note(Secret("a change"))])
+      try other.note(Secret("a hand-out"))
+      try store.apply([.note(Secret("another change"))])
+      let log = try place.open().events()
+      #expect(Set(log.events.map { $0.reveal() }) == ["a change", "a hand-out", "another change"])
+      #expect(log.lost == 0)
+    }
+  }
+}
