@@ -114,7 +114,7 @@ class FullDisk(HintTest):
         os.mkdir(self.person, 0o700)
         commands = [(f"credmgr use {PROVIDER} ada --in /", UNEXPECTED), (f"credmgr use {PROVIDER} ada", LOCKED),
                     ("credmgr docker-credential setup --all", UNEXPECTED),
-                    ("credmgr vault export --plain --plain $H/export", LOCKED), ("credmgr git-setup", UNEXPECTED),
+                    ("credmgr vault export --plain --plain $H/export", UNEXPECTED), ("credmgr git-setup", UNEXPECTED),
                     (f"echo other | credmgr login {PROVIDER} --with-token --account eve", LOCKED)]
         script = [f"mount -t tmpfs -o size=1m none {self.person} || exit 77", f"({self.begin}) 2>/dev/null",
                   "mkdir $H/.docker", "cat /dev/zero >$H/filling 2>/dev/null"]

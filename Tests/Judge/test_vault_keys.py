@@ -41,7 +41,7 @@ class VaultTest(ProgramTest):
         """From here on only the passphrase opens the vault."""
         self.credmgr("vault", "protect", "passphrase", environment=self.with_passphrase())
         self.credmgr("vault", "protect", "key-file", "--remove")
-        self.assertEqual(os.listdir(self.vault), ["vault.db"])
+        self.assertEqual(sorted(os.listdir(self.vault)), ["vault.db", "vault.log"])
 
 
 class Terminal(VaultTest):
@@ -300,7 +300,7 @@ class SecretService(VaultTest):
     def protect_by_service(self):
         self.credmgr("vault", "protect", "secret-service")
         self.credmgr("vault", "protect", "key-file", "--remove")
-        self.assertEqual(os.listdir(self.vault), ["vault.db"])
+        self.assertEqual(sorted(os.listdir(self.vault)), ["vault.db", "vault.log"])
 
     def items(self):
         answer = self.on_bus(
