@@ -6,6 +6,8 @@ struct LoopbackClients: ~Copyable {
   private let limit: Int
   /// The greatest length of a request in bytes.
   private let requestLimit: Int
+  /// The socket of the request that is answered later.
+  private var asking: Int32?
 
   /// What a request is answered with.
   struct Reply {
@@ -32,10 +34,10 @@ struct LoopbackClients: ~Copyable {
   ///
   /// - Parameters:
   ///   - input: another descriptor to wait for.
-  ///   - reply: called for each whole request, not after a last reply.
+  ///   - reply: called for each whole request, not after a last reply; with `nil`, this returns, and `answer` is called later.
   /// - Returns: whether there is something on the other descriptor.
   mutating func wait(
-    seconds: Double, alsoFor input: Int32? = nil, reply: (LoopbackRequest) -> Reply
+    seconds: Double, alsoFor input: Int32? = nil, reply: (LoopbackRequest) -> Reply?
   ) throws(HTTPError) -> Bool {
     let now = LoopbackSocket.monotonic()
     for index in connections.indices.reversed() where connections[index].isExpired(now) {
@@ -55,6 +57,16 @@ struct LoopbackClients: ~Copyable {
     return input != nil && ready[ready.count - 1]
   }
 
+  /// Answers the request that is answered later; nothing where there is none.
+  ///
+  /// - Parameter isLast: whether all of it is sent before this returns.
+  mutating func answer(_ bytes: [UInt8], isLast: Bool) {
+    defer { asking = nil }
+    guard let asking, let index = connections.firstIndex(where: { $0.socket == asking }) else { return }
+    connections[index].answer(bytes)
+    if isLast { connections.remove(at: index).finish() }
+  }
+
   private mutating func accept(_ listener: Int32) {
     guard let socket = LoopbackSocket.accept(listener) else { return }
     if connections.count == limit { connections.removeFirst().close() }
@@ -64,13 +76,16 @@ struct LoopbackClients: ~Copyable {
 
   /// Goes on with one connection.
   ///
-  /// - Returns: whether that was the last reply; it is sent then.
-  private mutating func serve(_ index: Int, _ reply: (LoopbackRequest) -> Reply) -> Bool {
+  /// - Returns: whether nobody else is served now: that was the last reply, which is sent, or one that comes later.
+  private mutating func serve(_ index: Int, _ reply: (LoopbackRequest) -> Reply?) -> Bool {
     switch connections[index].advance() {
     case .goOn: break
     case .closed: connections.remove(at: index).close()
     case .request(let request):
-      let reply = reply(request)
+      guard let reply = reply(request) else {
+        asking = connections[index].socket
+        return true
+      }
       guard let bytes = reply.bytes else {
         connections.remove(at: index).close()
         return reply.isLast

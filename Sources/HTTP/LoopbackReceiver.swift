@@ -1,6 +1,6 @@
 /// Waits on a loopback address for the redirect that ends an authorization (RFC 8252, section 7.3).
 ///
-/// Takes one request that fits and that the judge accepts. All else (another path, method, host, a favicon, a slow or a long
+/// A request that fits is handed out, and waits for a reply. All else (another path, method, host, a favicon, a slow or a long
 /// request) gets a status of the 400s, and changes nothing.
 public struct LoopbackReceiver: ~Copyable {
   /// Where it listens.
@@ -22,17 +22,9 @@ public struct LoopbackReceiver: ~Copyable {
     }
   }
 
-  /// What the judge says of the parameters of a request.
-  public enum Verdict: Sendable, Equatable {
-    /// They are the awaited ones: status 200, and the wait ends.
-    case accept(page: Page)
-    /// They are not: status 400, and the wait goes on.
-    case reject(page: Page)
-  }
-
   /// How the wait ended.
   public enum Received: Sendable, Equatable {
-    /// With a request: its parameters, without those of the redirect's own query.
+    /// With a request: its parameters, without those of the redirect's own query. It wants a reply.
     case callback(FormParameters)
     /// With a line on the other descriptor, without its end and the blanks around it; never empty.
     case line(String)
@@ -47,7 +39,7 @@ public struct LoopbackReceiver: ~Copyable {
   /// How many clients are served at once; the oldest goes when there is one more.
   static let connectionLimit = 16
 
-  /// Listens at once: what comes before ``receive(seconds:alsoReading:isCancelled:judge:)`` waits.
+  /// Listens at once: what comes before ``receive(seconds:alsoReading:isCancelled:)`` waits.
   ///
   /// - Parameters:
   ///   - port: nil for any free one.
@@ -93,17 +85,15 @@ public struct LoopbackReceiver: ~Copyable {
     }
   }
 
-  /// Waits for the redirect. May be called again after a line, and goes on where it was.
+  /// Waits for a redirect. May be called again, and goes on where it was.
   ///
   /// - Parameters:
   ///   - seconds: how long.
   ///   - descriptor: a terminal or a pipe where the person may paste the redirect URI instead. Its end is no reason to stop.
   ///   - isCancelled: asked several times a second.
-  ///   - judge: looks at the parameters of a request that fits.
   /// - Throws: `receiverTimedOut`, `interrupted`, `system`.
   public mutating func receive(
-    seconds: Double, alsoReading descriptor: Int32? = nil, isCancelled: () -> Bool = { false },
-    judge: (FormParameters) -> Verdict
+    seconds: Double, alsoReading descriptor: Int32? = nil, isCancelled: () -> Bool = { false }
   ) throws(HTTPError) -> Received {
     let end = LoopbackSocket.monotonic() + seconds
     let endpoint = endpoint
@@ -113,23 +103,27 @@ public struct LoopbackReceiver: ~Copyable {
       if let line = nextLine() { return .line(line) }
       let now = LoopbackSocket.monotonic()
       if now >= end { throw .receiverTimedOut }
-      var accepted: FormParameters?
+      var found: FormParameters?
       let isInputReady = try clients.wait(seconds: min(end - now, 0.2), alsoFor: input) { request in
         switch endpoint.answer(request) {
         case .relay: return LoopbackClients.Reply(bytes: PageDocument.response(status: 200, .relay, isRelay: true))
         case .refusal(let status): return LoopbackClients.Reply(bytes: PageDocument.refusal(status: status))
         case .parameters(let parameters):
-          switch judge(parameters) {
-          case .reject(let page): return LoopbackClients.Reply(bytes: PageDocument.response(status: 400, page))
-          case .accept(let page):
-            accepted = parameters
-            return LoopbackClients.Reply(bytes: PageDocument.response(status: 200, page), isLast: true)
-          }
+          found = parameters
+          return nil
         }
       }
-      if let accepted { return .callback(accepted) }
+      if let found { return .callback(found) }
       if let open = input, isInputReady, !readLine(open) { input = nil }
     }
+  }
+
+  /// Answers the request whose parameters ``receive(seconds:alsoReading:isCancelled:)`` returned last; nothing after a line.
+  ///
+  /// - Parameter isAwaited: status 200, and the whole page is sent before this returns; otherwise status 400, and the wait may
+  ///   go on.
+  public mutating func reply(_ page: Page, isAwaited: Bool) {
+    clients.answer(PageDocument.response(status: isAwaited ? 200 : 400, page), isLast: isAwaited)
   }
 
   /// - Returns: false at the end of the input; what stands there without an end of line counts as a line.

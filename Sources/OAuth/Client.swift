@@ -13,18 +13,17 @@ public struct Client: Sendable {
   /// A value for every variable of the descriptor that has one.
   public let variables: [String: String]
   let nonce: (@Sendable () -> RequestNonce)?
-  /// Whether the requests are only shown: what is random, signed or hashed is then written down instead of computed.
-  let rehearses: Bool
+  let computing: any RequestComputing
 
   init(
     descriptor: Descriptor, identifier: String, secret: Secret?, values: [String: String],
-    nonce: (@Sendable () -> RequestNonce)?, rehearses: Bool
+    nonce: (@Sendable () -> RequestNonce)?, computing: any RequestComputing = RequestComputation()
   ) {
     self.descriptor = descriptor
     self.identifier = identifier
     self.secret = secret
     self.nonce = nonce
-    self.rehearses = rehearses
+    self.computing = computing
     variables = values
   }
 
@@ -41,7 +40,7 @@ public struct Client: Sendable {
   ) throws(ProviderError) {
     self.init(
       descriptor: descriptor, identifier: identifier, secret: secret,
-      values: try Self.values(of: descriptor, given: given), nonce: nonce, rehearses: false)
+      values: try Self.values(of: descriptor, given: given), nonce: nonce)
   }
 
   static func check(_ given: [String: String], _ descriptor: Descriptor) throws(ProviderError) {

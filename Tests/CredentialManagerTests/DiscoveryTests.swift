@@ -304,8 +304,8 @@ struct RegistrationTests {
     // What the provider said of this client.
     #expect(client.descriptor.client.authentication == .clientSecretPost)
     let descriptor = try fixture.source.home.library.load("example").descriptor
-    let rehearsal = try fixture.another().rehearse(descriptor, LoginOptions(), hasToken: false).rehearsal
-    let token = try #require(rehearsal.requests.first { $0.kind == .token })
+    let planned = try fixture.another().plannedLogin(descriptor, LoginOptions(), hasToken: false).planned
+    let token = try #require(planned.requests.first { $0.kind == .token })
     #expect(!token.fields.contains { $0.name == "Authorization" })
     guard case .form(let pairs) = token.body else { throw CredentialError.interrupted }
     #expect(pairs.contains { $0.name == "client_secret" })

@@ -86,17 +86,12 @@ final class ScriptedUser: User {
   var browse: ((String) throws -> Void)?
   /// What the browser sends, each when the one before has its answer.
   var visits: [Visit] = []
-  private var hasStopped = false
+  var isCancelled = false
 
-  /// Looked at several times a second while somebody waits for the browser.
-  var isCancelled: Bool {
-    get {
-      do {
-        for visit in visits where try !visit.goOn() { break }
-      } catch { Issue.record(error) }
-      return hasStopped
-    }
-    set { hasStopped = newValue }
+  func poll() {
+    do {
+      for visit in visits where try !visit.goOn() { break }
+    } catch { Issue.record(error) }
   }
 
   /// The browser is sent back with these parameters; `state` stands for the one of the request.

@@ -52,12 +52,28 @@ final class LoopbackClient {
   var status: Int? { received.split(separator: " ").dropFirst().first.flatMap { Int($0) } }
 }
 
+extension LoopbackReceiver {
+  /// Receives until a request is the awaited one, or a line comes.
+  fileprivate mutating func receive(
+    seconds: Double, alsoReading descriptor: Int32? = nil, isCancelled: () -> Bool = { false },
+    judge: (FormParameters) -> (page: Page, isAwaited: Bool)
+  ) throws(HTTPError) -> Received {
+    while true {
+      let received = try receive(seconds: seconds, alsoReading: descriptor, isCancelled: isCancelled)
+      guard case .callback(let parameters) = received else { return received }
+      let (page, isAwaited) = judge(parameters)
+      reply(page, isAwaited: isAwaited)
+      if isAwaited { return received }
+    }
+  }
+}
+
 struct LoopbackReceiverTests {
   private static let good = Page(.done, title: "Done", text: "You can close this window.")
   private static let bad = Page(.ignored, title: "Not this one", text: "")
 
-  private static func judge(_ parameters: FormParameters) -> LoopbackReceiver.Verdict {
-    parameters[first: "state"] == "right" ? .accept(page: good) : .reject(page: bad)
+  private static func judge(_ parameters: FormParameters) -> (page: Page, isAwaited: Bool) {
+    parameters[first: "state"] == "right" ? (good, true) : (bad, false)
   }
 
   private static func get(_ target: String, _ port: UInt16, host: String = "127.0.0.1") -> String {

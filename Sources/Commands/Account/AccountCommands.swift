@@ -47,7 +47,7 @@ extension Command {
       let fitting = try grant(invocation, descriptor.grants, context)
       if let reason = fitting?.reason { context.tell(reason) }
       wish.grant = fitting?.grant
-      return try DryRun.run(descriptor, wish, invocation, context)
+      return try LoginDryRun.run(descriptor, wish, invocation, context)
     }
     if invocation.has("--json") { throw .usage("\"--json\" needs \"--dry-run\"", hint: "\(add: "--dry-run")") }
     for option in ["--paste", "--no-browser"] where invocation.has("--with-token") && invocation.has(option) {
@@ -151,8 +151,7 @@ extension Command {
   ///
   /// - Parameter page: the command that prints an address instead.
   static func fittingGrant(_ offered: [Grant], _ page: [String], _ context: Context) -> FittingGrant? {
-    guard offered.contains(.deviceCode), let first = offered.first,
-      ![.deviceCode, .clientCredentials].contains(first)
+    guard offered.contains(.deviceCode), let first = offered.first, first.traits.redirects
     else { return nil }
     let reason: String
     switch SessionKind(environment: context.environment) {

@@ -14,9 +14,7 @@ final class TerminalUser: User {
   private var shownURL: String?
   /// Whether the cursor is in a line that the next second writes over.
   private var isCounting = false
-  /// What shows the page, and until when its end is of interest.
-  private var browser: (command: String, program: Launcher.Launched, until: Double)?
-
+  private var browser: BrowserWatch?
   /// Where the person types, if that is not standard input.
   private let terminal: ControllingTerminal?
 
@@ -129,7 +127,7 @@ final class TerminalUser: User {
   func open(_ url: String) -> Bool {
     let opening = (try? Browser.open(url, patience: 0.3)) ?? .failed
     if case .running(let command, let program) = opening {
-      browser = (command, program, until: context.clock.monotonic() + Self.browserPatience)
+      browser = BrowserWatch(command, program, until: context.clock.monotonic() + Self.browserPatience)
     }
     return opening.isOpen
   }
@@ -138,15 +136,14 @@ final class TerminalUser: User {
   private static let browserPatience = 10.0
 
   /// Says that the browser that was started has failed: who waits for its window would wait in vain.
-  private func lookAtBrowser() {
-    guard let (command, program, end) = browser else { return }
-    if context.clock.monotonic() > end { return browser = nil }
-    let status: Int32?
-    do throws(POSIXError) { status = try program.status(within: 0) } catch { return browser = nil }
-    guard let status else { return }
+  func poll() {
+    switch browser?.poll(context.clock.monotonic()) {
+    case nil, .waits: return
+    case .ended(let command, let status) where status != 0:
+      say("\"\(command)\" ended with status \(status); open the address above in a browser by hand" + otherwise)
+    case .ended, .over: break
+    }
     browser = nil
-    guard status != 0 else { return }
-    say("\"\(command)\" ended with status \(status); open the address above in a browser by hand" + otherwise)
   }
 
   /// What else there is where no browser can be started.
@@ -164,9 +161,5 @@ final class TerminalUser: User {
 
   var pasteDescriptor: Int32? { terminal?.number ?? (Terminal.isTerminal(0) ? 0 : nil) }
 
-  /// Asked several times a second while something is waited for.
-  var isCancelled: Bool {
-    lookAtBrowser()
-    return Signals.isInterrupted
-  }
+  var isCancelled: Bool { Signals.isInterrupted }
 }

@@ -70,8 +70,8 @@ extension Command {
       case nil: nil
       }
     // An endpoint that was only taken over from another one is of no interest where no grant uses it.
-    let used = descriptor.grants.flatMap(\.requiredEndpoints)
-    let unused = Grant.allCases.flatMap(\.requiredEndpoints).filter { $0.base != nil && !used.contains($0) }
+    let used = descriptor.grants.flatMap(\.traits.requiredEndpoints)
+    let unused = Grant.allCases.flatMap(\.traits.requiredEndpoints).filter { $0.base != nil && !used.contains($0) }
     let endpoints = descriptor.endpoints.filter { !unused.contains($0.key) }
       .sorted { $0.key.rawValue < $1.key.rawValue }
     if invocation.has("--json") {

@@ -152,7 +152,7 @@ private struct Login {
 
   func keep(_ token: Secret) throws(CredentialError) -> Account {
     let credential = Credential(
-      grant: client.descriptor.grants.first { $0 != .clientCredentials } ?? .authorizationCode, accessToken: token,
+      grant: client.descriptor.grants.first(where: \.traits.needsPerson) ?? .authorizationCode, accessToken: token,
       obtainedAt: source.clock.now(), margin: client.descriptor.expiry.margin)
     let owned = try identified(credential, isGiven: true)
     do throws(StoreError) {
@@ -209,7 +209,7 @@ private struct Login {
   /// somebody else's.
   private func requireName(_ grant: Grant, found: String?) throws(CredentialError) {
     // With its own credentials a client is always the same.
-    guard id.name == nil, found == nil, grant != .clientCredentials,
+    guard id.name == nil, found == nil, grant.traits.needsPerson,
       let there = try accounts.readableAccount(AccountID(provider, Self.standardName)),
       there.credential.isUsable(at: source.clock.now(), for: 0)
         || there.credential.isRefreshable(at: source.clock.now())
@@ -229,7 +229,7 @@ private struct Login {
     let standard = id.name ?? Self.standardName
     let name: String?
     var kept: [String: String] = [:]
-    if !client.asksIdentity || credential.grant == .clientCredentials {
+    if !client.asksIdentity || !credential.grant.traits.needsPerson {
       name = client.accountName(in: credential)
     } else {
       do throws(CredentialError) {

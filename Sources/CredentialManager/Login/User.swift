@@ -37,6 +37,8 @@ public protocol User: AnyObject {
   func pastedLine(within seconds: Double) -> String?
   /// A descriptor to read a pasted line from while a browser is waited for; `nil` when there is none.
   var pasteDescriptor: Int32? { get }
+  /// Looks after what was opened for the person. Called several times a second while something is waited for.
+  func poll()
   /// Whether the person wants to stop.
   var isCancelled: Bool { get }
 }

@@ -41,7 +41,9 @@ public struct ClientNeeds: Sendable, Equatable {
   public init(_ descriptor: Descriptor) {
     let client = descriptor.client
     register = client.register
-    needsIdentifier = client.identifier == nil && descriptor.endpoints[.registration] == nil
+    needsIdentifier =
+      client.identifier == nil && descriptor.endpoints[.registration] == nil
+      && descriptor.grants.contains(where: \.traits.needsClient)
     needsSecret =
       needsIdentifier
       && (descriptor.grants.first == .oauth1

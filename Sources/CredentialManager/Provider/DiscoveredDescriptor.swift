@@ -9,8 +9,6 @@ import Text
 /// Nothing of the metadata gets into it but what was read as a URL, a scope or a name that is known here; and each value is
 /// written so that YAML reads it as that one text.
 struct DiscoveredDescriptor {
-  private typealias Metadata = AuthorizationServerMetadata
-
   /// The file.
   let text: String
 
@@ -18,7 +16,7 @@ struct DiscoveredDescriptor {
   init(_ metadata: AuthorizationServerMetadata, identifier: String) throws(MetadataError) {
     let grants = try Self.grants(metadata)
     let authentication = try Self.authentication(metadata)
-    let hasRedirect = grants.contains(.authorizationCode) || grants.contains(.implicit)
+    let hasRedirect = grants.contains(where: \.traits.redirects)
     var lines = [
       "# What \(metadata.issuer.uri.withoutQueryAndFragment.text) says of itself, from",
       "# \(metadata.location.uri.text) (\(metadata.location.specification)).",
@@ -100,26 +98,21 @@ struct DiscoveredDescriptor {
   private static func endpoints(
     _ metadata: AuthorizationServerMetadata, _ authentication: ClientAuthentication
   ) -> [String] {
-    let kinds: [(Metadata.Endpoint, EndpointKind)] = [
-      (.authorization, .authorization), (.token, .token), (.deviceAuthorization, .deviceAuthorization),
-      (.introspection, .introspection), (.revocation, .revocation), (.userinfo, .identity),
-      (.registration, .registration),
-    ]
     var lines = ["endpoints:"]
-    for (endpoint, kind) in kinds {
-      guard let uri = metadata.endpoints[endpoint] else { continue }
+    for kind in EndpointKind.allCases {
+      guard let uri = metadata.endpoints[kind], let name = kind.metadataName else { continue }
       let value = Scalar.written(template(uri.text))
       let foreign = uri.host == metadata.issuer.uri.host ? "" : ", on another host than the issuer"
       var own: String?
-      if endpoint == .revocation { own = other(metadata.revocationMethods, than: authentication) }
-      if endpoint == .introspection { own = other(metadata.introspectionMethods, than: authentication) }
+      if kind == .revocation { own = other(metadata.revocationMethods, than: authentication) }
+      if kind == .introspection { own = other(metadata.introspectionMethods, than: authentication) }
       if let own {
         lines += [
-          "  \(kind.rawValue):", "    url: \(value)  # \(endpoint.rawValue)\(foreign)",
-          "    authentication: \(own)  # \(endpoint.rawValue)_auth_methods_supported",
+          "  \(kind.rawValue):", "    url: \(value)  # \(name)\(foreign)",
+          "    authentication: \(own)  # \(name)_auth_methods_supported",
         ]
       } else {
-        lines.append("  \(kind.rawValue): \(value)  # \(endpoint.rawValue)\(foreign)")
+        lines.append("  \(kind.rawValue): \(value)  # \(name)\(foreign)")
       }
     }
     return lines
@@ -145,7 +138,7 @@ struct DiscoveredDescriptor {
   private static let shownScopes = 100
 
   private static func scopes(_ metadata: AuthorizationServerMetadata, hasRedirect: Bool) -> [String] {
-    let hasIdentity = metadata.endpoints[.userinfo] != nil
+    let hasIdentity = metadata.endpoints[.identity] != nil
     var requested = wanted.filter { metadata.scopes?.contains($0) ?? false }
     // OpenID Connect Core 1.0, 5.3: without this scope, nobody is named.
     if requested.isEmpty, metadata.scopes == nil, hasIdentity { requested = ["openid"] }
@@ -175,7 +168,7 @@ struct DiscoveredDescriptor {
   }
 
   private static func hosts(_ metadata: AuthorizationServerMetadata) -> [String] {
-    let uris = [metadata.issuer.uri, metadata.endpoints[.userinfo]].compactMap { $0 }
+    let uris = [metadata.issuer.uri, metadata.endpoints[.identity]].compactMap { $0 }
     var hosts: [String] = []
     for uri in uris {
       // An IPv6 address has no place among hosts; then the endpoints' are meant.

@@ -39,9 +39,9 @@ extension CredentialSource {
       throw .discovery(error, issuer: issuer.text)
     }
     let addition = try addition(Array(descriptor.text.utf8), named: identifier + ".yaml", as: nil)
-    let foreign = AuthorizationServerMetadata.Endpoint.allCases.compactMap { endpoint in
-      metadata.endpoints[endpoint]?.host.flatMap { host in
-        host == issuer.uri.host ? nil : (name: endpoint.rawValue, host: host)
+    let foreign = EndpointKind.allCases.compactMap { kind in
+      metadata.endpoints[kind]?.host.flatMap { host in
+        host == issuer.uri.host ? nil : (name: kind.metadataName ?? "", host: host)
       }
     }
     return Discovery(
@@ -132,7 +132,7 @@ extension CredentialSource {
   }
 
   private func redirectURI(_ client: Client) throws(CredentialError) -> String? {
-    guard client.descriptor.grants.contains(where: { $0 == .authorizationCode || $0 == .implicit }) else { return nil }
+    guard client.descriptor.grants.contains(where: { $0.traits.responseType != nil }) else { return nil }
     let redirect = try core(client.descriptor.identifier) { () throws(OAuthError) in try client.redirect() }
     return switch redirect {
     case .loopback(let uri): uri.text

@@ -213,14 +213,3 @@ extension CredentialError {
   /// Whether the provider may have given an answer that is lost; the note about it stays then.
   var mayHaveArrived: Bool { if case .http(let error, _) = self { error.mayHaveArrived } else { false } }
 }
-
-extension Credential {
-  /// What a refresh uses up: the refresh token, or the session handle of OAuth 1.0a.
-  var refreshedWith: Secret? {
-    switch grant {
-    case .clientCredentials: nil
-    case .oauth1: sessionHandle
-    default: refreshToken
-    }
-  }
-}

@@ -162,8 +162,7 @@ extension CredentialSource {
   ) throws(CredentialError) -> Account {
     let old = account.credential
     let request = try core(account.provider) { () throws(OAuthError) in
-      old.grant == .oauth1
-        ? try client.sessionRefreshRequest(old, nonce: nonce) : try client.refreshRequest(old)
+      try client.refreshRequest(old)
     }
     FaultPoint.reach("refresh.locked")
     secrets.learn(old)
@@ -185,7 +184,7 @@ extension CredentialSource {
   ) throws(CredentialError) -> (account: Account, unreadable: [ResponseField]) {
     let old = account.credential
     let outcome = ask(
-      old.grant == .clientCredentials ? .clientCredentials : .refresh, request, refreshing: old, with: client)
+      old.grant.refreshEndpoint, request, refreshing: old, with: client)
     var (credential, unreadable): (Credential, [ResponseField])
     var failure: CredentialError?
     switch outcome {
@@ -330,7 +329,7 @@ extension CredentialSource {
 extension Descriptor {
   /// Whether the provider has a place where such a credential is refreshed.
   fileprivate func refreshes(_ credential: Credential) -> Bool {
-    endpoints[credential.grant == .clientCredentials ? .clientCredentials : .refresh] != nil
+    endpoints[credential.grant.refreshEndpoint] != nil
   }
 }
 

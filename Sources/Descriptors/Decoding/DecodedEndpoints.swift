@@ -23,17 +23,12 @@ extension DescriptorDecoder {
     // Where no grant has the endpoint `token` itself, the endpoint that takes it over is the exchange that it describes, and its
     // parameters belong to that.
     let grants = Self.elements(of: root["grant"]).compactMap(\.text)
-    let tokenIsUsed = [Grant.authorizationCode, .oauth1].contains { grants.contains($0.rawValue) }
+    let tokenIsUsed = grants.contains { Grant(rawValue: $0)?.traits.requiredEndpoints.contains(.token) == true }
     let isTheExchange = !tokenIsUsed && kind != .refresh
     let taken = isTheExchange ? inherited : DescriptorTree.without("parameters", inherited)
     guard let own else { return node[kind.rawValue] == nil ? taken : nil }
     return DescriptorTree.merged(own, over: taken)
   }
-
-  /// The endpoints whose answer is a credential, and to which the descriptor's own `response` applies.
-  private static let credentialEndpoints: Set<EndpointKind> = [
-    .authorization, .token, .refresh, .clientCredentials, .deviceToken, .tokenExchange,
-  ]
 
   /// The description of an endpoint, its `response` laid over what holds for it of the descriptor's own.
   private func answering(_ description: Node, _ kind: EndpointKind) -> Node {
@@ -44,7 +39,7 @@ extension DescriptorDecoder {
       // Parameters of a redirect do not nest, and its errors are those of RFC 6749, 4.1.2.1, whatever a body has.
       if kind == .authorization { return entry.key != "within" && entry.key != "errors" }
       // Errors look the same at every endpoint of a provider; fields and what is kept are a credential's.
-      return entry.key == "errors" || Self.credentialEndpoints.contains(kind)
+      return entry.key == "errors" || kind.issuesToken
     }
     let key = Node.Entry(key: "response", keyPlace: general.place, value: Node(.mapping(applying), at: general.place))
     // An endpoint that says `null` has none of its own, and takes over all the same.
@@ -148,12 +143,8 @@ extension EndpointKind {
   /// How the answer is written, where the descriptor has this format for all endpoints.
   func format(among general: ResponseFormat?) -> ResponseFormat? {
     let isRedirect = general == .fragment || general == .query
-    return switch self {
-    case .authorization: isRedirect ? general : nil
-    case .token, .refresh, .clientCredentials, .deviceToken, .deviceAuthorization, .tokenExchange:
-      isRedirect ? .json : general ?? .json
-    case .temporaryCredentials: .form
-    case .introspection, .revocation, .identity, .registration: .json
-    }
+    if self == .authorization { return isRedirect ? general : nil }
+    if self == .temporaryCredentials { return .form }
+    return !isRedirect && (issuesToken || self == .deviceAuthorization) ? general ?? .json : .json
   }
 }

@@ -74,7 +74,7 @@ struct DescriptorDecoder {
     guard let endpoints = root["endpoints"], endpoints.entries != nil else { return }
     func isThere(_ kind: EndpointKind) -> Bool { endpoints[kind.rawValue].map { !$0.isNull } ?? false }
     for node in Self.elements(of: root["grant"]) {
-      for kind in node.text.flatMap(Grant.init(rawValue:))?.requiredEndpoints ?? [] where !isThere(kind) {
+      for kind in node.text.flatMap(Grant.init(rawValue:))?.traits.requiredEndpoints ?? [] where !isThere(kind) {
         if let base = kind.base, endpoints[kind.rawValue] == nil, isThere(base) { continue }
         add(.grantWithoutEndpoint(grant: node.text ?? "", endpoint: (kind.base ?? kind).rawValue), at: node.place)
       }

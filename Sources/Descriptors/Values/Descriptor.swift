@@ -52,31 +52,6 @@ public struct Descriptor: Sendable, Equatable {
   public func variable(_ name: String) -> Variable? { variables.first { $0.name == name } }
 }
 
-/// How a credential is obtained.
-public enum Grant: String, Sendable, CaseIterable {
-  /// RFC 6749, 4.1
-  case authorizationCode = "authorization_code"
-  /// RFC 6749, 4.2
-  case implicit
-  /// RFC 8628
-  case deviceCode = "device_code"
-  /// RFC 6749, 4.4
-  case clientCredentials = "client_credentials"
-  /// RFC 5849
-  case oauth1
-
-  /// The endpoints without which the grant is not possible.
-  public var requiredEndpoints: [EndpointKind] {
-    switch self {
-    case .authorizationCode: [.authorization, .token]
-    case .implicit: [.authorization]
-    case .deviceCode: [.deviceAuthorization, .deviceToken]
-    case .clientCredentials: [.clientCredentials]
-    case .oauth1: [.temporaryCredentials, .authorization, .token]
-    }
-  }
-}
-
 /// How a token is presented to the API.
 public struct HeaderStyle: Sendable, Equatable {
   /// Where the token goes.

@@ -25,6 +25,25 @@ public enum EndpointKind: String, Sendable, CaseIterable {
   /// A client is registered (RFC 7591, 3, or the provider's own).
   case registration
 
+  /// The member of a server's metadata that names the endpoint (RFC 8414, 2; RFC 8628, 4; OpenID Connect Discovery 1.0, 3);
+  /// `nil` where it names none.
+  public var metadataName: String? {
+    switch self {
+    case .authorization, .token, .deviceAuthorization, .introspection, .revocation, .registration:
+      rawValue + "_endpoint"
+    case .identity: "userinfo_endpoint"
+    case .refresh, .clientCredentials, .deviceToken, .temporaryCredentials, .tokenExchange: nil
+    }
+  }
+
+  /// Whether the answer may have a token in it, which is lost when nobody keeps it.
+  public var issuesToken: Bool {
+    switch self {
+    case .token, .refresh, .clientCredentials, .deviceToken, .tokenExchange: true
+    default: false
+    }
+  }
+
   /// The endpoint whose description this one takes over where it says nothing itself: all of it but `parameters`, because what
   /// is added to one exchange rarely belongs to another.
   public var base: EndpointKind? {

@@ -1,3 +1,4 @@
+import Descriptors
 import HTTP
 import JSON
 import Text
@@ -121,30 +122,12 @@ public struct MetadataLocation: Sendable, Equatable {
 /// What an authorization server says of itself (RFC 8414, 2; OpenID Connect Discovery 1.0, 3), with every value looked at
 /// that anything here uses. Nothing of it is trusted further than the issuer is.
 public struct AuthorizationServerMetadata: Sendable, Equatable {
-  /// The members that name an endpoint.
-  public enum Endpoint: String, Sendable, CaseIterable {
-    /// RFC 8414, 2
-    case authorization = "authorization_endpoint"
-    /// RFC 8414, 2
-    case token = "token_endpoint"
-    /// RFC 8628, 4
-    case deviceAuthorization = "device_authorization_endpoint"
-    /// RFC 8414, 2
-    case introspection = "introspection_endpoint"
-    /// RFC 8414, 2
-    case revocation = "revocation_endpoint"
-    /// OpenID Connect Discovery 1.0, 3
-    case userinfo = "userinfo_endpoint"
-    /// RFC 8414, 2
-    case registration = "registration_endpoint"
-  }
-
   /// The issuer.
   public let issuer: Issuer
   /// Where the metadata was.
   public let location: MetadataLocation
   /// The endpoints.
-  public let endpoints: [Endpoint: URI]
+  public let endpoints: [EndpointKind: URI]
   /// `grant_types_supported`, or what its absence means.
   public let grantTypes: [String]
   /// `response_types_supported`; `nil` where it is not told.
@@ -176,8 +159,10 @@ public struct AuthorizationServerMetadata: Sendable, Equatable {
     guard found == issuer.text else { throw .otherIssuer(found: MetadataReader.cut(found)) }
     self.issuer = issuer
     self.location = location
-    var endpoints: [Endpoint: URI] = [:]
-    for endpoint in Endpoint.allCases { endpoints[endpoint] = try reader.endpoint(endpoint.rawValue, of: issuer) }
+    var endpoints: [EndpointKind: URI] = [:]
+    for kind in EndpointKind.allCases {
+      if let name = kind.metadataName { endpoints[kind] = try reader.endpoint(name, of: issuer) }
+    }
     self.endpoints = endpoints
     // RFC 8414, 2: what the absence of these means.
     grantTypes = try reader.texts("grant_types_supported") ?? ["authorization_code", "implicit"]

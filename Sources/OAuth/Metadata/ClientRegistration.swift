@@ -64,9 +64,9 @@ extension Client {
     func list(_ texts: [String]) -> String {
       isJSON ? JSONValue.array(texts.map(JSONValue.string)).encoded : texts.joined(separator: " ")
     }
-    let grants = descriptor.grants.compactMap(\.registeredName)
-    let responses = descriptor.grants.compactMap(\.registeredResponseType)
-    let refreshes = descriptor.endpoints[.refresh] != nil && descriptor.grants.contains { $0 != .clientCredentials }
+    let grants = descriptor.grants.compactMap(\.traits.registeredName)
+    let responses = descriptor.grants.compactMap(\.traits.responseType)
+    let refreshes = descriptor.endpoints[.refresh] != nil && descriptor.grants.contains { $0.traits.renewal != .login }
     var parameters: FormParameters = [("client_name", Self.registeredName)]
     // Otherwise a client counts as a web site, to which no loopback redirect belongs (OpenID Connect Dynamic Client
     // Registration 1.0, 2).
@@ -112,25 +112,5 @@ extension Client {
     return ClientRegistration(
       identifier: identifier, secret: secret, secretExpiresAt: expiresAt.flatMap { $0 > 0 ? $0 : nil },
       authentication: authentication, accessToken: try answer.secret(.registrationAccessToken), uri: uri?.text)
-  }
-}
-
-extension Grant {
-  /// RFC 7591, 2, `grant_types`; `nil` for what is no grant of OAuth 2.
-  fileprivate var registeredName: String? {
-    switch self {
-    case .authorizationCode, .implicit, .clientCredentials: rawValue
-    case .deviceCode: "urn:ietf:params:oauth:grant-type:device_code"
-    case .oauth1: nil
-    }
-  }
-
-  /// RFC 7591, 2, `response_types`.
-  fileprivate var registeredResponseType: String? {
-    switch self {
-    case .authorizationCode: "code"
-    case .implicit: "token"
-    default: nil
-    }
   }
 }

@@ -8,22 +8,30 @@ extension Client {
   ///
   /// - Throws: `OAuthError.clientSecretMissing` without a key, `.clientKeyMalformed` where the key is none of the algorithm.
   func assertion(
-    _ endpoint: Endpoint, _ credential: Credential?, _ exchange: [String: String], _ calculator: RequestCalculator
+    _ endpoint: Endpoint, _ credential: Credential?, _ exchange: [String: String], _ nonce: RequestNonce?
   ) throws(OAuthError) -> String? {
     let method = authentication(for: endpoint)
     let authenticates = method == .privateKeyJWT || method == .clientSecretJWT
     let templates = endpoint.parameters.compactMap(\.value) + endpoint.headers.map(\.value)
     guard authenticates || templates.contains(where: { $0.names.contains("assertion") }) else { return nil }
-    if rehearses { return Placeholder.text("assertion") }
-    guard let nonce = calculator.nonce else { return nil }
+    guard let nonce else { return nil }
+    return try computing.signature("assertion") { () throws(OAuthError) in
+      try assertion(method, credential, exchange, nonce)
+    }
+  }
+
+  private func assertion(
+    _ method: ClientAuthentication, _ credential: Credential?, _ exchange: [String: String], _ nonce: RequestNonce
+  ) throws(OAuthError) -> String {
+    let calculate = calculator(nonce)
     let rules = descriptor.assertion ?? AssertionRules()
     let algorithm = rules.algorithm ?? (method == .clientSecretJWT ? .hs256 : .rs256)
     let values = values(for: credential, exchange)
-    guard let key = try? rules.key.filled(values, calculate: calculator.calculate) else { throw .clientSecretMissing }
+    guard let key = try? rules.key.filled(values, calculate: calculate) else { throw .clientSecretMissing }
     func members(_ standard: [JSONValue.Member], _ changes: [ParameterRule]) -> JSONValue {
       var members = standard
       for change in changes {
-        let text = change.value.flatMap { try? $0.filled(values, calculate: calculator.calculate) }
+        let text = change.value.flatMap { try? $0.filled(values, calculate: calculate) }
         let place = members.firstIndex { $0.name == change.name }
         guard let text else {
           if let place { members.remove(at: place) }

@@ -19,10 +19,10 @@ extension Client {
     lists: Set<String> = [], isSigned: Bool = false
   ) throws(OAuthError) -> HTTPRequest {
     let endpoint = try endpoint(kind)
-    let calculator = RequestCalculator(nonce?(), rehearses: rehearses)
-    let calculate = calculator.calculate
+    let nonce = nonce?()
+    let calculate = calculator(nonce)
     var exchange = exchange
-    if let assertion = try assertion(endpoint, credential, exchange, calculator) { exchange["assertion"] = assertion }
+    if let assertion = try assertion(endpoint, credential, exchange, nonce) { exchange["assertion"] = assertion }
     let values = values(for: credential, exchange)
     var parameters = parameters
     var fields = HTTPFields()
@@ -81,7 +81,7 @@ extension Client {
       guard let secret else { throw .clientSecretMissing }
       // Both are form-encoded before they are joined, so that a colon in the identifier does not end it.
       let pair = PercentEncoding.encode(identifier) + ":" + PercentEncoding.encode(secret.reveal())
-      fields.set("Authorization", "Basic " + (rehearses ? "base64(\(pair))" : Base64.encode(Array(pair.utf8))))
+      fields.set("Authorization", "Basic " + Base64.encode(Array(pair.utf8)))
     case .clientSecretPost:
       guard let secret else { throw .clientSecretMissing }
       parameters.append("client_id", identifier)

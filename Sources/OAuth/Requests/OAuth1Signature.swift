@@ -108,11 +108,10 @@ extension Client {
     let mayCarry = !["GET", "HEAD"].contains(request.method) && (isForm || request.body.isEmpty)
     let carriesBody = transport == .body && mayCarry
     let baseString = OAuth1Signature.baseString(request, parameters)
-    let signature =
-      rehearses
-      ? Placeholder.text("oauth_signature")
-      : try OAuth1Signature.sign(
+    let signature = try computing.signature("oauth_signature") { () throws(OAuthError) in
+      try OAuth1Signature.sign(
         baseString, method, clientSecret: secret ?? Secret(""), tokenSecret: token?.secret ?? Secret(""))
+    }
     parameters.append("oauth_signature", signature)
     if transport == .query {
       request.uri = request.uri.adding(query: parameters)

@@ -88,7 +88,7 @@ extension Client {
       var query: FormParameters = [(name, credential.accessToken.reveal())]
       let given = request.uri.queryParameters
       let values = request.values(values(for: credential))
-      let calculate = RequestCalculator(nonce ?? self.nonce?()).calculate
+      let calculate = calculator(nonce ?? self.nonce?())
       // What the caller, or the endpoint, says itself stays.
       for parameter in descriptor.headerStyle.parameters where !given.contains(parameter.name) {
         guard let text = try? parameter.value.filled(values, calculate: calculate) else { continue }
@@ -129,7 +129,7 @@ extension Client {
   ) throws(OAuthError) {
     let ownValues = values(for: credential)
     let values = request?.values(ownValues) ?? ownValues
-    let calculate = RequestCalculator(nonce?(), rehearses: rehearses).calculate
+    let calculate = calculator(nonce?())
     if case .header(let name, let scheme) = descriptor.headerStyle.location {
       var value = (scheme.isEmpty ? "" : scheme + " ") + credential.accessToken.reveal()
       for parameter in descriptor.headerStyle.parameters {

@@ -13,8 +13,6 @@ struct Answer: Sendable {
   /// When the provider sent it by its own clock, in seconds since 1970; `nil` when it did not say.
   let date: Int64?
   private let root: JSONValue
-  /// What stands for the fields of an answer that nobody gave.
-  private var rehearsed: (fields: [ResponseField: String], kept: [String: String])?
 
   /// Reads an answer, and recognises the errors in it at any status.
   ///
@@ -77,18 +75,6 @@ struct Answer: Sendable {
     headers = HTTPFields()
     date = nil
     root = Self.object(parameters)
-  }
-
-  /// An answer that nobody gave, for a request that comes after it in a rehearsal.
-  init(rehearsing kind: EndpointKind, _ rules: ResponseRules, _ fields: [ResponseField: String], kept: [String: String])
-  {
-    self.kind = kind
-    self.rules = rules
-    status = nil
-    headers = HTTPFields()
-    date = nil
-    root = .object([])
-    rehearsed = (fields, kept)
   }
 
   private static func refusal(_ kind: EndpointKind, _ status: Int) -> OAuthError {
@@ -192,7 +178,6 @@ struct Answer: Sendable {
 
   /// What the descriptor keeps.
   var kept: [String: String] {
-    if let rehearsed { return rehearsed.kept }
     var kept: [String: String] = [:]
     for field in rules.keep {
       for path in field.paths {
@@ -205,8 +190,7 @@ struct Answer: Sendable {
   }
 
   private func value(_ field: ResponseField) -> JSONValue? {
-    if let rehearsed { return rehearsed.fields[field].map(JSONValue.string) }
-    return first(of: rules.source(of: field).paths, in: scoped)
+    first(of: rules.source(of: field).paths, in: scoped)
   }
 
   /// The object with the fields.

@@ -78,9 +78,17 @@ public struct Credential: Sendable, Equatable {
 
   /// Whether a refresh can be tried.
   public func isRefreshable(at now: Int64) -> Bool {
-    if grant == .clientCredentials { return true }
-    if grant == .oauth1 { return sessionHandle != nil && (refreshTokenExpiresAt ?? .max) > now }
-    return refreshToken != nil && (refreshTokenExpiresAt ?? .max) > now
+    if grant.traits.renewal == .login { return true }
+    return refreshedWith != nil && (refreshTokenExpiresAt ?? .max) > now
+  }
+
+  /// What a refresh uses up; `nil` where there is nothing, or nothing is used up.
+  public var refreshedWith: Secret? {
+    switch grant.traits.renewal {
+    case .login: nil
+    case .sessionHandle: sessionHandle
+    case .refreshToken: refreshToken
+    }
   }
 }
 

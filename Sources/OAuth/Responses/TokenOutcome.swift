@@ -24,7 +24,7 @@ extension TokenOutcome {
   public init(_ error: HTTPError) { self = .noAnswer(error, mayHaveArrived: error.mayHaveArrived) }
 
   init(_ error: OAuthError, _ grant: Grant) {
-    guard case .refused(let kind, let refusal) = error, grant != .clientCredentials,
+    guard case .refused(let kind, let refusal) = error, grant.traits.renewal != .login,
       Self.overCodes.contains(refusal.code) || (grant == .oauth1 && refusal.status == 401)
     else {
       self = .failed(error)

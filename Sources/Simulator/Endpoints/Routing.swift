@@ -121,7 +121,7 @@ extension Simulation {
     case .introspection, .revocation: "token"
     case .temporaryCredentials: "oauth_callback"
     case .registration: "redirect_uris"
-    case .clientCredentials, .deviceAuthorization, .identity: nil
+    default: nil
     }
   }
 
@@ -140,7 +140,8 @@ extension Simulation {
     case .registration: return LoopbackServer.Answer(registration(request, endpoint))
     case .deviceAuthorization:
       return LoopbackServer.Answer(deviceAuthorization(request, endpoint))
-    case .token, .refresh, .clientCredentials, .deviceToken, .temporaryCredentials, .tokenExchange:
+    // What nothing here plays is refused as a token request of an unknown grant.
+    default:
       if let broken = brokenAnswer(endpoint.response) { return slowed(broken) }
       var answer = LoopbackServer.Answer(
         isOAuth1 ? oauth1Answer(request, kind, endpoint) : tokenAnswer(request, kind, endpoint))

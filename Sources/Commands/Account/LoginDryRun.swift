@@ -6,24 +6,24 @@ import Platform
 import Descriptors
 
 /// `login --dry-run`: the requests, and nothing else.
-enum DryRun {
+enum LoginDryRun {
   static func run(
     _ descriptor: Descriptor, _ wish: LoginOptions, _ invocation: Invocation, _ context: Context
   ) throws(CommandError) -> ExitStatus {
     let hasToken = invocation.has("--with-token")
     let result = try manager { () throws(CredentialError) in
-      try context.source.rehearse(descriptor, wish, hasToken: hasToken)
+      try context.source.plannedLogin(descriptor, wish, hasToken: hasToken)
     }
     if invocation.has("--json") {
       try context.output([
-        "provider": .string(descriptor.identifier), "grant": .string(result.rehearsal.grant.rawValue),
-        "client_id": .optional(result.clientIdentifier), "redirect_uri": .optional(result.rehearsal.redirectURI),
-        "requests": .array(result.rehearsal.requests.map(json)),
+        "provider": .string(descriptor.identifier), "grant": .string(result.planned.grant.rawValue),
+        "client_id": .optional(result.clientIdentifier), "redirect_uri": .optional(result.planned.redirectURI),
+        "requests": .array(result.planned.requests.map(json)),
       ])
       return .done
     }
     var number = 0
-    for request in result.rehearsal.requests {
+    for request in result.planned.requests {
       number += 1
       try context.output("\(number). " + lines(request).map { Message.visible($0) + "\n" }.joined(separator: "   "))
     }
@@ -31,7 +31,7 @@ enum DryRun {
     return .done
   }
 
-  private static func lines(_ request: Rehearsal.Request) -> [String] {
+  private static func lines(_ request: LoginRequests.Request) -> [String] {
     var remark = request.isInBrowser ? " (in the browser)" : ""
     if request.isLater { remark = " (when the token has expired, if it can be refreshed)" }
     var lines = ["\(request.kind.rawValue)\(remark)", "\(request.method) \(request.url)"]
@@ -49,7 +49,7 @@ enum DryRun {
     return lines
   }
 
-  private static func json(_ request: Rehearsal.Request) -> JSONValue {
+  private static func json(_ request: LoginRequests.Request) -> JSONValue {
     func list(_ pairs: [(String, String)]) -> JSONValue {
       .array(pairs.map { ["name": .string($0.0), "value": .string($0.1)] })
     }

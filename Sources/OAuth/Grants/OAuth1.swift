@@ -2,6 +2,44 @@ import Cryptography
 import HTTP
 import Descriptors
 
+/// OAuth 1.0a (RFC 5849).
+enum OAuth1Grant: GrantFlow {
+  static func callback(_ client: Client) -> CallbackPart? { .query }
+
+  static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
+    let (client, scope, callback) = (login.client, login.scope, login.redirectURI)
+    return .send(
+      Step.Exchange(.temporaryCredentials) { () throws(OAuthError) in
+        try client.temporaryCredentialsRequest(callback: callback, scope: scope, nonce: client.signingNonce())
+      } read: { answer, _ throws(OAuthError) in
+        .browse(try page(client.temporaryCredentials(answer, callback: callback), login))
+      })
+  }
+
+  private static func page(
+    _ temporary: TemporaryCredentials, _ login: LoginContext
+  ) throws(OAuthError) -> Step.Page {
+    let (client, scope) = (login.client, login.scope)
+    return Step.Page(
+      uri: try client.authorizationPage(temporary, scope: scope),
+      expected: [(.oauthToken, temporary.token.reveal())], brings: .oauthVerifier, login: login
+    ) { parameters, _ throws(OAuthError) in
+      let consent = try client.resourceOwnerAuthorization(parameters, to: temporary)
+      return .send(
+        Step.Exchange(.token) { () throws(OAuthError) in
+          try client.tokenRequest(temporary, consent, nonce: client.signingNonce())
+        } read: { answer, now throws(OAuthError) in
+          try client.end(
+            client.oauth1Credential(answer, .token, after: consent, scope: scope, now: now), answer, .token)
+        })
+    }
+  }
+
+  static func refreshRequest(_ credential: Credential, _ client: Client) throws(OAuthError) -> HTTPRequest {
+    try client.sessionRefreshRequest(credential, nonce: client.signingNonce())
+  }
+}
+
 /// What an OAuth 1.0a login begins with (RFC 5849, 2.1), also called the request token.
 public struct TemporaryCredentials: Sendable {
   /// The identifier, which comes back in the callback.
@@ -131,6 +169,11 @@ extension Client {
       oauth1Request(.refresh, credential: credential),
       token: (credential.accessToken, credential.tokenSecret ?? Secret("")),
       [("oauth_session_handle", handle.reveal())], nonce: nonce, variables: credential.variables)
+  }
+
+  fileprivate func signingNonce() throws(OAuthError) -> RequestNonce {
+    guard let nonce = nonce?() else { throw .signatureNeedsURL }
+    return nonce
   }
 
   /// A request that is going to be signed: the signature is the client's authentication, so no other is added.

@@ -2,6 +2,45 @@ import Descriptors
 import HTTP
 import Text
 
+/// The device authorization grant (RFC 8628): the person consents on another device.
+enum DeviceCodeGrant: GrantFlow {
+  static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
+    let (client, scope) = (login.client, login.scope)
+    return .send(
+      Step.Exchange(.deviceAuthorization) { () throws(OAuthError) in
+        try client.deviceAuthorizationRequest(scope: scope)
+      } read: { answer, now throws(OAuthError) in
+        let device = try client.deviceAuthorization(answer, scope: scope, now: now)
+        return .showCode(device, poll: poll(device, client))
+      })
+  }
+
+  private static func poll(_ device: DeviceAuthorization, _ client: Client) -> Step.Exchange {
+    func slower(_ interval: Int64?) -> Step {
+      var device = device
+      device.polling.slowDown(to: interval)
+      return .send(poll(device, client))
+    }
+    return Step.Exchange(.deviceToken, after: device.polling) { () throws(OAuthError) in
+      try client.deviceTokenRequest(device)
+    } read: { answer, now throws(OAuthError) in
+      do throws(OAuthError) {
+        switch try client.deviceAnswer(answer, to: device, now: now) {
+        case .credential(let credential): return try client.end(credential, answer, .deviceToken)
+        case .pending: return .send(poll(device, client))
+        case .slowDown(let interval): return slower(interval)
+        }
+      } catch .unavailable(_, _, _, let retryAfter) {
+        // A provider that cannot answer now is one to ask less often, too.
+        return slower(retryAfter)
+      }
+    } onTimeout: {
+      // RFC 8628, 3.5: after a time-out, ask less often.
+      slower(nil)
+    }
+  }
+}
+
 /// What a device shows to the person, and polls with (RFC 8628, 3.2).
 public struct DeviceAuthorization: Sendable {
   /// What is polled with.

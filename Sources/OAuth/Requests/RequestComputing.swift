@@ -3,21 +3,21 @@ import Descriptors
 import JSON
 import Text
 
-/// Computes the functions of templates, all of one request with the same moment and random text.
-struct RequestCalculator {
-  let nonce: RequestNonce?
-  /// Whether a computation is written down instead of made.
-  private let rehearses: Bool
-
-  init(_ nonce: RequestNonce?, rehearses: Bool = false) {
-    self.nonce = nonce
-    self.rehearses = rehearses
-  }
-
+/// Computes what goes into a request: the functions of templates, and signatures.
+protocol RequestComputing: Sendable {
   /// The value of a function; `nil` where there is none.
-  func calculate(_ function: Template.Function, _ arguments: [[UInt8]]) -> [UInt8]? {
+  ///
+  /// - Parameter nonce: the moment and the random text of the request.
+  func value(of function: Template.Function, _ arguments: [[UInt8]], _ nonce: RequestNonce?) -> [UInt8]?
+
+  /// What `sign` makes; the name is what stands for it in a request that is only shown.
+  func signature(_ name: String, _ sign: () throws(OAuthError) -> String) throws(OAuthError) -> String
+}
+
+/// Computes what is sent.
+struct RequestComputation: RequestComputing {
+  func value(of function: Template.Function, _ arguments: [[UInt8]], _ nonce: RequestNonce?) -> [UInt8]? {
     let joined = Array(arguments.joined())
-    if rehearses { return written(function, arguments) }
     switch function {
     case .base64: return Array(Base64.encode(joined).utf8)
     case .hex: return Array(Hexadecimal.encode(joined).utf8)
@@ -38,19 +38,16 @@ struct RequestCalculator {
     }
   }
 
-  /// `hex(sha256(<client_secret>))`, in one line.
-  private func written(_ function: Template.Function, _ arguments: [[UInt8]]) -> [UInt8] {
-    let texts = arguments.map { String(decoding: $0, as: UTF8.self).exchanging("\n", for: "\\n") }
-    switch function {
-    case .now where texts.isEmpty: return Array("\(Placeholder.moment)".utf8)
-    case .random: return Array(Placeholder.text("random").utf8)
-    // Inside of a JSON text it has to be one.
-    case .json: return Array(texts.joined().utf8)
-    default: return Array("\(function.rawValue)(\(texts.joined(separator: ", ")))".utf8)
-    }
-  }
+  func signature(_ name: String, _ sign: () throws(OAuthError) -> String) throws(OAuthError) -> String { try sign() }
 
   private func moment(_ text: [UInt8]) -> String? {
     Int64(String(decoding: text, as: UTF8.self)).map(Moment.format)
+  }
+}
+
+extension Client {
+  /// Computes the functions of templates, all of one request with the same moment and random text.
+  func calculator(_ nonce: RequestNonce?) -> Template.Calculator {
+    { function, arguments in computing.value(of: function, arguments, nonce) }
   }
 }

@@ -5,18 +5,19 @@ import Testing
 
 @testable import OAuth
 
-struct RehearsalTests {
-  private static func rehearse(
+struct LoginRequestsTests {
+  private static func plan(
     _ client: Client, _ grant: Grant, registered: Bool = true, hasToken: Bool = false
-  ) throws -> Rehearsal {
-    try Rehearsal(
-      client.descriptor, grant, identifier: registered ? client.identifier : nil,
+  ) throws -> LoginRequests {
+    let shown = try Client(
+      showing: client.descriptor, identifier: registered ? client.identifier : nil,
       hasSecret: registered ? client.secret != nil : client.descriptor.client.hasSecret,
-      variables: registered ? client.variables : [:], scope: client.descriptor.scope.requested, hasToken: hasToken)
+      variables: registered ? client.variables : [:])
+    return try LoginRequests(grant, shown, scope: client.descriptor.scope.requested, hasToken: hasToken)
   }
 
-  private static func text(_ rehearsal: Rehearsal) -> String {
-    rehearsal.requests.map { request in
+  private static func text(_ planned: LoginRequests) -> String {
+    planned.requests.map { request in
       var lines = ["\(request.kind.rawValue) \(request.method) \(request.url)"]
       lines += request.query.map { "? \($0.name)=\($0.value)" }
       lines += request.fields.map { "\($0.name): \($0.value)" }
@@ -32,10 +33,10 @@ struct RehearsalTests {
   @Test func authorizationCode() throws {
     let client = try Fixture.client(
       "scope: [read]\naccount: login", endpoints: "identity: https://api.provider.example/me")
-    let rehearsal = try Self.rehearse(client, .authorizationCode)
-    #expect(rehearsal.redirectURI == "http://127.0.0.1:<port>/callback")
+    let planned = try Self.plan(client, .authorizationCode)
+    #expect(planned.redirectURI == "http://127.0.0.1:<port>/callback")
     #expect(
-      Self.text(rehearsal) == """
+      Self.text(planned) == """
         authorization GET https://provider.example/authorize
         ? response_type=code
         ? client_id=client-1
@@ -66,8 +67,8 @@ struct RehearsalTests {
         refresh_token=<refresh_token>
 
         """)
-    #expect(rehearsal.requests.map(\.isInBrowser) == [true, false, false, false])
-    #expect(rehearsal.requests.map(\.isLater) == [false, false, false, true])
+    #expect(planned.requests.map(\.isInBrowser) == [true, false, false, false])
+    #expect(planned.requests.map(\.isLater) == [false, false, false, true])
   }
 
   /// What a token becomes is shown wherever it becomes that: behind the login, and behind a refresh where it follows that, too.
@@ -76,12 +77,12 @@ struct RehearsalTests {
       ("token", [EndpointKind.authorization, .token, .tokenExchange, .refresh]),
       ("[token, refresh]", [.authorization, .token, .tokenExchange, .refresh, .tokenExchange]),
     ])
-  func exchanges(_ follows: String, _ legs: [EndpointKind]) throws {
+  func exchanges(_ follows: String, _ kinds: [EndpointKind]) throws {
     let client = try Fixture.client(
       "", endpoints: "token_exchange: { url: \"https://provider.example/session\", follows: \(follows) }")
-    let rehearsal = try Self.rehearse(client, .authorizationCode)
-    #expect(rehearsal.requests.map(\.kind) == legs)
-    #expect(rehearsal.requests.map(\.isLater) == Array([false, false, false, true, true].prefix(legs.count)))
+    let planned = try Self.plan(client, .authorizationCode)
+    #expect(planned.requests.map(\.kind) == kinds)
+    #expect(planned.requests.map(\.isLater) == Array([false, false, false, true, true].prefix(kinds.count)))
     // A token of the client itself is obtained by the same requests each time.
     let machine = try Fixture.client(
       "", grant: "client_credentials",
@@ -90,13 +91,13 @@ struct RehearsalTests {
         token_exchange: { url: "https://provider.example/session", follows: \(follows) }
         """)
     #expect(
-      try Self.rehearse(machine, .clientCredentials).requests.map(\.kind) == [.clientCredentials, .tokenExchange])
+      try Self.plan(machine, .clientCredentials).requests.map(\.kind) == [.clientCredentials, .tokenExchange])
   }
 
   /// A token that the person has is only asked about.
   @Test func aGivenToken() throws {
     let client = try Fixture.client("account: login", endpoints: "identity: https://api.provider.example/me")
-    #expect(try Self.rehearse(client, .authorizationCode, hasToken: true).requests.map(\.kind) == [.identity])
+    #expect(try Self.plan(client, .authorizationCode, hasToken: true).requests.map(\.kind) == [.identity])
   }
 
   @Test func computationsAreWrittenDown() throws {
@@ -113,9 +114,9 @@ struct RehearsalTests {
         authorization: "{base}/authorize"
         identity: "{instance_url}/me/{user.id}"
         """, variables: ["tenant": "t", "base": "https://b.example", "shard": "s"])
-    let rehearsal = try Self.rehearse(client, .clientCredentials, registered: false)
+    let planned = try Self.plan(client, .clientCredentials, registered: false)
     #expect(
-      Self.text(rehearsal) == """
+      Self.text(planned) == """
         client_credentials POST https://<tenant>.<shard>.example/token
         Authorization: Basic base64(<client_id>:<client_secret>)
         X-Sign: hex(hmac_sha256(<client_secret>, \\n, <random>))
@@ -124,7 +125,7 @@ struct RehearsalTests {
         {"grant_type":"client_credentials","at":"<now>"}
 
         """)
-    let code = try Self.rehearse(client, .authorizationCode, registered: false)
+    let code = try Self.plan(client, .authorizationCode, registered: false)
     #expect(
       code.requests.map(\.url) == ["<base>/authorize", "<base>/token", "<instance_url>/me/<user.id>", "<base>/token"])
   }
@@ -134,16 +135,16 @@ struct RehearsalTests {
   func everyShippedDescriptor(_ identifier: String, _ registered: Bool) throws {
     let descriptor = try ShippedDescriptors.load(identifier)
     for grant in descriptor.grants {
-      let rehearsal = try Rehearsal(
-        descriptor, grant, identifier: registered ? "client-id" : nil,
-        hasSecret: registered ? true : descriptor.client.hasSecret, variables: [:],
-        scope: descriptor.scope.requested, hasToken: false)
-      let text = Self.text(rehearsal)
-      #expect(Set(grant.requiredEndpoints).subtracting(rehearsal.requests.map(\.kind)).isEmpty)
+      let client = try Client(
+        showing: descriptor, identifier: registered ? "client-id" : nil,
+        hasSecret: registered ? true : descriptor.client.hasSecret, variables: [:])
+      let planned = try LoginRequests(grant, client, scope: descriptor.scope.requested, hasToken: false)
+      let text = Self.text(planned)
+      #expect(Set(grant.traits.requiredEndpoints).subtracting(planned.requests.map(\.kind)).isEmpty)
       let standIn = #/zq[0-9a-f]+qz|\b4999999999\b|\b49999\b|\.invalid/#.ignoresCase()
       #expect(text.firstMatch(of: standIn) == nil, "\(text)")
       #expect(text.contains(registered ? "client-id" : "<client_id>"), "\(text)")
-      #expect(rehearsal.requests.first?.isLater == false)
+      #expect(planned.requests.first?.isLater == false)
     }
   }
 
@@ -151,7 +152,7 @@ struct RehearsalTests {
   @Test(arguments: try ShippedDescriptors.identifiers())
   func theNamesAreThoseOfARealLogin(_ identifier: String) throws {
     let descriptor = try ShippedDescriptors.load(identifier)
-    // Where a person has to give a value first, the real login has one that the rehearsal has not.
+    // Where a person has to give a value first, the real login has one that the planned has not.
     guard descriptor.grants.contains(.authorizationCode), descriptor.assertion == nil,
       descriptor.variables.allSatisfy({ $0.defaultValue != nil }) || descriptor.variables.isEmpty
     else { return }
@@ -166,12 +167,12 @@ struct RehearsalTests {
         [.init(name: "code", value: "c"), .init(name: "state", value: request.state)]
           + descriptor.endpoints.values.flatMap(\.response.keep).map { .init(name: $0.name, value: "k") }), to: request)
     let token = try client.tokenRequest(response)
-    let rehearsal = try Rehearsal(
-      descriptor, .authorizationCode, identifier: "client-id", hasSecret: true, variables: [:],
-      scope: descriptor.scope.requested, hasToken: false)
-    #expect(rehearsal.requests[0].query.map(\.name) == request.uri.queryParameters.names)
-    #expect(rehearsal.requests[1].url == token.uri.withoutQueryAndFragment.text)
-    #expect(rehearsal.requests[1].fields.map(\.name) == token.fields.map(\.name))
+    let shown = try Client(showing: descriptor, identifier: "client-id", hasSecret: true, variables: [:])
+    let planned = try LoginRequests(
+      .authorizationCode, shown, scope: descriptor.scope.requested, hasToken: false)
+    #expect(planned.requests[0].query.map(\.name) == request.uri.queryParameters.names)
+    #expect(planned.requests[1].url == token.uri.withoutQueryAndFragment.text)
+    #expect(planned.requests[1].fields.map(\.name) == token.fields.map(\.name))
   }
 
   @Test(

@@ -94,10 +94,10 @@ extension Client {
   public func authorizationRequest(
     _ grant: Grant, redirectURI: String, scope: [String], random: some RandomSource
   ) throws(OAuthError) -> AuthorizationRequest {
-    let state = rehearses ? Placeholder.text("state") : Base64.encodeURL(random.bytes(32))
+    let state = Base64.encodeURL(random.bytes(32))
     var verifier: CodeVerifier?
     if grant == .authorizationCode, descriptor.pkce != .none {
-      verifier = rehearses ? CodeVerifier(Placeholder.text("code_verifier")) : CodeVerifier(random: random)
+      verifier = CodeVerifier(random: random)
     }
     let joinedScope = scope.joined(separator: descriptor.scope.separator)
     var parameters = FormParameters()
@@ -107,17 +107,31 @@ extension Client {
     if !scope.isEmpty { parameters.append("scope", joinedScope) }
     parameters.append("state", state)
     if let verifier, let challenge = verifier.challenge(descriptor.pkce), let method = descriptor.pkce.wireName {
-      parameters.append("code_challenge", rehearses ? Placeholder.text("code_challenge") : challenge)
+      parameters.append("code_challenge", challenge)
       parameters.append("code_challenge_method", method)
     }
     var nonce: String?
-    if descriptor.sendsNonce { nonce = rehearses ? Placeholder.text("nonce") : Base64.encodeURL(random.bytes(32)) }
+    if descriptor.sendsNonce { nonce = Base64.encodeURL(random.bytes(32)) }
     if let nonce { parameters.append("nonce", nonce) }
     let exchange = ["redirect_uri": redirectURI, "scope": joinedScope]
     let request = try request(.authorization, parameters, exchange: exchange)
     return AuthorizationRequest(
       uri: request.uri, grant: grant, state: state, codeVerifier: verifier, nonce: nonce,
       redirectURI: redirectURI, scope: scope)
+  }
+
+  /// The page of a request, whose answer brings a code or a token.
+  func page(
+    _ request: AuthorizationRequest, _ login: LoginContext,
+    read: @escaping (_ parameters: FormParameters, _ now: Int64) throws(OAuthError) -> Step
+  ) -> Step.Page {
+    var expected: [(field: ResponseField, value: String)] = [(.state, request.state)]
+    if descriptor.issuerResponse == .required, let issuer = descriptor.issuer.flatMap({ try? $0.filled(values()) }) {
+      expected.append((.issuer, issuer))
+    }
+    return Step.Page(
+      uri: request.uri, expected: expected, brings: request.grant == .implicit ? .accessToken : .code, login: login,
+      read: read)
   }
 
   /// The answer in a redirect's parameters. The `state` is looked at before anything else, in constant time.

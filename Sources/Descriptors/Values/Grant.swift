@@ -1,0 +1,64 @@
+/// How a credential is obtained. What others than its own file have to know of a grant stands in the table of `traits`.
+public enum Grant: String, Sendable, CaseIterable {
+  /// RFC 6749, 4.1
+  case authorizationCode = "authorization_code"
+  /// RFC 6749, 4.2
+  case implicit
+  /// RFC 8628
+  case deviceCode = "device_code"
+  /// RFC 6749, 4.4
+  case clientCredentials = "client_credentials"
+  /// RFC 5849
+  case oauth1
+
+  /// What a grant needs, and how others call it.
+  public struct Traits: Sendable {
+    /// The endpoints without which the grant is not possible.
+    public var requiredEndpoints: [EndpointKind]
+    /// Whether a client has to be registered before.
+    public var needsClient = true
+    /// Whether a person consents; otherwise the client gets a token of its own.
+    public var needsPerson = true
+    /// Whether the consent comes back to a redirect URI, and so needs a browser that can reach this machine.
+    public var redirects = false
+    /// What a credential is renewed with.
+    public var renewal = Renewal.refreshToken
+    /// RFC 7591, 2, `grant_types`; `nil` for what is no grant of OAuth 2.
+    public var registeredName: String?
+    /// RFC 7591, 2, `response_types`.
+    public var responseType: String?
+  }
+
+  /// What a credential is renewed with.
+  public enum Renewal: Sendable {
+    /// RFC 6749, 6
+    case refreshToken
+    /// OAuth Session 1.0
+    case sessionHandle
+    /// Nothing that is used up: a token is obtained anew, by the request of a login.
+    case login
+  }
+
+  /// The table.
+  public var traits: Traits {
+    switch self {
+    case .authorizationCode:
+      Traits(
+        requiredEndpoints: [.authorization, .token], redirects: true, registeredName: rawValue, responseType: "code")
+    case .implicit:
+      Traits(requiredEndpoints: [.authorization], redirects: true, registeredName: rawValue, responseType: "token")
+    case .deviceCode:
+      Traits(
+        requiredEndpoints: [.deviceAuthorization, .deviceToken],
+        registeredName: "urn:ietf:params:oauth:grant-type:device_code")
+    case .clientCredentials:
+      Traits(requiredEndpoints: [.clientCredentials], needsPerson: false, renewal: .login, registeredName: rawValue)
+    case .oauth1:
+      Traits(
+        requiredEndpoints: [.temporaryCredentials, .authorization, .token], redirects: true, renewal: .sessionHandle)
+    }
+  }
+
+  /// The endpoint that renews a credential.
+  public var refreshEndpoint: EndpointKind { traits.renewal == .login ? traits.requiredEndpoints[0] : .refresh }
+}

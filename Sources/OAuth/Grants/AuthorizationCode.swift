@@ -1,0 +1,45 @@
+import Descriptors
+import HTTP
+
+/// The authorization code grant (RFC 6749, 4.1).
+enum AuthorizationCodeGrant: GrantFlow {
+  static func callback(_ client: Client) -> CallbackPart? {
+    client.descriptor.endpoints[.authorization]?.response.format == .fragment ? .fragment : .query
+  }
+
+  static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
+    let client = login.client
+    let request = try client.authorizationRequest(
+      .authorizationCode, redirectURI: login.redirectURI, scope: login.scope, random: login.random)
+    return .browse(
+      client.page(request, login) { parameters, _ throws(OAuthError) in
+        let response = try client.authorizationResponse(parameters, to: request)
+        return .send(
+          Step.Exchange(.token) { () throws(OAuthError) in
+            try client.tokenRequest(response)
+          } read: { answer, now throws(OAuthError) in
+            try client.end(client.credential(answer, after: response, now: now), answer, .token)
+          })
+      })
+  }
+}
+
+extension Client {
+  /// The request that turns a code into tokens (RFC 6749, 4.1.3; RFC 7636, 4.5).
+  ///
+  /// - Throws: `OAuthError` when the descriptor has no token endpoint or a secret is missing.
+  public func tokenRequest(_ response: AuthorizationResponse) throws(OAuthError) -> HTTPRequest {
+    let code = response.answer.text(.code) ?? ""
+    let request = response.request
+    var parameters: FormParameters = [
+      ("grant_type", "authorization_code"), ("code", code), ("redirect_uri", request.redirectURI),
+    ]
+    if let verifier = request.codeVerifier { parameters.append("code_verifier", verifier.text) }
+    var exchange = response.answer.kept
+    exchange["redirect_uri"] = request.redirectURI
+    exchange["code"] = code
+    exchange["state"] = request.state
+    exchange["scope"] = request.scope.joined(separator: descriptor.scope.separator)
+    return try self.request(.token, parameters, exchange: exchange)
+  }
+}

@@ -1,0 +1,34 @@
+import Descriptors
+import HTTP
+
+/// The client credentials grant (RFC 6749, 4.4): nobody is asked, and a token is obtained anew instead of refreshed
+/// (4.4.3: such an answer has no refresh token).
+enum ClientCredentialsGrant: GrantFlow {
+  static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
+    let (client, scope) = (login.client, login.scope)
+    return .send(
+      Step.Exchange(.clientCredentials) { () throws(OAuthError) in
+        try client.clientCredentialsRequest(scope: scope)
+      } read: { answer, now throws(OAuthError) in
+        try client.end(
+          client.credential(answer, .clientCredentials, grant: .clientCredentials, scope: scope, now: now), answer,
+          .clientCredentials)
+      })
+  }
+
+  static func refreshRequest(_ credential: Credential, _ client: Client) throws(OAuthError) -> HTTPRequest {
+    try client.clientCredentialsRequest(scope: credential.requestedScope)
+  }
+}
+
+extension Client {
+  /// RFC 6749, 4.4.2.
+  ///
+  /// - Throws: `OAuthError` when the descriptor has no such endpoint or a secret is missing.
+  public func clientCredentialsRequest(scope: [String]) throws(OAuthError) -> HTTPRequest {
+    var parameters: FormParameters = [("grant_type", "client_credentials")]
+    let joined = scope.joined(separator: descriptor.scope.separator)
+    if !scope.isEmpty { parameters.append("scope", joined) }
+    return try request(.clientCredentials, parameters, exchange: ["scope": joined])
+  }
+}

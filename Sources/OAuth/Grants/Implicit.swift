@@ -1,0 +1,17 @@
+import Descriptors
+
+/// The implicit grant (RFC 6749, 4.2): the token is in the redirect itself.
+enum ImplicitGrant: GrantFlow {
+  static func callback(_ client: Client) -> CallbackPart? { .fragment }
+
+  static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
+    let client = login.client
+    let request = try client.authorizationRequest(
+      .implicit, redirectURI: login.redirectURI, scope: login.scope, random: login.random)
+    return .browse(
+      client.page(request, login) { parameters, now throws(OAuthError) in
+        try client.end(
+          client.credential(client.authorizationResponse(parameters, to: request), now: now), unreadable: [])
+      })
+  }
+}

@@ -1,0 +1,332 @@
+import Cryptography
+import Descriptors
+import HTTP
+import JSON
+import Text
+
+/// The requests that a login would make, in their order: its steps are gone through, and what the provider and the person
+/// would answer is made up.
+///
+/// What nobody knows before, and what is secret, is a placeholder: `<code>`, `<client_secret>`. What is computed of such is
+/// written as the computation: `base64(client-1:<client_secret>)`.
+public struct LoginRequests: Sendable {
+  /// One request.
+  public struct Request: Sendable {
+    /// The endpoint.
+    public let kind: EndpointKind
+    /// Whether the person's browser makes it.
+    public let isInBrowser: Bool
+    /// Whether it is made when the token has expired, and not at the login.
+    public let isLater: Bool
+    /// The method (RFC 9110, 9).
+    public let method: String
+    /// The URL without query and fragment.
+    public let url: String
+    /// The parameters in the query.
+    public let query: [FormParameters.Pair]
+    /// What stands behind the `#`, where there is something.
+    public let fragment: String?
+    /// The header fields; those that belong to the connection are not among them.
+    public let fields: [HTTPField]
+    /// The body.
+    public let body: Body
+  }
+
+  /// A body by its type.
+  public enum Body: Sendable, Equatable {
+    /// None.
+    case none
+    /// `application/x-www-form-urlencoded`
+    case form([FormParameters.Pair])
+    /// `application/json`
+    case json(JSONValue)
+  }
+
+  /// The grant.
+  public let grant: Grant
+  /// The redirect URI; `nil` for a grant without one.
+  public let redirectURI: String?
+  /// The requests.
+  public let requests: [Request]
+}
+
+/// Texts that stand for what is not known, and can stand wherever that could: in a host, a path, a header, a form.
+enum Placeholder {
+  private static let mark: (begin: String, end: String) = ("zq", "qz")
+  private static let url: (begin: String, end: String) = ("https://", ".invalid")
+  /// Stands for the moment, in seconds since 1970.
+  static let moment: Int64 = 4_999_999_999
+  /// Stands for a free port.
+  static let port: UInt16 = 49_999
+
+  /// The stand-in of a name.
+  static func text(_ name: String) -> String { mark.begin + Hexadecimal.encode(Array(name.utf8)) + mark.end }
+
+  /// The stand-in of a name whose value is a whole URL.
+  static func url(_ name: String) -> String { url.begin + text(name) + url.end }
+
+  /// The text with `<name>` in the place of each stand-in.
+  static func revealed(_ text: String) -> String {
+    var rest = text.exchanging(":\(port)", for: ":<port>").exchanging("%3A\(port)", for: "%3A<port>")
+      .exchanging("\(moment)", for: "<now>")[...]
+    var result = ""
+    while let begin = rest.firstPlace(of: mark.begin) {
+      result += rest[..<begin.lowerBound]
+      rest = rest[begin.lowerBound...]
+      let digits = rest.dropFirst(mark.begin.count).prefix { $0.isHexDigit }
+      let behind = rest[digits.endIndex...]
+      guard behind.hasPrefix(mark.end), let name = Hexadecimal.decode(String(digits)), !name.isEmpty else {
+        result += mark.begin
+        rest = rest.dropFirst(mark.begin.count)
+        continue
+      }
+      rest = behind.dropFirst(mark.end.count)
+      if result.hasSuffix(url.begin), rest.hasPrefix(url.end) {
+        result.removeLast(url.begin.count)
+        rest = rest.dropFirst(url.end.count)
+      }
+      result += "<" + String(decoding: name, as: UTF8.self) + ">"
+    }
+    return result + rest
+  }
+}
+
+extension Client {
+  /// A client whose requests are only shown: its secret is a placeholder, as is whatever has no value yet.
+  ///
+  /// - Parameters:
+  ///   - identifier: `nil` before there is a registration.
+  ///   - given: values of variables; the others have their default, or a placeholder, as have those that are secrets.
+  /// - Throws: `ProviderError.unknownVariable`, `.invalidVariable` for values that are given.
+  public init(
+    showing descriptor: Descriptor, identifier: String?, hasSecret: Bool, variables given: [String: String]
+  ) throws(ProviderError) {
+    let secrets = Set(descriptor.variables.filter(\.isSecret).map(\.name))
+    try Self.check(given.filter { !secrets.contains($0.key) }, descriptor)
+    var values: [String: String] = [:]
+    for variable in descriptor.variables {
+      let value = given[variable.name] ?? variable.defaultValue ?? ""
+      if !value.isEmpty, variable.isSecret {
+        values[variable.name] = Self.placeholder(variable, descriptor)
+      } else if !value.isEmpty {
+        values[variable.name] = value
+      } else if !variable.isOptional || Self.isNeeded(variable.name, descriptor) {
+        values[variable.name] = Self.placeholder(variable, descriptor)
+      }
+    }
+    self.init(
+      descriptor: descriptor, identifier: identifier ?? Placeholder.text("client_id"),
+      secret: hasSecret ? Secret(Placeholder.text("client_secret")) : nil, values: values,
+      nonce: { Self.placeholderNonce }, computing: WrittenComputation())
+  }
+
+  private static func placeholder(_ variable: Variable, _ descriptor: Descriptor) -> String {
+    if let choice = variable.choices.first { return choice }
+    switch variable.format {
+    case .integer: return String(Placeholder.port)
+    case .url, .redirect: return Placeholder.url(variable.name)
+    case .text, .hostname:
+      return beginsURL(variable.name, descriptor) ? Placeholder.url(variable.name) : Placeholder.text(variable.name)
+    }
+  }
+
+  /// Whether a URL does not come about without a value for this name.
+  private static func isNeeded(_ name: String, _ descriptor: Descriptor) -> Bool {
+    descriptor.endpoints.values.contains { $0.url.template.parts.contains(.place([.name(name)])) }
+  }
+
+  /// Whether a name stands for a whole base URL somewhere.
+  private static func beginsURL(_ name: String, _ descriptor: Descriptor) -> Bool {
+    (descriptor.endpoints.values.map(\.url) + [descriptor.redirect]).contains { url in
+      guard case .place(let terms)? = url.template.parts.first else { return false }
+      return terms.contains(.name(name))
+    }
+  }
+
+  /// The stand-in of what a provider gives.
+  fileprivate func placeholder(_ name: String) -> String {
+    Self.beginsURL(name, descriptor) ? Placeholder.url(name) : Placeholder.text(name)
+  }
+
+  fileprivate static var placeholderNonce: RequestNonce {
+    RequestNonce(timestamp: Placeholder.moment, text: Placeholder.text("random"))
+  }
+}
+
+/// Writes a computation down instead of making it: `hex(sha256(<client_secret>))`, in one line.
+private struct WrittenComputation: RequestComputing {
+  func value(of function: Template.Function, _ arguments: [[UInt8]], _ nonce: RequestNonce?) -> [UInt8]? {
+    let texts = arguments.map { String(decoding: $0, as: UTF8.self).exchanging("\n", for: "\\n") }
+    switch function {
+    case .now where texts.isEmpty: return Array("\(Placeholder.moment)".utf8)
+    case .random: return Array(Placeholder.text("random").utf8)
+    // Inside of a JSON text it has to be one.
+    case .json: return Array(texts.joined().utf8)
+    default: return Array("\(function.rawValue)(\(texts.joined(separator: ", ")))".utf8)
+    }
+  }
+
+  func signature(_ name: String, _ sign: () throws(OAuthError) -> String) throws(OAuthError) -> String {
+    Placeholder.text(name)
+  }
+}
+
+extension LoginRequests {
+  /// Goes through a login.
+  ///
+  /// - Parameters:
+  ///   - client: one whose requests are only shown.
+  ///   - hasToken: whether the person has a token already, so that the provider is only asked whose it is.
+  /// - Throws: `OAuthError` where a request would not come about.
+  public init(_ grant: Grant, _ client: Client, scope: [String], hasToken: Bool) throws(OAuthError) {
+    var recorder = try Recorder(client: client, grant: grant, scope: scope)
+    try recorder.play(hasToken: hasToken)
+    self.grant = grant
+    redirectURI = recorder.redirectURI.map(Placeholder.revealed)
+    requests = recorder.requests
+  }
+}
+
+/// The transport of a login that is only shown: it writes down what it is given, and makes up an answer.
+private struct Recorder {
+  private let client: Client
+  private let grant: Grant
+  private let scope: [String]
+  let redirectURI: String?
+  private(set) var requests: [LoginRequests.Request] = []
+
+  /// Always the same bytes; where they stand in a request says what they are.
+  private struct FixedRandom: RandomSource {
+    func bytes(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
+  }
+
+  /// What the engine makes of them: a state, a nonce, a code verifier, and the challenge of that.
+  private let random: Set<String>
+
+  init(client: Client, grant: Grant, scope: [String]) throws(OAuthError) {
+    (self.client, self.grant, self.scope) = (client, grant, scope)
+    let verifier = CodeVerifier(random: FixedRandom())
+    random = [verifier.text, verifier.challenge(client.descriptor.pkce) ?? verifier.text]
+    let redirect = grant.callback(client) == nil ? nil : try client.redirect()
+    redirectURI =
+      switch redirect {
+      case nil: nil
+      case .loopback(let uri)?: uri.port == nil ? uri.replacing(port: Placeholder.port).text : uri.text
+      case .elsewhere(let text)?, .outOfBand(let text)?: text
+      }
+  }
+
+  mutating func play(hasToken: Bool) throws(OAuthError) {
+    var credential = Credential(grant: grant, accessToken: Secret(""), obtainedAt: 0)
+    for field in keptFields { credential.kept[field.name] = client.placeholder(field.name) }
+    if !hasToken {
+      credential = try login()
+      credential.kept.merge(keptFields.map { ($0.name, client.placeholder($0.name)) }) { $1 }
+    }
+    credential.accessToken = Secret(Placeholder.text("access_token"))
+    credential.refreshToken = Secret(Placeholder.text("refresh_token"))
+    if client.asksIdentity, grant.traits.needsPerson {
+      add(.identity, try client.identityRequest(credential, nonce: Client.placeholderNonce))
+    }
+    // A token of the client credentials grant is obtained anew, by the same request.
+    guard !hasToken, client.descriptor.endpoints[.refresh] != nil, grant.traits.needsPerson else { return }
+    add(.refresh, try client.refreshRequest(credential), isLater: true)
+    if let exchange = try client.tokenExchangeRequest(afterRefresh: credential) {
+      add(.tokenExchange, exchange, isLater: true)
+    }
+  }
+
+  private mutating func login() throws(OAuthError) -> Credential {
+    let login = LoginContext(grant, client, scope: scope, redirectURI: redirectURI ?? "", random: FixedRandom())
+    var step = try login.begin()
+    while true {
+      switch step {
+      case .send(let exchange):
+        add(exchange.kind, try exchange.request())
+        step = try exchange.read(answer(exchange.kind), 0)
+      case .browse(let page):
+        add(.authorization, HTTPRequest(method: "GET", uri: page.uri), isInBrowser: true)
+        var parameters = page.parameters(bringing: Placeholder.text(page.brings.rawValue))
+        for field in keptFields { parameters.append(field.paths[0].text, client.placeholder(field.name)) }
+        step = try page.read(parameters, 0)
+      case .showCode(_, let poll): step = .send(poll)
+      case .done(let credential, _): return credential
+      }
+    }
+  }
+
+  private var keptFields: [KeptField] {
+    client.descriptor.endpoints.values.flatMap(\.response.keep).filter { !$0.paths.isEmpty }
+  }
+
+  /// An answer with all that a grant may need of it, where the descriptor says that it stands.
+  private func answer(_ kind: EndpointKind) -> HTTPResponse {
+    let rules = client.descriptor.endpoints[kind]?.response ?? ResponseRules()
+    var response = HTTPResponse(status: 200, fields: ["Content-Type": "application/json"], body: [])
+    var members: [JSONValue.Member] = []
+    func add(_ path: FieldPath?, _ value: String) {
+      guard let path else { return }
+      if let header = path.header { response.fields.set(header, value) }
+      members.append(.init(path.text, .string(value)))
+    }
+    let fields: [ResponseField] = [
+      .accessToken, .refreshToken, .oauthToken, .oauthTokenSecret, .oauthSessionHandle, .deviceCode, .userCode,
+      .verificationURI,
+    ]
+    for field in fields { add(rules.source(of: field).paths.first, Placeholder.text(field.rawValue)) }
+    add(rules.source(of: .oauthCallbackConfirmed).paths.first, "true")
+    for field in rules.keep { add(field.paths.first, client.placeholder(field.name)) }
+    // A name with dots in it is found as it stands.
+    let object = JSONValue.object(members)
+    response.body = Array((rules.within.map { .object([.init($0.text, object)]) } ?? object).encoded.utf8)
+    return response
+  }
+
+  private mutating func add(
+    _ kind: EndpointKind, _ request: HTTPRequest, isInBrowser: Bool = false, isLater: Bool = false
+  ) {
+    let fragment = request.uri.fragment.map { PercentEncoding.decode($0, plusAsSpace: false) ?? $0 }
+    requests.append(
+      LoginRequests.Request(
+        kind: kind, isInBrowser: isInBrowser, isLater: isLater, method: request.method,
+        url: shown(request.uri.withoutQueryAndFragment.text),
+        query: shown(request.uri.queryParameters), fragment: fragment.map(shown),
+        fields: request.fields.map { HTTPField(name: $0.name, value: shown(Self.decodingBasic($0.value))) },
+        body: body(request)))
+  }
+
+  private func body(_ request: HTTPRequest) -> LoginRequests.Body {
+    guard !request.body.isEmpty else { return .none }
+    if let value = try? JSONValue.parse(request.body) { return .json(shown(value)) }
+    return .form(shown(FormParameters(decoding: String(decoding: request.body, as: UTF8.self))))
+  }
+
+  /// `Basic base64(client-1:<client_secret>)`
+  private static func decodingBasic(_ value: String) -> String {
+    guard value.hasPrefix("Basic "), let bytes = Base64.decode(String(value.dropFirst("Basic ".count))) else {
+      return value
+    }
+    return "Basic base64(" + String(decoding: bytes, as: UTF8.self) + ")"
+  }
+
+  private func shown(_ text: String) -> String {
+    Placeholder.revealed(random.reduce(text) { $0.exchanging($1, for: Placeholder.text("random")) })
+  }
+
+  private func shown(_ value: String, as name: String) -> String {
+    random.contains(value) ? "<\(name)>" : shown(value)
+  }
+
+  private func shown(_ parameters: FormParameters) -> [FormParameters.Pair] {
+    parameters.pairs.map { .init(name: shown($0.name), value: shown($0.value, as: $0.name)) }
+  }
+
+  private func shown(_ value: JSONValue, as name: String = "random") -> JSONValue {
+    switch value {
+    case .object(let members): .object(members.map { .init($0.name, shown($0.value, as: $0.name)) })
+    case .array(let elements): .array(elements.map { shown($0) })
+    case .string(let text): .string(shown(text, as: name))
+    case .number, .boolean, .null: value
+    }
+  }
+}

@@ -1,0 +1,172 @@
+import Cryptography
+import Descriptors
+import HTTP
+
+/// What comes next in a login. A step holds no I/O and no clock: whoever runs it does what it says, and asks it for the step
+/// that follows. A login and its dry run go through the same ones.
+public enum Step {
+  /// Send a request, and read the answer.
+  case send(Exchange)
+  /// Take the person's browser to a page, and read where it comes back to.
+  case browse(Page)
+  /// Show a code that the person enters elsewhere, and ask whether that was done.
+  case showCode(DeviceAuthorization, poll: Exchange)
+  /// The end: a credential, and the fields of the answers that cannot be read.
+  case done(Credential, unreadable: [ResponseField])
+
+  /// A request, and what its answer leads to.
+  public struct Exchange {
+    /// Where the request goes.
+    public let kind: EndpointKind
+    /// What there is to wait for before the request is sent; `nil`: nothing.
+    public let pause: DevicePolling?
+    /// Makes the request. To be called when it is sent, because it may be signed with the time.
+    public let request: () throws(OAuthError) -> HTTPRequest
+    /// The step after an answer, which came at `now`, in seconds since 1970.
+    public let read: (_ response: HTTPResponse, _ now: Int64) throws(OAuthError) -> Step
+    /// The step after a time-out; `nil`: there is none, and the login fails.
+    public let next: Timeout?
+
+    /// The step after a time-out.
+    public typealias Timeout = () -> Step
+
+    init(
+      _ kind: EndpointKind, after pause: DevicePolling? = nil, request: @escaping () throws(OAuthError) -> HTTPRequest,
+      read: @escaping (_ response: HTTPResponse, _ now: Int64) throws(OAuthError) -> Step, onTimeout: Timeout? = nil
+    ) {
+      self.kind = kind
+      self.pause = pause
+      self.request = request
+      self.read = read
+      next = onTimeout
+    }
+  }
+
+  /// A page for the person's browser, and what its answer leads to.
+  public struct Page {
+    /// The address of the page.
+    public var uri: URI
+    /// What the answer has to have in it, because the page was given it.
+    let expected: [(field: ResponseField, value: String)]
+    /// What the person's consent brings.
+    let brings: ResponseField
+    let login: LoginContext
+    /// The step after the parameters of an answer, which came at `now`, in seconds since 1970. `OAuthError.isStray` says
+    /// whether they are no answer to this login at all, so that the wait goes on.
+    public let read: (_ parameters: FormParameters, _ now: Int64) throws(OAuthError) -> Step
+
+    /// The parameters of an answer that brings this.
+    func parameters(bringing text: String) -> FormParameters {
+      let rules = login.client.descriptor.endpoints[.authorization]?.response ?? ResponseRules()
+      return FormParameters(
+        (expected + [(brings, text)]).map { field, value in
+          .init(name: rules.source(of: field).paths.first?.text ?? field.rawValue, value: value)
+        })
+    }
+
+    /// The parameters in a line that the person pasted: the address where the browser ended up, or a code that the provider
+    /// shows on a page.
+    ///
+    /// A code without a redirect has no `state` to compare: it was the person who brought it.
+    ///
+    /// - Parameter isCode: whether the provider shows a code.
+    /// - Throws: `OAuthError.notARedirect`, `.foreignRedirect`.
+    public func parameters(pasted line: String, isCode: Bool) throws(OAuthError) -> FormParameters {
+      let line = Self.unwrapped(line)
+      guard isCode else {
+        return try login.client.redirectParameters(
+          pasted: line, redirectURI: login.redirectURI, inFragment: login.grant.callback(login.client) == .fragment)
+      }
+      if let parameters = login.client.outOfBandParameters(pasted: line) { return parameters }
+      guard !line.isEmpty else { throw .notARedirect }
+      return parameters(bringing: line)
+    }
+
+    /// What was pasted without the marks that mails and chats put around an address.
+    private static func unwrapped(_ line: String) -> String {
+      let marks: Set<Character> = ["<", ">", "\"", "'", "`", "“", "”", "‘", "’", "«", "»", " ", "\t"]
+      let rest = line.drop { marks.contains($0) }
+      return String(rest.dropLast(rest.reversed().prefix { marks.contains($0) }.count))
+    }
+  }
+}
+
+/// All that a grant knows of a login.
+public struct LoginContext {
+  let grant: Grant
+  let client: Client
+  let scope: [String]
+  let redirectURI: String
+  let random: any RandomSource
+
+  /// - Parameters:
+  ///   - scope: the scopes to ask for; empty: none is named.
+  ///   - redirectURI: the redirect with the port that is listened on; empty for a grant without a callback.
+  public init(_ grant: Grant, _ client: Client, scope: [String], redirectURI: String, random: any RandomSource) {
+    self.grant = grant
+    self.client = client
+    self.scope = scope
+    self.redirectURI = redirectURI
+    self.random = random
+  }
+
+  /// The first step.
+  ///
+  /// - Throws: `OAuthError` when a request does not come about.
+  public func begin() throws(OAuthError) -> Step { try grant.flow.begin(self) }
+}
+
+/// The part of a redirect that an answer is in.
+public enum CallbackPart: Sendable {
+  /// Behind the `?`.
+  case query
+  /// Behind the `#`, which no server sees.
+  case fragment
+}
+
+/// A grant: one file with all of it.
+protocol GrantFlow {
+  /// The part of the redirect that the answer is in; `nil` for a grant without a redirect.
+  static func callback(_ client: Client) -> CallbackPart?
+  /// The first step of a login.
+  static func begin(_ login: LoginContext) throws(OAuthError) -> Step
+  /// The request that renews a credential.
+  static func refreshRequest(_ credential: Credential, _ client: Client) throws(OAuthError) -> HTTPRequest
+}
+
+extension GrantFlow {
+  static func callback(_ client: Client) -> CallbackPart? { nil }
+
+  /// RFC 6749, 6.
+  static func refreshRequest(_ credential: Credential, _ client: Client) throws(OAuthError) -> HTTPRequest {
+    guard let refreshToken = credential.refreshToken else { throw .notRefreshable }
+    let parameters: FormParameters = [("grant_type", "refresh_token"), ("refresh_token", refreshToken.reveal())]
+    return try client.request(.refresh, parameters, credential: credential)
+  }
+}
+
+extension Grant {
+  /// The list of all grants: what is not in it cannot be logged in with.
+  var flow: any GrantFlow.Type {
+    switch self {
+    case .authorizationCode: AuthorizationCodeGrant.self
+    case .implicit: ImplicitGrant.self
+    case .deviceCode: DeviceCodeGrant.self
+    case .clientCredentials: ClientCredentialsGrant.self
+    case .oauth1: OAuth1Grant.self
+    }
+  }
+
+  /// The part of the redirect that the answer is in; `nil` for a grant without a redirect.
+  public func callback(_ client: Client) -> CallbackPart? { flow.callback(client) }
+}
+
+extension OAuthError {
+  /// Whether what came back from a page was no answer to this login, however it came out.
+  public var isStray: Bool {
+    switch self {
+    case .stateMissing, .stateMismatch, .tokenMismatch, .notARedirect, .foreignRedirect: true
+    default: false
+    }
+  }
+}
