@@ -1,24 +1,6 @@
 import JSON
 import Platform
 
-/// What the doctor found at one place.
-struct Diagnosis {
-  let check: SetUpFinding.Check
-  let state: SetUpFinding.State
-  let sentence: String
-  /// What to do, in a line each.
-  let hints: [Remedy]
-  /// The exit status that a command has that comes across it.
-  let status: ExitStatus
-
-  var json: JSONValue {
-    [
-      "check": .string(check.rawValue), "state": .string(state.rawValue), "sentence": .string(sentence),
-      "hints": .array(hints.compactMap { $0.sentence() }.map(JSONValue.string)),
-    ]
-  }
-}
-
 extension Command {
   static let doctor = Command(
     name: "doctor", operands: "[ID]", operandCount: 0...1,
@@ -42,13 +24,13 @@ extension Command {
     // What needs the network comes first: another program takes this one's place for it, and begins anew.
     for text in invocation.operands + invocation.all("--reach") { try doctor.reach(context.provider(text)) }
     doctor.examine()
-    let findings = doctor.findings
+    let found = doctor.diagnostics
     if invocation.has("--json") {
-      try context.output(.array(findings.map(\.json)))
+      try context.output(.array(found.map(\.json)))
     } else {
-      try context.output(shown(findings))
+      try context.output(shown(found))
     }
-    let problems = findings.filter { $0.state == .problem }
+    let problems = found.filter { $0.severity == .problem }
     if !invocation.has("--json") {
       context.tell(
         problems.isEmpty ? "all is well" : problems.count == 1 ? "one problem" : "\(problems.count) problems")
@@ -56,21 +38,21 @@ extension Command {
     return problems.first?.status ?? .done
   }
 
-  private static func shown(_ findings: [Diagnosis]) -> String {
+  private static func shown(_ diagnostics: [Diagnostic]) -> String {
     let style = Style(1)
     let columns = Terminal.outputColumns
-    let width = findings.map(\.check.rawValue.count).max() ?? 0
+    let width = diagnostics.map(\.check.rawValue.count).max() ?? 0
     let indent = String(repeating: " ", count: 9 + width + 2)
     var text = ""
-    for finding in findings {
-      let state = finding.state.rawValue
+    for diagnostic in diagnostics {
+      let state = diagnostic.severity.rawValue
       let word =
-        switch finding.state {
-        case .well: style.green(state)
+        switch diagnostic.severity {
+        case .ok: style.green(state)
         case .note: style.yellow(state)
         case .problem: style.red(state)
         }
-      let check = finding.check.rawValue
+      let check = diagnostic.check.rawValue
       text += word + String(repeating: " ", count: 9 - state.count) + check
       text += String(repeating: " ", count: width - check.count + 2)
       func shown(_ sentence: String) -> String {
@@ -80,8 +62,8 @@ extension Command {
           Layout.wrapped(sentence, width: $0, first: indent.count, indent: indent, longestQuotation: .max)
         } ?? sentence
       }
-      text += shown(finding.sentence) + "\n"
-      for hint in finding.hints.compactMap({ $0.sentence() }) { text += indent + style.bold(shown(hint)) + "\n" }
+      text += shown(diagnostic.text) + "\n"
+      for hint in diagnostic.remedies.compactMap({ $0.sentence() }) { text += indent + style.bold(shown(hint)) + "\n" }
     }
     return text
   }

@@ -10,10 +10,10 @@ extension Command {
     if File.exists(path) {
       if File.isDirectory(path) {
         throw .failed(
-          Message("\"\(path)\" is a folder", hint: SetUpFinding.settingAside(path), status: .usage))
+          Message("\"\(path)\" is a folder", hint: .settingAside(path), status: .usage))
       }
       let bytes = try system { () throws(POSIXError) in try File.read(path, limit: 1 << 20) }
-      guard let read = DockerConfiguration(bytes) else { throw .failed(SetUpFinding.dockerUnreadable(path).message) }
+      guard let read = DockerConfiguration(bytes) else { throw .failed(DockerConfiguration.unreadable(path)) }
       configuration = read
     }
     let before = configuration.text
@@ -53,7 +53,7 @@ extension Command {
     context.tell(what)
     if !invocation.has("--remove") {
       var doctor = Doctor(context)
-      doctor.docker([])
+      doctor.checkDocker([])
       doctor.tellAll()
     }
     return .done

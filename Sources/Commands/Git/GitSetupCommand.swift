@@ -51,7 +51,7 @@ extension Command {
   /// done about them.
   private static func tellOthers(_ context: Context) {
     var doctor = Doctor(context)
-    doctor.git((try? context.source.hostClaims())?.filter { $0.helper == .git } ?? [])
+    doctor.checkGit((try? context.source.hostClaims())?.filter { $0.helper == .git } ?? [])
     doctor.tellAll()
   }
 
@@ -111,9 +111,7 @@ extension Command {
   }
 
   private static func refused(_ said: String, _ status: Int32, _ administrator: [String]?) -> CommandError {
-    if case .gitFails(let words, .some(let file), .some(let line)) = Doctor.gitFailure(said) {
-      return .failed(SetUpFinding.gitFails(words: words, file: file, line: line).message)
-    }
+    if let failure = Doctor.gitFailure(said) { return .failed(failure) }
     return .failed(GitRefusal(said: said, status: status, asAdministrator: administrator).message)
   }
 }

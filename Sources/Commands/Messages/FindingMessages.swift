@@ -160,7 +160,7 @@ extension ProviderError {
             Environment.value("HOME").map { (path + "/").hasPrefix($0 + "/") && File.isOwn($0) == false } ?? false
           return isAnothers
             ? UserEntry.current(elsewhere: true).map { "\(export: "HOME", $0.home)" } ?? .anotherHome
-            : closed.map { SetUpFinding.opening($0) } ?? "\(run: "ls", "-ld", path) to see who may read it"
+            : closed.map { .opening($0) } ?? "\(run: "ls", "-ld", path) to see who may read it"
         }, findings: findings)
     case .unknown(let identifier, let suggestion):
       return Message(

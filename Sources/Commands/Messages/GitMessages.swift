@@ -56,10 +56,10 @@ struct GitRefusal: Sendable, Equatable {
   private var folder: String { file.flatMap(Path.directory) ?? "." }
 
   private var hints: [Remedy] {
-    guard let file else { return ["\(run: "git", "config", "--list", "--show-origin"), and mend what it names"] }
+    guard let file else { return [.seeingGitConfiguration] }
     let isFromVariable = Environment.value("GIT_CONFIG_GLOBAL") == file
     let without: [Remedy] = isFromVariable ? ["\(run: "unset", "GIT_CONFIG_GLOBAL") to do without that file"] : []
-    if File.isDirectory(file) { return [SetUpFinding.settingAside(file)] }
+    if File.isDirectory(file) { return [.settingAside(file)] }
     if File.isLink(file), !File.exists(file) { return ["\(run: "rm", file), which leads nowhere"] }
     if !File.isDirectory(folder), !File.exists(folder) { return ["\(run: "mkdir", "-p", folder)"] + without }
     if File.exists(file + ".lock") {
@@ -78,8 +78,7 @@ struct GitRefusal: Sendable, Equatable {
     guard File.isOwn(home) == true else {
       return UserEntry.current(elsewhere: true).map { "\(export: "HOME", $0.home)" }
     }
-    let user = UserEntry.current(elsewhere: false)?.name ?? "\(UserEntry.identifier)"
     let place = File.isOwn(folder) == true ? file : folder
-    return "\(run: "sudo", "chown", "-R", user, place)"
+    return "\(run: "sudo", "chown", "-R", UserEntry.ownName, place)"
   }
 }

@@ -1,4 +1,5 @@
 import CredentialManager
+import Glibc
 import Platform
 import Text
 import Store
@@ -47,17 +48,14 @@ extension POSIXError {
     case .brokenPipe: Message("the reader of the output is gone", status: .unexpected)
     case .notText(let path): Message("\(quoted(path)) is not UTF-8", status: .usage)
     case .commandNotFound(let command): Message("there is no command \(quoted(command))", status: .usage)
-    case .system(_, .some(let path), 28):
+    case .system(_, .some(let path), ENOSPC):
       Message("the disk of \(quoted(path)) is full", hint: Self.makingRoom(path), status: .unexpected)
-    case .system(_, .some(let path), 122):
+    case .system(_, .some(let path), EDQUOT):
       Message("the disk quota for \(quoted(path)) is used up", hint: Self.makingRoom(path), status: .unexpected)
-    case .system("mkdir", .some(let path), 13) where File.closedPlace(path) != nil:
-      Message(
-        "the folder \(quoted(path)) cannot be made: \(systemWords(13))", hint: Self.opening(path), status: .usage)
     case .system("mkdir", .some(let path), let code):
       Message(
         "the folder \(quoted(path)) cannot be made: \(systemWords(code))",
-        hint: .anotherHome, status: .usage)
+        hint: code == EACCES && File.closedPlace(path) != nil ? Self.opening(path) : .anotherHome, status: .usage)
     case .system("write", nil, let code):
       Message("standard output cannot be written: \(systemWords(code))", status: .unexpected)
     case .system(let call, let path, let code):
@@ -106,22 +104,22 @@ extension POSIXError {
 /// What the commonest error numbers of Linux mean (errno(3)).
 func systemWords(_ code: Int32) -> String {
   switch code {
-  case 1: "operation not permitted"
-  case 2: "no such file or folder"
-  case 5: "input/output error"
-  case 9: "it is closed"
-  case 12: "out of memory"
-  case 13: "permission denied"
-  case 17: "there is something of that name"
-  case 20: "a part of the path is not a folder"
-  case 21: "it is a folder"
-  case 23, 24: "too many open files"
-  case 27: "the file is too large"
-  case 28: "no space left on the disk"
-  case 30: "the file system is read-only"
-  case 36: "the name is too long"
-  case 40: "too many symbolic links"
-  case 122: "the disk quota is exceeded"
+  case EPERM: "operation not permitted"
+  case ENOENT: "no such file or folder"
+  case EIO: "input/output error"
+  case EBADF: "it is closed"
+  case ENOMEM: "out of memory"
+  case EACCES: "permission denied"
+  case EEXIST: "there is something of that name"
+  case ENOTDIR: "a part of the path is not a folder"
+  case EISDIR: "it is a folder"
+  case ENFILE, EMFILE: "too many open files"
+  case EFBIG: "the file is too large"
+  case ENOSPC: "no space left on the disk"
+  case EROFS: "the file system is read-only"
+  case ENAMETOOLONG: "the name is too long"
+  case ELOOP: "too many symbolic links"
+  case EDQUOT: "the disk quota is exceeded"
   default: "error \(code)"
   }
 }
@@ -138,15 +136,15 @@ extension StoreError {
     case .keyFileMissing(let path):
       Message(
         "the vault is there, and its key file \(quoted(path)) is not",
-        hints: mending(Self.folder(path), opensOtherwise: false), status: .vault)
+        hints: remedies(Self.folder(path)), status: .vault)
     case .keyFileInvalid(let path):
       Message(
-        "the key file \(quoted(path)) holds no key", hints: mending(Self.folder(path), opensOtherwise: false),
+        "the key file \(quoted(path)) holds no key", hints: remedies(Self.folder(path)),
         status: .vault)
     case .keyFileOfAnotherVault(let path):
       Message(
         "the key file \(quoted(path)) belongs to another vault",
-        hints: mending(Self.folder(path), opensOtherwise: false), status: .vault)
+        hints: remedies(Self.folder(path)), status: .vault)
     case .locked:
       Message(
         "the vault is locked", hint: "\(credmgr: "vault", "unlock") at a terminal, or set CREDMGR_PASSPHRASE_FILE",
@@ -178,10 +176,10 @@ extension StoreError {
         status: .vault)
     case .notAVault(let path):
       Message(
-        "\(quoted(path)) is not a vault", hints: mending(Self.folder(path), opensOtherwise: false), status: .vault)
+        "\(quoted(path)) is not a vault", hints: remedies(Self.folder(path)), status: .vault)
     case .truncated(let path):
       Message(
-        "the end of the vault \(quoted(path)) is missing", hints: mending(Self.folder(path), opensOtherwise: false),
+        "the end of the vault \(quoted(path)) is missing", hints: remedies(Self.folder(path)),
         status: .vault)
     case .newerFormat(let path, let found, let supported):
       Message(
@@ -198,7 +196,7 @@ extension StoreError {
     case .file(let error):
       switch error {
       case .symbolicLink, .notRegularFile, .notDirectory:
-        Message(error.message.text, hints: error.mending(needsRoot: false), status: .vault)
+        Message(error.message.text, hints: error.remedies(), status: .vault)
       default: Message(error.message.text, hints: error.message.hints, status: .vault)
       }
     case .busy(let path):
@@ -229,12 +227,6 @@ extension StoreError {
 extension StoreError {
   /// What lies beside the vault lies in its folder.
   private static func folder(_ file: String) -> String { Path.directory(of: file) ?? "." }
-}
-
-extension Remedy {
-  /// A home that everybody can make, and that stays when the machine starts anew (hier(7)).
-  static let anotherHome: Remedy =
-    "\(shell: "export CREDMGR_HOME=/var/tmp/credmgr-$(id -u)"), or set it to another folder in which you can write"
 }
 
 extension Message {
@@ -299,10 +291,20 @@ extension SlotKind {
 }
 
 extension POSIXError {
+  /// Why the file with the passphrase is of no use.
+  func passphraseFileWords(_ path: String) -> String {
+    let name = "CREDMGR_PASSPHRASE_FILE names \(quoted(path))"
+    return switch self {
+    case .endOfInput: name + ", in which there is no passphrase"
+    case .notFound(let file) where file == path: name + ", and there is no such file"
+    default: "\(name): \(message.text)"
+    }
+  }
+
   fileprivate var passphraseMessage: Message {
     if self != .interrupted, self != .noTerminal, let path = Message.passphraseFile {
       return Message(
-        SetUpFinding.passphraseFile(self, path: path).message.text, hint: Message.askingForPassphrase, status: .vault)
+        passphraseFileWords(path), hint: Message.askingForPassphrase, status: .vault)
     }
     return switch self {
     case .noTerminal:
@@ -338,7 +340,7 @@ extension SecretServiceFault {
       case .notInstalled: "secret-tool, which speaks to the Secret Service, is not installed"
       case .failed: "the Secret Service did not do what it was asked for"
       }
-    return Message(text, hint: mending(nil), status: .vault)
+    return Message(text, hint: remedy(), status: .vault)
   }
 }
 

@@ -117,7 +117,7 @@ extension Command {
   }
 
   private static func restoring(_ context: Context) -> Remedy {
-    SetUpFinding.restoring(Path.directory(of: context.home.vaultLocation.file) ?? ".")
+    .restoring(Path.directory(of: context.home.vaultLocation.file) ?? ".")
   }
 
   private static func verify(
@@ -143,7 +143,7 @@ extension Command {
       let hint = records.count == findings.count ? records.first.map(context.mending) : nil
       throw .failed(
         Message(
-          "the vault is not as it was written: \(count)", hint: hint ?? SetUpFinding.rescuing(context.home.vault),
+          "the vault is not as it was written: \(count)", hint: hint ?? .rescuing(context.home.vault),
           status: .vault))
     }
     if !invocation.has("--json") { context.tell("the vault is as it was written") }

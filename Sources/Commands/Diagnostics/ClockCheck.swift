@@ -1,0 +1,31 @@
+import CredentialManager
+import Text
+
+extension Doctor {
+  /// A token cannot be obtained in the future.
+  mutating func checkClock(_ vault: Accounts?) {
+    let now = context.clock.now()
+    let latest = (try? vault?.accounts(of: nil))?.map(\.credential.obtainedAt).max() ?? 0
+    if latest > now + Self.tolerance {
+      tellClock("\(duration(latest - now)) behind the moment at which a token was obtained")
+    } else {
+      ok(.clock, "it is \(Moment.format(now))")
+    }
+  }
+
+  /// Compares the clock with that of a server.
+  ///
+  /// - Parameter date: what it is there, in seconds since 1970.
+  mutating func checkClock(of host: String, _ date: Int64) {
+    let seconds = context.clock.now() - date
+    guard abs(seconds) > Self.tolerance, !diagnostics.contains(where: { $0.check == .clock }) else { return }
+    tellClock("\(duration(abs(seconds))) \(seconds < 0 ? "behind" : "ahead of") that of \(quoted(host))")
+  }
+
+  private mutating func tellClock(_ words: String) {
+    problem(.clock, "the clock is " + words, "\(run: "sudo", "timedatectl", "set-ntp", "true")")
+  }
+
+  /// Seconds by which clocks may differ: as many as a token is refreshed before its end, at least.
+  private static let tolerance: Int64 = 60
+}

@@ -1,0 +1,166 @@
+import CredentialManager
+import Descriptors
+import Platform
+import Store
+import Text
+
+extension Doctor {
+  mutating func checkDescriptors(_ vault: Accounts?) {
+    let (library, before) = (context.home.library, diagnostics.count)
+    var mistakes: [(file: String, findings: [Finding])] = []
+    for identifier in context.source.knownProviders() {
+      guard let path = library.path(of: identifier) else { continue }
+      do throws(ProviderError) {
+        let loaded = try library.load(identifier)
+        if isOwn(path), isHiding(identifier, loaded) {
+          note(
+            .descriptors, "\(quoted(path)) stands in the place of the shipped one, and takes nothing over from it",
+            "\(Remedy.settingAside(path)) to take the shipped one")
+        }
+      } catch .invalid(let faults) {
+        for fault in faults where fault.severity == .error && !(isForeign && fault.isUnreadable) {
+          if let folder = fault.closedFolder {
+            tellClosed(folder)
+            continue
+          }
+          // The mistakes of what a descriptor extends are that one's.
+          let file = fault.file
+          let index = mistakes.firstIndex { $0.file == file } ?? mistakes.endIndex
+          if index == mistakes.endIndex { mistakes.append((file, [])) }
+          if !mistakes[index].findings.contains(fault) { mistakes[index].findings.append(fault) }
+        }
+      } catch {
+        problem(.descriptors, Message(error.message.text, hint: "\(credmgr: "check", path)", status: .usage))
+      }
+    }
+    let hasOwn = mistakes.contains { isOwn($0.file) }
+    // What came with the program has none, but through what it extends.
+    for (file, faults) in mistakes where isOwn(file) || !hasOwn { tell(faults, in: file) }
+    for provider in (try? vault?.addedProviders()) ?? [] { checkRegistration(provider, vault) }
+    if diagnostics.count == before { ok(.descriptors, "all of them can be read") }
+  }
+
+  private mutating func tell(_ faults: [Finding], in file: String) {
+    var hints: [Remedy] = ["\(credmgr: "check", file)"]
+    if isOwn(file) {
+      // Where it cannot be read there is nothing to correct in it.
+      if faults.contains(where: \.isUnreadable) { hints = [] } else { hints = ["\(hints[0]), and correct it"] }
+      hints.append("to do without it, \(Remedy.settingAside(file))")
+    }
+    problem(.descriptors, Message(listed(faults), hints: hints, status: .usage))
+  }
+
+  /// Whether what was given when a provider was added still fits its descriptor.
+  private mutating func checkRegistration(_ provider: String, _ vault: Accounts?) {
+    do throws(CredentialError) {
+      _ = try context.source.client(provider)
+    } catch .provider(.invalid) {
+      // Told already.
+    } catch .provider(.unknown) {
+      let hasAccounts = !((try? vault?.accounts(of: provider)) ?? []).isEmpty
+      let logout = hasAccounts ? [["credmgr", "logout", provider, "--all", "--keep-remote"]] : []
+      problem(
+        .descriptors, "the provider \(quoted(provider)) was added, and its descriptor is gone",
+        "put it back with \(command: "credmgr", "add-provider", "FILE", "--as", provider, "--replace"), "
+          + "or \(all: logout + [["credmgr", "remove-provider", provider]]) to forget the provider")
+    } catch {
+      if case .descriptorChanged = error { return problem(.descriptors, error.message) }
+      var set: [String] = []
+      if case .provider(.missingVariable(let variable)) = error {
+        set = ["--set", "\(variable.name)=\(variable.isSecret ? "@FILE" : "VALUE")"]
+      }
+      problem(
+        .descriptors, "\(quoted(provider)) was added with other variables: " + error.message.text,
+        "\(credmgr: ["add-provider", provider, "--replace"] + set)")
+    }
+  }
+
+  private func isOwn(_ path: String) -> Bool { path.hasPrefix(context.home.userProviders + "/") }
+
+  private func isHiding(_ identifier: String, _ loaded: DescriptorLibrary.Loaded) -> Bool {
+    context.home.systemProviders.contains { folder in
+      let other = folder + "/" + identifier + ".yaml"
+      return File.exists(other) && !loaded.bases.contains(other)
+    }
+  }
+
+  /// The first few mistakes, each with its place.
+  private func listed(_ findings: [Finding]) -> String {
+    let shown = findings.prefix(5).map { finding in
+      let place = finding.place
+      return finding.isUnreadable
+        ? finding.sentence : "\(place.source.name):\(place.line):\(place.column): \(finding.sentence)"
+    }
+    let rest = findings.count - shown.count
+    return shown.joined(separator: "; ") + (rest > 0 ? "; and \(rest) more" : "")
+  }
+
+  // MARK: Hosts
+
+  mutating func checkHosts(_ claims: [HostClaim]) {
+    let before = diagnostics.count
+    for helper in HostClaim.Helper.allCases {
+      let hosts = claims.filter { $0.helper == helper }
+      for (index, host) in hosts.enumerated() {
+        guard let first = hosts[..<index].first(where: { $0.host == host.host }) else { continue }
+        note(
+          .hosts,
+          "\(quoted(host.host)) is of \(quoted(first.provider)) and of \(quoted(host.provider)); the first one is taken"
+        )
+      }
+    }
+    let count = claims.count
+    guard diagnostics.count == before else { return }
+    ok(
+      .hosts,
+      count == 0
+        ? "no provider claims any for git or docker"
+        : count == 1 ? "one is claimed for git or docker" : "\(count) are claimed for git and docker, each once")
+  }
+
+  // MARK: Rules
+
+  mutating func checkRules(_ vault: Accounts?) {
+    let file = context.home.accountRules
+    let without: Remedy = "\(Remedy.settingAside(file)) to do without rules"
+    let rules: AccountRules
+    do throws(CredentialError) {
+      rules = try context.source.accountRules()
+    } catch .malformedRules(let findings) {
+      return problem(.rules, listed(findings), "correct it, or \(without)")
+    } catch {
+      if isForeign { return }
+      if let folder = File.closedFolder(above: file) { return tellClosed(folder) }
+      return problem(.rules, error.message.text, without)
+    }
+    let before = diagnostics.count
+    // One that was added and is gone is told where it is.
+    let known = context.source.knownProviders() + ((try? vault?.addedProviders()) ?? [])
+    for rule in rules.rules {
+      let path = quoted(rules.path)
+      if !known.contains(rule.provider) {
+        let (line, near) = (rule.providerPlace.line, nearMiss(rule.provider, among: known))
+        problem(
+          .rules,
+          "line \(line) of \(path) names the provider \(quoted(rule.provider)), and there is none" + didYouMean(near),
+          near.map { "\(run: "sed", "-i.old", "\(line)s/\(rule.provider)/\($0)/", rules.path)" }
+            ?? "correct it, or \(without)")
+      } else if let vault, isMissing(rule, in: vault) {
+        problem(
+          .rules, "line \(rule.place.line) of \(path) names \(quoted(rule.account)), who is not logged in",
+          "\(credmgr: "login", rule.provider, "--account", rule.account)", status: .loginNeeded)
+      }
+    }
+    if diagnostics.count == before, !rules.rules.isEmpty {
+      ok(.rules, rules.rules.count == 1 ? "one rule" : "\(rules.rules.count) rules")
+    }
+  }
+
+  private func isMissing(_ rule: AccountRule, in vault: Accounts) -> Bool {
+    do throws(CredentialError) {
+      return try vault.account(AccountID(rule.provider, rule.account)) == nil
+    } catch {
+      return false
+    }
+  }
+}
