@@ -88,11 +88,9 @@ public final class CredentialSource {
   func client(
     _ descriptor: Descriptor, _ registration: Registration, variables: [String: String] = [:]
   ) throws(CredentialError) -> Client {
-    let (clock, random) = (clock, random)
     var descriptor = descriptor
     // What the provider says of this one client goes before what the descriptor says of all.
     if let method = registration.registered?.authentication { descriptor.client.authentication = method }
-    let fresh = { @Sendable () -> RequestNonce in RequestNonce(now: clock.now(), random: random) }
     do {
       secrets.learn(registration.clientSecret)
       secrets.learn(registration.registered?.accessToken)
@@ -101,8 +99,7 @@ public final class CredentialSource {
       }
       return try Client(
         descriptor: descriptor, identifier: registration.clientIdentifier, secret: registration.clientSecret,
-        variables: registration.variables.merging(variables) { _, new in new },
-        nonce: fresh)
+        variables: registration.variables.merging(variables) { _, new in new })
     } catch {
       throw .provider(error)
     }
@@ -142,21 +139,9 @@ public final class CredentialSource {
   /// Whether a provider can be asked anything; otherwise whoever needs it has to hand over to a program that has it.
   public var hasNetwork: Bool { http != nil }
 
-  var nonce: RequestNonce { RequestNonce(now: clock.now(), random: random) }
-
   func network() throws(CredentialError) -> any HTTPExchange {
     guard let http else { throw .networkNeeded }
     return http
-  }
-
-  func send(_ request: HTTPRequest, provider: String) throws(CredentialError) -> HTTPResponse {
-    secrets.learn(request)
-    let network = try network()
-    do throws(HTTPError) {
-      return try network.send(request, limits: .tokenEndpoint)
-    } catch {
-      throw error == .interrupted ? .interrupted : .http(error, provider: provider)
-    }
   }
 
   /// Runs a step of the protocol core, whose errors it gives the provider's name, and takes the secrets out of that the

@@ -12,35 +12,30 @@ public struct Client: Sendable {
   public let secret: Secret?
   /// A value for every variable of the descriptor that has one.
   public let variables: [String: String]
-  let nonce: (@Sendable () -> RequestNonce)?
   let computing: any RequestComputing
 
   init(
     descriptor: Descriptor, identifier: String, secret: Secret?, values: [String: String],
-    nonce: (@Sendable () -> RequestNonce)?, computing: any RequestComputing = RequestComputation()
+    computing: any RequestComputing = RequestComputation()
   ) {
     self.descriptor = descriptor
     self.identifier = identifier
     self.secret = secret
-    self.nonce = nonce
     self.computing = computing
     variables = values
   }
 
   /// A client whose variables have a value each.
   ///
-  /// - Parameters:
-  ///   - given: what the person gave; a variable without a value here has its default.
-  ///   - nonce: the moment and the random text of a request; `nil` for who makes none.
+  /// - Parameter given: what the person gave; a variable without a value here has its default.
   /// - Throws: `ProviderError.unknownVariable`, `.invalidVariable`, and `.missingVariable` for the first one that has neither
   ///   a value nor a default and may not stay empty.
   public init(
-    descriptor: Descriptor, identifier: String, secret: Secret?, variables given: [String: String],
-    nonce: (@Sendable () -> RequestNonce)? = nil
+    descriptor: Descriptor, identifier: String, secret: Secret?, variables given: [String: String]
   ) throws(ProviderError) {
     self.init(
       descriptor: descriptor, identifier: identifier, secret: secret,
-      values: try Self.values(of: descriptor, given: given), nonce: nonce)
+      values: try Self.values(of: descriptor, given: given))
   }
 
   static func check(_ given: [String: String], _ descriptor: Descriptor) throws(ProviderError) {
@@ -76,25 +71,33 @@ public struct Client: Sendable {
     return values
   }
 
-  /// What a name in a template stands for: what the exchange brings, what the credential keeps, the variables, who we are.
+  /// The values of the names in a template. The first of these that has one gives it:
+  ///
+  /// 1. the request itself (`request_…`), for a header that is put on it;
+  /// 2. the exchange: what is known of this one login or request alone;
+  /// 3. the redirect URI of the login, with the port that it had, and not the one that is registered;
+  /// 4. the fields of answers that the credential keeps;
+  /// 5. the variables that were given for this login;
+  /// 6. the variables of the provider;
+  /// 7. the client and the credential.
   public func values(
-    for credential: Credential? = nil, _ exchange: [String: String] = [:]
+    for credential: Credential? = nil, _ exchange: [String: String] = [:], of request: HTTPRequest? = nil
   ) -> (String) -> String? {
     { name in
-      if let value = exchange[name] { return value }
-      // The redirect of this login, with the port that it had, and not the one that is registered.
-      if name == "redirect_uri", let uri = credential?.redirectURI { return uri }
-      if let value = credential?.kept[name] { return value }
-      if let value = credential?.variables[name] ?? variables[name] { return value }
-      switch name {
-      case "client_id": return identifier
-      case "client_secret": return secret?.reveal()
-      case "access_token": return credential?.accessToken.reveal()
-      case "refresh_token": return credential?.refreshToken?.reveal()
-      case "token_secret": return credential?.tokenSecret?.reveal()
-      case "scope": return credential.map { $0.requestedScope.joined(separator: descriptor.scope.separator) }
-      default: return nil
-      }
+      request?.value(named: name) ?? exchange[name] ?? (name == "redirect_uri" ? credential?.redirectURI : nil)
+        ?? credential?.kept[name] ?? credential?.variables[name] ?? variables[name] ?? ownValue(name, credential)
+    }
+  }
+
+  private func ownValue(_ name: String, _ credential: Credential?) -> String? {
+    switch name {
+    case "client_id": identifier
+    case "client_secret": secret?.reveal()
+    case "access_token": credential?.accessToken.reveal()
+    case "refresh_token": credential?.refreshToken?.reveal()
+    case "token_secret": credential?.tokenSecret?.reveal()
+    case "scope": credential.map { $0.requestedScope.joined(separator: descriptor.scope.separator) }
+    default: nil
     }
   }
 

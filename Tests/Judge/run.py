@@ -10,6 +10,7 @@ import argparse
 import io
 import multiprocessing
 import os
+import signal
 import sys
 import time
 import unittest
@@ -64,6 +65,9 @@ def run(group):
 
 
 def main():
+    # A shell starts background jobs with these signals ignored, and programs inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     parser = argparse.ArgumentParser()
     parser.add_argument("-v", action="store_true", dest="verbose", help="also say which tests were skipped, and why")
     parser.add_argument("-j", type=int, default=max((os.cpu_count() or 1) * 2, 2), dest="jobs", help="processes")

@@ -11,7 +11,8 @@ struct AuthorizationRequestTests {
   private static func request(
     _ client: Client, _ grant: Grant = .authorizationCode, scope: [String] = ["read", "write"]
   ) throws -> AuthorizationRequest {
-    try client.authorizationRequest(grant, redirectURI: redirect, scope: scope, random: KnownRandom())
+    try client.authorizationRequest(
+      grant, redirectURI: redirect, scope: scope, random: KnownRandom(), nonce: Fixture.nonce)
   }
 
   @Test func parametersOfACode() throws {

@@ -20,7 +20,7 @@ struct ClientRegistrationTests {
 
   @Test func theRequestIsThatOfTheRFC() throws {
     let request = try Self.client("scope: [read, write]").registrationRequest(
-      redirectURI: "http://127.0.0.1/callback", initialAccessToken: nil)
+      redirectURI: "http://127.0.0.1/callback", initialAccessToken: nil, nonce: Fixture.nonce)
     #expect(request.method == "POST")
     #expect(request.uri.text == "https://provider.example/register")
     #expect(request.fields["Content-Type"] == "application/json")
@@ -39,7 +39,8 @@ struct ClientRegistrationTests {
       "client: { authentication: none }", grant: "[device_code, client_credentials]",
       endpoints: "device_authorization: https://a.example/d\nregistration: https://a.example/r\nrefresh: null",
       secret: nil)
-    let body = try Self.json(client.registrationRequest(redirectURI: nil, initialAccessToken: nil))
+    let body = try Self.json(
+      client.registrationRequest(redirectURI: nil, initialAccessToken: nil, nonce: Fixture.nonce))
     #expect(body["grant_types"] == ["urn:ietf:params:oauth:grant-type:device_code", "client_credentials"])
     #expect(body["response_types"] == [])
     #expect(body["token_endpoint_auth_method"] == "none")
@@ -48,10 +49,12 @@ struct ClientRegistrationTests {
 
   @Test func anInitialAccessTokenIsABearerToken() throws {
     let token = Secret("initial-1")
-    let request = try Self.client().registrationRequest(redirectURI: nil, initialAccessToken: token)
+    let request = try Self.client().registrationRequest(
+      redirectURI: nil, initialAccessToken: token, nonce: Fixture.nonce)
     #expect(request.fields["Authorization"] == "Bearer initial-1")
     #expect(throws: OAuthError.malformedHeader(name: "Authorization")) {
-      try Self.client().registrationRequest(redirectURI: nil, initialAccessToken: Secret("a\r\nX: y"))
+      try Self.client().registrationRequest(
+        redirectURI: nil, initialAccessToken: Secret("a\r\nX: y"), nonce: Fixture.nonce)
     }
   }
 
@@ -62,7 +65,7 @@ struct ClientRegistrationTests {
       response_types: null, token_endpoint_auth_method: null } }
       """.split(separator: "\n").joined(separator: " ")
     let request = try Self.client(leg: leg).registrationRequest(
-      redirectURI: "http://127.0.0.1:8417/callback", initialAccessToken: nil)
+      redirectURI: "http://127.0.0.1:8417/callback", initialAccessToken: nil, nonce: Fixture.nonce)
     #expect(
       String(decoding: request.body, as: UTF8.self)
         == "client_name=credmgr&redirect_uris=http%3A%2F%2F127.0.0.1%3A8417%2Fcallback&scopes=read%20write"
@@ -73,7 +76,8 @@ struct ClientRegistrationTests {
     let leg =
       "{ url: \"https://a.example/r\", parameters: { redirect_uris: \"{redirect_uri}\", grant_types: \"[x]\" } }"
     let body = try Self.json(
-      Self.client(leg: leg).registrationRequest(redirectURI: "http://127.0.0.1/c", initialAccessToken: nil))
+      Self.client(leg: leg).registrationRequest(
+        redirectURI: "http://127.0.0.1/c", initialAccessToken: nil, nonce: Fixture.nonce))
     #expect(body["redirect_uris"] == "http://127.0.0.1/c")
     #expect(body["grant_types"] == "[x]")
   }
@@ -142,7 +146,7 @@ struct ClientRegistrationTests {
   @Test func anIssuerThatAlwaysNamesItselfIsMissed() throws {
     let client = try Fixture.client("issuer: https://provider.example\niss: required")
     let request = try client.authorizationRequest(
-      .authorizationCode, redirectURI: "http://127.0.0.1/c", scope: [], random: KnownRandom())
+      .authorizationCode, redirectURI: "http://127.0.0.1/c", scope: [], random: KnownRandom(), nonce: Fixture.nonce)
     let answer: FormParameters = [("code", "c"), ("state", request.state)]
     #expect(throws: OAuthError.issuerMissing(expected: "https://provider.example")) {
       try client.authorizationResponse(answer, to: request)

@@ -170,9 +170,9 @@ struct CredentialTests {
     let client = try Fixture.client(
       "response: { keep: [user] }", endpoints: "device_authorization: https://provider.example/d", secret: "SECRET-0")
     let request = try client.authorizationRequest(
-      .authorizationCode, redirectURI: "http://127.0.0.1:1/", scope: [], random: KnownRandom())
+      .authorizationCode, redirectURI: "http://127.0.0.1:1/", scope: [], random: KnownRandom(), nonce: Fixture.nonce)
     let response = try client.authorizationResponse([("code", "SECRET-1"), ("state", request.state)], to: request)
-    let tokenRequest = try client.tokenRequest(response)
+    let tokenRequest = try client.tokenRequest(response, nonce: Fixture.nonce)
     let answer = HTTPResponse.json(
       "{\"access_token\":\"SECRET-2\",\"refresh_token\":\"SECRET-3\",\"id_token\":\"SECRET-4\"}")
     let credential = try client.credential(answer, after: response, now: 0)

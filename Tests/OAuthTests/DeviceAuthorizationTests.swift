@@ -30,7 +30,7 @@ struct DeviceAuthorizationTests {
     #expect(device.verificationURIComplete == "https://example.com/device?user_code=WDJB-MJHT")
     #expect(device.polling.secondsLeft(now: Fixture.now + 60) == 1740)
     #expect(device.polling.next(now: Fixture.now) == .wait(seconds: 5))
-    let request = try Self.client().deviceTokenRequest(device)
+    let request = try Self.client().deviceTokenRequest(device, nonce: Fixture.nonce)
     #expect(
       request.form
         == "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code&device_code=D&client_id=client-1")
@@ -43,7 +43,7 @@ struct DeviceAuthorizationTests {
         device_authorization: https://provider.example/device
         device_token: { parameters: { scope: "{scope}" } }
         """, secret: nil)
-    let request = try client.deviceTokenRequest(Self.device())
+    let request = try client.deviceTokenRequest(Self.device(), nonce: Fixture.nonce)
     #expect(request.form.hasSuffix("&scope=a"))
   }
 

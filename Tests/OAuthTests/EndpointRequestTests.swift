@@ -15,7 +15,7 @@ struct EndpointRequestTests {
       secret: secret)
     var credential = Fixture.credential()
     credential.refreshToken = Secret("r 1")
-    return try client.refreshRequest(credential)
+    return try client.refreshRequest(credential, nonce: Fixture.nonce)
   }
 
   /// RFC 6749, 2.3.1: identifier and secret are form-encoded, so that a colon in one does not end it.
@@ -144,18 +144,21 @@ struct EndpointRequestTests {
     credential.redirectURI = "http://127.0.0.1:1/"
     credential.kept["realm"] = "R"
     #expect(
-      try client.refreshRequest(credential).form
+      try client.refreshRequest(credential, nonce: Fixture.nonce).form
         == "grant_type=again&refresh_token=r&scope=a%20b&redirect_uri=http%3A%2F%2F127.0.0.1%3A1%2F&realm=R&secret=secret-1"
     )
   }
 
   @Test func clientCredentials() throws {
     let client = try Fixture.client("scope: { separator: \",\" }", grant: "client_credentials")
-    #expect(try client.clientCredentialsRequest(scope: []).form == "grant_type=client_credentials")
-    #expect(try client.clientCredentialsRequest(scope: ["a", "b"]).form == "grant_type=client_credentials&scope=a%2Cb")
+    #expect(
+      try client.clientCredentialsRequest(scope: [], nonce: Fixture.nonce).form == "grant_type=client_credentials")
+    #expect(
+      try client.clientCredentialsRequest(scope: ["a", "b"], nonce: Fixture.nonce).form
+        == "grant_type=client_credentials&scope=a%2Cb")
     var credential = Fixture.credential(grant: .clientCredentials)
     credential.requestedScope = ["a"]
-    #expect(try client.refreshRequest(credential).form == "grant_type=client_credentials&scope=a")
+    #expect(try client.refreshRequest(credential, nonce: Fixture.nonce).form == "grant_type=client_credentials&scope=a")
   }
 
   @Test func urlOfWhatTheProviderSent() throws {
@@ -173,12 +176,14 @@ struct EndpointRequestTests {
   }
 
   @Test func nothingToRefreshWith() throws {
-    #expect(throws: OAuthError.notRefreshable) { try Fixture.client().refreshRequest(Fixture.credential()) }
+    #expect(throws: OAuthError.notRefreshable) {
+      try Fixture.client().refreshRequest(Fixture.credential(), nonce: Fixture.nonce)
+    }
   }
 
   @Test func legThatTheProviderDoesNotHave() throws {
     #expect(throws: OAuthError.noEndpoint(.deviceAuthorization)) {
-      try Fixture.client().deviceAuthorizationRequest(scope: [])
+      try Fixture.client().deviceAuthorizationRequest(scope: [], nonce: Fixture.nonce)
     }
   }
 

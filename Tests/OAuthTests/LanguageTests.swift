@@ -8,23 +8,23 @@ import Testing
 
 /// What a descriptor can say about a request and its answer beyond the RFCs.
 struct LanguageTests {
+  private static let nonce = RequestNonce(timestamp: 1_800_000_000, text: "n1")
+
   private static func client(
     _ more: String = "", grant: String = "client_credentials", endpoints: String, id: String = "client-1",
-    secret: String? = "secret-1", nonce: RequestNonce? = RequestNonce(timestamp: 1_800_000_000, text: "n1")
+    secret: String? = "secret-1"
   ) throws -> Client {
     let legs = endpoints.split(separator: "\n").map { "  \($0)\n" }.joined()
-    var moment: (@Sendable () -> RequestNonce)?
-    if let nonce { moment = { nonce } }
     return try Client(
       descriptor: Fixture.descriptor("grant: \(grant)\nendpoints:\n\(legs)\(more)\n"), identifier: id,
-      secret: secret.map { Secret($0) }, variables: [:], nonce: moment)
+      secret: secret.map { Secret($0) }, variables: [:])
   }
 
   private static func token(_ keys: String, _ more: String = "", secret: String? = "secret-1") throws -> HTTPRequest {
     try client(
       more, endpoints: "client_credentials:\n  url: https://p.example/token\n  authentication: none\n" + keys,
       secret: secret
-    ).clientCredentialsRequest(scope: ["a:b", "c,d"])
+    ).clientCredentialsRequest(scope: ["a:b", "c,d"], nonce: Self.nonce)
   }
 
   // MARK: Variables in a host
@@ -75,9 +75,6 @@ struct LanguageTests {
   @Test func whatNeedsAMissingValueIsLeftOut() throws {
     let request = try Self.token("  parameters: { a: '{hex(refresh_token)}', b: '{hex(scope)}' }")
     #expect(FormParameters(decoding: request.form).names == ["grant_type", "scope", "client_id", "b"])
-    let withoutClock = try Self.client(
-      endpoints: "client_credentials: { url: https://p.example/t, parameters: { at: '{now()}' } }", nonce: nil)
-    #expect(try !withoutClock.clientCredentialsRequest(scope: []).form.contains("at="))
   }
 
   @Test func headersSignTheRequestThatIsSent() throws {
@@ -108,10 +105,10 @@ struct LanguageTests {
         hosts: ["*.worldcat.org", worldcat.org]
         """
       let client = try Self.client(
-        more, endpoints: "client_credentials: https://p.example/t", id: text("key"), secret: text("secret"),
-        nonce: RequestNonce(timestamp: try #require(Int64(text("timestamp"))), text: text("nonce")))
+        more, endpoints: "client_credentials: https://p.example/t", id: text("key"), secret: text("secret"))
+      let nonce = RequestNonce(timestamp: try #require(Int64(text("timestamp"))), text: try text("nonce"))
       let request = HTTPRequest(method: try text("method"), uri: try URI(parsing: text("url")))
-      let presented = try client.presenting(Fixture.credential(), on: request, nonce: Fixture.nonce)
+      let presented = try client.presenting(Fixture.credential(), on: request, nonce: nonce)
       #expect(try presented.fields["X-Sign"] == text("expected_signature"))
       #expect(throws: OAuthError.signatureNeedsURL) {
         try client.headerFields(presenting: Fixture.credential(), on: nil, nonce: Fixture.nonce)
@@ -147,7 +144,7 @@ struct LanguageTests {
     let client = try Fixture.client(
       "pkce: none", endpoints: "authorization: { url: 'https://p.example/#/oauth/authorize', send: fragment }")
     let uri = try client.authorizationRequest(
-      .authorizationCode, redirectURI: "http://127.0.0.1:1/cb", scope: [], random: KnownRandom()
+      .authorizationCode, redirectURI: "http://127.0.0.1:1/cb", scope: [], random: KnownRandom(), nonce: Self.nonce
     ).uri
     #expect(uri.query == nil)
     #expect(
@@ -158,7 +155,7 @@ struct LanguageTests {
   @Test func aFragmentStaysBehindTheQuery() throws {
     let client = try Fixture.client(endpoints: "authorization: { url: 'https://p.example/connect#wechat_redirect' }")
     let uri = try client.authorizationRequest(
-      .authorizationCode, redirectURI: "http://127.0.0.1:1/cb", scope: [], random: KnownRandom()
+      .authorizationCode, redirectURI: "http://127.0.0.1:1/cb", scope: [], random: KnownRandom(), nonce: Self.nonce
     ).uri
     #expect(uri.text.hasPrefix("https://p.example/connect?response_type=code&"))
     #expect(uri.text.hasSuffix("#wechat_redirect"))
@@ -179,7 +176,7 @@ struct LanguageTests {
     let client = try Self.client(
       "client: { authentication: client_secret_jwt }",
       endpoints: "token: https://p.example/token?v=1", secret: "secret-1")
-    let form = FormParameters(decoding: try client.clientCredentialsRequest(scope: []).form)
+    let form = FormParameters(decoding: try client.clientCredentialsRequest(scope: [], nonce: Self.nonce).form)
     #expect(form.names == ["grant_type", "client_assertion_type", "client_assertion"])
     #expect(form[first: "client_assertion_type"] == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
     let jwt = try Self.jwt(form[first: "client_assertion"])
@@ -246,7 +243,7 @@ struct LanguageTests {
   func theNonceHasToComeBack(_ isOurs: Bool, _ error: OAuthError?) throws {
     let client = try Fixture.client("nonce: true")
     let request = try client.authorizationRequest(
-      .authorizationCode, redirectURI: "http://127.0.0.1:1/cb", scope: [], random: KnownRandom())
+      .authorizationCode, redirectURI: "http://127.0.0.1:1/cb", scope: [], random: KnownRandom(), nonce: Self.nonce)
     let nonce = try #require(request.nonce)
     #expect(request.uri.queryParameters[first: "nonce"] == nonce && nonce != request.state)
     let response = try client.authorizationResponse([("code", "c"), ("state", request.state)], to: request)
@@ -294,11 +291,11 @@ struct LanguageTests {
     let first = try client.credential(
       .json("{\"access_token\": \"t-1\"}"), .token, grant: .authorizationCode, scope: [], now: Fixture.now)
     #expect(first.isRefreshable(at: Fixture.now))
-    #expect(try client.refreshRequest(first).uri.queryParameters[first: "access_token"] == "t-1")
+    #expect(try client.refreshRequest(first, nonce: Self.nonce).uri.queryParameters[first: "access_token"] == "t-1")
     let second = try client.credential(
       .json("{\"access_token\": \"t-2\"}"), .refresh, grant: .authorizationCode, scope: [], previous: first,
       now: Fixture.now)
-    #expect(try client.refreshRequest(second).uri.queryParameters[first: "access_token"] == "t-2")
+    #expect(try client.refreshRequest(second, nonce: Self.nonce).uri.queryParameters[first: "access_token"] == "t-2")
   }
 
   @Test func aRefreshThatKeepsTheToken() throws {
@@ -311,7 +308,9 @@ struct LanguageTests {
   }
 
   @Test func tokenExchange() throws {
-    #expect(try Fixture.client().tokenExchangeRequest(Fixture.credential()) == nil)
+    #expect(throws: OAuthError.noEndpoint(.tokenExchange)) {
+      try Fixture.client().tokenExchangeRequest(Fixture.credential(), nonce: Self.nonce)
+    }
     let client = try Fixture.client(
       "client: { authentication: client_secret_post }",
       endpoints: """
@@ -321,9 +320,9 @@ struct LanguageTests {
           rename: { subject_token: access_token }
           parameters: { grant_type: ig_exchange_token, subject_token_type: null, client_id: null }
         """)
-    let request = try client.tokenExchangeRequest(Fixture.credential("short"))
+    let request = try client.tokenExchangeRequest(Fixture.credential("short"), nonce: Self.nonce)
     #expect(
-      request?.uri.text
+      request.uri.text
         == "https://p.example/access_token?grant_type=ig_exchange_token&access_token=short&client_secret=secret-1")
     var short = Fixture.credential("short")
     short.kept = ["user": "7"]
@@ -358,7 +357,7 @@ struct LanguageTests {
     let client = try Fixture.client(
       "variables: { tenant: { default: t1 } }\nissuer: https://{tenant}.example")
     let request = try client.authorizationRequest(
-      .authorizationCode, redirectURI: "http://127.0.0.1:1/cb", scope: [], random: KnownRandom())
+      .authorizationCode, redirectURI: "http://127.0.0.1:1/cb", scope: [], random: KnownRandom(), nonce: Self.nonce)
     func answer(_ issuer: String) throws {
       _ = try client.authorizationResponse(
         [("code", "c"), ("state", request.state), ("iss", issuer)], to: request)
@@ -389,7 +388,7 @@ struct LanguageTests {
       #expect(request.fields["Authorization"]?.contains("oauth_callback") == !isOnPage)
       let temporary = try client.temporaryCredentials(
         .form("oauth_token=t&oauth_token_secret=s"), callback: "http://127.0.0.1:1/cb")
-      let page = try client.authorizationPage(temporary, scope: []).queryParameters
+      let page = try client.authorizationPage(temporary, scope: [], nonce: Self.nonce).queryParameters
       #expect(page.names == (isOnPage ? ["tok", "oauth_callback", "app"] : ["tok", "app"]))
     }
   }

@@ -157,16 +157,15 @@ struct LoginRequestsTests {
       descriptor.variables.allSatisfy({ $0.defaultValue != nil }) || descriptor.variables.isEmpty
     else { return }
     let client = try Client(
-      descriptor: descriptor, identifier: "client-id", secret: Secret("secret-1"), variables: [:],
-      nonce: { Fixture.nonce })
+      descriptor: descriptor, identifier: "client-id", secret: Secret("secret-1"), variables: [:])
     let request = try client.authorizationRequest(
       .authorizationCode, redirectURI: "http://127.0.0.1:8417/callback", scope: descriptor.scope.requested,
-      random: KnownRandom())
+      random: KnownRandom(), nonce: Fixture.nonce)
     let response = try client.authorizationResponse(
       FormParameters(
         [.init(name: "code", value: "c"), .init(name: "state", value: request.state)]
           + descriptor.endpoints.values.flatMap(\.response.keep).map { .init(name: $0.name, value: "k") }), to: request)
-    let token = try client.tokenRequest(response)
+    let token = try client.tokenRequest(response, nonce: Fixture.nonce)
     let shown = try Client(showing: descriptor, identifier: "client-id", hasSecret: true, variables: [:])
     let planned = try LoginRequests(
       .authorizationCode, shown, scope: descriptor.scope.requested, hasToken: false)

@@ -176,7 +176,7 @@ struct OAuth1FlowTests {
 
   @Test func page() throws {
     let client = try Self.client()
-    let page = try client.authorizationPage(Self.temporary(client), scope: [])
+    let page = try client.authorizationPage(Self.temporary(client), scope: [], nonce: Fixture.nonce)
     #expect(page.text == "https://provider.example/authorize?oauth_token=hh5s93j4hdidpola")
   }
 

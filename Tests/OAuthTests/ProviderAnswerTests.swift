@@ -81,7 +81,8 @@ struct ProviderAnswerTests {
     #expect(refreshed.accessToken == Secret("xoxe.xoxp-1-b"))
     #expect(refreshed.refreshToken == Secret("xoxe-1-b"))
     let page = try client.authorizationRequest(
-      .authorizationCode, redirectURI: "https://app.example/callback", scope: ["a", "b"], random: KnownRandom())
+      .authorizationCode, redirectURI: "https://app.example/callback", scope: ["a", "b"], random: KnownRandom(),
+      nonce: Fixture.nonce)
     #expect(page.uri.queryParameters[first: "user_scope"] == "search:read")
     #expect(page.uri.queryParameters[first: "scope"] == "a,b")
   }
@@ -295,7 +296,7 @@ struct ProviderAnswerTests {
     let temporary = try client.temporaryCredentials(
       .form("oauth_token=rt&oauth_token_secret=rs"), callback: "http://127.0.0.1:5000/callback")
     #expect(
-      try client.authorizationPage(temporary, scope: []).text
+      try client.authorizationPage(temporary, scope: [], nonce: Fixture.nonce).text
         == "https://launchpad.net/+authorize-token?oauth_token=rt"
         + "&oauth_callback=http%3A%2F%2F127.0.0.1%3A5000%2Fcallback&allow_permission=READ_PUBLIC")
     let authorization = try client.resourceOwnerAuthorization([("oauth_token", "rt")], to: temporary)
@@ -323,7 +324,7 @@ struct ProviderAnswerTests {
     let client = try Self.client("zotero", ["write_access": "1"])
     let temporary = try client.temporaryCredentials(
       .form("oauth_token=rt&oauth_token_secret=rs&oauth_callback_confirmed=true"), callback: "oob")
-    let page = try client.authorizationPage(temporary, scope: []).queryParameters
+    let page = try client.authorizationPage(temporary, scope: [], nonce: Fixture.nonce).queryParameters
     #expect(page[first: "library_access"] == "1")
     #expect(page[first: "write_access"] == "1")
     #expect(page[first: "all_groups"] == "none")
@@ -388,7 +389,8 @@ struct ProviderAnswerTests {
   func oclcFragment() throws {
     let client = try Self.client("oclc", Self.institutions)
     let request = try client.authorizationRequest(
-      .implicit, redirectURI: "ncipApp://success", scope: client.descriptor.scope.requested, random: KnownRandom())
+      .implicit, redirectURI: "ncipApp://success", scope: client.descriptor.scope.requested, random: KnownRandom(),
+      nonce: Fixture.nonce)
     let target = try URI(
       parsing: "ncipapp://success#access_token=tk_TBHrsDbSrWW1oS7d3gZr7NJb7PokyOFlf0pr&principalID=8eb3f9c0"
         + "&principalIDNS=urn:oclc:wms:da&context_institution_id=91475&token_type=bearer&expires_in=1199"
@@ -423,7 +425,7 @@ struct ProviderAnswerTests {
     let client = try Client(
       descriptor: library.load("oclc").descriptor, identifier: "client-1", secret: nil, variables: variables)
     let request = try client.authorizationRequest(
-      .implicit, redirectURI: "ncipApp://success", scope: ["WMS_NCIP"], random: KnownRandom())
+      .implicit, redirectURI: "ncipApp://success", scope: ["WMS_NCIP"], random: KnownRandom(), nonce: Fixture.nonce)
     #expect(!request.uri.queryParameters.contains("authenticatingInstitutionId"))
     #expect(request.uri.queryParameters[first: "contextInstitutionId"] == "91475")
     // Without that it is missed before anything is sent.
@@ -434,7 +436,7 @@ struct ProviderAnswerTests {
   func oclcDenial() throws {
     let client = try Self.client("oclc", Self.institutions)
     let request = try client.authorizationRequest(
-      .implicit, redirectURI: "ncipApp://success", scope: ["WMS_NCIP"], random: KnownRandom())
+      .implicit, redirectURI: "ncipApp://success", scope: ["WMS_NCIP"], random: KnownRandom(), nonce: Fixture.nonce)
     let parameters = FormParameters(decoding: "error=access_denied&error_description=User+denied+access")
     #expect(try Self.refusal { try client.authorizationResponse(parameters, to: request) } == "access_denied")
   }
@@ -445,7 +447,7 @@ struct ProviderAnswerTests {
     var old = Fixture.credential("tk_1", grant: .implicit)
     old.refreshToken = Secret("rt_1")
     old.kept = ["principalID": "8eb3f9c0", "principalIDNS": "urn:oclc:wms:da"]
-    let request = try client.refreshRequest(old)
+    let request = try client.refreshRequest(old, nonce: Fixture.nonce)
     #expect(request.uri.query == "grant_type=refresh_token&refresh_token=rt_1&client_id=client-1")
     #expect(request.method == "POST")
     #expect(request.body.isEmpty)
@@ -466,7 +468,8 @@ struct ProviderAnswerTests {
   @Test("OCLC today: texts for numbers, scopes by another name, and persons who are nobody")
   func oclcClientCredentials() throws {
     let client = try Self.client("oclc-today")
-    let request = try client.clientCredentialsRequest(scope: ["WorldCatMetadataAPI", "context:128807"])
+    let request = try client.clientCredentialsRequest(
+      scope: ["WorldCatMetadataAPI", "context:128807"], nonce: Fixture.nonce)
     #expect(
       request.uri.text == "https://oauth.oclc.org/token?grant_type=client_credentials"
         + "&scope=WorldCatMetadataAPI%20context%3A128807")
@@ -491,7 +494,7 @@ struct ProviderAnswerTests {
   @Test("L2P: a device flow with names of its own, whose outcome is a text with status 200")
   func l2p() throws {
     let client = try Self.client("l2p")
-    let asked = try client.deviceAuthorizationRequest(scope: ["l2p2013.rwth"])
+    let asked = try client.deviceAuthorizationRequest(scope: ["l2p2013.rwth"], nonce: Fixture.nonce)
     #expect(asked.form == "scope=l2p2013.rwth&client_id=client-1")
     let device = try client.deviceAuthorization(
       .json(
@@ -501,7 +504,9 @@ struct ProviderAnswerTests {
         """), scope: ["l2p2013.rwth"], now: Fixture.now)
     #expect(
       device.verificationURIComplete == "https://oauth.campus.rwth-aachen.de/manage/?q=verify&d=SK4V6RR8ZQ")
-    #expect(try client.deviceTokenRequest(device).form == "grant_type=device&code=d0&client_id=client-1")
+    #expect(
+      try client.deviceTokenRequest(device, nonce: Fixture.nonce).form == "grant_type=device&code=d0&client_id=client-1"
+    )
     func answer(_ text: String) throws -> DeviceAnswer {
       try client.deviceAnswer(.json(text), to: device, now: Fixture.now)
     }
@@ -529,7 +534,8 @@ struct ProviderAnswerTests {
     var old = Fixture.credential("t0", grant: .deviceCode)
     old.refreshToken = Secret("r0")
     #expect(
-      try client.refreshRequest(old).form == "grant_type=refresh_token&refresh_token=r0&client_id=client-1")
+      try client.refreshRequest(old, nonce: Fixture.nonce).form
+        == "grant_type=refresh_token&refresh_token=r0&client_id=client-1")
     let answer = "{\"access_token\":\"t1\",\"token_type\":\"bearer\",\"expires_in\":1800,\"status\":\"ok\"}"
     let fresh = try Self.read(client, answer, .refresh, previous: old)
     #expect(fresh.accessToken == Secret("t1"))

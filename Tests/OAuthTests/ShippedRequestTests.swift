@@ -85,8 +85,7 @@ struct ShippedRequestTests {
     let signs = descriptor.assertion != nil
     let client = try Client(
       descriptor: descriptor, identifier: "client-id",
-      secret: signs ? privateKey : descriptor.client.hasSecret ? Secret("s:e c") : nil, variables: given,
-      nonce: { Fixture.nonce })
+      secret: signs ? privateKey : descriptor.client.hasSecret ? Secret("s:e c") : nil, variables: given)
     var recorder = Recorder(client: client, redirectURI: try redirectURI(client))
     for grant in descriptor.grants { try recorder.record(grant) }
     try recorder.recordUse()
@@ -130,15 +129,18 @@ private struct Recorder {
   mutating func record(_ grant: Grant) throws {
     switch grant {
     case .authorizationCode, .implicit:
-      let request = try client.authorizationRequest(grant, redirectURI: redirectURI, scope: scope, random: random)
+      let request = try client.authorizationRequest(
+        grant, redirectURI: redirectURI, scope: scope, random: random, nonce: Fixture.nonce)
       add("\(grant.rawValue): authorization", HTTPRequest(method: "GET", uri: request.uri))
       guard grant == .authorizationCode else { return }
       let response = try client.authorizationResponse([("code", "the code"), ("state", request.state)], to: request)
-      add("\(grant.rawValue): token", try client.tokenRequest(response))
+      add("\(grant.rawValue): token", try client.tokenRequest(response, nonce: Fixture.nonce))
     case .clientCredentials:
-      add(grant.rawValue, try client.clientCredentialsRequest(scope: scope))
+      add(grant.rawValue, try client.clientCredentialsRequest(scope: scope, nonce: Fixture.nonce))
     case .deviceCode:
-      add("\(grant.rawValue): device_authorization", try client.deviceAuthorizationRequest(scope: scope))
+      add(
+        "\(grant.rawValue): device_authorization",
+        try client.deviceAuthorizationRequest(scope: scope, nonce: Fixture.nonce))
       let answer = HTTPResponse.json(
         """
         {"device_code":"the device code","user_code":"U-1","verification_uri":"https://v.example/",\
@@ -146,7 +148,7 @@ private struct Recorder {
         """)
       let device = try client.deviceAuthorization(answer, scope: scope, now: Fixture.now)
       text += "\n== \(grant.rawValue): page\n\(device.verificationURIComplete ?? device.verificationURI)\n"
-      add("\(grant.rawValue): device_token", try client.deviceTokenRequest(device))
+      add("\(grant.rawValue): device_token", try client.deviceTokenRequest(device, nonce: Fixture.nonce))
     case .oauth1:
       let request = try client.temporaryCredentialsRequest(
         callback: redirectURI, scope: scope, nonce: Fixture.nonce)
@@ -154,7 +156,7 @@ private struct Recorder {
       let temporary = try client.temporaryCredentials(
         .form("oauth_token=temporary&oauth_token_secret=temporary-secret&oauth_callback_confirmed=true"),
         callback: redirectURI)
-      let page = try client.authorizationPage(temporary, scope: scope)
+      let page = try client.authorizationPage(temporary, scope: scope, nonce: Fixture.nonce)
       add("oauth1: authorization", HTTPRequest(method: "GET", uri: page))
       let consent = try client.resourceOwnerAuthorization(
         [("oauth_token", "temporary"), ("oauth_verifier", "verifier")], to: temporary)
@@ -170,15 +172,20 @@ private struct Recorder {
         case .loopback(let uri): uri.text
         case .elsewhere(let text), .outOfBand(let text): text
         }
-      add("registration", try client.registrationRequest(redirectURI: redirect, initialAccessToken: nil))
+      add(
+        "registration",
+        try client.registrationRequest(redirectURI: redirect, initialAccessToken: nil, nonce: Fixture.nonce))
     }
-    if let request = try client.tokenExchangeRequest(credential) { add("token_exchange", request) }
+    if client.descriptor.endpoints[.tokenExchange] != nil {
+      let request = try client.tokenExchangeRequest(credential, nonce: Fixture.nonce)
+      add("token_exchange", request)
+    }
     if client.descriptor.endpoints[.refresh] == nil {
       // Nothing is refreshed.
     } else if credential.grant == .oauth1 {
       add("refresh", try client.sessionRefreshRequest(credential, nonce: Fixture.nonce))
     } else {
-      add("refresh", try client.refreshRequest(credential))
+      add("refresh", try client.refreshRequest(credential, nonce: Fixture.nonce))
     }
     if client.descriptor.endpoints[.introspection] != nil {
       add("introspection", try client.validationRequest(credential, nonce: Fixture.nonce).request)

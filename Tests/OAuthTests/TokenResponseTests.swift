@@ -473,7 +473,7 @@ struct TokenResponseTests {
   @Test func whatTheRedirectBroughtIsKept() throws {
     let client = try Fixture.client("response: { keep: [realmId, user] }")
     let request = try client.authorizationRequest(
-      .authorizationCode, redirectURI: "http://127.0.0.1:1/", scope: ["a"], random: KnownRandom())
+      .authorizationCode, redirectURI: "http://127.0.0.1:1/", scope: ["a"], random: KnownRandom(), nonce: Fixture.nonce)
     let response = try client.authorizationResponse(
       [("code", "c"), ("state", request.state), ("realmId", "r"), ("user", "redirect")], to: request)
     let credential = try client.credential(

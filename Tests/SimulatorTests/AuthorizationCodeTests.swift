@@ -40,7 +40,7 @@ struct AuthorizationCodeTests {
     let short = try play.login(scope: ["openid", "read"])
     #expect(short.idToken != nil && short.expiresAt == play.clock.seconds + 3600)
     #expect(short.refreshToken == short.accessToken)
-    let request = try #require(try play.client.tokenExchangeRequest(short))
+    let request = try play.client.tokenExchangeRequest(short, nonce: play.nonce())
     let long = try play.client.credential(
       play.send(request), .tokenExchange, grant: .authorizationCode, scope: short.requestedScope, previous: short,
       now: play.clock.seconds)
@@ -52,11 +52,11 @@ struct AuthorizationCodeTests {
     let identity = play.send(try play.client.identityRequest(refreshed, nonce: play.nonce()))
     #expect(try play.client.identity(identity).name == "ada")
     #expect(try play.log("refusals") == 1)
-    var forged = try play.client.clientCredentialsRequest(scope: [])
+    var forged = try play.client.clientCredentialsRequest(scope: [], nonce: play.nonce())
     let text = String(decoding: forged.body, as: UTF8.self)
     forged.body = Array(text.replacing("\"client_assertion\":\"", with: "\"client_assertion\":\"x").utf8)
     #expect(play.send(forged).status == 401)
-    #expect(play.send(try play.client.clientCredentialsRequest(scope: [])).status == 200)
+    #expect(play.send(try play.client.clientCredentialsRequest(scope: [], nonce: play.nonce())).status == 200)
   }
 
   @Test("a provider that does everything in its own way")
@@ -67,7 +67,7 @@ struct AuthorizationCodeTests {
     let target = try play.decide(request.uri)
     #expect(target.queryParameters[first: "iss"] == "https://odd.example")
     let response = try play.client.authorizationResponse(target.queryParameters, to: request)
-    let answer = play.send(try play.client.tokenRequest(response))
+    let answer = play.send(try play.client.tokenRequest(response, nonce: play.nonce()))
     let json = try answer.json()
     #expect(json["ok"] == .boolean(true))
     #expect(json["data"]?["ttl"]?.integer == 7_200_000)
@@ -77,7 +77,7 @@ struct AuthorizationCodeTests {
     #expect(try play.resource(credential).status == 200)
     let refreshed = try play.refresh(credential)
     #expect(refreshed.expiresAt == play.clock.seconds + 7200)
-    let client = play.send(try play.client.clientCredentialsRequest(scope: ["a"]))
+    let client = play.send(try play.client.clientCredentialsRequest(scope: ["a"], nonce: play.nonce()))
     #expect(try client.json()["access_token"]?.text?.hasPrefix("access-") == true)
     #expect(try client.json()["refresh_token"] == nil)
   }
@@ -88,11 +88,11 @@ struct AuthorizationCodeTests {
     let request = try play.authorization(.authorizationCode, scope: ["repo", "gist"])
     let target = try play.decide(request.uri)
     let response = try play.client.authorizationResponse(target.queryParameters, to: request)
-    let answer = play.send(try play.client.tokenRequest(response))
+    let answer = play.send(try play.client.tokenRequest(response, nonce: play.nonce()))
     #expect(answer.mediaType == "application/x-www-form-urlencoded")
     #expect(answer.form[first: "scope"] == "repo,gist")
     #expect(answer.form[first: "token_type"] == "bearer")
-    let again = play.send(try play.client.tokenRequest(response))
+    let again = play.send(try play.client.tokenRequest(response, nonce: play.nonce()))
     #expect(again.status == 200)
     #expect(again.form[first: "error"] == "bad_verification_code")
     #expect(try play.log("code_reuses") == 1)
@@ -108,7 +108,7 @@ struct AuthorizationCodeTests {
     let target = try play.decide(request.uri)
     let response = try play.client.authorizationResponse(target.queryParameters, to: request)
     play.clock.advance(seconds: 61)
-    let answer = play.send(try play.client.tokenRequest(response))
+    let answer = play.send(try play.client.tokenRequest(response, nonce: play.nonce()))
     #expect(answer.status == 400)
     #expect(try answer.json()["error"]?.text == "invalid_grant")
     #expect(try play.lastRefusal() == "the code has expired")
@@ -119,7 +119,7 @@ struct AuthorizationCodeTests {
     let play = try Play(Descriptors.linkedIn)
     let credential = try play.login()
     let refreshed = try play.refresh(credential)
-    let answer = play.send(try play.client.refreshRequest(credential))
+    let answer = play.send(try play.client.refreshRequest(credential, nonce: play.nonce()))
     #expect(try answer.json()["error"]?.text == "invalid_grant")
     #expect(try play.log("reuses") == 1)
     #expect(try play.resource(refreshed).status == 401)
@@ -341,7 +341,7 @@ struct AuthorizationCodeTests {
   @Test("Basic is taken for the registered client alone, and no other identifier beside it")
   func basic() throws {
     let play = try Play(Descriptors.odd)
-    let right = try play.client.clientCredentialsRequest(scope: ["a"])
+    let right = try play.client.clientCredentialsRequest(scope: ["a"], nonce: play.nonce())
     func reason(_ request: HTTPRequest) throws -> String? {
       #expect(try play.send(request).json()["access_token"] == nil)
       return try play.lastRefusal()
@@ -378,7 +378,7 @@ struct AuthorizationCodeTests {
     let request = try play.authorization(.authorizationCode, scope: ["repo"])
     let target = try play.decide(request.uri)
     return try play.client.tokenRequest(
-      play.client.authorizationResponse(target.queryParameters, to: request))
+      play.client.authorizationResponse(target.queryParameters, to: request), nonce: play.nonce())
   }
 }
 

@@ -48,14 +48,15 @@ struct DiscoveryTests {
   @Test func aClientIsRegistered() throws {
     let play = try Self.play()
     let request = try play.client.registrationRequest(
-      redirectURI: "http://127.0.0.1/callback", initialAccessToken: nil)
+      redirectURI: "http://127.0.0.1/callback", initialAccessToken: nil, nonce: play.nonce())
     let registration = try play.client.clientRegistration(play.send(request))
     #expect(registration.identifier == play.client.identifier)
     #expect(registration.secret == Secret("s3cret"))
     #expect(registration.authentication == .clientSecretPost)
-    let nowhere = try play.client.registrationRequest(redirectURI: nil, initialAccessToken: nil)
+    let nowhere = try play.client.registrationRequest(redirectURI: nil, initialAccessToken: nil, nonce: play.nonce())
     #expect(throws: OAuthError.self) { try play.client.clientRegistration(play.send(nowhere)) }
-    let bad = try play.client.registrationRequest(redirectURI: "not a url", initialAccessToken: nil)
+    let bad = try play.client.registrationRequest(
+      redirectURI: "not a url", initialAccessToken: nil, nonce: play.nonce())
     let error = try #require(throws: OAuthError.self) { try play.client.clientRegistration(play.send(bad)) }
     guard case .refused(.registration, let refusal) = error else { throw error }
     #expect(refusal.code == "invalid_redirect_uri")

@@ -68,14 +68,15 @@ struct ImplicitTests {
 
 struct DeviceTests {
   private func begin(_ play: Play) throws -> DeviceAuthorization {
-    let response = play.send(try play.client.deviceAuthorizationRequest(scope: ["l2p.rwth"]))
+    let response = play.send(try play.client.deviceAuthorizationRequest(scope: ["l2p.rwth"], nonce: play.nonce()))
     return try play.client.deviceAuthorization(response, scope: ["l2p.rwth"], now: play.clock.seconds)
   }
 
   private func poll(_ play: Play, _ authorization: DeviceAuthorization) throws -> DeviceAnswer {
     play.clock.advance(seconds: 5)
     return try play.client.deviceAnswer(
-      play.send(play.client.deviceTokenRequest(authorization)), to: authorization, now: play.clock.seconds)
+      play.send(play.client.deviceTokenRequest(authorization, nonce: play.nonce())), to: authorization,
+      now: play.clock.seconds)
   }
 
   @Test(
@@ -116,12 +117,12 @@ struct DeviceTests {
   func words() throws {
     let play = try Play(Descriptors.l2p)
     let authorization = try begin(play)
-    let answer = play.send(try play.client.deviceTokenRequest(authorization))
+    let answer = play.send(try play.client.deviceTokenRequest(authorization, nonce: play.nonce()))
     #expect(answer.status == 200)
     #expect(try answer.json()["status"]?.text == "authorization pending")
     #expect(try play.post("/simulator/approve-device").status == 200)
     play.clock.advance(seconds: 10)
-    let good = play.send(try play.client.deviceTokenRequest(authorization))
+    let good = play.send(try play.client.deviceTokenRequest(authorization, nonce: play.nonce()))
     #expect(try good.json()["status"]?.text == "ok")
     #expect(try play.post("/simulator/approve-device").status == 404)
   }
@@ -246,7 +247,7 @@ struct OAuth1Tests {
       play.send(
         play.client.temporaryCredentialsRequest(callback: callback, scope: [], nonce: play.nonce())),
       callback: callback)
-    let target = try play.decide(try play.client.authorizationPage(temporary, scope: []))
+    let target = try play.decide(try play.client.authorizationPage(temporary, scope: [], nonce: play.nonce()))
     let authorization = try play.client.resourceOwnerAuthorization(target.queryParameters, to: temporary)
     let response = play.send(
       try play.client.tokenRequest(temporary, authorization, nonce: play.nonce()))
@@ -318,7 +319,7 @@ struct OAuth1Tests {
       return try play.lastRefusal()
     }
     #expect(try reason(guess) == Reason.notAuthorized.sentence)
-    let target = try play.decide(try play.client.authorizationPage(temporary, scope: []))
+    let target = try play.decide(try play.client.authorizationPage(temporary, scope: [], nonce: play.nonce()))
     #expect(try reason(guess) == Reason.wrongVerifier.sentence)
     let right = try play.client.resourceOwnerAuthorization(target.queryParameters, to: temporary)
     #expect(
@@ -343,7 +344,7 @@ struct OAuth1Tests {
       play.send(
         play.client.temporaryCredentialsRequest(callback: callback, scope: [], nonce: play.nonce())),
       callback: callback)
-    let target = try play.decide(try play.client.authorizationPage(temporary, scope: []), "deny")
+    let target = try play.decide(try play.client.authorizationPage(temporary, scope: [], nonce: play.nonce()), "deny")
     #expect { try play.client.resourceOwnerAuthorization(target.queryParameters, to: temporary) } throws: {
       error in
       if case .refused? = error as? OAuthError { true } else { false }

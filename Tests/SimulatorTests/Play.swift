@@ -38,8 +38,7 @@ struct Play {
     #expect(written.warnings == [])
     client = try Client(
       descriptor: written.descriptor, identifier: SimulatedProvider.clientIdentifier, secret: secret,
-      variables: variables,
-      nonce: { [clock] in RequestNonce(timestamp: clock.seconds, text: "n\(clock.tick())") })
+      variables: variables)
   }
 
   func send(_ request: HTTPRequest) -> HTTPResponse { provider.answer(request).response }
@@ -76,7 +75,7 @@ struct Play {
 
   func authorization(_ grant: Grant, scope: [String]) throws -> AuthorizationRequest {
     try client.authorizationRequest(
-      grant, redirectURI: redirectURI, scope: scope, random: TestRandom())
+      grant, redirectURI: redirectURI, scope: scope, random: TestRandom(), nonce: nonce())
   }
 
   func login(scope: [String] = ["read", "write"], account: String = "ada") throws -> Credential {
@@ -84,11 +83,11 @@ struct Play {
     let target = try decide(request.uri, account: account)
     let response = try client.authorizationResponse(target.queryParameters, to: request)
     return try client.credential(
-      send(client.tokenRequest(response)), after: response, now: clock.seconds)
+      send(client.tokenRequest(response, nonce: nonce())), after: response, now: clock.seconds)
   }
 
   func refresh(_ credential: Credential) throws -> Credential {
-    let response = send(try client.refreshRequest(credential))
+    let response = send(try client.refreshRequest(credential, nonce: nonce()))
     return try client.credential(
       response, .refresh, grant: credential.grant, scope: credential.requestedScope, previous: credential,
       now: clock.seconds)

@@ -111,7 +111,7 @@ extension Play {
       let parameters = FormParameters(decoding: try #require(try decide(request.uri).fragment))
       return try client.credential(client.authorizationResponse(parameters, to: request), now: clock.seconds)
     case .clientCredentials:
-      let response = send(try client.clientCredentialsRequest(scope: scope))
+      let response = send(try client.clientCredentialsRequest(scope: scope, nonce: nonce()))
       return try client.credential(
         response, .clientCredentials, grant: .clientCredentials, scope: scope, now: clock.seconds)
     case .deviceCode: return try deviceLogin(scope)
@@ -121,7 +121,8 @@ extension Play {
 
   /// What a token becomes right after the login, where the provider has such an endpoint.
   private func exchanged(_ credential: Credential) throws -> Credential {
-    guard let request = try client.tokenExchangeRequest(credential) else { return credential }
+    guard client.descriptor.endpoints[.tokenExchange] != nil else { return credential }
+    let request = try client.tokenExchangeRequest(credential, nonce: nonce())
     let exchanged = try client.credential(
       send(request), .tokenExchange, grant: credential.grant, scope: credential.requestedScope,
       previous: credential, now: clock.seconds)
@@ -130,12 +131,12 @@ extension Play {
   }
 
   private func deviceLogin(_ scope: [String]) throws -> Credential {
-    let response = send(try client.deviceAuthorizationRequest(scope: scope))
+    let response = send(try client.deviceAuthorizationRequest(scope: scope, nonce: nonce()))
     let device = try client.deviceAuthorization(response, scope: scope, now: clock.seconds)
     func poll() throws -> DeviceAnswer {
       clock.advance(seconds: 5)
       return try client.deviceAnswer(
-        send(client.deviceTokenRequest(device)), to: device, now: clock.seconds)
+        send(client.deviceTokenRequest(device, nonce: nonce())), to: device, now: clock.seconds)
     }
     guard case .pending = try poll() else { throw Unexpected.answer }
     clock.advance(seconds: -4)
@@ -157,7 +158,7 @@ extension Play {
     let temporary = try client.temporaryCredentials(
       send(client.temporaryCredentialsRequest(callback: callback, scope: scope, nonce: nonce())),
       callback: callback)
-    let page = try client.authorizationPage(temporary, scope: scope)
+    let page = try client.authorizationPage(temporary, scope: scope, nonce: nonce())
     let authorization: ResourceOwnerAuthorization
     if case .outOfBand = try client.redirect() {
       authorization = client.resourceOwnerAuthorization(verifier: try codeShown(page))

@@ -30,10 +30,10 @@ struct InspectionTests {
   @Test("the same for a provider with words of its own, at a URL that several legs share")
   func l2p() throws {
     let play = try Play(Descriptors.l2p)
-    let response = play.send(try play.client.deviceAuthorizationRequest(scope: []))
+    let response = play.send(try play.client.deviceAuthorizationRequest(scope: [], nonce: play.nonce()))
     let authorization = try play.client.deviceAuthorization(response, scope: [], now: play.clock.seconds)
     _ = try play.post("/simulator/approve-device")
-    let answer = play.send(try play.client.deviceTokenRequest(authorization))
+    let answer = play.send(try play.client.deviceTokenRequest(authorization, nonce: play.nonce()))
     let credential = try play.client.credential(answer, .deviceToken, grant: .deviceCode, scope: [], now: 0)
     let (leg, request) = try play.client.validationRequest(credential, nonce: play.nonce())
     let good = play.send(request)
@@ -118,7 +118,7 @@ struct FaultTests {
     let request = try play.authorization(.authorizationCode, scope: [])
     let target = try play.decide(request.uri)
     let response = try play.client.authorizationResponse(target.queryParameters, to: request)
-    return (play, play.provider.answer(try play.client.tokenRequest(response)))
+    return (play, play.provider.answer(try play.client.tokenRequest(response, nonce: play.nonce())))
   }
 
   @Test(

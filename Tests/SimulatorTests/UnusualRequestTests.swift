@@ -40,7 +40,7 @@ struct UnusualRequestTests {
       """)
     let credential = try play.login(scope: ["read"])
     #expect(try play.resource(play.refresh(credential)).status == 200)
-    var request = try play.client.refreshRequest(credential)
+    var request = try play.client.refreshRequest(credential, nonce: play.nonce())
     request.fields.set("Authorization", "")
     #expect(play.send(request).status == 400)
     #expect(try play.lastRefusal() == Reason.wrongHeader("Authorization").sentence)
@@ -66,7 +66,7 @@ struct UnusualRequestTests {
     let authorization = try play.authorization(.authorizationCode, scope: ["read"])
     let target = try play.decide(authorization.uri)
     let answer = try play.client.authorizationResponse(target.queryParameters, to: authorization)
-    var request = try play.client.tokenRequest(answer)
+    var request = try play.client.tokenRequest(answer, nonce: play.nonce())
     request.uri = request.uri.adding(query: [("code", target.queryParameters[first: "code"] ?? "")])
     #expect(play.send(request).status == 400)
   }
@@ -131,7 +131,7 @@ struct UnusualRequestTests {
     // A newer consent is not the one that is meant.
     _ = try play.login(scope: ["read"], account: "grace")
     let credential = try play.client.credential(
-      play.send(play.client.tokenRequest(answer)), after: answer, now: play.clock.seconds)
+      play.send(play.client.tokenRequest(answer, nonce: play.nonce())), after: answer, now: play.clock.seconds)
     #expect(try play.resource(credential).json()["account"]?.text == "ada")
   }
 
@@ -150,7 +150,7 @@ struct UnusualRequestTests {
           parameters: { grant_type: null, refresh_token: null }
       response: { fields: { refresh_token: access_token } }
       """)
-    let early = play.send(try play.client.refreshRequest(Self.nobody))
+    let early = play.send(try play.client.refreshRequest(Self.nobody, nonce: play.nonce()))
     #expect(early.status == 400)
     #expect(try play.lastRefusal() == Reason.missing("refresh_token").sentence)
     let credential = try play.login(scope: ["read"])

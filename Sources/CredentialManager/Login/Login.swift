@@ -233,10 +233,9 @@ private struct Login {
       name = client.accountName(in: credential)
     } else {
       do throws(CredentialError) {
-        let request = try source.core(provider) { () throws(OAuthError) in
-          try client.identityRequest(credential, nonce: source.nonce)
+        let response = try source.send(to: provider, bound: client.binding(of: credential.grant)) {
+          nonce throws(OAuthError) in try client.identityRequest(credential, nonce: nonce)
         }
-        let response = try source.send(request, provider: provider)
         (name, kept) = try source.core(provider) { () throws(OAuthError) in try client.identity(response) }
       } catch {
         if isGiven, case .oauth(.refused(_, let refusal), _) = error, refusal.status == 401 {

@@ -32,12 +32,12 @@ struct LoginSession {
     var receiver = try CallbackReceiver(grant, self)
     let login = LoginContext(
       grant, client, scope: options.scope.isEmpty ? client.descriptor.scope.requested : options.scope,
-      redirectURI: receiver.redirectURI, random: source.random)
+      redirectURI: receiver.redirectURI, random: source.random, nonce: source.nonce)
     var step = try core { () throws(OAuthError) in try login.begin() }
     while true {
       switch step {
       case .send(let exchange):
-        step = try answer(to: exchange, pending)
+        step = try answer(to: exchange, grant, pending)
       case .browse(let page):
         step = try kept(receiver.answer(to: page, self), pending)
       case .showCode(let device, let poll):
@@ -56,21 +56,23 @@ struct LoginSession {
 
   /// Sends a request. Where the answer to it may be a token, signals wait until that is kept; but for a device, whose person
   /// may want to stop while it asks.
-  private func answer(to exchange: Step.Exchange, _ pending: borrowing PendingExchange) throws(CredentialError) -> Step
-  {
+  private func answer(
+    to exchange: Step.Exchange, _ grant: Grant, _ pending: borrowing PendingExchange
+  ) throws(CredentialError) -> Step {
     if let pause = exchange.pause {
       try wait(pause)
-      return try answered(exchange, pending)
+      return try answered(exchange, grant, pending)
     }
-    guard exchange.kind.issuesToken else { return try answered(exchange, pending) }
-    return try Signals.deferring { () throws(CredentialError) in try answered(exchange, pending) }
+    guard exchange.kind.issuesToken else { return try answered(exchange, grant, pending) }
+    return try Signals.deferring { () throws(CredentialError) in try answered(exchange, grant, pending) }
   }
 
-  private func answered(_ exchange: Step.Exchange, _ pending: borrowing PendingExchange) throws(CredentialError) -> Step
-  {
+  private func answered(
+    _ exchange: Step.Exchange, _ grant: Grant, _ pending: borrowing PendingExchange
+  ) throws(CredentialError) -> Step {
     let response: HTTPResponse
     do {
-      response = try source.send(core(exchange.request), provider: provider)
+      response = try source.send(to: provider, bound: client.binding(of: grant), exchange.request)
     } catch {
       guard case .http(.unreachable(_, .timedOut), _) = error, let next = exchange.next else { throw error }
       return next()

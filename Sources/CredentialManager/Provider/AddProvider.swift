@@ -46,7 +46,7 @@ public struct ClientNeeds: Sendable, Equatable {
       && descriptor.grants.contains(where: \.traits.needsClient)
     needsSecret =
       needsIdentifier
-      && (descriptor.grants.first == .oauth1
+      && (descriptor.grants.first?.traits.binding == .signature
         || [.clientSecretBasic, .clientSecretPost, .clientSecretJWT, .privateKeyJWT].contains(client.authentication))
   }
 }

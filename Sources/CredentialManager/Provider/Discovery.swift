@@ -57,14 +57,8 @@ extension CredentialSource {
 
   private func metadata(of issuer: Issuer) throws(CredentialError) -> AuthorizationServerMetadata {
     var attempts: [MetadataError.Attempt] = []
-    let network = try network()
     for location in MetadataLocation.all(for: issuer) {
-      let response: HTTPResponse
-      do {
-        response = try network.send(location.request, limits: .tokenEndpoint)
-      } catch {
-        throw error == .interrupted ? .interrupted : .http(error, provider: issuer.text)
-      }
+      let response = try send(to: issuer.text) { _ in location.request }
       let attempt = MetadataError.Attempt(location, response)
       if MetadataLocation.isElsewhere(response) {
         attempts.append(attempt)
@@ -110,10 +104,9 @@ extension CredentialSource {
   ) throws(CredentialError) -> Registration {
     let provider = client.descriptor.identifier
     let redirectURI = try redirectURI(client)
-    let request = try core(provider) { () throws(OAuthError) in
-      try client.registrationRequest(redirectURI: redirectURI, initialAccessToken: initialAccessToken)
+    let response = try send(to: provider) { nonce throws(OAuthError) in
+      try client.registrationRequest(redirectURI: redirectURI, initialAccessToken: initialAccessToken, nonce: nonce)
     }
-    let response = try send(request, provider: provider)
     let registration = try core(provider) { () throws(OAuthError) in try client.clientRegistration(response) }
     secrets.learn(registration.secret)
     secrets.learn(registration.accessToken)
@@ -127,7 +120,8 @@ extension CredentialSource {
   /// The address at which clients are registered.
   private func place(_ client: Client) throws(CredentialError) -> String {
     try core(client.descriptor.identifier) { () throws(OAuthError) in
-      try client.registrationRequest(redirectURI: nil, initialAccessToken: nil).uri.withoutQueryAndFragment.text
+      try client.registrationRequest(redirectURI: nil, initialAccessToken: nil, nonce: nonce).uri
+        .withoutQueryAndFragment.text
     }
   }
 

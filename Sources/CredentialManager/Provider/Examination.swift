@@ -29,17 +29,15 @@ extension CredentialSource {
   ///
   /// - Throws: `CredentialError.networkNeeded`, `.interrupted`, `.provider`, `.vault`.
   public func reach(_ provider: String) throws(CredentialError) -> [Reachability] {
-    let network = try network()
     var results: [Reachability] = []
     for uri in try clientIfPossible(provider).origins {
       let date: Result<Int64?, HTTPError>
-      do throws(HTTPError) {
-        let request = HTTPRequest(method: "HEAD", uri: uri)
-        let response = try network.send(request, limits: HTTPLimits(seconds: 10))
+      do {
+        let response = try send(to: provider, limits: HTTPLimits(seconds: 10)) { _ in
+          HTTPRequest(method: "HEAD", uri: uri)
+        }
         date = .success(response.fields["Date"].flatMap(Moment.parseHTTPDate))
-      } catch .interrupted {
-        throw .interrupted
-      } catch {
+      } catch .http(let error, _) {
         date = .failure(error)
       }
       results.append(Reachability(host: HostPattern.authority(uri) ?? "", date: date))

@@ -85,8 +85,7 @@ extension CredentialSource {
     let accounts = try accounts(.readWrite)
     try accounts.apply([.store(registration.encoded, as: Accounts.registration(provider))])
     secrets.learn(token)
-    let request = try core(provider) { () throws(OAuthError) in try ClientRegistration.deletion(at: uri, token) }
-    let response = try send(request, provider: provider)
+    let response = try send(to: provider) { _ throws(OAuthError) in try ClientRegistration.deletion(at: uri, token) }
     let isDeleted = try core(provider) { () throws(OAuthError) in try ClientRegistration.isDeleted(response) }
     return isDeleted ? .deleted(text) : .kept
   }

@@ -34,7 +34,7 @@ extension CredentialSource {
     _ request: HTTPRequest, body: (any HTTPBodySource)? = nil, account name: String?, of provider: String,
     limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(CredentialError) -> HTTPResponse {
-    let network = try network()
+    _ = try network()
     var account = try freshAccount(name, of: provider)
     var (request, body) = (request, body)
     var redirectsLeft = 5
@@ -46,31 +46,26 @@ extension CredentialSource {
         do { request.body = try source.readAll() } catch { throw .http(error, provider: provider) }
         body = nil
       }
-      body?.rewind()
-      let presented = try core(provider) { () throws(OAuthError) in
-        try client.presenting(account.credential, on: request, nonce: nonce)
-      }
-      if !isNoted { noteHandOut(account, to: "request " + (request.uri.host ?? "")) }
-      isNoted = true
       let canRepeat = !isRepetition && canRefresh(account)
-      secrets.learn(presented)
       var isRefused = false
       var next: URI?
-      let head: HTTPResponse
-      do {
-        head = try network.stream(presented, body: body, limits: limits) { part in
-          if case .head(let response) = part, response.status == 401, canRepeat {
-            isRefused = true
-            return false
-          }
-          if case .head(let response) = part, redirectsLeft > 0, let target = response.redirection(of: request) {
-            next = target
-            return false
-          }
-          return receive(part)
+      let head = try stream(
+        to: provider, body: body, limits: limits, bound: client.binding(of: account.credential.grant)
+      ) { nonce throws(OAuthError) in
+        let presented = try client.presenting(account.credential, on: request, nonce: nonce)
+        if !isNoted { noteHandOut(account, to: "request " + (request.uri.host ?? "")) }
+        isNoted = true
+        return presented
+      } receive: { part in
+        if case .head(let response) = part, response.status == 401, canRepeat {
+          isRefused = true
+          return false
         }
-      } catch {
-        throw error == .interrupted ? .interrupted : .http(error, provider: provider)
+        if case .head(let response) = part, redirectsLeft > 0, let target = response.redirection(of: request) {
+          next = target
+          return false
+        }
+        return receive(part)
       }
       if let next {
         request.uri = next
@@ -102,17 +97,20 @@ extension CredentialSource {
     if let interruption = accounts.interruption(try accounts.note(account.id), account.id) {
       notice(.interrupted(interruption))
     }
-    let question: (kind: EndpointKind, request: HTTPRequest)
-    do throws(OAuthError) {
-      question = try client.validationRequest(account.credential, nonce: nonce)
-    } catch .noEndpoint {
+    var kind = EndpointKind.identity
+    let response: HTTPResponse
+    do {
+      response = try send(to: provider, bound: client.binding(of: account.credential.grant)) {
+        nonce throws(OAuthError) in
+        let question = try client.validationRequest(account.credential, nonce: nonce)
+        kind = question.kind
+        return question.request
+      }
+    } catch .oauth(.noEndpoint, _) {
       throw .notValidatable(provider: provider)
-    } catch {
-      throw .oauth(error, provider: provider)
     }
-    let response = try send(question.request, provider: provider)
     let validity = try core(provider) { () throws(OAuthError) in
-      try client.validity(response, question.kind)
+      try client.validity(response, kind)
     }
     return (account, validity)
   }
@@ -147,8 +145,11 @@ extension CredentialSource {
         } else { locked.resume() }
       if isRevoked { FaultPoint.reach("logout.noted") }
       do throws(CredentialError) {
-        for request in requests {
-          let response = try send(request, provider: provider)
+        for index in requests.indices {
+          let response = try send(to: provider, bound: client?.binding(of: current.credential.grant)) {
+            nonce throws(OAuthError) in
+            try client?.revocationRequests(current.credential, nonce: nonce)[index] ?? requests[index]
+          }
           try core(provider) { () throws(OAuthError) in try client?.checkRevocation(response) }
         }
       } catch {

@@ -160,16 +160,12 @@ extension CredentialSource {
   private func refresh(
     _ account: Account, with client: Client, in locked: borrowing LockedAccount
   ) throws(CredentialError) -> Account {
-    let old = account.credential
-    let request = try core(account.provider) { () throws(OAuthError) in
-      try client.refreshRequest(old)
-    }
     FaultPoint.reach("refresh.locked")
-    secrets.learn(old)
+    secrets.learn(account.credential)
     let pending = try locked.begin(ExchangeNote(.refresh, startedAt: clock.now()))
     FaultPoint.reach("refresh.noted")
     let renewed = try Signals.deferring(pending) { pending throws(CredentialError) in
-      try finish(pending, asking: request, for: account, with: client)
+      try finish(pending, asking: client, for: account)
     }
     FaultPoint.reach("refresh.committed")
     if !renewed.unreadable.isEmpty {
@@ -180,31 +176,29 @@ extension CredentialSource {
 
   /// Asks the provider, and ends the exchange with what it answers.
   private func finish(
-    _ pending: consuming PendingExchange, asking request: HTTPRequest, for account: Account, with client: Client
+    _ pending: consuming PendingExchange, asking client: Client, for account: Account
   ) throws(CredentialError) -> (account: Account, unreadable: [ResponseField]) {
     let old = account.credential
-    let outcome = ask(
-      old.grant.refreshEndpoint, request, refreshing: old, with: client)
+    let outcome = ask(client, old.grant.refreshEndpoint, refreshing: old) { nonce throws(OAuthError) in
+      try client.refreshRequest(old, nonce: nonce)
+    }
     var (credential, unreadable): (Credential, [ResponseField])
     var failure: CredentialError?
     switch outcome {
     case .issued(let token, let fields):
       (credential, unreadable) = (token, fields)
-      do throws(CredentialError) {
-        let next = try core(account.provider) { () throws(OAuthError) in
-          try client.tokenExchangeRequest(afterRefresh: token)
-        }
-        if let next {
-          // The token itself is no use, but the refresh token beside it may be the only good one.
-          credential.isRejected = true
-          pending.keep(credential, after: old.accessToken)
-          let exchanged = ask(.tokenExchange, next, refreshing: credential, with: client)
-          guard case .issued(let token, let fields) = exchanged else { throw asError(exchanged, account) }
-          (credential, unreadable) = (token, fields)
-        }
-      } catch {
+      if client.exchangesToken(afterRefreshOf: token) {
+        // The token itself is no use, but the refresh token beside it may be the only good one.
         credential.isRejected = true
-        failure = error
+        pending.keep(credential, after: old.accessToken)
+        let exchanged = ask(client, .tokenExchange, refreshing: credential) { nonce throws(OAuthError) in
+          try client.tokenExchangeRequest(token, nonce: nonce)
+        }
+        if case .issued(let token, let fields) = exchanged {
+          (credential, unreadable) = (token, fields)
+        } else {
+          failure = asError(exchanged, account)
+        }
       }
     case .rotated(let token, _):
       (credential, unreadable) = (token, [])
@@ -232,15 +226,20 @@ extension CredentialSource {
   }
 
   private func ask(
-    _ kind: EndpointKind, _ request: HTTPRequest, refreshing credential: Credential, with client: Client
+    _ client: Client, _ kind: EndpointKind, refreshing credential: Credential,
+    _ request: (RequestNonce) throws(OAuthError) -> HTTPRequest
   ) -> TokenOutcome {
     do throws(CredentialError) {
-      let response = try send(request, provider: client.descriptor.identifier)
+      let response = try send(
+        to: client.descriptor.identifier, bound: client.binding(of: credential.grant), request)
       if kind != .tokenExchange { FaultPoint.reach("refresh.answered") }
       return client.outcome(response, kind, refreshing: credential, now: clock.now())
     } catch {
-      guard case .http(let error, _) = error else { return TokenOutcome(.interrupted) }
-      return TokenOutcome(error)
+      return switch error {
+      case .http(let error, _): TokenOutcome(error)
+      case .oauth(let error, _): .failed(error)
+      default: TokenOutcome(.interrupted)
+      }
     }
   }
 

@@ -33,7 +33,7 @@ public struct DescriptorSetting: Sendable, Equatable {
   static func all(in root: Node) -> [DescriptorSetting] {
     var settings: [DescriptorSetting] = []
     collect(root, [], &settings)
-    guard root["grant"]?.text != Grant.oauth1.rawValue else { return settings }
+    guard root["grant"]?.text.flatMap(Grant.init(rawValue:))?.traits.binding != .signature else { return settings }
     for standard in standards(Descriptor.keys.description)
     where !settings.contains(where: { isAt(standard.key, $0.key) }) {
       settings.append(

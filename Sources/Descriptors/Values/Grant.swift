@@ -23,10 +23,22 @@ public enum Grant: String, Sendable, CaseIterable {
     public var redirects = false
     /// What a credential is renewed with.
     public var renewal = Renewal.refreshToken
+    /// What a request shows of a token.
+    public var binding = Binding.bearer
+    /// The token in the answer of a token endpoint.
+    public var tokenField = ResponseField.accessToken
     /// RFC 7591, 2, `grant_types`; `nil` for what is no grant of OAuth 2.
     public var registeredName: String?
     /// RFC 7591, 2, `response_types`.
     public var responseType: String?
+  }
+
+  /// What a request shows of a token.
+  public enum Binding: Sendable {
+    /// The token itself (RFC 6750).
+    case bearer
+    /// A signature with the token's secret (RFC 5849, 3.4).
+    case signature
   }
 
   /// What a credential is renewed with.
@@ -55,7 +67,8 @@ public enum Grant: String, Sendable, CaseIterable {
       Traits(requiredEndpoints: [.clientCredentials], needsPerson: false, renewal: .login, registeredName: rawValue)
     case .oauth1:
       Traits(
-        requiredEndpoints: [.temporaryCredentials, .authorization, .token], redirects: true, renewal: .sessionHandle)
+        requiredEndpoints: [.temporaryCredentials, .authorization, .token], redirects: true, renewal: .sessionHandle,
+        binding: .signature, tokenField: .oauthToken)
     }
   }
 

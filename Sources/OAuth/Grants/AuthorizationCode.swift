@@ -10,13 +10,13 @@ enum AuthorizationCodeGrant: GrantFlow {
   static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
     let client = login.client
     let request = try client.authorizationRequest(
-      .authorizationCode, redirectURI: login.redirectURI, scope: login.scope, random: login.random)
+      .authorizationCode, redirectURI: login.redirectURI, scope: login.scope, random: login.random, nonce: login.nonce)
     return .browse(
       client.page(request, login) { parameters, _ throws(OAuthError) in
         let response = try client.authorizationResponse(parameters, to: request)
         return .send(
-          Step.Exchange(.token) { () throws(OAuthError) in
-            try client.tokenRequest(response)
+          Step.Exchange(.token) { nonce throws(OAuthError) in
+            try client.tokenRequest(response, nonce: nonce)
           } read: { answer, now throws(OAuthError) in
             try client.end(client.credential(answer, after: response, now: now), answer, .token)
           })
@@ -28,7 +28,9 @@ extension Client {
   /// The request that turns a code into tokens (RFC 6749, 4.1.3; RFC 7636, 4.5).
   ///
   /// - Throws: `OAuthError` when the descriptor has no token endpoint or a secret is missing.
-  public func tokenRequest(_ response: AuthorizationResponse) throws(OAuthError) -> HTTPRequest {
+  public func tokenRequest(
+    _ response: AuthorizationResponse, nonce: RequestNonce
+  ) throws(OAuthError) -> HTTPRequest {
     let code = response.answer.text(.code) ?? ""
     let request = response.request
     var parameters: FormParameters = [
@@ -40,6 +42,6 @@ extension Client {
     exchange["code"] = code
     exchange["state"] = request.state
     exchange["scope"] = request.scope.joined(separator: descriptor.scope.separator)
-    return try self.request(.token, parameters, exchange: exchange)
+    return try self.request(.token, parameters, exchange: exchange, nonce: nonce)
   }
 }

@@ -7,8 +7,8 @@ enum ClientCredentialsGrant: GrantFlow {
   static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
     let (client, scope) = (login.client, login.scope)
     return .send(
-      Step.Exchange(.clientCredentials) { () throws(OAuthError) in
-        try client.clientCredentialsRequest(scope: scope)
+      Step.Exchange(.clientCredentials) { nonce throws(OAuthError) in
+        try client.clientCredentialsRequest(scope: scope, nonce: nonce)
       } read: { answer, now throws(OAuthError) in
         try client.end(
           client.credential(answer, .clientCredentials, grant: .clientCredentials, scope: scope, now: now), answer,
@@ -16,8 +16,10 @@ enum ClientCredentialsGrant: GrantFlow {
       })
   }
 
-  static func refreshRequest(_ credential: Credential, _ client: Client) throws(OAuthError) -> HTTPRequest {
-    try client.clientCredentialsRequest(scope: credential.requestedScope)
+  static func refreshRequest(
+    _ credential: Credential, _ client: Client, nonce: RequestNonce
+  ) throws(OAuthError) -> HTTPRequest {
+    try client.clientCredentialsRequest(scope: credential.requestedScope, nonce: nonce)
   }
 }
 
@@ -25,10 +27,10 @@ extension Client {
   /// RFC 6749, 4.4.2.
   ///
   /// - Throws: `OAuthError` when the descriptor has no such endpoint or a secret is missing.
-  public func clientCredentialsRequest(scope: [String]) throws(OAuthError) -> HTTPRequest {
+  public func clientCredentialsRequest(scope: [String], nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     var parameters: FormParameters = [("grant_type", "client_credentials")]
     let joined = scope.joined(separator: descriptor.scope.separator)
     if !scope.isEmpty { parameters.append("scope", joined) }
-    return try request(.clientCredentials, parameters, exchange: ["scope": joined])
+    return try request(.clientCredentials, parameters, exchange: ["scope": joined], nonce: nonce)
   }
 }

@@ -7,8 +7,8 @@ enum DeviceCodeGrant: GrantFlow {
   static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
     let (client, scope) = (login.client, login.scope)
     return .send(
-      Step.Exchange(.deviceAuthorization) { () throws(OAuthError) in
-        try client.deviceAuthorizationRequest(scope: scope)
+      Step.Exchange(.deviceAuthorization) { nonce throws(OAuthError) in
+        try client.deviceAuthorizationRequest(scope: scope, nonce: nonce)
       } read: { answer, now throws(OAuthError) in
         let device = try client.deviceAuthorization(answer, scope: scope, now: now)
         return .showCode(device, poll: poll(device, client))
@@ -21,8 +21,8 @@ enum DeviceCodeGrant: GrantFlow {
       device.polling.slowDown(to: interval)
       return .send(poll(device, client))
     }
-    return Step.Exchange(.deviceToken, after: device.polling) { () throws(OAuthError) in
-      try client.deviceTokenRequest(device)
+    return Step.Exchange(.deviceToken, after: device.polling) { nonce throws(OAuthError) in
+      try client.deviceTokenRequest(device, nonce: nonce)
     } read: { answer, now throws(OAuthError) in
       do throws(OAuthError) {
         switch try client.deviceAnswer(answer, to: device, now: now) {
@@ -124,11 +124,11 @@ extension Client {
   /// RFC 8628, 3.1.
   ///
   /// - Throws: `OAuthError` when the descriptor has no such endpoint.
-  public func deviceAuthorizationRequest(scope: [String]) throws(OAuthError) -> HTTPRequest {
+  public func deviceAuthorizationRequest(scope: [String], nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     let joined = scope.joined(separator: descriptor.scope.separator)
     var parameters = FormParameters()
     if !scope.isEmpty { parameters.append("scope", joined) }
-    return try request(.deviceAuthorization, parameters, exchange: ["scope": joined])
+    return try request(.deviceAuthorization, parameters, exchange: ["scope": joined], nonce: nonce)
   }
 
   /// RFC 8628, 3.2.
@@ -167,12 +167,14 @@ extension Client {
   /// RFC 8628, 3.4.
   ///
   /// - Throws: `OAuthError` when the descriptor has no such endpoint.
-  public func deviceTokenRequest(_ authorization: DeviceAuthorization) throws(OAuthError) -> HTTPRequest {
+  public func deviceTokenRequest(
+    _ authorization: DeviceAuthorization, nonce: RequestNonce
+  ) throws(OAuthError) -> HTTPRequest {
     let parameters: FormParameters = [
       ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"), ("device_code", authorization.deviceCode),
     ]
     let scope = authorization.scope.joined(separator: descriptor.scope.separator)
-    return try request(.deviceToken, parameters, exchange: ["scope": scope])
+    return try request(.deviceToken, parameters, exchange: ["scope": scope], nonce: nonce)
   }
 
   /// RFC 8628, 3.5.

@@ -117,7 +117,7 @@ extension Client {
     self.init(
       descriptor: descriptor, identifier: identifier ?? Placeholder.text("client_id"),
       secret: hasSecret ? Secret(Placeholder.text("client_secret")) : nil, values: values,
-      nonce: { Self.placeholderNonce }, computing: WrittenComputation())
+      computing: WrittenComputation())
   }
 
   private static func placeholder(_ variable: Variable, _ descriptor: Descriptor) -> String {
@@ -155,7 +155,7 @@ extension Client {
 
 /// Writes a computation down instead of making it: `hex(sha256(<client_secret>))`, in one line.
 private struct WrittenComputation: RequestComputing {
-  func value(of function: Template.Function, _ arguments: [[UInt8]], _ nonce: RequestNonce?) -> [UInt8]? {
+  func value(of function: Template.Function, _ arguments: [[UInt8]], _ nonce: RequestNonce) -> [UInt8]? {
     let texts = arguments.map { String(decoding: $0, as: UTF8.self).exchanging("\n", for: "\\n") }
     switch function {
     case .now where texts.isEmpty: return Array("\(Placeholder.moment)".utf8)
@@ -230,19 +230,22 @@ private struct Recorder {
     }
     // A token of the client credentials grant is obtained anew, by the same request.
     guard !hasToken, client.descriptor.endpoints[.refresh] != nil, grant.traits.needsPerson else { return }
-    add(.refresh, try client.refreshRequest(credential), isLater: true)
-    if let exchange = try client.tokenExchangeRequest(afterRefresh: credential) {
-      add(.tokenExchange, exchange, isLater: true)
+    add(.refresh, try client.refreshRequest(credential, nonce: Client.placeholderNonce), isLater: true)
+    if client.exchangesToken(afterRefreshOf: credential) {
+      add(
+        .tokenExchange, try client.tokenExchangeRequest(credential, nonce: Client.placeholderNonce), isLater: true)
     }
   }
 
   private mutating func login() throws(OAuthError) -> Credential {
-    let login = LoginContext(grant, client, scope: scope, redirectURI: redirectURI ?? "", random: FixedRandom())
+    let login = LoginContext(
+      grant, client, scope: scope, redirectURI: redirectURI ?? "", random: FixedRandom(),
+      nonce: Client.placeholderNonce)
     var step = try login.begin()
     while true {
       switch step {
       case .send(let exchange):
-        add(exchange.kind, try exchange.request())
+        add(exchange.kind, try exchange.request(Client.placeholderNonce))
         step = try exchange.read(answer(exchange.kind), 0)
       case .browse(let page):
         add(.authorization, HTTPRequest(method: "GET", uri: page.uri), isInBrowser: true)

@@ -9,8 +9,8 @@ enum OAuth1Grant: GrantFlow {
   static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
     let (client, scope, callback) = (login.client, login.scope, login.redirectURI)
     return .send(
-      Step.Exchange(.temporaryCredentials) { () throws(OAuthError) in
-        try client.temporaryCredentialsRequest(callback: callback, scope: scope, nonce: client.signingNonce())
+      Step.Exchange(.temporaryCredentials) { nonce throws(OAuthError) in
+        try client.temporaryCredentialsRequest(callback: callback, scope: scope, nonce: nonce)
       } read: { answer, _ throws(OAuthError) in
         .browse(try page(client.temporaryCredentials(answer, callback: callback), login))
       })
@@ -21,13 +21,13 @@ enum OAuth1Grant: GrantFlow {
   ) throws(OAuthError) -> Step.Page {
     let (client, scope) = (login.client, login.scope)
     return Step.Page(
-      uri: try client.authorizationPage(temporary, scope: scope),
+      uri: try client.authorizationPage(temporary, scope: scope, nonce: login.nonce),
       expected: [(.oauthToken, temporary.token.reveal())], brings: .oauthVerifier, login: login
     ) { parameters, _ throws(OAuthError) in
       let consent = try client.resourceOwnerAuthorization(parameters, to: temporary)
       return .send(
-        Step.Exchange(.token) { () throws(OAuthError) in
-          try client.tokenRequest(temporary, consent, nonce: client.signingNonce())
+        Step.Exchange(.token) { nonce throws(OAuthError) in
+          try client.tokenRequest(temporary, consent, nonce: nonce)
         } read: { answer, now throws(OAuthError) in
           try client.end(
             client.oauth1Credential(answer, .token, after: consent, scope: scope, now: now), answer, .token)
@@ -35,8 +35,10 @@ enum OAuth1Grant: GrantFlow {
     }
   }
 
-  static func refreshRequest(_ credential: Credential, _ client: Client) throws(OAuthError) -> HTTPRequest {
-    try client.sessionRefreshRequest(credential, nonce: client.signingNonce())
+  static func refreshRequest(
+    _ credential: Credential, _ client: Client, nonce: RequestNonce
+  ) throws(OAuthError) -> HTTPRequest {
+    try client.sessionRefreshRequest(credential, nonce: nonce)
   }
 }
 
@@ -71,9 +73,11 @@ extension Client {
     callback: String, scope: [String], nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     let joined = scope.joined(separator: descriptor.scope.separator)
-    let request = try oauth1Request(.temporaryCredentials, exchange: ["redirect_uri": callback, "scope": joined])
+    let request = try oauth1Request(
+      .temporaryCredentials, exchange: ["redirect_uri": callback, "scope": joined], nonce: nonce)
     let isHere = descriptor.oauth1.callback == .temporaryCredentials
-    return try signed(request, token: nil, isHere ? [("oauth_callback", callback)] : [], nonce: nonce)
+    return try OAuth1Binding(client: self).signed(
+      request, token: nil, isHere ? [("oauth_callback", callback)] : [], nonce: nonce)
   }
 
   /// RFC 5849, 2.1.
@@ -95,13 +99,15 @@ extension Client {
   /// The page where the person consents (RFC 5849, 2.2).
   ///
   /// - Throws: `OAuthError` when the descriptor has no such endpoint.
-  public func authorizationPage(_ temporary: TemporaryCredentials, scope: [String]) throws(OAuthError) -> URI {
+  public func authorizationPage(
+    _ temporary: TemporaryCredentials, scope: [String], nonce: RequestNonce
+  ) throws(OAuthError) -> URI {
     let joined = scope.joined(separator: descriptor.scope.separator)
     var parameters: FormParameters = [("oauth_token", temporary.token.reveal())]
     if descriptor.oauth1.callback == .authorization { parameters.append("oauth_callback", temporary.callback) }
     return try request(
       .authorization, parameters,
-      exchange: ["redirect_uri": temporary.callback, "scope": joined], isSigned: true
+      exchange: ["redirect_uri": temporary.callback, "scope": joined], proof: .signature, nonce: nonce
     ).uri
   }
 
@@ -143,8 +149,8 @@ extension Client {
   ) throws(OAuthError) -> HTTPRequest {
     let parameters = FormParameters(
       authorization.verifier.map { [.init(name: "oauth_verifier", value: $0)] } ?? [])
-    return try signed(
-      oauth1Request(.token), token: (temporary.token, temporary.secret), parameters, nonce: nonce)
+    return try OAuth1Binding(client: self).signed(
+      oauth1Request(.token, nonce: nonce), token: (temporary.token, temporary.secret), parameters, nonce: nonce)
   }
 
   /// The token of RFC 5849, 2.3, or the one that a session handle was exchanged for.
@@ -165,22 +171,18 @@ extension Client {
   /// - Throws: `OAuthError.notRefreshable` without a session handle.
   public func sessionRefreshRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     guard let handle = credential.sessionHandle else { throw .notRefreshable }
-    return try signed(
-      oauth1Request(.refresh, credential: credential),
+    return try OAuth1Binding(client: self).signed(
+      oauth1Request(.refresh, credential: credential, nonce: nonce),
       token: (credential.accessToken, credential.tokenSecret ?? Secret("")),
       [("oauth_session_handle", handle.reveal())], nonce: nonce, variables: credential.variables)
   }
 
-  fileprivate func signingNonce() throws(OAuthError) -> RequestNonce {
-    guard let nonce = nonce?() else { throw .signatureNeedsURL }
-    return nonce
-  }
-
   /// A request that is going to be signed: the signature is the client's authentication, so no other is added.
   private func oauth1Request(
-    _ kind: EndpointKind, credential: Credential? = nil, exchange: [String: String] = [:]
+    _ kind: EndpointKind, credential: Credential? = nil, exchange: [String: String] = [:], nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
-    var request = try request(kind, [], credential: credential, exchange: exchange, isSigned: true)
+    var request = try request(
+      kind, [], credential: credential, exchange: exchange, proof: .signature, nonce: nonce)
     if request.body.isEmpty { request.fields.removeAll(named: "Content-Type") }
     return request
   }

@@ -20,8 +20,8 @@ public enum Step {
     public let kind: EndpointKind
     /// What there is to wait for before the request is sent; `nil`: nothing.
     public let pause: DevicePolling?
-    /// Makes the request. To be called when it is sent, because it may be signed with the time.
-    public let request: () throws(OAuthError) -> HTTPRequest
+    /// Makes the request, when it is sent.
+    public let request: (RequestNonce) throws(OAuthError) -> HTTPRequest
     /// The step after an answer, which came at `now`, in seconds since 1970.
     public let read: (_ response: HTTPResponse, _ now: Int64) throws(OAuthError) -> Step
     /// The step after a time-out; `nil`: there is none, and the login fails.
@@ -31,7 +31,8 @@ public enum Step {
     public typealias Timeout = () -> Step
 
     init(
-      _ kind: EndpointKind, after pause: DevicePolling? = nil, request: @escaping () throws(OAuthError) -> HTTPRequest,
+      _ kind: EndpointKind, after pause: DevicePolling? = nil,
+      request: @escaping (RequestNonce) throws(OAuthError) -> HTTPRequest,
       read: @escaping (_ response: HTTPResponse, _ now: Int64) throws(OAuthError) -> Step, onTimeout: Timeout? = nil
     ) {
       self.kind = kind
@@ -98,16 +99,22 @@ public struct LoginContext {
   let scope: [String]
   let redirectURI: String
   let random: any RandomSource
+  /// For the addresses of pages.
+  let nonce: RequestNonce
 
   /// - Parameters:
   ///   - scope: the scopes to ask for; empty: none is named.
   ///   - redirectURI: the redirect with the port that is listened on; empty for a grant without a callback.
-  public init(_ grant: Grant, _ client: Client, scope: [String], redirectURI: String, random: any RandomSource) {
+  public init(
+    _ grant: Grant, _ client: Client, scope: [String], redirectURI: String, random: any RandomSource,
+    nonce: RequestNonce
+  ) {
     self.grant = grant
     self.client = client
     self.scope = scope
     self.redirectURI = redirectURI
     self.random = random
+    self.nonce = nonce
   }
 
   /// The first step.
@@ -131,17 +138,21 @@ protocol GrantFlow {
   /// The first step of a login.
   static func begin(_ login: LoginContext) throws(OAuthError) -> Step
   /// The request that renews a credential.
-  static func refreshRequest(_ credential: Credential, _ client: Client) throws(OAuthError) -> HTTPRequest
+  static func refreshRequest(
+    _ credential: Credential, _ client: Client, nonce: RequestNonce
+  ) throws(OAuthError) -> HTTPRequest
 }
 
 extension GrantFlow {
   static func callback(_ client: Client) -> CallbackPart? { nil }
 
   /// RFC 6749, 6.
-  static func refreshRequest(_ credential: Credential, _ client: Client) throws(OAuthError) -> HTTPRequest {
+  static func refreshRequest(
+    _ credential: Credential, _ client: Client, nonce: RequestNonce
+  ) throws(OAuthError) -> HTTPRequest {
     guard let refreshToken = credential.refreshToken else { throw .notRefreshable }
     let parameters: FormParameters = [("grant_type", "refresh_token"), ("refresh_token", refreshToken.reveal())]
-    return try client.request(.refresh, parameters, credential: credential)
+    return try client.request(.refresh, parameters, credential: credential, nonce: nonce)
   }
 }
 

@@ -57,7 +57,7 @@ extension Client {
   ///   - initialAccessToken: what the provider gave to who may register clients (RFC 7591, 3).
   /// - Throws: `OAuthError` when the descriptor has no such endpoint, or its URL does not come about.
   public func registrationRequest(
-    redirectURI: String?, initialAccessToken: Secret?
+    redirectURI: String?, initialAccessToken: Secret?, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     let endpoint = try endpoint(.registration)
     let isJSON = endpoint.send == .json
@@ -80,7 +80,7 @@ extension Client {
     if !scope.isEmpty { parameters.append("scope", scope) }
     var request = try request(
       .registration, parameters, exchange: ["redirect_uri": redirectURI ?? "", "scope": scope],
-      lists: ["redirect_uris", "grant_types", "response_types"])
+      lists: ["redirect_uris", "grant_types", "response_types"], nonce: nonce)
     if let initialAccessToken {
       let value = "Bearer " + initialAccessToken.reveal()
       guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: "Authorization") }

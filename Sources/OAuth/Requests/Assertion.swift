@@ -8,13 +8,12 @@ extension Client {
   ///
   /// - Throws: `OAuthError.clientSecretMissing` without a key, `.clientKeyMalformed` where the key is none of the algorithm.
   func assertion(
-    _ endpoint: Endpoint, _ credential: Credential?, _ exchange: [String: String], _ nonce: RequestNonce?
+    _ endpoint: Endpoint, _ credential: Credential?, _ exchange: [String: String], _ nonce: RequestNonce
   ) throws(OAuthError) -> String? {
     let method = authentication(for: endpoint)
     let authenticates = method == .privateKeyJWT || method == .clientSecretJWT
     let templates = endpoint.parameters.compactMap(\.value) + endpoint.headers.map(\.value)
     guard authenticates || templates.contains(where: { $0.names.contains("assertion") }) else { return nil }
-    guard let nonce else { return nil }
     return try computing.signature("assertion") { () throws(OAuthError) in
       try assertion(method, credential, exchange, nonce)
     }

@@ -92,7 +92,7 @@ extension Client {
   ///   - scope: what is asked for; nothing is sent when it is empty.
   /// - Throws: `OAuthError.noEndpoint`, `.url`, `.missingValue`.
   public func authorizationRequest(
-    _ grant: Grant, redirectURI: String, scope: [String], random: some RandomSource
+    _ grant: Grant, redirectURI: String, scope: [String], random: some RandomSource, nonce requestNonce: RequestNonce
   ) throws(OAuthError) -> AuthorizationRequest {
     let state = Base64.encodeURL(random.bytes(32))
     var verifier: CodeVerifier?
@@ -114,7 +114,7 @@ extension Client {
     if descriptor.sendsNonce { nonce = Base64.encodeURL(random.bytes(32)) }
     if let nonce { parameters.append("nonce", nonce) }
     let exchange = ["redirect_uri": redirectURI, "scope": joinedScope]
-    let request = try request(.authorization, parameters, exchange: exchange)
+    let request = try request(.authorization, parameters, exchange: exchange, nonce: requestNonce)
     return AuthorizationRequest(
       uri: request.uri, grant: grant, state: state, codeVerifier: verifier, nonce: nonce,
       redirectURI: redirectURI, scope: scope)

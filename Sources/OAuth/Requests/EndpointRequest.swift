@@ -3,6 +3,16 @@ import HTTP
 import JSON
 import Descriptors
 
+/// What shows in a request to an endpoint who makes it.
+enum RequestProof {
+  /// The client's authentication, or the token, as the endpoint says.
+  case asDescribed
+  /// The credential, as in a request to the provider's API.
+  case token
+  /// Nothing yet: the request is signed when it is there (RFC 5849, 3).
+  case signature
+}
+
 extension Client {
   /// The request of an endpoint: the RFC's parameters, changed as the descriptor says, put where it says.
   ///
@@ -11,52 +21,60 @@ extension Client {
   ///   - credential: what kept fields and tokens in templates stand for.
   ///   - exchange: what else templates may use in this exchange.
   ///   - lists: names of parameters whose value is a list, in JSON where the endpoint sends JSON.
-  ///   - isSigned: whether a signature (RFC 5849) will show who the client is, so that nothing else does.
   /// - Throws: `OAuthError` when the endpoint is not described, its URL does not come about, or the client has no secret where
   ///   one is needed.
   func request(
     _ kind: EndpointKind, _ parameters: FormParameters, credential: Credential? = nil, exchange: [String: String] = [:],
-    lists: Set<String> = [], isSigned: Bool = false
+    lists: Set<String> = [], proof: RequestProof = .asDescribed, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     let endpoint = try endpoint(kind)
-    let nonce = nonce?()
     let calculate = calculator(nonce)
     var exchange = exchange
     if let assertion = try assertion(endpoint, credential, exchange, nonce) { exchange["assertion"] = assertion }
     let values = values(for: credential, exchange)
-    var parameters = parameters
-    var fields = HTTPFields()
-    let presentsToken =
-      endpoint.authentication == .accessToken || (kind == .identity && endpoint.authentication == nil)
-    if kind != .authorization, kind != .registration, !presentsToken, !isSigned {
-      try authenticate(endpoint, &parameters, &fields, assertion: exchange["assertion"])
-    }
+    let takesToken = endpoint.authentication == .accessToken || (kind == .identity && endpoint.authentication == nil)
+    let presentsToken = proof == .token || (proof == .asDescribed && takesToken)
+    let authenticates = proof == .asDescribed && !takesToken && kind != .authorization && kind != .registration
+    let authentication =
+      authenticates
+      ? try authentication(at: endpoint, parameters, exchange["assertion"]) : (parameters: [], header: nil)
+
+    var all = parameters
+    all.append(contentsOf: authentication.parameters)
     for rule in endpoint.parameters {
-      parameters.replace(rule.name, with: rule.value.flatMap { try? $0.filled(values, calculate: calculate) })
+      all.replace(rule.name, with: rule.value.flatMap { try? $0.filled(values, calculate: calculate) })
     }
-    parameters = FormParameters(
-      parameters.pairs.map { .init(name: endpoint.rename[$0.name] ?? $0.name, value: $0.value) })
-    var request = HTTPRequest(
-      method: endpoint.method, uri: try uri(kind, values, calculate), fields: fields)
-    try request.place(parameters, endpoint, kind, lists: lists)
-    // What a header signs is there before it; the type of the body goes before what a descriptor calls it.
-    let mediaType = request.fields["Content-Type"]
-    request.fields = fields
-    let requestValues = request.values(values)
-    for header in endpoint.headers {
-      guard let value = try? header.value.filled(requestValues, calculate: calculate) else { continue }
-      guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: header.name) }
-      request.fields.set(header.name, value)
-    }
-    if let mediaType { request.fields.set("Content-Type", mediaType) }
-    if presentsToken, !isSigned, let credential {
-      request = try presenting(credential, on: request, overwriting: false)
-    }
+    let onTheWire = FormParameters(all.pairs.map { .init(name: endpoint.rename[$0.name] ?? $0.name, value: $0.value) })
+    let content = try RequestContent(onTheWire, endpoint, kind, at: uri(kind, values, calculate), lists: lists)
+    let bare = HTTPRequest(method: endpoint.method, uri: content.uri, body: content.body)
+
+    // Of two fields with the same name the later one counts: the body is of the type that it was written in, whatever a
+    // descriptor calls it.
+    var fields: [HTTPField] = []
+    if let header = authentication.header { fields.append(HTTPField(name: "Authorization", value: header)) }
+    fields += try filled(endpoint.headers, self.values(for: credential, exchange, of: bare), calculate)
+    if let mediaType = content.mediaType { fields.append(HTTPField(name: "Content-Type", value: mediaType)) }
+    var request = bare
+    for field in fields { request.fields.set(field.name, field.value) }
+    if presentsToken, let credential { request = try presented(credential, on: request, nonce: nonce) }
     // What the descriptor says of `Accept`, for this endpoint or for the whole API, goes before this.
     if endpoint.response.format == .json, request.fields["Accept"] == nil {
       request.fields.set("Accept", "application/json")
     }
     return request
+  }
+
+  /// The headers whose value is known: one that is not, such as an institution's, is left out.
+  func filled(
+    _ headers: [HeaderTemplate], _ values: (String) -> String?, _ calculate: Template.Calculator
+  ) throws(OAuthError) -> [HTTPField] {
+    var fields: [HTTPField] = []
+    for header in headers {
+      guard let value = try? header.value.filled(values, calculate: calculate) else { continue }
+      guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: header.name) }
+      fields.append(HTTPField(name: header.name, value: value))
+    }
+    return fields
   }
 
   private func uri(
@@ -73,27 +91,24 @@ extension Client {
   }
 
   /// RFC 6749, 2.3.1.
-  private func authenticate(
-    _ endpoint: Endpoint, _ parameters: inout FormParameters, _ fields: inout HTTPFields, assertion: String?
-  ) throws(OAuthError) {
+  private func authentication(
+    at endpoint: Endpoint, _ parameters: FormParameters, _ assertion: String?
+  ) throws(OAuthError) -> (parameters: FormParameters, header: String?) {
     switch authentication(for: endpoint) {
     case .clientSecretBasic:
       guard let secret else { throw .clientSecretMissing }
       // Both are form-encoded before they are joined, so that a colon in the identifier does not end it.
       let pair = PercentEncoding.encode(identifier) + ":" + PercentEncoding.encode(secret.reveal())
-      fields.set("Authorization", "Basic " + Base64.encode(Array(pair.utf8)))
+      return ([], "Basic " + Base64.encode(Array(pair.utf8)))
     case .clientSecretPost:
       guard let secret else { throw .clientSecretMissing }
-      parameters.append("client_id", identifier)
-      parameters.append("client_secret", secret.reveal())
+      return ([("client_id", identifier), ("client_secret", secret.reveal())], nil)
     case .privateKeyJWT, .clientSecretJWT:
       guard let assertion else { throw .clientSecretMissing }
-      parameters.append("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
-      parameters.append("client_assertion", assertion)
-    case .none:
-      if !parameters.contains("client_id") { parameters.append("client_id", identifier) }
-    case .accessToken:
-      break
+      let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+      return ([("client_assertion_type", type), ("client_assertion", assertion)], nil)
+    case .none: return (parameters.contains("client_id") ? [] : [("client_id", identifier)], nil)
+    case .accessToken: return ([], nil)
     }
   }
 

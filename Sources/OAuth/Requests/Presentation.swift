@@ -39,11 +39,13 @@ extension Client {
       throw .foreignHost(HostPattern.authority(request.uri) ?? request.uri.scheme)
     }
     // Two of them would be ambiguous, and to drop one without a word would be worse.
-    let carriers = credentialFields(credential)
-    if let field = request.fields.first(where: { carriers.contains($0.name.lowercased()) }) {
+    let secrets = ["access_token", "refresh_token", "token_secret", "client_secret", "assertion"]
+    let carriers = descriptor.extraHeaders.filter { $0.value.names.contains(where: secrets.contains) }
+    let names = binding(of: credential.grant).fieldNames.union(carriers.map { $0.name.lowercased() })
+    if let field = request.fields.first(where: { names.contains($0.name.lowercased()) }) {
       throw .credentialHeader(field.name)
     }
-    return try presenting(credential, on: request, nonce: nonce, overwriting: true)
+    return try presented(credential, on: request, nonce: nonce)
   }
 
   /// The header lines that present a credential.
@@ -61,92 +63,35 @@ extension Client {
       guard presented.uri == request.uri, presented.body == request.body else { throw .presentedInQuery }
       return presented.fields
     }
-    if credential.grant == .oauth1 { throw .signatureNeedsURL }
+    let needsRequest = descriptor.extraHeaders.contains { $0.value.names.contains { $0.hasPrefix("request_") } }
+    guard binding(of: credential.grant).isUsableAlone, !needsRequest else { throw .signatureNeedsURL }
     var fields = HTTPFields()
-    try addHeaders(presenting: credential, on: nil, to: &fields)
+    if case .header(let name, _) = descriptor.headerStyle.location {
+      fields.set(name, try BearerBinding(client: self).header(credential, of: nil, nonce: nonce) ?? "")
+    }
+    for field in try filled(descriptor.extraHeaders, values(for: credential), calculator(nonce)) {
+      fields.set(field.name, field.value)
+    }
     return fields
   }
 
-  /// For the provider's own endpoints, which the descriptor names with their whole URL.
-  ///
-  /// - Parameter overwriting: whether extra headers go before what the request has already.
-  func presenting(
-    _ credential: Credential, on request: HTTPRequest, nonce: RequestNonce? = nil, overwriting: Bool
+  /// For the provider's own endpoints, which the descriptor names with their whole URL. What the request says itself stays.
+  func presented(
+    _ credential: Credential, on request: HTTPRequest, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
-    var request = request
-    var fields = HTTPFields()
-    try addHeaders(presenting: credential, on: request, to: &fields)
-    var credentialField = "authorization"
-    if case .header(let name, _) = descriptor.headerStyle.location { credentialField = name.lowercased() }
-    for field in fields {
-      // What the caller set itself stays, but for the credential: two would be ambiguous.
-      if request.fields[field.name] == nil || (overwriting && field.name.lowercased() == credentialField) {
-        request.fields.set(field.name, field.value)
-      }
+    var signed = try binding(of: credential.grant).sign(request, with: credential, nonce: nonce)
+    for field in try filled(
+      descriptor.extraHeaders, values(for: credential, of: request), calculator(nonce))
+    where request.fields[field.name] == nil {
+      signed.fields.set(field.name, field.value)
     }
-    if case .query(let name) = descriptor.headerStyle.location {
-      var query: FormParameters = [(name, credential.accessToken.reveal())]
-      let given = request.uri.queryParameters
-      let values = request.values(values(for: credential))
-      let calculate = calculator(nonce ?? self.nonce?())
-      // What the caller, or the endpoint, says itself stays.
-      for parameter in descriptor.headerStyle.parameters where !given.contains(parameter.name) {
-        guard let text = try? parameter.value.filled(values, calculate: calculate) else { continue }
-        query.append(parameter.name, text)
-      }
-      request.uri = request.uri.adding(query: query)
-    }
-    if credential.grant == .oauth1, case .none = descriptor.headerStyle.location {
-      guard let nonce else { throw .signatureNeedsURL }
-      request = try signed(
-        request, token: (credential.accessToken, credential.tokenSecret ?? Secret("")), nonce: nonce,
-        variables: credential.variables)
-    }
-    return request
+    return signed
   }
 
-  /// Whether what is sent with a request depends on its body: a form that OAuth 1.0a signs (RFC 5849, 3.4.1.3.1), or a
-  /// header with `{request_body}` in it.
+  /// Whether what is sent with a request depends on its body: because it is signed, or a header has `{request_body}` in it.
   public func signsBody(of request: HTTPRequest, with credential: Credential) -> Bool {
-    let headers = descriptor.headerStyle.parameters + descriptor.extraHeaders
-    if headers.contains(where: { $0.value.names.contains("request_body") }) { return true }
-    guard credential.grant == .oauth1 else { return false }
-    return request.fields["Content-Type"]?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true
-  }
-
-  /// The names of the header fields that carry the credential, in lower case.
-  private func credentialFields(_ credential: Credential) -> Set<String> {
-    let secrets = ["access_token", "refresh_token", "token_secret", "client_secret", "assertion"]
-    let carriers = descriptor.extraHeaders.filter { $0.value.names.contains(where: secrets.contains) }
-    var names = Set(carriers.map { $0.name.lowercased() })
-    if case .header(let name, _) = descriptor.headerStyle.location { names.insert(name.lowercased()) }
-    if credential.grant == .oauth1, case .none = descriptor.headerStyle.location { names.insert("authorization") }
-    return names
-  }
-
-  private func addHeaders(
-    presenting credential: Credential, on request: HTTPRequest?, to fields: inout HTTPFields
-  ) throws(OAuthError) {
-    let ownValues = values(for: credential)
-    let values = request?.values(ownValues) ?? ownValues
-    let calculate = calculator(nonce?())
-    if case .header(let name, let scheme) = descriptor.headerStyle.location {
-      var value = (scheme.isEmpty ? "" : scheme + " ") + credential.accessToken.reveal()
-      for parameter in descriptor.headerStyle.parameters {
-        guard let text = try? parameter.value.filled(values, calculate: calculate) else { continue }
-        guard !text.contains("\""), !text.contains("\\") else { throw .malformedHeader(name: parameter.name) }
-        value += ", " + parameter.name + "=\"" + text + "\""
-      }
-      guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: name) }
-      fields.set(name, value)
-    }
-    for header in descriptor.extraHeaders {
-      // A header whose value is not known for this account, such as an institution's, is left out.
-      if request == nil, header.value.names.contains(where: { $0.hasPrefix("request_") }) { throw .signatureNeedsURL }
-      guard let value = try? header.value.filled(values, calculate: calculate) else { continue }
-      guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: header.name) }
-      fields.set(header.name, value)
-    }
+    descriptor.extraHeaders.contains { $0.value.names.contains("request_body") }
+      || binding(of: credential.grant).signsBody(of: request)
   }
 }
 

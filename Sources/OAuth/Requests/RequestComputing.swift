@@ -8,7 +8,7 @@ protocol RequestComputing: Sendable {
   /// The value of a function; `nil` where there is none.
   ///
   /// - Parameter nonce: the moment and the random text of the request.
-  func value(of function: Template.Function, _ arguments: [[UInt8]], _ nonce: RequestNonce?) -> [UInt8]?
+  func value(of function: Template.Function, _ arguments: [[UInt8]], _ nonce: RequestNonce) -> [UInt8]?
 
   /// What `sign` makes; the name is what stands for it in a request that is only shown.
   func signature(_ name: String, _ sign: () throws(OAuthError) -> String) throws(OAuthError) -> String
@@ -16,7 +16,7 @@ protocol RequestComputing: Sendable {
 
 /// Computes what is sent.
 struct RequestComputation: RequestComputing {
-  func value(of function: Template.Function, _ arguments: [[UInt8]], _ nonce: RequestNonce?) -> [UInt8]? {
+  func value(of function: Template.Function, _ arguments: [[UInt8]], _ nonce: RequestNonce) -> [UInt8]? {
     let joined = Array(arguments.joined())
     switch function {
     case .base64: return Array(Base64.encode(joined).utf8)
@@ -27,11 +27,11 @@ struct RequestComputation: RequestComputing {
         for: Array(arguments.dropFirst().joined()), key: arguments.first ?? [])
     case .now:
       let wait = arguments.isEmpty ? 0 : seconds(ofDuration: String(decoding: joined, as: UTF8.self))
-      guard let nonce, let wait, wait < Moment.longest else { return nil }
+      guard let wait, wait < Moment.longest else { return nil }
       return Array(String(nonce.timestamp + wait).utf8)
     case .date: return moment(joined).map { Array($0.prefix(10).utf8) }
     case .datetime: return moment(joined).map { Array($0.utf8) }
-    case .random: return nonce.map { Array($0.text.utf8) }
+    case .random: return Array(nonce.text.utf8)
     case .json:
       return Array(JSONValue.string(String(decoding: joined, as: UTF8.self)).encoded.utf8.dropFirst().dropLast())
     case .lowercase, .uppercase: return nil
@@ -47,7 +47,7 @@ struct RequestComputation: RequestComputing {
 
 extension Client {
   /// Computes the functions of templates, all of one request with the same moment and random text.
-  func calculator(_ nonce: RequestNonce?) -> Template.Calculator {
+  func calculator(_ nonce: RequestNonce) -> Template.Calculator {
     { function, arguments in computing.value(of: function, arguments, nonce) }
   }
 }

@@ -2,42 +2,40 @@ import Descriptors
 import HTTP
 
 extension Client {
-  /// The request that turns the token of a login into another (RFC 8693, 2.1); `nil` where the provider has no such endpoint.
+  /// The request that turns the token of a login into another (RFC 8693, 2.1).
   ///
-  /// - Throws: `OAuthError` when the request does not come about.
-  public func tokenExchangeRequest(_ credential: Credential) throws(OAuthError) -> HTTPRequest? {
-    guard descriptor.endpoints[.tokenExchange] != nil else { return nil }
+  /// - Throws: `OAuthError` when the provider has no such endpoint, or the request does not come about.
+  public func tokenExchangeRequest(
+    _ credential: Credential, nonce: RequestNonce
+  ) throws(OAuthError) -> HTTPRequest {
     let parameters: FormParameters = [
       ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
       ("subject_token", credential.accessToken.reveal()),
       ("subject_token_type", "urn:ietf:params:oauth:token-type:access_token"),
     ]
-    return try request(.tokenExchange, parameters, credential: credential)
+    return try request(.tokenExchange, parameters, credential: credential, nonce: nonce)
   }
 
-  /// The same behind a refresh: where the descriptor says so, and where a credential is obtained anew, as by a login; `nil`
-  /// otherwise.
-  ///
-  /// - Throws: `OAuthError` when the request does not come about.
-  public func tokenExchangeRequest(afterRefresh credential: Credential) throws(OAuthError) -> HTTPRequest? {
-    guard let endpoint = descriptor.endpoints[.tokenExchange] else { return nil }
-    guard endpoint.followsRefresh || credential.grant.traits.renewal == .login else { return nil }
-    return try tokenExchangeRequest(credential)
+  /// Whether a token is exchanged for another behind a refresh, too: where the descriptor says so, and where a credential is
+  /// obtained anew, as by a login.
+  public func exchangesToken(afterRefreshOf credential: Credential) -> Bool {
+    guard let endpoint = descriptor.endpoints[.tokenExchange] else { return false }
+    return endpoint.followsRefresh || credential.grant.traits.renewal == .login
   }
 
   /// The request that renews a credential, as its grant does it.
   ///
   /// - Throws: `OAuthError.notRefreshable` without anything to refresh it with.
-  public func refreshRequest(_ credential: Credential) throws(OAuthError) -> HTTPRequest {
-    try credential.grant.flow.refreshRequest(credential, self)
+  public func refreshRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
+    try credential.grant.flow.refreshRequest(credential, self, nonce: nonce)
   }
 
   /// The step behind the token of a login: the end, or the exchange for another token.
   func end(_ credential: Credential, unreadable: [ResponseField]) throws(OAuthError) -> Step {
-    guard let request = try tokenExchangeRequest(credential) else { return .done(credential, unreadable: unreadable) }
+    guard descriptor.endpoints[.tokenExchange] != nil else { return .done(credential, unreadable: unreadable) }
     return .send(
-      Step.Exchange(.tokenExchange) { () throws(OAuthError) in
-        request
+      Step.Exchange(.tokenExchange) { nonce throws(OAuthError) in
+        try tokenExchangeRequest(credential, nonce: nonce)
       } read: { answer, now throws(OAuthError) in
         let exchanged = try self.credential(
           answer, .tokenExchange, grant: credential.grant, scope: credential.requestedScope, previous: credential,

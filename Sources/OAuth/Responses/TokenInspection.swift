@@ -19,8 +19,7 @@ extension Client {
   ) throws(OAuthError) -> (kind: EndpointKind, request: HTTPRequest) {
     if let endpoint = descriptor.endpoints[.introspection] {
       let field = endpoint.tokens.first ?? .accessToken
-      let request = try tokenRequest(.introspection, credential, field)
-      return (.introspection, try signedIfNeeded(request, credential, nonce))
+      return (.introspection, try tokenRequest(.introspection, credential, field, nonce))
     }
     return (.identity, try identityRequest(credential, nonce: nonce))
   }
@@ -54,8 +53,7 @@ extension Client {
     guard let endpoint = descriptor.endpoints[.revocation] else { return [] }
     var requests: [HTTPRequest] = []
     for field in endpoint.tokens where field != .refreshToken || credential.refreshToken != nil {
-      let request = try tokenRequest(.revocation, credential, field)
-      requests.append(try signedIfNeeded(request, credential, nonce))
+      requests.append(try tokenRequest(.revocation, credential, field, nonce))
     }
     return requests
   }
@@ -82,12 +80,7 @@ extension Client {
   ///
   /// - Throws: `OAuthError.noEndpoint` when the descriptor has no such endpoint.
   public func identityRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
-    if credential.grant == .oauth1 {
-      return try presenting(
-        credential, on: request(.identity, [], credential: credential, isSigned: true), nonce: nonce,
-        overwriting: false)
-    }
-    return try request(.identity, [], credential: credential)
+    try request(.identity, [], credential: credential, proof: proof(credential), nonce: nonce)
   }
 
   /// Whether the identity endpoint is asked at a login: for the account's name, or for what is kept of its answer.
@@ -112,20 +105,16 @@ extension Client {
   }
 
   private func tokenRequest(
-    _ kind: EndpointKind, _ credential: Credential, _ field: ResponseField
+    _ kind: EndpointKind, _ credential: Credential, _ field: ResponseField, _ nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     let token = field == .refreshToken ? credential.refreshToken : credential.accessToken
-    let parameters: FormParameters = [
-      ("token", token?.reveal() ?? ""), ("token_type_hint", field.rawValue),
-    ]
-    if credential.grant == .oauth1 { return try request(kind, [], credential: credential, isSigned: true) }
-    return try request(kind, parameters, credential: credential)
+    let proof = proof(credential)
+    let parameters: FormParameters =
+      proof == .token ? [] : [("token", token?.reveal() ?? ""), ("token_type_hint", field.rawValue)]
+    return try request(kind, parameters, credential: credential, proof: proof, nonce: nonce)
   }
 
-  private func signedIfNeeded(
-    _ request: HTTPRequest, _ credential: Credential, _ nonce: RequestNonce
-  ) throws(OAuthError) -> HTTPRequest {
-    guard credential.grant == .oauth1 else { return request }
-    return try presenting(credential, on: request, nonce: nonce, overwriting: false)
+  private func proof(_ credential: Credential) -> RequestProof {
+    binding(of: credential.grant).authenticatesClient ? .token : .asDescribed
   }
 }

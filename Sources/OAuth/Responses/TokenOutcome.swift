@@ -25,7 +25,7 @@ extension TokenOutcome {
 
   init(_ error: OAuthError, _ grant: Grant) {
     guard case .refused(let kind, let refusal) = error, grant.traits.renewal != .login,
-      Self.overCodes.contains(refusal.code) || (grant == .oauth1 && refusal.status == 401)
+      Self.overCodes.contains(refusal.code) || (grant.traits.renewal == .sessionHandle && refusal.status == 401)
     else {
       self = .failed(error)
       return
@@ -71,7 +71,7 @@ extension Client {
       return .issued(credential, unreadable: answer.unreadable)
     } catch {
       // A session handle goes with the token that it was given with (OAuth Session 1.0 draft 1, 5).
-      guard previous.grant != .oauth1, let refreshToken = answer.secretIfReadable(.refreshToken),
+      guard previous.grant.traits.renewal != .sessionHandle, let refreshToken = answer.secretIfReadable(.refreshToken),
         refreshToken != previous.refreshToken
       else { return .failed(error) }
       var credential = previous

@@ -16,10 +16,10 @@ public struct TokenResponse: Sendable {
   let scope: [String]?
   let kept: [String: String]
 
-  init(_ answer: Answer, _ descriptor: Descriptor, isOAuth1: Bool = false, previous: Credential?, now: Int64)
+  init(_ answer: Answer, _ descriptor: Descriptor, _ grant: Grant, previous: Credential?, now: Int64)
     throws(OAuthError)
   {
-    let tokenField: ResponseField = isOAuth1 ? .oauthToken : .accessToken
+    let tokenField = grant.traits.tokenField
     // A descriptor that says that the answer has no token means that the old one stays.
     let isKept = answer.rules.source(of: tokenField).paths.isEmpty
     guard let token = try answer.secret(tokenField) ?? (isKept ? previous?.accessToken : nil) else {
@@ -29,7 +29,7 @@ public struct TokenResponse: Sendable {
     tokenType = answer.text(.tokenType)
     idToken = answer.secretIfReadable(.idToken)
     refreshToken = answer.secretIfReadable(.refreshToken)
-    tokenSecret = isOAuth1 ? try answer.secret(.oauthTokenSecret) : nil
+    tokenSecret = grant.traits.binding == .signature ? try answer.secret(.oauthTokenSecret) : nil
     sessionHandle = answer.secretIfReadable(.oauthSessionHandle)
     expiresAt =
       Self.expiry(answer, .expiresIn, .expiresAt, now: now, unknown: now + Self.unknownLifetime)
@@ -132,7 +132,7 @@ extension Client {
   func rules(_ kind: EndpointKind, _ grant: Grant) throws(OAuthError) -> ResponseRules {
     var rules = try endpoint(kind).response
     // RFC 5849, 2.3: the answer is a form, unless the descriptor says otherwise for this very endpoint.
-    if grant == .oauth1, kind != .tokenExchange, rules.format == .json,
+    if grant.traits.binding == .signature, kind != .tokenExchange, rules.format == .json,
       descriptor.endpoints[.temporaryCredentials]?.response.format == .form
     {
       rules.format = .form
@@ -143,7 +143,7 @@ extension Client {
   func credential(
     _ answer: Answer, grant: Grant, scope: [String], previous: Credential?, now: Int64
   ) throws(OAuthError) -> Credential {
-    let token = try TokenResponse(answer, descriptor, isOAuth1: grant == .oauth1, previous: previous, now: now)
+    let token = try TokenResponse(answer, descriptor, grant, previous: previous, now: now)
     var credential =
       previous
       ?? Credential(grant: grant, accessToken: token.accessToken, obtainedAt: now, margin: descriptor.expiry.margin)

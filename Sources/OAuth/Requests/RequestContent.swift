@@ -2,14 +2,19 @@ import HTTP
 import JSON
 import Descriptors
 
-extension HTTPRequest {
-  /// Puts parameters, under their names on the wire, where the descriptor says. A request without a body that has a method
-  /// with one says so (`Content-Length: 0`).
-  ///
+/// The parameters of a request, put where the descriptor says: into the URL, or into a body and its media type.
+struct RequestContent {
+  private(set) var uri: URI
+  private(set) var body: [UInt8] = []
+  /// The type of the body; `nil` for a request that has none and need not say so.
+  private(set) var mediaType: String?
+
+  /// - Parameter parameters: under their names on the wire.
   /// - Throws: `OAuthError.missingValue` for a value that is to stand as it is, and cannot.
-  mutating func place(
-    _ parameters: FormParameters, _ endpoint: Endpoint, _ kind: EndpointKind, lists: Set<String> = []
+  init(
+    _ parameters: FormParameters, _ endpoint: Endpoint, _ kind: EndpointKind, at uri: URI, lists: Set<String>
   ) throws(OAuthError) {
+    self.uri = uri
     func wireNames(_ names: [String]) -> Set<String> { Set(names.map { endpoint.rename[$0] ?? $0 }) }
     let namesInQuery = wireNames(endpoint.inQuery)
     let verbatim = wireNames(endpoint.verbatim)
@@ -17,10 +22,11 @@ extension HTTPRequest {
     let isInQuery = { (pair: FormParameters.Pair) in endpoint.send == .query || namesInQuery.contains(pair.name) }
     let query = FormParameters(parameters.pairs.filter(isInQuery))
     let others = FormParameters(parameters.pairs.filter { !isInQuery($0) })
-    uri = uri.adding(query: FormParameters(query.pairs.filter { !verbatim.contains($0.name) }))
+    self.uri = uri.adding(query: FormParameters(query.pairs.filter { !verbatim.contains($0.name) }))
     for pair in query.pairs where verbatim.contains(pair.name) {
       do {
-        uri = try uri.adding(encodedQuery: PercentEncoding.encode(pair.name) + "=" + Self.verbatim(pair.value))
+        self.uri = try self.uri.adding(
+          encodedQuery: PercentEncoding.encode(pair.name) + "=" + Self.verbatim(pair.value))
       } catch {
         throw .missingValue(kind, name: pair.name)
       }
@@ -29,17 +35,17 @@ extension HTTPRequest {
     case .query:
       break
     case .fragment:
-      let fragment = uri.fragment ?? ""
+      let fragment = self.uri.fragment ?? ""
       if !others.isEmpty {
-        uri = uri.with(fragment: fragment + (fragment.contains("?") ? "&" : "?") + others.encoded)
+        self.uri = self.uri.with(fragment: fragment + (fragment.contains("?") ? "&" : "?") + others.encoded)
       }
-    case .form where others.isEmpty && (method == "GET" || method == "DELETE"):
+    case .form where others.isEmpty && ["GET", "DELETE"].contains(endpoint.method):
       break
     case .form:
-      fields.set("Content-Type", "application/x-www-form-urlencoded")
+      mediaType = "application/x-www-form-urlencoded"
       body = Array(others.encoded.utf8)
     case .json:
-      fields.set("Content-Type", "application/json")
+      mediaType = "application/json"
       var members: [JSONValue.Member] = []
       for pair in others.pairs {
         var value = JSONValue.string(pair.value)
@@ -68,23 +74,27 @@ extension HTTPRequest {
       return stands ? String(scalar) : PercentEncoding.encode(String(scalar))
     }.joined()
   }
+}
 
-  /// What a name in a header's template stands for, the request itself among it.
-  func values(_ others: @escaping (String) -> String?) -> (String) -> String? {
-    let (method, uri, body) = (method, uri, body)
-    return { name in
-      switch name {
-      case "request_method": method
-      case "request_host": uri.host
-      case "request_path": uri.path.isEmpty ? "/" : uri.path
-      case "request_query":
-        // One parameter in a line, sorted as they are sent: the form that signatures of requests have in common.
-        uri.query.map { query in
-          query.split(separator: "&").map(String.init).sorted().map { $0 + "\n" }.joined()
-        } ?? ""
-      case "request_body": String(decoding: body, as: UTF8.self)
-      default: others(name)
-      }
+extension HTTPRequest {
+  /// The value of a name in a header's template that stands for a part of the request.
+  func value(named name: String) -> String? {
+    switch name {
+    case "request_method": method
+    case "request_host": uri.host
+    case "request_path": uri.path.isEmpty ? "/" : uri.path
+    case "request_query":
+      // One parameter in a line, sorted as they are sent: the form that signatures of requests have in common.
+      uri.query.map { query in
+        query.split(separator: "&").map(String.init).sorted().map { $0 + "\n" }.joined()
+      } ?? ""
+    case "request_body": String(decoding: body, as: UTF8.self)
+    default: nil
     }
+  }
+
+  /// Whether the body is a form.
+  var hasForm: Bool {
+    fields["Content-Type"]?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true
   }
 }

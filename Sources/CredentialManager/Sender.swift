@@ -1,0 +1,73 @@
+import HTTP
+import OAuth
+
+// The one place that sends. Whatever goes to a provider is made, sent and looked at here.
+extension CredentialSource {
+  /// The nonce of a request that is made now.
+  var nonce: RequestNonce { RequestNonce(now: clock.now(), random: random) }
+
+  /// Makes a request, sends it, and returns the whole answer.
+  ///
+  /// - Parameters:
+  ///   - binding: how the token in the request is bound to it; its answer may demand the request once more.
+  ///   - make: makes the request; called again for a second one.
+  /// - Throws: `CredentialError.networkNeeded`, `.http`, `.interrupted`, and `.oauth` when the request does not come about.
+  func send(
+    to provider: String, limits: HTTPLimits = .tokenEndpoint, bound binding: (any TokenBinding)? = nil,
+    _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest
+  ) throws(CredentialError) -> HTTPResponse {
+    try exchange(provider, binding, make) { network, request, isRefused throws(HTTPError) in
+      let response = try network.send(request, limits: limits)
+      _ = isRefused(response)
+      return response
+    }
+  }
+
+  /// Makes a request, sends it, and hands the answer over piece by piece.
+  ///
+  /// - Parameters:
+  ///   - body: sent in the place of the request's own body, from its beginning.
+  ///   - receive: takes the answer; one that demands the request once more is not among it.
+  /// - Returns: the head of the answer.
+  /// - Throws: as `send`.
+  func stream(
+    to provider: String, body: (any HTTPBodySource)? = nil, limits: HTTPLimits,
+    bound binding: (any TokenBinding)?, _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest,
+    receive: (HTTPPart) -> Bool
+  ) throws(CredentialError) -> HTTPResponse {
+    try exchange(provider, binding, make) { network, request, isRefused throws(HTTPError) in
+      body?.rewind()
+      return try network.stream(request, body: body, limits: limits) { part in
+        if case .head(let head) = part, isRefused(head) { return false }
+        return receive(part)
+      }
+    }
+  }
+
+  private func exchange(
+    _ provider: String, _ binding: (any TokenBinding)?, _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest,
+    transmit: (
+      _ network: any HTTPExchange, _ request: HTTPRequest, _ isRefused: (HTTPResponse) -> Bool
+    ) throws(HTTPError) -> HTTPResponse
+  ) throws(CredentialError) -> HTTPResponse {
+    let network = try network()
+    var nonce = nonce
+    var mayRepeat = true
+    while true {
+      let request = try core(provider) { () throws(OAuthError) in try make(nonce) }
+      secrets.learn(request)
+      var demanded: RequestNonce?
+      let response: HTTPResponse
+      do {
+        response = try transmit(network, request) { head in
+          demanded = mayRepeat ? binding?.nonce(demandedBy: head, after: nonce) : nil
+          return demanded != nil
+        }
+      } catch {
+        throw error == .interrupted ? .interrupted : .http(error, provider: provider)
+      }
+      guard let next = demanded else { return response }
+      (nonce, mayRepeat) = (next, false)
+    }
+  }
+}

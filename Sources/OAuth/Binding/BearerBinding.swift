@@ -1,0 +1,66 @@
+import Descriptors
+import HTTP
+
+/// A token that stands in the request as it is (RFC 6750, or the provider's own way): in a header, or in the query.
+struct BearerBinding: TokenBinding {
+  let client: Client
+
+  private var style: HeaderStyle { client.descriptor.headerStyle }
+
+  var isUsableAlone: Bool { true }
+  var authenticatesClient: Bool { false }
+
+  var fieldNames: Set<String> {
+    guard case .header(let name, _) = style.location else { return [] }
+    return [name.lowercased()]
+  }
+
+  func signsBody(of request: HTTPRequest) -> Bool {
+    style.parameters.contains { $0.value.names.contains("request_body") }
+  }
+
+  func sign(
+    _ request: HTTPRequest, with credential: Credential, nonce: RequestNonce
+  ) throws(OAuthError) -> HTTPRequest {
+    var request = request
+    switch style.location {
+    case .header(let name, _):
+      guard request.fields[name] == nil else { break }
+      request.fields.set(name, try header(credential, of: request, nonce: nonce) ?? "")
+    case .query(let name):
+      var query: FormParameters = [(name, credential.accessToken.reveal())]
+      let given = request.uri.queryParameters
+      for (name, text) in parameters(credential, of: request, nonce: nonce) where !given.contains(name) {
+        query.append(name, text)
+      }
+      request.uri = request.uri.adding(query: query)
+    case .none: break
+    }
+    return request
+  }
+
+  /// The value of the header with the token; `nil` where none has it.
+  ///
+  /// - Throws: `OAuthError.malformedHeader`.
+  func header(
+    _ credential: Credential, of request: HTTPRequest?, nonce: RequestNonce
+  ) throws(OAuthError) -> String? {
+    guard case .header(let name, let scheme) = style.location else { return nil }
+    var value = (scheme.isEmpty ? "" : scheme + " ") + credential.accessToken.reveal()
+    for (name, text) in parameters(credential, of: request, nonce: nonce) {
+      guard !text.contains("\""), !text.contains("\\") else { throw .malformedHeader(name: name) }
+      value += ", " + name + "=\"" + text + "\""
+    }
+    guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: name) }
+    return value
+  }
+
+  private func parameters(
+    _ credential: Credential, of request: HTTPRequest?, nonce: RequestNonce
+  ) -> [(name: String, text: String)] {
+    let values = client.values(for: credential, of: request)
+    return style.parameters.compactMap { parameter in
+      (try? parameter.value.filled(values, calculate: client.calculator(nonce))).map { (parameter.name, $0) }
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import Cryptography
+import Descriptors
+import HTTP
+
+/// A token that signs each request (RFC 5849, 3).
+struct OAuth1Binding: TokenBinding {
+  let client: Client
+
+  private var rules: OAuth1Rules { client.descriptor.oauth1 }
+
+  var isUsableAlone: Bool { false }
+  var authenticatesClient: Bool { true }
+  var fieldNames: Set<String> { ["authorization"] }
+
+  /// RFC 5849, 3.4.1.3.1
+  func signsBody(of request: HTTPRequest) -> Bool { request.hasForm }
+
+  func sign(
+    _ request: HTTPRequest, with credential: Credential, nonce: RequestNonce
+  ) throws(OAuthError) -> HTTPRequest {
+    try signed(
+      request, token: (credential.accessToken, credential.tokenSecret ?? Secret("")), nonce: nonce,
+      variables: credential.variables)
+  }
+
+  /// Signs a request, and puts the protocol parameters where the descriptor says (RFC 5849, 3.5).
+  ///
+  /// - Parameters:
+  ///   - token: the token and its secret; `nil` before there is one.
+  ///   - protocolParameters: such as `oauth_callback` and `oauth_verifier`.
+  /// - Throws: `OAuthError.unknownSignature`, `.clientKeyMalformed`, `.malformedHeader`.
+  func signed(
+    _ request: HTTPRequest, token: (token: Secret, secret: Secret)?, _ protocolParameters: FormParameters = [],
+    nonce: RequestNonce, variables: [String: String] = [:]
+  ) throws(OAuthError) -> HTTPRequest {
+    let values = client.values(for: nil, variables)
+    let method: SignatureMethod = try named(rules.signatureMethod, values)
+    let transport: SignatureTransport = try named(rules.transport, values)
+    var parameters: FormParameters = [("oauth_consumer_key", client.identifier)]
+    if let token { parameters.append("oauth_token", token.token.reveal()) }
+    parameters.append("oauth_signature_method", method.rawValue)
+    parameters.append("oauth_timestamp", "\(nonce.timestamp)")
+    parameters.append("oauth_nonce", nonce.text)
+    if rules.sendsVersion { parameters.append("oauth_version", "1.0") }
+    parameters.append(contentsOf: protocolParameters)
+    var request = request
+    // A body of another type cannot carry parameters; the header can always (RFC 5849, 3.5).
+    let mayCarry = !["GET", "HEAD"].contains(request.method) && (request.hasForm || request.body.isEmpty)
+    let carriesBody = transport == .body && mayCarry
+    let baseString = OAuth1Signature.baseString(request, parameters)
+    let signature = try client.computing.signature("oauth_signature") { () throws(OAuthError) in
+      try OAuth1Signature.sign(
+        baseString, method, clientSecret: client.secret ?? Secret(""), tokenSecret: token?.secret ?? Secret(""))
+    }
+    parameters.append("oauth_signature", signature)
+    if transport == .query {
+      request.uri = request.uri.adding(query: parameters)
+    } else if carriesBody {
+      var form = FormParameters(decoding: String(decoding: request.body, as: UTF8.self))
+      form.append(contentsOf: parameters)
+      request.fields.set("Content-Type", "application/x-www-form-urlencoded")
+      request.body = Array(form.encoded.utf8)
+    } else {
+      let realm = try? rules.realm?.filled(values)
+      var pieces = realm.map { ["realm=\"" + $0 + "\""] } ?? []
+      pieces += parameters.pairs.map {
+        PercentEncoding.encode($0.name) + "=\"" + PercentEncoding.encode($0.value) + "\""
+      }
+      let value = "OAuth " + pieces.joined(separator: ", ")
+      guard HTTPFields.isValid(value: value), realm?.contains("\"") != true else {
+        throw .malformedHeader(name: "Authorization")
+      }
+      request.fields.set("Authorization", value)
+    }
+    return request
+  }
+
+  private func named<Choice: RawRepresentable>(
+    _ template: Template, _ values: (String) -> String?
+  ) throws(OAuthError) -> Choice where Choice.RawValue == String {
+    let text = (try? template.filled(values)) ?? ""
+    guard let choice = Choice(rawValue: text) else { throw .unknownSignature(text) }
+    return choice
+  }
+}

@@ -1,0 +1,81 @@
+import Cryptography
+import HTTP
+import Descriptors
+
+/// The signature of a request (RFC 5849, 3.4), for who signs and for who verifies.
+public enum OAuth1Signature {
+  /// The signature base string (RFC 5849, 3.4.1).
+  ///
+  /// - Parameter parameters: the protocol parameters without `oauth_signature` and `realm`; the query's and the form body's
+  ///   are taken from the request.
+  public static func baseString(_ request: HTTPRequest, _ parameters: FormParameters) -> String {
+    var all = parameters
+    all.append(contentsOf: request.uri.queryParameters)
+    // RFC 5849, 3.4.1.3.1: a body takes part only when it is a single-part form.
+    if request.hasForm {
+      all.append(contentsOf: FormParameters(decoding: String(decoding: request.body, as: UTF8.self)))
+    }
+    return [request.method.uppercased(), baseStringURI(request.uri), normalized(all)]
+      .map(PercentEncoding.encode).joined(separator: "&")
+  }
+
+  /// The base string URI (RFC 5849, 3.4.1.2).
+  public static func baseStringURI(_ uri: URI) -> String {
+    uri.origin + (uri.path.isEmpty ? "/" : uri.path)
+  }
+
+  /// The normalized parameters (RFC 5849, 3.4.1.3.2).
+  public static func normalized(_ parameters: FormParameters) -> String {
+    parameters.pairs
+      .map { (name: PercentEncoding.encode($0.name), value: PercentEncoding.encode($0.value)) }
+      .sorted { ($0.name, $0.value) < ($1.name, $1.value) }
+      .map { $0.name + "=" + $0.value }
+      .joined(separator: "&")
+  }
+
+  /// The key of an HMAC, and the whole of a PLAINTEXT signature (RFC 5849, 3.4.2 and 3.4.4).
+  public static func key(clientSecret: String, tokenSecret: String) -> String {
+    PercentEncoding.encode(clientSecret) + "&" + PercentEncoding.encode(tokenSecret)
+  }
+
+  /// Signs a base string.
+  ///
+  /// - Parameter clientSecret: the shared secret; for RSA, the private key as PEM.
+  /// - Throws: `OAuthError.clientKeyMalformed` when RSA has no key to sign with, `.noSignatures`.
+  public static func sign(
+    _ baseString: String, _ method: SignatureMethod, clientSecret: Secret, tokenSecret: Secret
+  ) throws(OAuthError) -> String {
+    let text = Array(baseString.utf8)
+    if let algorithm = method.rsa {
+      do {
+        return Base64.encode(try RSAPrivateKey(pem: clientSecret).signature(for: text, algorithm))
+      } catch {
+        throw error == .noSignatures ? .noSignatures : .clientKeyMalformed
+      }
+    }
+    let key = key(clientSecret: clientSecret.reveal(), tokenSecret: tokenSecret.reveal())
+    guard let algorithm = method.hmac else { return key }
+    return Base64.encode(algorithm.authenticationCode(for: text, key: Array(key.utf8)))
+  }
+}
+
+extension SignatureMethod {
+  /// The hash of an HMAC method.
+  public var hmac: HashAlgorithm? {
+    switch self {
+    case .hmacSHA1: .sha1
+    case .hmacSHA256: .sha256
+    case .hmacSHA512: .sha512
+    case .rsaSHA1, .rsaSHA256, .plaintext: nil
+    }
+  }
+
+  /// The hash of an RSA method.
+  public var rsa: HashAlgorithm? {
+    switch self {
+    case .rsaSHA1: .sha1
+    case .rsaSHA256: .sha256
+    case .hmacSHA1, .hmacSHA256, .hmacSHA512, .plaintext: nil
+    }
+  }
+}

@@ -1,0 +1,38 @@
+import Descriptors
+import HTTP
+
+/// How a token is shown in a request, and what it is worth by itself.
+public protocol TokenBinding: Sendable {
+  /// Whether whoever has the token and nothing else can use it, whatever the request.
+  var isUsableAlone: Bool { get }
+  /// Whether a request with the token on it shows who the client is as well, so that nothing else has to.
+  var authenticatesClient: Bool { get }
+  /// The names of the header fields that it sets, in lower case.
+  var fieldNames: Set<String> { get }
+  /// Whether what it adds to a request depends on the body.
+  func signsBody(of request: HTTPRequest) -> Bool
+  /// The request with the token on it. A field or a parameter that it has already stays.
+  ///
+  /// - Throws: `OAuthError` when the token cannot stand there, or nothing can sign.
+  func sign(
+    _ request: HTTPRequest, with credential: Credential, nonce: RequestNonce
+  ) throws(OAuthError) -> HTTPRequest
+  /// The nonce to make the request anew with, where the answer says that it was not looked at without one, so that nothing
+  /// is done twice; `nil`: the answer counts.
+  func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce?
+}
+
+extension TokenBinding {
+  /// No server demands one.
+  public func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce? { nil }
+}
+
+extension Client {
+  /// The binding of the tokens that a grant brings.
+  public func binding(of grant: Grant) -> any TokenBinding {
+    switch (grant.traits.binding, descriptor.headerStyle.location) {
+    case (.signature, .none): OAuth1Binding(client: self)
+    default: BearerBinding(client: self)
+    }
+  }
+}
