@@ -30,8 +30,8 @@ extension Command {
   /// What only other programs call, and nobody is told about.
   static let hidden: [Command] = [.redirect]
 
-  /// The command that is called this; `nil` if there is none. No other one is made for it: the table of all takes longer to
-  /// make than a token to find.
+  /// The command that is called this; `nil` if there is none. No other one is made for it: the table of all takes
+  /// longer to make than a token to find.
   static func named(_ name: String) -> Command? {
     switch name {
     case "add-provider": .addProvider

@@ -40,7 +40,8 @@ package struct Context {
   /// Tells a person what to do.
   func tell(hint: Remedy) { hint.sentence(after: line).map { tell("hint: " + $0) } }
 
-  /// The account that is meant: by option, by the environment, or by a rule of the configuration; `nil` for the default one.
+  /// The account that is meant: by option, by the environment, or by a rule of the configuration; `nil` for the default
+  /// one.
   func account(_ invocation: Invocation, of provider: String) throws(CommandError) -> String? {
     try account(invocation.value("--account"), of: provider)
   }

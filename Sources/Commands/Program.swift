@@ -107,7 +107,8 @@ public enum Program {
     }
   }
 
-  /// Refuses arguments that are not UTF-8: two of them could become the same text. What `exec` hands on is not looked at.
+  /// Refuses arguments that are not UTF-8: two of them could become the same text. What `exec` hands on is not looked
+  /// at.
   private static func requireText(_ arguments: [String], _ command: Command) throws(CommandError) {
     // Swift puts this character in the place of what is none.
     guard arguments.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) else { return }
@@ -157,7 +158,7 @@ public enum Program {
     let person = TerminalPassphrase()
     let ask: KeySources.Ask = if asksNobody { TerminalPassphrase.nobody } else { person.ask }
     let keys = KeySources(
-      environment: variable, legacy: Launcher.takeLegacy().flatMap { OpenedKeys(decoding: $0) },
+      environment: variable, predecessor: Launcher.receiveFromPredecessor().flatMap { OpenedKeys(decoding: $0) },
       lock: home.passphraseLock, ask: ask,
       settle: person.settle)
     let source = CredentialSource(
@@ -187,8 +188,8 @@ public enum Program {
     return .done
   }
 
-  /// Puts the program with a network in the place of this one: same arguments, same streams, no state in between but the
-  /// standard input that was read already.
+  /// Puts the program with a network in the place of this one: same arguments, same streams, no state in between but
+  /// the standard input that was read already.
   private static func replace(
     _ executable: String, _ arguments: [String], _ input: [UInt8]?, _ coreLimit: UInt64?
   ) throws(CommandError) -> Never {

@@ -11,7 +11,8 @@ extension CredentialSource {
   /// - Parameters:
   ///   - binding: how the token in the request is bound to it; its answer may demand the request once more.
   ///   - make: makes the request; called again for a second one.
-  /// - Throws: `CredentialError.networkNeeded`, `.http`, `.interrupted`, and `.oauth` when the request does not come about.
+  /// - Throws: `CredentialError.networkNeeded`, `.http`, `.interrupted`, and `.oauth` when the request does not come
+  ///   about.
   func send(
     to provider: String, limits: HTTPLimits = .tokenEndpoint, bound binding: (any TokenBinding)? = nil,
     _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest

@@ -17,9 +17,9 @@ import Platform
 /// Users add providers and log in with `credmgr`. This type never prompts: if only a user can help, it throws
 /// ``CredentialsError/loginRequired(provider:account:)``.
 ///
-/// A value can be shared between threads and tasks. Each call opens the vault, which takes about a millisecond. If a token has
-/// expired, one caller refreshes it while the others wait. Calls block the thread, for up to 90 seconds during a refresh, so a
-/// server calls from a thread that may block.
+/// A value can be shared between threads and tasks. Each call opens the vault, which takes about a millisecond. If a
+/// token has expired, one caller refreshes it while the others wait. Calls block the thread, for up to 90 seconds
+/// during a refresh, so a server calls from a thread that may block.
 public struct Credentials: Sendable {
   package typealias Network = @Sendable () throws(HTTPError) -> any HTTPExchange
 
@@ -104,8 +104,8 @@ public struct Credentials: Sendable {
     }
   }
 
-  /// Returns the header fields that present a credential on a request: the token in the provider's header, extra headers, or
-  /// the signature of OAuth 1.0a (RFC 5849, 3.5.1).
+  /// Returns the header fields that present a credential on a request: the token in the provider's header, extra
+  /// headers, or the signature of OAuth 1.0a (RFC 5849, 3.5.1).
   ///
   /// - Parameters:
   ///   - url: the address of the request. Its host has to be one that the provider's descriptor names.
@@ -176,7 +176,7 @@ public struct Credentials: Sendable {
   /// Every source of the vault key except a prompt.
   private var keys: KeySources {
     KeySources(
-      environment: environment, legacy: nil, lock: home.passphraseLock,
+      environment: environment, predecessor: nil, lock: home.passphraseLock,
       ask: { _ throws(POSIXError) in throw .noTerminal })
   }
 

@@ -62,8 +62,8 @@ public enum Hexadecimal {
   }
 }
 
-/// The text before the terminating zero that libsodium writes. An array, and no lazy collection: to make the type of that one
-/// takes a tenth of the time of a token.
+/// The text before the terminating zero that libsodium writes. An array, and no lazy collection: to make the type of
+/// that one takes a tenth of the time of a token.
 private func text(_ characters: [CChar]) -> String {
   String(decoding: characters.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }

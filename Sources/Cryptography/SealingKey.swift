@@ -3,8 +3,9 @@ import Synchronization
 
 /// A key of 32 bytes that seals, opens, hashes and derives other keys.
 ///
-/// It lives in memory that is locked, left out of core dumps, and fenced with guard pages, which it shares with other keys and
-/// with nothing else; and it is erased when the last copy of the value goes away (libsodium, "Securing memory allocations").
+/// It lives in memory that is locked, left out of core dumps, and fenced with guard pages, which it shares with other
+/// keys and with nothing else; and it is erased when the last copy of the value goes away (libsodium, "Securing memory
+/// allocations").
 public struct SealingKey: Sendable {
   /// The number of bytes of a key.
   public static let byteCount = 32
@@ -179,8 +180,8 @@ public struct SealingKey: Sendable {
 
 /// Pages of locked memory, each with room for many keys.
 ///
-/// A page of its own for each key would cost thirteen system calls a key: a token needs five keys, and that was a tenth of its
-/// time.
+/// A page of its own for each key would cost thirteen system calls a key: a token needs five keys, and that was a tenth
+/// of its time.
 @safe private struct KeyPages {
   static let shared = Mutex(KeyPages())
   /// sodium_malloc(3) puts sixteen bytes of its own on the page, before ours.

@@ -4,12 +4,12 @@ import HTTP
 
 /// Sends requests with libcurl. Not for several threads at once.
 ///
-/// Certificates are verified, redirects are not followed, and no request is sent twice. The proxy variables of the environment
-/// are honoured, but never for loopback.
+/// Certificates are verified, redirects are not followed, and no request is sent twice. The proxy variables of the
+/// environment are honoured, but never for loopback.
 @safe
 public final class CurlClient: HTTPExchange {
-  /// What a trace is told after each exchange: the request, how it ended, and the seconds that it took. Of a streamed answer only
-  /// the head is there.
+  /// What a trace is told after each exchange: the request, how it ended, and the seconds that it took. Of a streamed
+  /// answer only the head is there.
   public typealias Trace = (
     _ request: HTTPRequest, _ outcome: Result<HTTPResponse, HTTPError>, _ seconds: Double
   ) -> Void
@@ -188,8 +188,8 @@ public final class CurlClient: HTTPExchange {
       try set(CURLOPT_HTTPGET, 1)
     }
     try set(CURLOPT_CUSTOMREQUEST, request.method)
-    // libcurl sends a request again if a kept connection turns out to be dead. The server may have acted on the first one, and a
-    // refresh token used twice can end the grant.
+    // libcurl sends a request again if a kept connection turns out to be dead. The server may have acted on the first
+    // one, and a refresh token used twice can end the grant.
     if request.method != "GET", request.method != "HEAD" { try set(CURLOPT_FRESH_CONNECT, 1) }
   }
 
@@ -206,7 +206,8 @@ public final class CurlClient: HTTPExchange {
   }
 }
 
-/// The certificates that are trusted, where they are not those of the system: what `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+/// The certificates that are trusted, where they are not those of the system: what `SSL_CERT_FILE` and `SSL_CERT_DIR`
+/// name.
 public struct CurlTrust: Sendable, Equatable {
   /// A file of certificates in PEM.
   public var file: String?

@@ -87,7 +87,8 @@ final class CurlTransfer {
     }
   }
 
-  /// CURLOPT_HEADERFUNCTION(3): one complete line a call, the status line and the empty line too; trailers come after the body.
+  /// CURLOPT_HEADERFUNCTION(3): one complete line a call, the status line and the empty line too; trailers come after
+  /// the body.
   private func take(line: [UInt8]) -> Bool {
     if head != nil { return true }
     headBytes += line.count

@@ -23,8 +23,8 @@ public struct FormParameters: Sendable, Equatable {
   /// Makes a list of decoded pairs.
   public init(_ pairs: [Pair] = []) { self.pairs = pairs }
 
-  /// Reads a query or a form body as the URL Standard does (section 5.1): `name` is `name=`, a plus is a space, an empty
-  /// piece is nothing, a `%` that begins no escape stands for itself, and bytes that are not UTF-8 become U+FFFD.
+  /// Reads a query or a form body as the URL Standard does (section 5.1): `name` is `name=`, a plus is a space, an
+  /// empty piece is nothing, a `%` that begins no escape stands for itself, and bytes that are not UTF-8 become U+FFFD.
   public init(decoding text: String) {
     pairs = text.utf8.split(separator: UInt8(ascii: "&")).map { piece in
       let parts = piece.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
@@ -38,7 +38,8 @@ public struct FormParameters: Sendable, Equatable {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// `name=value&…`, both encoded by ``PercentEncoding``: a space is `%20`, which servers of either school understand.
+  /// `name=value&…`, both encoded by ``PercentEncoding``: a space is `%20`, which servers of either school
+  /// understand.
   public var encoded: String {
     pairs.map { "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))" }
       .joined(separator: "&")

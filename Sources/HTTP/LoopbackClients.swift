@@ -34,7 +34,8 @@ struct LoopbackClients: ~Copyable {
   ///
   /// - Parameters:
   ///   - input: another descriptor to wait for.
-  ///   - reply: called for each whole request, not after a last reply; with `nil`, this returns, and `answer` is called later.
+  ///   - reply: called for each whole request, not after a last reply; with `nil`, this returns, and `answer` is called
+  ///     later.
   /// - Returns: whether there is something on the other descriptor.
   mutating func wait(
     seconds: Double, alsoFor input: Int32? = nil, reply: (LoopbackRequest) -> Reply?

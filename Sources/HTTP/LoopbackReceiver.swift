@@ -1,7 +1,7 @@
 /// Waits on a loopback address for the redirect that ends an authorization (RFC 8252, section 7.3).
 ///
-/// A request that fits is handed out, and waits for a reply. All else (another path, method, host, a favicon, a slow or a long
-/// request) gets a status of the 400s, and changes nothing.
+/// A request that fits is handed out, and waits for a reply. All else (another path, method, host, a favicon, a slow or
+/// a long request) gets a status of the 400s, and changes nothing.
 public struct LoopbackReceiver: ~Copyable {
   /// Where it listens.
   public enum Interface: Sendable, Equatable {
@@ -43,7 +43,8 @@ public struct LoopbackReceiver: ~Copyable {
   ///
   /// - Parameters:
   ///   - port: nil for any free one.
-  ///   - path: that of the redirect URI as written, with its query if it has one; the parameters of that must come back.
+  ///   - path: that of the redirect URI as written, with its query if it has one; the parameters of that must come
+  ///     back.
   ///   - fragment: the answer comes in the fragment. A request without parameters then gets a page that posts it to us.
   /// - Throws: `portUnavailable`, or `system` if the machine has no such address.
   public init(
@@ -89,7 +90,8 @@ public struct LoopbackReceiver: ~Copyable {
   ///
   /// - Parameters:
   ///   - seconds: how long.
-  ///   - descriptor: a terminal or a pipe where the person may paste the redirect URI instead. Its end is no reason to stop.
+  ///   - descriptor: a terminal or a pipe where the person may paste the redirect URI instead. Its end is no reason to
+  ///     stop.
   ///   - isCancelled: asked several times a second.
   /// - Throws: `receiverTimedOut`, `interrupted`, `system`.
   public mutating func receive(
@@ -118,10 +120,11 @@ public struct LoopbackReceiver: ~Copyable {
     }
   }
 
-  /// Answers the request whose parameters ``receive(seconds:alsoReading:isCancelled:)`` returned last; nothing after a line.
+  /// Answers the request whose parameters ``receive(seconds:alsoReading:isCancelled:)`` returned last; nothing after a
+  /// line.
   ///
-  /// - Parameter isAwaited: status 200, and the whole page is sent before this returns; otherwise status 400, and the wait may
-  ///   go on.
+  /// - Parameter isAwaited: status 200, and the whole page is sent before this returns; otherwise status 400, and the
+  ///   wait may go on.
   public mutating func reply(_ page: Page, isAwaited: Bool) {
     clients.answer(PageDocument.response(status: isAwaited ? 200 : 400, page), isLast: isAwaited)
   }

@@ -1,5 +1,5 @@
-/// What a client of a server on loopback sent, taken apart strictly (RFC 9112): whoever is not a browser that was sent here
-/// need not be understood.
+/// What a client of a server on loopback sent, taken apart strictly (RFC 9112): whoever is not a browser that was sent
+/// here need not be understood.
 struct LoopbackRequest: Equatable {
   var method: String
   var target: String
@@ -82,8 +82,8 @@ struct LoopbackRequest: Equatable {
 
 /// Which requests the loopback receiver takes.
 struct LoopbackEndpoint {
-  /// `127.0.0.1:8080`: what the `Host` field must say, so that no page of another name reaches us (DNS rebinding). The first is
-  /// how a browser writes it.
+  /// `127.0.0.1:8080`: what the `Host` field must say, so that no page of another name reaches us (DNS rebinding). The
+  /// first is how a browser writes it.
   let authorities: [String]
   let path: String
   /// The parameters of the redirect's own query.
@@ -129,7 +129,8 @@ struct LoopbackEndpoint {
   private func answer(posted request: LoopbackRequest, _ query: FormParameters) -> Answer {
     let type = request.fields["Content-Type"].map(MediaType.essence)
     guard type == "application/x-www-form-urlencoded" else { return .refusal(415) }
-    // Our own page posts the fragment; from elsewhere a post is the provider's `form_post`, which carries the provider's origin.
+    // Our own page posts the fragment; from elsewhere a post is the provider's `form_post`, which carries the
+    // provider's origin.
     if takesFragment, request.fields.values("Origin") != ["http://\(authorities[0])"] { return .refusal(403) }
     if !takesFragment, withoutOwn(query) == nil { return .refusal(404) }
     let body = FormParameters(decoding: String(decoding: request.body, as: UTF8.self))

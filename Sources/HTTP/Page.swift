@@ -1,7 +1,8 @@
-/// What the person's browser shows at the end of a login: plain text in a plain page, which loads nothing from anywhere.
+/// What the person's browser shows at the end of a login: plain text in a plain page, which loads nothing from
+/// anywhere.
 public struct Page: Sendable, Equatable {
-  /// What kind of news it is; the sign above the heading and its colour follow from it, and say nothing that the words do
-  /// not say.
+  /// What kind of news it is; the sign above the heading and its colour follow from it, and say nothing that the words
+  /// do not say.
   public enum Kind: String, Sendable {
     /// The login worked.
     case done
@@ -37,7 +38,8 @@ enum PageDocument {
   static let style = """
     :root{color-scheme:light dark;--done:light-dark(#1a7f37,#4ac26b);--refused:light-dark(#c62828,#ff7b72);\
     --ignored:light-dark(#7d5700,#e3b341);--relay:light-dark(#1f5fbf,#7ab4ff)}*{box-sizing:border-box}\
-    body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1.5rem;background:light-dark(#f4f5f7,#15171b);\
+    body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1.5rem;\
+    background:light-dark(#f4f5f7,#15171b);\
     color:light-dark(#1d2126,#e8eaed);font:1.125rem/1.55 system-ui,sans-serif}\
     main{width:100%;max-width:34rem;padding:2.5rem;border-radius:1rem;background:light-dark(#fff,#1f2228);\
     border:1px solid light-dark(#dfe2e7,#343841)}\
@@ -51,8 +53,9 @@ enum PageDocument {
   /// The code goes out of the address bar and of the history.
   static let cleaningScript = "history.replaceState(null,\"\",location.pathname)"
 
-  /// A fragment never reaches a server, so the page itself posts it. By fetch and not by a form: of a form the browser would
-  /// send the origin `null`, as the page sends no referrer. A screen reader reads what takes the place of the first words.
+  /// A fragment never reaches a server, so the page itself posts it. By fetch and not by a form: of a form the browser
+  /// would send the origin `null`, as the page sends no referrer. A screen reader reads what takes the place of the
+  /// first words.
   static let relayScript = """
     (async()=>{const answer=location.hash.slice(1);\(cleaningScript);\
     const main=document.querySelector("main");try{const response=await fetch(location.pathname,{method:"POST",\

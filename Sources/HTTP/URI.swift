@@ -65,7 +65,8 @@ public struct URI: Hashable, Sendable {
     }
   }
 
-  /// Scheme, host and port as a browser's `Origin` field has them (RFC 6454, section 6.2): the implied port is left out.
+  /// Scheme, host and port as a browser's `Origin` field has them (RFC 6454, section 6.2): the implied port is left
+  /// out.
   public var origin: String {
     guard let host else { return "\(scheme):" }
     guard let port, port != defaultPort else { return "\(scheme)://\(host)" }
@@ -90,7 +91,8 @@ public struct URI: Hashable, Sendable {
     parameters.isEmpty ? self : with(query: joinedQuery(parameters.encoded))
   }
 
-  /// Adds text that is encoded already behind an existing query, for providers that want a parameter in their own encoding.
+  /// Adds text that is encoded already behind an existing query, for providers that want a parameter in their own
+  /// encoding.
   ///
   /// - Throws: `HTTPError.invalidURI` if the text cannot stand in a query.
   public func adding(encodedQuery: String) throws(HTTPError) -> URI {
@@ -120,8 +122,8 @@ public struct URI: Hashable, Sendable {
       fragment: fragment.map { URISyntax.escaping(Array($0.utf8)) })
   }
 
-  /// What a reference in a `Location` field leads to (RFC 3986, section 5.2); `nil` when it is no reference, or has dots for
-  /// segments in it, which nobody needs who means what he writes.
+  /// What a reference in a `Location` field leads to (RFC 3986, section 5.2); `nil` when it is no reference, or has
+  /// dots for segments in it, which nobody needs who means what he writes.
   public func resolving(_ reference: String) -> URI? {
     if let whole = try? URI(parsing: reference) { return whole }
     guard let host, !reference.isEmpty else { return nil }

@@ -2,7 +2,8 @@ import Cryptography
 import HTTP
 import Descriptors
 
-/// A client that is registered at a provider (RFC 6749, 2): the descriptor with its variables filled, and who we are there.
+/// A client that is registered at a provider (RFC 6749, 2): the descriptor with its variables filled, and who we are
+/// there.
 public struct Client: Sendable {
   /// How the provider behaves.
   public let descriptor: Descriptor
@@ -28,8 +29,8 @@ public struct Client: Sendable {
   /// A client whose variables have a value each.
   ///
   /// - Parameter given: what the person gave; a variable without a value here has its default.
-  /// - Throws: `ProviderError.unknownVariable`, `.invalidVariable`, and `.missingVariable` for the first one that has neither
-  ///   a value nor a default and may not stay empty.
+  /// - Throws: `ProviderError.unknownVariable`, `.invalidVariable`, and `.missingVariable` for the first one that has
+  ///   neither a value nor a default and may not stay empty.
   public init(
     descriptor: Descriptor, identifier: String, secret: Secret?, variables given: [String: String]
   ) throws(ProviderError) {

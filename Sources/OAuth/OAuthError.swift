@@ -10,8 +10,8 @@ public enum OAuthError: Error, Sendable, Equatable {
   case missingValue(EndpointKind, name: String)
   /// The provider said no; what it said.
   case refused(EndpointKind, ErrorResponse)
-  /// The provider cannot answer now: 429, a status of 500 and above, or one of the RFC's words for it. Its words, and the
-  /// seconds after which it wants to be asked again, where it says so; the status is `nil` for a redirect.
+  /// The provider cannot answer now: 429, a status of 500 and above, or one of the RFC's words for it. Its words, and
+  /// the seconds after which it wants to be asked again, where it says so; the status is `nil` for a redirect.
   case unavailable(EndpointKind, status: Int?, words: String?, retryAfter: Int64?)
   /// The endpoint sends us elsewhere, which is not followed: it would carry secrets along.
   case redirected(EndpointKind, status: Int)

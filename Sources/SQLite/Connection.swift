@@ -68,7 +68,8 @@ import CSQLite
 
   /// Makes the library take little time and memory, for a process that opens one database and ends.
   ///
-  /// For programs, before their first connection: it holds for the whole process, and changes nothing once SQLite is in use.
+  /// For programs, before their first connection: it holds for the whole process, and changes nothing once SQLite is in
+  /// use.
   public static func configureForOneShotUse() { csqlite_configure_for_one_shot_use() }
 
   /// Some builds of SQLite take a name that begins with `file:` for a URI with parameters.

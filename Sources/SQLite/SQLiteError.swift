@@ -57,8 +57,8 @@ public enum SQLiteError: Error, Equatable, Sendable {
     }
   }
 
-  /// Whether a `COMMIT` that failed with this has made the change: only the folder from which the journal was removed is not
-  /// known to be on the disk (`SQLITE_IOERR_DIR_FSYNC`).
+  /// Whether a `COMMIT` that failed with this has made the change: only the folder from which the journal was removed
+  /// is not known to be on the disk (`SQLITE_IOERR_DIR_FSYNC`).
   var isBehindCommit: Bool { extendedCode == SQLITE_IOERR | (5 << 8) }
 
   /// What can be done about it.

@@ -11,8 +11,9 @@ extension Connection {
   ///
   /// - Parameters:
   ///   - convert: makes an error of the caller's module out of one of this module.
-  ///   - confirm: called when the change is made and seen by everybody, and it is not certain that it is there after a power
-  ///     cut: the journal is removed, and the folder could not be synchronized. Throws if that cannot be done, either.
+  ///   - confirm: called when the change is made and seen by everybody, and it is not certain that it is there after a
+  ///     power cut: the journal is removed, and the folder could not be synchronized. Throws if that cannot be done,
+  ///     either.
   /// - Throws: what the body and `confirm` throw, or the failure of the beginning or of the commit. Without an error of
   ///   `confirm` nothing is changed then.
   public func transaction<Result, Failure: Error>(

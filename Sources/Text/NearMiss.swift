@@ -1,4 +1,5 @@
-/// The one of `known` that was probably meant: at most two edits away, one for short names, none for one or two letters.
+/// The one of `known` that was probably meant: at most two edits away, one for short names, none for one or two
+/// letters.
 ///
 /// - Parameter isShort: whether names of two letters are told apart as well, such as those that a person gave.
 public func nearMiss(_ name: String, among known: some Sequence<String>, isShort: Bool = false) -> String? {

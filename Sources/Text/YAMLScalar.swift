@@ -2,8 +2,8 @@ import JSON
 
 /// A text as YAML reads it (YAML 1.2, 7.3).
 public enum Scalar {
-  /// A text as it is where nothing in it could be anything else, also where it stands in a list, and for readers of YAML 1.1;
-  /// in double quotes otherwise, whose escapes are those of JSON (YAML 1.2, 7.3.1).
+  /// A text as it is where nothing in it could be anything else, also where it stands in a list, and for readers of
+  /// YAML 1.1; in double quotes otherwise, whose escapes are those of JSON (YAML 1.2, 7.3.1).
   public static func written(_ text: String) -> String {
     isPlain(text) ? text : JSONValue.string(text).encoded
   }

@@ -126,8 +126,8 @@ public final class Vault {
     try Format.check(fileHeader: header, path: location.file)
   }
 
-  /// The bytes that the file has beyond what its first page says; a negative number if bytes are missing. To be called in
-  /// a transaction that has read something: what a killed process has begun is undone then.
+  /// The bytes that the file has beyond what its first page says; a negative number if bytes are missing. To be called
+  /// in a transaction that has read something: what a killed process has begun is undone then.
   static func excess(_ connection: Connection, _ location: VaultLocation) throws(VaultError) -> Int64 {
     guard let size = connection.fileSize else { return 0 }
     let header = try converting(location, connection) { () throws(SQLiteError) in try connection.fileHeader() }
@@ -143,8 +143,9 @@ public final class Vault {
 
   /// Makes sure that a change writes over nothing. To be called with the place of the only writer.
   ///
-  /// Who is killed after the commit of a change that makes the file shorter leaves pages behind the end. They are nobody's
-  /// if all that is before them fits together without them; if not, the number of pages in the first page was altered.
+  /// Who is killed after the commit of a change that makes the file shorter leaves pages behind the end. They are
+  /// nobody's if all that is before them fits together without them; if not, the number of pages in the first page was
+  /// altered.
   ///
   /// - Throws: `.truncated`, `.damaged`.
   func requireLength() throws(VaultError) {
@@ -183,8 +184,8 @@ public final class Vault {
     }
   }
 
-  /// A name for the lock that is held while an account is refreshed or logged in, and for the file of an answer: 32 hexadecimal digits
-  /// that say nothing about the account, and that stay the same when the vault key is changed.
+  /// A name for the lock that is held while an account is refreshed or logged in, and for the file of an answer: 32
+  /// hexadecimal digits that say nothing about the account, and that stay the same when the vault key is changed.
   public func lockName(provider: String, account: String) -> String {
     opening.keys.lockName(provider: provider, account: account)
   }
@@ -234,8 +235,8 @@ public final class Vault {
 
   /// Lets several records be read as one: no other process changes the vault between them.
   ///
-  /// The body must not open the vault's file another way, nor wait for anything: who closes the file drops this process's locks on
-  /// it (fcntl(2)), and writers wait for it.
+  /// The body must not open the vault's file another way, nor wait for anything: who closes the file drops this
+  /// process's locks on it (fcntl(2)), and writers wait for it.
   ///
   /// - Throws: `.busy`, `.damaged`, `.truncated`, `.inputOutput` as `open` does. What the body throws is in the result.
   public func snapshot<Value, Failure: Error>(
@@ -246,7 +247,8 @@ public final class Vault {
     }
   }
 
-  /// Runs the body in one transaction, with the keys that the vault has at this moment; within another one, as a part of that.
+  /// Runs the body in one transaction, with the keys that the vault has at this moment; within another one, as a part
+  /// of that.
   ///
   /// Another process may have changed the vault key since this one opened the vault. The new one is looked for
   /// without a lock: somebody may have to be asked for it. A header that is damaged does not hinder reading:

@@ -91,7 +91,8 @@ private enum Event {
   /// The next event, with line and column counted from 1.
   mutating func next() throws(Failure) -> (event: Event, line: Int, column: Int) {
     var event = unsafe yaml_event_t()
-    // "An application is responsible for freeing any buffers associated with the produced event" – also on success only.
+    // "An application is responsible for freeing any buffers associated with the produced event" – also on success
+    // only.
     guard unsafe yaml_parser_parse(parser, &event) == 1 else { throw failure }
     defer { unsafe yaml_event_delete(&event) }
     let line = unsafe Int(event.start_mark.line) + 1

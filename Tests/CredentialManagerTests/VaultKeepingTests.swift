@@ -18,10 +18,10 @@ import Vault
 
   /// Another process, in which somebody answers for the passphrase.
   private func source(
-    _ answer: String?, asked: Asked = Asked(), environment: [String: String] = [:], legacy: OpenedKeys? = nil
+    _ answer: String?, asked: Asked = Asked(), environment: [String: String] = [:], predecessor: OpenedKeys? = nil
   ) -> CredentialSource {
     let keys = KeySources(
-      environment: { environment[$0] }, legacy: legacy, lock: fixture.home.passphraseLock
+      environment: { environment[$0] }, predecessor: predecessor, lock: fixture.home.passphraseLock
     ) { question throws(POSIXError) in
       asked.questions.append(question)
       guard let answer else { throw .noTerminal }
@@ -49,7 +49,7 @@ import Vault
     _ = try source.accounts(.readWrite)
     #expect(asked.questions == [.vault(attempt: 1)])
     let keys = try #require(source.keysToLeave)
-    let next = self.source(nil, legacy: OpenedKeys(decoding: keys.bytes))
+    let next = self.source(nil, predecessor: OpenedKeys(decoding: keys.bytes))
     #expect(try token(next) == "token-1")
     #expect(next.keysToLeave == nil)
   }
@@ -100,7 +100,7 @@ import Vault
       let opened = source("p")
       _ = try token(opened)
       let keys = try #require(opened.keysToLeave)
-      try source(nil, legacy: keys).rotateVault()
+      try source(nil, predecessor: keys).rotateVault()
     }
     try source("p").rotateVault()
     let after = source("p")
@@ -137,7 +137,7 @@ import Vault
 
   @Test(arguments: [[:], ["DBUS_SESSION_BUS_ADDRESS": "autolaunch:"], ["XDG_RUNTIME_DIR": "/nonexistent"]])
   func withoutASessionBusNothingIsStarted(environment: [String: String]) {
-    let keys = KeySources(environment: { environment[$0] }, legacy: nil, lock: nil) { _ throws(POSIXError) in
+    let keys = KeySources(environment: { environment[$0] }, predecessor: nil, lock: nil) { _ throws(POSIXError) in
       throw .noTerminal
     }
     let source = CredentialSource(

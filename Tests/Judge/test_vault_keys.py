@@ -165,7 +165,7 @@ class Terminal(VaultTest):
         self.assertEqual(self.service.counts["granted:refresh_token"], 2)
         self.assertIn("TOKEN=", outcome.out)
         self.assertNotIn("memfd", outcome.out)
-        self.assertNotIn("CREDMGR_LEGACY", outcome.out)
+        self.assertNotIn("CREDMGR_PREDECESSOR", outcome.out)
 
     def test_processes_ask_one_after_the_other(self):
         self.protect()

@@ -1,10 +1,10 @@
-/// What a shell runs at its start. Each script asks `credmgr completion words`, whose lines are a word, a tab and its meaning;
-/// a line that begins with a tab says what else the shell may offer.
+/// What a shell runs at its start. Each script asks `credmgr completion words`, whose lines are a word, a tab and its
+/// meaning; a line that begins with a tab says what else the shell may offer.
 enum CompletionScript {
   static let of = ["bash": bash, "zsh": zsh, "fish": fish]
 
-  /// bash takes words apart at `:` and `=`, so they are put together again, and what it has kept of a word is taken from
-  /// the front of each possibility.
+  /// bash takes words apart at `:` and `=`, so they are put together again, and what it has kept of a word is taken
+  /// from the front of each possibility.
   private static let bash = #"""
     _credmgr() {
       local words=() word kept line besides= index=0 before=
@@ -34,7 +34,9 @@ enum CompletionScript {
       done < <(credmgr completion words "${words[@]:1}" 2>/dev/null)
       word=${word#"$kept"}
       case $besides in
-        files) compopt -o filenames; while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "$word") ;;
+        files)
+          compopt -o filenames
+          while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "$word") ;;
         commands) while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -c -- "$word") ;;
       esac
     }

@@ -10,7 +10,8 @@ extension Command {
     ],
     notes: [
       "It looks at the home, the vault, the clock, the browser, the keyrings, git's and docker's configuration, "
-        + "descriptors, certificates and proxies. It changes nothing, asks for no passphrase and shows no secret. Without ID "
+        + "descriptors, certificates and proxies. It changes nothing, asks for no passphrase and shows no secret. "
+        + "Without ID "
         + "and \"--reach\" nothing is sent anywhere.",
       "Exit status 0 when there is no problem; else that of the first one: 2 for the set-up, 3 for a login, 5 for the "
         + "network, 6 for the vault.",

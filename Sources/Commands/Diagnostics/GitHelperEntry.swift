@@ -77,8 +77,8 @@ struct GitHelperEntry: Equatable {
     scope == "command" ? nil : "\(run: command + ["--unset-all", key])"
   }
 
-  /// By its file: there may be several for the same scope, and files that they include. That of a repository is not named
-  /// from the folder here.
+  /// By its file: there may be several for the same scope, and files that they include. That of a repository is not
+  /// named from the folder here.
   private var command: [String] {
     guard origin.hasPrefix("/") else { return ["git", "config", "--\(scope)"] }
     return (File.isWritable(origin) ? [] : ["sudo"]) + ["git", "config", "--file", origin]

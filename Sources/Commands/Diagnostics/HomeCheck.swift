@@ -117,7 +117,8 @@ extension Doctor {
   /// What the smallest change of a vault writes, its journal included.
   private static let neededBytes: UInt64 = 128 << 10
 
-  /// Gives us files of another user: they get another owner where they are in a home of ours; else it is the wrong home.
+  /// Gives us files of another user: they get another owner where they are in a home of ours; else it is the wrong
+  /// home.
   private func ownership(_ paths: [String]) -> Remedy {
     let own = [context.environment("CREDMGR_HOME"), context.home.person].compactMap { $0 }
     let isOurs = paths.allSatisfy { path in own.contains { path.hasPrefix($0 + "/") && File.isOwn($0) == true } }

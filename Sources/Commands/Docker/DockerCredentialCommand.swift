@@ -13,8 +13,10 @@ extension Command {
       Option("--remove", "setup: take our entries out again"),
     ],
     notes: [
-      "\"setup [REGISTRY]…\" enters credmgr into ~/.docker/config.json as the helper of these registries; without any, of those "
-        + "of the providers that were added. All else in the file stays: {\"credHelpers\": {\"ghcr.io\": \"credmgr\"}}, or "
+      "\"setup [REGISTRY]…\" enters credmgr into ~/.docker/config.json as the helper of these registries; "
+        + "without any, of those "
+        + "of the providers that were added. All else in the file stays: {\"credHelpers\": {\"ghcr.io\": "
+        + "\"credmgr\"}}, or "
         + "with \"--all\" {\"credsStore\": \"credmgr\"}.",
       "docker looks for a program docker-credential-credmgr, which is a link to credmgr.",
     ],

@@ -64,7 +64,8 @@ extension CredentialError {
         ], status: .refused)
     case .nameNeeded(let provider, let account):
       Message(
-        "\(quoted(provider)) does not say who logs in, and \(quoted(account)) is logged in already; nothing was changed",
+        "\(quoted(provider)) does not say who logs in, and \(quoted(account)) is logged in already; nothing was "
+          + "changed",
         hints: [
           "\(add: "--account", "NAME") for another account",
           "\(add: "--account", account) to put a new token in the place of the old one",

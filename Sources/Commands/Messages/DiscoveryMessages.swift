@@ -39,7 +39,8 @@ extension MetadataError {
         "the \(quoted(member)) in the metadata of \(name) is \(quoted(text)), which is not https", status: .refused)
     case .inwardAddress(let member, let text):
       return Message(
-        "the \(quoted(member)) in the metadata of \(name) is \(quoted(text)), an address of this machine or its network",
+        "the \(quoted(member)) in the metadata of \(name) is \(quoted(text)), an address of this machine or its "
+          + "network",
         status: .refused)
     case .noGrant(let offered):
       return Message(

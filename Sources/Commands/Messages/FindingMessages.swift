@@ -8,7 +8,8 @@ extension Finding {
   /// `file:line:column: error: sentence`, the source line, and a caret below the place; of a line without text only the
   /// first.
   ///
-  /// - Parameter columns: those of the terminal that shows it; `nil` for another program, for which the sentence is one line.
+  /// - Parameter columns: those of the terminal that shows it; `nil` for another program, for which the sentence is one
+  ///   line.
   func report(columns: Int? = nil) -> String {
     let name = Message.visible(place.source.name)
     let text = "\(name):\(place.line):\(place.column): \(severity.rawValue): \(Message.visible(sentence))"
@@ -68,7 +69,8 @@ extension Finding {
     case .tooManyBases(let limit): return "more than \(limit) files extend each other"
     case .identifierIsNotFileName(let identifier, let fileName):
       return
-        "the provider is \(quoted(identifier)), and the file \(quoted(fileName)); a descriptor is found by its file's name"
+        "the provider is \(quoted(identifier)), and the file \(quoted(fileName)); a descriptor is found by its "
+        + "file's name"
     case .invalidDefault(let variable):
       return "the default of the variable \(quoted(variable)) is not one of the values that it may have"
     case .unusedVariable(let name): return "nothing uses the variable \(quoted(name))"
@@ -126,7 +128,8 @@ extension TemplateError {
     case .malformedPlace(let text):
       "\(quoted("{" + text + "}")) is no place for a value: a name, a quoted text or a function"
     case .unknownFunction(let name):
-      "unknown function \(quoted(name)); known are \(Template.Function.allCases.map(\.rawValue).joined(separator: ", "))"
+      "unknown function \(quoted(name)); known are "
+        + "\(Template.Function.allCases.map(\.rawValue).joined(separator: ", "))"
     case .missing(let name): "there is no value for \(quoted(name))"
     }
   }
@@ -153,7 +156,8 @@ extension ProviderError {
       let closed = findings.lazy.compactMap(\.closedFolder).first
       return Message(
         closed.map { POSIXError.permissionDenied(path: $0).message.text }
-          ?? "the descriptor \(quoted(findings.first?.place.source.name ?? "")) has \(count == 1 ? "an error" : "\(count) errors")",
+          ?? "the descriptor \(quoted(findings.first?.place.source.name ?? "")) has "
+          + "\(count == 1 ? "an error" : "\(count) errors")",
         hint: findings.lazy.compactMap(\.unreadablePath).first.map { path in
           // With another user's home nothing would work.
           let isAnothers =

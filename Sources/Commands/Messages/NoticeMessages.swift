@@ -19,13 +19,15 @@ extension Notice {
     case .interrupted(let interruption): return interruption.sentence(now: now)
     case .unreadable(let provider, let fields):
       return
-        "warning: the answer of \(quoted(provider)) has \(listed(fields.map(\.rawValue))) in a form that cannot be read; "
+        "warning: the answer of \(quoted(provider)) has \(listed(fields.map(\.rawValue))) in a form that cannot be "
+        + "read; "
         + "the token is kept without"
     case .handOutNotNoted(let error):
       return "warning: it cannot be noted who was handed the credential: \(error.message.text)"
     case .notRefreshed(let provider, let account, let secondsLeft, let error):
       return
-        "warning: the token of \(quoted(account)) at \(quoted(provider)) is valid for another \(duration(secondsLeft)), "
+        "warning: the token of \(quoted(account)) at \(quoted(provider)) is valid for another "
+        + "\(duration(secondsLeft)), "
         + "and could not be refreshed: \(error.message.text)"
     }
   }

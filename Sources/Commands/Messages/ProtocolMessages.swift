@@ -34,12 +34,14 @@ extension OAuthError {
         hint: retryAfter.map { "try again in \(patience($0))" } ?? "try again later", status: .unreachable)
     case .redirected(let kind, let status):
       return Message(
-        "\(name) redirects at the endpoint \(quoted(kind.rawValue)) (status \(status)), which is not followed: it would carry secrets along",
+        "\(name) redirects at the endpoint \(quoted(kind.rawValue)) (status \(status)), which is not followed: it "
+          + "would carry secrets along",
         hint: comparing(provider), status: .refused)
     case .unreadable(let kind, let expected, let mediaType):
       let found = mediaType.map { "is \($0)" } ?? "is not told"
       return Message(
-        "the answer of \(name) at the endpoint \(quoted(kind.rawValue)) cannot be read as \(expected.words); its type \(found)",
+        "the answer of \(name) at the endpoint \(quoted(kind.rawValue)) cannot be read as \(expected.words); its "
+          + "type \(found)",
         hints: answerHints(provider), status: .refused)
     case .missingField(let kind, let field):
       return Message(
@@ -47,7 +49,8 @@ extension OAuthError {
         hints: answerHints(provider), status: .refused)
     case .malformedField(let kind, let field):
       return Message(
-        "the \(quoted(field.rawValue)) in the answer of \(name) at the endpoint \(quoted(kind.rawValue)) cannot be read",
+        "the \(quoted(field.rawValue)) in the answer of \(name) at the endpoint \(quoted(kind.rawValue)) cannot be "
+          + "read",
         hints: answerHints(provider), status: .refused)
     case .stateMismatch:
       return Message(

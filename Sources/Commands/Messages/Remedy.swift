@@ -2,8 +2,8 @@ import Text
 
 /// What a person can do about a fault: a sentence whose commands are values.
 ///
-/// A command is a list of arguments, which is quoted for a shell where the sentence is shown, and completed with what the
-/// person typed in the command that failed.
+/// A command is a list of arguments, which is quoted for a shell where the sentence is shown, and completed with what
+/// the person typed in the command that failed.
 package struct Remedy: Sendable, Equatable {
   enum Part: Sendable, Equatable {
     case words(String)

@@ -24,7 +24,8 @@ extension Command {
       Option("--replace", "replace one that was added before; what is not given stays as it was"),
     ],
     notes: [
-      "SOURCE is an identifier that \"credmgr providers\" lists, a path with a \"/\" or \".yaml\" in it, or the https URL "
+      "SOURCE is an identifier that \"credmgr providers\" lists, a path with a \"/\" or \".yaml\" in it, or the "
+        + "https URL "
         + "of an issuer, whose metadata becomes a descriptor; it is shown before it is kept.",
       "Without \"--client-id\" a client is registered at the provider, where the descriptor says how.",
       "The client identifier, secret and variables are kept in the vault.",
@@ -153,7 +154,8 @@ extension Command {
     summary: "Remove a provider that was added, and its client",
     options: [Option("--keep-remote", "leave a client at the provider that was registered there by itself")],
     notes: [
-      "It removes the client identifier, the secret and the variables from the vault, and your own descriptor; a shipped "
+      "It removes the client identifier, the secret and the variables from the vault, and your own descriptor; a "
+        + "shipped "
         + "one stays.",
       "Nobody may be logged in there any more. A client that \"credmgr add-provider\" registered is deleted at the "
         + "provider, where that has a way (RFC 7592).",
@@ -261,8 +263,8 @@ extension Command {
     return status
   }
 
-  /// A host to which nobody agreed yet, where a provider with this identifier was added: who edits a descriptor is asked
-  /// about it later. A vault that does not open without a person is let be.
+  /// A host to which nobody agreed yet, where a provider with this identifier was added: who edits a descriptor is
+  /// asked about it later. A vault that does not open without a person is let be.
   private static func newHosts(
     _ descriptor: Descriptor?, _ bytes: [UInt8], _ name: String, _ context: Context
   ) -> [Finding] {
@@ -291,7 +293,8 @@ extension Command {
         "--descriptors", value: "DIR", repeats: true, "a folder of descriptors, instead of those of the machine"),
     ],
     notes: [
-      "It prints where it listens, a descriptor to add, and the client's identifier and secret, and goes on until it is "
+      "It prints where it listens, a descriptor to add, and the client's identifier and secret, and goes on until "
+        + "it is "
         + "interrupted. What happened is at /simulator/log, and a protected resource at /simulator/resource.",
       "Faults are html, not-json, huge, redirect, error-200, drop, wrong-state, no-rotation, no-expiry, server-error, "
         + "wrong-issuer and slow=MS.",

@@ -1,7 +1,8 @@
 import CredentialManager
 
 extension Command {
-  /// What the desktop entry of a login starts: hands the address that a browser was sent to over to the login that waits.
+  /// What the desktop entry of a login starts: hands the address that a browser was sent to over to the login that
+  /// waits.
   static let redirect = Command(
     name: "redirect", operands: "FOLDER URL", operandCount: 2...2,
     summary: "Hand an address over to the login that waits for it", options: []

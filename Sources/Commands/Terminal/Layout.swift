@@ -10,8 +10,8 @@ package enum Layout {
   /// - Parameters:
   ///   - first: columns that are taken on the first line already.
   ///   - indent: what every further line begins with.
-  ///   - longestQuotation: characters in quotes of which more are broken like other words. What is there to be copied is
-  ///     not broken at all: the terminal does that, and knows that it is one line.
+  ///   - longestQuotation: characters in quotes of which more are broken like other words. What is there to be copied
+  ///     is not broken at all: the terminal does that, and knows that it is one line.
   package static func wrapped(
     _ text: String, width: Int = Layout.width, first: Int = 0, indent: String = "", longestQuotation: Int = 48
   ) -> String {
@@ -34,8 +34,8 @@ package enum Layout {
     return result
   }
 
-  /// A command for a shell in lines of at most `width` columns: each but the last ends in a backslash, and what stands in
-  /// quotes stays together.
+  /// A command for a shell in lines of at most `width` columns: each but the last ends in a backslash, and what stands
+  /// in quotes stays together.
   package static func shell(_ line: String, width: Int = Layout.width) -> [String] {
     var lines = [""]
     var quote: Character?
@@ -92,7 +92,8 @@ package enum Layout {
 
   /// Two columns.
   ///
-  /// - Parameter width: where the right one is broken; `nil` for nowhere, so that each row is one line for other programs.
+  /// - Parameter width: where the right one is broken; `nil` for nowhere, so that each row is one line for other
+  ///   programs.
   package static func table(_ rows: [(left: String, right: String)], width: Int? = Terminal.outputColumns) -> String {
     let counts = rows.map { columns($0.left) }
     let left = min(counts.max() ?? 0, width == nil ? 36 : 26)

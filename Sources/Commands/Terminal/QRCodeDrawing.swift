@@ -9,8 +9,9 @@ struct QRCodeDrawing {
   /// The columns that it takes.
   var width: Int { modules.count + 2 * Self.quietZone }
 
-  /// The lines, without ends: black on white, whatever the terminal's colours are. Not even `NO_COLOR` is asked: a picture
-  /// in the terminal's own colours is reversed on light ones, or on dark ones, and a reversed code is none for many readers.
+  /// The lines, without ends: black on white, whatever the terminal's colours are. Not even `NO_COLOR` is asked: a
+  /// picture in the terminal's own colours is reversed on light ones, or on dark ones, and a reversed code is none for
+  /// many readers.
   var lines: [String] {
     let range = -Self.quietZone..<modules.count + Self.quietZone
     return stride(from: range.lowerBound, to: range.upperBound, by: 2).map { row in

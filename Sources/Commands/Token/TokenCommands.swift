@@ -38,7 +38,8 @@ extension Command {
       lifetime < wanted
     {
       context.tell(
-        "warning: a token of \"\(provider)\" lives for \(duration(max(lifetime, 0))) only, and not for \(duration(wanted))"
+        "warning: a token of \"\(provider)\" lives for \(duration(max(lifetime, 0))) only, and not for "
+          + "\(duration(wanted))"
       )
     }
     if invocation.has("--json") {
@@ -65,7 +66,7 @@ extension Command {
     ],
     examples: [
       Example("curl -H @<(credmgr header github) https://api.github.com/user", "no token in the arguments"),
-      Example("credmgr header tumblr-oauth1 --url https://api.tumblr.com/v2/user/info", "a signed request"),
+      Example("credmgr header discogs --url https://api.discogs.com/oauth/identity", "a signed request"),
     ]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
@@ -122,7 +123,8 @@ extension Command {
       "A GET or HEAD that is redirected within its origin goes on there; no other redirect is followed.",
       "Exit status 4 when the answer's status is 300 or above, but for 304, and 5 for 429 and from 500 on; the body is "
         + "printed all the same.",
-      "Bodies pass through in pieces. What comes from a pipe is written to a file in TMPDIR (/var/tmp) first, which has no "
+      "Bodies pass through in pieces. What comes from a pipe is written to a file in TMPDIR (/var/tmp) first, "
+        + "which has no "
         + "name: its length is sent with it, and it can be sent again.",
     ],
     examples: [

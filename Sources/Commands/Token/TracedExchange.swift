@@ -4,9 +4,9 @@ import OAuth
 
 /// Shows every exchange, and nothing that is secret.
 ///
-/// What is shown is what is known to be harmless: names always, values only of certain names. Masking what is known to be
-/// secret would show what nobody thought of. But a provider may repeat a secret under a harmless name, so what is shown is
-/// searched for secrets, too.
+/// What is shown is what is known to be harmless: names always, values only of certain names. Masking what is known to
+/// be secret would show what nobody thought of. But a provider may repeat a secret under a harmless name, so what is
+/// shown is searched for secrets, too.
 final class TracedExchange: HTTPExchange {
   private let exchange: any HTTPExchange
   private let secrets: KnownSecrets

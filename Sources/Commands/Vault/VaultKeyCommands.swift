@@ -55,7 +55,8 @@ enum VaultKeyOperations {
     guard let path = invocation.value("--passphrase-file") else { return nil }
     if let mode = PrivateFile.modeForOthers(path) {
       context.tell(
-        "other users can read \"\(path)\" (mode \(String(mode, radix: 8))); \"chmod go= \(argument(path))\" keeps it to you"
+        "other users can read \"\(path)\" (mode \(String(mode, radix: 8))); "
+          + "\"chmod go= \(argument(path))\" keeps it to you"
       )
     }
     let passphrase = try context.secret(path)
@@ -79,7 +80,10 @@ enum VaultKeyOperations {
       throw .usage(
         "a vault cannot be unlocked for longer than \(longestUnlocking / 86_400) days",
         hint:
-          "\(command: "credmgr", "vault", "protect", "key-file") opens it without anybody being asked, for as long as it is there"
+          """
+          \(command: "credmgr", "vault", "protect", "key-file") opens it without anybody being asked, \
+          for as long as it is there
+          """
       )
     }
     switch try manager({ () throws(CredentialError) in try context.source.unlock(seconds: seconds) }) {

@@ -124,7 +124,8 @@ extension CredentialSource {
   /// The log, the oldest first.
   ///
   /// - Returns: the events, and how many are known to be lost.
-  /// - Throws: `CredentialError.vault`, also where something else is in the place of the log, so that nothing can be noted.
+  /// - Throws: `CredentialError.vault`, also where something else is in the place of the log, so that nothing can be
+  ///   noted.
   public func log() throws(CredentialError) -> (events: [LogEvent], lost: Int) {
     guard let accounts = try accountsIfAny() else { return ([], 0) }
     let logged = try inStore { () throws(StoreError) in try accounts.store.events() }

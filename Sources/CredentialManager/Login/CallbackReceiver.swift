@@ -3,7 +3,8 @@ import HTTP
 import OAuth
 import Platform
 
-/// Where the provider's answer comes in: a port of this machine, the scheme of an app, or a line that the person pastes.
+/// Where the provider's answer comes in: a port of this machine, the scheme of an app, or a line that the person
+/// pastes.
 struct CallbackReceiver: ~Copyable {
   /// What came in.
   private enum Arrival {

@@ -54,8 +54,8 @@ struct LoginSession {
     try source.core(provider, step)
   }
 
-  /// Sends a request. Where the answer to it may be a token, signals wait until that is kept; but for a device, whose person
-  /// may want to stop while it asks.
+  /// Sends a request. Where the answer to it may be a token, signals wait until that is kept; but for a device, whose
+  /// person may want to stop while it asks.
   private func answer(
     to exchange: Step.Exchange, _ grant: Grant, _ pending: borrowing PendingExchange
   ) throws(CredentialError) -> Step {
@@ -116,8 +116,9 @@ struct LoginSession {
     }
     let patience = Int64(secondsLeft.rounded(.up))
     guard patience > 0 else { throw .timedOut(seconds: options.timeout) }
-    // What is left after the interval may be too short for another one. A consent in that time is not to be lost: then the
-    // last question comes at the end, which is never sooner than the provider allows, unless there is no time for one.
+    // What is left after the interval may be too short for another one. A consent in that time is not to be lost: then
+    // the last question comes at the end, which is never sooner than the provider allows, unless there is no time for
+    // one.
     let seconds = patience < 2 * interval ? min(patience, polling.secondsLeft(now: now) - 1) : interval
     // Second by second, for a person who watches the time that is left.
     for _ in 0..<seconds {

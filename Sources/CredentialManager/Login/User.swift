@@ -10,8 +10,8 @@ public enum LoginStep: Sendable, Equatable {
   case open(url: String)
   /// The page to open by hand, where no browser is opened.
   case visit(url: String)
-  /// A redirect to this machine is waited for. The person may paste it as well, if there is a terminal for it; where no browser
-  /// was opened here, the page at the redirect's address may be one that the browser cannot load.
+  /// A redirect to this machine is waited for. The person may paste it as well, if there is a terminal for it; where no
+  /// browser was opened here, the page at the redirect's address may be one that the browser cannot load.
   case awaiting(redirect: String, canPaste: Bool, opensBrowser: Bool)
   /// The consent on another device is waited for.
   case awaitingConsent(secondsLeft: Int64)

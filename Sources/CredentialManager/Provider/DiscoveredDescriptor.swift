@@ -6,8 +6,8 @@ import Text
 
 /// The descriptor of an issuer, as a file for people: each value with where it is from.
 ///
-/// Nothing of the metadata gets into it but what was read as a URL, a scope or a name that is known here; and each value is
-/// written so that YAML reads it as that one text.
+/// Nothing of the metadata gets into it but what was read as a URL, a scope or a name that is known here; and each
+/// value is written so that YAML reads it as that one text.
 struct DiscoveredDescriptor {
   /// The file.
   let text: String
@@ -29,7 +29,8 @@ struct DiscoveredDescriptor {
     if hasRedirect {
       lines += [
         "variables:",
-        "  # Any port (RFC 8252, 7.3). With a provider that compares the whole, give one: http://127.0.0.1:8417/callback",
+        "  # Any port (RFC 8252, 7.3). With a provider that compares the whole, "
+          + "give one: http://127.0.0.1:8417/callback",
         "  redirect_uri:",
         "    default: http://127.0.0.1/callback",
         "    format: redirect",

@@ -17,7 +17,8 @@ public struct Discovery: Sendable {
 }
 
 extension CredentialSource {
-  /// Asks an issuer for its metadata (RFC 8414; OpenID Connect Discovery 1.0), and makes a descriptor of it. Nothing is kept.
+  /// Asks an issuer for its metadata (RFC 8414; OpenID Connect Discovery 1.0), and makes a descriptor of it. Nothing is
+  /// kept.
   ///
   /// No redirect is followed: metadata counts because it comes from the issuer's own host by TLS.
   ///
@@ -82,8 +83,8 @@ extension CredentialSource {
 extension CredentialSource {
   /// Whether adding a provider registers a client there: it can be done, and no client is known.
   ///
-  /// A client that was registered so is registered anew when it would not fit any more: another redirect, another place to
-  /// register at, or a secret that has expired.
+  /// A client that was registered so is registered anew when it would not fit any more: another redirect, another place
+  /// to register at, or a secret that has expired.
   func registers(
     _ client: Client, given: String?, previous: Registration?
   ) throws(CredentialError) -> Bool {

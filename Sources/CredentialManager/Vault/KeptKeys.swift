@@ -4,8 +4,8 @@ import Store
 
 /// The keys of a vault as `vault unlock` leaves them in the memory of the kernel, until their time has come.
 ///
-/// They are under the name of the vault key, which everybody can read in the vault's file: after a rotation nobody finds
-/// the old ones.
+/// They are under the name of the vault key, which everybody can read in the vault's file: after a rotation nobody
+/// finds the old ones.
 struct KeptKeys {
   /// Seconds since 1970.
   let deadline: Int64

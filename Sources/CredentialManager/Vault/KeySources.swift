@@ -36,12 +36,13 @@ public struct KeySources {
   /// Key file, kept keys, Secret Service, and then a person.
   ///
   /// - Parameters:
-  ///   - environment: looks a variable up: `CREDMGR_PASSPHRASE_FILE` and `CREDMGR_PASSPHRASE_COMMAND` answer for a person.
-  ///   - legacy: the keys that this program left when it put itself in its own place.
+  ///   - environment: looks a variable up: `CREDMGR_PASSPHRASE_FILE` and `CREDMGR_PASSPHRASE_COMMAND` answer for a
+  ///     person.
+  ///   - predecessor: the keys that this program left when it put itself in its own place.
   ///   - lock: the lock that keeps processes from asking at the same time.
   ///   - settle: called when an answer was looked at; whether the person did not want to stop meanwhile.
   public init(
-    environment: @escaping (String) -> String?, legacy: OpenedKeys?, lock: LockPlace?,
+    environment: @escaping (String) -> String?, predecessor: OpenedKeys?, lock: LockPlace?,
     ask: @escaping Ask, settle: @escaping () -> Bool = { true }
   ) {
     let client = SecretServiceClient(environment: environment)
@@ -50,7 +51,7 @@ public struct KeySources {
     self.answers = answers
     self.settle = settle
     holders = [
-      .keyFile, .opened { vault in legacy?.vault == vault ? legacy?.keys : nil },
+      .keyFile, .opened { vault in predecessor?.vault == vault ? predecessor?.keys : nil },
       .opened { vault in KeptKeys(vault)?.keys },
       .secretService { item throws(StoreError) in try client.lookup(item) },
       .passphrase { attempt throws(StoreError) in try answers.answer(.vault(attempt: attempt)) },
@@ -60,7 +61,7 @@ public struct KeySources {
   /// The key file and nothing else.
   public static var keyFile: KeySources {
     KeySources(
-      environment: { _ in nil }, legacy: nil, lock: nil,
+      environment: { _ in nil }, predecessor: nil, lock: nil,
       ask: { _ throws(POSIXError) in throw .noTerminal })
   }
 

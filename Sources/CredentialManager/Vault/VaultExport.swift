@@ -5,8 +5,8 @@ import Platform
 import Descriptors
 import Store
 
-/// What is in an exported file: every record that another machine can use. The log, and notes of what is under way here,
-/// are not among them.
+/// What is in an exported file: every record that another machine can use. The log, and notes of what is under way
+/// here, are not among them.
 struct VaultExport {
   /// A record, as it stands in the file.
   struct Item {

@@ -17,8 +17,8 @@ extension CredentialSource {
 
   /// What the vault is made of; no key is needed for it.
   ///
-  /// - Returns: with until when the keys are kept, in seconds since 1970, and what is wrong with the key file, where the
-  ///   vault has one.
+  /// - Returns: with until when the keys are kept, in seconds since 1970, and what is wrong with the key file, where
+  ///   the vault has one.
   /// - Throws: `CredentialError.vault`.
   public func vaultStatus() throws(CredentialError) -> (
     status: VaultStatus, unlockedUntil: Int64?, keyFileFault: StoreError?
@@ -80,8 +80,8 @@ extension CredentialSource {
     }
   }
 
-  /// The Secret Service gets the new key before the vault needs it, and gives up the old one when the vault does not need
-  /// it any more.
+  /// The Secret Service gets the new key before the vault needs it, and gives up the old one when the vault does not
+  /// need it any more.
   private func changingItems(
     _ drafts: [SlotDraft], _ change: () throws(StoreError) -> String?
   ) throws(StoreError) {
@@ -91,8 +91,8 @@ extension CredentialSource {
     do throws(StoreError) {
       old = try change()
     } catch {
-      // What went wrong may have done so behind the change. In doubt both keys stay: after a power cut it could be the old one
-      // that is needed.
+      // What went wrong may have done so behind the change. In doubt both keys stay: after a power cut it could be the
+      // old one that is needed.
       if let item, let needed = try? Vault.secretServiceItems(of: home.vaultLocation), !needed.contains(item.name) {
         try? keys.secretService.remove(item.name)
       }

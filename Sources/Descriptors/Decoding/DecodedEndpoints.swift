@@ -2,7 +2,8 @@ import HTTP
 import YAML
 
 extension DescriptorDecoder {
-  /// What stands below `endpoints`, endpoint by endpoint, over what each takes over from its base and from the descriptor's own
+  /// What stands below `endpoints`, endpoint by endpoint, over what each takes over from its base and from the
+  /// descriptor's own
   /// `response`.
   mutating func endpoints(_ node: Node) -> [EndpointKind: Endpoint]? {
     guard entries(of: node) != nil else { return nil }
@@ -20,8 +21,8 @@ extension DescriptorDecoder {
   private func description(of kind: EndpointKind, in node: Node) -> Node? {
     let own = node[kind.rawValue].flatMap { $0.isNull ? nil : $0 }
     guard let base = kind.base, let inherited = node[base.rawValue], inherited.entries != nil else { return own }
-    // Where no grant has the endpoint `token` itself, the endpoint that takes it over is the exchange that it describes, and its
-    // parameters belong to that.
+    // Where no grant has the endpoint `token` itself, the endpoint that takes it over is the exchange that it
+    // describes, and its parameters belong to that.
     let grants = Self.elements(of: root["grant"]).compactMap(\.text)
     let tokenIsUsed = grants.contains { Grant(rawValue: $0)?.traits.requiredEndpoints.contains(.token) == true }
     let isTheExchange = !tokenIsUsed && kind != .refresh
@@ -125,8 +126,8 @@ extension DescriptorDecoder {
     guard texts(node) != nil else { return nil }
     return Self.elements(of: node).compactMap { node in
       guard let text = node.text, let template = template(node) else { return nil }
-      // A place at the beginning may stand for a whole base URL, one behind a colon for a port; what they yield is looked
-      // at when they are filled.
+      // A place at the beginning may stand for a whole base URL, one behind a colon for a port; what they yield is
+      // looked at when they are filled.
       let isHost = ["sample", "1"].contains { sample in
         var host = (try? template.filled { _ in sample }) ?? ""
         if host.hasPrefix("*.") { host.removeFirst(2) }

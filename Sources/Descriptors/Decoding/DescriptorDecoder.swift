@@ -33,8 +33,8 @@ struct DescriptorDecoder {
     "oauth_timestamp", "oauth_signature_method", "oauth_consumer_key", "oauth_token", "oauth_callback",
     "oauth_verifier",
   ]
-  /// Those that protect something at an endpoint. A `state` or a `nonce` that is sent again with a code is like any other
-  /// parameter, and so is the consumer key in the address of a page, which nobody signs.
+  /// Those that protect something at an endpoint. A `state` or a `nonce` that is sent again with a code is like any
+  /// other parameter, and so is the consumer key in the address of a page, which nobody signs.
   static func ownedParameters(at kind: EndpointKind) -> Set<String> {
     kind == .authorization
       ? ownedParameters.subtracting(["oauth_consumer_key"]) : ownedParameters.subtracting(["state", "nonce"])
@@ -145,8 +145,8 @@ struct DescriptorDecoder {
     }
   }
 
-  /// A URL template. Its places are filled with the variables' defaults, or with harmless values, to see whether a URL can
-  /// come of it at all.
+  /// A URL template. Its places are filled with the variables' defaults, or with harmless values, to see whether a URL
+  /// can come of it at all.
   mutating func url(
     _ node: Node, names: [String], owned: Set<String> = [], anyScheme: Bool = false
   ) -> URLTemplate? {

@@ -67,8 +67,8 @@ public struct DescriptorSetting: Sendable, Equatable {
 }
 
 extension DescriptorLibrary {
-  /// Every value of a provider's descriptor with the file and the line that it is from: of the person's own file, of the one
-  /// that it overrides, or of one that it extends.
+  /// Every value of a provider's descriptor with the file and the line that it is from: of the person's own file, of
+  /// the one that it overrides, or of one that it extends.
   ///
   /// - Throws: as `load(_:)`, for what keeps the files from being read.
   public func settings(of identifier: String) throws(ProviderError) -> [DescriptorSetting] {

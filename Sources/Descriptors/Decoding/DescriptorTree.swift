@@ -29,8 +29,8 @@ enum DescriptorTree {
 
   /// `top` laid over `base`: mappings key by key, all else replaced; a key that is null takes the inherited one away.
   ///
-  /// Below `parameters` and `endpoints`, `null` is a value of its own (it drops a standard parameter, or an endpoint that another
-  /// one would hand down), and stays.
+  /// Below `parameters` and `endpoints`, `null` is a value of its own (it drops a standard parameter, or an endpoint
+  /// that another one would hand down), and stays.
   static func merged(_ top: Node, over base: Node, keepingNulls: Bool = false) -> Node {
     guard let upper = top.entries, let lower = base.entries else { return top }
     var entries: [Node.Entry] = []

@@ -259,7 +259,8 @@ extension GitRules {
     Key(
       "hosts", at: \.hosts, as: .hosts(areWhole: true), type: "list of host templates", isRequired: true,
       means: """
-        the hosts whose repositories take the token, with a port where it is not the ordinary one; no `*.`
+        the hosts whose repositories take the token, with a port where it is not the ordinary one; \
+        no `*.`
         """, for: "`github`")
     Key(
       "username", at: \.username, as: .template(["account"]),
@@ -282,9 +283,8 @@ extension DockerRules {
   static let keys = Table("docker", DockerRules()) {
     Key(
       "hosts", at: \.hosts, as: .hosts(areWhole: true), type: "list of host templates", isRequired: true,
-      means: """
-        the container registries that take the token as a password, with a port where it is not the ordinary one; no `*.`
-        """, for: "`github`: `ghcr.io`")
+      means: "the container registries that take the token as a password, with a port where it is not the ordinary "
+        + "one; no `*.`", for: "`github`: `ghcr.io`")
     Key(
       "username", at: \.username, as: .template(["account"]),
       means: "the user name that goes with the token; `{account}` is the account's name", for: "`github`: `{account}`")

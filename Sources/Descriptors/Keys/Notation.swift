@@ -2,7 +2,8 @@ import HTTP
 import Text
 import YAML
 
-/// How a value stands in a descriptor: how it is read with its findings, how it is written again, and what it looks like.
+/// How a value stands in a descriptor: how it is read with its findings, how it is written again, and what it looks
+/// like.
 struct Notation<Value: Sendable>: Sendable {
   let shape: Shape
   /// The value of a node that is not null; `nil` with a finding where it is none.

@@ -1,11 +1,12 @@
 import YAML
 
-/// The descriptors of a machine: files named `<identifier>.yaml` in folders, of which an earlier one goes before a later one.
+/// The descriptors of a machine: files named `<identifier>.yaml` in folders, of which an earlier one goes before a
+/// later one.
 ///
 /// A descriptor is found by its name alone, so that start-up does not grow with their number.
 public struct DescriptorLibrary: Sendable {
-  /// Reads a file; `nil` when there is none. One that is there and cannot be read must not be passed over: the next one with
-  /// its name may send credentials elsewhere.
+  /// Reads a file; `nil` when there is none. One that is there and cannot be read must not be passed over: the next one
+  /// with its name may send credentials elsewhere.
   public typealias Reader = @Sendable (_ path: String) throws(UnreadableDescriptor) -> [UInt8]?
 
   /// A descriptor with what was noticed on the way.
@@ -144,7 +145,8 @@ public struct DescriptorLibrary: Sendable {
       findings.append(Finding(.tooManyBases(Self.baseLimit), at: base.place))
       return root
     }
-    // A file that extends its own identifier means the one of the next folder: that is how a person overrides a shipped one.
+    // A file that extends its own identifier means the one of the next folder: that is how a person overrides a shipped
+    // one.
     let isOverride = root["provider"]?.text == identifier
     let found: File?
     do throws(Obstacle) {

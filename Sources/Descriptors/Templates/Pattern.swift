@@ -1,10 +1,10 @@
 /// A regular expression that a whole value has to match.
 ///
 /// A descriptor comes from strangers, so the time is bounded: the number of steps is at most the length of the value
-/// times that of the expression, whatever they are. That leaves out references to what a group matched, and looking ahead.
-/// What there is: characters, `.`, `[…]` and `[^…]` with ranges, `\d` `\w` `\s` and their opposites `\D` `\W` `\S`, `\`
-/// before any punctuation, groups `(…)` and `(?:…)`, `|`, and `*` `+` `?` `{n}` `{n,}` `{n,m}`. `^` at the beginning
-/// and `$` at the end may stand there, and change nothing.
+/// times that of the expression, whatever they are. That leaves out references to what a group matched, and looking
+/// ahead. What there is: characters, `.`, `[…]` and `[^…]` with ranges, `\d` `\w` `\s` and their opposites `\D`
+/// `\W` `\S`, `\` before any punctuation, groups `(…)` and `(?:…)`, `|`, and `*` `+` `?` `{n}` `{n,}` `{n,m}`. `^`
+/// at the beginning and `$` at the end may stand there, and change nothing.
 struct Pattern {
   private enum Step {
     case scalar(ScalarSet)

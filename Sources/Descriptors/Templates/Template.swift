@@ -1,7 +1,7 @@
 import HTTP
 import Text
-/// A text with places that are filled in: `{host}`, `{a || b}` (the first that is there and not empty), `{lowercase(a)}`.
-/// Two braces stand for one.
+/// A text with places that are filled in: `{host}`, `{a || b}` (the first that is there and not empty),
+/// `{lowercase(a)}`. Two braces stand for one.
 public struct Template: Sendable, Equatable {
   /// What computes the functions that need more than their arguments' letters: a hash, a clock, randomness. `nil` where
   /// there is no value.

@@ -15,7 +15,8 @@ public struct URLTemplate: Sendable, Equatable {
 
   /// The URL with every place filled.
   ///
-  /// - Throws: `URLTemplateError.template` when a value is missing, `.authority` when a value is not fit to stand in a host,
+  /// - Throws: `URLTemplateError.template` when a value is missing, `.authority` when a value is not fit to stand in a
+  ///   host,
   ///   `.url` when the whole is no URL, `.insecure` when it is neither `https` nor on loopback.
   public func filled(
     _ values: (String) -> String?, calculate: Template.Calculator = { _, _ in nil }

@@ -70,8 +70,8 @@ public struct HeaderStyle: Sendable, Equatable {
   var header: String?
   /// The parameter of the query with the token.
   var query: String?
-  /// Parameters behind the token: in the same header as `name="value"`, separated by commas (OCLC), or in the same query
-  /// (WeChat).
+  /// Parameters behind the token: in the same header as `name="value"`, separated by commas (OCLC), or in the same
+  /// query (WeChat).
   public var parameters: [HeaderTemplate] = []
 
   /// Where the token goes.
@@ -192,7 +192,8 @@ public struct OAuth1Rules: Sendable, Equatable {
   public var requiresCallbackConfirmed = true
   /// Whether a verifier has to be there (RFC 5849, 2.2); 1.0 without "a" has none.
   public var requiresVerifier = true
-  /// The endpoint that the callback is sent with: `temporaryCredentials` (RFC 5849, 2.1), or `authorization` as 1.0 had it.
+  /// The endpoint that the callback is sent with: `temporaryCredentials` (RFC 5849, 2.1), or `authorization` as 1.0 had
+  /// it.
   public var callback = EndpointKind.temporaryCredentials
 }
 

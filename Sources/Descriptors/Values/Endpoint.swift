@@ -25,7 +25,8 @@ public enum EndpointKind: String, Sendable, CaseIterable {
   /// A client is registered (RFC 7591, 3, or the provider's own).
   case registration
 
-  /// The member of a server's metadata that names the endpoint (RFC 8414, 2; RFC 8628, 4; OpenID Connect Discovery 1.0, 3);
+  /// The member of a server's metadata that names the endpoint (RFC 8414, 2; RFC 8628, 4; OpenID Connect Discovery 1.0,
+  /// 3);
   /// `nil` where it names none.
   public var metadataName: String? {
     switch self {
@@ -44,8 +45,8 @@ public enum EndpointKind: String, Sendable, CaseIterable {
     }
   }
 
-  /// The endpoint whose description this one takes over where it says nothing itself: all of it but `parameters`, because what
-  /// is added to one exchange rarely belongs to another.
+  /// The endpoint whose description this one takes over where it says nothing itself: all of it but `parameters`,
+  /// because what is added to one exchange rarely belongs to another.
   public var base: EndpointKind? {
     switch self {
     case .refresh, .clientCredentials, .deviceToken: .token

@@ -1,4 +1,5 @@
-/// Where in an answer something stands: names and indices, joined by dots (`authed_user.access_token`, `errors.0.errorType`).
+/// Where in an answer something stands: names and indices, joined by dots (`authed_user.access_token`,
+/// `errors.0.errorType`).
 public struct FieldPath: Sendable, Equatable {
   /// The names, from the outside in.
   public let components: [String]
@@ -100,7 +101,8 @@ public enum TimeForm: String, Sendable, CaseIterable {
   case seconds
   /// A number of milliseconds, from now or since 1970.
   case milliseconds
-  /// `2013-08-23T18:45:29Z`, `2013-08-23 18:45:29Z`, with an offset where there is one, UTC where there is none (RFC 3339).
+  /// `2013-08-23T18:45:29Z`, `2013-08-23 18:45:29Z`, with an offset where there is one, UTC where there is none (RFC
+  /// 3339).
   case date
   /// The `exp` of a JWT (RFC 7519, 4.1.4).
   case jwt

@@ -6,8 +6,8 @@ import Descriptors
 public enum OAuth1Signature {
   /// The signature base string (RFC 5849, 3.4.1).
   ///
-  /// - Parameter parameters: the protocol parameters without `oauth_signature` and `realm`; the query's and the form body's
-  ///   are taken from the request.
+  /// - Parameter parameters: the protocol parameters without `oauth_signature` and `realm`; the query's and the form
+  ///   body's are taken from the request.
   public static func baseString(_ request: HTTPRequest, _ parameters: FormParameters) -> String {
     var all = parameters
     all.append(contentsOf: request.uri.queryParameters)

@@ -17,8 +17,8 @@ public protocol TokenBinding: Sendable {
   func sign(
     _ request: HTTPRequest, with credential: Credential, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest
-  /// The nonce to make the request anew with, where the answer says that it was not looked at without one, so that nothing
-  /// is done twice; `nil`: the answer counts.
+  /// The nonce to make the request anew with, where the answer says that it was not looked at without one, so that
+  /// nothing is done twice; `nil`: the answer counts.
   func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce?
 }
 

@@ -4,11 +4,11 @@ import HTTP
 import JSON
 import Text
 
-/// The requests that a login would make, in their order: its steps are gone through, and what the provider and the person
-/// would answer is made up.
+/// The requests that a login would make, in their order: its steps are gone through, and what the provider and the
+/// person would answer is made up.
 ///
-/// What nobody knows before, and what is secret, is a placeholder: `<code>`, `<client_secret>`. What is computed of such is
-/// written as the computation: `base64(client-1:<client_secret>)`.
+/// What nobody knows before, and what is secret, is a placeholder: `<code>`, `<client_secret>`. What is computed of
+/// such is written as the computation: `base64(client-1:<client_secret>)`.
 public struct LoginRequests: Sendable {
   /// One request.
   public struct Request: Sendable {

@@ -2,8 +2,8 @@ import Cryptography
 import Descriptors
 import HTTP
 
-/// What comes next in a login. A step holds no I/O and no clock: whoever runs it does what it says, and asks it for the step
-/// that follows. A login and its dry run go through the same ones.
+/// What comes next in a login. A step holds no I/O and no clock: whoever runs it does what it says, and asks it for the
+/// step that follows. A login and its dry run go through the same ones.
 public enum Step {
   /// Send a request, and read the answer.
   case send(Exchange)
@@ -52,8 +52,8 @@ public enum Step {
     /// What the person's consent brings.
     let brings: ResponseField
     let login: LoginContext
-    /// The step after the parameters of an answer, which came at `now`, in seconds since 1970. `OAuthError.isStray` says
-    /// whether they are no answer to this login at all, so that the wait goes on.
+    /// The step after the parameters of an answer, which came at `now`, in seconds since 1970. `OAuthError.isStray`
+    /// says whether they are no answer to this login at all, so that the wait goes on.
     public let read: (_ parameters: FormParameters, _ now: Int64) throws(OAuthError) -> Step
 
     /// The parameters of an answer that brings this.
@@ -65,8 +65,8 @@ public enum Step {
         })
     }
 
-    /// The parameters in a line that the person pasted: the address where the browser ended up, or a code that the provider
-    /// shows on a page.
+    /// The parameters in a line that the person pasted: the address where the browser ended up, or a code that the
+    /// provider shows on a page.
     ///
     /// A code without a redirect has no `state` to compare: it was the person who brought it.
     ///

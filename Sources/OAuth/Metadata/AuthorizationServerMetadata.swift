@@ -89,8 +89,8 @@ public struct MetadataLocation: Sendable, Equatable {
 
   /// The places for an issuer, in the order in which they are tried.
   ///
-  /// OpenID Connect's comes first, because what an OpenID provider says there has all that RFC 8414 knows, and the identity
-  /// endpoint besides.
+  /// OpenID Connect's comes first, because what an OpenID provider says there has all that RFC 8414 knows, and the
+  /// identity endpoint besides.
   public static func all(for issuer: Issuer) -> [MetadataLocation] {
     let path = issuer.uri.path.hasSuffix("/") ? String(issuer.uri.path.dropLast()) : issuer.uri.path
     let candidates = [
@@ -119,8 +119,8 @@ public struct MetadataLocation: Sendable, Equatable {
   }
 }
 
-/// What an authorization server says of itself (RFC 8414, 2; OpenID Connect Discovery 1.0, 3), with every value looked at
-/// that anything here uses. Nothing of it is trusted further than the issuer is.
+/// What an authorization server says of itself (RFC 8414, 2; OpenID Connect Discovery 1.0, 3), with every value looked
+/// at that anything here uses. Nothing of it is trusted further than the issuer is.
 public struct AuthorizationServerMetadata: Sendable, Equatable {
   /// The issuer.
   public let issuer: Issuer
@@ -231,8 +231,8 @@ private struct MetadataReader {
 }
 
 extension URI {
-  /// Whether the host is written as an address of this machine, of its link or of a private network (RFC 6890). No name is
-  /// looked up: what a name stands for is another thing at the next look.
+  /// Whether the host is written as an address of this machine, of its link or of a private network (RFC 6890). No name
+  /// is looked up: what a name stands for is another thing at the next look.
   public var isInward: Bool {
     guard let host else { return false }
     if isLoopback || host.hasSuffix(".localhost") { return true }

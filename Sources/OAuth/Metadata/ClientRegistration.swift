@@ -91,8 +91,8 @@ extension Client {
 
   /// Reads the answer to a registration (RFC 7591, 3.2).
   ///
-  /// - Throws: `OAuthError.refused`, `.missingField` without an identifier, `.unknownAuthentication` for a client that would
-  ///   have to show who it is in a way that we do not know.
+  /// - Throws: `OAuthError.refused`, `.missingField` without an identifier, `.unknownAuthentication` for a client that
+  ///   would have to show who it is in a way that we do not know.
   public func clientRegistration(_ response: HTTPResponse) throws(OAuthError) -> ClientRegistration {
     let kind = EndpointKind.registration
     let answer = try Answer(response, kind, endpoint(kind).response)

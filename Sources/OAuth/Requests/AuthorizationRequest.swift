@@ -162,15 +162,16 @@ extension Client {
     return AuthorizationResponse(request: request, answer: answer)
   }
 
-  /// The parameters of a redirect that a person pasted: the whole address where the browser ended up, which has to be the
-  /// redirect URI with nothing added but parameters (RFC 6749, 3.1.2.3).
+  /// The parameters of a redirect that a person pasted: the whole address where the browser ended up, which has to be
+  /// the redirect URI with nothing added but parameters (RFC 6749, 3.1.2.3).
   ///
-  /// Scheme and host are compared without regard to case, a port that is left out is that of the scheme, the path and the
-  /// redirect URI's own query as they are. What stands behind a `?` or `#` alone is refused: it does not say where the provider
-  /// sent it.
+  /// Scheme and host are compared without regard to case, a port that is left out is that of the scheme, the path and
+  /// the redirect URI's own query as they are. What stands behind a `?` or `#` alone is refused: it does not say where
+  /// the provider sent it.
   ///
   /// - Parameter inFragment: whether the answer is in the fragment; a refusal may be in the query all the same.
-  /// - Throws: `OAuthError.notARedirect` when it is no address with parameters, `.foreignRedirect` when it is another one.
+  /// - Throws: `OAuthError.notARedirect` when it is no address with parameters, `.foreignRedirect` when it is another
+  ///   one.
   public func redirectParameters(
     pasted text: String, redirectURI: String, inFragment: Bool
   ) throws(OAuthError) -> FormParameters {
@@ -184,8 +185,8 @@ extension Client {
     return parameters
   }
 
-  /// The parameters of what a person pasted where the provider shows a code on a page: the address of that page, or what stands
-  /// behind its `?` or `#`. `nil` when it is a code.
+  /// The parameters of what a person pasted where the provider shows a code on a page: the address of that page, or
+  /// what stands behind its `?` or `#`. `nil` when it is a code.
   public func outOfBandParameters(pasted text: String) -> FormParameters? {
     let text = text.trimmed
     var parameters = FormParameters(decoding: String(text.drop { $0 == "?" || $0 == "#" }))

@@ -21,8 +21,8 @@ extension Client {
   ///   - credential: what kept fields and tokens in templates stand for.
   ///   - exchange: what else templates may use in this exchange.
   ///   - lists: names of parameters whose value is a list, in JSON where the endpoint sends JSON.
-  /// - Throws: `OAuthError` when the endpoint is not described, its URL does not come about, or the client has no secret where
-  ///   one is needed.
+  /// - Throws: `OAuthError` when the endpoint is not described, its URL does not come about, or the client has no
+  ///   secret where one is needed.
   func request(
     _ kind: EndpointKind, _ parameters: FormParameters, credential: Credential? = nil, exchange: [String: String] = [:],
     lists: Set<String> = [], proof: RequestProof = .asDescribed, nonce: RequestNonce
@@ -112,8 +112,8 @@ extension Client {
     }
   }
 
-  /// How the client shows who it is at an endpoint: as the endpoint says, else as the descriptor says, else by Basic when
-  /// there is a secret.
+  /// How the client shows who it is at an endpoint: as the endpoint says, else as the descriptor says, else by Basic
+  /// when there is a secret.
   ///
   /// A client that was registered without a secret is a public one, whatever the descriptor expects.
   public func authentication(for endpoint: Endpoint) -> ClientAuthentication {

@@ -30,8 +30,8 @@ extension Client {
   /// A request with the credential on it.
   ///
   /// - Parameter nonce: for signed requests.
-  /// - Throws: `OAuthError.foreignHost` for a host that the descriptor does not name; `.credentialHeader` for a request that has
-  ///   the credential's header already; `.malformedHeader`; and what signing throws.
+  /// - Throws: `OAuthError.foreignHost` for a host that the descriptor does not name; `.credentialHeader` for a request
+  ///   that has the credential's header already; `.malformedHeader`; and what signing throws.
   public func presenting(
     _ credential: Credential, on request: HTTPRequest, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
@@ -51,8 +51,8 @@ extension Client {
   /// The header lines that present a credential.
   ///
   /// - Parameter request: what they are for; needed when requests are signed.
-  /// - Throws: `OAuthError.presentedInQuery` when the token goes into the URL; `.signatureNeedsURL`; and what `presenting`
-  ///   throws.
+  /// - Throws: `OAuthError.presentedInQuery` when the token goes into the URL; `.signatureNeedsURL`; and what
+  ///   `presenting` throws.
   public func headerFields(
     presenting credential: Credential, on request: HTTPRequest?, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPFields {
@@ -75,7 +75,8 @@ extension Client {
     return fields
   }
 
-  /// For the provider's own endpoints, which the descriptor names with their whole URL. What the request says itself stays.
+  /// For the provider's own endpoints, which the descriptor names with their whole URL. What the request says itself
+  /// stays.
   func presented(
     _ credential: Credential, on request: HTTPRequest, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
@@ -88,7 +89,8 @@ extension Client {
     return signed
   }
 
-  /// Whether what is sent with a request depends on its body: because it is signed, or a header has `{request_body}` in it.
+  /// Whether what is sent with a request depends on its body: because it is signed, or a header has `{request_body}` in
+  /// it.
   public func signsBody(of request: HTTPRequest, with credential: Credential) -> Bool {
     descriptor.extraHeaders.contains { $0.value.names.contains("request_body") }
       || binding(of: credential.grant).signsBody(of: request)

@@ -16,8 +16,8 @@ extension Client {
     return try request(.tokenExchange, parameters, credential: credential, nonce: nonce)
   }
 
-  /// Whether a token is exchanged for another behind a refresh, too: where the descriptor says so, and where a credential is
-  /// obtained anew, as by a login.
+  /// Whether a token is exchanged for another behind a refresh, too: where the descriptor says so, and where a
+  /// credential is obtained anew, as by a login.
   public func exchangesToken(afterRefreshOf credential: Credential) -> Bool {
     guard let endpoint = descriptor.endpoints[.tokenExchange] else { return false }
     return endpoint.followsRefresh || credential.grant.traits.renewal == .login

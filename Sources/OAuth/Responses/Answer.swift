@@ -52,8 +52,8 @@ struct Answer: Sendable {
   /// What says of itself that another try may do (RFC 6749, 4.1.2.1).
   private static let transientCodes: Set<String> = ["server_error", "temporarily_unavailable"]
 
-  /// Whether an error counts at a status that says that the server cannot answer: where a device is told to wait (RFC 8628,
-  /// 3.5), and where the descriptor itself says what this code means.
+  /// Whether an error counts at a status that says that the server cannot answer: where a device is told to wait (RFC
+  /// 8628, 3.5), and where the descriptor itself says what this code means.
   private func isStated(_ error: ErrorResponse) -> Bool {
     if kind == .deviceToken {
       return ["authorization_pending", "slow_down", "expired_token", "access_denied"].contains(error.code)
@@ -81,7 +81,8 @@ struct Answer: Sendable {
     .refused(kind, ErrorResponse(code: "http_\(status)", words: nil, status: status))
   }
 
-  /// The declared format counts; where the text is not in it, or is in any (a form is), the label of the answer decides.
+  /// The declared format counts; where the text is not in it, or is in any (a form is), the label of the answer
+  /// decides.
   private static func read(_ response: HTTPResponse, _ format: ResponseFormat, _ kind: EndpointKind) -> JSONValue? {
     let isLabelledJSON = response.mediaType.map { $0 == "application/json" || $0.hasSuffix("+json") } ?? false
     let isLabelledForm = response.mediaType == "application/x-www-form-urlencoded"

@@ -59,9 +59,9 @@ public struct Credential: Sendable, Equatable {
 
   /// Whether the token may be handed out: not refused anywhere, and valid for more than `seconds` from `now` on.
   ///
-  /// A clock that was set forward makes the token look expired; the refresh gives it times of the new clock. One that was
-  /// set back behind the moment when the token was obtained would have it live longer than it does. What it has still to
-  /// live is not known then, so it is refreshed once, where it can be.
+  /// A clock that was set forward makes the token look expired; the refresh gives it times of the new clock. One that
+  /// was set back behind the moment when the token was obtained would have it live longer than it does. What it has
+  /// still to live is not known then, so it is refreshed once, where it can be.
   ///
   /// - Parameter preferred: seconds that are wished for instead of the descriptor's margin, where it is shorter.
   public func isUsable(at now: Int64, for seconds: Int64? = nil, preferring preferred: Int64 = 0) -> Bool {

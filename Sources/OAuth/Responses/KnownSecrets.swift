@@ -5,8 +5,8 @@ import Text
 
 /// Secrets that this process has met, so that what is shown to people can be searched for them.
 ///
-/// Providers repeat what they were sent in the words of a refusal. Everything counts as secret that travels under a name
-/// which is not known to be harmless. Not thread-safe.
+/// Providers repeat what they were sent in the words of a refusal. Everything counts as secret that travels under a
+/// name which is not known to be harmless. Not thread-safe.
 public final class KnownSecrets {
   private var secrets: [Secret] = []
   /// Those of credentials, of which a provider may repeat the beginning.
@@ -25,7 +25,8 @@ public final class KnownSecrets {
   ]
 
   /// Metadata of servers and clients, which is published, or told to whoever asks; where it is a list, all of it
-  /// (RFC 8414, 2; OpenID Connect Discovery 1.0, 3; RFC 7591, 2 and 3.2.1). Not what a client is managed with (RFC 7592).
+  /// (RFC 8414, 2; OpenID Connect Discovery 1.0, 3; RFC 7591, 2 and 3.2.1). Not what a client is managed with (RFC
+  /// 7592).
   public static func isMetadata(_ name: String) -> Bool {
     name.hasSuffix("_supported") || metadataNames.contains(name)
   }
@@ -130,8 +131,8 @@ public final class KnownSecrets {
     }
   }
 
-  /// Whether a name is one of a parameter, a field or a header. Anything else under which something travels is not shown:
-  /// a token may stand where a name is expected.
+  /// Whether a name is one of a parameter, a field or a header. Anything else under which something travels is not
+  /// shown: a token may stand where a name is expected.
   public static func isName(_ name: String) -> Bool {
     name.utf8.count <= 48
       && name.utf8.allSatisfy { byte in

@@ -89,8 +89,8 @@ extension Client {
     return !descriptor.account.isEmpty || !endpoint.response.keep.isEmpty
   }
 
-  /// The account's name in the identity answer, `nil` when the descriptor names no field, or the answer has none; and the
-  /// fields of it that are kept.
+  /// The account's name in the identity answer, `nil` when the descriptor names no field, or the answer has none; and
+  /// the fields of it that are kept.
   ///
   /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
   public func identity(_ response: HTTPResponse) throws(OAuthError) -> (name: String?, kept: [String: String]) {

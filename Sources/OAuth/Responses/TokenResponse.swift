@@ -44,8 +44,8 @@ public struct TokenResponse: Sendable {
 
   /// A duration goes before a moment: it does not depend on whether two clocks agree. Zero means "does not expire".
   ///
-  /// What cannot be read is taken for not said: the token is good all the same, and throwing the answer away would lose a
-  /// refresh token that may have been rotated.
+  /// What cannot be read is taken for not said: the token is good all the same, and throwing the answer away would lose
+  /// a refresh token that may have been rotated.
   private static func expiry(
     _ answer: Answer, _ duration: ResponseField, _ moment: ResponseField, now: Int64, unknown: Int64?
   ) -> Int64? {
@@ -56,13 +56,14 @@ public struct TokenResponse: Sendable {
       return (seconds ?? 0) < 0 ? unknown : nil
     }
     guard let end = Moment.stated(text, answer.rules.source(of: moment).time) else { return nil }
-    // A moment is by the provider's clock, and so is the date of the answer (RFC 9110, 6.6.1): with both it is a lifetime.
+    // A moment is by the provider's clock, and so is the date of the answer (RFC 9110, 6.6.1): with both it is a
+    // lifetime.
     if let date = answer.date { return now + (end - date) }
     return end > now ? end : unknown
   }
 
-  /// Seconds for which a token counts as good whose end lies before its beginning: nobody issues what is over already, so
-  /// the clocks disagree, and one that counted as expired would be refreshed at every call.
+  /// Seconds for which a token counts as good whose end lies before its beginning: nobody issues what is over already,
+  /// so the clocks disagree, and one that counted as expired would be refreshed at every call.
   private static let unknownLifetime: Int64 = 300
 }
 
@@ -71,8 +72,8 @@ extension Client {
   ///
   /// - Parameters:
   ///   - endpoint: `token`, `clientCredentials`, `deviceToken` or `refresh`.
-  ///   - previous: the credential that was refreshed: what the answer leaves out stays as it was, the refresh token above all
-  ///     (RFC 6749, 6).
+  ///   - previous: the credential that was refreshed: what the answer leaves out stays as it was, the refresh token
+  ///     above all (RFC 6749, 6).
   ///   - now: seconds since 1970, from which a lifetime counts.
   /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
   public func credential(
@@ -94,8 +95,8 @@ extension Client {
     return credential
   }
 
-  /// OpenID Connect Core 1.0, 3.1.3.7, 11. Whoever asked for an ID token of this login does not pass over one that cannot
-  /// be read.
+  /// OpenID Connect Core 1.0, 3.1.3.7, 11. Whoever asked for an ID token of this login does not pass over one that
+  /// cannot be read.
   private func check(_ nonce: String?, _ credential: Credential, isUnreadable: Bool) throws(OAuthError) {
     guard let nonce else { return }
     if isUnreadable { throw .malformedField(.token, .idToken) }

@@ -2,11 +2,12 @@ import Text
 
 /// The person's browser.
 public enum Browser {
-  /// Shows a URL in the first browser that takes it: the commands of `BROWSER`, separated by colons, then `xdg-open`, then
+  /// Shows a URL in the first browser that takes it: the commands of `BROWSER`, separated by colons, then `xdg-open`,
+  /// then
   /// `wslview`, which shows it in the browser of Windows.
   ///
-  /// In a command `%s` stands for the URL and `%%` for a percent sign; without a `%s` the URL is the last argument. Words are
-  /// separated by blanks, and quotes of both kinds hold a word together. No shell is involved.
+  /// In a command `%s` stands for the URL and `%%` for a percent sign; without a `%s` the URL is the last argument.
+  /// Words are separated by blanks, and quotes of both kinds hold a word together. No shell is involved.
   ///
   /// - Parameters:
   ///   - environment: that of the process; variables that begin with `CREDMGR_` are not handed on.

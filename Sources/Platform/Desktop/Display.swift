@@ -1,6 +1,7 @@
 /// Where windows are shown.
 public enum Display {
-  /// The variable that names a display on this machine that is not there; `nil` where one is there, or where it cannot be told.
+  /// The variable that names a display on this machine that is not there; `nil` where one is there, or where it cannot
+  /// be told.
   ///
   /// - Parameter environment: the value of a variable; nil if it is not set.
   public static func unreachable(environment: (String) -> String?) -> String? {

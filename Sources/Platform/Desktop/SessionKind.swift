@@ -9,9 +9,9 @@ public enum SessionKind: Sendable, Equatable {
 
   /// Looks at the environment.
   ///
-  /// Whoever sets `BROWSER` has said how a browser is shown, wherever that is: remote editors do so. A login by SSH comes
-  /// before a display, since that may be one forwarded from the person's machine, and a loopback address is not. In WSL
-  /// the browser is that of Windows.
+  /// Whoever sets `BROWSER` has said how a browser is shown, wherever that is: remote editors do so. A login by SSH
+  /// comes before a display, since that may be one forwarded from the person's machine, and a loopback address is not.
+  /// In WSL the browser is that of Windows.
   ///
   /// - Parameter environment: the value of a variable; nil if it is not set.
   public init(environment: (String) -> String?) {

@@ -14,7 +14,8 @@ public struct UserEntry: Sendable, Equatable {
   ///
   /// getpwuid(3) loads libraries, which a static program cannot. So `/etc/passwd` is read here.
   ///
-  /// - Parameter elsewhere: whether getent(1) is asked for a user who is not in that file, but in a directory of the network.
+  /// - Parameter elsewhere: whether getent(1) is asked for a user who is not in that file, but in a directory of the
+  ///   network.
   public static func current(elsewhere: Bool) -> UserEntry? {
     let file = (try? File.read("/etc/passwd", limit: 16 << 20)) ?? []
     if let entry = entry(of: identifier, in: file) { return entry }

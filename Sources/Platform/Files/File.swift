@@ -20,8 +20,8 @@ public enum File {
     return try file.readAll(path, limit: limit, expecting: status.size)
   }
 
-  /// Whether a path stands for something that was opened for us, such as what a shell puts in the place of `<(…)`: then it may
-  /// be a pipe.
+  /// Whether a path stands for something that was opened for us, such as what a shell puts in the place of `<(…)`:
+  /// then it may be a pipe.
   public static func isGivenStream(_ path: String) -> Bool {
     path == "/dev/stdin" || ["/dev/fd/", "/proc/self/fd/"].contains { path.hasPrefix($0) }
   }
@@ -46,7 +46,8 @@ public enum File {
       // readdir(3): the end and an error differ in errno alone, so it is to be zero before.
       errno = 0
       guard let entry = unsafe readdir(directory) else { break }
-      // The name reaches beyond its declared length, so the field is not copied, and the pointer is to the entry itself.
+      // The name reaches beyond its declared length, so the field is not copied, and the pointer is to the entry
+      // itself.
       let offset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
       let name = unsafe String(
         cString: UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self))
@@ -162,8 +163,8 @@ public enum File {
     try Descriptor(opening: path, O_RDONLY | O_DIRECTORY).synchronize(path)
   }
 
-  /// Writes a file that others may read as the umask allows, and nobody else may write. After a power cut there is the whole old file or the whole
-  /// new one. A link is replaced by a file.
+  /// Writes a file that others may read as the umask allows, and nobody else may write. After a power cut there is the
+  /// whole old file or the whole new one. A link is replaced by a file.
   public static func replace(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
     try DurableFile.replace(path, bytes, mode: 0o644)
   }

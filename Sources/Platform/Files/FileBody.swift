@@ -11,8 +11,8 @@ public final class FileBody {
 
   /// A file. What cannot be read twice, such as a pipe, is written to a file without a name first.
   ///
-  /// - Throws: `notFound`, `permissionDenied`, `notRegularFile` for a folder; `system` when there is no room for what a pipe
-  ///   brings.
+  /// - Throws: `notFound`, `permissionDenied`, `notRegularFile` for a folder; `system` when there is no room for what a
+  ///   pipe brings.
   public convenience init(_ path: String) throws(POSIXError) {
     try self.init(Descriptor(opening: path, O_RDONLY), path)
   }

@@ -4,8 +4,8 @@ import Synchronization
 
 /// What is locked: one byte of a file, which need not be there, and which nobody reads or writes.
 public struct LockPlace: Sendable, Equatable {
-  /// The file. It lives as long as what the lock protects: who removes a file that is there for locks only lets a second
-  /// holder in.
+  /// The file. It lives as long as what the lock protects: who removes a file that is there for locks only lets a
+  /// second holder in.
   public let path: String
   /// The byte's place in the file.
   public let byte: Int64
@@ -17,8 +17,8 @@ public struct LockPlace: Sendable, Equatable {
   }
 }
 
-/// A lock between processes, and between the threads of one, on a byte of a file (fcntl(2), open file description locks).
-/// It is released when the value ends, and when the process does, in whatever way.
+/// A lock between processes, and between the threads of one, on a byte of a file (fcntl(2), open file description
+/// locks). It is released when the value ends, and when the process does, in whatever way.
 public struct FileLock: ~Copyable, Sendable {
   private let file: LockableFile
   private let place: LockPlace
@@ -76,8 +76,8 @@ public struct FileLock: ~Copyable, Sendable {
   }
 }
 
-/// An open file that is never closed: to close it would drop the locks that SQLite holds on the same file in this process
-/// (fcntl(2)). Who needs it next in this process gets it again.
+/// An open file that is never closed: to close it would drop the locks that SQLite holds on the same file in this
+/// process (fcntl(2)). Who needs it next in this process gets it again.
 private struct LockableFile: ~Copyable, Sendable {
   private struct Spare {
     let identity: [UInt64]

@@ -14,12 +14,12 @@ public struct LogFile: ~Copyable {
 
   /// Opens the file for this process alone, until the value ends.
   ///
-  /// A file of `limit` bytes becomes the older one, whose name ends in `.1`, and what that one held is gone: there are never
-  /// more than about two times `limit` bytes.
+  /// A file of `limit` bytes becomes the older one, whose name ends in `.1`, and what that one held is gone: there are
+  /// never more than about two times `limit` bytes.
   ///
   /// - Parameter count: how many bytes of the tail are wanted.
-  /// - Throws: `otherOwner`, `symbolicLink`, `notRegularFile`, `readableByOthers`, `timedOut`, or why the file cannot be
-  ///   written.
+  /// - Throws: `otherOwner`, `symbolicLink`, `notRegularFile`, `readableByOthers`, `timedOut`, or why the file cannot
+  ///   be written.
   public static func open(_ path: String, limit: Int, tail count: Int) throws(POSIXError) -> LogFile {
     // Once for each process that puts another file in its place meanwhile: that is rare.
     for _ in 0..<16 {

@@ -1,7 +1,8 @@
 import CPOSIX
 import Glibc
 
-/// Files that only their owner may read: key files, the vault, tokens. What others could have read or written is refused.
+/// Files that only their owner may read: key files, the vault, tokens. What others could have read or written is
+/// refused.
 public enum PrivateFile {
   /// Reads a file that is ours alone.
   ///
@@ -26,8 +27,8 @@ public enum PrivateFile {
     try check(status, path)
   }
 
-  /// The permissions of an ordinary file that other users can read; nil if they cannot, be it that a folder on the way is closed
-  /// to them. Links are followed.
+  /// The permissions of an ordinary file that other users can read; nil if they cannot, be it that a folder on the way
+  /// is closed to them. Links are followed.
   public static func modeForOthers(_ path: String) -> UInt32? {
     guard let status = try? FileStatus(path: path, following: true), status.isRegularFile,
       status.permissions & 0o044 != 0
@@ -88,17 +89,17 @@ public enum PrivateFile {
     try DurableFile.create(path, bytes, mode: 0o600)
   }
 
-  /// Writes a file of mode 0600 in the place of whatever file or link is there. After a power cut there is the whole old
-  /// file or the whole new one.
+  /// Writes a file of mode 0600 in the place of whatever file or link is there. After a power cut there is the whole
+  /// old file or the whole new one.
   public static func replace(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
     try DurableFile.replace(path, bytes, mode: 0o600)
   }
 
   /// Makes a folder of mode 0700 with its parents, or checks the one that is there.
   ///
-  /// - Throws: `otherOwner` or `readableByOthers` for an existing folder that is not ours alone, `symbolicLink` for a link
-  ///   to one, `writableByOthers` and `otherOwner` for a parent in which another user could put a folder of his own in its
-  ///   place; `system` with `mkdir` if it cannot be made.
+  /// - Throws: `otherOwner` or `readableByOthers` for an existing folder that is not ours alone, `symbolicLink` for a
+  ///   link to one, `writableByOthers` and `otherOwner` for a parent in which another user could put a folder of his
+  ///   own in its place; `system` with `mkdir` if it cannot be made.
   public static func createDirectory(_ path: String) throws(POSIXError) {
     try makeParents(of: path)
     if unsafe mkdir(path, 0o700) == 0 {
@@ -228,7 +229,8 @@ enum DurableFile {
       && digits.utf8.allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
   }
 
-  /// Removes what processes left behind that were killed while they wrote into the same folder: nobody has a lock on it.
+  /// Removes what processes left behind that were killed while they wrote into the same folder: nobody has a lock on
+  /// it.
   private static func removeAbandoned(in folder: String) {
     guard let names = try? File.names(in: folder) else { return }
     for name in names where isTemporaryName(name) {
@@ -237,8 +239,8 @@ enum DurableFile {
       else {
         continue
       }
-      // Another name of a file that is done, which may be the vault: to close it would drop the locks of this process on it
-      // (fcntl(2)).
+      // Another name of a file that is done, which may be the vault: to close it would drop the locks of this process
+      // on it (fcntl(2)).
       if found.links > 1 {
         unsafe unlink(left)
         continue

@@ -53,8 +53,8 @@ public enum Environment {
 
   /// The arguments of the process, byte by byte as they came, with its name first.
   ///
-  /// Without ``keep(_:_:)`` the kernel says what they are (proc(5), `cmdline`): Swift looks for them in front of the environment,
-  /// and a library that was loaded before the program may have put that elsewhere.
+  /// Without ``keep(_:_:)`` the kernel says what they are (proc(5), `cmdline`): Swift looks for them in front of the
+  /// environment, and a library that was loaded before the program may have put that elsewhere.
   ///
   /// - Throws: why the kernel's answer cannot be read.
   public static func arguments() throws(POSIXError) -> [[UInt8]] {

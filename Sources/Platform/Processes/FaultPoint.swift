@@ -7,8 +7,8 @@
 /// They exist in a build for tests alone: elsewhere a call does nothing, and its name is not in the program.
 public enum FaultPoint {
   #if FAULT_POINTS
-    /// Ends the process (SIGKILL) if the variable `CREDMGR_FAULT` has this name as its value; with `NAME:3` at the third
-    /// time. With `NAME=stop` it stops it (SIGSTOP), so that a test can change the world before it goes on.
+    /// Ends the process (SIGKILL) if the variable `CREDMGR_FAULT` has this name as its value; with `NAME:3` at the
+    /// third time. With `NAME=stop` it stops it (SIGSTOP), so that a test can change the world before it goes on.
     public static func reach(_ name: StaticString) {
       guard let fault = Environment.value("CREDMGR_FAULT"), !fault.isEmpty else { return }
       let signal = fault.hasSuffix("=stop") ? SIGSTOP : SIGKILL

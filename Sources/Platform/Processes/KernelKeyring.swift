@@ -1,8 +1,8 @@
 import CPOSIX
 import Glibc
 
-/// Keys in the memory of the kernel, in the keyring of the user (keyrings(7)): they outlive the process and the session,
-/// never reach the disk, and go after their time or with the machine.
+/// Keys in the memory of the kernel, in the keyring of the user (keyrings(7)): they outlive the process and the
+/// session, never reach the disk, and go after their time or with the machine.
 ///
 /// Containers often forbid it: then every call throws `system` with EPERM or ENOSYS.
 public enum KernelKeyring {

@@ -45,7 +45,8 @@ public enum Launcher {
   /// - Parameters:
   ///   - input: what it reads; without it, nothing.
   ///   - limit: the greatest length of its output in bytes.
-  ///   - seconds: after that it is ended, with all that it has started: who waits for our standard error would wait for them.
+  ///   - seconds: after that it is ended, with all that it has started: who waits for our standard error would wait for
+  ///     them.
   /// - Throws: `commandNotFound`, `timedOut`, `interrupted`, `tooLarge`.
   public static func run(
     _ command: String, _ arguments: [String], input: [UInt8] = [],
@@ -142,8 +143,8 @@ public enum Launcher {
     throw Descriptor.failure("execve", path)
   }
 
-  /// As ``replaceProcess(_:_:environment:)``, with bytes in whatever encoding they came. A file that says itself not what
-  /// runs it is a script of the shell, as for execvp(3).
+  /// As ``replaceProcess(_:_:environment:)``, with bytes in whatever encoding they came. A file that says itself not
+  /// what runs it is a script of the shell, as for execvp(3).
   public static func replaceProcess(
     _ path: String, bytes arguments: [[UInt8]], environment: [[UInt8]] = Environment.entries()
   ) throws(POSIXError) -> Never {

@@ -5,8 +5,8 @@ import Glibc
 ///
 /// This file alone uses the handler of the shim, whose flag is static to it.
 public enum Signals {
-  /// From now on the first of these signals sets ``isInterrupted`` and ends waits, and one that comes more than two seconds
-  /// after it ends the program. A signal that was ignored at the start stays ignored.
+  /// From now on the first of these signals sets ``isInterrupted`` and ends waits, and one that comes more than two
+  /// seconds after it ends the program. A signal that was ignored at the start stays ignored.
   public static func installInterruptFlag() {
     for number in [SIGINT, SIGTERM, SIGHUP] { credmgr_catch(number) }
   }
@@ -14,12 +14,12 @@ public enum Signals {
   /// Whether such a signal came.
   public static var isInterrupted: Bool { credmgr_last_signal() != 0 }
 
-  /// A closed output, and a file that would grow beyond the limit of the process, are an error of the write from now on,
-  /// and no longer the silent end of the program.
+  /// A closed output, and a file that would grow beyond the limit of the process, are an error of the write from now
+  /// on, and no longer the silent end of the program.
   public static func ignoreFailedWrites() { credmgr_ignore_failed_writes() }
 
-  /// What ``ignoreFailedWrites()`` did would last in a program that takes this one's place. What was ignored before it stays
-  /// ignored, and what was blocked blocked: that is whose program this one was started for.
+  /// What ``ignoreFailedWrites()`` did would last in a program that takes this one's place. What was ignored before it
+  /// stays ignored, and what was blocked blocked: that is whose program this one was started for.
   static func restoreDefaults() { credmgr_restore_failed_writes() }
 
   /// Runs `body` while these signals (and SIGQUIT and SIGTSTP) wait; what came meanwhile takes effect afterwards.

@@ -104,8 +104,9 @@ public enum Terminal {
     return try readPassword(terminal.number, prompt: prompt, limit: limit)
   }
 
-  /// Keeps what is typed from being shown on the terminal of the process for as long as it lives; what was typed and not read is
-  /// thrown away at its end. A signal does not end the program meanwhile: ``Signals/isInterrupted`` is to be looked at.
+  /// Keeps what is typed from being shown on the terminal of the process for as long as it lives; what was typed and
+  /// not read is thrown away at its end. A signal does not end the program meanwhile: ``Signals/isInterrupted`` is to
+  /// be looked at.
   public final class Silence {
     private let terminal: Descriptor
     private var before = termios()
@@ -127,8 +128,8 @@ public enum Terminal {
     deinit { unsafe tcsetattr(terminal.number, TCSAFLUSH, &before) }
   }
 
-  /// The keys are read one by one and Control-C is one of them, so that no key can end the program while the echo is off;
-  /// signals from elsewhere wait, and are looked for.
+  /// The keys are read one by one and Control-C is one of them, so that no key can end the program while the echo is
+  /// off; signals from elsewhere wait, and are looked for.
   static func readPassword(_ terminal: Int32, prompt: String, limit: Int) throws(POSIXError) -> [UInt8] {
     var before = termios()
     if unsafe tcgetattr(terminal, &before) != 0 { throw .noTerminal }

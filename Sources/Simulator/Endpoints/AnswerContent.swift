@@ -81,7 +81,8 @@ extension ErrorRules {
     meanings.filter { $0.value == code }.keys.min() ?? code
   }
 
-  /// Where the outcome is written: where success has a value, rather a field that is not called an error (L2P's `status`).
+  /// Where the outcome is written: where success has a value, rather a field that is not called an error (L2P's
+  /// `status`).
   var outcome: FieldPath? {
     let named = success.isEmpty ? nil : code.first { $0.components.last != "error" }
     return named ?? code.first

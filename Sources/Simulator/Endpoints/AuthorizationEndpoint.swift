@@ -5,8 +5,8 @@ import Descriptors
 extension Simulation {
   private static let codeLifetime: Milliseconds = 60_000
 
-  /// The page of RFC 6749, 4.1.1 and 4.2.1. What is wrong is told to the client by a redirect, unless it is not certain where
-  /// that would go (4.1.2.1).
+  /// The page of RFC 6749, 4.1.1 and 4.2.1. What is wrong is told to the client by a redirect, unless it is not certain
+  /// where that would go (4.1.2.1).
   mutating func authorizationPage(_ request: HTTPRequest, _ endpoint: Endpoint) -> HTTPResponse {
     let place = EndpointKind.authorization.rawValue
     let redirect: (uri: String, isExplicit: Bool)

@@ -9,8 +9,8 @@ extension Simulation {
     endpoint.authentication ?? descriptor.client.authentication ?? .clientSecretBasic
   }
 
-  /// Checks a request to an endpoint that is not for browsers: what the descriptor adds and drops, the headers, and that the
-  /// client shows who it is exactly as declared.
+  /// Checks a request to an endpoint that is not for browsers: what the descriptor adds and drops, the headers, and
+  /// that the client shows who it is exactly as declared.
   ///
   /// - Throws: `Refusal`.
   func checkClient(

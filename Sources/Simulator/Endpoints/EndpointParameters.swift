@@ -2,7 +2,8 @@ import HTTP
 import JSON
 import Descriptors
 
-/// The parameters of a request to an endpoint, each looked for under its name and in its place as the descriptor declares them.
+/// The parameters of a request to an endpoint, each looked for under its name and in its place as the descriptor
+/// declares them.
 struct EndpointParameters {
   private let endpoint: Endpoint
   /// What the URL of the descriptor itself carries in its query.

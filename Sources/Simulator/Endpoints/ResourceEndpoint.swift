@@ -77,7 +77,8 @@ extension Simulation {
 
   /// The token of a request that presents it exactly as declared.
   ///
-  /// - Throws: `Refusal` when it is not there, is there in another way or twice, is not good, or lacks what goes with it.
+  /// - Throws: `Refusal` when it is not there, is there in another way or twice, is not good, or lacks what goes with
+  ///   it.
   mutating func presentedToken(
     _ request: HTTPRequest, headers: [HeaderTemplate]
   ) throws(Refusal) -> PresentedToken {

@@ -46,8 +46,8 @@ extension Simulation {
     return [:]
   }
 
-  /// The code of a request. A provider that is sent none knows whom it is about from what came before, which is the newest
-  /// consent here.
+  /// The code of a request. A provider that is sent none knows whom it is about from what came before, which is the
+  /// newest consent here.
   private func code(of parameters: EndpointParameters) throws(Refusal) -> String? {
     if let code = try parameters.optional("code") { return code }
     guard parameters.isDropped("code") else { return nil }
@@ -116,8 +116,8 @@ extension Simulation {
     }
   }
 
-  /// RFC 6749, 6, with rotation (RFC 9700, 4.14.2): a refresh token that comes again after it was replaced takes everything
-  /// with it.
+  /// RFC 6749, 6, with rotation (RFC 9700, 4.14.2): a refresh token that comes again after it was replaced takes
+  /// everything with it.
   private mutating func refresh(
     _ token: String, _ content: inout AnswerContent, _ rules: ResponseRules
   ) throws(Refusal) {

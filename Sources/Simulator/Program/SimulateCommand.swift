@@ -128,7 +128,8 @@ package enum SimulateCommand {
   ) throws(CommandError) -> Descriptor {
     let library = DescriptorLibrary(directories: directories) { path throws(UnreadableDescriptor) in
       guard let bytes = try Home.descriptor(at: path) else { return nil }
-      // What was added from an earlier start would play itself; the one that it was made from is further along the path.
+      // What was added from an earlier start would play itself; the one that it was made from is further along the
+      // path.
       return SimulatedProvider.isOurs(bytes) ? nil : bytes
     }
     let isIdentifier = DescriptorLibrary.isIdentifier(source)

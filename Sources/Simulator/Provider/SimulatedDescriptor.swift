@@ -3,11 +3,11 @@ import HTTP
 import Text
 
 extension Descriptor {
-  /// The same provider on this machine: every endpoint below `origin`, on a path that begins with its own host; the token
-  /// presented to nobody else; every variable with a value.
+  /// The same provider on this machine: every endpoint below `origin`, on a path that begins with its own host; the
+  /// token presented to nobody else; every variable with a value.
   ///
-  /// - Throws: `SimulatorError.provider` for a value that its variable does not take, `.variableNeeded` where a value is
-  ///   needed that nobody can guess.
+  /// - Throws: `SimulatorError.provider` for a value that its variable does not take, `.variableNeeded` where a value
+  ///   is needed that nobody can guess.
   func simulated(at origin: URI, _ settings: SimulationSettings) throws(SimulatorError) -> Descriptor {
     var simulated = self
     simulated.variables = try variables(with: settings.variables)

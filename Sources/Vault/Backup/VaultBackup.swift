@@ -120,8 +120,8 @@ extension Vault {
     return path
   }
 
-  /// The key file that opens this vault goes along, where the other vault has another one. Until the commit, and if there is
-  /// none, the other vault opens as before.
+  /// The key file that opens this vault goes along, where the other vault has another one. Until the commit, and if
+  /// there is none, the other vault opens as before.
   ///
   /// - Parameter present: the slots of the other vault; `nil` if they cannot be read.
   private func stageKeyFile(

@@ -62,8 +62,8 @@ enum Format {
   }
 
   /// Page size, rollback journal, no reserved space, payload fractions; schema format, cache size,
-  /// UTF-8, reserved. Two more go together: the largest root page, and whether unused pages can be given back, which they
-  /// could not in the first vaults.
+  /// UTF-8, reserved. Two more go together: the largest root page, and whether unused pages can be given back, which
+  /// they could not in the first vaults.
   private static let constantFields: [(offset: Int, value: UInt32)] =
     [(16, 0x1000_0101), (20, 0x0040_2020), (44, 4), (48, 0), (56, 1)]
     + stride(from: 72, to: 92, by: 4).map { ($0, 0) }

@@ -2,8 +2,8 @@ import Cryptography
 import Store
 
 extension Vault {
-  /// Appends an event to the log: takes some microseconds, and changes nothing in the vault's file. An event of more than 2048
-  /// bytes is not noted.
+  /// Appends an event to the log: takes some microseconds, and changes nothing in the vault's file. An event of more
+  /// than 2048 bytes is not noted.
   ///
   /// - Throws: `.file` if the file beside the vault cannot be written.
   public func note(_ event: Secret) throws(VaultError) {
@@ -22,8 +22,8 @@ extension Vault {
     }
   }
 
-  /// What earlier programs have kept in records, of up to 64 events each: `i64(number of the first event) ‖ u8(n) ‖ n bytes`,
-  /// and then `u16(length) ‖ event` for each one.
+  /// What earlier programs have kept in records, of up to 64 events each:
+  /// `i64(number of the first event) ‖ u8(n) ‖ n bytes`, and then `u16(length) ‖ event` for each one.
   private func earlierEvents() throws(VaultError) -> [Secret] {
     var pages: [(series: String, first: Int64, events: [Secret])] = []
     for record in try records(.event, provider: nil) {

@@ -4,9 +4,9 @@ import Store
 
 /// A place beside the vault for what a provider is about to answer.
 ///
-/// Between an answer and the end of a change of the vault lie some thirty calls of the system, half a dozen of them waits
-/// for the disk. Who dies there would lose the answer, and with it a refresh token that the provider has replaced. The
-/// place is made before the provider is asked, room on the disk and all; filling it is one call.
+/// Between an answer and the end of a change of the vault lie some thirty calls of the system, half a dozen of them
+/// waits for the disk. Who dies there would lose the answer, and with it a refresh token that the provider has
+/// replaced. The place is made before the provider is asked, room on the disk and all; filling it is one call.
 final class AnswerFile: AnswerRoom {
   private let file: PreparedFile
   private let keys: VaultKeys

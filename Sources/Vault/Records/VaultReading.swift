@@ -18,8 +18,8 @@ extension Vault {
 
   /// The records of a kind, of one provider or of all, in the order of their names.
   ///
-  /// A damaged record is left out, and `verify` names it. SQLite's own index is not asked: nobody has sealed it, and a record that
-  /// it hides would be missing without a word.
+  /// A damaged record is left out, and `verify` names it. SQLite's own index is not asked: nobody has sealed it, and a
+  /// record that it hides would be missing without a word.
   ///
   /// - Throws: `.busy`, `.damaged`, `.truncated`, `.inputOutput` as `open` does.
   public func records(_ kind: RecordKind, provider: String?) throws(VaultError) -> [Record] {
@@ -50,8 +50,8 @@ extension Vault {
     }
   }
 
-  /// The records of a kind, of one provider or of all, that the index has and that cannot be read, in the order of their
-  /// names: they were altered or removed.
+  /// The records of a kind, of one provider or of all, that the index has and that cannot be read, in the order of
+  /// their names: they were altered or removed.
   ///
   /// - Parameter known: records that were read already, and are not read again.
   /// - Throws: `.damaged` if header, slots or index cannot be read, either; and as `record(_:)` does.

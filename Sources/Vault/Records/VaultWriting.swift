@@ -28,8 +28,8 @@ extension Vault {
     }
   }
 
-  /// Makes all of the changes or none, in their order. They are on the disk when the call returns. Events are noted after
-  /// that; where they cannot be, that is no error.
+  /// Makes all of the changes or none, in their order. They are on the disk when the call returns. Events are noted
+  /// after that; where they cannot be, that is no error.
   ///
   /// - Returns: the revision of all that was stored.
   /// - Throws: `.conflict` for the first precondition that does not hold; `.tooLarge`; `.full`, `.readOnly`,
@@ -273,8 +273,8 @@ struct VaultChange {
     }
     try vault.query { connection throws(SQLiteError) in
       try connection.replaceHeader(key: keys.identifier, sealed: sealed)
-      // Between changes no page is unused: SQLite's list of those, which nobody seals, could make a change write over one
-      // that is used.
+      // Between changes no page is unused: SQLite's list of those, which nobody seals, could make a change write over
+      // one that is used.
       try connection.execute("PRAGMA incremental_vacuum")
     }
   }

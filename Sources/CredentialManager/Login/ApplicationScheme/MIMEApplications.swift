@@ -1,12 +1,13 @@
-/// The text of `mimeapps.list`: which application opens what, as the person chose (the Association between MIME types and
-/// applications specification of freedesktop.org). Everything in it that is not asked for stays byte by byte.
+/// The text of `mimeapps.list`: which application opens what, as the person chose (the Association between MIME types
+/// and applications specification of freedesktop.org). Everything in it that is not asked for stays byte by byte.
 struct MIMEApplications: Equatable {
   private static let group = "[Default Applications]"
   private(set) var text: String
 
   init(_ text: String) { self.text = text }
 
-  /// Puts a desktop entry before the others that open `type`. The others stay: of a list the first one that exists counts.
+  /// Puts a desktop entry before the others that open `type`. The others stay: of a list the first one that exists
+  /// counts.
   mutating func prefer(_ entry: String, for type: String) {
     var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     guard let start = lines.firstIndex(of: Self.group) else {

@@ -2,11 +2,11 @@ import HTTP
 import Platform
 import Text
 
-/// Takes the redirect to a scheme of an app (RFC 8252, 7.1) for the time of one login: a desktop entry opens the scheme, and
-/// what it is opened with is handed to this process.
+/// Takes the redirect to a scheme of an app (RFC 8252, 7.1) for the time of one login: a desktop entry opens the
+/// scheme, and what it is opened with is handed to this process.
 ///
-/// What opened the scheme before stays where it is registered, behind ours, and counts again when this ends. What a process that was
-/// killed left behind is taken away by the next login that comes here.
+/// What opened the scheme before stays where it is registered, behind ours, and counts again when this ends. What a
+/// process that was killed left behind is taken away by the next login that comes here.
 struct SchemeHandler: ~Copyable {
   /// Where the desktop looks.
   struct Desktop: Sendable, Equatable {
@@ -29,8 +29,8 @@ struct SchemeHandler: ~Copyable {
   /// Schemes that are not an app's own: who opens a letter or a file during a login must not end up here.
   private static let common = Set(
     """
-    about apt blob data dav davs ed2k feed file ftp ftps geo git http https imap irc ircs javascript ldap magnet mailto man \
-    mms news nfs nntp rtsp sftp sip sips sms smb ssh tel telnet trash urn view-source webcal webdav ws wss \
+    about apt blob data dav davs ed2k feed file ftp ftps geo git http https imap irc ircs javascript ldap magnet \
+    mailto man mms news nfs nntp rtsp sftp sip sips sms smb ssh tel telnet trash urn view-source webcal webdav ws wss \
     x-scheme-handler xmpp
     """.split(separator: " ").map(String.init))
 
@@ -107,7 +107,8 @@ struct SchemeHandler: ~Copyable {
     try inbox.line(seconds: seconds, alsoReading: descriptor, isCancelled: isCancelled)
   }
 
-  /// Hands what a browser was redirected to over to all logins that wait; the one that it belongs to knows it by its state.
+  /// Hands what a browser was redirected to over to all logins that wait; the one that it belongs to knows it by its
+  /// state.
   ///
   /// - Returns: whether one waits.
   static func hand(_ address: String, runtime: String) -> Bool {
@@ -168,7 +169,8 @@ struct SchemeHandler: ~Copyable {
     try File.replace(Path.resolved(path) ?? path, Array(text.utf8))
   }
 
-  /// An argument of `Exec` (Desktop Entry Specification): quoted where it must be, for not everybody who reads it knows quotes.
+  /// An argument of `Exec` (Desktop Entry Specification): quoted where it must be, for not everybody who reads it knows
+  /// quotes.
   static func quoted(_ argument: String) -> String {
     let argument = argument.map { $0 == "%" ? "%%" : String($0) }.joined()
     let isPlain = argument.utf8.allSatisfy { byte in
@@ -198,8 +200,8 @@ extension CredentialSource {
     return left.map { (desktop.entries + "/" + $0.entry, $0.schemes) }
   }
 
-  /// Hands the address that a browser was sent to over to the logins that wait for one. Where none does, the entry is of a
-  /// login that was killed, and is taken away, so that the scheme is opened next time by what opened it before.
+  /// Hands the address that a browser was sent to over to the logins that wait for one. Where none does, the entry is
+  /// of a login that was killed, and is taken away, so that the scheme is opened next time by what opened it before.
   ///
   /// - Parameter runtime: the folder that the desktop entry names.
   /// - Returns: whether one waits; whether it is its answer, that one decides.

@@ -57,7 +57,8 @@ extension Simulation {
     }
   }
 
-  /// The token that a request is about: a parameter, a part of the URL or of a header, or what the request itself presents.
+  /// The token that a request is about: a parameter, a part of the URL or of a header, or what the request itself
+  /// presents.
   private mutating func inspectedToken(_ request: HTTPRequest, _ endpoint: Endpoint) throws(Refusal) -> String {
     if isOAuth1 {
       return try presentedToken(request, headers: endpoint.headers + descriptor.extraHeaders).token

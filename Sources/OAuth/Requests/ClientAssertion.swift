@@ -6,7 +6,8 @@ import Descriptors
 extension Client {
   /// The JWT that an endpoint needs (RFC 7523, 3); `nil` where it needs none.
   ///
-  /// - Throws: `OAuthError.clientSecretMissing` without a key, `.clientKeyMalformed` where the key is none of the algorithm.
+  /// - Throws: `OAuthError.clientSecretMissing` without a key, `.clientKeyMalformed` where the key is none of the
+  ///   algorithm.
   func assertion(
     _ endpoint: Endpoint, _ credential: Credential?, _ exchange: [String: String], _ nonce: RequestNonce
   ) throws(OAuthError) -> String? {
@@ -78,8 +79,9 @@ extension Client {
   }
 }
 
-/// The claims of a JWT that somebody gave us over a connection that says who it is. The signature is not looked at, so that
-/// nothing in it may be believed that the one who gave it could not say as well (OpenID Connect Core 1.0, 3.1.3.7, 6).
+/// The claims of a JWT that somebody gave us over a connection that says who it is. The signature is not looked at, so
+/// that nothing in it may be believed that the one who gave it could not say as well (OpenID Connect Core 1.0, 3.1.3.7,
+/// 6).
 enum JWTClaims {
   /// The claims; `nil` where the text is no JWT.
   static func parse(_ token: String) -> JSONValue? {
@@ -90,8 +92,8 @@ enum JWTClaims {
 }
 
 extension Credential {
-  /// When the ID token expires, in seconds since 1970 (OpenID Connect Core 1.0, 2, `exp`); `nil` where there is none, or it
-  /// does not say.
+  /// When the ID token expires, in seconds since 1970 (OpenID Connect Core 1.0, 2, `exp`); `nil` where there is none,
+  /// or it does not say.
   public var idTokenExpiresAt: Int64? {
     guard let idToken, case .number(let text)? = JWTClaims.parse(idToken.reveal())?["exp"] else { return nil }
     // Some issuers write a fraction.

@@ -3,10 +3,10 @@ import Glibc
 import Text
 
 extension Launcher {
-  private static let variable = "CREDMGR_LEGACY"
+  private static let variable = "CREDMGR_PREDECESSOR"
 
-  /// Leaves bytes to the program that is about to take this one's place: in a file in memory that it inherits. No file has
-  /// them, no argument, and of the environment only the number of the descriptor is in it.
+  /// Leaves bytes to the program that is about to take this one's place: in a file in memory that it inherits. No file
+  /// has them, no argument, and of the environment only the number of the descriptor is in it.
   ///
   /// - Throws: `system` when there is no memory for it.
   public static func leave(_ bytes: [UInt8]) throws(POSIXError) {
@@ -17,9 +17,9 @@ extension Launcher {
     Environment.set(variable, String(copy))
   }
 
-  /// Takes what the program left that was in this one's place; nil if it left nothing. Programs that are started from now
-  /// on find nothing any more.
-  public static func takeLegacy() -> [UInt8]? {
+  /// Takes what the program left that was in this one's place; nil if it left nothing. Programs that are started from
+  /// now on find nothing any more.
+  public static func receiveFromPredecessor() -> [UInt8]? {
     guard let text = Environment.value(variable) else { return nil }
     Environment.remove(variable)
     guard let number = Int32(text), number > STDERR_FILENO, fcntl(number, F_GETFD) >= 0 else { return nil }

@@ -1,0 +1,170 @@
+import CredentialManager
+import Cryptography
+import Descriptors
+import JSON
+import OAuth
+import Platform
+import Text
+
+extension Command {
+  static let login = Command(
+    name: "login", operands: "ID", operandCount: 1...1, summary: "Obtain a credential from a provider",
+    options: [
+      Option("--account", value: "NAME", "the account's name; otherwise as the provider names it"),
+      Option("--grant", value: "GRANT", "one of the grants that the provider offers"),
+      Option("--scope", value: "SCOPE", repeats: true, "a scope to ask for, instead of the descriptor's"),
+      Option(
+        "--set", value: "NAME=VALUE", repeats: true,
+        "the value of a variable, for this account alone; NAME=@FILE for a secret one"),
+      Option("--no-browser", "print the address, and open no browser"),
+      Option("--paste", "read the address where the browser ends up, or the code it shows, from standard input"),
+      Option("--with-token", "read an existing token from standard input"),
+      Option("--timeout", value: "DURATION", "how long to wait; otherwise 5m"),
+      Option("--dry-run", "print the requests that would be made, without secrets, and make none"),
+      Option("--json", "print what \"--dry-run\" prints as JSON, whose fields stay as they are"),
+    ],
+    notes: [
+      "With \"--dry-run\", the provider need not have been added, and ID may be the file of a descriptor.",
+      "Of several grants it takes the first that fits the place: over SSH, and where there is no display, that is "
+        + "device_code, if the provider offers it; else the address is printed, and the one where the browser ends up "
+        + "can be pasted. A command in BROWSER is used everywhere.",
+    ],
+    examples: [
+      Example("credmgr login github", "in the browser, or as it fits where you are"),
+      Example("credmgr login github --account work", "a second account, under a name of your own"),
+      Example("credmgr login gitlab --scope api --scope read_user", "with other scopes than usual"),
+      Example("credmgr login github --grant device_code", "with a code that you enter on another device"),
+      Example("credmgr login github --with-token <token.txt", "with a token that you have already"),
+      Example("credmgr login github --dry-run", "what would be sent, without sending it"),
+    ], needsNetwork: true, offlineOption: "--dry-run"
+  ) { invocation, context throws(CommandError) in
+    var wish = LoginOptions()
+    wish.scope = invocation.all("--scope")
+    if invocation.has("--dry-run") {
+      let descriptor = try descriptor(invocation.operands[0], context)
+      // What is secret is not shown, so it is not read.
+      wish.variables = try context.variables(invocation, of: descriptor) { _ in Array("secret".utf8) }
+      let fitting = try grant(invocation, descriptor.grants, context)
+      if let reason = fitting?.reason { context.tell(reason) }
+      wish.grant = fitting?.grant
+      return try LoginDryRun.run(descriptor, wish, invocation, context)
+    }
+    if invocation.has("--json") { throw .usage("\"--json\" needs \"--dry-run\"", hint: "\(add: "--dry-run")") }
+    for option in ["--paste", "--no-browser"] where invocation.has("--with-token") && invocation.has(option) {
+      throw .exclusive(["--with-token", option])
+    }
+    let provider = try context.provider(invocation.operands[0])
+    wish.account = invocation.value("--account")
+    let descriptor = (try? context.home.library.load(provider))?.descriptor
+    let offered = descriptor?.grants ?? []
+    let fitting = try grant(invocation, offered, context)
+    wish.grant = fitting?.grant
+    var readsInput = invocation.has("--with-token") || invocation.has("--paste")
+    wish.variables = try context.variables(invocation, of: descriptor) { path throws(CommandError) in
+      if path == "-", readsInput { throw .usage("only one thing can be on standard input") }
+      readsInput = readsInput || path == "-"
+      return try context.file(path, limit: 1 << 16)
+    }
+    wish.opensBrowser = !invocation.has("--no-browser") && SessionKind(environment: context.environment) == .desktop
+    wish.pastes = invocation.has("--paste")
+    wish.timeout = try context.duration("--timeout", invocation) ?? wish.timeout
+    if wish.timeout == 0 {
+      throw .usage("nobody can log in within no time", hint: "leave \"--timeout\" out for five minutes")
+    }
+    let account: Account
+    if invocation.has("--with-token") {
+      let token = try token(provider, context)
+      account = try manager { () throws(CredentialError) in
+        try context.source.login(provider, wish, token: token)
+      }
+    } else {
+      let isAlternative = wish.grant == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
+      let user = TerminalUser(provider: provider, offersDevice: isAlternative, reason: fitting?.reason, context)
+      defer { user.settle() }
+      do throws(CredentialError) {
+        account = try context.source.login(provider, wish, user: user)
+      } catch {
+        if case .timedOut(let seconds) = error {
+          let timeout = "\(max(seconds / 60, 1) * 2)m"
+          throw .failed(
+            error.message.with(hints: ["\(credmgr: "login", provider, "--timeout", timeout) for more time"]))
+        }
+        throw CommandError(error)
+      }
+    }
+    context.tell("logged in to \"\(provider)\" as \"\(account.name)\"" + validity(account.credential, context))
+    let withheld = account.credential.withheldScope
+    if !withheld.isEmpty { context.tell("the provider did not grant the scope \(withheld.joined(separator: ", "))") }
+    if let type = account.credential.tokenType, !["bearer", "token", "oauth"].contains(type.lowercased()) {
+      context.tell("the provider says that the token's type is \"\(type)\"")
+    }
+    return .done
+  }
+
+  /// The token that is given on standard input.
+  private static func token(_ provider: String, _ context: Context) throws(CommandError) -> Secret {
+    let bytes = try context.file("-", limit: 1 << 16)
+    guard bytes.contains(where: { !"\r\n".utf8.contains($0) }) else {
+      throw .usage(
+        "there is no token on standard input",
+        hint: "\(shell: "credmgr login \(provider) --with-token <FILE"), with the file that has it")
+    }
+    return try context.secret(bytes, "-")
+  }
+
+  /// A descriptor by its identifier or its file.
+  private static func descriptor(_ source: String, _ context: Context) throws(CommandError) -> Descriptor {
+    let library = context.home.library
+    let isFile = Context.isDescriptorFile(source)
+    let bytes = isFile ? try context.descriptor(source) : []
+    let identifier = isFile ? "" : try context.provider(source)
+    if !isFile, let unknown = context.unknown(identifier) { throw CommandError(unknown) }
+    do throws(ProviderError) {
+      if !isFile { return try library.load(identifier).descriptor }
+      return try library.load(bytes, name: Context.descriptorName(source)).descriptor
+    } catch {
+      throw CommandError(CredentialError.provider(error))
+    }
+  }
+
+  /// A grant, and why it is not the provider's first.
+  typealias FittingGrant = (grant: Grant, reason: String?)
+
+  /// The grant that is asked for, or fits where we are; `nil` for the provider's first.
+  private static func grant(
+    _ invocation: Invocation, _ offered: [Grant], _ context: Context
+  ) throws(CommandError) -> FittingGrant? {
+    if let text = invocation.value("--grant") {
+      if let grant = Grant(rawValue: text) { return (grant, nil) }
+      let known = Grant.allCases.map(\.rawValue)
+      let near = nearMiss(text, among: known)
+      throw .usage(
+        "there is no grant \"\(text)\"\(didYouMean(near))",
+        hints: .correcting(text, to: near) + ["grants are \(known.joined(separator: ", "))"])
+    }
+    let asksForPage = ["--no-browser", "--paste", "--with-token"].contains { invocation.has($0) }
+    return asksForPage
+      ? nil : fittingGrant(offered, ["credmgr", "login", invocation.operands[0], "--no-browser"], context)
+  }
+
+  /// The grant that fits where we are; `nil` for the provider's first.
+  ///
+  /// - Parameter page: the command that prints an address instead.
+  static func fittingGrant(_ offered: [Grant], _ page: [String], _ context: Context) -> FittingGrant? {
+    guard offered.contains(.deviceCode), let first = offered.first, first.traits.redirects
+    else { return nil }
+    let reason: String
+    switch SessionKind(environment: context.environment) {
+    case .desktop: return nil
+    case .ssh: reason = "you are here by SSH"
+    case .headless: reason = "there is no browser here"
+    }
+    let remedy: Remedy = "\(reason), so the grant is device_code; \(command: page) prints an address instead"
+    return (.deviceCode, remedy.sentence(after: context.line) ?? reason)
+  }
+
+  static func validity(_ credential: Credential, _ context: Context) -> String {
+    guard let expiresAt = credential.expiresAt else { return "" }
+    return "; the token is valid for \(duration(max(expiresAt - context.clock.now(), 0)))"
+  }
+}

@@ -1,0 +1,62 @@
+import CredentialManager
+import Cryptography
+import Descriptors
+import JSON
+import OAuth
+import Platform
+import Text
+
+extension Command {
+  static let refresh = Command(
+    name: "refresh", operands: "ID|--all", operandCount: 0...1, summary: "Refresh tokens now",
+    options: [
+      account, Option("--all", "all accounts of all providers that can be refreshed"),
+      Option("--timeout", value: "DURATION", "how long to wait for another process that refreshes it; otherwise 1m"),
+    ],
+    notes: [
+      "When a provider has said that it will never take a refresh token again, other commands fail without asking it; "
+        + "\"credmgr refresh ID\" asks."
+    ],
+    examples: [
+      Example("credmgr refresh github", "the token of the account that is used here"),
+      Example("credmgr refresh --all", "before you go on a journey"),
+    ], needsNetwork: true
+  ) { invocation, context throws(CommandError) in
+    guard invocation.has("--all") != (invocation.operands.count == 1) else {
+      throw .usage("name either a provider or \"--all\"", hint: "usage: credmgr refresh ID|--all")
+    }
+    if let text = invocation.operands.first {
+      let provider = try context.provider(text)
+      let name = try context.account(invocation, of: provider)
+      let policy = RefreshPolicy(
+        always: true, asksAgain: true, lockTimeout: .seconds(try context.duration("--timeout", invocation) ?? 60))
+      let renewed = try manager { () throws(CredentialError) in
+        try context.source.freshAccount(name, of: provider, policy)
+      }
+      context.tell("refreshed \"\(renewed.name)\" at \"\(provider)\"" + validity(renewed.credential, context))
+      return .done
+    }
+    return try refreshAll(context)
+  }
+
+  /// One account that cannot be refreshed does not keep the others from it; the worst exit status is the result.
+  private static func refreshAll(_ context: Context) throws(CommandError) -> ExitStatus {
+    let accounts = try manager { () throws(CredentialError) in
+      try context.source.accountsIfAny()?.accounts(of: nil) ?? []
+    }.filter { context.source.canRefresh($0) }
+    if accounts.isEmpty { context.tell("there is nothing to refresh") }
+    var worst = ExitStatus.done
+    for account in accounts {
+      do throws(CredentialError) {
+        let renewed = try context.source.freshAccount(account.name, of: account.provider, RefreshPolicy(always: true))
+        context.tell("refreshed \"\(account.name)\" at \"\(account.provider)\"" + validity(renewed.credential, context))
+      } catch {
+        if error == .interrupted { throw CommandError(error) }
+        StandardError.show(error.message)
+        worst = worst == .done ? error.message.status : worst
+      }
+    }
+    try context.reportDamagedRecords(nil)
+    return worst
+  }
+}

@@ -1,0 +1,134 @@
+import CredentialManager
+import Cryptography
+import Descriptors
+import JSON
+import OAuth
+import Platform
+import Text
+
+extension Command {
+  static let status = Command(
+    name: "status", operands: "[ID]", operandCount: 0...1,
+    summary: "Show accounts, scopes, expiry, and what happens next",
+    options: [
+      Option("--why", "which account is used here, and why"),
+      Option("--for", value: "URL", "which account is used for a remote's URL, and why"), json,
+    ],
+    examples: [
+      Example("credmgr status", "everybody who is logged in"),
+      Example("credmgr status github --json", "for a program"),
+      Example("credmgr status --for https://github.com/octo/notes", "whom git takes for this repository"),
+    ]
+  ) { invocation, context throws(CommandError) in
+    let provider: String? = if let text = invocation.operands.first { try context.provider(text) } else { nil }
+    if invocation.has("--why") || invocation.has("--for") {
+      return try whichAccount(provider, invocation, context)
+    }
+    let (accounts, selected, refused) = try manager {
+      () throws(CredentialError) -> ([Account], [String: String], [Bool]) in
+      guard let vault = try context.source.accountsIfAny() else { return ([], [:], []) }
+      let accounts = try vault.accounts(of: provider)
+      let refused = try vault.areRefreshesRefused(accounts)
+      var selected: [String: String] = [:]
+      for provider in Set(accounts.map(\.provider)) { selected[provider] = try vault.selected(for: provider) }
+      return (accounts, selected, refused)
+    }
+    let interrupted = try manager { () throws(CredentialError) in try context.source.interruptedExchanges() }
+    let now = context.clock.now()
+    if invocation.has("--json") {
+      try context.output(
+        .array(
+          zip(accounts, refused).map { account, isRefused in
+            json(
+              account, isDefault: selected[account.provider] == account.name, isRefused: isRefused,
+              isInterrupted: interrupted.contains { $0.provider == account.provider && $0.account == account.name },
+              now)
+          }))
+      try context.reportDamagedRecords(provider, without: accounts)
+      return .done
+    }
+    if accounts.isEmpty {
+      try context.reportDamagedRecords(provider, without: accounts)
+      if let provider, let unknown = context.unknown(provider) { throw CommandError(unknown) }
+      context.tell(provider.map { "nobody is logged in to \"\($0)\"" } ?? "nobody is logged in anywhere")
+    }
+    let style = Style(1)
+    let columns = Terminal.outputColumns
+    var text = ""
+    for (account, isRefused) in zip(accounts, refused) {
+      let isDefault = selected[account.provider] == account.name
+      text += style.bold("\(account.provider)  \(account.name)") + (isDefault ? "  (default)" : "") + "\n"
+      text += Layout.table(details(account.credential, isRefused: isRefused, now, style), width: columns)
+    }
+    try context.output(text)
+    for exchange in interrupted where provider == nil || provider == exchange.provider {
+      context.tell(Notice.interrupted(exchange).sentence(now: now))
+    }
+    try context.reportDamagedRecords(provider, without: accounts)
+    return .done
+  }
+
+  private static func details(
+    _ credential: Credential, isRefused: Bool, _ now: Int64, _ style: Style
+  ) -> [(left: String, right: String)] {
+    var rows: [(left: String, right: String)] = [("grant", credential.grant.rawValue)]
+    if let identity = credential.identity { rows.append(("identity", identity)) }
+    let scope = credential.grantedScope ?? credential.requestedScope
+    if !scope.isEmpty { rows.append(("scope", scope.joined(separator: " "))) }
+    if !credential.withheldScope.isEmpty {
+      rows.append(("not granted", credential.withheldScope.joined(separator: " ")))
+    }
+    rows.append(("token", expiry(credential.expiresAt, now)))
+    if credential.refreshToken != nil {
+      let expiry = expiry(credential.refreshTokenExpiresAt, now)
+      rows.append(("refresh token", isRefused ? "refused by the provider" : expiry))
+    }
+    // Parts of it are the provider's words.
+    rows = rows.map { ($0.left, Message.visible($0.right)) }
+    let next = next(credential, isRefused: isRefused, now)
+    rows.append(("next", next == .login ? style.red(next.sentence) : next.sentence))
+    return rows
+  }
+
+  private static func expiry(_ moment: Int64?, _ now: Int64) -> String {
+    guard let moment else { return "no expiry known" }
+    return moment > now ? "expires in \(duration(moment - now))" : "expired \(duration(now - moment)) ago"
+  }
+
+  private enum Next: String {
+    case handOut = "valid"
+    case refresh
+    case login
+
+    var sentence: String {
+      switch self {
+      case .handOut: "the token is handed out as it is"
+      case .refresh: "the token is refreshed when it is asked for"
+      case .login: "a login is needed"
+      }
+    }
+  }
+
+  private static func next(_ credential: Credential, isRefused: Bool, _ now: Int64) -> Next {
+    if credential.isUsable(at: now) { return .handOut }
+    if credential.isRefreshable(at: now), !isRefused { return .refresh }
+    return credential.isUsable(at: now, for: 0) ? .handOut : .login
+  }
+
+  static func json(
+    _ account: Account, isDefault: Bool, isRefused: Bool, isInterrupted: Bool, _ now: Int64
+  ) -> JSONValue {
+    let credential = account.credential
+    return [
+      "provider": .string(account.provider), "account": .string(account.name), "default": .boolean(isDefault),
+      "identity": .optional(credential.identity), "grant": .string(credential.grant.rawValue),
+      "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
+      "withheld_scope": .array(credential.withheldScope.map(JSONValue.string)),
+      "obtained_at": .string(Moment.format(credential.obtainedAt)),
+      "expires_at": .optional(credential.expiresAt.map(Moment.format)),
+      "refresh_token": .boolean(credential.refreshToken != nil),
+      "refresh_token_expires_at": .optional(credential.refreshTokenExpiresAt.map(Moment.format)),
+      "next": .string(next(credential, isRefused: isRefused, now).rawValue), "interrupted": .boolean(isInterrupted),
+    ]
+  }
+}
