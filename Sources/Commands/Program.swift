@@ -8,16 +8,16 @@ import Text
 import Store
 
 /// The program: from arguments to an exit status.
-public enum Program {
+package enum Program {
   /// The version, for `--version` and for providers' logs.
-  public static let version = "0.1.0"
+  package static let version = "0.1.0"
 
   /// Makes the network of a program that has one.
   ///
   /// - Parameters:
   ///   - userAgent: what requests are sent with that name none themselves.
   ///   - isCancelled: asked while an exchange goes on.
-  public typealias Network = (_ userAgent: String, _ isCancelled: @escaping () -> Bool) throws(HTTPError)
+  package typealias Network = (_ userAgent: String, _ isCancelled: @escaping () -> Bool) throws(HTTPError)
     -> any HTTPExchange
 
   /// What `credmgr-online` can do and `credmgr`, which has no libraries for it, hands over.

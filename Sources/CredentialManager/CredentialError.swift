@@ -5,9 +5,9 @@ import Descriptors
 import Store
 
 /// Why there is no credential, or why it could not be used.
-public enum CredentialError: Error, Sendable, Equatable {
+package enum CredentialError: Error, Sendable, Equatable {
   /// Why a person has to log in.
-  public enum LoginReason: Sendable, Equatable {
+  package enum LoginReason: Sendable, Equatable {
     /// Nobody is logged in.
     case noCredential
     /// The token has expired, and there is nothing to refresh it with.

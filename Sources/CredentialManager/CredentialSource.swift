@@ -9,27 +9,27 @@ import Store
 /// Gets credentials: the one way from a provider's name to a token that is good.
 ///
 /// HTTP, the clock and randomness are given to it, so that a test decides what they are. Not thread-safe.
-public final class CredentialSource {
+package final class CredentialSource {
   /// Where everything lies.
-  public let home: Home
+  package let home: Home
   let http: (any HTTPExchange)?
   let clock: any WallClock
   let random: any RandomSource
   let keys: KeySources
   /// What was sent to providers, and is not to be shown to people.
-  public let secrets: KnownSecrets
+  package let secrets: KnownSecrets
   /// Told what a person may want to know on the way.
-  public var notice: (Notice) -> Void = { _ in }
+  package var notice: (Notice) -> Void = { _ in }
   var openVault = OpenVault()
   /// The keys for the program that takes this one's place, where somebody would be asked for them again.
-  public var keysToLeave: OpenedKeys? { openVault.keysToLeave }
+  package var keysToLeave: OpenedKeys? { openVault.keysToLeave }
 
   /// - Parameters:
   ///   - http: `nil` for a program without a network; what needs one throws `CredentialError.networkNeeded` before
   ///     anything is changed.
   ///   - secrets: grows with every exchange.
   ///   - keys: whom to ask for the vault's key.
-  public init(
+  package init(
     home: Home, http: (any HTTPExchange)?, clock: any WallClock, random: any RandomSource,
     secrets: KnownSecrets = KnownSecrets(), keys: KeySources = .keyFile
   ) {
@@ -44,7 +44,7 @@ public final class CredentialSource {
   /// As `accounts`, or `nil` when there is no vault yet.
   ///
   /// - Throws: `CredentialError.vault`.
-  public func accountsIfAny() throws(CredentialError) -> Accounts? {
+  package func accountsIfAny() throws(CredentialError) -> Accounts? {
     do {
       return try accounts()
     } catch .vault(.absent) {
@@ -58,7 +58,7 @@ public final class CredentialSource {
   ///
   /// - Parameter variables: values for this time alone, which go before the registered ones.
   /// - Throws: `CredentialError.notAdded`, `.provider`, `.vault`.
-  public func client(_ provider: String, variables: [String: String] = [:]) throws(CredentialError) -> Client {
+  package func client(_ provider: String, variables: [String: String] = [:]) throws(CredentialError) -> Client {
     try client(descriptor(provider), variables: variables)
   }
 
@@ -106,7 +106,7 @@ public final class CredentialSource {
   }
 
   /// The identifiers of all descriptors along the path.
-  public func knownProviders() -> [String] {
+  package func knownProviders() -> [String] {
     var identifiers: Set<String> = []
     for folder in home.library.directories {
       for name in (try? File.names(in: folder)) ?? [] where name.hasSuffix(".yaml") {
@@ -119,7 +119,7 @@ public final class CredentialSource {
   /// The descriptors whose hosts say one of these realms (RFC 9110, 11.5) when they ask for credentials.
   ///
   /// Anybody can say it, so that it is worth a hint to a person and no more.
-  public func providers(ofRealms realms: [String]) -> [Descriptor] {
+  package func providers(ofRealms realms: [String]) -> [Descriptor] {
     let wanted = realms.map { $0.lowercased() }
     var found: [Descriptor] = []
     for identifier in knownProviders() {
@@ -137,7 +137,7 @@ public final class CredentialSource {
   // MARK: The network
 
   /// Whether a provider can be asked anything; otherwise whoever needs it has to hand over to a program that has it.
-  public var hasNetwork: Bool { http != nil }
+  package var hasNetwork: Bool { http != nil }
 
   func network() throws(CredentialError) -> any HTTPExchange {
     guard let http else { throw .networkNeeded }

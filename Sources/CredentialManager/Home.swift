@@ -2,17 +2,17 @@ import Platform
 import Descriptors
 
 /// Where everything lies: one folder with `CREDMGR_HOME`, else the folders of the XDG base directory specification.
-public struct Home: Sendable, Equatable {
+package struct Home: Sendable, Equatable {
   /// Descriptors that the person installed, and the rules for accounts.
-  public let configuration: String
+  package let configuration: String
   /// The vault.
-  public let vault: String
+  package let vault: String
   /// Folders with descriptors besides the person's own, in order.
   ///
   /// Made when asked for: whoever has a valid token needs none of them.
-  public var systemProviders: [String] { ["/etc/credmgr/providers"] + Self.shippedProviders(executable) }
+  package var systemProviders: [String] { ["/etc/credmgr/providers"] + Self.shippedProviders(executable) }
   /// The person's home folder, which `~` stands for; `nil` where neither `HOME` nor the system says.
-  public let person: String?
+  package let person: String?
   /// Where processes of a login meet, and what processes were given last; gone after a restart of the machine, where
   /// the system has such a folder.
   let runtime: String
@@ -30,7 +30,7 @@ public struct Home: Sendable, Equatable {
   ///     goes without.
   /// - Throws: `CredentialError.noHome` when nothing says where a home is and the folders of the base directory
   ///   specification do not stand for it, `.relativeHome`.
-  public init(
+  package init(
     environment: (String) -> String?, executable: String,
     ownHome: (_ isNeeded: Bool) -> String? = { UserEntry.current(elsewhere: $0)?.home }
   ) throws(CredentialError) {
@@ -62,7 +62,7 @@ public struct Home: Sendable, Equatable {
   }
 
   /// Folders in which nothing is and nothing can be put, for what needs none where there is no home.
-  public init(withoutFolders executable: String) {
+  package init(withoutFolders executable: String) {
     // proc(5): nobody makes a file there.
     configuration = "/proc/credmgr/config"
     vault = "/proc/credmgr/vault"
@@ -84,7 +84,7 @@ public struct Home: Sendable, Equatable {
   }
 
   /// A program that lies beside another one, or in `libexec/credmgr` of the same prefix; `nil` if there is none.
-  public static func sibling(_ name: String, of executable: String) -> String? {
+  package static func sibling(_ name: String, of executable: String) -> String? {
     let folder = Path.directory(of: executable) ?? "/"
     return [folder + "/" + name, (Path.directory(of: folder) ?? "") + "/libexec/credmgr/" + name].first {
       File.isExecutable($0)
@@ -92,23 +92,23 @@ public struct Home: Sendable, Equatable {
   }
 
   /// The person's own descriptors.
-  public var userProviders: String { configuration + "/providers" }
+  package var userProviders: String { configuration + "/providers" }
 
   /// The rules that say which account is used where.
-  public var accountRules: String { configuration + "/accounts.yaml" }
+  package var accountRules: String { configuration + "/accounts.yaml" }
 
   /// What a process was given; a few processes share a file, so that they do not become many.
   func repeatedRequest(_ process: Int32) -> String { runtime + "/asked-\(process % 64)" }
 
   /// The descriptors along the path: the person's, the system's, the shipped ones.
-  public var library: DescriptorLibrary {
+  package var library: DescriptorLibrary {
     DescriptorLibrary(directories: [userProviders] + systemProviders, read: Self.descriptor)
   }
 
   /// A file along the path; `nil` when there is none.
   ///
   /// - Throws: `UnreadableDescriptor` for what stands in its place and is no file that can be read.
-  @Sendable public static func descriptor(at path: String) throws(UnreadableDescriptor) -> [UInt8]? {
+  @Sendable package static func descriptor(at path: String) throws(UnreadableDescriptor) -> [UInt8]? {
     do throws(POSIXError) {
       return try File.read(path, limit: 1 << 20, ordinary: true)
     } catch .notFound {

@@ -3,7 +3,7 @@ import OAuth
 import Platform
 
 /// What a person may want to know while something goes on.
-public enum Notice: Sendable, Equatable {
+package enum Notice: Sendable, Equatable {
   /// Another process is at work with this account; seconds waited so far.
   case waiting(provider: String, account: String?, seconds: Double)
   /// An earlier process ended in the middle of an exchange.

@@ -5,24 +5,24 @@ import CSodium
 ///
 /// No table is indexed by secret bits. Decoding takes the one encoding that encoding makes: no blanks, no
 /// line ends, no wrong padding, no stray bits.
-public enum Base64 {
+package enum Base64 {
   /// Standard alphabet, with padding.
-  public static func encode(_ bytes: [UInt8]) -> String {
+  package static func encode(_ bytes: [UInt8]) -> String {
     encode(bytes, sodium_base64_VARIANT_ORIGINAL)
   }
 
   /// Standard alphabet, with padding; `nil` for anything else.
-  public static func decode(_ text: String) -> [UInt8]? {
+  package static func decode(_ text: String) -> [UInt8]? {
     decode(text, sodium_base64_VARIANT_ORIGINAL)
   }
 
   /// URL alphabet, without padding.
-  public static func encodeURL(_ bytes: [UInt8]) -> String {
+  package static func encodeURL(_ bytes: [UInt8]) -> String {
     encode(bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
   }
 
   /// URL alphabet, without padding; `nil` for anything else.
-  public static func decodeURL(_ text: String) -> [UInt8]? {
+  package static func decodeURL(_ text: String) -> [UInt8]? {
     decode(text, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
   }
 
@@ -43,16 +43,16 @@ public enum Base64 {
 }
 
 /// Base16 of RFC 4648, section 8, in lower case.
-public enum Hexadecimal {
+package enum Hexadecimal {
   /// Two lower-case digits a byte.
-  public static func encode(_ bytes: [UInt8]) -> String {
+  package static func encode(_ bytes: [UInt8]) -> String {
     var characters = [CChar](repeating: 0, count: bytes.count * 2 + 1)
     unsafe sodium_bin2hex(&characters, characters.count, bytes, bytes.count)
     return text(characters)
   }
 
   /// The bytes of an even number of digits in either case; `nil` for anything else.
-  public static func decode(_ text: String) -> [UInt8]? {
+  package static func decode(_ text: String) -> [UInt8]? {
     let characters = text.utf8.map { CChar(bitPattern: $0) }
     guard characters.count.isMultiple(of: 2) else { return nil }
     var bytes = [UInt8](repeating: 0, count: characters.count / 2)

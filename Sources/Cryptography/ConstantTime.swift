@@ -1,14 +1,14 @@
 import CSodium
 
 /// Whether the bytes are equal, found in a time that depends on the lengths only.
-public func constantTimeEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+package func constantTimeEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
   constantTimeEqual(left.span, right.span)
 }
 
 /// Whether the UTF-8 of the texts is equal, found in a time that depends on the lengths only.
 ///
 /// Two texts that Unicode takes for the same but that have other bytes are different here.
-public func constantTimeEqual(_ left: String, _ right: String) -> Bool {
+package func constantTimeEqual(_ left: String, _ right: String) -> Bool {
   constantTimeEqual(Array(left.utf8), Array(right.utf8))
 }
 

@@ -1,5 +1,5 @@
 /// What can go wrong in this module. No case carries a key, a plaintext or a text that might hold one.
-public enum CryptographyError: Error, Equatable, Sendable {
+package enum CryptographyError: Error, Equatable, Sendable {
   /// Bytes of the wrong number: a key, a nonce, a salt or a context.
   case wrongLength(expected: Int, actual: Int)
   /// The sealed bytes, the associated data, the nonce or the key are not those of the sealing.

@@ -1,18 +1,18 @@
 /// A private key on the curve P-256 (FIPS 186-4) that signs as JWT's `ES256` does (RFC 7518, 3.4).
-public struct ECPrivateKey: Sendable {
+package struct ECPrivateKey: Sendable {
   private let key: PublicKeyHandle
 
   /// Reads a key in PEM, of SEC 1 or of PKCS #8, without a passphrase.
   ///
   /// - Throws: `.notAnECKey` for anything else, also for another curve.
-  public init(pem: Secret) throws(CryptographyError) {
+  package init(pem: Secret) throws(CryptographyError) {
     key = try PublicKeyHandle(pem, of: .privateKey, type: .p256)
   }
 
   /// ECDSA with SHA-256 over the message: R and S, 32 bytes each.
   ///
   /// - Throws: `.cannotSign` if the library does not make a signature.
-  public func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
+  package func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
     guard let encoded = key.sign(message, .sha256), let numbers = DERSignature.numbers(encoded) else {
       throw .cannotSign
     }
@@ -20,24 +20,24 @@ public struct ECPrivateKey: Sendable {
   }
 
   /// The public half.
-  public var publicKey: ECPublicKey { ECPublicKey(key) }
+  package var publicKey: ECPublicKey { ECPublicKey(key) }
 }
 
 /// A public key on the curve P-256.
-public struct ECPublicKey: Sendable {
+package struct ECPublicKey: Sendable {
   private let key: PublicKeyHandle
 
   /// Reads a key in PEM (`BEGIN PUBLIC KEY`).
   ///
   /// - Throws: `.notAnECKey` for anything else, also for another curve.
-  public init(pem: String) throws(CryptographyError) {
+  package init(pem: String) throws(CryptographyError) {
     key = try PublicKeyHandle(Secret(pem), of: .publicKey, type: .p256)
   }
 
   fileprivate init(_ key: PublicKeyHandle) { self.key = key }
 
   /// Whether R and S are those of the private half over the message.
-  public func isValid(signature: [UInt8], for message: [UInt8]) -> Bool {
+  package func isValid(signature: [UInt8], for message: [UInt8]) -> Bool {
     guard let encoded = DERSignature.encoded(signature) else { return false }
     return key.verify(encoded, message, .sha256)
   }

@@ -4,7 +4,7 @@ import COpenSSL
 ///
 /// SHA-1 is here for OAuth 1.0a (RFC 5849, section 3.4.2), where its use in HMAC is still sound, and for
 /// nothing else.
-public enum HashAlgorithm: Sendable, CaseIterable {
+package enum HashAlgorithm: Sendable, CaseIterable {
   /// 20 bytes.
   case sha1
   /// 32 bytes.
@@ -15,7 +15,7 @@ public enum HashAlgorithm: Sendable, CaseIterable {
   case sha512
 
   /// The number of bytes of a digest.
-  public var byteCount: Int {
+  package var byteCount: Int {
     switch self {
     case .sha1: 20
     case .sha256: 32
@@ -33,7 +33,7 @@ public enum HashAlgorithm: Sendable, CaseIterable {
   }
 
   /// The digest of the bytes.
-  public func digest(_ bytes: [UInt8]) -> [UInt8] {
+  package func digest(_ bytes: [UInt8]) -> [UInt8] {
     unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in
       switch self {
       case .sha1: unsafe copenssl_sha1(bytes, bytes.count, buffer.baseAddress)
@@ -46,7 +46,7 @@ public enum HashAlgorithm: Sendable, CaseIterable {
   }
 
   /// HMAC (RFC 2104, section 2) over the message. The key can have any length, also none.
-  public func authenticationCode(for message: [UInt8], key: [UInt8]) -> [UInt8] {
+  package func authenticationCode(for message: [UInt8], key: [UInt8]) -> [UInt8] {
     var block = key.count > blockByteCount ? digest(key) : key
     block += [UInt8](repeating: 0, count: blockByteCount - block.count)
     return digest(block.map { $0 ^ 0x5C } + digest(block.map { $0 ^ 0x36 } + message))

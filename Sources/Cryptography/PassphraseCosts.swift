@@ -1,23 +1,23 @@
 import CSodium
 
 /// What a guess at a passphrase costs: the parameters of Argon2id (RFC 9106, section 3.1).
-public struct PassphraseCosts: Sendable, Equatable {
+package struct PassphraseCosts: Sendable, Equatable {
   /// The number of bytes of a salt.
-  public static let saltByteCount = 16
+  package static let saltByteCount = 16
 
   /// Passes over the memory.
-  public let operations: UInt64
+  package let operations: UInt64
   /// Bytes of memory.
-  public let memory: UInt64
+  package let memory: UInt64
 
   /// Costs that were kept with a salt.
-  public init(operations: UInt64, memory: UInt64) {
+  package init(operations: UInt64, memory: UInt64) {
     self.operations = operations
     self.memory = memory
   }
 
   /// libsodium's MODERATE: 3 passes over 256 MiB, about a second on a slow machine.
-  public static let moderate = PassphraseCosts(
+  package static let moderate = PassphraseCosts(
     operations: UInt64(crypto_pwhash_OPSLIMIT_MODERATE), memory: UInt64(crypto_pwhash_MEMLIMIT_MODERATE))
 
   /// Costs come from a file that somebody may have altered: neither may they ask for the whole machine, nor

@@ -1,19 +1,19 @@
 /// An RSA private key (RFC 8017) that signs with RSASSA-PKCS1-v1_5, as OAuth 1.0a's `RSA-SHA1` and JWT's
 /// `RS256` do.
-public struct RSAPrivateKey: Sendable {
+package struct RSAPrivateKey: Sendable {
   private let key: PublicKeyHandle
 
   /// Reads a key in PEM, of PKCS #1 or of PKCS #8, without a passphrase.
   ///
   /// - Throws: `.notAnRSAKey` for anything else.
-  public init(pem: Secret) throws(CryptographyError) {
+  package init(pem: Secret) throws(CryptographyError) {
     key = try PublicKeyHandle(pem, of: .privateKey, type: .rsa)
   }
 
   /// RSASSA-PKCS1-v1_5 (RFC 8017, section 8.2) over the digest of the message.
   ///
   /// - Throws: `.cannotSign` if the key is too short for the digest.
-  public func signature(
+  package func signature(
     for message: [UInt8], _ algorithm: HashAlgorithm
   ) throws(CryptographyError) -> [UInt8] {
     guard let signature = key.sign(message, algorithm) else { throw .cannotSign }
@@ -21,24 +21,24 @@ public struct RSAPrivateKey: Sendable {
   }
 
   /// The public half.
-  public var publicKey: RSAPublicKey { RSAPublicKey(key) }
+  package var publicKey: RSAPublicKey { RSAPublicKey(key) }
 }
 
 /// An RSA public key (RFC 8017).
-public struct RSAPublicKey: Sendable {
+package struct RSAPublicKey: Sendable {
   private let key: PublicKeyHandle
 
   /// Reads a key in PEM (`BEGIN PUBLIC KEY`).
   ///
   /// - Throws: `.notAnRSAKey` for anything else.
-  public init(pem: String) throws(CryptographyError) {
+  package init(pem: String) throws(CryptographyError) {
     key = try PublicKeyHandle(Secret(pem), of: .publicKey, type: .rsa)
   }
 
   fileprivate init(_ key: PublicKeyHandle) { self.key = key }
 
   /// Whether the signature is that of the private half over the message.
-  public func isValid(signature: [UInt8], for message: [UInt8], _ algorithm: HashAlgorithm) -> Bool {
+  package func isValid(signature: [UInt8], for message: [UInt8], _ algorithm: HashAlgorithm) -> Bool {
     key.verify(signature, message, algorithm)
   }
 }

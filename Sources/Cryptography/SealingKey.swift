@@ -6,20 +6,20 @@ import Synchronization
 /// It lives in memory that is locked, left out of core dumps, and fenced with guard pages, which it shares with other
 /// keys and with nothing else; and it is erased when the last copy of the value goes away (libsodium, "Securing memory
 /// allocations").
-public struct SealingKey: Sendable {
+package struct SealingKey: Sendable {
   /// The number of bytes of a key.
-  public static let byteCount = 32
+  package static let byteCount = 32
   /// The number of bytes of a nonce.
-  public static let nonceByteCount = 24
+  package static let nonceByteCount = 24
   /// The number of bytes that sealing adds.
-  public static let tagByteCount = 16
+  package static let tagByteCount = 16
 
   private let memory: KeyMemory
 
   /// The key with these bytes.
   ///
   /// - Throws: `.wrongLength` unless there are 32 of them, `.outOfMemory`.
-  public init(_ bytes: Secret) throws(CryptographyError) {
+  package init(_ bytes: Secret) throws(CryptographyError) {
     guard bytes.count == Self.byteCount
     else { throw .wrongLength(expected: Self.byteCount, actual: bytes.count) }
     memory = try KeyMemory()
@@ -33,7 +33,7 @@ public struct SealingKey: Sendable {
   /// A new key.
   ///
   /// - Throws: `.outOfMemory`.
-  public init(random: some RandomSource) throws(CryptographyError) {
+  package init(random: some RandomSource) throws(CryptographyError) {
     try self.init(Secret(bytes: random.bytes(Self.byteCount)))
   }
 
@@ -42,7 +42,7 @@ public struct SealingKey: Sendable {
   /// - Throws: `.wrongLength` for an empty passphrase or a salt that is not one of 16 bytes,
   ///   `.costsOutOfRange` for costs that no vault of ours has, `.outOfMemory` when there is less than the
   /// costs demand.
-  public init(passphrase: Secret, costs: PassphraseCosts, salt: [UInt8]) throws(CryptographyError) {
+  package init(passphrase: Secret, costs: PassphraseCosts, salt: [UInt8]) throws(CryptographyError) {
     guard salt.count == PassphraseCosts.saltByteCount
     else { throw .wrongLength(expected: PassphraseCosts.saltByteCount, actual: salt.count) }
     guard !passphrase.isEmpty else { throw .wrongLength(expected: 1, actual: 0) }
@@ -65,7 +65,7 @@ public struct SealingKey: Sendable {
   private init(_ memory: KeyMemory) { self.memory = memory }
 
   /// The key's own bytes: to be wrapped in a slot or handed to a keyring.
-  public func reveal() -> Secret {
+  package func reveal() -> Secret {
     unsafe memory.read { key in
       Secret(capacity: Self.byteCount) { output in
         for index in 0..<Self.byteCount { unsafe output.append(key[index]) }
@@ -79,7 +79,7 @@ public struct SealingKey: Sendable {
   ///   - context: at most 8 bytes of UTF-8, padded with zeros.
   ///   - id: the number of the key within the context.
   /// - Throws: `.wrongLength`, `.outOfMemory`.
-  public func subkey(context: String, id: UInt64) throws(CryptographyError) -> SealingKey {
+  package func subkey(context: String, id: UInt64) throws(CryptographyError) -> SealingKey {
     let length = Int(crypto_kdf_CONTEXTBYTES)
     var name = context.utf8.map { CChar(bitPattern: $0) }
     guard name.count <= length else { throw .wrongLength(expected: length, actual: name.count) }
@@ -97,7 +97,7 @@ public struct SealingKey: Sendable {
   ///
   /// - Parameter nonce: 24 bytes that were never used with this key; random ones never repeat.
   /// - Throws: `.wrongLength` for another nonce.
-  public func seal(
+  package func seal(
     _ plaintext: Secret, associatedData: [UInt8], nonce: [UInt8]
   ) throws(CryptographyError) -> [UInt8] {
     try Self.check(nonce)
@@ -118,7 +118,7 @@ public struct SealingKey: Sendable {
   ///
   /// - Throws: `.notAuthentic` if any bit of the arguments is another than at the sealing, `.wrongLength` for
   ///   a   nonce that is not one.
-  public func open(
+  package func open(
     _ sealed: [UInt8], associatedData: [UInt8], nonce: [UInt8]
   ) throws(CryptographyError) -> Secret {
     try Self.check(nonce)
@@ -138,7 +138,7 @@ public struct SealingKey: Sendable {
   }
 
   /// BLAKE2b (RFC 7693) with this key, 32 bytes.
-  public func keyedHash(_ message: [UInt8]) -> [UInt8] {
+  package func keyedHash(_ message: [UInt8]) -> [UInt8] {
     unsafe memory.read { key in
       var hash = [UInt8](repeating: 0, count: Self.byteCount)
       unsafe crypto_generichash(

@@ -6,21 +6,21 @@ import Synchronization
 /// The bytes are erased when the last copy of the value goes away. A secret prints as nothing: its
 /// description, its debug description and its mirror are empty, so that neither string interpolation nor
 /// `dump` shows it.
-public struct Secret: Sendable, Equatable {
+package struct Secret: Sendable, Equatable {
   private let storage: Storage
 
   /// A secret from its text. The given string is the caller's and is not erased.
-  public init(_ text: String) {
+  package init(_ text: String) {
     self.init(bytes: Array(text.utf8))
   }
 
   /// A secret from its bytes. The given array is the caller's and is not erased.
-  public init(bytes: [UInt8]) {
+  package init(bytes: [UInt8]) {
     self.init(copying: bytes.span)
   }
 
   /// A secret that is a copy of the bytes.
-  public init(copying bytes: Span<UInt8>) {
+  package init(copying bytes: Span<UInt8>) {
     self.init(capacity: bytes.count) { output in
       for index in bytes.indices { output.append(bytes[index]) }
     }
@@ -29,7 +29,7 @@ public struct Secret: Sendable, Equatable {
   /// A secret whose bytes are written in place: no other copy of them comes into being.
   ///
   /// - Parameter capacity: the most bytes that `fill` appends.
-  public init(capacity: Int, _ fill: (inout OutputSpan<UInt8>) -> Void) {
+  package init(capacity: Int, _ fill: (inout OutputSpan<UInt8>) -> Void) {
     unsafe self.init(unsafeCapacity: capacity) { buffer in
       var output = unsafe OutputSpan(buffer: buffer, initializedCount: 0)
       fill(&output)
@@ -48,7 +48,7 @@ public struct Secret: Sendable, Equatable {
   }
 
   /// A secret that begins with bytes that need no erasing, and goes on with those of another secret.
-  public init(_ prefix: [UInt8], _ rest: Secret) {
+  package init(_ prefix: [UInt8], _ rest: Secret) {
     unsafe self.init(unsafeCapacity: prefix.count + rest.count) { buffer in
       for (index, byte) in prefix.enumerated() {
         unsafe buffer.initializeElement(at: index, to: byte)
@@ -63,23 +63,23 @@ public struct Secret: Sendable, Equatable {
   }
 
   /// The bytes of a range. Bytes that are not there are left out.
-  public subscript(range: Range<Int>) -> Secret {
+  package subscript(range: Range<Int>) -> Secret {
     withBytes { bytes in Secret(copying: bytes.extracting(range.clamped(to: 0..<bytes.count))) }
   }
 
   /// The number of bytes.
-  public var count: Int { storage.bytes.withLock { $0.count } }
+  package var count: Int { storage.bytes.withLock { $0.count } }
 
   /// Whether there is no byte.
-  public var isEmpty: Bool { count == 0 }
+  package var isEmpty: Bool { count == 0 }
 
   /// The secret as text; invalid UTF-8 is repaired. The string is the caller's and is not erased.
-  public func reveal() -> String {
+  package func reveal() -> String {
     storage.bytes.withLock { String(decoding: $0, as: UTF8.self) }
   }
 
   /// The secret as bytes. The array is a copy, is the caller's and is not erased.
-  public func revealBytes() -> [UInt8] {
+  package func revealBytes() -> [UInt8] {
     withBytes { bytes in
       unsafe [UInt8](unsafeUninitializedCapacity: bytes.count) { buffer, count in
         for index in bytes.indices { unsafe buffer.initializeElement(at: index, to: bytes[index]) }
@@ -89,14 +89,14 @@ public struct Secret: Sendable, Equatable {
   }
 
   /// Lends the bytes without a copy, for the time of the call.
-  public func withBytes<Result: Sendable, Failure: Error>(
+  package func withBytes<Result: Sendable, Failure: Error>(
     _ body: (Span<UInt8>) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try storage.bytes.withLock { bytes throws(Failure) in try body(bytes.span) }
   }
 
   /// Compares in a time that depends on the lengths only.
-  public static func == (left: Secret, right: Secret) -> Bool {
+  package static func == (left: Secret, right: Secret) -> Bool {
     if left.storage === right.storage { return true }
     return left.withBytes { left in right.withBytes { right in constantTimeEqual(left, right) } }
   }
@@ -104,11 +104,11 @@ public struct Secret: Sendable, Equatable {
 
 extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
   /// Always empty.
-  public var description: String { "" }
+  package var description: String { "" }
   /// Always empty.
-  public var debugDescription: String { "" }
+  package var debugDescription: String { "" }
   /// Without children.
-  public var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
+  package var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
 }
 
 /// The one owner of the bytes of a secret. The array is never copied on write and never grows, so that there

@@ -7,10 +7,10 @@ import HTTP
 /// Certificates are verified, redirects are not followed, and no request is sent twice. The proxy variables of the
 /// environment are honoured, but never for loopback.
 @safe
-public final class CurlClient: HTTPExchange {
+package final class CurlClient: HTTPExchange {
   /// What a trace is told after each exchange: the request, how it ended, and the seconds that it took. Of a streamed
   /// answer only the head is there.
-  public typealias Trace = (
+  package typealias Trace = (
     _ request: HTTPRequest, _ outcome: Result<HTTPResponse, HTTPError>, _ seconds: Double
   ) -> Void
 
@@ -31,7 +31,7 @@ public final class CurlClient: HTTPExchange {
   ///   - isCancelled: asked at least once a second; true ends the exchange with `interrupted`.
   ///   - trace: see ``Trace``. It sees secrets.
   /// - Throws: `system` if libcurl cannot be set up.
-  public init(
+  package init(
     userAgent: String, trust: CurlTrust = CurlTrust(), isCancelled: @escaping () -> Bool = { false },
     trace: Trace? = nil
   ) throws(HTTPError) {
@@ -50,7 +50,7 @@ public final class CurlClient: HTTPExchange {
   }
 
   /// See ``HTTPExchange``.
-  public func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse {
+  package func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse {
     var body: [UInt8] = []
     return try traced(request) { () throws(HTTPError) -> HTTPResponse in
       var response = try perform(request, limits, nil) { part in
@@ -63,7 +63,7 @@ public final class CurlClient: HTTPExchange {
   }
 
   /// See ``HTTPExchange``.
-  public func stream(
+  package func stream(
     _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
     try traced(request) { () throws(HTTPError) -> HTTPResponse in
@@ -208,14 +208,14 @@ public final class CurlClient: HTTPExchange {
 
 /// The certificates that are trusted, where they are not those of the system: what `SSL_CERT_FILE` and `SSL_CERT_DIR`
 /// name.
-public struct CurlTrust: Sendable, Equatable {
+package struct CurlTrust: Sendable, Equatable {
   /// A file of certificates in PEM.
-  public var file: String?
+  package var file: String?
   /// A folder of certificates, named by their hashes.
-  public var folder: String?
+  package var folder: String?
 
   /// Without arguments: those of the system. An empty name is none.
-  public init(file: String? = nil, folder: String? = nil) {
+  package init(file: String? = nil, folder: String? = nil) {
     self.file = file?.isEmpty ?? true ? nil : file
     self.folder = folder?.isEmpty ?? true ? nil : folder
   }

@@ -2,30 +2,30 @@
 /// (`application/x-www-form-urlencoded`).
 ///
 /// The description names the parameters and never shows a value.
-public struct FormParameters: Sendable, Equatable {
+package struct FormParameters: Sendable, Equatable {
   /// One name with its value, both decoded.
-  public struct Pair: Sendable, Hashable {
+  package struct Pair: Sendable, Hashable {
     /// The decoded name.
-    public var name: String
+    package var name: String
     /// The decoded value.
-    public var value: String
+    package var value: String
 
     /// Makes a pair of decoded texts.
-    public init(name: String, value: String) {
+    package init(name: String, value: String) {
       self.name = name
       self.value = value
     }
   }
 
   /// All pairs, in order.
-  public var pairs: [Pair]
+  package var pairs: [Pair]
 
   /// Makes a list of decoded pairs.
-  public init(_ pairs: [Pair] = []) { self.pairs = pairs }
+  package init(_ pairs: [Pair] = []) { self.pairs = pairs }
 
   /// Reads a query or a form body as the URL Standard does (section 5.1): `name` is `name=`, a plus is a space, an
   /// empty piece is nothing, a `%` that begins no escape stands for itself, and bytes that are not UTF-8 become U+FFFD.
-  public init(decoding text: String) {
+  package init(decoding text: String) {
     pairs = text.utf8.split(separator: UInt8(ascii: "&")).map { piece in
       let parts = piece.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
       return Pair(
@@ -40,65 +40,65 @@ public struct FormParameters: Sendable, Equatable {
 
   /// `name=value&…`, both encoded by ``PercentEncoding``: a space is `%20`, which servers of either school
   /// understand.
-  public var encoded: String {
+  package var encoded: String {
     pairs.map { "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))" }
       .joined(separator: "&")
   }
 
   /// Whether there is no pair.
-  public var isEmpty: Bool { pairs.isEmpty }
+  package var isEmpty: Bool { pairs.isEmpty }
 
   /// The names, in order, with duplicates.
-  public var names: [String] { pairs.map(\.name) }
+  package var names: [String] { pairs.map(\.name) }
 
   /// The value of the first pair of that name.
-  public subscript(first name: String) -> String? {
+  package subscript(first name: String) -> String? {
     pairs.first { $0.name == name }?.value
   }
 
   /// The values of all pairs of that name, in order.
-  public func values(of name: String) -> [String] {
+  package func values(of name: String) -> [String] {
     pairs.filter { $0.name == name }.map(\.value)
   }
 
   /// Whether there is a pair of that name.
-  public func contains(_ name: String) -> Bool {
+  package func contains(_ name: String) -> Bool {
     pairs.contains { $0.name == name }
   }
 
   /// Adds a pair at the end, whether or not the name is there already.
-  public mutating func append(_ name: String, _ value: String) {
+  package mutating func append(_ name: String, _ value: String) {
     pairs.append(Pair(name: name, value: value))
   }
 
   /// Adds all pairs of another list at the end.
-  public mutating func append(contentsOf other: FormParameters) {
+  package mutating func append(contentsOf other: FormParameters) {
     pairs.append(contentsOf: other.pairs)
   }
 
   /// Removes all pairs of that name.
-  public mutating func remove(_ name: String) {
+  package mutating func remove(_ name: String) {
     pairs.removeAll { $0.name == name }
   }
 }
 
 extension FormParameters: ExpressibleByArrayLiteral {
   /// `[("grant_type", "refresh_token"), …]`.
-  public init(arrayLiteral elements: (String, String)...) {
+  package init(arrayLiteral elements: (String, String)...) {
     pairs = elements.map { Pair(name: $0.0, value: $0.1) }
   }
 }
 
 extension FormParameters: CustomStringConvertible, CustomReflectable {
   /// The names alone.
-  public var description: String { "FormParameters(\(names.joined(separator: ", ")))" }
+  package var description: String { "FormParameters(\(names.joined(separator: ", ")))" }
   /// Empty, so that no dump shows a value.
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension FormParameters.Pair: CustomStringConvertible, CustomReflectable {
   /// The name alone.
-  public var description: String { name }
+  package var description: String { name }
   /// Empty, so that no dump shows the value.
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -1,7 +1,7 @@
 /// What can go wrong between us and an HTTP server, as data; the sentences are made elsewhere.
 ///
 /// No case ever holds a query, a fragment, user information or a body: they may be secret.
-public enum HTTPError: Error, Equatable, Sendable {
+package enum HTTPError: Error, Equatable, Sendable {
   /// The text is no URI that we accept. `text` is what was given, without its query, fragment and user information.
   case invalidURI(text: String, reason: InvalidURI)
   /// The method is no token (RFC 9110, section 9.1).
@@ -22,7 +22,7 @@ public enum HTTPError: Error, Equatable, Sendable {
   case system(call: String, code: Int32)
 
   /// Why a text is no URI.
-  public enum InvalidURI: Error, Equatable, Sendable {
+  package enum InvalidURI: Error, Equatable, Sendable {
     /// There is no `scheme:` at the beginning (RFC 3986, section 3.1).
     case noScheme
     /// A scheme that needs a host has none.
@@ -40,7 +40,7 @@ public enum HTTPError: Error, Equatable, Sendable {
   }
 
   /// Why there is no answer.
-  public enum Unreachable: Equatable, Sendable {
+  package enum Unreachable: Equatable, Sendable {
     /// The host's name has no address. Nothing was sent.
     case nameNotResolved
     /// Nobody listens at the address, or there is no way to it. Nothing was sent.

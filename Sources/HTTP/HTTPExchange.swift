@@ -1,24 +1,24 @@
 /// How much of an answer is taken, and how long it may take.
-public struct HTTPLimits: Sendable, Equatable {
+package struct HTTPLimits: Sendable, Equatable {
   /// The greatest length of a body in bytes; a longer one is an error.
-  public var bodyBytes: Int
+  package var bodyBytes: Int
   /// The time for the whole exchange in seconds; infinity is no limit, except that a connection must come about in 30.
-  public var seconds: Double
+  package var seconds: Double
 
   /// Makes limits; without arguments those of a token endpoint.
-  public init(bodyBytes: Int = 1 << 20, seconds: Double = 30) {
+  package init(bodyBytes: Int = 1 << 20, seconds: Double = 30) {
     self.bodyBytes = bodyBytes
     self.seconds = seconds
   }
 
   /// One MiB in 30 seconds.
-  public static let tokenEndpoint = HTTPLimits()
+  package static let tokenEndpoint = HTTPLimits()
   /// No limit: a download that the person asked for and can interrupt.
-  public static let unlimited = HTTPLimits(bodyBytes: .max, seconds: .infinity)
+  package static let unlimited = HTTPLimits(bodyBytes: .max, seconds: .infinity)
 }
 
 /// A piece of an answer that is taken as it comes.
-public enum HTTPPart: Sendable {
+package enum HTTPPart: Sendable {
   /// Status and fields; the body is empty. Comes once, and first.
   case head(HTTPResponse)
   /// The next bytes of the body.
@@ -26,7 +26,7 @@ public enum HTTPPart: Sendable {
 }
 
 /// The body of a request that is read while it is sent, so that it is never in memory as a whole.
-public protocol HTTPBodySource: AnyObject {
+package protocol HTTPBodySource: AnyObject {
   /// Its length in bytes.
   var length: Int64 { get }
 
@@ -43,7 +43,7 @@ extension HTTPBodySource {
   /// All that is left of it.
   ///
   /// - Throws: as `read(atMost:)`.
-  public func readAll() throws(HTTPError) -> [UInt8] {
+  package func readAll() throws(HTTPError) -> [UInt8] {
     var bytes: [UInt8] = []
     while true {
       let piece = try read(atMost: 1 << 16)
@@ -54,7 +54,7 @@ extension HTTPBodySource {
 }
 
 /// Sends requests. Never follows a redirect, never repeats a request, keeps no cookies.
-public protocol HTTPExchange {
+package protocol HTTPExchange {
   /// Sends the request and returns the whole answer, whatever its status.
   ///
   /// - Throws: `unreachable`, `bodyTooLarge`, `invalidField`, `invalidMethod` or `interrupted`.
@@ -72,14 +72,14 @@ public protocol HTTPExchange {
 
 extension HTTPExchange {
   /// Streams the answer to a request whose body is in it.
-  public func stream(
+  package func stream(
     _ request: HTTPRequest, limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
     try stream(request, body: nil, limits: limits, receive: receive)
   }
 
   /// Takes the whole body and the whole answer first; for exchanges that have them in memory anyway.
-  public func stream(
+  package func stream(
     _ request: HTTPRequest, body source: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
     var request = request

@@ -1,58 +1,58 @@
 /// One header field (RFC 9110, section 5). The description shows the name and never the value.
-public struct HTTPField: Sendable, Hashable {
+package struct HTTPField: Sendable, Hashable {
   /// The name, as written.
-  public var name: String
+  package var name: String
   /// The value, as written.
-  public var value: String
+  package var value: String
 
   /// Makes a field; nothing is checked before it is sent.
-  public init(name: String, value: String) {
+  package init(name: String, value: String) {
     self.name = name
     self.value = value
   }
 }
 
 /// Header fields in their order, looked up without regard to case (RFC 9110, section 5.1).
-public struct HTTPFields: Sendable, Equatable {
+package struct HTTPFields: Sendable, Equatable {
   private var fields: [HTTPField]
 
   /// Makes a list of fields.
-  public init(_ fields: [HTTPField] = []) { self.fields = fields }
+  package init(_ fields: [HTTPField] = []) { self.fields = fields }
 
   /// The value of the first field of that name.
-  public subscript(_ name: String) -> String? {
+  package subscript(_ name: String) -> String? {
     fields.first { Self.isSame($0.name, name) }?.value
   }
 
   /// The values of all fields of that name, in order.
-  public func values(_ name: String) -> [String] {
+  package func values(_ name: String) -> [String] {
     fields.filter { Self.isSame($0.name, name) }.map(\.value)
   }
 
   /// Adds a field at the end, whether or not the name is there already.
-  public mutating func append(_ name: String, _ value: String) {
+  package mutating func append(_ name: String, _ value: String) {
     fields.append(HTTPField(name: name, value: value))
   }
 
   /// Puts the field in the place of the first one of that name, or at the end, and removes the others of that name.
-  public mutating func set(_ name: String, _ value: String) {
+  package mutating func set(_ name: String, _ value: String) {
     let place = fields.firstIndex { Self.isSame($0.name, name) } ?? fields.endIndex
     removeAll(named: name)
     fields.insert(HTTPField(name: name, value: value), at: place)
   }
 
   /// Removes all fields of that name.
-  public mutating func removeAll(named name: String) {
+  package mutating func removeAll(named name: String) {
     fields.removeAll { Self.isSame($0.name, name) }
   }
 
   /// Whether the name is a token (RFC 9110, sections 5.1 and 5.6.2).
-  public static func isValid(name: String) -> Bool {
+  package static func isValid(name: String) -> Bool {
     !name.isEmpty && name.utf8.allSatisfy(Octet.isTokenCharacter)
   }
 
   /// Whether the value holds no control but the tab, so that it stays one field (RFC 9110, section 5.5).
-  public static func isValid(value: String) -> Bool {
+  package static func isValid(value: String) -> Bool {
     value.utf8.allSatisfy { ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }
   }
 
@@ -63,26 +63,26 @@ public struct HTTPFields: Sendable, Equatable {
 
 extension HTTPFields: Sequence {
   /// Goes through the fields in their order.
-  public func makeIterator() -> IndexingIterator<[HTTPField]> { fields.makeIterator() }
+  package func makeIterator() -> IndexingIterator<[HTTPField]> { fields.makeIterator() }
 }
 
 extension HTTPFields: ExpressibleByDictionaryLiteral {
   /// `["Accept": "application/json", …]`; order and duplicates are kept.
-  public init(dictionaryLiteral elements: (String, String)...) {
+  package init(dictionaryLiteral elements: (String, String)...) {
     fields = elements.map { HTTPField(name: $0.0, value: $0.1) }
   }
 }
 
 extension HTTPFields: CustomStringConvertible, CustomReflectable {
   /// The names alone.
-  public var description: String { "HTTPFields(\(fields.map(\.name).joined(separator: ", ")))" }
+  package var description: String { "HTTPFields(\(fields.map(\.name).joined(separator: ", ")))" }
   /// Empty, so that no dump shows a value.
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension HTTPField: CustomStringConvertible, CustomReflectable {
   /// The name alone.
-  public var description: String { name }
+  package var description: String { name }
   /// Empty, so that no dump shows the value.
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -1,18 +1,18 @@
 /// A request as a value: nothing is sent by making one (RFC 9110, section 3.4).
 ///
 /// The description shows method and URI without query, and never a field's value or the body.
-public struct HTTPRequest: Sendable, Equatable {
+package struct HTTPRequest: Sendable, Equatable {
   /// The method, `GET`, `POST`, ….
-  public var method: String
+  package var method: String
   /// Where it goes, with the query.
-  public var uri: URI
+  package var uri: URI
   /// The header fields, without those that the client owns (`Host`, `Content-Length`, …).
-  public var fields: HTTPFields
+  package var fields: HTTPFields
   /// The body; an empty one is none, except that a `POST`, `PUT` or `PATCH` then has length 0.
-  public var body: [UInt8]
+  package var body: [UInt8]
 
   /// Makes a request.
-  public init(method: String, uri: URI, fields: HTTPFields = HTTPFields(), body: [UInt8] = []) {
+  package init(method: String, uri: URI, fields: HTTPFields = HTTPFields(), body: [UInt8] = []) {
     self.method = method
     self.uri = uri
     self.fields = fields
@@ -23,23 +23,23 @@ public struct HTTPRequest: Sendable, Equatable {
 /// A response as a value.
 ///
 /// The description shows the status, and never a field's value or the body.
-public struct HTTPResponse: Sendable, Equatable {
+package struct HTTPResponse: Sendable, Equatable {
   /// The status code (RFC 9110, section 15).
-  public var status: Int
+  package var status: Int
   /// The header fields, in the order received.
-  public var fields: HTTPFields
+  package var fields: HTTPFields
   /// The body, decoded from its transfer and content codings.
-  public var body: [UInt8]
+  package var body: [UInt8]
 
   /// Makes a response.
-  public init(status: Int, fields: HTTPFields = HTTPFields(), body: [UInt8] = []) {
+  package init(status: Int, fields: HTTPFields = HTTPFields(), body: [UInt8] = []) {
     self.status = status
     self.fields = fields
     self.body = body
   }
 
   /// The type of the body in lower case and without parameters, as `application/json` (RFC 9110, section 8.3.1).
-  public var mediaType: String? {
+  package var mediaType: String? {
     fields["Content-Type"].map(MediaType.essence)
   }
 }
@@ -55,14 +55,14 @@ enum MediaType {
 
 extension HTTPRequest: CustomStringConvertible, CustomReflectable {
   /// Method and URI without query.
-  public var description: String { "\(method) \(uri)" }
+  package var description: String { "\(method) \(uri)" }
   /// Empty, so that no dump shows fields or body.
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension HTTPResponse: CustomStringConvertible, CustomReflectable {
   /// The status and the length of the body.
-  public var description: String { "\(status), \(body.count) bytes" }
+  package var description: String { "\(status), \(body.count) bytes" }
   /// Empty, so that no dump shows fields or body.
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -2,9 +2,9 @@
 ///
 /// A request that fits is handed out, and waits for a reply. All else (another path, method, host, a favicon, a slow or
 /// a long request) gets a status of the 400s, and changes nothing.
-public struct LoopbackReceiver: ~Copyable {
+package struct LoopbackReceiver: ~Copyable {
   /// Where it listens.
-  public enum Interface: Sendable, Equatable {
+  package enum Interface: Sendable, Equatable {
     /// 127.0.0.1.
     case ipv4
     /// ::1.
@@ -13,7 +13,7 @@ public struct LoopbackReceiver: ~Copyable {
     case localhost
 
     /// As it stands in the redirect URI.
-    public var host: String {
+    package var host: String {
       switch self {
       case .ipv4: "127.0.0.1"
       case .ipv6: "[::1]"
@@ -23,7 +23,7 @@ public struct LoopbackReceiver: ~Copyable {
   }
 
   /// How the wait ended.
-  public enum Received: Sendable, Equatable {
+  package enum Received: Sendable, Equatable {
     /// With a request: its parameters, without those of the redirect's own query. It wants a reply.
     case callback(FormParameters)
     /// With a line on the other descriptor, without its end and the blanks around it; never empty.
@@ -31,7 +31,7 @@ public struct LoopbackReceiver: ~Copyable {
   }
 
   /// The port that it listens on.
-  public let port: UInt16
+  package let port: UInt16
   private let endpoint: LoopbackEndpoint
   private var clients: LoopbackClients
   private var line: [UInt8] = []
@@ -47,7 +47,7 @@ public struct LoopbackReceiver: ~Copyable {
   ///     back.
   ///   - fragment: the answer comes in the fragment. A request without parameters then gets a page that posts it to us.
   /// - Throws: `portUnavailable`, or `system` if the machine has no such address.
-  public init(
+  package init(
     interface: Interface, port: UInt16?, path: String, fragment: Bool = false
   ) throws(HTTPError) {
     let listeners: [Int32]
@@ -94,7 +94,7 @@ public struct LoopbackReceiver: ~Copyable {
   ///     stop.
   ///   - isCancelled: asked several times a second.
   /// - Throws: `receiverTimedOut`, `interrupted`, `system`.
-  public mutating func receive(
+  package mutating func receive(
     seconds: Double, alsoReading descriptor: Int32? = nil, isCancelled: () -> Bool = { false }
   ) throws(HTTPError) -> Received {
     let end = LoopbackSocket.monotonic() + seconds
@@ -125,7 +125,7 @@ public struct LoopbackReceiver: ~Copyable {
   ///
   /// - Parameter isAwaited: status 200, and the whole page is sent before this returns; otherwise status 400, and the
   ///   wait may go on.
-  public mutating func reply(_ page: Page, isAwaited: Bool) {
+  package mutating func reply(_ page: Page, isAwaited: Bool) {
     clients.answer(PageDocument.response(status: isAwaited ? 200 : 400, page), isLast: isAwaited)
   }
 

@@ -1,27 +1,27 @@
 /// An HTTP server on 127.0.0.1, for one thread (RFC 9112): each connection carries one request and one answer.
-public struct LoopbackServer: ~Copyable {
+package struct LoopbackServer: ~Copyable {
   /// The port that it listens on.
-  public let port: UInt16
+  package let port: UInt16
   private var clients: LoopbackClients
 
   /// An answer, and how it is given.
-  public struct Answer: Sendable, Equatable {
+  package struct Answer: Sendable, Equatable {
     /// What is answered.
-    public var response: HTTPResponse
+    package var response: HTTPResponse
     /// Seconds to wait before; others are served meanwhile.
-    public var delay = 0.0
+    package var delay = 0.0
     /// Whether the connection is closed without the answer.
-    public var isDropped = false
+    package var isDropped = false
 
     /// An answer at once.
-    public init(_ response: HTTPResponse) { self.response = response }
+    package init(_ response: HTTPResponse) { self.response = response }
   }
 
   /// Listens at once: what comes before ``serve(isCancelled:answer:)`` waits.
   ///
   /// - Parameter port: `nil` for any free one.
   /// - Throws: `portUnavailable`, or `system` if the machine has no such address.
-  public init(port: UInt16?) throws(HTTPError) {
+  package init(port: UInt16?) throws(HTTPError) {
     guard let (listener, port) = try LoopbackSocket.listen(.ipv4, port: port ?? 0) else {
       throw .portUnavailable(port: port ?? 0)
     }
@@ -33,7 +33,7 @@ public struct LoopbackServer: ~Copyable {
   ///
   /// - Parameter isCancelled: asked several times a second; ends it.
   /// - Throws: `system`.
-  public mutating func serve(
+  package mutating func serve(
     isCancelled: () -> Bool, answer: (HTTPRequest) -> Answer
   ) throws(HTTPError) {
     while !isCancelled() {

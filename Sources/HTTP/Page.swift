@@ -1,9 +1,9 @@
 /// What the person's browser shows at the end of a login: plain text in a plain page, which loads nothing from
 /// anywhere.
-public struct Page: Sendable, Equatable {
+package struct Page: Sendable, Equatable {
   /// What kind of news it is; the sign above the heading and its colour follow from it, and say nothing that the words
   /// do not say.
-  public enum Kind: String, Sendable {
+  package enum Kind: String, Sendable {
     /// The login worked.
     case done
     /// The provider, or we, refused.
@@ -15,21 +15,21 @@ public struct Page: Sendable, Equatable {
   }
 
   /// The kind of news.
-  public var kind: Kind
+  package var kind: Kind
   /// The heading.
-  public var title: String
+  package var title: String
   /// What follows; a line feed begins a new line.
-  public var text: String
+  package var text: String
 
   /// Makes a page of plain texts; they are escaped when they are shown.
-  public init(_ kind: Kind, title: String, text: String) {
+  package init(_ kind: Kind, title: String, text: String) {
     self.kind = kind
     self.title = title
     self.text = text
   }
 
   /// Shown for the moment in which a fragment is handed over.
-  public static let relay = Page(.relay, title: "One moment", text: "The answer is being handed over.")
+  package static let relay = Page(.relay, title: "One moment", text: "The answer is being handed over.")
 }
 
 /// The HTML of a page and the header fields that it needs.

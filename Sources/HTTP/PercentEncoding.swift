@@ -1,7 +1,7 @@
 /// Percent-encoding of RFC 3986, section 2.1, in the form that RFC 5849, section 3.6 demands for signatures.
-public enum PercentEncoding {
+package enum PercentEncoding {
   /// Encodes the UTF-8 of `text`: all but letters, digits, `-`, `.`, `_` and `~` becomes `%` and two upper-case digits.
-  public static func encode(_ text: String) -> String {
+  package static func encode(_ text: String) -> String {
     var result: [UInt8] = []
     result.reserveCapacity(text.utf8.count + 16)
     for byte in text.utf8 {
@@ -13,7 +13,7 @@ public enum PercentEncoding {
   /// Decodes `text`; `plusAsSpace` is the rule of `application/x-www-form-urlencoded`.
   ///
   /// Returns nil if a `%` is not followed by two hexadecimal digits, or if the result is not UTF-8.
-  public static func decode(_ text: some StringProtocol, plusAsSpace: Bool) -> String? {
+  package static func decode(_ text: some StringProtocol, plusAsSpace: Bool) -> String? {
     guard let bytes = bytes(decoding: Array(text.utf8), plusAsSpace: plusAsSpace, strict: true) else {
       return nil
     }

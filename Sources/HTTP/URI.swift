@@ -2,19 +2,19 @@
 /// `ncipapp:/path` and `urn:ietf:wg:oauth:2.0:oob` (RFC 8252, section 7.1).
 ///
 /// ``text`` is the whole of it; the description leaves query and fragment out, because they may be secret.
-public struct URI: Hashable, Sendable {
+package struct URI: Hashable, Sendable {
   /// The scheme, in lower case.
-  public let scheme: String
+  package let scheme: String
   /// The host in lower case, an IPv6 address in brackets; nil where there is no `//`, and empty in `app://?a=b`.
-  public let host: String?
+  package let host: String?
   /// The port as written; nil where there is none.
-  public let port: UInt16?
+  package let port: UInt16?
   /// The path as written, percent-encoded; may be empty.
-  public let path: String
+  package let path: String
   /// What stands behind the first `?`, as written; nil where there is none.
-  public let query: String?
+  package let query: String?
   /// What stands behind the first `#`, as written; nil where there is none.
-  public let fragment: String?
+  package let fragment: String?
 
   private init(
     scheme: String, host: String?, port: UInt16?, path: String, query: String?, fragment: String?
@@ -31,7 +31,7 @@ public struct URI: Hashable, Sendable {
   ///
   /// - Throws: `HTTPError.invalidURI`, for relative references, user information, numeric hosts other than four
   ///   decimal numbers, ports outside 1…65535, and `http` or `https` without a host, too.
-  public init(parsing text: String) throws(HTTPError) {
+  package init(parsing text: String) throws(HTTPError) {
     do throws(HTTPError.InvalidURI) {
       self = try URISyntax.parse(Array(text.utf8), make: Self.init)
     } catch {
@@ -40,7 +40,7 @@ public struct URI: Hashable, Sendable {
   }
 
   /// The whole URI, as it is sent.
-  public var text: String {
+  package var text: String {
     var result = withoutSecrets
     if let query { result += "?\(query)" }
     if let fragment { result += "#\(fragment)" }
@@ -55,7 +55,7 @@ public struct URI: Hashable, Sendable {
   }
 
   /// The port, or the one that the scheme implies (80, 443); nil for other schemes.
-  public var effectivePort: UInt16? { port ?? defaultPort }
+  package var effectivePort: UInt16? { port ?? defaultPort }
 
   private var defaultPort: UInt16? {
     switch scheme {
@@ -67,27 +67,27 @@ public struct URI: Hashable, Sendable {
 
   /// Scheme, host and port as a browser's `Origin` field has them (RFC 6454, section 6.2): the implied port is left
   /// out.
-  public var origin: String {
+  package var origin: String {
     guard let host else { return "\(scheme):" }
     guard let port, port != defaultPort else { return "\(scheme)://\(host)" }
     return "\(scheme)://\(host):\(port)"
   }
 
   /// Whether the host is written as `localhost`, `[::1]` or an address of 127.0.0.0/8. No name is looked up.
-  public var isLoopback: Bool {
+  package var isLoopback: Bool {
     guard let host else { return false }
     if host == "localhost" || host == "[::1]" { return true }
     return host.hasPrefix("127.") && URISyntax.isIPv4(host.utf8)
   }
 
   /// Whether the scheme is `https`.
-  public var isSecure: Bool { scheme == "https" }
+  package var isSecure: Bool { scheme == "https" }
 
   /// The query, decoded.
-  public var queryParameters: FormParameters { FormParameters(decoding: query ?? "") }
+  package var queryParameters: FormParameters { FormParameters(decoding: query ?? "") }
 
   /// Adds parameters behind those of an existing query, and keeps the fragment.
-  public func adding(query parameters: FormParameters) -> URI {
+  package func adding(query parameters: FormParameters) -> URI {
     parameters.isEmpty ? self : with(query: joinedQuery(parameters.encoded))
   }
 
@@ -95,7 +95,7 @@ public struct URI: Hashable, Sendable {
   /// encoding.
   ///
   /// - Throws: `HTTPError.invalidURI` if the text cannot stand in a query.
-  public func adding(encodedQuery: String) throws(HTTPError) -> URI {
+  package func adding(encodedQuery: String) throws(HTTPError) -> URI {
     do throws(HTTPError.InvalidURI) {
       try URISyntax.check(Array(encodedQuery.utf8)[...], allowing: URISyntax.isQueryCharacter)
     } catch {
@@ -105,18 +105,18 @@ public struct URI: Hashable, Sendable {
   }
 
   /// The URI up to its path.
-  public var withoutQueryAndFragment: URI {
+  package var withoutQueryAndFragment: URI {
     URI(scheme: scheme, host: host, port: port, path: path, query: nil, fragment: nil)
   }
 
   /// The same with another port; nil leaves the port out. A URI without a host stays as it is.
-  public func replacing(port: UInt16?) -> URI {
+  package func replacing(port: UInt16?) -> URI {
     guard let host, !host.isEmpty else { return self }
     return URI(scheme: scheme, host: host, port: port, path: path, query: query, fragment: fragment)
   }
 
   /// The same with another fragment. What cannot stand in a fragment is percent-encoded, and an escape stays an escape.
-  public func with(fragment: String?) -> URI {
+  package func with(fragment: String?) -> URI {
     URI(
       scheme: scheme, host: host, port: port, path: path, query: query,
       fragment: fragment.map { URISyntax.escaping(Array($0.utf8)) })
@@ -124,7 +124,7 @@ public struct URI: Hashable, Sendable {
 
   /// What a reference in a `Location` field leads to (RFC 3986, section 5.2); `nil` when it is no reference, or has
   /// dots for segments in it, which nobody needs who means what he writes.
-  public func resolving(_ reference: String) -> URI? {
+  package func resolving(_ reference: String) -> URI? {
     if let whole = try? URI(parsing: reference) { return whole }
     guard let host, !reference.isEmpty else { return nil }
     let authority = "\(scheme)://\(host)" + (port.map { ":\($0)" } ?? "")
@@ -158,9 +158,9 @@ public struct URI: Hashable, Sendable {
 
 extension URI: CustomStringConvertible, CustomReflectable {
   /// The URI, with `?…` and `#…` where it has query and fragment.
-  public var description: String {
+  package var description: String {
     withoutSecrets + (query == nil ? "" : "?…") + (fragment == nil ? "" : "#…")
   }
   /// Empty, so that no dump shows the query.
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }

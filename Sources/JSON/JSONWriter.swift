@@ -1,13 +1,13 @@
 extension JSONValue {
   /// The value as text, in one line.
-  public var encoded: String {
+  package var encoded: String {
     var text = ""
     write(to: &text, indentation: nil)
     return text
   }
 
   /// The value as text for a person: a member or element a line, two spaces a level.
-  public var formatted: String {
+  package var formatted: String {
     var text = ""
     write(to: &text, indentation: 0)
     return text

@@ -4,15 +4,15 @@ import Descriptors
 
 /// A client that is registered at a provider (RFC 6749, 2): the descriptor with its variables filled, and who we are
 /// there.
-public struct Client: Sendable {
+package struct Client: Sendable {
   /// How the provider behaves.
-  public let descriptor: Descriptor
+  package let descriptor: Descriptor
   /// The client identifier, or the consumer key.
-  public let identifier: String
+  package let identifier: String
   /// The client secret; for RSA signatures, the private key as PEM.
-  public let secret: Secret?
+  package let secret: Secret?
   /// A value for every variable of the descriptor that has one.
-  public let variables: [String: String]
+  package let variables: [String: String]
   let computing: any RequestComputing
 
   init(
@@ -31,7 +31,7 @@ public struct Client: Sendable {
   /// - Parameter given: what the person gave; a variable without a value here has its default.
   /// - Throws: `ProviderError.unknownVariable`, `.invalidVariable`, and `.missingVariable` for the first one that has
   ///   neither a value nor a default and may not stay empty.
-  public init(
+  package init(
     descriptor: Descriptor, identifier: String, secret: Secret?, variables given: [String: String]
   ) throws(ProviderError) {
     self.init(
@@ -59,7 +59,7 @@ public struct Client: Sendable {
   /// The values of a descriptor's variables.
   ///
   /// - Throws: as the initializer does.
-  public static func values(
+  package static func values(
     of descriptor: Descriptor, given: [String: String]
   ) throws(ProviderError) -> [String: String] {
     try check(given, descriptor)
@@ -81,7 +81,7 @@ public struct Client: Sendable {
   /// 5. the variables that were given for this login;
   /// 6. the variables of the provider;
   /// 7. the client and the credential.
-  public func values(
+  package func values(
     for credential: Credential? = nil, _ exchange: [String: String] = [:], of request: HTTPRequest? = nil
   ) -> (String) -> String? {
     { name in
@@ -110,7 +110,7 @@ public struct Client: Sendable {
   /// The redirect URI as it is registered, with its variables filled; a loopback one without a port takes any.
   ///
   /// - Throws: `OAuthError.url` when it is no URI.
-  public func redirect() throws(OAuthError) -> Redirect {
+  package func redirect() throws(OAuthError) -> Redirect {
     if descriptor.redirect.template.literal == "oob" { return .outOfBand("oob") }
     do {
       let values = values()

@@ -1,7 +1,7 @@
 import Descriptors
 
 /// Why a flow cannot go on.
-public enum OAuthError: Error, Sendable, Equatable {
+package enum OAuthError: Error, Sendable, Equatable {
   /// The provider has no such endpoint.
   case noEndpoint(EndpointKind)
   /// A URL template of this endpoint did not yield a URL.
@@ -66,16 +66,16 @@ public enum OAuthError: Error, Sendable, Equatable {
 }
 
 /// What a provider said when it said no (RFC 6749, 5.2 and 4.1.2.1).
-public struct ErrorResponse: Sendable, Equatable {
+package struct ErrorResponse: Sendable, Equatable {
   /// The code in the RFC's words, where the descriptor translates the provider's.
-  public let code: String
+  package let code: String
   /// The provider's words for people, in one line, without control characters, 500 characters at most.
-  public let words: String?
+  package let words: String?
   /// The HTTP status; `nil` for a redirect.
-  public let status: Int?
+  package let status: Int?
 
   /// A refusal.
-  public init(code: String, words: String?, status: Int?) {
+  package init(code: String, words: String?, status: Int?) {
     self.code = code
     self.words = words.map(Self.oneLine)
     self.status = status

@@ -1,7 +1,7 @@
 import Glibc
 
 /// What the operating system refused, as data; the sentences are made elsewhere.
-public enum POSIXError: Error, Equatable, Sendable {
+package enum POSIXError: Error, Equatable, Sendable {
   /// There is no such file or folder, or a part of the path is no folder.
   case notFound(path: String)
   /// There is no folder in which a file could be made.
@@ -44,7 +44,7 @@ public enum POSIXError: Error, Equatable, Sendable {
   case system(call: String, path: String?, code: Int32)
 
   /// Whether there was no room: on the disk, in the quota, or within the greatest length of a file.
-  public var isDiskFull: Bool {
+  package var isDiskFull: Bool {
     guard case .system(_, _, let code) = self else { return false }
     return [ENOSPC, EDQUOT, EFBIG].contains(code)
   }

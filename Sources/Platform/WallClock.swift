@@ -1,7 +1,7 @@
 import Glibc
 
 /// The time, as a parameter of whatever needs it.
-public protocol WallClock: Sendable {
+package protocol WallClock: Sendable {
   /// Seconds since 1970 (UTC), without leap seconds.
   func now() -> Int64
   /// Seconds since some fixed moment. Never goes back, and goes on while the machine is suspended.
@@ -13,26 +13,26 @@ public protocol WallClock: Sendable {
 }
 
 /// The clock of the machine.
-public struct SystemClock: WallClock {
+package struct SystemClock: WallClock {
   /// The clock of the machine.
-  public init() {}
+  package init() {}
 
   /// See ``WallClock``.
-  public func now() -> Int64 {
+  package func now() -> Int64 {
     var time = timespec()
     unsafe clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) + FaultPoint.clockOffset
   }
 
   /// See ``WallClock``.
-  public func monotonic() -> Double {
+  package func monotonic() -> Double {
     var time = timespec()
     unsafe clock_gettime(CLOCK_BOOTTIME, &time)
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
   }
 
   /// See ``WallClock``.
-  public func sleep(seconds: Double) throws(POSIXError) {
+  package func sleep(seconds: Double) throws(POSIXError) {
     let end = monotonic() + seconds
     while true {
       if Signals.isInterrupted { throw .interrupted }

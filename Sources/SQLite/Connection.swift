@@ -3,9 +3,9 @@ import CSQLite
 /// A connection to one database file. Not thread-safe.
 ///
 /// A connection trusts nothing in the file's schema, and overwrites deleted content with zeros.
-@safe public final class Connection {
+@safe package final class Connection {
   /// How a file is opened.
-  public enum Access: Sendable {
+  package enum Access: Sendable {
     /// An existing file, for reading.
     case readOnly
     /// An existing file, for reading and writing.
@@ -24,7 +24,7 @@ import CSQLite
   ///   - path: ignored for `.memory`.
   ///   - busyTimeout: the milliseconds to wait for other processes.
   /// - Throws: `.failed` with the condition `.cannotOpen`.
-  public init(path: String, _ access: Access, busyTimeout: Int32) throws(SQLiteError) {
+  package init(path: String, _ access: Access, busyTimeout: Int32) throws(SQLiteError) {
     let flags =
       switch access {
       case .readOnly: SQLITE_OPEN_READONLY
@@ -51,7 +51,7 @@ import CSQLite
   /// Opens a database in memory that has the content of a file.
   ///
   /// - Throws: `.failed`.
-  public convenience init(image: [UInt8]) throws(SQLiteError) {
+  package convenience init(image: [UInt8]) throws(SQLiteError) {
     try self.init(path: "", .memory, busyTimeout: 0)
     guard let copy = unsafe sqlite3_malloc64(UInt64(image.count)) else {
       throw .failed(code: SQLITE_NOMEM, extended: SQLITE_NOMEM, during: .open)
@@ -70,7 +70,7 @@ import CSQLite
   ///
   /// For programs, before their first connection: it holds for the whole process, and changes nothing once SQLite is in
   /// use.
-  public static func configureForOneShotUse() { csqlite_configure_for_one_shot_use() }
+  package static func configureForOneShotUse() { csqlite_configure_for_one_shot_use() }
 
   /// Some builds of SQLite take a name that begins with `file:` for a URI with parameters.
   private static func name(_ path: String) -> String {
@@ -88,7 +88,7 @@ import CSQLite
   /// Runs statements that answer nothing.
   ///
   /// - Throws: `.failed`.
-  public func execute(_ sql: String) throws(SQLiteError) {
+  package func execute(_ sql: String) throws(SQLiteError) {
     let status = unsafe sqlite3_exec(database, sql, nil, nil, nil)
     guard status == SQLITE_OK else { throw error(status, during: .step) }
   }
@@ -96,7 +96,7 @@ import CSQLite
   /// Compiles one statement.
   ///
   /// - Throws: `.failed`.
-  public func prepare(_ sql: String) throws(SQLiteError) -> Statement {
+  package func prepare(_ sql: String) throws(SQLiteError) -> Statement {
     var pointer: OpaquePointer?
     let status = unsafe sqlite3_prepare_v2(database, sql, -1, &pointer, nil)
     guard status == SQLITE_OK, let pointer = unsafe pointer else {
@@ -108,20 +108,20 @@ import CSQLite
   /// The integer that a statement answers in its only row.
   ///
   /// - Throws: `.failed`, `.unexpectedType`.
-  public func integer(_ sql: String) throws(SQLiteError) -> Int64 {
+  package func integer(_ sql: String) throws(SQLiteError) -> Int64 {
     let statement = try prepare(sql)
     guard try statement.step() else { throw .unexpectedType(column: 0) }
     return try statement.integer(0)
   }
 
   /// Whether a transaction is open.
-  public var isInTransaction: Bool { unsafe sqlite3_get_autocommit(database) == 0 }
+  package var isInTransaction: Bool { unsafe sqlite3_get_autocommit(database) == 0 }
 
   /// The number of rows that the last statement changed.
-  public var changes: Int { Int(unsafe sqlite3_changes64(database)) }
+  package var changes: Int { Int(unsafe sqlite3_changes64(database)) }
 
   /// The size of the file in bytes, or `nil` for a database in memory.
-  public var fileSize: Int64? {
+  package var fileSize: Int64? {
     let size = unsafe csqlite_file_size(database)
     return size < 0 ? nil : size
   }
@@ -130,7 +130,7 @@ import CSQLite
   /// file are zero.
   ///
   /// - Throws: `.failed`.
-  public func fileHeader() throws(SQLiteError) -> [UInt8] {
+  package func fileHeader() throws(SQLiteError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: 100)
     let status = unsafe csqlite_read(database, &bytes, Int32(bytes.count), 0)
     // sqlite3_io_methods: "If xRead() returns SQLITE_IOERR_SHORT_READ it must also fill in the unread
@@ -142,12 +142,12 @@ import CSQLite
   }
 
   /// The number of the library's version, as the library writes it into each file that it changes.
-  public static var libraryVersion: Int64 { Int64(sqlite3_libversion_number()) }
+  package static var libraryVersion: Int64 { Int64(sqlite3_libversion_number()) }
 
   /// The bytes of the database file, as the open transaction sees them.
   ///
   /// - Throws: `.failed`.
-  public func serialize() throws(SQLiteError) -> [UInt8] {
+  package func serialize() throws(SQLiteError) -> [UInt8] {
     var count: Int64 = 0
     guard let bytes = unsafe sqlite3_serialize(database, "main", &count, 0) else {
       throw .failed(code: SQLITE_NOMEM, extended: SQLITE_NOMEM, during: .serialize)

@@ -1,7 +1,7 @@
 import CSQLite
 
 /// A failure of SQLite. It holds no SQL text, no bound value and no content of a row.
-public enum SQLiteError: Error, Equatable, Sendable {
+package enum SQLiteError: Error, Equatable, Sendable {
   /// A call failed.
   ///
   /// - code: the primary result code (sqlite.org/rescode.html).
@@ -12,7 +12,7 @@ public enum SQLiteError: Error, Equatable, Sendable {
   case unexpectedType(column: Int)
 
   /// The calls that can fail.
-  public enum Operation: Equatable, Sendable {
+  package enum Operation: Equatable, Sendable {
     /// Opening the file.
     case open
     /// Compiling a statement.
@@ -26,7 +26,7 @@ public enum SQLiteError: Error, Equatable, Sendable {
   }
 
   /// What can be done about it.
-  public enum Condition: Sendable {
+  package enum Condition: Sendable {
     /// Another process holds the file for longer than the time limit.
     case busy
     /// The disk or the quota is full.
@@ -50,7 +50,7 @@ public enum SQLiteError: Error, Equatable, Sendable {
   }
 
   /// The extended result code; 0 for what SQLite does not take for an error.
-  public var extendedCode: Int32 {
+  package var extendedCode: Int32 {
     switch self {
     case .unexpectedType: 0
     case .failed(_, let extended, _): extended
@@ -62,7 +62,7 @@ public enum SQLiteError: Error, Equatable, Sendable {
   var isBehindCommit: Bool { extendedCode == SQLITE_IOERR | (5 << 8) }
 
   /// What can be done about it.
-  public var condition: Condition {
+  package var condition: Condition {
     switch self {
     case .unexpectedType: .corrupt
     case .failed(let code, let extended, _): Self.condition(code, extended)

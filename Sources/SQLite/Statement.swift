@@ -4,7 +4,7 @@ import CSQLite
 ///
 /// Positions of parameters begin at 1 and those of columns at 0, as they do in SQLite. A value of another
 /// type than the one that is asked for is an error: nothing is converted.
-@safe public struct Statement: ~Copyable {
+@safe package struct Statement: ~Copyable {
   private let pointer: OpaquePointer
   /// sqlite3_close_v2 would wait for the statement; the connection must live for its error codes.
   private let connection: Connection
@@ -19,7 +19,7 @@ import CSQLite
   /// Goes to the next row; `false` when there is none.
   ///
   /// - Throws: `.failed`.
-  public func step() throws(SQLiteError) -> Bool {
+  package func step() throws(SQLiteError) -> Bool {
     switch unsafe sqlite3_step(pointer) {
     case SQLITE_ROW: return true
     case SQLITE_DONE: return false
@@ -30,26 +30,26 @@ import CSQLite
   /// Runs a statement that answers no row.
   ///
   /// - Throws: `.failed`.
-  public func run() throws(SQLiteError) {
+  package func run() throws(SQLiteError) {
     while try step() {}
   }
 
   /// Makes the statement ready for the next run; the bound values stay.
-  public func reset() {
+  package func reset() {
     unsafe sqlite3_reset(pointer)
   }
 
   /// Binds an integer.
   ///
   /// - Throws: `.failed`.
-  public func bind(_ value: Int64, at index: Int32) throws(SQLiteError) {
+  package func bind(_ value: Int64, at index: Int32) throws(SQLiteError) {
     try check(unsafe sqlite3_bind_int64(pointer, index, value))
   }
 
   /// Binds a text.
   ///
   /// - Throws: `.failed`.
-  public func bind(_ value: String, at index: Int32) throws(SQLiteError) {
+  package func bind(_ value: String, at index: Int32) throws(SQLiteError) {
     let text = value.utf8.map { CChar(bitPattern: $0) } + [0]
     try check(unsafe csqlite_bind_text(pointer, index, text, UInt64(text.count - 1)))
   }
@@ -57,7 +57,7 @@ import CSQLite
   /// Binds bytes; none of them are an empty blob, not NULL.
   ///
   /// - Throws: `.failed`.
-  public func bind(_ value: [UInt8], at index: Int32) throws(SQLiteError) {
+  package func bind(_ value: [UInt8], at index: Int32) throws(SQLiteError) {
     guard !value.isEmpty else {
       try check(unsafe sqlite3_bind_zeroblob(pointer, index, 0))
       return
@@ -68,7 +68,7 @@ import CSQLite
   /// The integer in the column.
   ///
   /// - Throws: `.unexpectedType`.
-  public func integer(_ column: Int32) throws(SQLiteError) -> Int64 {
+  package func integer(_ column: Int32) throws(SQLiteError) -> Int64 {
     try check(column, is: SQLITE_INTEGER)
     return unsafe sqlite3_column_int64(pointer, column)
   }
@@ -76,7 +76,7 @@ import CSQLite
   /// The text in the column.
   ///
   /// - Throws: `.unexpectedType`.
-  public func text(_ column: Int32) throws(SQLiteError) -> String {
+  package func text(_ column: Int32) throws(SQLiteError) -> String {
     try check(column, is: SQLITE_TEXT)
     guard let text = unsafe sqlite3_column_text(pointer, column) else {
       throw .unexpectedType(column: Int(column))
@@ -88,7 +88,7 @@ import CSQLite
   /// The bytes in the column.
   ///
   /// - Throws: `.unexpectedType`.
-  public func bytes(_ column: Int32) throws(SQLiteError) -> [UInt8] {
+  package func bytes(_ column: Int32) throws(SQLiteError) -> [UInt8] {
     try check(column, is: SQLITE_BLOB)
     // sqlite3_column_blob: "The return value from sqlite3_column_blob() for a zero-length BLOB is a NULL
     // pointer."

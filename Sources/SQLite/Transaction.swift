@@ -1,5 +1,5 @@
 /// What a transaction locks at its beginning.
-public enum TransactionKind: Sendable {
+package enum TransactionKind: Sendable {
   /// Nothing that hinders a writer before it commits: for reading.
   case deferred
   /// The place of the only writer, so that nothing which is read changes before the writing.
@@ -16,7 +16,7 @@ extension Connection {
   ///     either.
   /// - Throws: what the body and `confirm` throw, or the failure of the beginning or of the commit. Without an error of
   ///   `confirm` nothing is changed then.
-  public func transaction<Result, Failure: Error>(
+  package func transaction<Result, Failure: Error>(
     _ kind: TransactionKind,
     convert: (SQLiteError) -> Failure,
     confirm: (() throws(Failure) -> Void)? = nil,

@@ -1,5 +1,5 @@
 /// A way in which the simulated provider misbehaves on purpose.
-public enum Fault: Sendable, Equatable {
+package enum Fault: Sendable, Equatable {
   /// The token endpoint answers with a page.
   case html
   /// The token endpoint answers with half a JSON object.
@@ -26,7 +26,7 @@ public enum Fault: Sendable, Equatable {
   case wrongIssuer
 
   /// A fault by the name that the command line has for it, `slow=MS` with its milliseconds; `nil` for no fault.
-  public init?(named text: String) {
+  package init?(named text: String) {
     if text.hasPrefix("slow=") {
       guard let milliseconds = Int(text.dropFirst("slow=".count)), (0...600_000).contains(milliseconds) else {
         return nil
@@ -39,7 +39,7 @@ public enum Fault: Sendable, Equatable {
   }
 
   /// The names on the command line.
-  public static let names = withoutArgument.map(\.name) + ["slow=MS"]
+  package static let names = withoutArgument.map(\.name) + ["slow=MS"]
 
   private static let withoutArgument: [(name: String, fault: Fault)] = [
     ("html", .html), ("not-json", .notJSON), ("huge", .huge), ("redirect", .redirect),

@@ -6,7 +6,7 @@ import Platform
 ///
 /// How records are sealed and where they lie is the store's own business. Every store passes the same tests
 /// (Tests/StoreTests).
-public protocol AccountStore: AnyObject {
+package protocol AccountStore: AnyObject {
   // MARK: Records
 
   /// The record of this name; `nil` if there is none.
@@ -83,7 +83,7 @@ public protocol AccountStore: AnyObject {
 
 /// Room for one answer of a provider, made before the provider is asked: filling it is one step that hardly anything
 /// can hinder.
-public protocol AnswerRoom: AnyObject {
+package protocol AnswerRoom: AnyObject {
   /// Keeps an answer, in the place of what was kept there before.
   ///
   /// - Parameter isForced: whether a power cut must not take it, either: where no change of the store follows at once.
@@ -91,7 +91,7 @@ public protocol AnswerRoom: AnyObject {
 }
 
 /// What is done with a store.
-public enum StoreAccess: Sendable {
+package enum StoreAccess: Sendable {
   /// Reading. An absent store is an error.
   case readOnly
   /// Reading and writing. What is absent is made.
@@ -99,7 +99,7 @@ public enum StoreAccess: Sendable {
 }
 
 /// Why there is no lock.
-public enum LockError: Error, Sendable, Equatable {
+package enum LockError: Error, Sendable, Equatable {
   /// Somebody else had it for too long.
   case timedOut
   /// The caller did not want it any more.

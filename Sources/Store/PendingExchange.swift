@@ -2,9 +2,9 @@ import Cryptography
 import Platform
 
 /// An account that nobody else refreshes, logs in or logs out meanwhile.
-public struct LockedAccount: ~Copyable {
+package struct LockedAccount: ~Copyable {
   /// The account.
-  public let id: AccountID
+  package let id: AccountID
   let store: any AccountStore
   let clock: any WallClock
   private let lock: AnyObject
@@ -12,7 +12,7 @@ public struct LockedAccount: ~Copyable {
   /// For stores.
   ///
   /// - Parameter lock: holds the lock until its last reference is gone.
-  public init(_ id: AccountID, of store: any AccountStore, clock: any WallClock, lock: AnyObject) {
+  package init(_ id: AccountID, of store: any AccountStore, clock: any WallClock, lock: AnyObject) {
     self.id = id
     self.store = store
     self.clock = clock
@@ -30,7 +30,7 @@ public struct LockedAccount: ~Copyable {
   ///   - keepsAnswer: whether the provider answers with something that must not be lost; what was kept before goes
   ///     then.
   ///   - accounts: those of which one gets the answer; `nil`: this one.
-  public borrowing func begin(
+  package borrowing func begin(
     noting note: Secret, keepsAnswer: Bool = true, for accounts: [AccountID]? = nil
   ) throws(StoreError) -> PendingExchange {
     let identifier = RecordIdentifier(.pending, of: id)
@@ -47,18 +47,18 @@ public struct LockedAccount: ~Copyable {
   }
 
   /// Goes on with an exchange whose process died, and of which an answer is kept.
-  public borrowing func resume() -> PendingExchange {
+  package borrowing func resume() -> PendingExchange {
     PendingExchange(id: id, before: nil, store: store, clock: clock, room: nil, isResumed: true)
   }
 }
 
 /// An exchange with a provider that must not happen twice: begun once, on a locked account, and finished once.
 /// Whoever dies in between leaves its note, and what it kept, to the next one.
-public struct PendingExchange: ~Copyable {
+package struct PendingExchange: ~Copyable {
   /// The account.
-  public let id: AccountID
+  package let id: AccountID
   /// What was noted before.
-  public let before: Secret?
+  package let before: Secret?
   fileprivate let store: any AccountStore
   fileprivate let clock: any WallClock
   fileprivate let room: (any AnswerRoom)?
@@ -67,11 +67,11 @@ public struct PendingExchange: ~Copyable {
   /// Keeps the answer until it is committed. Where this fails, the commit is the only chance.
   ///
   /// - Parameter isForced: whether a power cut must not take it, either: where no commit follows at once.
-  public borrowing func keep(_ answer: Secret, isForced: Bool) { try? room?.fill(answer, isForced: isForced) }
+  package borrowing func keep(_ answer: Secret, isForced: Bool) { try? room?.fill(answer, isForced: isForced) }
 }
 
 /// What came of an exchange.
-public enum ExchangeOutcome {
+package enum ExchangeOutcome {
   /// An answer, which takes the place of what the account's record holds, unless that is not any more what the
   /// exchange was made from. The changes are made with it.
   case renewed(Secret, replacing: (Secret) -> Bool, [Change])
@@ -84,11 +84,11 @@ public enum ExchangeOutcome {
 }
 
 /// An answer that could not be committed.
-public struct CommitError: Error, Sendable {
+package struct CommitError: Error, Sendable {
   /// Why.
-  public let reason: StoreError
+  package let reason: StoreError
   /// Whether it is kept, so that the next one can go on from there.
-  public let isKept: Bool
+  package let isKept: Bool
 }
 
 extension PendingExchange {
@@ -98,7 +98,7 @@ extension PendingExchange {
   ///
   /// - Returns: the revision of what was stored; `nil` if nothing was, because somebody else stored something newer.
   @discardableResult
-  public consuming func finish(_ outcome: ExchangeOutcome) throws(CommitError) -> Int64? {
+  package consuming func finish(_ outcome: ExchangeOutcome) throws(CommitError) -> Int64? {
     switch outcome {
     case .renewed(let answer, let replaces, let changes): return try renew(answer, replaces, changes)
     case .committed(let changes):

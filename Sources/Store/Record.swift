@@ -1,7 +1,7 @@
 import Cryptography
 
 /// What a record is about. The number is part of the file format.
-public enum RecordKind: UInt8, Sendable, CaseIterable {
+package enum RecordKind: UInt8, Sendable, CaseIterable {
   /// The tokens of an account.
   case credential = 1
   /// How this program is known to a provider: the client's name and secret, the values of variables.
@@ -19,37 +19,37 @@ public enum RecordKind: UInt8, Sendable, CaseIterable {
 }
 
 /// The name of a record: at most one record has it.
-public struct RecordIdentifier: Hashable, Sendable {
+package struct RecordIdentifier: Hashable, Sendable {
   /// What the record is about.
-  public var kind: RecordKind
+  package var kind: RecordKind
   /// The provider's identifier, or the host for a login.
-  public var provider: String
+  package var provider: String
   /// The account's name; empty for what belongs to the provider as a whole.
-  public var account: String
+  package var account: String
 
   /// The identifier of what is kept for an account.
-  public init(_ kind: RecordKind, of account: AccountID) {
+  package init(_ kind: RecordKind, of account: AccountID) {
     self.init(kind: kind, provider: account.provider, account: account.name ?? "")
   }
 
   /// The account that it is about, or whose login it is that does not know yet whose it is.
-  public var accountID: AccountID { AccountID(provider, account.isEmpty ? nil : account) }
+  package var accountID: AccountID { AccountID(provider, account.isEmpty ? nil : account) }
 
   /// The identifier with these parts; each name can have up to 65535 bytes.
-  public init(kind: RecordKind, provider: String, account: String) {
+  package init(kind: RecordKind, provider: String, account: String) {
     self.kind = kind
     self.provider = provider
     self.account = account
   }
 
   /// Byte by byte, as names are looked up. Texts are equal by more than that: an "é" of one code point is one of two.
-  public static func == (one: Self, other: Self) -> Bool {
+  package static func == (one: Self, other: Self) -> Bool {
     one.kind == other.kind && one.provider.utf8.elementsEqual(other.provider.utf8)
       && one.account.utf8.elementsEqual(other.account.utf8)
   }
 
   /// Names that are equal byte by byte are equal texts, which are hashed in larger pieces.
-  public func hash(into hasher: inout Hasher) {
+  package func hash(into hasher: inout Hasher) {
     hasher.combine(kind)
     hasher.combine(provider)
     hasher.combine(account)
@@ -57,16 +57,16 @@ public struct RecordIdentifier: Hashable, Sendable {
 }
 
 /// A record as it stands in the store.
-public struct Record: Sendable {
+package struct Record: Sendable {
   /// Its name.
-  public let identifier: RecordIdentifier
+  package let identifier: RecordIdentifier
   /// What was stored; the store does not look into it.
-  public let payload: Secret
+  package let payload: Secret
   /// Greater with each change, and never used again for the same name, also not after a removal.
-  public let revision: Int64
+  package let revision: Int64
 
   /// A record.
-  public init(identifier: RecordIdentifier, payload: Secret, revision: Int64) {
+  package init(identifier: RecordIdentifier, payload: Secret, revision: Int64) {
     self.identifier = identifier
     self.payload = payload
     self.revision = revision
@@ -74,7 +74,7 @@ public struct Record: Sendable {
 }
 
 /// What must hold for a change to be made.
-public enum Precondition: Sendable, Equatable {
+package enum Precondition: Sendable, Equatable {
   /// Nothing.
   case any
   /// There is no such record.
@@ -84,7 +84,7 @@ public enum Precondition: Sendable, Equatable {
 }
 
 /// A change of one record.
-public enum Change: Sendable {
+package enum Change: Sendable {
   /// Stores a payload, in place of what is there.
   case store(Secret, as: RecordIdentifier, if: Precondition = .any)
   /// Removes a record; does nothing if there is none and none is demanded.

@@ -1,7 +1,7 @@
 import Platform
 
 /// What can go wrong with a store. No case holds a payload or a key.
-public enum StoreError: Error, Equatable, Sendable {
+package enum StoreError: Error, Equatable, Sendable {
   /// There is no vault yet.
   case absent(path: String)
   /// The vault is there, and its key file is not. No new key is made: it could open nothing.
@@ -59,7 +59,7 @@ public enum StoreError: Error, Equatable, Sendable {
 }
 
 /// Why the Secret Service did not do what it was asked for.
-public enum SecretServiceFault: Sendable, Equatable {
+package enum SecretServiceFault: Sendable, Equatable {
   /// There is no session bus, and none is started.
   case noBus
   /// Nobody on the bus offers the service.
@@ -77,7 +77,7 @@ public enum SecretServiceFault: Sendable, Equatable {
 }
 
 /// A part of the vault's file.
-public enum VaultPart: Sendable, Equatable {
+package enum VaultPart: Sendable, Equatable {
   /// The structure of the database.
   case structure
   /// The names and types of tables.
@@ -91,7 +91,7 @@ public enum VaultPart: Sendable, Equatable {
 }
 
 /// How a slot is opened. The number is part of the file format.
-public enum SlotKind: Int64, Sendable, Hashable, CaseIterable {
+package enum SlotKind: Int64, Sendable, Hashable, CaseIterable {
   /// A key file beside the vault: works without a person, protects a copied vault and nothing more.
   case keyFile = 1
   /// A passphrase.

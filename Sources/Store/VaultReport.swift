@@ -1,30 +1,30 @@
 /// What is known of a vault without opening a record.
-public struct VaultStatus: Sendable, Equatable {
+package struct VaultStatus: Sendable, Equatable {
   /// A way to the vault key.
-  public struct Slot: Sendable, Equatable {
+  package struct Slot: Sendable, Equatable {
     /// How it is opened; `nil` for a kind that this program does not know.
-    public let kind: SlotKind?
+    package let kind: SlotKind?
     /// Seconds since 1970; 0 if nobody said.
-    public let created: Int64
+    package let created: Int64
 
     /// A way to the vault key.
-    public init(kind: SlotKind?, created: Int64) {
+    package init(kind: SlotKind?, created: Int64) {
       self.kind = kind
       self.created = created
     }
   }
 
   /// The vault's file.
-  public let path: String
+  package let path: String
   /// The version of the file's format.
-  public let formatVersion: Int64
+  package let formatVersion: Int64
   /// The ways to the vault key.
-  public let slots: [Slot]
+  package let slots: [Slot]
   /// The number of records of all kinds but the log's and the claims of hosts, which follow from the registrations.
-  public let recordCount: Int
+  package let recordCount: Int
 
   /// What is known of a vault.
-  public init(path: String, formatVersion: Int64, slots: [Slot], recordCount: Int) {
+  package init(path: String, formatVersion: Int64, slots: [Slot], recordCount: Int) {
     self.path = path
     self.formatVersion = formatVersion
     self.slots = slots
@@ -33,7 +33,7 @@ public struct VaultStatus: Sendable, Equatable {
 }
 
 /// Something in a vault that is not what was written.
-public enum VaultFinding: Sendable, Hashable {
+package enum VaultFinding: Sendable, Hashable {
   /// A record, and what happened to it.
   case record(RecordIdentifier, RecordFault)
   /// A row that no record of the index fits and that cannot be opened: its look-up hash in hexadecimal.
@@ -50,7 +50,7 @@ public enum VaultFinding: Sendable, Hashable {
   case structure
 
   /// What happened to a record.
-  public enum RecordFault: Sendable, Hashable {
+  package enum RecordFault: Sendable, Hashable {
     /// It cannot be opened.
     case altered
     /// The index has it, and it is not there.
@@ -62,7 +62,7 @@ public enum VaultFinding: Sendable, Hashable {
   }
 
   /// What happened to a part of the index.
-  public enum IndexFault: Sendable, Hashable {
+  package enum IndexFault: Sendable, Hashable {
     /// It cannot be opened.
     case altered
     /// It is not there.

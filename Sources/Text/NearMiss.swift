@@ -2,7 +2,7 @@
 /// letters.
 ///
 /// - Parameter isShort: whether names of two letters are told apart as well, such as those that a person gave.
-public func nearMiss(_ name: String, among known: some Sequence<String>, isShort: Bool = false) -> String? {
+package func nearMiss(_ name: String, among known: some Sequence<String>, isShort: Bool = false) -> String? {
   let shortest = isShort ? 2 : 3
   let bound = name.count < shortest ? 0 : name.count <= 4 ? 1 : 2
   let wanted = Array(name.lowercased())

@@ -1,17 +1,17 @@
 /// A text in double quotes.
-public func quoted(_ text: String) -> String { "\"" + text + "\"" }
+package func quoted(_ text: String) -> String { "\"" + text + "\"" }
 
 /// Names in double quotes, with commas between them.
-public func listed(_ names: some Sequence<String>) -> String { names.map(quoted).joined(separator: ", ") }
+package func listed(_ names: some Sequence<String>) -> String { names.map(quoted).joined(separator: ", ") }
 
 /// The first few of names of which there may be thousands, and how many more there are.
-public func some(_ names: [String]) -> String {
+package func some(_ names: [String]) -> String {
   let shown = names.count > 6 ? 5 : names.count
   return listed(names.prefix(shown)) + (names.count > shown ? " and \(names.count - shown) more" : "")
 }
 
 /// A name as an argument in a shell.
-public func argument(_ text: String) -> String {
+package func argument(_ text: String) -> String {
   let isPlain = text.utf8.allSatisfy { byte in
     switch byte {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true

@@ -1,8 +1,8 @@
 /// A moment as providers write it, in seconds since 1970.
-public enum Moment {
+package enum Moment {
   /// Reads `YYYY-MM-DD`, `T` or a space, `hh:mm:ss`, an ignored fraction, and `Z`, an offset, or nothing, which is UTC
   /// (RFC 3339, 5.6, and OCLC's form of it).
-  public static func parse(_ text: String) -> Int64? {
+  package static func parse(_ text: String) -> Int64? {
     let bytes = Array(text.utf8)
     func number(_ range: Range<Int>) -> Int64? {
       guard range.upperBound <= bytes.count, bytes[range].allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
@@ -34,7 +34,7 @@ public enum Moment {
   }
 
   /// Reads the preferred form of a date in HTTP, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7).
-  public static func parseHTTPDate(_ text: String) -> Int64? {
+  package static func parseHTTPDate(_ text: String) -> Int64? {
     let words = text.split(separator: " ")
     let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     guard words.count == 6, words[5] == "GMT", words[1].utf8.count == 2,
@@ -44,7 +44,7 @@ public enum Moment {
   }
 
   /// `2026-11-21T02:16:06Z` for a moment (RFC 3339).
-  public static func format(_ moment: Int64) -> String {
+  package static func format(_ moment: Int64) -> String {
     let days = moment >= 0 ? moment / 86_400 : (moment - 86_399) / 86_400
     let time = moment - days * 86_400
     // The civil calendar from a count of days, with years that begin in March, so that the leap day is the last.

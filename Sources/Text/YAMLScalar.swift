@@ -1,10 +1,10 @@
 import JSON
 
 /// A text as YAML reads it (YAML 1.2, 7.3).
-public enum Scalar {
+package enum Scalar {
   /// A text as it is where nothing in it could be anything else, also where it stands in a list, and for readers of
   /// YAML 1.1; in double quotes otherwise, whose escapes are those of JSON (YAML 1.2, 7.3.1).
-  public static func written(_ text: String) -> String {
+  package static func written(_ text: String) -> String {
     isPlain(text) ? text : JSONValue.string(text).encoded
   }
 

@@ -8,9 +8,9 @@ import Store
 ///
 /// Not thread-safe. Several processes can use the same vault at once: each call is one transaction, which
 /// sees all of another process's change or nothing of it.
-public final class Vault {
+package final class Vault {
   /// Where the vault lies.
-  public let location: VaultLocation
+  package let location: VaultLocation
   let random: any RandomSource
   let connection: Connection
   let access: StoreAccess
@@ -21,7 +21,7 @@ public final class Vault {
   private var rowStatement: Statement?
 
   /// Makes a process that opens one vault and ends quicker. For programs, before anything else is done with a vault.
-  public static func configureForOneShotUse() { Connection.configureForOneShotUse() }
+  package static func configureForOneShotUse() { Connection.configureForOneShotUse() }
 
   /// Opens a vault, and with `.readWrite` makes it if there is none.
   ///
@@ -36,7 +36,7 @@ public final class Vault {
   ///   - holders: who may have a key to the vault, in the order in which they are asked; also later, when
   ///     another process has changed the vault key.
   /// - Throws: any case of `VaultError` but `.conflict` and `.tooLarge`; nothing is changed then.
-  public static func open(
+  package static func open(
     _ location: VaultLocation, _ access: StoreAccess, random: some RandomSource, now: Int64 = 0,
     busyTimeout: Int32 = 20_000, holders: [KeyHolder] = [.keyFile]
   ) throws(VaultError) -> Vault {
@@ -164,7 +164,7 @@ public final class Vault {
   /// touch.
   ///
   /// - Throws: `.damaged`, and as `record(_:)` does.
-  public func requireStructure() throws(VaultError) {
+  package func requireStructure() throws(VaultError) {
     try transaction(.deferred) { _ throws(VaultError) in try self.requireSoundness() }
   }
 
@@ -186,36 +186,36 @@ public final class Vault {
 
   /// A name for the lock that is held while an account is refreshed or logged in, and for the file of an answer: 32
   /// hexadecimal digits that say nothing about the account, and that stay the same when the vault key is changed.
-  public func lockName(provider: String, account: String) -> String {
+  package func lockName(provider: String, account: String) -> String {
     opening.keys.lockName(provider: provider, account: account)
   }
 
   var openingKeys: VaultKeys { opening.keys }
 
   /// The vault's keys, for the same vault in another process; and how they were found.
-  public var openedKeys: (vault: String, keys: Secret, foundBy: SlotKind?) {
+  package var openedKeys: (vault: String, keys: Secret, foundBy: SlotKind?) {
     (Hexadecimal.encode(opening.keys.identifier), opening.keys.secret, opening.foundBy)
   }
 
   /// How the keys were found; asked without a copy of them.
-  public var keysFoundBy: SlotKind? { opening.foundBy }
+  package var keysFoundBy: SlotKind? { opening.foundBy }
 
   /// What is known of the vault without opening a record.
   ///
   /// - Throws: as `record(_:)` does.
-  public var status: VaultStatus {
+  package var status: VaultStatus {
     get throws(VaultError) { try VaultStatus(connection, location) }
   }
 
   /// What is known of a vault without a key to it.
   ///
   /// - Throws: as `open` does.
-  public static func status(of location: VaultLocation) throws(VaultError) -> VaultStatus {
+  package static func status(of location: VaultLocation) throws(VaultError) -> VaultStatus {
     try VaultStatus(try connect(location), location)
   }
 
   /// Why the key file does not open the vault, when it has a slot for one; `nil` if it does or need not.
-  public static func keyFileFault(at location: VaultLocation) -> VaultError? {
+  package static func keyFileFault(at location: VaultLocation) -> VaultError? {
     do throws(VaultError) {
       _ = try VaultOpening(try connect(location), location, [.keyFile])
       return nil
@@ -229,7 +229,7 @@ public final class Vault {
   /// The name of a vault and of its present keys, without a key to it: `KeyHolder.opened` is asked with it.
   ///
   /// - Throws: as `open` does.
-  public static func keyName(of location: VaultLocation) throws(VaultError) -> String {
+  package static func keyName(of location: VaultLocation) throws(VaultError) -> String {
     Hexadecimal.encode(try keyIdentifier(try connect(location), location))
   }
 
@@ -239,7 +239,7 @@ public final class Vault {
   /// process's locks on it (fcntl(2)), and writers wait for it.
   ///
   /// - Throws: `.busy`, `.damaged`, `.truncated`, `.inputOutput` as `open` does. What the body throws is in the result.
-  public func snapshot<Value, Failure: Error>(
+  package func snapshot<Value, Failure: Error>(
     _ body: () throws(Failure) -> Value
   ) throws(VaultError) -> Result<Value, Failure> {
     try transaction(.deferred) { _ in

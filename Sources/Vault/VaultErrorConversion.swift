@@ -4,7 +4,7 @@ import SQLite
 import Store
 
 /// The error of this store.
-public typealias VaultError = StoreError
+package typealias VaultError = StoreError
 
 extension VaultError {
   init(_ error: CryptographyError) {

@@ -2,18 +2,18 @@ import Platform
 import Store
 
 /// Where a vault lies.
-public struct VaultLocation: Sendable, Equatable {
+package struct VaultLocation: Sendable, Equatable {
   /// The directory, of mode 0700.
-  public let directory: String
+  package let directory: String
   /// The vault, of mode 0600.
-  public let file: String
+  package let file: String
   /// The key file, of mode 0600.
-  public let keyFile: String
+  package let keyFile: String
   /// The key file that takes the place of the other one with the commit of its slot.
   let nextKeyFile: String
 
   /// The vault in a directory.
-  public init(directory: String) {
+  package init(directory: String) {
     self.init(directory: directory, file: directory + "/vault.db", keyFile: directory + "/vault.key")
   }
 
@@ -39,13 +39,13 @@ public struct VaultLocation: Sendable, Equatable {
   private static let firstLock: Int64 = 1 << 62
 
   /// The lock that stands for what has a lock name (``Vault/lockName(provider:account:)``).
-  public func lock(_ name: String) -> LockPlace {
+  package func lock(_ name: String) -> LockPlace {
     LockPlace(path: file, byte: Self.firstLock + (Int64(name.prefix(15), radix: 16) ?? 0))
   }
 
   /// The lock that keeps processes from asking for a passphrase at the same time.
-  public var passphraseLock: LockPlace { LockPlace(path: file, byte: Self.firstLock - 1) }
+  package var passphraseLock: LockPlace { LockPlace(path: file, byte: Self.firstLock - 1) }
 
   /// The lock that keeps processes from changing the rules for accounts at the same time.
-  public var rulesLock: LockPlace { LockPlace(path: file, byte: Self.firstLock - 2) }
+  package var rulesLock: LockPlace { LockPlace(path: file, byte: Self.firstLock - 2) }
 }

@@ -4,7 +4,7 @@ import Store
 
 extension Vault: AccountStore {
   /// See ``AccountStore``.
-  public func lock(
+  package func lock(
     _ account: AccountID, timeout: Duration, clock: any WallClock, waiting: (Duration) -> Bool
   ) throws(LockError) -> LockedAccount {
     let place = location.lock(lockName(of: account))
@@ -25,7 +25,7 @@ extension Vault: AccountStore {
   }
 
   /// See ``AccountStore``.
-  public func isLocked(_ account: AccountID) -> Bool {
+  package func isLocked(_ account: AccountID) -> Bool {
     (try? FileLock.isHeld(location.lock(lockName(of: account)))) ?? false
   }
 

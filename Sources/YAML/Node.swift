@@ -1,7 +1,7 @@
 /// A part of a YAML document that knows where it stands.
-public struct Node: Sendable, Equatable {
+package struct Node: Sendable, Equatable {
   /// What a node holds.
-  public enum Content: Sendable, Equatable {
+  package enum Content: Sendable, Equatable {
     /// A text; `plain` when it was written without quotes, so that `null` and `true` can be told from `"null"`.
     case scalar(String, plain: Bool)
     /// An ordered list.
@@ -11,16 +11,16 @@ public struct Node: Sendable, Equatable {
   }
 
   /// A key and its value.
-  public struct Entry: Sendable, Equatable {
+  package struct Entry: Sendable, Equatable {
     /// The key's text; keys that are not scalars are refused by the parser.
-    public let key: String
+    package let key: String
     /// Where the key stands.
-    public let keyPlace: Place
+    package let keyPlace: Place
     /// The value.
-    public var value: Node
+    package var value: Node
 
     /// A key at a place, with its value.
-    public init(key: String, keyPlace: Place, value: Node) {
+    package init(key: String, keyPlace: Place, value: Node) {
       self.key = key
       self.keyPlace = keyPlace
       self.value = value
@@ -28,45 +28,45 @@ public struct Node: Sendable, Equatable {
   }
 
   /// What the node holds.
-  public var content: Content
+  package var content: Content
   /// Where it begins.
-  public let place: Place
+  package let place: Place
 
   /// A node at a place.
-  public init(_ content: Content, at place: Place) {
+  package init(_ content: Content, at place: Place) {
     self.content = content
     self.place = place
   }
 
   /// The text of a scalar that is not null.
-  public var text: String? {
+  package var text: String? {
     if case .scalar(let text, _) = content, !isNull { text } else { nil }
   }
 
   /// Whether this is `null`, `~` or nothing at all, written without quotes (YAML 1.2, 10.3.2).
-  public var isNull: Bool {
+  package var isNull: Bool {
     guard case .scalar(let text, plain: true) = content else { return false }
     return ["", "~", "null", "Null", "NULL"].contains(text)
   }
 
   /// The value of `true` or `false`, written without quotes. YAML 1.1's `yes` and `on` are texts here.
-  public var boolean: Bool? {
+  package var boolean: Bool? {
     guard case .scalar(let text, plain: true) = content else { return nil }
     return text == "true" ? true : text == "false" ? false : nil
   }
 
   /// The entries of a mapping.
-  public var entries: [Entry]? {
+  package var entries: [Entry]? {
     if case .mapping(let entries) = content { entries } else { nil }
   }
 
   /// The elements of a sequence.
-  public var elements: [Node]? {
+  package var elements: [Node]? {
     if case .sequence(let elements) = content { elements } else { nil }
   }
 
   /// The value of a key, where this is a mapping that has it.
-  public subscript(key: String) -> Node? {
+  package subscript(key: String) -> Node? {
     entries?.first { $0.key == key }?.value
   }
 }

@@ -1,16 +1,16 @@
 import CYAML
 
 /// The bounds of what is read. A descriptor is a file that strangers send each other; what is larger is no descriptor.
-public struct Limits: Sendable {
+package struct Limits: Sendable {
   /// Bytes of text.
-  public var bytes = 256 * 1024
+  package var bytes = 256 * 1024
   /// Collections within collections.
-  public var depth = 32
+  package var depth = 32
   /// Nodes, where what an alias stands for counts each time: a bound on "billion laughs".
-  public var nodes = 20_000
+  package var nodes = 20_000
 
   /// The bounds for descriptors.
-  public init() {}
+  package init() {}
 }
 
 extension Node {
@@ -18,7 +18,7 @@ extension Node {
   ///
   /// - Throws: `YAMLError` at the first place where the text is not YAML, and at every bound of `limits`. A key that
   ///   stands twice does not end the reading: `duplicates` receives it, and the first value counts.
-  public static func parse(
+  package static func parse(
     bytes: [UInt8], name: String, limits: Limits = Limits(), duplicates: inout [YAMLError]
   ) throws(YAMLError) -> Node {
     let text = String(validating: bytes, as: UTF8.self)
@@ -44,7 +44,7 @@ extension Node {
   /// Reads the one document of a text, where a key that stands twice is an error as any other.
   ///
   /// - Throws: `YAMLError` at the first fault.
-  public static func parse(
+  package static func parse(
     bytes: [UInt8], name: String, limits: Limits = Limits()
   ) throws(YAMLError) -> Node {
     var duplicates: [YAMLError] = []

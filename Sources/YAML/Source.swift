@@ -1,18 +1,18 @@
 /// A text that was read, kept so that a finding can show the line it is about.
-public final class Source: Sendable, Equatable {
+package final class Source: Sendable, Equatable {
   /// The name to show to a person: a path, or `<standard input>`.
-  public let name: String
+  package let name: String
   /// The whole text.
-  public let text: String
+  package let text: String
 
   /// Keeps `text` under the name that findings show.
-  public init(name: String, text: String) {
+  package init(name: String, text: String) {
     self.name = name
     self.text = text
   }
 
   /// The line with this number, counted from 1, without its line break; empty when there is none.
-  public func line(_ number: Int) -> Substring {
+  package func line(_ number: Int) -> Substring {
     var current = 1
     var start = text.unicodeScalars.startIndex
     let scalars = text.unicodeScalars
@@ -26,22 +26,22 @@ public final class Source: Sendable, Equatable {
   }
 
   /// Two sources are the same when they are the same object or hold the same text under the same name.
-  public static func == (left: Source, right: Source) -> Bool {
+  package static func == (left: Source, right: Source) -> Bool {
     left === right || (left.name == right.name && left.text == right.text)
   }
 }
 
 /// Where in a source something stands.
-public struct Place: Sendable, Equatable {
+package struct Place: Sendable, Equatable {
   /// The text.
-  public let source: Source
+  package let source: Source
   /// Counted from 1.
-  public let line: Int
+  package let line: Int
   /// Counted from 1, in Unicode scalars.
-  public let column: Int
+  package let column: Int
 
   /// A place in a source; line and column are counted from 1.
-  public init(source: Source, line: Int, column: Int) {
+  package init(source: Source, line: Int, column: Int) {
     self.source = source
     self.line = line
     self.column = column

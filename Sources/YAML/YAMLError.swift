@@ -1,7 +1,7 @@
 /// Why a text is not a YAML document that we read.
-public struct YAMLError: Error, Sendable, Equatable {
+package struct YAMLError: Error, Sendable, Equatable {
   /// What is wrong.
-  public enum Reason: Sendable, Equatable {
+  package enum Reason: Sendable, Equatable {
     /// The text is not YAML; the parser's own words.
     case syntax(String)
     /// The text is not UTF-8.
@@ -25,12 +25,12 @@ public struct YAMLError: Error, Sendable, Equatable {
   }
 
   /// What is wrong.
-  public let reason: Reason
+  package let reason: Reason
   /// Where.
-  public let place: Place
+  package let place: Place
 
   /// An error of this kind at a place.
-  public init(_ reason: Reason, at place: Place) {
+  package init(_ reason: Reason, at place: Place) {
     self.reason = reason
     self.place = place
   }

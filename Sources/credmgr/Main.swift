@@ -6,7 +6,7 @@ import Platform
 /// Not a `main.swift`: Swift's own way to the arguments is a search of the stack with the help of /proc, at every
 /// start, which takes as long as opening the vault (docs/performance.md).
 @c(credmgr_main)
-public func main(count: Int32, arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Int32 {
+package func main(count: Int32, arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Int32 {
   unsafe Environment.keep(count, arguments)
   return Program.run()
 }

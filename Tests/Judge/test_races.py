@@ -117,12 +117,12 @@ class Refreshes(RaceTest):
 
     def test_over_a_hundred_fetches(self):
         """Each gets the new token, and those that were refused with the old one take nothing away."""
-        service = self.serve(OAuth2Server(lifetime=2))
+        service = self.serve(OAuth2Server(lifetime=300))
         provider = self.add("git-host", service, oauth2_server.PUBLIC_CLIENT, git_port=1)
         self.credmgr("login", provider, "--account", ADA)
         old = self.credmgr("token", provider).line
         question = self.file("question", "protocol=http\nhost=127.0.0.1:1\n\n")
-        self.later(3)
+        self.later(301)
 
         def fetches(operation, path, count):
             return self.ends(self.many(count, "git-credential", operation, question=path))

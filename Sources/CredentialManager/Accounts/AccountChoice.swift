@@ -1,9 +1,9 @@
 import OAuth
 
 /// Which account of a provider is meant where a command runs, and why.
-public struct AccountChoice: Sendable, Equatable {
+package struct AccountChoice: Sendable, Equatable {
   /// What decided.
-  public enum Reason: Sendable, Equatable {
+  package enum Reason: Sendable, Equatable {
     /// The option `--account`.
     case option
     /// The user name that git passes, or that stands in a URL.
@@ -19,12 +19,12 @@ public struct AccountChoice: Sendable, Equatable {
   }
 
   /// The account's name.
-  public let name: String
+  package let name: String
   /// What decided.
-  public let reason: Reason
+  package let reason: Reason
 
   /// A choice.
-  public init(_ name: String, _ reason: Reason) {
+  package init(_ name: String, _ reason: Reason) {
     self.name = name
     self.reason = reason
   }
@@ -37,7 +37,7 @@ extension CredentialSource {
   ///   - remotes: what is worked with; asked only where a rule needs it.
   ///   - folders: where the work is; asked only where a rule needs it.
   /// - Throws: `CredentialError.malformedRules`, `.system`.
-  public func rule(
+  package func rule(
     for provider: String, remotes: () -> [RemoteAddress], folders: () -> [String]
   ) throws(CredentialError) -> AccountRule? {
     try accountRules().first(for: provider, remotes: remotes, folders: folders)
@@ -46,14 +46,14 @@ extension CredentialSource {
   /// The rules of the configuration. One look at a file that is not there is what they cost who has none.
   ///
   /// - Throws: `CredentialError.malformedRules`, `.system`.
-  public func accountRules() throws(CredentialError) -> AccountRules {
+  package func accountRules() throws(CredentialError) -> AccountRules {
     try AccountRules(path: home.accountRules, home: home.person)
   }
 
   /// What is taken where nothing else decides.
   ///
   /// - Throws: `CredentialError.loginNeeded`, `.ambiguousAccount`, `.vault`.
-  public func standardChoice(of provider: String) throws(CredentialError) -> AccountChoice {
+  package func standardChoice(of provider: String) throws(CredentialError) -> AccountChoice {
     guard let accounts = try accountsIfAny() else {
       throw .loginNeeded(provider: provider, account: nil, .noCredential)
     }

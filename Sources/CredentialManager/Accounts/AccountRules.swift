@@ -5,21 +5,21 @@ import Text
 import YAML
 
 /// A rule of the configuration that says which account is used where.
-public struct AccountRule: Sendable, Equatable {
+package struct AccountRule: Sendable, Equatable {
   /// The provider's identifier.
-  public let provider: String
+  package let provider: String
   /// The account's name.
-  public let account: String
+  package let account: String
   /// The remotes that it is for; `nil` for any.
-  public let remote: RemoteAddress?
+  package let remote: RemoteAddress?
   /// The folder that it is for, with all below it; `nil` for any.
-  public let folder: String?
+  package let folder: String?
   /// Where it stands.
-  public let place: Place
+  package let place: Place
   /// What it is for, as it was written: `for https://github.com/acme`, `in ~/work`.
-  public let condition: String
+  package let condition: String
   /// The value of the key `provider`.
-  public let providerPlace: Place
+  package let providerPlace: Place
   /// The value of the key `account`.
   let accountPlace: Place
 
@@ -39,11 +39,11 @@ public struct AccountRule: Sendable, Equatable {
 }
 
 /// The rules of the configuration: `accounts.yaml` in the configuration's folder (docs/git.md).
-public struct AccountRules: Sendable {
+package struct AccountRules: Sendable {
   /// The file.
-  public let path: String
+  package let path: String
   /// In the order of the file: the first that matches counts.
-  public private(set) var rules: [AccountRule] = []
+  package private(set) var rules: [AccountRule] = []
 
   private static let limit = 1 << 18
 
@@ -51,7 +51,7 @@ public struct AccountRules: Sendable {
   ///
   /// - Parameter home: what `~` stands for.
   /// - Throws: `CredentialError.malformedRules` with every finding, `.system`.
-  public init(path: String, home: String?) throws(CredentialError) {
+  package init(path: String, home: String?) throws(CredentialError) {
     self.path = path
     let bytes: [UInt8]
     do throws(POSIXError) {
@@ -92,7 +92,7 @@ public struct AccountRules: Sendable {
   /// - Parameters:
   ///   - remotes: what is worked with; looked for only where a rule needs it.
   ///   - folders: where the work is; looked for only where a rule needs it.
-  public func first(
+  package func first(
     for provider: String, remotes: () -> [RemoteAddress], folders: () -> [String]
   ) -> AccountRule? {
     let needed = concerns(provider)
@@ -212,7 +212,7 @@ extension AccountRules {
   ///   - folder: the folder that it is for; `nil` for any.
   /// - Throws: `CredentialError.uneditableRules` when the file is not written as a list with a rule from line to line;
   ///   `.malformedRules`.
-  public func adding(
+  package func adding(
     provider: String, account: String, remote: String?, folder: String?, home: String?
   ) throws(CredentialError) -> String {
     var lines = [
@@ -294,7 +294,7 @@ extension CredentialSource {
   ///   - remote: the remotes that it is for, as it is to be written; `nil` for any.
   ///   - folder: the folder that it is for; `nil` for any.
   /// - Throws: `CredentialError.uneditableRules`, `.malformedRules`, `.system`.
-  public func addRule(
+  package func addRule(
     provider: String, account: String, remote: String?, folder: String?
   ) throws(CredentialError) {
     func system<Result: ~Copyable>(_ body: () throws(POSIXError) -> Result) throws(CredentialError) -> Result {

@@ -3,24 +3,24 @@ import OAuth
 import Store
 
 /// An account and what is kept for it.
-public struct Account: Sendable {
+package struct Account: Sendable {
   /// The provider's identifier.
-  public let provider: String
+  package let provider: String
   /// The account's name.
-  public let name: String
+  package let name: String
   /// What is kept for it.
-  public var credential: Credential
+  package var credential: Credential
   /// The record's revision, which every change makes greater.
-  public let revision: Int64
+  package let revision: Int64
 }
 
 extension Account {
   /// Which account it is.
-  public var id: AccountID { AccountID(provider, name) }
+  package var id: AccountID { AccountID(provider, name) }
 
   /// Whether a user name is this account's: its name, or whom the provider says it is for. Providers do not tell
   /// letters by case there.
-  public func matches(username: String) -> Bool {
+  package func matches(username: String) -> Bool {
     name == username || credential.identity?.lowercased() == username.lowercased()
   }
 }
@@ -31,11 +31,11 @@ func inStore<Result>(_ step: () throws(StoreError) -> Result) throws(CredentialE
 }
 
 /// The accounts in a store.
-public struct Accounts {
+package struct Accounts {
   let store: any AccountStore
 
   /// The accounts of an open store.
-  public init(_ store: any AccountStore) { self.store = store }
+  package init(_ store: any AccountStore) { self.store = store }
 
   static func selection(_ provider: String) -> RecordIdentifier {
     RecordIdentifier(.selection, of: AccountID(provider))
@@ -60,7 +60,7 @@ public struct Accounts {
   /// What is kept for an account; `nil` when there is no such account.
   ///
   /// - Throws: `CredentialError.vault`, or `.oauth` when the record is not one that we wrote.
-  public func account(_ id: AccountID) throws(CredentialError) -> Account? {
+  package func account(_ id: AccountID) throws(CredentialError) -> Account? {
     if let record = try record(RecordIdentifier(.credential, of: id)) { return try account(record) }
     // "é" may be one code point or two: names are looked up by their bytes, and compared as people read them.
     guard let name = id.name, !name.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
@@ -80,7 +80,7 @@ public struct Accounts {
   /// All accounts of a provider, or of all providers, in the order of their names.
   ///
   /// - Throws: as `account(_:)`.
-  public func accounts(of provider: String?) throws(CredentialError) -> [Account] {
+  package func accounts(of provider: String?) throws(CredentialError) -> [Account] {
     let records = try records(.credential, of: provider)
     var accounts: [Account] = []
     for record in records { accounts.append(try account(record)) }
@@ -90,14 +90,14 @@ public struct Accounts {
   /// The default account of a provider, where one was set.
   ///
   /// - Throws: `CredentialError.vault`.
-  public func selected(for provider: String) throws(CredentialError) -> String? {
+  package func selected(for provider: String) throws(CredentialError) -> String? {
     try record(Self.selection(provider))?.payload.reveal()
   }
 
   /// The account that is meant: the one that is named, else the default one, else the only one.
   ///
   /// - Throws: `CredentialError.loginNeeded`, `.unknownAccount`, `.ambiguousAccount`, `.vault`.
-  public func resolve(_ name: String?, provider: String) throws(CredentialError) -> Account {
+  package func resolve(_ name: String?, provider: String) throws(CredentialError) -> Account {
     let meant = if let name { name } else { try selected(for: provider) }
     if let meant {
       if let account = try account(AccountID(provider, meant)) { return account }
@@ -121,7 +121,7 @@ public struct Accounts {
   /// several that are the same person there, the default one counts, then the first.
   ///
   /// - Throws: `CredentialError.vault`.
-  public func name(forUsername username: String, of provider: String) throws(CredentialError) -> String? {
+  package func name(forUsername username: String, of provider: String) throws(CredentialError) -> String? {
     if try account(AccountID(provider, username)) != nil { return username }
     try throwIfDamaged(RecordIdentifier(.credential, of: AccountID(provider, username)))
     let accounts = try accounts(of: provider).filter { $0.matches(username: username) }
@@ -143,7 +143,7 @@ public struct Accounts {
   ///
   /// - Parameter known: accounts that were read already, and are not read again.
   /// - Throws: `CredentialError.vault`.
-  public func unreadable(
+  package func unreadable(
     of provider: String?, without known: [Account] = []
   ) throws(CredentialError) -> [RecordIdentifier] {
     let known = Set(known.map { RecordIdentifier(.credential, of: $0.id) })
@@ -164,7 +164,7 @@ public struct Accounts {
   /// Sets the default account of a provider.
   ///
   /// - Throws: `CredentialError.unknownAccount`, `.vault`.
-  public func select(_ name: String, provider: String) throws(CredentialError) {
+  package func select(_ name: String, provider: String) throws(CredentialError) {
     let account = try resolve(name, provider: provider)
     try apply([.store(Secret(account.name), as: Self.selection(provider))])
   }
@@ -172,7 +172,7 @@ public struct Accounts {
   /// What the person registered at a provider; `nil` when the provider was not added.
   ///
   /// - Throws: `CredentialError.vault`, `.malformedRegistration`.
-  public func registration(of provider: String) throws(CredentialError) -> Registration? {
+  package func registration(of provider: String) throws(CredentialError) -> Registration? {
     guard let record = try record(Self.registration(provider)) else { return nil }
     guard let registration = Registration(decoding: record.payload) else {
       throw .malformedRegistration(provider: provider)
@@ -183,7 +183,7 @@ public struct Accounts {
   /// The identifiers of the providers that were added, in order.
   ///
   /// - Throws: `CredentialError.vault`.
-  public func addedProviders() throws(CredentialError) -> [String] {
+  package func addedProviders() throws(CredentialError) -> [String] {
     try records(.registration, of: nil).map(\.identifier.provider).sorted()
   }
 
@@ -204,7 +204,7 @@ public struct Accounts {
 
   /// Whether a text can be an account's name: 1 to 255 bytes without controls, ends of line, and marks that reorder
   /// text, with which one name could look like another.
-  public static func isName(_ text: String) -> Bool {
+  package static func isName(_ text: String) -> Bool {
     let controls: [ClosedRange<UInt32>] = [
       0...0x1F, 0x7F...0x9F, 0x200B...0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF...0xFEFF,
     ]

@@ -3,9 +3,9 @@ import JSON
 import Store
 
 /// A line of the log: what happened, never with a secret in it.
-public struct LogEvent: Sendable, Equatable {
+package struct LogEvent: Sendable, Equatable {
   /// What happened. The text is in the log and in the output of `credmgr log --json`.
-  public enum Action: String, Sendable, CaseIterable {
+  package enum Action: String, Sendable, CaseIterable {
     /// Somebody logged in.
     case login
     /// A token was refreshed.
@@ -43,15 +43,15 @@ public struct LogEvent: Sendable, Equatable {
   }
 
   /// Seconds since 1970.
-  public let time: Int64
+  package let time: Int64
   /// What happened.
-  public let action: Action
+  package let action: Action
   /// The provider that it was about.
-  public let provider: String?
+  package let provider: String?
   /// The account.
-  public let account: String?
+  package let account: String?
   /// To whom, how, or what else is worth knowing.
-  public let detail: String?
+  package let detail: String?
 
   init(time: Int64, action: Action, provider: String? = nil, account: String? = nil, detail: String? = nil) {
     self.time = time
@@ -98,12 +98,12 @@ extension CredentialSource {
   /// Notes that an account's credential was given to somebody. That it cannot be noted is no reason not to give it.
   ///
   /// - Parameter receiver: who got it, such as `git github.com`.
-  public func noteHandOut(_ account: Account, to receiver: String) {
+  package func noteHandOut(_ account: Account, to receiver: String) {
     noteHandOut(account.provider, account.name, to: receiver)
   }
 
   /// Notes that a credential was given to somebody.
-  public func noteHandOut(_ provider: String, _ account: String, to receiver: String) {
+  package func noteHandOut(_ provider: String, _ account: String, to receiver: String) {
     guard let store = try? accountsIfAny()?.store else { return }
     do throws(StoreError) {
       try store.note(event(.handOut, provider, account, receiver))
@@ -126,7 +126,7 @@ extension CredentialSource {
   /// - Returns: the events, and how many are known to be lost.
   /// - Throws: `CredentialError.vault`, also where something else is in the place of the log, so that nothing can be
   ///   noted.
-  public func log() throws(CredentialError) -> (events: [LogEvent], lost: Int) {
+  package func log() throws(CredentialError) -> (events: [LogEvent], lost: Int) {
     guard let accounts = try accountsIfAny() else { return ([], 0) }
     let logged = try inStore { () throws(StoreError) in try accounts.store.events() }
     // In the order in which they were noted, where the clock says the same or was set back between them.

@@ -2,17 +2,17 @@ import HTTP
 import Text
 
 /// Where a repository is, as a remote's URL says it: the host and the pieces of the path, whatever the scheme.
-public struct RemoteAddress: Sendable, Equatable {
+package struct RemoteAddress: Sendable, Equatable {
   /// The host in lower case, with a port where it is not the ordinary one of `https`, `http` or `ssh`.
-  public let host: String
+  package let host: String
   /// The pieces of the path in lower case: the hosts of repositories do not tell owners by case.
-  public let path: [String]
+  package let path: [String]
 
   /// Reads the forms that git takes (gitcredentials(7), git-fetch(1), GIT URLS):
   /// `https://user@host:port/owner/name.git`, `ssh://git@host/owner/name`, `git@host:owner/name`; and `host/owner`.
   ///
   /// `nil` for a local path and whatever else has no host.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     var rest = text[...]
     var scheme = "https"
     var isShort = false
@@ -40,7 +40,7 @@ public struct RemoteAddress: Sendable, Equatable {
   }
 
   /// The address of what git asks about.
-  public init(_ uri: URI, path: String?) {
+  package init(_ uri: URI, path: String?) {
     let text = uri.origin + "/" + (path ?? uri.path)
     self = RemoteAddress(text) ?? RemoteAddress(host: uri.host ?? "", path: [])
   }
@@ -51,7 +51,7 @@ public struct RemoteAddress: Sendable, Equatable {
   }
 
   /// Whether the other one is this, or below it.
-  public func contains(_ other: RemoteAddress) -> Bool {
+  package func contains(_ other: RemoteAddress) -> Bool {
     host == other.host && other.path.starts(with: path)
   }
 }

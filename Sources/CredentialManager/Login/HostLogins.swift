@@ -3,23 +3,23 @@ import JSON
 import Store
 
 /// A user name and a password for a host that no provider claims, such as git and docker store them.
-public struct HostLogin: Sendable, Equatable {
+package struct HostLogin: Sendable, Equatable {
   /// The user name; `nil` where there is none, which is not the same as an empty one.
-  public var username: String?
+  package var username: String?
   /// The password, or a token that serves as one; with `scheme`, what stands behind it in the header.
-  public var password: Secret
+  package var password: Secret
   /// The authentication scheme, such as `Bearer`, where this is no user name and password (git-credential(1),
   /// `authtype`).
-  public var scheme: String?
+  package var scheme: String?
   /// The path on the host that it is for, without the slash before it; `nil` for all of them.
-  public var path: String?
+  package var path: String?
   /// When the password expires, in seconds since 1970.
-  public var expiresAt: Int64?
+  package var expiresAt: Int64?
   /// What another helper gave git to refresh the password with.
-  public var refreshToken: Secret?
+  package var refreshToken: Secret?
 
   /// A login.
-  public init(
+  package init(
     username: String?, password: Secret, scheme: String? = nil, path: String? = nil, expiresAt: Int64? = nil,
     refreshToken: Secret? = nil
   ) {
@@ -56,20 +56,20 @@ public struct HostLogin: Sendable, Equatable {
 }
 
 /// Which logins are meant: what is `nil` is not looked at, as git's helpers have it (gitcredentials(7)).
-public struct HostLoginPattern: Sendable {
+package struct HostLoginPattern: Sendable {
   /// Scheme and host, such as `https://git.example.org:8443`.
-  public var origin: String
+  package var origin: String
   /// The path.
-  public var path: String?
+  package var path: String?
   /// The user name.
-  public var username: String?
+  package var username: String?
   /// The password, so that a newer one is not erased for an older one.
-  public var password: Secret?
+  package var password: Secret?
   /// Whether a login with a scheme of its own is of use, too.
-  public var takesSchemes: Bool
+  package var takesSchemes: Bool
 
   /// A pattern.
-  public init(
+  package init(
     origin: String, path: String? = nil, username: String? = nil, password: Secret? = nil, takesSchemes: Bool = false
   ) {
     self.origin = origin
@@ -104,7 +104,7 @@ extension CredentialSource {
   /// The login that was stored last of those that are meant and have not expired.
   ///
   /// - Throws: `CredentialError.vault`.
-  public func hostLogin(_ pattern: HostLoginPattern) throws(CredentialError) -> HostLogin? {
+  package func hostLogin(_ pattern: HostLoginPattern) throws(CredentialError) -> HostLogin? {
     guard let accounts = try accountsIfAny() else { return nil }
     let now = clock.now()
     return try logins(pattern, accounts).map(\.login).first { $0.expiresAt.map { $0 > now } ?? true }
@@ -113,7 +113,7 @@ extension CredentialSource {
   /// Every host with its logins' user names.
   ///
   /// - Throws: `CredentialError.vault`.
-  public func hostLogins() throws(CredentialError) -> [(origin: String, login: HostLogin)] {
+  package func hostLogins() throws(CredentialError) -> [(origin: String, login: HostLogin)] {
     guard let accounts = try accountsIfAny() else { return [] }
     return try accounts.records(.login, of: nil)
       .compactMap { record in HostLogin(decoding: record.payload).map { (record.identifier.provider, $0) } }
@@ -124,7 +124,7 @@ extension CredentialSource {
   ///
   /// - Parameter isOnly: whether all others of the origin go: where a host is asked for by its name alone, it has one.
   /// - Throws: `CredentialError.vault`.
-  public func store(_ login: HostLogin, for origin: String, isOnly: Bool = false) throws(CredentialError) {
+  package func store(_ login: HostLogin, for origin: String, isOnly: Bool = false) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     let identifier = Self.identifier(origin, login)
     let others = isOnly ? try logins(HostLoginPattern(origin: origin), accounts).map(\.record.identifier) : []
@@ -140,7 +140,7 @@ extension CredentialSource {
   /// Forgets the logins that are meant.
   ///
   /// - Throws: `CredentialError.vault`.
-  public func eraseHostLogins(_ pattern: HostLoginPattern) throws(CredentialError) {
+  package func eraseHostLogins(_ pattern: HostLoginPattern) throws(CredentialError) {
     guard try accountsIfAny() != nil else { return }
     let accounts = try accounts(.readWrite)
     var changes = try logins(pattern, accounts).map { Change.remove($0.record.identifier, if: .any) }

@@ -13,7 +13,7 @@ extension CredentialSource {
   ///
   /// - Returns: the account, whose credential is in the vault already.
   /// - Throws: `CredentialError`; nothing that was there before is changed then.
-  public func login(
+  package func login(
     _ provider: String, _ options: LoginOptions, user: any User
   ) throws(CredentialError) -> Account {
     let login = try Login(self, provider, options)
@@ -23,7 +23,7 @@ extension CredentialSource {
   /// Keeps a token that the person has already, such as a personal access token.
   ///
   /// - Throws: `CredentialError.malformedToken`, and as `login`.
-  public func login(
+  package func login(
     _ provider: String, _ options: LoginOptions, token: Secret
   ) throws(CredentialError) -> Account {
     let text = token.reveal()

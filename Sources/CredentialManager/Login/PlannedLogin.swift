@@ -9,7 +9,7 @@ extension CredentialSource {
   /// - Parameter hasToken: whether the person brings a token.
   /// - Throws: `CredentialError.provider`, `.grantNotOffered`, `.vault`, and `.oauth` where a request does not come
   ///   about.
-  public func plannedLogin(
+  package func plannedLogin(
     _ descriptor: Descriptor, _ options: LoginOptions, hasToken: Bool
   ) throws(CredentialError) -> (planned: LoginRequests, clientIdentifier: String?) {
     let grant = try grant(options, descriptor.grants)

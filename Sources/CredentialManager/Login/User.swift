@@ -3,7 +3,7 @@ import OAuth
 import Descriptors
 
 /// What a login tells the person on the way.
-public enum LoginStep: Sendable, Equatable {
+package enum LoginStep: Sendable, Equatable {
   /// Somebody is logged in there already.
   case alreadyLoggedIn(accounts: [String])
   /// The page to open.
@@ -28,7 +28,7 @@ public enum LoginStep: Sendable, Equatable {
 }
 
 /// The person, as a login sees them.
-public protocol User: AnyObject {
+package protocol User: AnyObject {
   /// Tells what happens.
   func tell(_ step: LoginStep)
   /// Opens a page; whether that was possible.
@@ -44,24 +44,24 @@ public protocol User: AnyObject {
 }
 
 /// What a person asks for when logging in.
-public struct LoginOptions: Sendable {
+package struct LoginOptions: Sendable {
   /// The account's name; `nil`: as the provider names it.
-  public var account: String?
+  package var account: String?
   /// The grant; `nil`: the first one of the descriptor that is possible here.
-  public var grant: Grant?
+  package var grant: Grant?
   /// The scopes; empty: the descriptor's.
-  public var scope: [String]
+  package var scope: [String]
   /// Values of variables for this account alone.
-  public var variables: [String: String]
+  package var variables: [String: String]
   /// Whether a browser may be opened.
-  public var opensBrowser: Bool
+  package var opensBrowser: Bool
   /// Whether the redirect is pasted, and nothing listens.
-  public var pastes: Bool
+  package var pastes: Bool
   /// Seconds until the login is given up.
-  public var timeout: Int64
+  package var timeout: Int64
 
   /// A login with everything as the descriptor says.
-  public init() {
+  package init() {
     scope = []
     variables = [:]
     opensBrowser = true

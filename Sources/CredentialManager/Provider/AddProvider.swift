@@ -7,38 +7,38 @@ import Store
 import YAML
 
 /// A provider that is about to be added.
-public struct ProviderAddition: Sendable {
+package struct ProviderAddition: Sendable {
   /// The descriptor.
-  public let descriptor: Descriptor
+  package let descriptor: Descriptor
   /// Findings that are no errors.
-  public let warnings: [Finding]
+  package let warnings: [Finding]
   /// The file to install; `nil` when the descriptor lies along the path already.
   let file: [UInt8]?
   /// What was read, whose places are those of the file that the person knows.
   let loaded: DescriptorLibrary.Loaded
 
   /// What it is added as.
-  public var identifier: String { descriptor.identifier }
+  package var identifier: String { descriptor.identifier }
 }
 
 /// What a person has to have of a provider's client before it is added.
-public struct ClientNeeds: Sendable, Equatable {
+package struct ClientNeeds: Sendable, Equatable {
   /// Whether a client is registered by hand.
-  public var needsIdentifier: Bool
+  package var needsIdentifier: Bool
   /// Whether that client has a secret for sure.
-  public var needsSecret: Bool
+  package var needsSecret: Bool
   /// The page where a person registers it.
-  public var register: String?
+  package var register: String?
 
   /// As it is said.
-  public init(needsIdentifier: Bool, needsSecret: Bool, register: String?) {
+  package init(needsIdentifier: Bool, needsSecret: Bool, register: String?) {
     self.needsIdentifier = needsIdentifier
     self.needsSecret = needsSecret
     self.register = register
   }
 
   /// As a descriptor says it; an OAuth 1.0a client always has a secret.
-  public init(_ descriptor: Descriptor) {
+  package init(_ descriptor: Descriptor) {
     let client = descriptor.client
     register = client.register
     needsIdentifier =
@@ -55,7 +55,7 @@ extension CredentialSource {
   /// Reads a descriptor that is to be added from the path of descriptors.
   ///
   /// - Throws: `CredentialError.provider` when there is none, or it has errors.
-  public func addition(shipped identifier: String, as name: String?) throws(CredentialError) -> ProviderAddition {
+  package func addition(shipped identifier: String, as name: String?) throws(CredentialError) -> ProviderAddition {
     let loaded: DescriptorLibrary.Loaded
     do {
       loaded = try home.library.load(identifier)
@@ -79,7 +79,7 @@ extension CredentialSource {
   /// Reads a descriptor that is to be added from a file's bytes.
   ///
   /// - Throws: `CredentialError.provider` when it has errors.
-  public func addition(
+  package func addition(
     _ bytes: [UInt8], named file: String, as name: String?
   ) throws(CredentialError) -> ProviderAddition {
     do throws(ProviderError) {
@@ -128,7 +128,7 @@ extension CredentialSource {
   ///   variables, `.vault`, `.system`; of a registration also `.oauth`, `.http`, `.networkNeeded`. Nothing is changed
   ///   here then.
   @discardableResult
-  public func add(
+  package func add(
     _ addition: ProviderAddition, clientIdentifier: String?, clientSecret: Secret?, variables: [String: String],
     initialAccessToken: Secret? = nil, replaces: Bool, confirms: Consent
   ) throws(CredentialError) -> Registration? {

@@ -13,7 +13,7 @@ import YAML
 ///
 /// A host has its port where that is not the ordinary one. What only an account brings stands as it is written:
 /// `{instance_url}`.
-public struct Agreement: Sendable, Equatable {
+package struct Agreement: Sendable, Equatable {
   /// What is given away.
   enum Subject {
     case clientSecret
@@ -21,22 +21,22 @@ public struct Agreement: Sendable, Equatable {
   }
 
   /// The client that was agreed to (RFC 6749, 2.2); `nil` in a registration of an earlier version.
-  public var clientIdentifier: String?
+  package var clientIdentifier: String?
   /// The hosts that get the client's secret: of the endpoints, and those that a credential is presented to.
-  public var secretHosts: [String]
+  package var secretHosts: [String]
   /// The hosts that get tokens: as `secretHosts`, those of the helpers, and a redirect that leaves this machine.
-  public var tokenHosts: [String]
+  package var tokenHosts: [String]
   /// The redirect, its places filled where they can be; `nil` in a registration of an earlier version.
-  public var redirect: String?
+  package var redirect: String?
   /// The page where a person enters a device's code (RFC 8628, 3.3), where the descriptor says it.
-  public var devicePage: String?
+  package var devicePage: String?
   /// The issuer (RFC 9207), where the descriptor says it.
-  public var issuer: String?
+  package var issuer: String?
   /// The hosts at which helpers hand out tokens; `nil` in a registration of an earlier version.
-  public var claims: [HostClaim]?
+  package var claims: [HostClaim]?
 
   /// The agreement that a client's descriptor asks for, with the values of its variables.
-  public init(_ client: Client) {
+  package init(_ client: Client) {
     let descriptor = client.descriptor
     let values = client.values()
     func text(_ template: Template) -> String { (try? template.filled(values)) ?? template.text }
@@ -61,7 +61,7 @@ public struct Agreement: Sendable, Equatable {
   }
 
   /// Whether tokens may go to a host.
-  public func covers(_ host: String) -> Bool { tokenHosts.contains(host) }
+  package func covers(_ host: String) -> Bool { tokenHosts.contains(host) }
 
   /// The hosts that a later agreement has and that nobody agreed to.
   ///
@@ -135,14 +135,14 @@ extension Agreement {
 // MARK: Asking it
 
 /// A host to which tokens or the client's secret would go, and to which nobody agreed.
-public struct NewHost: Sendable, Equatable {
+package struct NewHost: Sendable, Equatable {
   /// The host, with its port where that is not the ordinary one.
-  public let name: String
+  package let name: String
   /// Where the descriptor names it; `nil` where no descriptor was read for it.
-  public let place: Place?
+  package let place: Place?
 
   /// A host at a place.
-  public init(_ name: String, at place: Place?) {
+  package init(_ name: String, at place: Place?) {
     self.name = name
     self.place = place
   }
@@ -165,7 +165,7 @@ struct KeptSecrets {
 
 extension CredentialSource {
   /// Asked before the accounts' tokens and the client's secret can go to hosts to which nobody agreed.
-  public typealias Consent = (_ accounts: [String], _ hosts: [NewHost]) -> Bool
+  package typealias Consent = (_ accounts: [String], _ hosts: [NewHost]) -> Bool
 
   /// The person's own file that a descriptor is made of; `nil` where all came with the program or the system.
   func ownFile(of loaded: DescriptorLibrary.Loaded) -> String? {
@@ -216,7 +216,7 @@ extension CredentialSource {
   ///
   /// - Parameter provider: its identifier; most providers were never added, and need not be read again.
   /// - Throws: `CredentialError` where nobody can tell: the vault is locked, a variable has no value.
-  public func newHosts(
+  package func newHosts(
     of provider: String, _ bytes: [UInt8], named file: String
   ) throws(CredentialError) -> [NewHost] {
     guard let existing = try accountsIfAny(), let previous = try existing.registration(of: provider) else { return [] }

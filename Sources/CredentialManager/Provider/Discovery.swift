@@ -5,15 +5,15 @@ import Platform
 import Descriptors
 
 /// A provider that was discovered, and is not kept yet.
-public struct Discovery: Sendable {
+package struct Discovery: Sendable {
   /// What is to be added.
-  public let addition: ProviderAddition
+  package let addition: ProviderAddition
   /// The descriptor, for the person to look at.
-  public let text: String
+  package let text: String
   /// Where the metadata was.
-  public let location: String
+  package let location: String
   /// Endpoints on other hosts than the issuer's, by their names in the metadata.
-  public let foreignEndpoints: [(name: String, host: String)]
+  package let foreignEndpoints: [(name: String, host: String)]
 }
 
 extension CredentialSource {
@@ -26,7 +26,7 @@ extension CredentialSource {
   ///   - text: the issuer, or the address of its metadata.
   ///   - name: the provider's identifier; `nil` for one that is made of the issuer.
   /// - Throws: `CredentialError.discovery`, `.http`, `.provider`, `.networkNeeded`.
-  public func discover(_ text: String, as name: String?) throws(CredentialError) -> Discovery {
+  package func discover(_ text: String, as name: String?) throws(CredentialError) -> Discovery {
     let issuer: Issuer
     do { issuer = try Issuer(text) } catch { throw .http(error, provider: text) }
     guard issuer.isSecure else { throw .discovery(.insecure("issuer", text: text), issuer: text) }

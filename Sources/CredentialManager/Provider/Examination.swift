@@ -10,7 +10,7 @@ extension CredentialSource {
   /// Asks the Secret Service for the vault's key, as opening the vault does.
   ///
   /// - Throws: `CredentialError.vault` with `.secretService` in it.
-  public func checkSecretService() throws(CredentialError) {
+  package func checkSecretService() throws(CredentialError) {
     let vault = try vault()
     try inStore { () throws(StoreError) in
       if let item = try vault.secretServiceItem { _ = try keys.secretService.lookup(item) }
@@ -18,17 +18,17 @@ extension CredentialSource {
   }
 
   /// How a server of a provider answered.
-  public struct Reachability: Sendable {
+  package struct Reachability: Sendable {
     /// The server.
-    public let host: String
+    package let host: String
     /// Its clock, in seconds since 1970, where it says what it is; or why there was no answer.
-    public let date: Result<Int64?, HTTPError>
+    package let date: Result<Int64?, HTTPError>
   }
 
   /// Asks each server of a provider's endpoints for an answer, whatever it is; no secret is sent.
   ///
   /// - Throws: `CredentialError.networkNeeded`, `.interrupted`, `.provider`, `.vault`.
-  public func reach(_ provider: String) throws(CredentialError) -> [Reachability] {
+  package func reach(_ provider: String) throws(CredentialError) -> [Reachability] {
     var results: [Reachability] = []
     for uri in try clientIfPossible(provider).origins {
       let date: Result<Int64?, HTTPError>

@@ -6,25 +6,25 @@ import Text
 import Store
 
 /// A host at which a helper hands out a provider's tokens.
-public struct HostClaim: Sendable, Equatable {
+package struct HostClaim: Sendable, Equatable {
   /// A helper that is asked by host.
-  public enum Helper: String, Sendable, CaseIterable {
+  package enum Helper: String, Sendable, CaseIterable {
     case git, docker
   }
 
   /// The helper.
-  public let helper: Helper
+  package let helper: Helper
   /// The host, in lower case, with a port where it is not the ordinary one.
-  public let host: String
+  package let host: String
   /// The identifier of the provider whose token it takes.
-  public let provider: String
+  package let provider: String
   /// The user name that goes with the token; `{account}` in it is the account's name.
-  public let username: String
+  package let username: String
   /// Whether a user name in an address says nothing about the account.
-  public let ignoresUsername: Bool
+  package let ignoresUsername: Bool
 
   /// The user name for an account.
-  public func username(for account: String) -> String { username.exchanging("{account}", for: account) }
+  package func username(for account: String) -> String { username.exchanging("{account}", for: account) }
 
   fileprivate var identifier: RecordIdentifier { Self.identifier(of: host, helper) }
 
@@ -65,7 +65,7 @@ extension CredentialSource {
   /// The first provider, by identifier, that claims a host; `nil` when none does.
   ///
   /// - Throws: `CredentialError.vault`.
-  public func claim(of host: String, for helper: HostClaim.Helper) throws(CredentialError) -> HostClaim? {
+  package func claim(of host: String, for helper: HostClaim.Helper) throws(CredentialError) -> HostClaim? {
     let host = host.lowercased()
     guard !host.isEmpty, let accounts = try accountsIfAny() else { return nil }
     let identifier = HostClaim.identifier(of: host, helper)
@@ -87,7 +87,7 @@ extension CredentialSource {
   /// All hosts that providers claim, in the order of the providers.
   ///
   /// - Throws: `CredentialError.vault`.
-  public func hostClaims() throws(CredentialError) -> [HostClaim] {
+  package func hostClaims() throws(CredentialError) -> [HostClaim] {
     try accountsIfAny().map { accounts throws(CredentialError) in try claims(accounts).claims } ?? []
   }
 

@@ -3,36 +3,36 @@ import JSON
 import Descriptors
 
 /// What the person registered at a provider, as the vault keeps it: the client (RFC 6749, 2) and the variables' values.
-public struct Registration: Sendable, Equatable {
+package struct Registration: Sendable, Equatable {
   /// The client identifier, or consumer key.
-  public var clientIdentifier: String
+  package var clientIdentifier: String
   /// The client secret, consumer secret, or private key as PEM.
-  public var clientSecret: Secret?
+  package var clientSecret: Secret?
   /// Values for the descriptor's variables.
-  public var variables: [String: String]
+  package var variables: [String: String]
   /// Where tokens and the secret may go, as the person agreed to it. `nil` where nobody noted it.
-  public var agreement: Agreement?
+  package var agreement: Agreement?
   /// How the client came about, where the provider registered it at our request.
-  public var registered: Registered?
+  package var registered: Registered?
 
   /// What a provider answered that registered a client (RFC 7591, 3.2.1), beside identifier and secret.
-  public struct Registered: Sendable, Equatable {
+  package struct Registered: Sendable, Equatable {
     /// Where it was registered.
-    public var place: String
+    package var place: String
     /// The redirect that it was registered with.
-    public var redirectURI: String?
+    package var redirectURI: String?
     /// How it shows who it is; `nil` where the provider did not say.
-    public var authentication: ClientAuthentication?
+    package var authentication: ClientAuthentication?
     /// When the secret expires, in seconds since 1970; `nil` for never.
-    public var secretExpiresAt: Int64?
+    package var secretExpiresAt: Int64?
     /// What the registration is read, changed and deleted with (RFC 7592, 3).
-    public var accessToken: Secret?
+    package var accessToken: Secret?
     /// Where that is done (RFC 7592, 3).
-    public var uri: String?
+    package var uri: String?
   }
 
   /// A registration.
-  public init(
+  package init(
     clientIdentifier: String, clientSecret: Secret?, variables: [String: String], registered: Registered? = nil,
     agreement: Agreement? = nil
   ) {

@@ -6,9 +6,9 @@ import Text
 import Store
 
 /// What became of a provider that was removed.
-public struct ProviderRemoval: Sendable, Equatable {
+package struct ProviderRemoval: Sendable, Equatable {
   /// What became of a client that the provider registered at our request.
-  public enum RegisteredClient: Sendable, Equatable {
+  package enum RegisteredClient: Sendable, Equatable {
     /// It was deleted there (RFC 7592, 2.3).
     case deleted(String)
     /// It stays: the provider has no way to delete it, or was not to be asked.
@@ -16,9 +16,9 @@ public struct ProviderRemoval: Sendable, Equatable {
   }
 
   /// `nil` where the person brought the client.
-  public let client: RegisteredClient?
+  package let client: RegisteredClient?
   /// The descriptor that the identifier stands for from now on; `nil` where there is none.
-  public let successor: String?
+  package let successor: String?
 }
 
 extension CredentialSource {
@@ -30,7 +30,7 @@ extension CredentialSource {
   /// - Throws: `CredentialError.accountsRemain`, `.loginUnderWay`, `.extended`, `.nothingToRemove`,
   ///   `.provider(.unknown)`, `.vault`, `.system`; where the client could not be deleted `.oauth`, `.http`,
   ///   `.networkNeeded`. Nothing is changed here then.
-  public func remove(_ provider: String, keepsRemote: Bool) throws(CredentialError) -> ProviderRemoval {
+  package func remove(_ provider: String, keepsRemote: Bool) throws(CredentialError) -> ProviderRemoval {
     let path = home.userProviders + "/" + provider + ".yaml"
     let hasFile = File.exists(path) || File.isLink(path)
     let existing = try accountsIfAny()

@@ -10,7 +10,7 @@ extension CredentialSource {
   ///
   /// - Parameter request: what the headers are for; needed where requests are signed.
   /// - Throws: as `freshAccount`, and `CredentialError.oauth` when the credential is not presented like that.
-  public func headerFields(
+  package func headerFields(
     _ name: String?, of provider: String, for request: HTTPRequest?, _ policy: RefreshPolicy = RefreshPolicy()
   ) throws(CredentialError) -> HTTPFields {
     let account = try freshAccount(name, of: provider, policy)
@@ -30,7 +30,7 @@ extension CredentialSource {
   /// - Returns: the head of the answer.
   /// - Throws: as `freshAccount`; `CredentialError.oauth` with `.foreignHost` before anything is sent to a host that
   ///   the descriptor does not name; `.http`.
-  public func send(
+  package func send(
     _ request: HTTPRequest, body: (any HTTPBodySource)? = nil, account name: String?, of provider: String,
     limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(CredentialError) -> HTTPResponse {
@@ -84,7 +84,7 @@ extension CredentialSource {
   /// Asks the provider whether an account's token is good, as it is, without a refresh.
   ///
   /// - Throws: `CredentialError.notValidatable` when the descriptor has no endpoint for it.
-  public func validate(
+  package func validate(
     _ name: String?, of provider: String
   ) throws(CredentialError) -> (account: Account, validity: Validity) {
     _ = try network()
@@ -120,7 +120,7 @@ extension CredentialSource {
   /// - Parameter keepsRemote: whether the provider is not asked.
   /// - Returns: whether the provider was told.
   /// - Throws: `CredentialError` when the provider could not be told; the account is kept then.
-  public func logout(_ name: String?, of provider: String, keepsRemote: Bool) throws(CredentialError) -> (
+  package func logout(_ name: String?, of provider: String, keepsRemote: Bool) throws(CredentialError) -> (
     account: String, isRevoked: Bool
   ) {
     if !keepsRemote { _ = try network() }

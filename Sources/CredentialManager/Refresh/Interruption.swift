@@ -6,9 +6,9 @@ import Descriptors
 import Store
 
 /// An exchange that was under way when its process ended, so that nobody knows whether the provider had answered.
-public struct Interruption: Sendable, Equatable {
+package struct Interruption: Sendable, Equatable {
   /// What was asked of the provider.
-  public enum Exchange: String, Sendable {
+  package enum Exchange: String, Sendable {
     /// A new token for an old one.
     case refresh
     /// The first token.
@@ -18,13 +18,13 @@ public struct Interruption: Sendable, Equatable {
   }
 
   /// The provider's identifier.
-  public let provider: String
+  package let provider: String
   /// The account's name; `nil` for a login that did not know yet whose it was.
-  public let account: String?
+  package let account: String?
   /// What was asked of the provider.
-  public let exchange: Exchange
+  package let exchange: Exchange
   /// Seconds since 1970.
-  public let startedAt: Int64
+  package let startedAt: Int64
 }
 
 /// The record of the kind `pending`: it is written before an exchange that must not happen twice, and its commit
@@ -161,7 +161,7 @@ extension Accounts {
   /// helps.
   ///
   /// - Throws: `CredentialError.vault`.
-  public func areRefreshesRefused(_ accounts: [Account]) throws(CredentialError) -> [Bool] {
+  package func areRefreshesRefused(_ accounts: [Account]) throws(CredentialError) -> [Bool] {
     var notes: [RecordIdentifier: ExchangeNote] = [:]
     for record in try records(.pending, of: nil) { notes[record.identifier] = ExchangeNote(decoding: record.payload) }
     let damaged = (try? store.unreadable(.pending, provider: nil, without: Set(notes.keys))) ?? []
@@ -194,7 +194,7 @@ extension CredentialSource {
   /// Exchanges that were under way when their process ended.
   ///
   /// - Throws: `CredentialError.vault`.
-  public func interruptedExchanges() throws(CredentialError) -> [Interruption] {
+  package func interruptedExchanges() throws(CredentialError) -> [Interruption] {
     guard let accounts = try accountsIfAny() else { return [] }
     return try accounts.records(.pending, of: nil)
       .compactMap { accounts.interruption(ExchangeNote(decoding: $0.payload), $0.identifier.accountID) }

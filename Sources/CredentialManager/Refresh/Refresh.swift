@@ -6,21 +6,21 @@ import Platform
 import Store
 
 /// When a token is good enough for a caller, and what may be done for a better one.
-public struct RefreshPolicy: Sendable {
+package struct RefreshPolicy: Sendable {
   /// How long the token has to live from now on; `nil`: as the provider's descriptor says.
-  public var validity: Duration?
+  package var validity: Duration?
   /// How long the token should live from now on, where a token of this provider lives for twice as long, and a longer
   /// one is to be had.
-  public var preferredLifetime: Duration
+  package var preferredLifetime: Duration
   /// Whether to refresh although the token is good.
-  public var always: Bool
+  package var always: Bool
   /// Whether to ask a provider again that has said that it will never take the refresh token.
-  public var asksAgain: Bool
+  package var asksAgain: Bool
   /// How long another process is waited for that refreshes the same account.
-  public var lockTimeout: Duration
+  package var lockTimeout: Duration
 
   /// A token that is good for the descriptor's margin.
-  public init(
+  package init(
     validity: Duration? = nil, preferredLifetime: Duration = .zero, always: Bool = false, asksAgain: Bool = false,
     lockTimeout: Duration = .seconds(60)
   ) {
@@ -46,7 +46,7 @@ extension CredentialSource {
   ///
   /// - Throws: `CredentialError.loginNeeded` when only a person can help; `.networkNeeded` before anything was done,
   ///   in a program without a network.
-  public func freshAccount(
+  package func freshAccount(
     _ name: String?, of provider: String, _ policy: RefreshPolicy = RefreshPolicy()
   ) throws(CredentialError) -> Account {
     guard let accounts = try accountsIfAny() else {
@@ -131,7 +131,7 @@ extension CredentialSource {
   }
 
   /// Whether a refresh can be tried: there is something to refresh the token with, and the provider has a place for it.
-  public func canRefresh(_ account: Account) -> Bool {
+  package func canRefresh(_ account: Account) -> Bool {
     guard account.credential.isRefreshable(at: clock.now()) else { return false }
     // Where the descriptor cannot be read, the refresh says why.
     return (try? home.library.load(account.provider))?.descriptor.refreshes(account.credential) ?? true
@@ -304,7 +304,7 @@ extension CredentialSource {
   /// than the one that is kept now is not touched: a newer one is not worse because an older one was refused.
   ///
   /// - Throws: `CredentialError.vault`.
-  public func reject(_ token: Secret, account name: String?, of provider: String) throws(CredentialError) {
+  package func reject(_ token: Secret, account name: String?, of provider: String) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     for var account in try accounts.accounts(of: provider)
     where (name == nil || name == account.name) && account.credential.accessToken == token {

@@ -14,7 +14,7 @@ extension CredentialSource {
   ///   - process: the process that asks; `nil` where the system does not tell.
   ///   - server: what tells the process's requests apart.
   /// - Throws: `CredentialError.vault`.
-  public func rejectIfRepeated(
+  package func rejectIfRepeated(
     _ account: Account, process: ProcessIdentity?, server: String
   ) throws(CredentialError) -> Bool {
     let now = clock.now()

@@ -4,7 +4,7 @@ import Store
 import Vault
 
 /// What a passphrase is asked for.
-public enum PassphraseQuestion: Sendable, Equatable {
+package enum PassphraseQuestion: Sendable, Equatable {
   /// To open the vault; 2 and more after a wrong answer.
   case vault(attempt: Int)
   /// To protect the vault with from now on. Whoever asks a person makes sure that it is typed right.
@@ -23,9 +23,9 @@ public enum PassphraseQuestion: Sendable, Equatable {
 }
 
 /// Whom a source may ask for the vault's key.
-public struct KeySources {
+package struct KeySources {
   /// Asks a person. Throws `.noTerminal` where there is nobody.
-  public typealias Ask = (PassphraseQuestion) throws(POSIXError) -> Secret
+  package typealias Ask = (PassphraseQuestion) throws(POSIXError) -> Secret
 
   /// Who is asked, in this order.
   let holders: [KeyHolder]
@@ -41,7 +41,7 @@ public struct KeySources {
   ///   - predecessor: the keys that this program left when it put itself in its own place.
   ///   - lock: the lock that keeps processes from asking at the same time.
   ///   - settle: called when an answer was looked at; whether the person did not want to stop meanwhile.
-  public init(
+  package init(
     environment: @escaping (String) -> String?, predecessor: OpenedKeys?, lock: LockPlace?,
     ask: @escaping Ask, settle: @escaping () -> Bool = { true }
   ) {
@@ -59,7 +59,7 @@ public struct KeySources {
   }
 
   /// The key file and nothing else.
-  public static var keyFile: KeySources {
+  package static var keyFile: KeySources {
     KeySources(
       environment: { _ in nil }, predecessor: nil, lock: nil,
       ask: { _ throws(POSIXError) in throw .noTerminal })
@@ -91,7 +91,7 @@ public struct KeySources {
 }
 
 /// The keys of an opened vault, on the way from one program to the one that takes its place.
-public struct OpenedKeys: Sendable {
+package struct OpenedKeys: Sendable {
   let vault: String
   let keys: Secret
 
@@ -104,14 +104,14 @@ public struct OpenedKeys: Sendable {
   private static let nameCount = 32
 
   /// `nil` if the bytes are not what `bytes` gave.
-  public init?(decoding bytes: [UInt8]) {
+  package init?(decoding bytes: [UInt8]) {
     guard bytes.count > Self.nameCount else { return nil }
     vault = String(decoding: bytes.prefix(Self.nameCount), as: UTF8.self)
     keys = Secret(bytes: Array(bytes.dropFirst(Self.nameCount)))
   }
 
   /// For a memory that nobody else reads.
-  public var bytes: [UInt8] { Array(vault.utf8) + keys.revealBytes() }
+  package var bytes: [UInt8] { Array(vault.utf8) + keys.revealBytes() }
 }
 
 /// Who answers the question for a passphrase.

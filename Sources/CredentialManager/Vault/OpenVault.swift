@@ -47,17 +47,17 @@ extension CredentialSource {
   /// The accounts at rest; the store is opened at the first use.
   ///
   /// - Throws: `CredentialError.vault`; `.absent` in it when there is none yet and nothing is to be written.
-  public func accounts(_ access: StoreAccess = .readOnly) throws(CredentialError) -> Accounts {
+  package func accounts(_ access: StoreAccess = .readOnly) throws(CredentialError) -> Accounts {
     Accounts(try vault(access))
   }
 
   /// Makes a process that opens one vault and ends quicker. For programs, before anything else is done with a vault.
-  public static func configureForOneShotUse() { Vault.configureForOneShotUse() }
+  package static func configureForOneShotUse() { Vault.configureForOneShotUse() }
 
   /// Everything in the vault that is not as it was written.
   ///
   /// - Throws: `CredentialError.vault`.
-  public func verifyVault() throws(CredentialError) -> [VaultFinding] {
+  package func verifyVault() throws(CredentialError) -> [VaultFinding] {
     let vault = try vault()
     return try inStore { () throws(StoreError) in try vault.verify() }
   }
@@ -65,10 +65,10 @@ extension CredentialSource {
 
 extension Home {
   /// The vault's place.
-  public var vaultLocation: VaultLocation { VaultLocation(directory: vault) }
+  package var vaultLocation: VaultLocation { VaultLocation(directory: vault) }
 
   /// The lock that keeps processes from asking for a passphrase at the same time.
-  public var passphraseLock: LockPlace { vaultLocation.passphraseLock }
+  package var passphraseLock: LockPlace { vaultLocation.passphraseLock }
 
   /// The lock that keeps processes from changing the rules at the same time. Who has rules has a vault.
   var rulesLock: LockPlace { vaultLocation.rulesLock }

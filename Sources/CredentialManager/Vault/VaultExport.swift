@@ -152,7 +152,7 @@ extension CredentialSource {
   ///   - isPlain: whether the secrets stand in it for everybody to read.
   ///   - passphrase: what it is encrypted to; `nil`: whoever answers for it is asked.
   /// - Throws: `CredentialError.vault`.
-  public func exportVault(
+  package func exportVault(
     isPlain: Bool, passphrase: Secret? = nil
   ) throws(CredentialError) -> (json: JSONValue, count: Int) {
     // A vault that is not there is not made for it.
@@ -185,7 +185,7 @@ extension CredentialSource {
   /// - Returns: how many records were stored.
   /// - Throws: `CredentialError.malformedExport`, `.alreadyThere` with what would be replaced, `.vault`. Nothing is
   ///   changed then.
-  public func importVault(
+  package func importVault(
     _ bytes: [UInt8], passphrase: Secret? = nil, replaces: Bool
   ) throws(CredentialError) -> Int {
     let keys = keys

@@ -4,7 +4,7 @@ import Store
 import Vault
 
 /// What `CredentialSource.unlock` found.
-public enum Unlocking: Sendable, Equatable {
+package enum Unlocking: Sendable, Equatable {
   /// The keys are kept until then, in seconds since 1970.
   case kept(until: Int64)
   /// The key file opens the vault: there is nothing to keep.
@@ -20,7 +20,7 @@ extension CredentialSource {
   /// - Returns: with until when the keys are kept, in seconds since 1970, and what is wrong with the key file, where
   ///   the vault has one.
   /// - Throws: `CredentialError.vault`.
-  public func vaultStatus() throws(CredentialError) -> (
+  package func vaultStatus() throws(CredentialError) -> (
     status: VaultStatus, unlockedUntil: Int64?, keyFileFault: StoreError?
   ) {
     let location = home.vaultLocation
@@ -36,7 +36,7 @@ extension CredentialSource {
   /// - Parameter passphrase: the new one; `nil`: whoever answers for it is asked.
   /// - Returns: the other ways that there are.
   /// - Throws: `CredentialError.vault`; nothing is changed then.
-  public func protect(with kind: SlotKind, passphrase: Secret? = nil) throws(CredentialError) -> [SlotKind] {
+  package func protect(with kind: SlotKind, passphrase: Secret? = nil) throws(CredentialError) -> [SlotKind] {
     let vault = try vault(.readWrite)
     let draft: SlotDraft
     do throws(StoreError) {
@@ -61,7 +61,7 @@ extension CredentialSource {
   /// Removes a way into the vault.
   ///
   /// - Throws: `CredentialError.vault`, with `.lastSlot` in it for the only one; nothing is changed then.
-  public func unprotect(_ kind: SlotKind) throws(CredentialError) {
+  package func unprotect(_ kind: SlotKind) throws(CredentialError) {
     let vault = try vault(.readWrite)
     try inStore { () throws(StoreError) in
       try changingItems([]) { () throws(StoreError) in
@@ -107,7 +107,7 @@ extension CredentialSource {
   /// Gives the vault's keys to the kernel to keep.
   ///
   /// - Throws: `CredentialError.vault`, with `.kernelKeyring` in it where the kernel keeps no keys.
-  public func unlock(seconds: Int64) throws(CredentialError) -> Unlocking {
+  package func unlock(seconds: Int64) throws(CredentialError) -> Unlocking {
     // One that is not there is not made for it.
     _ = try inStore { () throws(StoreError) in try Vault.keyName(of: home.vaultLocation) }
     let vault = try vault(.readWrite)
@@ -125,7 +125,7 @@ extension CredentialSource {
   ///
   /// - Returns: whether it kept them, and whether the vault can be opened without a person all the same.
   /// - Throws: `CredentialError.vault`.
-  public func lock() throws(CredentialError) -> (wasUnlocked: Bool, opensByItself: Bool) {
+  package func lock() throws(CredentialError) -> (wasUnlocked: Bool, opensByItself: Bool) {
     let location = home.vaultLocation
     return try inStore { () throws(StoreError) in
       let name = try Vault.keyName(of: location)
@@ -139,7 +139,7 @@ extension CredentialSource {
   /// Makes a new vault key, and renews every way into the vault but the passphrase itself.
   ///
   /// - Throws: `CredentialError.vault`; nothing is changed then.
-  public func rotateVault() throws(CredentialError) {
+  package func rotateVault() throws(CredentialError) {
     // A vault that is not there is not made for it.
     _ = try self.accounts()
     let accounts = try accounts(.readWrite)
@@ -185,7 +185,7 @@ extension CredentialSource {
   ///
   /// - Returns: the ways that the backup opens by.
   /// - Throws: `CredentialError.vault`, `.system` with `.exists` in it if there is such a file.
-  public func backUpVault(to path: String) throws(CredentialError) -> [SlotKind] {
+  package func backUpVault(to path: String) throws(CredentialError) -> [SlotKind] {
     let vault = try vault()
     let image = try inStore { () throws(StoreError) in try vault.image() }
     do { try PrivateFile.create(path, image) } catch { throw .system(error) }
@@ -198,7 +198,7 @@ extension CredentialSource {
   /// - Parameter keyFile: the key file of the time of the backup; `nil`: the one that is there.
   /// - Returns: the files in which what was there is kept.
   /// - Throws: `CredentialError.vault`, `.system`; nothing is changed then.
-  public func restoreVault(from path: String, keyFile: String?) throws(CredentialError) -> [String] {
+  package func restoreVault(from path: String, keyFile: String?) throws(CredentialError) -> [String] {
     let image: [UInt8]
     do {
       image = try File.read(path, limit: 1 << 30, ordinary: !File.isGivenStream(path))
@@ -222,7 +222,7 @@ extension CredentialSource {
 
 extension SlotKind {
   /// As the commands and the log name it.
-  public var logName: String {
+  package var logName: String {
     switch self {
     case .keyFile: "key-file"
     case .passphrase: "passphrase"

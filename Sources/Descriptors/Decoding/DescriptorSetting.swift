@@ -2,9 +2,9 @@ import Text
 import YAML
 
 /// A value that a descriptor has in the end, and where it is from.
-public struct DescriptorSetting: Sendable, Equatable {
+package struct DescriptorSetting: Sendable, Equatable {
   /// Where a value is from.
-  public enum Origin: Sendable, Equatable {
+  package enum Origin: Sendable, Equatable {
     /// A file: the descriptor's own, or one that it extends.
     case file(String, line: Int)
     /// No file says anything: the default, with the specification that it is taken from.
@@ -12,11 +12,11 @@ public struct DescriptorSetting: Sendable, Equatable {
   }
 
   /// The keys from the outside in, joined by dots: `endpoints.token.url`.
-  public let key: String
+  package let key: String
   /// The value as it is written; the elements of a list with commas between them.
-  public let value: String
+  package let value: String
   /// Where it is from.
-  public let origin: Origin
+  package let origin: Origin
 
   /// What a specification says for logins of OAuth 2 where no file says anything.
   private static func standards(
@@ -71,7 +71,7 @@ extension DescriptorLibrary {
   /// the one that it overrides, or of one that it extends.
   ///
   /// - Throws: as `load(_:)`, for what keeps the files from being read.
-  public func settings(of identifier: String) throws(ProviderError) -> [DescriptorSetting] {
+  package func settings(of identifier: String) throws(ProviderError) -> [DescriptorSetting] {
     DescriptorSetting.all(in: try tree(of: identifier))
   }
 }

@@ -2,9 +2,9 @@ import Text
 import YAML
 
 /// Something about a descriptor that its author should know, with the place where it stands.
-public struct Finding: Sendable, Equatable {
+package struct Finding: Sendable, Equatable {
   /// Whether the descriptor can be used all the same.
-  public enum Severity: String, Sendable {
+  package enum Severity: String, Sendable {
     /// The descriptor is refused.
     case error
     /// The descriptor works; this is probably not what was meant.
@@ -12,7 +12,7 @@ public struct Finding: Sendable, Equatable {
   }
 
   /// What was found.
-  public enum Problem: Sendable, Equatable {
+  package enum Problem: Sendable, Equatable {
     /// The text is not YAML that we read.
     case yaml(YAMLError.Reason)
     /// A key that means nothing here; the known key that it resembles.
@@ -92,14 +92,14 @@ public struct Finding: Sendable, Equatable {
   }
 
   /// How bad it is.
-  public let severity: Severity
+  package let severity: Severity
   /// What it is.
-  public let problem: Problem
+  package let problem: Problem
   /// Where it stands.
-  public let place: Place
+  package let place: Place
 
   /// A finding at a place.
-  public init(_ problem: Problem, at place: Place, severity: Severity = .error) {
+  package init(_ problem: Problem, at place: Place, severity: Severity = .error) {
     self.problem = problem
     self.place = place
     self.severity = severity
@@ -108,7 +108,7 @@ public struct Finding: Sendable, Equatable {
 
 extension Finding {
   /// For a file that is so long that nobody read it.
-  public static func tooLarge(_ name: String) -> Finding {
+  package static func tooLarge(_ name: String) -> Finding {
     Finding(.yaml(.tooLarge(bytes: Limits().bytes)), at: beginning(of: name))
   }
 
@@ -123,7 +123,7 @@ extension Finding {
 }
 
 /// Why a descriptor that is there cannot be read.
-public enum UnreadableDescriptor: Error, Sendable, Equatable {
+package enum UnreadableDescriptor: Error, Sendable, Equatable {
   /// We have no rights to it.
   case permissionDenied
   /// A folder on the way to it does not let us through, whether it is there or not.
@@ -139,7 +139,7 @@ public enum UnreadableDescriptor: Error, Sendable, Equatable {
 }
 
 /// A descriptor that cannot be used.
-public enum ProviderError: Error, Sendable, Equatable {
+package enum ProviderError: Error, Sendable, Equatable {
   /// The file was read, and at least one finding is an error.
   case invalid([Finding])
   /// No descriptor with this identifier along the path; the known identifier that it resembles.

@@ -3,7 +3,7 @@ import YAML
 
 extension Descriptor {
   /// The descriptor as YAML that it can be read from again: without a base, and without what is the default.
-  public var yaml: String {
+  package var yaml: String {
     let entries = Self.keys.write(self).entries ?? []
     return entries.flatMap { entry in entry.lines(indentation: "") }.joined(separator: "\n") + "\n"
   }

@@ -4,40 +4,40 @@ import YAML
 /// later one.
 ///
 /// A descriptor is found by its name alone, so that start-up does not grow with their number.
-public struct DescriptorLibrary: Sendable {
+package struct DescriptorLibrary: Sendable {
   /// Reads a file; `nil` when there is none. One that is there and cannot be read must not be passed over: the next one
   /// with its name may send credentials elsewhere.
-  public typealias Reader = @Sendable (_ path: String) throws(UnreadableDescriptor) -> [UInt8]?
+  package typealias Reader = @Sendable (_ path: String) throws(UnreadableDescriptor) -> [UInt8]?
 
   /// A descriptor with what was noticed on the way.
-  public struct Loaded: Sendable {
+  package struct Loaded: Sendable {
     /// The descriptor.
-    public let descriptor: Descriptor
+    package let descriptor: Descriptor
     /// Findings that are no errors.
-    public let warnings: [Finding]
+    package let warnings: [Finding]
     /// The file.
-    public let path: String
+    package let path: String
     /// The files that it extends, the nearest first.
-    public let bases: [String]
+    package let bases: [String]
     /// What the descriptor was decoded from, whose nodes know their places.
     let root: Node
   }
 
   /// The folders, in order.
-  public let directories: [String]
+  package let directories: [String]
   private let read: Reader
 
   /// A library of these folders, whose files `read` reads.
-  public init(directories: [String], read: @escaping Reader) {
+  package init(directories: [String], read: @escaping Reader) {
     self.directories = directories
     self.read = read
   }
 
   /// Whether a text can be the identifier of a provider: lower-case letters, digits, `-`, `_`, `.`; 64 at most.
-  public static func isIdentifier(_ text: String) -> Bool { DescriptorDecoder.isIdentifier(text) }
+  package static func isIdentifier(_ text: String) -> Bool { DescriptorDecoder.isIdentifier(text) }
 
   /// The file that holds a provider's descriptor.
-  public func path(of identifier: String) -> String? {
+  package func path(of identifier: String) -> String? {
     do throws(Obstacle) {
       return try find(identifier, after: nil)?.path
     } catch {
@@ -48,7 +48,7 @@ public struct DescriptorLibrary: Sendable {
   /// Loads a provider's descriptor.
   ///
   /// - Throws: `ProviderError.malformedIdentifier`, `.unknown`, or `.invalid` with every finding.
-  public func load(_ identifier: String) throws(ProviderError) -> Loaded {
+  package func load(_ identifier: String) throws(ProviderError) -> Loaded {
     guard Self.isIdentifier(identifier) else { throw .malformedIdentifier(identifier) }
     let file = try first(identifier)
     return try load(file.bytes, name: file.path, directory: file.directory)
@@ -57,12 +57,12 @@ public struct DescriptorLibrary: Sendable {
   /// Reads a descriptor from bytes that lie outside the library, such as a file that is to be added.
   ///
   /// - Throws: `ProviderError.invalid` with every finding.
-  public func load(_ bytes: [UInt8], name: String) throws(ProviderError) -> Loaded {
+  package func load(_ bytes: [UInt8], name: String) throws(ProviderError) -> Loaded {
     try load(bytes, name: name, directory: nil)
   }
 
   /// Every finding of a text, and the descriptor where it could be read.
-  public func check(_ bytes: [UInt8], name: String) -> (descriptor: Descriptor?, findings: [Finding]) {
+  package func check(_ bytes: [UInt8], name: String) -> (descriptor: Descriptor?, findings: [Finding]) {
     let checked = check(bytes, name: name, directory: nil)
     return (checked.descriptor, checked.findings)
   }

@@ -10,7 +10,7 @@ extension DescriptorLibrary.Loaded {
   ///   - hosts: the hosts that come of a template of an endpoint or of an entry of `hosts`.
   /// - Returns: the place of the template, or of the default of the variable that makes this host of it; `nil` where no
   ///   template yields it.
-  public func place(ofHost host: String, _ hosts: (Template) -> [String]) -> Place? {
+  package func place(ofHost host: String, _ hosts: (Template) -> [String]) -> Place? {
     for node in hostNodes {
       guard let text = node.text, let template = try? Template(parsing: text), hosts(template).contains(host) else {
         continue

@@ -2,13 +2,13 @@ import HTTP
 import Text
 /// A text with places that are filled in: `{host}`, `{a || b}` (the first that is there and not empty),
 /// `{lowercase(a)}`. Two braces stand for one.
-public struct Template: Sendable, Equatable {
+package struct Template: Sendable, Equatable {
   /// What computes the functions that need more than their arguments' letters: a hash, a clock, randomness. `nil` where
   /// there is no value.
-  public typealias Calculator = (Function, [[UInt8]]) -> [UInt8]?
+  package typealias Calculator = (Function, [[UInt8]]) -> [UInt8]?
 
   /// One way to fill a place.
-  public enum Term: Sendable, Equatable {
+  package enum Term: Sendable, Equatable {
     /// The value with this name.
     case name(String)
     /// This text.
@@ -18,7 +18,7 @@ public struct Template: Sendable, Equatable {
   }
 
   /// A stretch of a template.
-  public enum Part: Sendable, Equatable {
+  package enum Part: Sendable, Equatable {
     /// Text that stays as it is.
     case literal(String)
     /// A place to fill: the first term that yields something.
@@ -26,28 +26,28 @@ public struct Template: Sendable, Equatable {
   }
 
   /// The stretches, in order.
-  public let parts: [Part]
+  package let parts: [Part]
 
   /// A template that is only text.
-  public init(literal text: String) { parts = text.isEmpty ? [] : [.literal(text)] }
+  package init(literal text: String) { parts = text.isEmpty ? [] : [.literal(text)] }
 
   /// Reads a template.
   ///
   /// - Throws: `TemplateError` where a brace is not closed, a place is empty or a function is not known.
-  public init(parsing text: String) throws(TemplateError) {
+  package init(parsing text: String) throws(TemplateError) {
     var parser = TemplateParser(text)
     parts = try parser.parts()
   }
 
   /// The names that the template uses, in order.
-  public var names: [String] {
+  package var names: [String] {
     parts.flatMap { part -> [String] in
       if case .place(let terms) = part { terms.flatMap(\.names) } else { [] }
     }
   }
 
   /// The template as text, when it has no places.
-  public var literal: String? {
+  package var literal: String? {
     var text = ""
     for part in parts {
       guard case .literal(let piece) = part else { return nil }
@@ -63,7 +63,7 @@ public struct Template: Sendable, Equatable {
   ///   - encode: what is done to a value before it stands in the text, such as percent-encoding.
   ///   - calculate: what computes functions; without it, there is none but those that change letters.
   /// - Throws: `TemplateError.missing` when no term of a place yields anything.
-  public func filled(
+  package func filled(
     _ values: (String) -> String?, encode: (String) -> String = { $0 },
     calculate: Calculator = { _, _ in nil }
   ) throws(TemplateError) -> String {
@@ -97,7 +97,7 @@ extension Template.Term {
   }
 
   /// The bytes that the term stands for; `nil` where anything that it needs is missing.
-  public func value(_ values: (String) -> String?, _ calculate: Template.Calculator) -> [UInt8]? {
+  package func value(_ values: (String) -> String?, _ calculate: Template.Calculator) -> [UInt8]? {
     switch self {
     case .name(let name): return values(name).map { Array($0.utf8) }
     case .literal(let text): return Array(text.utf8)
@@ -117,7 +117,7 @@ extension Template.Term {
 }
 
 /// What is wrong with a template, or with filling it.
-public enum TemplateError: Error, Sendable, Equatable {
+package enum TemplateError: Error, Sendable, Equatable {
   /// A `{` without its `}`, or a `}` without its `{`; the offset in Unicode scalars.
   case unbalancedBrace(offset: Int)
   /// What stands between the braces is neither a name, a quoted text nor a function of such.
@@ -132,7 +132,7 @@ public enum TemplateError: Error, Sendable, Equatable {
 
 extension Template {
   /// The template as it is written.
-  public var text: String {
+  package var text: String {
     parts.map { part in
       switch part {
       case .literal(let text): text.map { $0 == "{" || $0 == "}" ? "\($0)\($0)" : "\($0)" }.joined()

@@ -2,7 +2,7 @@ import Text
 
 extension Template {
   /// A function that a template may apply to values.
-  public enum Function: String, Sendable, CaseIterable {
+  package enum Function: String, Sendable, CaseIterable {
     /// All letters in lower case.
     case lowercase
     /// All letters in upper case.

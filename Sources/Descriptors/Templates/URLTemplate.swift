@@ -6,19 +6,19 @@ import Text
 /// A value in the authority must be a host name (with a port, at most); a value in the path, the query or the fragment
 /// is percent-encoded; and a place at the very beginning stands for a whole base URL, such as Salesforce's
 /// `instance_url`.
-public struct URLTemplate: Sendable, Equatable {
+package struct URLTemplate: Sendable, Equatable {
   /// The text with its places.
-  public let template: Template
+  package let template: Template
 
   /// A template whose filled text will be read as a URL.
-  public init(_ template: Template) { self.template = template }
+  package init(_ template: Template) { self.template = template }
 
   /// The URL with every place filled.
   ///
   /// - Throws: `URLTemplateError.template` when a value is missing, `.authority` when a value is not fit to stand in a
   ///   host,
   ///   `.url` when the whole is no URL, `.insecure` when it is neither `https` nor on loopback.
-  public func filled(
+  package func filled(
     _ values: (String) -> String?, calculate: Template.Calculator = { _, _ in nil }
   ) throws(URLTemplateError) -> URI {
     let uri = try anyScheme(values, calculate: calculate)
@@ -27,7 +27,7 @@ public struct URLTemplate: Sendable, Equatable {
   }
 
   /// As `filled`, for a redirect, whose scheme may be the application's own.
-  public func anyScheme(
+  package func anyScheme(
     _ values: (String) -> String?, calculate: Template.Calculator = { _, _ in nil }
   ) throws(URLTemplateError) -> URI {
     var text = ""
@@ -61,7 +61,7 @@ public struct URLTemplate: Sendable, Equatable {
   }
 
   /// The names in the places that stand for a host or a piece of one, and in a place that stands for a whole base URL.
-  public var hostNames: (authority: Set<String>, beginning: Set<String>) {
+  package var hostNames: (authority: Set<String>, beginning: Set<String>) {
     var (authority, beginning): (Set<String>, Set<String>) = ([], [])
     var text = ""
     for part in template.parts {
@@ -124,7 +124,7 @@ public struct URLTemplate: Sendable, Equatable {
 }
 
 /// Why a URL template did not yield a URL.
-public enum URLTemplateError: Error, Sendable, Equatable {
+package enum URLTemplateError: Error, Sendable, Equatable {
   /// A value is missing.
   case template(TemplateError)
   /// A value that stands in a host is no host name.
@@ -141,5 +141,5 @@ public enum URLTemplateError: Error, Sendable, Equatable {
 
 extension URLTemplate {
   /// The template as it is written.
-  public var text: String { template.text }
+  package var text: String { template.text }
 }

@@ -1,5 +1,5 @@
 /// How a JWT is signed (RFC 7518, 3.1).
-public enum AssertionAlgorithm: String, Sendable, CaseIterable {
+package enum AssertionAlgorithm: String, Sendable, CaseIterable {
   /// RSASSA-PKCS1-v1_5 with SHA-256.
   case rs256 = "RS256"
   /// RSASSA-PKCS1-v1_5 with SHA-384.
@@ -17,20 +17,20 @@ public enum AssertionAlgorithm: String, Sendable, CaseIterable {
 }
 
 /// The JWT that the client signs (RFC 7523): to show who it is, or for a grant.
-public struct AssertionRules: Sendable, Equatable {
+package struct AssertionRules: Sendable, Equatable {
   /// How it is signed; `nil`: by the client's way of authentication.
-  public var algorithm: AssertionAlgorithm?
+  package var algorithm: AssertionAlgorithm?
   /// The key: PEM, or the secret of an HMAC.
-  public var key: Template
+  package var key: Template
   /// Members of the header besides `alg` and `typ` (RFC 7515, 4.1).
-  public var header: [ParameterRule] = []
+  package var header: [ParameterRule] = []
   /// Claims that are added, or dropped (RFC 7519, 4.1).
-  public var claims: [ParameterRule] = []
+  package var claims: [ParameterRule] = []
   /// Seconds from `iat` to `exp`.
-  public var lifetime: Int64 = 300
+  package var lifetime: Int64 = 300
 
   /// What RFC 7523, 3 asks for.
-  public init() {
+  package init() {
     key = (try? Template(parsing: "{client_secret}")) ?? Template(literal: "")
   }
 }

@@ -1,5 +1,5 @@
 /// One HTTP exchange of a grant. The raw values are the keys below `endpoints`.
-public enum EndpointKind: String, Sendable, CaseIterable {
+package enum EndpointKind: String, Sendable, CaseIterable {
   /// The authorization endpoint (RFC 6749, 3.1), or the page of RFC 5849, 2.2. The browser goes there.
   case authorization
   /// The token endpoint (RFC 6749, 3.2), or the token request of RFC 5849, 2.3.
@@ -28,7 +28,7 @@ public enum EndpointKind: String, Sendable, CaseIterable {
   /// The member of a server's metadata that names the endpoint (RFC 8414, 2; RFC 8628, 4; OpenID Connect Discovery 1.0,
   /// 3);
   /// `nil` where it names none.
-  public var metadataName: String? {
+  package var metadataName: String? {
     switch self {
     case .authorization, .token, .deviceAuthorization, .introspection, .revocation, .registration:
       rawValue + "_endpoint"
@@ -38,7 +38,7 @@ public enum EndpointKind: String, Sendable, CaseIterable {
   }
 
   /// Whether the answer may have a token in it, which is lost when nobody keeps it.
-  public var issuesToken: Bool {
+  package var issuesToken: Bool {
     switch self {
     case .token, .refresh, .clientCredentials, .deviceToken, .tokenExchange: true
     default: false
@@ -47,7 +47,7 @@ public enum EndpointKind: String, Sendable, CaseIterable {
 
   /// The endpoint whose description this one takes over where it says nothing itself: all of it but `parameters`,
   /// because what is added to one exchange rarely belongs to another.
-  public var base: EndpointKind? {
+  package var base: EndpointKind? {
     switch self {
     case .refresh, .clientCredentials, .deviceToken: .token
     default: nil
@@ -56,7 +56,7 @@ public enum EndpointKind: String, Sendable, CaseIterable {
 }
 
 /// Where the parameters of a request go.
-public enum ParameterPlacement: String, Sendable, CaseIterable {
+package enum ParameterPlacement: String, Sendable, CaseIterable {
   /// The query of the URL.
   case query
   /// A body of `application/x-www-form-urlencoded`.
@@ -68,7 +68,7 @@ public enum ParameterPlacement: String, Sendable, CaseIterable {
 }
 
 /// How a client shows who it is (RFC 6749, 2.3; OpenID Connect Core 1.0, 9).
-public enum ClientAuthentication: String, Sendable, CaseIterable {
+package enum ClientAuthentication: String, Sendable, CaseIterable {
   /// HTTP Basic, identifier and secret percent-encoded before (RFC 6749, 2.3.1).
   case clientSecretBasic = "client_secret_basic"
   /// `client_id` and `client_secret` among the parameters.
@@ -84,48 +84,48 @@ public enum ClientAuthentication: String, Sendable, CaseIterable {
 }
 
 /// A header whose value is a template.
-public struct HeaderTemplate: Sendable, Equatable {
+package struct HeaderTemplate: Sendable, Equatable {
   /// The field's name (RFC 9110, 5.1).
-  public var name: String
+  package var name: String
   /// The value. A header whose template has a name without a value is left out.
-  public var value: Template
+  package var value: Template
 }
 
 /// A parameter that a descriptor adds, or drops.
-public struct ParameterRule: Sendable, Equatable {
+package struct ParameterRule: Sendable, Equatable {
   /// The name on the wire.
-  public var name: String
+  package var name: String
   /// The value; `nil` drops the parameter.
-  public var value: Template?
+  package var value: Template?
 }
 
 /// The description of one endpoint, the same for all.
-public struct Endpoint: Sendable, Equatable {
+package struct Endpoint: Sendable, Equatable {
   /// Where it goes.
-  public var url = URLTemplate(Template(literal: ""))
+  package var url = URLTemplate(Template(literal: ""))
   /// The method (RFC 9110, 9).
-  public var method: String
+  package var method: String
   /// Where the parameters go.
-  public var send: ParameterPlacement
+  package var send: ParameterPlacement
   /// Parameters that go into the query although the others go into a body.
-  public var inQuery: [String] = []
+  package var inQuery: [String] = []
   /// Parameters whose value stands as it is: not percent-encoded in a query, JSON in a JSON body.
-  public var verbatim: [String] = []
+  package var verbatim: [String] = []
   /// Parameters that are added, or dropped.
-  public var parameters: [ParameterRule] = []
+  package var parameters: [ParameterRule] = []
   /// Standard names, and the names on the wire.
-  public var rename: [String: String] = [:]
+  package var rename: [String: String] = [:]
   /// How the client shows who it is; `nil` where the descriptor's `client` decides.
-  public var authentication: ClientAuthentication?
+  package var authentication: ClientAuthentication?
   /// Headers that are added.
-  public var headers: [HeaderTemplate] = []
+  package var headers: [HeaderTemplate] = []
   /// How the answer is read.
-  public var response = ResponseRules()
+  package var response = ResponseRules()
   /// Which tokens are sent, one request each, by an endpoint that is about a token (revocation, introspection).
-  public var tokens = [ResponseField.accessToken]
+  package var tokens = [ResponseField.accessToken]
   /// What a token exchange follows: a login, or each refresh, too (Bullhorn).
   var followed = [EndpointKind.token]
 
   /// Whether a token exchange follows each refresh, and not only a login.
-  public var followsRefresh: Bool { followed.contains(.refresh) }
+  package var followsRefresh: Bool { followed.contains(.refresh) }
 }

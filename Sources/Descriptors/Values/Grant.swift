@@ -1,5 +1,5 @@
 /// How a credential is obtained. What others than its own file have to know of a grant stands in the table of `traits`.
-public enum Grant: String, Sendable, CaseIterable {
+package enum Grant: String, Sendable, CaseIterable {
   /// RFC 6749, 4.1
   case authorizationCode = "authorization_code"
   /// RFC 6749, 4.2
@@ -12,29 +12,29 @@ public enum Grant: String, Sendable, CaseIterable {
   case oauth1
 
   /// What a grant needs, and how others call it.
-  public struct Traits: Sendable {
+  package struct Traits: Sendable {
     /// The endpoints without which the grant is not possible.
-    public var requiredEndpoints: [EndpointKind]
+    package var requiredEndpoints: [EndpointKind]
     /// Whether a client has to be registered before.
-    public var needsClient = true
+    package var needsClient = true
     /// Whether a person consents; otherwise the client gets a token of its own.
-    public var needsPerson = true
+    package var needsPerson = true
     /// Whether the consent comes back to a redirect URI, and so needs a browser that can reach this machine.
-    public var redirects = false
+    package var redirects = false
     /// What a credential is renewed with.
-    public var renewal = Renewal.refreshToken
+    package var renewal = Renewal.refreshToken
     /// What a request shows of a token.
-    public var binding = Binding.bearer
+    package var binding = Binding.bearer
     /// The token in the answer of a token endpoint.
-    public var tokenField = ResponseField.accessToken
+    package var tokenField = ResponseField.accessToken
     /// RFC 7591, 2, `grant_types`; `nil` for what is no grant of OAuth 2.
-    public var registeredName: String?
+    package var registeredName: String?
     /// RFC 7591, 2, `response_types`.
-    public var responseType: String?
+    package var responseType: String?
   }
 
   /// What a request shows of a token.
-  public enum Binding: Sendable {
+  package enum Binding: Sendable {
     /// The token itself (RFC 6750).
     case bearer
     /// A signature with the token's secret (RFC 5849, 3.4).
@@ -42,7 +42,7 @@ public enum Grant: String, Sendable, CaseIterable {
   }
 
   /// What a credential is renewed with.
-  public enum Renewal: Sendable {
+  package enum Renewal: Sendable {
     /// RFC 6749, 6
     case refreshToken
     /// OAuth Session 1.0
@@ -52,7 +52,7 @@ public enum Grant: String, Sendable, CaseIterable {
   }
 
   /// The table.
-  public var traits: Traits {
+  package var traits: Traits {
     switch self {
     case .authorizationCode:
       Traits(
@@ -73,5 +73,5 @@ public enum Grant: String, Sendable, CaseIterable {
   }
 
   /// The endpoint that renews a credential.
-  public var refreshEndpoint: EndpointKind { traits.renewal == .login ? traits.requiredEndpoints[0] : .refresh }
+  package var refreshEndpoint: EndpointKind { traits.renewal == .login ? traits.requiredEndpoints[0] : .refresh }
 }

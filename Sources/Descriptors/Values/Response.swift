@@ -1,30 +1,30 @@
 /// Where in an answer something stands: names and indices, joined by dots (`authed_user.access_token`,
 /// `errors.0.errorType`).
-public struct FieldPath: Sendable, Equatable {
+package struct FieldPath: Sendable, Equatable {
   /// The names, from the outside in.
-  public let components: [String]
+  package let components: [String]
 
   /// A path as it is written in a descriptor.
-  public init(_ text: String) {
+  package init(_ text: String) {
     components = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
   }
 
   /// A path of these names.
-  public init(components: [String]) { self.components = components }
+  package init(components: [String]) { self.components = components }
 
   /// The header of the answer that is meant, of `header:NAME`.
-  public var header: String? {
+  package var header: String? {
     text.hasPrefix(Self.headerPrefix) ? String(text.dropFirst(Self.headerPrefix.count)) : nil
   }
 
   private static let headerPrefix = "header:"
 
   /// The path as it is written in a descriptor.
-  public var text: String { components.joined(separator: ".") }
+  package var text: String { components.joined(separator: ".") }
 }
 
 /// What an answer says about a credential; the raw values are the RFC's names, and ours where it has none.
-public enum ResponseField: String, Sendable, CaseIterable {
+package enum ResponseField: String, Sendable, CaseIterable {
   /// RFC 6749, 5.1
   case accessToken = "access_token"
   /// RFC 6749, 5.1
@@ -84,7 +84,7 @@ public enum ResponseField: String, Sendable, CaseIterable {
 }
 
 /// How an answer is written.
-public enum ResponseFormat: String, Sendable, CaseIterable {
+package enum ResponseFormat: String, Sendable, CaseIterable {
   /// A JSON object (RFC 6749, 5.1).
   case json
   /// `application/x-www-form-urlencoded` (RFC 5849, 2.1; GitHub).
@@ -96,7 +96,7 @@ public enum ResponseFormat: String, Sendable, CaseIterable {
 }
 
 /// The form of a moment or a duration in an answer.
-public enum TimeForm: String, Sendable, CaseIterable {
+package enum TimeForm: String, Sendable, CaseIterable {
   /// A number of seconds, from now or since 1970.
   case seconds
   /// A number of milliseconds, from now or since 1970.
@@ -109,45 +109,45 @@ public enum TimeForm: String, Sendable, CaseIterable {
 }
 
 /// Where a field stands in an answer.
-public struct FieldSource: Sendable, Equatable {
+package struct FieldSource: Sendable, Equatable {
   /// The first of these that is there counts.
-  public var paths: [FieldPath]
+  package var paths: [FieldPath]
   /// For times: the form; where it is not given, a number is seconds and a text that is no number a date.
-  public var time: TimeForm?
+  package var time: TimeForm?
 }
 
 /// A field of an answer that is kept with the credential under a name.
-public struct KeptField: Sendable, Equatable {
+package struct KeptField: Sendable, Equatable {
   /// The name under which it is kept, and by which templates use it.
-  public var name: String
+  package var name: String
   /// The first of these that is there and not empty counts.
-  public var paths: [FieldPath]
+  package var paths: [FieldPath]
 }
 
 /// How an error is recognised in an answer, at any status.
-public struct ErrorRules: Sendable, Equatable {
+package struct ErrorRules: Sendable, Equatable {
   /// Where the error code stands; the first of these that is there counts.
-  public var code: [FieldPath] = [FieldPath("error")]
+  package var code: [FieldPath] = [FieldPath("error")]
   /// Where the words for people stand.
-  public var description: [FieldPath] = [FieldPath("error_description")]
+  package var description: [FieldPath] = [FieldPath("error_description")]
   /// Values of the code that mean that all is well (`ok`, `0`, `true`).
-  public var success: [String] = []
+  package var success: [String] = []
   /// What the provider's codes mean in the RFC's words; compared without regard to case, an `error:` before them and
   /// a full stop behind them.
-  public var meanings: [String: String] = [:]
+  package var meanings: [String: String] = [:]
 
   /// RFC 6749, 5.2.
-  public init() {}
+  package init() {}
 
   /// The RFC's code for a code of the provider; `nil` when it means that all is well.
-  public func canonical(_ code: String) -> String? {
+  package func canonical(_ code: String) -> String? {
     let wanted = Self.normalized(code)
     if success.contains(where: { Self.normalized($0) == wanted }) { return nil }
     return meanings.first { Self.normalized($0.key) == wanted }?.value ?? code
   }
 
   /// Whether the descriptor says itself what a code of the provider means.
-  public func isTranslated(_ code: String) -> Bool {
+  package func isTranslated(_ code: String) -> Bool {
     let wanted = Self.normalized(code)
     return meanings.contains { Self.normalized($0.key) == wanted }
   }
@@ -168,7 +168,7 @@ public struct ErrorRules: Sendable, Equatable {
 }
 
 /// How the answer to "is this token good?" is read.
-public enum ActiveRule: Sendable, Equatable {
+package enum ActiveRule: Sendable, Equatable {
   /// A field, and the values that mean yes (RFC 7662, 2.2: `active` is `true`).
   case field(FieldPath, values: [String])
   /// Any success status means yes, 400 to 404 mean no.
@@ -176,25 +176,25 @@ public enum ActiveRule: Sendable, Equatable {
 }
 
 /// How the answer of an endpoint is read.
-public struct ResponseRules: Sendable, Equatable {
+package struct ResponseRules: Sendable, Equatable {
   /// How it is written; `nil` for a redirect, where the grant decides.
-  public var format: ResponseFormat?
+  package var format: ResponseFormat?
   /// Where the object with the fields is, when it is not the answer itself.
-  public var within: FieldPath?
+  package var within: FieldPath?
   /// Where the fields stand that do not stand at their own name.
-  public var fields: [ResponseField: FieldSource] = [:]
+  package var fields: [ResponseField: FieldSource] = [:]
   /// What is kept besides.
-  public var keep: [KeptField] = []
+  package var keep: [KeptField] = []
   /// How errors are recognised.
-  public var errors = ErrorRules()
+  package var errors = ErrorRules()
   /// How a validation is read.
-  public var active = ActiveRule.field(FieldPath("active"), values: ["true"])
+  package var active = ActiveRule.field(FieldPath("active"), values: ["true"])
 
   /// The RFCs' defaults.
-  public init() {}
+  package init() {}
 
   /// Where a field stands.
-  public func source(of field: ResponseField) -> FieldSource {
+  package func source(of field: ResponseField) -> FieldSource {
     fields[field] ?? FieldSource(paths: [FieldPath(components: [field.rawValue])], time: nil)
   }
 }

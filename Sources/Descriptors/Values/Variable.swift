@@ -1,7 +1,7 @@
 /// A value that a descriptor leaves open: a host, a tenant, an institution.
-public struct Variable: Sendable, Equatable {
+package struct Variable: Sendable, Equatable {
   /// What kind of text a value must be.
-  public enum Format: String, Sendable, CaseIterable {
+  package enum Format: String, Sendable, CaseIterable {
     /// Any text without line breaks.
     case text
     /// A host name, with a port at most.
@@ -15,21 +15,21 @@ public struct Variable: Sendable, Equatable {
   }
 
   /// The name that templates use.
-  public var name: String
+  package var name: String
   /// The value where none is given.
-  public var defaultValue: String?
+  package var defaultValue: String?
   /// What kind of text it is.
-  public var format = Format.text
+  package var format = Format.text
   /// A regular expression that the whole value must match.
-  public var pattern: String?
+  package var pattern: String?
   /// The only values, where the list is not empty.
-  public var choices: [String] = []
+  package var choices: [String] = []
   /// What it is, for the person who is asked.
-  public var help: String?
+  package var help: String?
   /// Whether it may stay empty.
-  public var isOptional = false
+  package var isOptional = false
   /// Whether it is nobody's business: never shown, and never taken from a command line.
-  public var isSecret = false
+  package var isSecret = false
 
   /// A value to try templates with; `nil` where any text does.
   var sample: String? {
@@ -43,7 +43,7 @@ public struct Variable: Sendable, Equatable {
   }
 
   /// Whether `value` is one that the variable may have.
-  public func accepts(_ value: String) -> Bool {
+  package func accepts(_ value: String) -> Bool {
     if value.isEmpty { return isOptional }
     // A key in PEM (RFC 7468) has lines; nothing else has.
     let isOfLines = isSecret && format == .text

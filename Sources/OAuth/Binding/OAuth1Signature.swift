@@ -3,12 +3,12 @@ import HTTP
 import Descriptors
 
 /// The signature of a request (RFC 5849, 3.4), for who signs and for who verifies.
-public enum OAuth1Signature {
+package enum OAuth1Signature {
   /// The signature base string (RFC 5849, 3.4.1).
   ///
   /// - Parameter parameters: the protocol parameters without `oauth_signature` and `realm`; the query's and the form
   ///   body's are taken from the request.
-  public static func baseString(_ request: HTTPRequest, _ parameters: FormParameters) -> String {
+  package static func baseString(_ request: HTTPRequest, _ parameters: FormParameters) -> String {
     var all = parameters
     all.append(contentsOf: request.uri.queryParameters)
     // RFC 5849, 3.4.1.3.1: a body takes part only when it is a single-part form.
@@ -20,12 +20,12 @@ public enum OAuth1Signature {
   }
 
   /// The base string URI (RFC 5849, 3.4.1.2).
-  public static func baseStringURI(_ uri: URI) -> String {
+  package static func baseStringURI(_ uri: URI) -> String {
     uri.origin + (uri.path.isEmpty ? "/" : uri.path)
   }
 
   /// The normalized parameters (RFC 5849, 3.4.1.3.2).
-  public static func normalized(_ parameters: FormParameters) -> String {
+  package static func normalized(_ parameters: FormParameters) -> String {
     parameters.pairs
       .map { (name: PercentEncoding.encode($0.name), value: PercentEncoding.encode($0.value)) }
       .sorted { ($0.name, $0.value) < ($1.name, $1.value) }
@@ -34,7 +34,7 @@ public enum OAuth1Signature {
   }
 
   /// The key of an HMAC, and the whole of a PLAINTEXT signature (RFC 5849, 3.4.2 and 3.4.4).
-  public static func key(clientSecret: String, tokenSecret: String) -> String {
+  package static func key(clientSecret: String, tokenSecret: String) -> String {
     PercentEncoding.encode(clientSecret) + "&" + PercentEncoding.encode(tokenSecret)
   }
 
@@ -42,7 +42,7 @@ public enum OAuth1Signature {
   ///
   /// - Parameter clientSecret: the shared secret; for RSA, the private key as PEM.
   /// - Throws: `OAuthError.clientKeyMalformed` when RSA has no key to sign with, `.noSignatures`.
-  public static func sign(
+  package static func sign(
     _ baseString: String, _ method: SignatureMethod, clientSecret: Secret, tokenSecret: Secret
   ) throws(OAuthError) -> String {
     let text = Array(baseString.utf8)
@@ -61,7 +61,7 @@ public enum OAuth1Signature {
 
 extension SignatureMethod {
   /// The hash of an HMAC method.
-  public var hmac: HashAlgorithm? {
+  package var hmac: HashAlgorithm? {
     switch self {
     case .hmacSHA1: .sha1
     case .hmacSHA256: .sha256
@@ -71,7 +71,7 @@ extension SignatureMethod {
   }
 
   /// The hash of an RSA method.
-  public var rsa: HashAlgorithm? {
+  package var rsa: HashAlgorithm? {
     switch self {
     case .rsaSHA1: .sha1
     case .rsaSHA256: .sha256

@@ -2,7 +2,7 @@ import Descriptors
 import HTTP
 
 /// How a token is shown in a request, and what it is worth by itself.
-public protocol TokenBinding: Sendable {
+package protocol TokenBinding: Sendable {
   /// Whether whoever has the token and nothing else can use it, whatever the request.
   var isUsableAlone: Bool { get }
   /// Whether a request with the token on it shows who the client is as well, so that nothing else has to.
@@ -24,12 +24,12 @@ public protocol TokenBinding: Sendable {
 
 extension TokenBinding {
   /// No server demands one.
-  public func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce? { nil }
+  package func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce? { nil }
 }
 
 extension Client {
   /// The binding of the tokens that a grant brings.
-  public func binding(of grant: Grant) -> any TokenBinding {
+  package func binding(of grant: Grant) -> any TokenBinding {
     switch (grant.traits.binding, descriptor.headerStyle.location) {
     case (.signature, .none): OAuth1Binding(client: self)
     default: BearerBinding(client: self)

@@ -27,7 +27,7 @@ extension Client {
   /// RFC 6749, 4.4.2.
   ///
   /// - Throws: `OAuthError` when the descriptor has no such endpoint or a secret is missing.
-  public func clientCredentialsRequest(scope: [String], nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
+  package func clientCredentialsRequest(scope: [String], nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     var parameters: FormParameters = [("grant_type", "client_credentials")]
     let joined = scope.joined(separator: descriptor.scope.separator)
     if !scope.isEmpty { parameters.append("scope", joined) }

@@ -42,32 +42,32 @@ enum DeviceCodeGrant: GrantFlow {
 }
 
 /// What a device shows to the person, and polls with (RFC 8628, 3.2).
-public struct DeviceAuthorization: Sendable {
+package struct DeviceAuthorization: Sendable {
   /// What is polled with.
   let deviceCode: String
   /// What the person types.
-  public let userCode: String
+  package let userCode: String
   /// Where the person types it.
-  public let verificationURI: String
+  package let verificationURI: String
   /// The same page with the code in it already, where there is one.
-  public let verificationURIComplete: String?
+  package let verificationURIComplete: String?
   /// The scopes that were asked for.
-  public let scope: [String]
+  package let scope: [String]
   /// How long the codes live, and how often may be asked.
-  public var polling: DevicePolling
+  package var polling: DevicePolling
 }
 
 extension DeviceAuthorization: CustomStringConvertible, CustomReflectable {
   /// Always the same.
-  public var description: String { "DeviceAuthorization" }
+  package var description: String { "DeviceAuthorization" }
   /// Empty, so that no dump shows the codes.
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// When to ask again, and when to stop (RFC 8628, 3.5).
-public struct DevicePolling: Sendable, Equatable {
+package struct DevicePolling: Sendable, Equatable {
   /// What to do next.
-  public enum Step: Sendable, Equatable {
+  package enum Step: Sendable, Equatable {
     /// Wait this many seconds, then ask.
     case wait(seconds: Int64)
     /// The codes have expired.
@@ -84,23 +84,23 @@ public struct DevicePolling: Sendable, Equatable {
   ///   - interval: seconds between two questions.
   ///   - slowDown: what `slow_down` does to it.
   ///   - deadline: when the codes expire, in seconds since 1970.
-  public init(interval: Int64, slowDown: DeviceRules.SlowDown, deadline: Int64) {
+  package init(interval: Int64, slowDown: DeviceRules.SlowDown, deadline: Int64) {
     self.slowDown = slowDown
     self.deadline = deadline
     hundredths = min(max(interval, 1), 300) * 100
   }
 
   /// What comes before the next question.
-  public func next(now: Int64) -> Step {
+  package func next(now: Int64) -> Step {
     let seconds = (hundredths + 99) / 100
     return now + seconds >= deadline ? .expired : .wait(seconds: seconds)
   }
 
   /// Seconds until the codes expire.
-  public func secondsLeft(now: Int64) -> Int64 { max(deadline - now, 0) }
+  package func secondsLeft(now: Int64) -> Int64 { max(deadline - now, 0) }
 
   /// The provider asked for longer intervals, from now on; it may say how long they are.
-  public mutating func slowDown(to interval: Int64? = nil) {
+  package mutating func slowDown(to interval: Int64? = nil) {
     switch slowDown {
     case .add(let seconds): hundredths += min(seconds, Self.longest) * 100
     case .multiply(let factor): hundredths = hundredths * factor / 100
@@ -111,7 +111,7 @@ public struct DevicePolling: Sendable, Equatable {
 }
 
 /// What a device is told when it asks (RFC 8628, 3.5).
-public enum DeviceAnswer: Sendable {
+package enum DeviceAnswer: Sendable {
   /// The person has confirmed.
   case credential(Credential)
   /// Not yet.
@@ -124,7 +124,7 @@ extension Client {
   /// RFC 8628, 3.1.
   ///
   /// - Throws: `OAuthError` when the descriptor has no such endpoint.
-  public func deviceAuthorizationRequest(scope: [String], nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
+  package func deviceAuthorizationRequest(scope: [String], nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     let joined = scope.joined(separator: descriptor.scope.separator)
     var parameters = FormParameters()
     if !scope.isEmpty { parameters.append("scope", joined) }
@@ -134,7 +134,7 @@ extension Client {
   /// RFC 8628, 3.2.
   ///
   /// - Throws: `OAuthError` when the provider refused, or its answer lacks a code or the page.
-  public func deviceAuthorization(
+  package func deviceAuthorization(
     _ response: HTTPResponse, scope: [String], now: Int64
   ) throws(OAuthError) -> DeviceAuthorization {
     let kind = EndpointKind.deviceAuthorization
@@ -167,7 +167,7 @@ extension Client {
   /// RFC 8628, 3.4.
   ///
   /// - Throws: `OAuthError` when the descriptor has no such endpoint.
-  public func deviceTokenRequest(
+  package func deviceTokenRequest(
     _ authorization: DeviceAuthorization, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     let parameters: FormParameters = [
@@ -180,7 +180,7 @@ extension Client {
   /// RFC 8628, 3.5.
   ///
   /// - Throws: `OAuthError.deviceCodeExpired`, `.refused` when the person said no, or what reading an answer throws.
-  public func deviceAnswer(
+  package func deviceAnswer(
     _ response: HTTPResponse, to authorization: DeviceAuthorization, now: Int64
   ) throws(OAuthError) -> DeviceAnswer {
     do {

@@ -9,31 +9,31 @@ import Text
 ///
 /// What nobody knows before, and what is secret, is a placeholder: `<code>`, `<client_secret>`. What is computed of
 /// such is written as the computation: `base64(client-1:<client_secret>)`.
-public struct LoginRequests: Sendable {
+package struct LoginRequests: Sendable {
   /// One request.
-  public struct Request: Sendable {
+  package struct Request: Sendable {
     /// The endpoint.
-    public let kind: EndpointKind
+    package let kind: EndpointKind
     /// Whether the person's browser makes it.
-    public let isInBrowser: Bool
+    package let isInBrowser: Bool
     /// Whether it is made when the token has expired, and not at the login.
-    public let isLater: Bool
+    package let isLater: Bool
     /// The method (RFC 9110, 9).
-    public let method: String
+    package let method: String
     /// The URL without query and fragment.
-    public let url: String
+    package let url: String
     /// The parameters in the query.
-    public let query: [FormParameters.Pair]
+    package let query: [FormParameters.Pair]
     /// What stands behind the `#`, where there is something.
-    public let fragment: String?
+    package let fragment: String?
     /// The header fields; those that belong to the connection are not among them.
-    public let fields: [HTTPField]
+    package let fields: [HTTPField]
     /// The body.
-    public let body: Body
+    package let body: Body
   }
 
   /// A body by its type.
-  public enum Body: Sendable, Equatable {
+  package enum Body: Sendable, Equatable {
     /// None.
     case none
     /// `application/x-www-form-urlencoded`
@@ -43,11 +43,11 @@ public struct LoginRequests: Sendable {
   }
 
   /// The grant.
-  public let grant: Grant
+  package let grant: Grant
   /// The redirect URI; `nil` for a grant without one.
-  public let redirectURI: String?
+  package let redirectURI: String?
   /// The requests.
-  public let requests: [Request]
+  package let requests: [Request]
 }
 
 /// Texts that stand for what is not known, and can stand wherever that could: in a host, a path, a header, a form.
@@ -98,7 +98,7 @@ extension Client {
   ///   - identifier: `nil` before there is a registration.
   ///   - given: values of variables; the others have their default, or a placeholder, as have those that are secrets.
   /// - Throws: `ProviderError.unknownVariable`, `.invalidVariable` for values that are given.
-  public init(
+  package init(
     showing descriptor: Descriptor, identifier: String?, hasSecret: Bool, variables given: [String: String]
   ) throws(ProviderError) {
     let secrets = Set(descriptor.variables.filter(\.isSecret).map(\.name))
@@ -178,7 +178,7 @@ extension LoginRequests {
   ///   - client: one whose requests are only shown.
   ///   - hasToken: whether the person has a token already, so that the provider is only asked whose it is.
   /// - Throws: `OAuthError` where a request would not come about.
-  public init(_ grant: Grant, _ client: Client, scope: [String], hasToken: Bool) throws(OAuthError) {
+  package init(_ grant: Grant, _ client: Client, scope: [String], hasToken: Bool) throws(OAuthError) {
     var recorder = try Recorder(client: client, grant: grant, scope: scope)
     try recorder.play(hasToken: hasToken)
     self.grant = grant

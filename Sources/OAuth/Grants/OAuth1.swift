@@ -43,33 +43,33 @@ enum OAuth1Grant: GrantFlow {
 }
 
 /// What an OAuth 1.0a login begins with (RFC 5849, 2.1), also called the request token.
-public struct TemporaryCredentials: Sendable {
+package struct TemporaryCredentials: Sendable {
   /// The identifier, which comes back in the callback.
   let token: Secret
   /// Its shared secret.
   let secret: Secret
   /// The callback, or `oob`.
-  public let callback: String
+  package let callback: String
 }
 
 /// The person's consent (RFC 5849, 2.2).
-public struct ResourceOwnerAuthorization: Sendable {
+package struct ResourceOwnerAuthorization: Sendable {
   let verifier: String?
   let kept: [String: String]
 }
 
 extension ResourceOwnerAuthorization: CustomStringConvertible, CustomReflectable {
   /// Always the same.
-  public var description: String { "ResourceOwnerAuthorization" }
+  package var description: String { "ResourceOwnerAuthorization" }
   /// Empty, so that no dump shows the verifier.
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension Client {
   /// RFC 5849, 2.1.
   ///
   /// - Throws: `OAuthError` when the descriptor has no such endpoint, or the request cannot be signed.
-  public func temporaryCredentialsRequest(
+  package func temporaryCredentialsRequest(
     callback: String, scope: [String], nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     let joined = scope.joined(separator: descriptor.scope.separator)
@@ -83,7 +83,7 @@ extension Client {
   /// RFC 5849, 2.1.
   ///
   /// - Throws: `OAuthError.callbackNotConfirmed` where the descriptor asks for it, or what reading an answer throws.
-  public func temporaryCredentials(
+  package func temporaryCredentials(
     _ response: HTTPResponse, callback: String
   ) throws(OAuthError) -> TemporaryCredentials {
     let kind = EndpointKind.temporaryCredentials
@@ -99,7 +99,7 @@ extension Client {
   /// The page where the person consents (RFC 5849, 2.2).
   ///
   /// - Throws: `OAuthError` when the descriptor has no such endpoint.
-  public func authorizationPage(
+  package func authorizationPage(
     _ temporary: TemporaryCredentials, scope: [String], nonce: RequestNonce
   ) throws(OAuthError) -> URI {
     let joined = scope.joined(separator: descriptor.scope.separator)
@@ -114,7 +114,7 @@ extension Client {
   /// The answer in a callback's parameters: the token is looked at before anything else, in constant time.
   ///
   /// - Throws: `OAuthError.tokenMismatch`, `.refused`, or `.missingField` without a verifier where one is needed.
-  public func resourceOwnerAuthorization(
+  package func resourceOwnerAuthorization(
     _ parameters: FormParameters, to temporary: TemporaryCredentials
   ) throws(OAuthError) -> ResourceOwnerAuthorization {
     let answer = Answer(redirect: parameters, try endpoint(.authorization).response)
@@ -137,14 +137,14 @@ extension Client {
   }
 
   /// The same for a verifier that the person read from the provider's page (`oob`).
-  public func resourceOwnerAuthorization(verifier: String) -> ResourceOwnerAuthorization {
+  package func resourceOwnerAuthorization(verifier: String) -> ResourceOwnerAuthorization {
     ResourceOwnerAuthorization(verifier: verifier.trimmed, kept: [:])
   }
 
   /// RFC 5849, 2.3.
   ///
   /// - Throws: `OAuthError` when the request cannot be signed.
-  public func tokenRequest(
+  package func tokenRequest(
     _ temporary: TemporaryCredentials, _ authorization: ResourceOwnerAuthorization, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     let parameters = FormParameters(
@@ -156,7 +156,7 @@ extension Client {
   /// The token of RFC 5849, 2.3, or the one that a session handle was exchanged for.
   ///
   /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
-  public func oauth1Credential(
+  package func oauth1Credential(
     _ response: HTTPResponse, _ kind: EndpointKind, after authorization: ResourceOwnerAuthorization?, scope: [String],
     previous: Credential? = nil, now: Int64
   ) throws(OAuthError) -> Credential {
@@ -169,7 +169,7 @@ extension Client {
   /// The exchange of an expired token for a new one (OAuth Session 1.0 draft 1, 5).
   ///
   /// - Throws: `OAuthError.notRefreshable` without a session handle.
-  public func sessionRefreshRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
+  package func sessionRefreshRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     guard let handle = credential.sessionHandle else { throw .notRefreshable }
     return try OAuth1Binding(client: self).signed(
       oauth1Request(.refresh, credential: credential, nonce: nonce),

@@ -4,7 +4,7 @@ import HTTP
 
 /// What comes next in a login. A step holds no I/O and no clock: whoever runs it does what it says, and asks it for the
 /// step that follows. A login and its dry run go through the same ones.
-public enum Step {
+package enum Step {
   /// Send a request, and read the answer.
   case send(Exchange)
   /// Take the person's browser to a page, and read where it comes back to.
@@ -15,20 +15,20 @@ public enum Step {
   case done(Credential, unreadable: [ResponseField])
 
   /// A request, and what its answer leads to.
-  public struct Exchange {
+  package struct Exchange {
     /// Where the request goes.
-    public let kind: EndpointKind
+    package let kind: EndpointKind
     /// What there is to wait for before the request is sent; `nil`: nothing.
-    public let pause: DevicePolling?
+    package let pause: DevicePolling?
     /// Makes the request, when it is sent.
-    public let request: (RequestNonce) throws(OAuthError) -> HTTPRequest
+    package let request: (RequestNonce) throws(OAuthError) -> HTTPRequest
     /// The step after an answer, which came at `now`, in seconds since 1970.
-    public let read: (_ response: HTTPResponse, _ now: Int64) throws(OAuthError) -> Step
+    package let read: (_ response: HTTPResponse, _ now: Int64) throws(OAuthError) -> Step
     /// The step after a time-out; `nil`: there is none, and the login fails.
-    public let next: Timeout?
+    package let next: Timeout?
 
     /// The step after a time-out.
-    public typealias Timeout = () -> Step
+    package typealias Timeout = () -> Step
 
     init(
       _ kind: EndpointKind, after pause: DevicePolling? = nil,
@@ -44,9 +44,9 @@ public enum Step {
   }
 
   /// A page for the person's browser, and what its answer leads to.
-  public struct Page {
+  package struct Page {
     /// The address of the page.
-    public var uri: URI
+    package var uri: URI
     /// What the answer has to have in it, because the page was given it.
     let expected: [(field: ResponseField, value: String)]
     /// What the person's consent brings.
@@ -54,7 +54,7 @@ public enum Step {
     let login: LoginContext
     /// The step after the parameters of an answer, which came at `now`, in seconds since 1970. `OAuthError.isStray`
     /// says whether they are no answer to this login at all, so that the wait goes on.
-    public let read: (_ parameters: FormParameters, _ now: Int64) throws(OAuthError) -> Step
+    package let read: (_ parameters: FormParameters, _ now: Int64) throws(OAuthError) -> Step
 
     /// The parameters of an answer that brings this.
     func parameters(bringing text: String) -> FormParameters {
@@ -72,7 +72,7 @@ public enum Step {
     ///
     /// - Parameter isCode: whether the provider shows a code.
     /// - Throws: `OAuthError.notARedirect`, `.foreignRedirect`.
-    public func parameters(pasted line: String, isCode: Bool) throws(OAuthError) -> FormParameters {
+    package func parameters(pasted line: String, isCode: Bool) throws(OAuthError) -> FormParameters {
       let line = Self.unwrapped(line)
       guard isCode else {
         return try login.client.redirectParameters(
@@ -93,7 +93,7 @@ public enum Step {
 }
 
 /// All that a grant knows of a login.
-public struct LoginContext {
+package struct LoginContext {
   let grant: Grant
   let client: Client
   let scope: [String]
@@ -105,7 +105,7 @@ public struct LoginContext {
   /// - Parameters:
   ///   - scope: the scopes to ask for; empty: none is named.
   ///   - redirectURI: the redirect with the port that is listened on; empty for a grant without a callback.
-  public init(
+  package init(
     _ grant: Grant, _ client: Client, scope: [String], redirectURI: String, random: any RandomSource,
     nonce: RequestNonce
   ) {
@@ -120,11 +120,11 @@ public struct LoginContext {
   /// The first step.
   ///
   /// - Throws: `OAuthError` when a request does not come about.
-  public func begin() throws(OAuthError) -> Step { try grant.flow.begin(self) }
+  package func begin() throws(OAuthError) -> Step { try grant.flow.begin(self) }
 }
 
 /// The part of a redirect that an answer is in.
-public enum CallbackPart: Sendable {
+package enum CallbackPart: Sendable {
   /// Behind the `?`.
   case query
   /// Behind the `#`, which no server sees.
@@ -169,12 +169,12 @@ extension Grant {
   }
 
   /// The part of the redirect that the answer is in; `nil` for a grant without a redirect.
-  public func callback(_ client: Client) -> CallbackPart? { flow.callback(client) }
+  package func callback(_ client: Client) -> CallbackPart? { flow.callback(client) }
 }
 
 extension OAuthError {
   /// Whether what came back from a page was no answer to this login, however it came out.
-  public var isStray: Bool {
+  package var isStray: Bool {
     switch self {
     case .stateMissing, .stateMismatch, .tokenMismatch, .notARedirect, .foreignRedirect: true
     default: false

@@ -4,7 +4,7 @@ import JSON
 import Text
 
 /// Why an issuer's metadata is not taken. Texts that come from the metadata have been cut, and may hold anything.
-public enum MetadataError: Error, Sendable, Equatable {
+package enum MetadataError: Error, Sendable, Equatable {
   /// Neither place has metadata: each with its status.
   case absent([Attempt])
   /// The server cannot answer now: 429, or a status of 500 and above.
@@ -29,16 +29,16 @@ public enum MetadataError: Error, Sendable, Equatable {
   case noAuthentication(offered: [String])
 
   /// A place where metadata was looked for.
-  public struct Attempt: Sendable, Equatable {
+  package struct Attempt: Sendable, Equatable {
     /// The place.
-    public let url: String
+    package let url: String
     /// The status of the answer.
-    public let status: Int
+    package let status: Int
     /// Where the answer sends us, which is not followed: what comes from elsewhere is not this issuer's.
-    public let location: String?
+    package let location: String?
 
     /// What came of the request to a place.
-    public init(_ place: MetadataLocation, _ response: HTTPResponse) {
+    package init(_ place: MetadataLocation, _ response: HTTPResponse) {
       url = place.uri.text
       status = response.status
       location = response.fields["Location"].map(MetadataReader.cut)
@@ -47,16 +47,16 @@ public enum MetadataError: Error, Sendable, Equatable {
 }
 
 /// An issuer: what a person names, and what its metadata has to name, character by character (RFC 8414, 2 and 3.3).
-public struct Issuer: Sendable, Equatable {
+package struct Issuer: Sendable, Equatable {
   /// As it was written.
-  public let text: String
+  package let text: String
   /// The URL.
-  public let uri: URI
+  package let uri: URI
 
   /// Reads an issuer, or the address of its metadata, from which the issuer follows.
   ///
   /// - Throws: `HTTPError.invalidURI`; for a query or a fragment, too.
-  public init(_ text: String) throws(HTTPError) {
+  package init(_ text: String) throws(HTTPError) {
     var text = text
     for suffix in MetadataLocation.suffixes {
       let path = MetadataLocation.folder + suffix
@@ -74,15 +74,15 @@ public struct Issuer: Sendable, Equatable {
   }
 
   /// Whether metadata may be fetched from there: `https`, or this machine.
-  public var isSecure: Bool { uri.isSecure || (uri.scheme == "http" && uri.isLoopback) }
+  package var isSecure: Bool { uri.isSecure || (uri.scheme == "http" && uri.isLoopback) }
 }
 
 /// A place where an issuer's metadata may be.
-public struct MetadataLocation: Sendable, Equatable {
+package struct MetadataLocation: Sendable, Equatable {
   /// The address.
-  public let uri: URI
+  package let uri: URI
   /// The specification that puts it there.
-  public let specification: String
+  package let specification: String
 
   static let folder = "/.well-known/"
   static let suffixes = ["openid-configuration", "oauth-authorization-server"]
@@ -91,7 +91,7 @@ public struct MetadataLocation: Sendable, Equatable {
   ///
   /// OpenID Connect's comes first, because what an OpenID provider says there has all that RFC 8414 knows, and the
   /// identity endpoint besides.
-  public static func all(for issuer: Issuer) -> [MetadataLocation] {
+  package static func all(for issuer: Issuer) -> [MetadataLocation] {
     let path = issuer.uri.path.hasSuffix("/") ? String(issuer.uri.path.dropLast()) : issuer.uri.path
     let candidates = [
       (path + folder + suffixes[0], "OpenID Connect Discovery 1.0, 4"),
@@ -108,12 +108,12 @@ public struct MetadataLocation: Sendable, Equatable {
   }
 
   /// The request (RFC 8414, 3.1).
-  public var request: HTTPRequest {
+  package var request: HTTPRequest {
     HTTPRequest(method: "GET", uri: uri, fields: ["Accept": "application/json"])
   }
 
   /// Whether another place is to be tried after an answer: there is nothing here, or a page for people.
-  public static func isElsewhere(_ response: HTTPResponse) -> Bool {
+  package static func isElsewhere(_ response: HTTPResponse) -> Bool {
     if (200..<300).contains(response.status) { return response.mediaType == "text/html" }
     return (300..<500).contains(response.status) && response.status != 429
   }
@@ -121,36 +121,36 @@ public struct MetadataLocation: Sendable, Equatable {
 
 /// What an authorization server says of itself (RFC 8414, 2; OpenID Connect Discovery 1.0, 3), with every value looked
 /// at that anything here uses. Nothing of it is trusted further than the issuer is.
-public struct AuthorizationServerMetadata: Sendable, Equatable {
+package struct AuthorizationServerMetadata: Sendable, Equatable {
   /// The issuer.
-  public let issuer: Issuer
+  package let issuer: Issuer
   /// Where the metadata was.
-  public let location: MetadataLocation
+  package let location: MetadataLocation
   /// The endpoints.
-  public let endpoints: [EndpointKind: URI]
+  package let endpoints: [EndpointKind: URI]
   /// `grant_types_supported`, or what its absence means.
-  public let grantTypes: [String]
+  package let grantTypes: [String]
   /// `response_types_supported`; `nil` where it is not told.
-  public let responseTypes: [String]?
+  package let responseTypes: [String]?
   /// `scopes_supported`; `nil` where it is not told.
-  public let scopes: [String]?
+  package let scopes: [String]?
   /// `code_challenge_methods_supported`; `nil` where it is not told.
-  public let codeChallengeMethods: [String]?
+  package let codeChallengeMethods: [String]?
   /// `token_endpoint_auth_methods_supported`, or what its absence means.
-  public let authenticationMethods: [String]
+  package let authenticationMethods: [String]
   /// `revocation_endpoint_auth_methods_supported`; `nil` where it is not told.
-  public let revocationMethods: [String]?
+  package let revocationMethods: [String]?
   /// `introspection_endpoint_auth_methods_supported`; `nil` where it is not told.
-  public let introspectionMethods: [String]?
+  package let introspectionMethods: [String]?
   /// `authorization_response_iss_parameter_supported` (RFC 9207, 3).
-  public let namesIssuer: Bool
+  package let namesIssuer: Bool
   /// `service_documentation`, where it is a URL that can be shown.
-  public let documentation: URI?
+  package let documentation: URI?
 
   /// Reads an answer.
   ///
   /// - Throws: `MetadataError`.
-  public init(_ response: HTTPResponse, of issuer: Issuer, at location: MetadataLocation) throws(MetadataError) {
+  package init(_ response: HTTPResponse, of issuer: Issuer, at location: MetadataLocation) throws(MetadataError) {
     guard let value = try? JSONValue.parse(response.body), value.members != nil else { throw .notJSON }
     let reader = MetadataReader(value: value)
     // Before all else: of another issuer nothing is worth a look.
@@ -233,7 +233,7 @@ private struct MetadataReader {
 extension URI {
   /// Whether the host is written as an address of this machine, of its link or of a private network (RFC 6890). No name
   /// is looked up: what a name stands for is another thing at the next look.
-  public var isInward: Bool {
+  package var isInward: Bool {
     guard let host else { return false }
     if isLoopback || host.hasSuffix(".localhost") { return true }
     if host.hasPrefix("[") {

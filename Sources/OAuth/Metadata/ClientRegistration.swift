@@ -4,26 +4,26 @@ import JSON
 import Descriptors
 
 /// A client that a provider registered because a program asked it to (RFC 7591, 3.2.1).
-public struct ClientRegistration: Sendable, Equatable {
+package struct ClientRegistration: Sendable, Equatable {
   /// The client identifier.
-  public var identifier: String
+  package var identifier: String
   /// The client secret; `nil` for a public client.
-  public var secret: Secret?
+  package var secret: Secret?
   /// When the secret expires, in seconds since 1970; `nil` for never.
-  public var secretExpiresAt: Int64?
+  package var secretExpiresAt: Int64?
   /// How the client shows who it is; `nil` where the answer does not say.
-  public var authentication: ClientAuthentication?
+  package var authentication: ClientAuthentication?
   /// What the registration is read, changed and deleted with (RFC 7592, 3).
-  public var accessToken: Secret?
+  package var accessToken: Secret?
   /// Where that is done (RFC 7592, 3).
-  public var uri: String?
+  package var uri: String?
 }
 
 extension ClientRegistration {
   /// The request that deletes a client (RFC 7592, 2.3).
   ///
   /// - Throws: `OAuthError.malformedHeader` for a token that no header can carry.
-  public static func deletion(at uri: URI, _ accessToken: Secret) throws(OAuthError) -> HTTPRequest {
+  package static func deletion(at uri: URI, _ accessToken: Secret) throws(OAuthError) -> HTTPRequest {
     var request = HTTPRequest(method: "DELETE", uri: uri)
     let value = "Bearer " + accessToken.reveal()
     guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: "Authorization") }
@@ -35,7 +35,7 @@ extension ClientRegistration {
   /// Whether the client is there no more; `false` where the provider deletes none.
   ///
   /// - Throws: `OAuthError.refused`, `.unavailable`, `.redirected`, and `.unreadable` for what is no answer to it.
-  public static func isDeleted(_ response: HTTPResponse) throws(OAuthError) -> Bool {
+  package static func isDeleted(_ response: HTTPResponse) throws(OAuthError) -> Bool {
     switch response.status {
     case 200..<300, 404, 410: return true
     case 405, 501: return false
@@ -56,7 +56,7 @@ extension Client {
   ///   - redirectURI: where logins will come back to; `nil` where no grant has a redirect.
   ///   - initialAccessToken: what the provider gave to who may register clients (RFC 7591, 3).
   /// - Throws: `OAuthError` when the descriptor has no such endpoint, or its URL does not come about.
-  public func registrationRequest(
+  package func registrationRequest(
     redirectURI: String?, initialAccessToken: Secret?, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     let endpoint = try endpoint(.registration)
@@ -93,7 +93,7 @@ extension Client {
   ///
   /// - Throws: `OAuthError.refused`, `.missingField` without an identifier, `.unknownAuthentication` for a client that
   ///   would have to show who it is in a way that we do not know.
-  public func clientRegistration(_ response: HTTPResponse) throws(OAuthError) -> ClientRegistration {
+  package func clientRegistration(_ response: HTTPResponse) throws(OAuthError) -> ClientRegistration {
     let kind = EndpointKind.registration
     let answer = try Answer(response, kind, endpoint(kind).response)
     guard let identifier = answer.text(.clientID) else { throw .missingField(kind, .clientID) }

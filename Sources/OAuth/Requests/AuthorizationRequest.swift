@@ -3,43 +3,43 @@ import HTTP
 import Descriptors
 
 /// What takes the person's browser to the provider (RFC 6749, 4.1.1 and 4.2.1), and what its answer is compared with.
-public struct AuthorizationRequest: Sendable {
+package struct AuthorizationRequest: Sendable {
   /// The URL to open.
-  public let uri: URI
+  package let uri: URI
   /// The grant: `authorizationCode` or `implicit`.
-  public let grant: Grant
+  package let grant: Grant
   /// 256 random bits (RFC 6749, 10.12).
-  public let state: String
+  package let state: String
   /// The proof key (RFC 7636, 4.1); `nil` where the provider cannot do it.
-  public let codeVerifier: CodeVerifier?
+  package let codeVerifier: CodeVerifier?
   /// What the ID token has to have in it (OpenID Connect Core 1.0, 3.1.2.1); `nil` where none is sent.
-  public let nonce: String?
+  package let nonce: String?
   /// The redirect URI, which is sent again with the code (RFC 6749, 4.1.3).
-  public let redirectURI: String
+  package let redirectURI: String
   /// The scopes that are asked for.
-  public let scope: [String]
+  package let scope: [String]
 }
 
 /// The answer to an authorization request: it can only be made from the request whose `state` it has.
-public struct AuthorizationResponse: Sendable {
+package struct AuthorizationResponse: Sendable {
   /// The request.
-  public let request: AuthorizationRequest
+  package let request: AuthorizationRequest
   let answer: Answer
 }
 
 /// A proof key for code exchange (RFC 7636).
-public struct CodeVerifier: Sendable, Equatable {
+package struct CodeVerifier: Sendable, Equatable {
   /// 43 characters (RFC 7636, 4.1).
-  public let text: String
+  package let text: String
 
   /// A verifier of 256 random bits.
-  public init(random: some RandomSource) { text = Base64.encodeURL(random.bytes(32)) }
+  package init(random: some RandomSource) { text = Base64.encodeURL(random.bytes(32)) }
 
   /// A verifier with this text, for who checks one.
-  public init(_ text: String) { self.text = text }
+  package init(_ text: String) { self.text = text }
 
   /// The challenge (RFC 7636, 4.2); `nil` for no method.
-  public func challenge(_ method: PKCEMethod) -> String? {
+  package func challenge(_ method: PKCEMethod) -> String? {
     switch method {
     case .s256: Base64.encodeURL(HashAlgorithm.sha256.digest(Array(text.utf8)))
     case .s256Hexadecimal: Hexadecimal.encode(HashAlgorithm.sha256.digest(Array(text.utf8)))
@@ -53,28 +53,28 @@ public struct CodeVerifier: Sendable, Equatable {
 
 extension CodeVerifier: CustomStringConvertible, CustomReflectable {
   /// Always the same.
-  public var description: String { "CodeVerifier" }
+  package var description: String { "CodeVerifier" }
   /// Empty, so that no dump shows the text.
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension AuthorizationRequest: CustomStringConvertible, CustomReflectable {
   /// The page without its query.
-  public var description: String { "AuthorizationRequest(\(uri))" }
+  package var description: String { "AuthorizationRequest(\(uri))" }
   /// Empty, so that no dump shows the state.
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension AuthorizationResponse: CustomStringConvertible, CustomReflectable {
   /// Always the same.
-  public var description: String { "AuthorizationResponse" }
+  package var description: String { "AuthorizationResponse" }
   /// Empty, so that no dump shows the code.
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension PKCEMethod {
   /// The value of `code_challenge_method` (RFC 7636, 4.3).
-  public var wireName: String? {
+  package var wireName: String? {
     switch self {
     case .s256, .s256Hexadecimal: "S256"
     case .plain: "plain"
@@ -91,7 +91,7 @@ extension Client {
   ///   - redirectURI: the redirect with the port that is listened on.
   ///   - scope: what is asked for; nothing is sent when it is empty.
   /// - Throws: `OAuthError.noEndpoint`, `.url`, `.missingValue`.
-  public func authorizationRequest(
+  package func authorizationRequest(
     _ grant: Grant, redirectURI: String, scope: [String], random: some RandomSource, nonce requestNonce: RequestNonce
   ) throws(OAuthError) -> AuthorizationRequest {
     let state = Base64.encodeURL(random.bytes(32))
@@ -138,7 +138,7 @@ extension Client {
   ///
   /// - Throws: `OAuthError.stateMissing` and `.stateMismatch` for what is no answer to this request; `.issuerMismatch`,
   ///   `.issuerMissing`, `.unavailable`, `.refused`, or `.missingField` without a code or token.
-  public func authorizationResponse(
+  package func authorizationResponse(
     _ parameters: FormParameters, to request: AuthorizationRequest
   ) throws(OAuthError) -> AuthorizationResponse {
     let rules = try endpoint(.authorization).response
@@ -172,7 +172,7 @@ extension Client {
   /// - Parameter inFragment: whether the answer is in the fragment; a refusal may be in the query all the same.
   /// - Throws: `OAuthError.notARedirect` when it is no address with parameters, `.foreignRedirect` when it is another
   ///   one.
-  public func redirectParameters(
+  package func redirectParameters(
     pasted text: String, redirectURI: String, inFragment: Bool
   ) throws(OAuthError) -> FormParameters {
     guard let uri = try? URI(parsing: text.trimmed) else { throw .notARedirect }
@@ -187,7 +187,7 @@ extension Client {
 
   /// The parameters of what a person pasted where the provider shows a code on a page: the address of that page, or
   /// what stands behind its `?` or `#`. `nil` when it is a code.
-  public func outOfBandParameters(pasted text: String) -> FormParameters? {
+  package func outOfBandParameters(pasted text: String) -> FormParameters? {
     let text = text.trimmed
     var parameters = FormParameters(decoding: String(text.drop { $0 == "?" || $0 == "#" }))
     if let uri = try? URI(parsing: text) {

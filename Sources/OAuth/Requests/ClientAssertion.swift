@@ -94,7 +94,7 @@ enum JWTClaims {
 extension Credential {
   /// When the ID token expires, in seconds since 1970 (OpenID Connect Core 1.0, 2, `exp`); `nil` where there is none,
   /// or it does not say.
-  public var idTokenExpiresAt: Int64? {
+  package var idTokenExpiresAt: Int64? {
     guard let idToken, case .number(let text)? = JWTClaims.parse(idToken.reveal())?["exp"] else { return nil }
     // Some issuers write a fraction.
     return Int64(text) ?? Double(text).flatMap { Int64(exactly: $0.rounded(.down)) }

@@ -116,7 +116,7 @@ extension Client {
   /// when there is a secret.
   ///
   /// A client that was registered without a secret is a public one, whatever the descriptor expects.
-  public func authentication(for endpoint: Endpoint) -> ClientAuthentication {
+  package func authentication(for endpoint: Endpoint) -> ClientAuthentication {
     if let own = endpoint.authentication { return own }
     guard let secret, !secret.isEmpty else { return .none }
     return descriptor.client.authentication ?? .clientSecretBasic

@@ -5,13 +5,13 @@ import Text
 
 extension Client {
   /// Whether the descriptor names this host as one that the credential is presented to, over TLS or on loopback.
-  public func presents(_ credential: Credential, to uri: URI) -> Bool {
+  package func presents(_ credential: Credential, to uri: URI) -> Bool {
     guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback) else { return false }
     return hosts(for: credential).contains { HostPattern($0).matches(uri) }
   }
 
   /// The hosts that a credential is presented to: those that the descriptor names, or the hosts of its endpoints.
-  public func hosts(for credential: Credential) -> [String] {
+  package func hosts(for credential: Credential) -> [String] {
     let values = values(for: credential)
     guard descriptor.hosts.isEmpty else {
       return descriptor.hosts.compactMap { template in
@@ -32,7 +32,7 @@ extension Client {
   /// - Parameter nonce: for signed requests.
   /// - Throws: `OAuthError.foreignHost` for a host that the descriptor does not name; `.credentialHeader` for a request
   ///   that has the credential's header already; `.malformedHeader`; and what signing throws.
-  public func presenting(
+  package func presenting(
     _ credential: Credential, on request: HTTPRequest, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     guard presents(credential, to: request.uri) else {
@@ -53,7 +53,7 @@ extension Client {
   /// - Parameter request: what they are for; needed when requests are signed.
   /// - Throws: `OAuthError.presentedInQuery` when the token goes into the URL; `.signatureNeedsURL`; and what
   ///   `presenting` throws.
-  public func headerFields(
+  package func headerFields(
     presenting credential: Credential, on request: HTTPRequest?, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPFields {
     if case .query = descriptor.headerStyle.location { throw .presentedInQuery }
@@ -91,20 +91,20 @@ extension Client {
 
   /// Whether what is sent with a request depends on its body: because it is signed, or a header has `{request_body}` in
   /// it.
-  public func signsBody(of request: HTTPRequest, with credential: Credential) -> Bool {
+  package func signsBody(of request: HTTPRequest, with credential: Credential) -> Bool {
     descriptor.extraHeaders.contains { $0.value.names.contains("request_body") }
       || binding(of: credential.grant).signsBody(of: request)
   }
 }
 
 /// A host in a descriptor: `api.example.com`, `*.example.com`, `127.0.0.1:8080`, or a base URL whose host is meant.
-public struct HostPattern: Sendable, Equatable {
+package struct HostPattern: Sendable, Equatable {
   private let host: String
   private let port: UInt16?
   private let matchesSubdomains: Bool
 
   /// A pattern as it is written in a descriptor, its places filled.
-  public init(_ text: String) {
+  package init(_ text: String) {
     var text = text.lowercased()
     if let uri = try? URI(parsing: text), let authority = Self.authority(uri) { text = authority }
     matchesSubdomains = text.hasPrefix("*.")
@@ -119,14 +119,14 @@ public struct HostPattern: Sendable, Equatable {
   }
 
   /// Whether a URL's host is meant; without a port in the pattern, only the ordinary port of its scheme is.
-  public func matches(_ uri: URI) -> Bool {
+  package func matches(_ uri: URI) -> Bool {
     guard let name = uri.host else { return false }
     guard uri.effectivePort == (port ?? (uri.isSecure ? 443 : 80)) else { return false }
     return matchesSubdomains ? name.hasSuffix("." + host) && name.count > host.count + 1 : name == host
   }
 
   /// Host and, where it is not the ordinary one, port of a URL.
-  public static func authority(_ uri: URI) -> String? {
+  package static func authority(_ uri: URI) -> String? {
     guard let host = uri.host else { return nil }
     let ordinary: UInt16 = uri.isSecure ? 443 : 80
     guard let port = uri.port, port != ordinary else { return host }
@@ -136,7 +136,7 @@ public struct HostPattern: Sendable, Equatable {
 
 extension Client {
   /// Scheme, host and port of every endpoint, each once, in order.
-  public var origins: [URI] {
+  package var origins: [URI] {
     let values = values()
     let texts = descriptor.endpoints.values.compactMap { endpoint -> String? in
       guard let uri = try? endpoint.url.filled(values), let authority = HostPattern.authority(uri) else { return nil }

@@ -1,7 +1,7 @@
 import HTTP
 
 /// Where the provider sends the person's browser after the consent (RFC 6749, 3.1.2).
-public enum Redirect: Sendable, Equatable {
+package enum Redirect: Sendable, Equatable {
   /// To a port of this machine (RFC 8252, 7.3); any free one where the URI has none.
   case loopback(URI)
   /// To a page or a scheme that we do not serve: the person pastes the address. As it is written: a provider compares

@@ -5,7 +5,7 @@ extension Client {
   /// The request that turns the token of a login into another (RFC 8693, 2.1).
   ///
   /// - Throws: `OAuthError` when the provider has no such endpoint, or the request does not come about.
-  public func tokenExchangeRequest(
+  package func tokenExchangeRequest(
     _ credential: Credential, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     let parameters: FormParameters = [
@@ -18,7 +18,7 @@ extension Client {
 
   /// Whether a token is exchanged for another behind a refresh, too: where the descriptor says so, and where a
   /// credential is obtained anew, as by a login.
-  public func exchangesToken(afterRefreshOf credential: Credential) -> Bool {
+  package func exchangesToken(afterRefreshOf credential: Credential) -> Bool {
     guard let endpoint = descriptor.endpoints[.tokenExchange] else { return false }
     return endpoint.followsRefresh || credential.grant.traits.renewal == .login
   }
@@ -26,7 +26,7 @@ extension Client {
   /// The request that renews a credential, as its grant does it.
   ///
   /// - Throws: `OAuthError.notRefreshable` without anything to refresh it with.
-  public func refreshRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
+  package func refreshRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     try credential.grant.flow.refreshRequest(credential, self, nonce: nonce)
   }
 

@@ -233,7 +233,7 @@ struct Answer: Sendable {
 
 extension HTTPResponse {
   /// Seconds until another try is welcome (RFC 9110, 10.2.3); a moment is compared with the date of the same answer.
-  public var retryAfter: Int64? {
+  package var retryAfter: Int64? {
     guard let text = fields["Retry-After"] else { return nil }
     if let seconds = Int64(text) { return seconds >= 0 ? min(seconds, Moment.longest) : nil }
     guard let moment = Moment.parseHTTPDate(text), let date = fields["Date"].flatMap(Moment.parseHTTPDate) else {

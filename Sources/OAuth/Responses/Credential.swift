@@ -4,48 +4,48 @@ import JSON
 import Text
 
 /// What the vault keeps for an account.
-public struct Credential: Sendable, Equatable {
+package struct Credential: Sendable, Equatable {
   /// How it was obtained.
-  public var grant: Grant
+  package var grant: Grant
   /// The access token (RFC 6749, 1.4), or the token of RFC 5849.
-  public var accessToken: Secret
+  package var accessToken: Secret
   /// As the provider wrote it; `nil` when it did not say.
-  public var tokenType: String?
+  package var tokenType: String?
   /// When the access token expires, in seconds since 1970; `nil` when the provider does not say.
-  public var expiresAt: Int64?
+  package var expiresAt: Int64?
   /// The refresh token (RFC 6749, 1.5).
-  public var refreshToken: Secret?
+  package var refreshToken: Secret?
   /// When the refresh token expires, in seconds since 1970.
-  public var refreshTokenExpiresAt: Int64?
+  package var refreshTokenExpiresAt: Int64?
   /// The token's shared secret (RFC 5849, 2.3).
-  public var tokenSecret: Secret?
+  package var tokenSecret: Secret?
   /// OAuth Session 1.0: what an expired token is refreshed with.
-  public var sessionHandle: Secret?
+  package var sessionHandle: Secret?
   /// The ID token (OpenID Connect Core 1.0, 2).
-  public var idToken: Secret?
+  package var idToken: Secret?
   /// The scopes that were asked for.
-  public var requestedScope: [String]
+  package var requestedScope: [String]
   /// The scopes that the provider granted; `nil` when it did not say (RFC 6749, 5.1: then as asked for).
-  public var grantedScope: [String]?
+  package var grantedScope: [String]?
   /// What the descriptor keeps besides, by name.
-  public var kept: [String: String]
+  package var kept: [String: String]
   /// Variables that were given for this login alone.
-  public var variables: [String: String]
+  package var variables: [String: String]
   /// The redirect URI of the login, which some providers want again at a refresh.
-  public var redirectURI: String?
+  package var redirectURI: String?
   /// Whom the provider says the token is for; `nil` where it has no way to say.
-  public var identity: String?
+  package var identity: String?
   /// When the token was obtained, in seconds since 1970.
-  public var obtainedAt: Int64
+  package var obtainedAt: Int64
   /// When the person logged in, in seconds since 1970; a refresh does not change it.
-  public var loggedInAt: Int64
+  package var loggedInAt: Int64
   /// Seconds before its expiry from which on the token is refreshed.
-  public var margin: Int64
+  package var margin: Int64
   /// Whether somebody was refused with this token, so that it is refreshed before it is given to anybody again.
-  public var isRejected: Bool
+  package var isRejected: Bool
 
   /// A credential with a token and nothing else.
-  public init(grant: Grant, accessToken: Secret, obtainedAt: Int64, margin: Int64 = 60) {
+  package init(grant: Grant, accessToken: Secret, obtainedAt: Int64, margin: Int64 = 60) {
     self.grant = grant
     self.accessToken = accessToken
     self.obtainedAt = obtainedAt
@@ -64,7 +64,7 @@ public struct Credential: Sendable, Equatable {
   /// still to live is not known then, so it is refreshed once, where it can be.
   ///
   /// - Parameter preferred: seconds that are wished for instead of the descriptor's margin, where it is shorter.
-  public func isUsable(at now: Int64, for seconds: Int64? = nil, preferring preferred: Int64 = 0) -> Bool {
+  package func isUsable(at now: Int64, for seconds: Int64? = nil, preferring preferred: Int64 = 0) -> Bool {
     if isRejected { return false }
     guard let expiresAt else { return true }
     if now < obtainedAt - Self.clockTolerance, isRefreshable(at: now) { return false }
@@ -77,13 +77,13 @@ public struct Credential: Sendable, Equatable {
   static let clockTolerance: Int64 = 60
 
   /// Whether a refresh can be tried.
-  public func isRefreshable(at now: Int64) -> Bool {
+  package func isRefreshable(at now: Int64) -> Bool {
     if grant.traits.renewal == .login { return true }
     return refreshedWith != nil && (refreshTokenExpiresAt ?? .max) > now
   }
 
   /// What a refresh uses up; `nil` where there is nothing, or nothing is used up.
-  public var refreshedWith: Secret? {
+  package var refreshedWith: Secret? {
     switch grant.traits.renewal {
     case .login: nil
     case .sessionHandle: sessionHandle
@@ -95,7 +95,7 @@ public struct Credential: Sendable, Equatable {
 // The record in the vault: a JSON object whose absent members are not written.
 extension Credential {
   /// The credential as the vault keeps it.
-  public var encoded: Secret {
+  package var encoded: Secret {
     var members: [JSONValue.Member] = [
       .init("grant", .string(grant.rawValue)),
       .init("access_token", .string(accessToken.reveal())),
@@ -130,7 +130,7 @@ extension Credential {
   /// Reads what the vault kept.
   ///
   /// - Throws: `OAuthError.malformedCredential` when it is not what `encoded` writes.
-  public init(decoding secret: Secret) throws(OAuthError) {
+  package init(decoding secret: Secret) throws(OAuthError) {
     guard let value = try? JSONValue.parse(secret.revealBytes()),
       let grant = value["grant"]?.text.flatMap(Grant.init(rawValue:)), let token = value["access_token"]?.text,
       let obtainedAt = Self.moment(value["obtained_at"]), let margin = Self.moment(value["margin"])

@@ -7,16 +7,16 @@ import Text
 ///
 /// Providers repeat what they were sent in the words of a refusal. Everything counts as secret that travels under a
 /// name which is not known to be harmless. Not thread-safe.
-public final class KnownSecrets {
+package final class KnownSecrets {
   private var secrets: [Secret] = []
   /// Those of credentials, of which a provider may repeat the beginning.
   private var tokens: [Secret] = []
 
   /// None so far.
-  public init() {}
+  package init() {}
 
   /// Parameters and fields whose values are nobody's secret, as providers name them.
-  public static let harmlessNames: Set<String> = [
+  package static let harmlessNames: Set<String> = [
     "grant_type", "response_type", "scope", "scopes", "token_type", "token_type_hint", "expires_in", "expires_at",
     "refresh_token_expires_in", "refresh_token_expires_at", "interval", "error", "error_description", "error_uri",
     "code_challenge_method", "oauth_signature_method", "oauth_version", "oauth_timestamp", "oauth_callback_confirmed",
@@ -27,7 +27,7 @@ public final class KnownSecrets {
   /// Metadata of servers and clients, which is published, or told to whoever asks; where it is a list, all of it
   /// (RFC 8414, 2; OpenID Connect Discovery 1.0, 3; RFC 7591, 2 and 3.2.1). Not what a client is managed with (RFC
   /// 7592).
-  public static func isMetadata(_ name: String) -> Bool {
+  package static func isMetadata(_ name: String) -> Bool {
     name.hasSuffix("_supported") || metadataNames.contains(name)
   }
 
@@ -40,7 +40,7 @@ public final class KnownSecrets {
   ]
 
   /// Header fields whose values are nobody's secret.
-  public static let harmlessFields: Set<String> = [
+  package static let harmlessFields: Set<String> = [
     "accept", "content-type", "content-length", "date", "server", "user-agent", "cache-control", "retry-after",
     "x-github-api-version", "connection", "vary",
   ]
@@ -62,7 +62,7 @@ public final class KnownSecrets {
   private static let leastOfBeginning = 12
 
   /// Remembers a secret.
-  public func learn(_ secret: Secret?) {
+  package func learn(_ secret: Secret?) {
     guard let secret, secret.count >= Self.least, !secrets.contains(secret) else { return }
     secrets.append(secret)
     // Of a JWT, a provider may repeat a part (RFC 7515, 3.1).
@@ -73,7 +73,7 @@ public final class KnownSecrets {
   }
 
   /// Remembers everything secret of a credential.
-  public func learn(_ credential: Credential) {
+  package func learn(_ credential: Credential) {
     for secret in [
       credential.accessToken, credential.refreshToken, credential.tokenSecret, credential.sessionHandle,
       credential.idToken,
@@ -84,7 +84,7 @@ public final class KnownSecrets {
   }
 
   /// Remembers what a request carries.
-  public func learn(_ request: HTTPRequest) {
+  package func learn(_ request: HTTPRequest) {
     learn(request.uri.queryParameters)
     for field in request.fields where !Self.harmlessFields.contains(field.name.lowercased()) {
       learn(field: field.value)
@@ -97,7 +97,7 @@ public final class KnownSecrets {
   }
 
   /// Remembers what an answer brought. A refusal brings none.
-  public func learn(_ response: HTTPResponse) {
+  package func learn(_ response: HTTPResponse) {
     guard (200..<300).contains(response.status) else { return }
     if let value = try? JSONValue.parse(response.body) {
       learn(value, least: Self.leastInAnswer)
@@ -133,7 +133,7 @@ public final class KnownSecrets {
 
   /// Whether a name is one of a parameter, a field or a header. Anything else under which something travels is not
   /// shown: a token may stand where a name is expected.
-  public static func isName(_ name: String) -> Bool {
+  package static func isName(_ name: String) -> Bool {
     name.utf8.count <= 48
       && name.utf8.allSatisfy { byte in
         switch byte {
@@ -145,7 +145,7 @@ public final class KnownSecrets {
   }
 
   /// Whether a text is the name of a way to present a credential (RFC 9110, 11.1), and not a credential itself.
-  public static func isScheme(_ text: some StringProtocol) -> Bool {
+  package static func isScheme(_ text: some StringProtocol) -> Bool {
     text.utf8.count <= 20 && text.allSatisfy { $0.isASCII && ($0.isLetter || $0 == "-") }
   }
 
@@ -181,7 +181,7 @@ public final class KnownSecrets {
   // MARK: Masking
 
   /// The text with an ellipsis in the place of each secret in it, also of those that are encoded.
-  public func masked(_ text: String) -> String {
+  package func masked(_ text: String) -> String {
     var bytes = Array(text.utf8)
     let before = bytes
     // A secret may be part of another one.
@@ -268,7 +268,7 @@ public final class KnownSecrets {
 
 extension OAuthError {
   /// The error without the secrets that the provider repeated in it.
-  public func masked(by secrets: KnownSecrets) -> OAuthError {
+  package func masked(by secrets: KnownSecrets) -> OAuthError {
     switch self {
     case .refused(let kind, let refusal):
       .refused(

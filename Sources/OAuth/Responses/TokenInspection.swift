@@ -3,7 +3,7 @@ import HTTP
 import Descriptors
 
 /// Whether the provider takes a token to be good.
-public enum Validity: Sendable, Equatable {
+package enum Validity: Sendable, Equatable {
   /// It does.
   case active
   /// It does not.
@@ -14,7 +14,7 @@ extension Client {
   /// Asks whether a token is good (RFC 7662, 2.1), or who is logged in where the provider has nothing else.
   ///
   /// - Throws: `OAuthError.noEndpoint` when the descriptor has neither endpoint.
-  public func validationRequest(
+  package func validationRequest(
     _ credential: Credential, nonce: RequestNonce
   ) throws(OAuthError) -> (kind: EndpointKind, request: HTTPRequest) {
     if let endpoint = descriptor.endpoints[.introspection] {
@@ -27,7 +27,7 @@ extension Client {
   /// Reads the answer to a validation (RFC 7662, 2.2).
   ///
   /// - Throws: `OAuthError` when the provider did not answer the question.
-  public func validity(_ response: HTTPResponse, _ kind: EndpointKind) throws(OAuthError) -> Validity {
+  package func validity(_ response: HTTPResponse, _ kind: EndpointKind) throws(OAuthError) -> Validity {
     let rules = try endpoint(kind).response
     let isRefusal = [400, 401, 403, 404].contains(response.status)
     if kind == .identity || rules.active == .status {
@@ -49,7 +49,7 @@ extension Client {
   /// One request for each token that is to be revoked (RFC 7009, 2.1); none where the provider cannot revoke.
   ///
   /// - Throws: `OAuthError` when a request cannot be made.
-  public func revocationRequests(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> [HTTPRequest] {
+  package func revocationRequests(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> [HTTPRequest] {
     guard let endpoint = descriptor.endpoints[.revocation] else { return [] }
     var requests: [HTTPRequest] = []
     for field in endpoint.tokens where field != .refreshToken || credential.refreshToken != nil {
@@ -62,7 +62,7 @@ extension Client {
   /// (RFC 7009, 2.2).
   ///
   /// - Throws: `OAuthError` when the token may still be good.
-  public func checkRevocation(_ response: HTTPResponse) throws(OAuthError) {
+  package func checkRevocation(_ response: HTTPResponse) throws(OAuthError) {
     let kind = EndpointKind.revocation
     let rules = try endpoint(kind).response
     if response.status == 404 { return }
@@ -79,12 +79,12 @@ extension Client {
   /// Asks who is logged in (OpenID Connect Core 1.0, 5.3.1, or the provider's own way).
   ///
   /// - Throws: `OAuthError.noEndpoint` when the descriptor has no such endpoint.
-  public func identityRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
+  package func identityRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     try request(.identity, [], credential: credential, proof: proof(credential), nonce: nonce)
   }
 
   /// Whether the identity endpoint is asked at a login: for the account's name, or for what is kept of its answer.
-  public var asksIdentity: Bool {
+  package var asksIdentity: Bool {
     guard let endpoint = descriptor.endpoints[.identity] else { return false }
     return !descriptor.account.isEmpty || !endpoint.response.keep.isEmpty
   }
@@ -93,13 +93,13 @@ extension Client {
   /// the fields of it that are kept.
   ///
   /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
-  public func identity(_ response: HTTPResponse) throws(OAuthError) -> (name: String?, kept: [String: String]) {
+  package func identity(_ response: HTTPResponse) throws(OAuthError) -> (name: String?, kept: [String: String]) {
     let answer = try Answer(response, .identity, endpoint(.identity).response)
     return (descriptor.account.lazy.compactMap { answer.text($0) }.first { !$0.isEmpty }, answer.kept)
   }
 
   /// The account's name in what was kept of the token answer, where the provider has no identity endpoint.
-  public func accountName(in credential: Credential) -> String? {
+  package func accountName(in credential: Credential) -> String? {
     guard descriptor.endpoints[.identity] == nil else { return nil }
     return descriptor.account.lazy.compactMap { credential.kept[$0.text] }.first
   }

@@ -2,7 +2,7 @@ import Descriptors
 import HTTP
 
 /// The result of asking a token endpoint for a token, from one reading of its answer.
-public enum TokenOutcome: Sendable, Equatable {
+package enum TokenOutcome: Sendable, Equatable {
   /// A token. The fields are those of the answer that cannot be read, and that the token is good without.
   case issued(Credential, unreadable: [ResponseField])
   /// No access token that can be read, but a new refresh token, which is kept because the one before may be used up;
@@ -21,7 +21,7 @@ public enum TokenOutcome: Sendable, Equatable {
 
 extension TokenOutcome {
   /// The outcome of a request to which no answer came.
-  public init(_ error: HTTPError) { self = .noAnswer(error, mayHaveArrived: error.mayHaveArrived) }
+  package init(_ error: HTTPError) { self = .noAnswer(error, mayHaveArrived: error.mayHaveArrived) }
 
   init(_ error: OAuthError, _ grant: Grant) {
     guard case .refused(let kind, let refusal) = error, grant.traits.renewal != .login,
@@ -42,7 +42,7 @@ extension TokenOutcome {
 
 extension HTTPError {
   /// Whether the request may have reached the server, so that an answer may be lost.
-  public var mayHaveArrived: Bool {
+  package var mayHaveArrived: Bool {
     guard case .unreachable(_, let reason) = self else { return false }
     return switch reason {
     case .timedOut, .broken, .other: true
@@ -58,7 +58,7 @@ extension Client {
   ///   - previous: the credential that the request was made from: what the answer leaves out stays as it was, the
   ///     refresh token above all (RFC 6749, 6).
   ///   - now: seconds since 1970, from which a lifetime counts.
-  public func outcome(
+  package func outcome(
     _ response: HTTPResponse, _ kind: EndpointKind, refreshing previous: Credential, now: Int64
   ) -> TokenOutcome {
     let answer: Answer

@@ -4,7 +4,7 @@ import HTTP
 import Text
 
 /// The answer of a token endpoint (RFC 6749, 5.1), read as the descriptor says.
-public struct TokenResponse: Sendable {
+package struct TokenResponse: Sendable {
   let accessToken: Secret
   let tokenType: String?
   let expiresAt: Int64?
@@ -76,7 +76,7 @@ extension Client {
   ///     above all (RFC 6749, 6).
   ///   - now: seconds since 1970, from which a lifetime counts.
   /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
-  public func credential(
+  package func credential(
     _ response: HTTPResponse, _ kind: EndpointKind, grant: Grant, scope: [String], previous: Credential? = nil,
     now: Int64
   ) throws(OAuthError) -> Credential {
@@ -87,7 +87,7 @@ extension Client {
   /// The credential that is in the redirect itself (RFC 6749, 4.2.2).
   ///
   /// - Throws: `OAuthError` when a field cannot be read.
-  public func credential(_ response: AuthorizationResponse, now: Int64) throws(OAuthError) -> Credential {
+  package func credential(_ response: AuthorizationResponse, now: Int64) throws(OAuthError) -> Credential {
     var credential = try credential(
       response.answer, grant: .implicit, scope: response.request.scope, previous: nil, now: now)
     credential.redirectURI = response.request.redirectURI
@@ -109,7 +109,7 @@ extension Client {
   /// As the first one, with what the redirect brought besides the code (QuickBooks' `realmId`).
   ///
   /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
-  public func credential(
+  package func credential(
     _ response: HTTPResponse, after authorization: AuthorizationResponse, now: Int64
   ) throws(OAuthError) -> Credential {
     var credential = try credential(
@@ -122,7 +122,7 @@ extension Client {
   }
 
   /// The fields of a token answer that are there and cannot be read; the credential was made without them.
-  public func unreadableFields(_ response: HTTPResponse, _ kind: EndpointKind, grant: Grant = .authorizationCode)
+  package func unreadableFields(_ response: HTTPResponse, _ kind: EndpointKind, grant: Grant = .authorizationCode)
     -> [ResponseField]
   {
     guard let rules = try? rules(kind, grant), let answer = try? Answer(response, kind, rules) else { return [] }
@@ -173,7 +173,7 @@ extension Client {
 
 extension Credential {
   /// Scopes that were asked for and not granted; empty when the provider did not say.
-  public var withheldScope: [String] {
+  package var withheldScope: [String] {
     guard let grantedScope else { return [] }
     return requestedScope.filter { !grantedScope.contains($0) }
   }

@@ -1,7 +1,7 @@
 import Text
 
 /// The person's browser.
-public enum Browser {
+package enum Browser {
   /// Shows a URL in the first browser that takes it: the commands of `BROWSER`, separated by colons, then `xdg-open`,
   /// then
   /// `wslview`, which shows it in the browser of Windows.
@@ -13,7 +13,7 @@ public enum Browser {
   ///   - environment: that of the process; variables that begin with `CREDMGR_` are not handed on.
   ///   - patience: seconds for which a command may fail before it counts as running.
   /// - Returns: whether a command was found that did not fail; with what still runs.
-  public static func open(
+  package static func open(
     _ url: String, environment: [String: String] = Environment.all(), patience: Double = 1
   ) throws(POSIXError) -> Opening {
     let environment = environment.filter { !$0.key.hasPrefix("CREDMGR_") }
@@ -33,7 +33,7 @@ public enum Browser {
   }
 
   /// What became of showing a URL.
-  public enum Opening: Sendable {
+  package enum Opening: Sendable {
     /// A command took it, and has ended.
     case done
     /// A command runs still, which may be the browser itself, or fail later.
@@ -42,13 +42,13 @@ public enum Browser {
     case failed
 
     /// Whether there is hope that somebody sees the page.
-    public var isOpen: Bool { if case .failed = self { false } else { true } }
+    package var isOpen: Bool { if case .failed = self { false } else { true } }
   }
 
   /// The commands that would be tried, in order, without what they are given.
   ///
   /// - Returns: each with the file that it is; nil where there is none.
-  public static func candidates(
+  package static func candidates(
     environment: [String: String] = Environment.all()
   ) -> [(command: String, file: String?)] {
     commands("", browser: environment["BROWSER"] ?? "").map { words in

@@ -1,10 +1,10 @@
 /// Where windows are shown.
-public enum Display {
+package enum Display {
   /// The variable that names a display on this machine that is not there; `nil` where one is there, or where it cannot
   /// be told.
   ///
   /// - Parameter environment: the value of a variable; nil if it is not set.
-  public static func unreachable(environment: (String) -> String?) -> String? {
+  package static func unreachable(environment: (String) -> String?) -> String? {
     func value(_ name: String) -> String? { Environment.text(name, environment) }
     if value("WSL_DISTRO_NAME") != nil { return nil }
     if let wayland = value("WAYLAND_DISPLAY") {

@@ -1,9 +1,9 @@
 import Glibc
 
 /// A pipe with a name, in a folder of ours alone, through which another process of the same user hands over lines.
-public struct LineInbox: ~Copyable {
+package struct LineInbox: ~Copyable {
   /// A line, and where it came from; without its end, and never empty.
-  public enum Line: Sendable, Equatable {
+  package enum Line: Sendable, Equatable {
     /// Another process handed it over.
     case handed(String)
     /// It came from the other descriptor.
@@ -11,10 +11,10 @@ public struct LineInbox: ~Copyable {
   }
 
   /// The longest line, in bytes: less than a pipe holds (pipe(7)), so that whoever hands it over need not wait.
-  public static let limit = 60 * 1024
+  package static let limit = 60 * 1024
 
   /// Its name in the file system.
-  public let path: String
+  package let path: String
   private let pipe: Descriptor
   private var handed: [UInt8] = []
   private var typed: [UInt8] = []
@@ -22,7 +22,7 @@ public struct LineInbox: ~Copyable {
   /// Makes it, with mode 0600.
   ///
   /// - Throws: `exists` if something is at the path; `system`.
-  public init(_ path: String) throws(POSIXError) {
+  package init(_ path: String) throws(POSIXError) {
     if unsafe mkfifo(path, 0o600) != 0 { throw Descriptor.failure("mkfifo", path) }
     do throws(POSIXError) {
       // fifo(7): opened for both, there is no end of file when the last writer goes.
@@ -39,7 +39,7 @@ public struct LineInbox: ~Copyable {
   /// Hands a line to whoever waits at `path`.
   ///
   /// - Returns: false if nobody does, or the line is too long.
-  public static func hand(_ line: String, to path: String) -> Bool {
+  package static func hand(_ line: String, to path: String) -> Bool {
     guard line.utf8.count < limit, let pipe = writer(path) else { return false }
     do throws(POSIXError) {
       try pipe.writeAll(Array(line.utf8) + [UInt8(ascii: "\n")], path)
@@ -50,7 +50,7 @@ public struct LineInbox: ~Copyable {
   }
 
   /// Whether somebody waits at `path`: the process that made it is alive.
-  public static func isAwaited(_ path: String) -> Bool { writer(path) != nil }
+  package static func isAwaited(_ path: String) -> Bool { writer(path) != nil }
 
   /// fifo(7): without a reader, opening for writing alone fails at once.
   private static func writer(_ path: String) -> Descriptor? {
@@ -67,7 +67,7 @@ public struct LineInbox: ~Copyable {
   ///   - descriptor: where a person may type one instead; its end is no reason to stop.
   ///   - isCancelled: asked several times a second.
   /// - Throws: `timedOut`, `interrupted`, `system`.
-  public mutating func line(
+  package mutating func line(
     seconds: Double, alsoReading descriptor: Int32?, isCancelled: () -> Bool
   ) throws(POSIXError) -> Line {
     // Not `ContinuousClock`: that is in the library of Swift's concurrency, which adds 0.6 MB to each program.

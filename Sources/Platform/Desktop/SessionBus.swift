@@ -1,11 +1,11 @@
 /// The D-Bus of the session.
-public enum SessionBus {
+package enum SessionBus {
   /// Where it listens: what `DBUS_SESSION_BUS_ADDRESS` says, else the socket in `XDG_RUNTIME_DIR`; `nil` if there is
   /// none.
   ///
   /// Without an address libdbus and GDBus start a bus of their own ("autolaunch"): that one would outlive us, and
   /// nobody else would be on it.
-  public static func address(environment: (String) -> String?) -> String? {
+  package static func address(environment: (String) -> String?) -> String? {
     if let address = environment("DBUS_SESSION_BUS_ADDRESS"), !address.isEmpty {
       return address.hasPrefix("autolaunch:") ? nil : address
     }

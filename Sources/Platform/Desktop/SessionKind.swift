@@ -1,5 +1,5 @@
 /// Where a person sits, as far as it decides how a browser can be shown.
-public enum SessionKind: Sendable, Equatable {
+package enum SessionKind: Sendable, Equatable {
   /// A browser can be started here.
   case desktop
   /// The person is on another machine, and a browser started here would not be seen, or only through X.
@@ -14,7 +14,7 @@ public enum SessionKind: Sendable, Equatable {
   /// In WSL the browser is that of Windows.
   ///
   /// - Parameter environment: the value of a variable; nil if it is not set.
-  public init(environment: (String) -> String?) {
+  package init(environment: (String) -> String?) {
     func isSet(_ names: String...) -> Bool { names.contains { environment($0)?.isEmpty == false } }
     if isSet("BROWSER") {
       self = .desktop

@@ -1,14 +1,14 @@
 import Glibc
 
 /// What the machine knows of a user (passwd(5)).
-public struct UserEntry: Sendable, Equatable {
+package struct UserEntry: Sendable, Equatable {
   /// The login name.
-  public let name: String
+  package let name: String
   /// The home folder, an absolute path.
-  public let home: String
+  package let home: String
 
   /// The number of the user whose rights this process has.
-  public static var identifier: UInt32 { geteuid() }
+  package static var identifier: UInt32 { geteuid() }
 
   /// The entry of the user whose rights this process has; `nil` where there is none.
   ///
@@ -16,7 +16,7 @@ public struct UserEntry: Sendable, Equatable {
   ///
   /// - Parameter elsewhere: whether getent(1) is asked for a user who is not in that file, but in a directory of the
   ///   network.
-  public static func current(elsewhere: Bool) -> UserEntry? {
+  package static func current(elsewhere: Bool) -> UserEntry? {
     let file = (try? File.read("/etc/passwd", limit: 16 << 20)) ?? []
     if let entry = entry(of: identifier, in: file) { return entry }
     guard elsewhere,

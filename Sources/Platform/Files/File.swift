@@ -1,7 +1,7 @@
 import Glibc
 
 /// Ordinary files of the user: descriptors, configuration, input.
-public enum File {
+package enum File {
   /// Reads a regular file, a pipe or a device to its end.
   ///
   /// - Parameters:
@@ -9,7 +9,7 @@ public enum File {
   ///   - ordinary: whether nothing but a regular file is read: a named pipe would be waited for until somebody writes.
   ///   - patience: the seconds that a pipe is waited for; without it, for ever.
   /// - Throws: `notFound`, `permissionDenied`, `notRegularFile` for a folder, `tooLarge`, `timedOut`.
-  public static func read(
+  package static func read(
     _ path: String, limit: Int, ordinary: Bool = false, patience: Double? = nil
   ) throws(POSIXError) -> [UInt8] {
     let file = try Descriptor(opening: path, O_RDONLY | (ordinary || patience != nil ? O_NONBLOCK : 0))
@@ -22,14 +22,14 @@ public enum File {
 
   /// Whether a path stands for something that was opened for us, such as what a shell puts in the place of `<(…)`:
   /// then it may be a pipe.
-  public static func isGivenStream(_ path: String) -> Bool {
+  package static func isGivenStream(_ path: String) -> Bool {
     path == "/dev/stdin" || ["/dev/fd/", "/proc/self/fd/"].contains { path.hasPrefix($0) }
   }
 
   /// Reads standard input to its end.
   ///
   /// - Throws: `tooLarge` with the path `-`.
-  public static func readStandardInput(limit: Int) throws(POSIXError) -> [UInt8] {
+  package static func readStandardInput(limit: Int) throws(POSIXError) -> [UInt8] {
     let number = dup(STDIN_FILENO)
     if number < 0 { throw Descriptor.failure("dup", "-") }
     return try Descriptor(owning: number).readAll("-", limit: limit)
@@ -38,7 +38,7 @@ public enum File {
   /// The names in a folder, without `.` and `..`, sorted by their bytes.
   ///
   /// - Throws: `notFound` if there is no such folder.
-  public static func names(in path: String) throws(POSIXError) -> [String] {
+  package static func names(in path: String) throws(POSIXError) -> [String] {
     guard let directory = unsafe opendir(path) else { throw Descriptor.failure("opendir", path) }
     defer { unsafe closedir(directory) }
     var names: [String] = []
@@ -58,31 +58,31 @@ public enum File {
   }
 
   /// Whether it is the file system that keeps us from writing to a file.
-  public static func isOnReadOnlyFileSystem(_ path: String) -> Bool {
+  package static func isOnReadOnlyFileSystem(_ path: String) -> Bool {
     unsafe access(path, W_OK) != 0 && errno == EROFS
   }
 
   /// Whether there is something at the path that we may look at; links are followed.
-  public static func exists(_ path: String) -> Bool {
+  package static func exists(_ path: String) -> Bool {
     unsafe access(path, F_OK) == 0
   }
 
   /// Whether the path itself is a symbolic link, wherever that leads.
-  public static func isLink(_ path: String) -> Bool {
+  package static func isLink(_ path: String) -> Bool {
     (try? FileStatus(path: path, following: false))?.isSymbolicLink ?? false
   }
 
   /// Whether the path is a file that we may execute.
-  public static func isExecutable(_ path: String) -> Bool {
+  package static func isExecutable(_ path: String) -> Bool {
     guard unsafe access(path, X_OK) == 0 else { return false }
     return (try? FileStatus(path: path, following: true))?.isRegularFile ?? false
   }
 
   /// Whether this process may read the file, or the names in the folder.
-  public static func isReadable(_ path: String) -> Bool { unsafe access(path, R_OK) == 0 }
+  package static func isReadable(_ path: String) -> Bool { unsafe access(path, R_OK) == 0 }
 
   /// The first folder on the way to a path that does not let this process through; nil if all do.
-  public static func closedFolder(above path: String) -> String? {
+  package static func closedFolder(above path: String) -> String? {
     var (place, closed) = (path, nil as String?)
     // Behind a closed folder everything looks closed.
     while let folder = Path.directory(of: place), folder != place {
@@ -93,17 +93,17 @@ public enum File {
   }
 
   /// Whether this process may write the file, or make files in the folder.
-  public static func isWritable(_ path: String) -> Bool { unsafe access(path, W_OK) == 0 }
+  package static func isWritable(_ path: String) -> Bool { unsafe access(path, W_OK) == 0 }
 
   /// Whether the file is of the user whose rights this process has; nil if there is none. Links are followed.
-  public static func isOwn(_ path: String) -> Bool? {
+  package static func isOwn(_ path: String) -> Bool? {
     guard let status = try? FileStatus(path: path, following: true) else { return nil }
     return status.owner == geteuid()
   }
 
   /// The first of a path and the folders above it that is ours, and whose permissions keep us ourselves from it; nil if
   /// there is none.
-  public static func closedPlace(_ path: String) -> String? {
+  package static func closedPlace(_ path: String) -> String? {
     var place = path
     while true {
       if let status = try? FileStatus(path: place, following: true), status.owner == geteuid() {
@@ -116,7 +116,7 @@ public enum File {
   }
 
   /// The first of a path and the folders above it that is there.
-  public static func existing(_ path: String) -> String {
+  package static func existing(_ path: String) -> String {
     var place = path
     while !exists(place) {
       guard let above = Path.directory(of: place), above != place else { return path.hasPrefix("/") ? "/" : "." }
@@ -126,7 +126,7 @@ public enum File {
   }
 
   /// How many bytes this process can still write to the file system that a path is on; nil if the system does not say.
-  public static func freeBytes(at path: String) -> UInt64? {
+  package static func freeBytes(at path: String) -> UInt64? {
     var status = statvfs()
     guard unsafe statvfs(path, &status) == 0 else { return nil }
     let blocks = geteuid() == 0 ? status.f_bfree : status.f_bavail
@@ -134,12 +134,12 @@ public enum File {
   }
 
   /// Whether the path is a folder; links are followed.
-  public static func isDirectory(_ path: String) -> Bool {
+  package static func isDirectory(_ path: String) -> Bool {
     (try? FileStatus(path: path, following: true))?.isDirectory ?? false
   }
 
   /// Seconds since 1970 (UTC) of the last change; nil if there is no such file.
-  public static func modificationTime(_ path: String) -> Int64? {
+  package static func modificationTime(_ path: String) -> Int64? {
     var status = stat()
     guard unsafe stat(path, &status) == 0 else { return nil }
     return Int64(status.st_mtim.tv_sec)
@@ -149,28 +149,28 @@ public enum File {
   ///
   /// - Returns: false if there was none.
   @discardableResult
-  public static func remove(_ path: String) throws(POSIXError) -> Bool {
+  package static func remove(_ path: String) throws(POSIXError) -> Bool {
     if unsafe unlink(path) == 0 { return true }
     if errno == ENOENT { return false }
     throw Descriptor.failure("unlink", path)
   }
 
   /// Removes an empty folder; one that is not empty stays.
-  public static func removeDirectory(_ path: String) { _ = unsafe rmdir(path) }
+  package static func removeDirectory(_ path: String) { _ = unsafe rmdir(path) }
 
   /// Waits until the names in a folder are on the disk.
-  public static func synchronizeDirectory(_ path: String) throws(POSIXError) {
+  package static func synchronizeDirectory(_ path: String) throws(POSIXError) {
     try Descriptor(opening: path, O_RDONLY | O_DIRECTORY).synchronize(path)
   }
 
   /// Writes a file that others may read as the umask allows, and nobody else may write. After a power cut there is the
   /// whole old file or the whole new one. A link is replaced by a file.
-  public static func replace(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
+  package static func replace(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
     try DurableFile.replace(path, bytes, mode: 0o644)
   }
 
   /// Makes a folder with its parents, in which nobody else may write; one that is there stays as it is.
-  public static func createDirectory(_ path: String) throws(POSIXError) {
+  package static func createDirectory(_ path: String) throws(POSIXError) {
     if isDirectory(path) { return }
     if let parent = Path.directory(of: path) { try createDirectory(parent) }
     if unsafe mkdir(path, 0o755) != 0, errno != EEXIST { throw Descriptor.failure("mkdir", path) }

@@ -1,26 +1,26 @@
 import Glibc
 
 /// A file, or standard input, that is read in pieces, and more than once.
-public final class FileBody {
+package final class FileBody {
   private let file: Descriptor
   private let path: String
   private let start: Int64
   private var offset: Int64
   /// The bytes from the beginning to the end.
-  public let length: Int64
+  package let length: Int64
 
   /// A file. What cannot be read twice, such as a pipe, is written to a file without a name first.
   ///
   /// - Throws: `notFound`, `permissionDenied`, `notRegularFile` for a folder; `system` when there is no room for what a
   ///   pipe brings.
-  public convenience init(_ path: String) throws(POSIXError) {
+  package convenience init(_ path: String) throws(POSIXError) {
     try self.init(Descriptor(opening: path, O_RDONLY), path)
   }
 
   /// Standard input, from where it stands.
   ///
   /// - Throws: as the other one.
-  public convenience init(standardInput _: Void) throws(POSIXError) {
+  package convenience init(standardInput _: Void) throws(POSIXError) {
     let number = dup(STDIN_FILENO)
     if number < 0 { throw Descriptor.failure("dup", "-") }
     try self.init(Descriptor(owning: number), "-")
@@ -63,7 +63,7 @@ public final class FileBody {
   /// The next bytes, `count` at most; none at the end.
   ///
   /// - Throws: `system`.
-  public func read(atMost count: Int) throws(POSIXError) -> [UInt8] {
+  package func read(atMost count: Int) throws(POSIXError) -> [UInt8] {
     let number = file.number
     let place = off_t(offset)
     var code = 0
@@ -77,5 +77,5 @@ public final class FileBody {
   }
 
   /// Goes back to the beginning.
-  public func rewind() { offset = start }
+  package func rewind() { offset = start }
 }

@@ -3,15 +3,15 @@ import Glibc
 import Synchronization
 
 /// What is locked: one byte of a file, which need not be there, and which nobody reads or writes.
-public struct LockPlace: Sendable, Equatable {
+package struct LockPlace: Sendable, Equatable {
   /// The file. It lives as long as what the lock protects: who removes a file that is there for locks only lets a
   /// second holder in.
-  public let path: String
+  package let path: String
   /// The byte's place in the file.
-  public let byte: Int64
+  package let byte: Int64
 
   /// A byte of a file.
-  public init(path: String, byte: Int64) {
+  package init(path: String, byte: Int64) {
     self.path = path
     self.byte = byte
   }
@@ -19,7 +19,7 @@ public struct LockPlace: Sendable, Equatable {
 
 /// A lock between processes, and between the threads of one, on a byte of a file (fcntl(2), open file description
 /// locks). It is released when the value ends, and when the process does, in whatever way.
-public struct FileLock: ~Copyable, Sendable {
+package struct FileLock: ~Copyable, Sendable {
   private let file: LockableFile
   private let place: LockPlace
 
@@ -31,7 +31,7 @@ public struct FileLock: ~Copyable, Sendable {
   deinit { file.unlock(place) }
 
   /// What a waiting caller wants next.
-  public enum WaitDecision: Sendable {
+  package enum WaitDecision: Sendable {
     /// Try again.
     case goOn
     /// The lock is not needed any more.
@@ -46,7 +46,7 @@ public struct FileLock: ~Copyable, Sendable {
   /// - Returns: nil if `onWait` gave up.
   /// - Throws: `timedOut`, `interrupted`, `notFound`, `otherOwner`, `symbolicLink`, `notRegularFile`, or why the file
   ///   cannot be opened.
-  public static func acquire(
+  package static func acquire(
     _ place: LockPlace, seconds: Double, clock: some WallClock = SystemClock(),
     onWait: (_ seconds: Double) throws(POSIXError) -> WaitDecision = { _ in .goOn }
   ) throws(POSIXError) -> FileLock? {
@@ -71,7 +71,7 @@ public struct FileLock: ~Copyable, Sendable {
   /// Whether somebody holds the lock. It is not taken for that, so nobody who wants it is hindered.
   ///
   /// - Throws: as `acquire` does.
-  public static func isHeld(_ place: LockPlace) throws(POSIXError) -> Bool {
+  package static func isHeld(_ place: LockPlace) throws(POSIXError) -> Bool {
     try LockableFile(place.path).isLocked(place)
   }
 }

@@ -3,11 +3,11 @@ import Glibc
 /// A private file at whose end processes write, one at a time, and the older file behind it.
 ///
 /// What is written is not forced to the disk: a power cut can take the last of it.
-public struct LogFile: ~Copyable {
+package struct LogFile: ~Copyable {
   private let file: Descriptor
   private let path: String
   /// The last bytes that stand before what is appended next, be it in the older file.
-  public let tail: [UInt8]
+  package let tail: [UInt8]
 
   /// Seconds to wait for others, each of which writes one piece: only a process that is stopped takes longer.
   private static let patience = 2.0
@@ -20,7 +20,7 @@ public struct LogFile: ~Copyable {
   /// - Parameter count: how many bytes of the tail are wanted.
   /// - Throws: `otherOwner`, `symbolicLink`, `notRegularFile`, `readableByOthers`, `timedOut`, or why the file cannot
   ///   be written.
-  public static func open(_ path: String, limit: Int, tail count: Int) throws(POSIXError) -> LogFile {
+  package static func open(_ path: String, limit: Int, tail count: Int) throws(POSIXError) -> LogFile {
     // Once for each process that puts another file in its place meanwhile: that is rare.
     for _ in 0..<16 {
       let file = try Descriptor(opening: path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, mode: 0o600)
@@ -47,16 +47,16 @@ public struct LogFile: ~Copyable {
   }
 
   /// Appends bytes in one piece.
-  public func append(_ bytes: [UInt8]) throws(POSIXError) { try file.writeAll(bytes, path) }
+  package func append(_ bytes: [UInt8]) throws(POSIXError) { try file.writeAll(bytes, path) }
 
   /// Puts a file with other content in the place of the older one and this one.
-  public consuming func replace(with bytes: [UInt8]) throws(POSIXError) {
+  package consuming func replace(with bytes: [UInt8]) throws(POSIXError) {
     try PrivateFile.replace(path, bytes)
     try File.remove(path + ".1")
   }
 
   /// What the older file and the file hold; empty where there is none.
-  public static func read(_ path: String) throws(POSIXError) -> (older: [UInt8], current: [UInt8]) {
+  package static func read(_ path: String) throws(POSIXError) -> (older: [UInt8], current: [UInt8]) {
     let name = path + ".1"
     while true {
       let before = try FileStatus(path: name, following: false)?.identity

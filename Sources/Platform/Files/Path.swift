@@ -2,15 +2,15 @@ import CPOSIX
 import Glibc
 
 /// Paths as texts.
-public enum Path {
+package enum Path {
   /// `child` in `folder`; an absolute `child` stays as it is.
-  public static func joining(_ folder: String, _ child: String) -> String {
+  package static func joining(_ folder: String, _ child: String) -> String {
     if child.hasPrefix("/") || folder.isEmpty { return child }
     return folder.hasSuffix("/") ? folder + child : "\(folder)/\(child)"
   }
 
   /// The folder that a path is in: nil for `/`, for the empty path and for a bare name.
-  public static func directory(of path: String) -> String? {
+  package static func directory(of path: String) -> String? {
     let bytes = Array(path.utf8)
     let slash = UInt8(ascii: "/")
     guard let end = bytes.lastIndex(where: { $0 != slash }),
@@ -21,27 +21,27 @@ public enum Path {
   }
 
   /// What stands behind the last slash.
-  public static func lastComponent(of path: String) -> String {
+  package static func lastComponent(of path: String) -> String {
     path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: Array($0), as: UTF8.self) }
       ?? path
   }
 
   /// The folder that the process is in.
-  public static func currentDirectory() throws(POSIXError) -> String {
+  package static func currentDirectory() throws(POSIXError) -> String {
     guard let text = unsafe getcwd(nil, 0) else { throw Descriptor.failure("getcwd", nil) }
     defer { unsafe free(text) }
     return unsafe String(cString: text)
   }
 
   /// The path without symbolic links (realpath(3)); nil where there is no such file.
-  public static func resolved(_ path: String) -> String? {
+  package static func resolved(_ path: String) -> String? {
     guard let text = unsafe realpath(path, nil) else { return nil }
     defer { unsafe free(text) }
     return unsafe String(cString: text)
   }
 
   /// The file of the running program (proc(5)); without /proc, the one that was named when it was started.
-  public static func executable() throws(POSIXError) -> String {
+  package static func executable() throws(POSIXError) -> String {
     let link = "/proc/self/exe"
     var text = [CChar](repeating: 0, count: Int(PATH_MAX))
     let count = unsafe readlink(link, &text, text.count)

@@ -2,7 +2,7 @@ import Glibc
 
 /// A private file whose room on the disk is taken before its content is known, so that writing the content is one call
 /// that hardly anything can hinder.
-public struct PreparedFile: ~Copyable {
+package struct PreparedFile: ~Copyable {
   private let file: Descriptor
   private let path: String
 
@@ -10,7 +10,7 @@ public struct PreparedFile: ~Copyable {
   ///
   /// - Parameter size: the bytes of room; more can be written, if there is room then.
   /// - Throws: ``POSIXError/isDiskFull`` when there is no room.
-  public static func make(_ path: String, size: Int) throws(POSIXError) -> PreparedFile {
+  package static func make(_ path: String, size: Int) throws(POSIXError) -> PreparedFile {
     let folder = Path.directory(of: path) ?? "."
     let file: Descriptor
     do throws(POSIXError) {
@@ -36,7 +36,7 @@ public struct PreparedFile: ~Copyable {
   /// Writes the content, in the place of what was written before.
   ///
   /// - Parameter isForced: whether a power cut must not take it, either.
-  public func fill(_ bytes: [UInt8], isForced: Bool) throws(POSIXError) {
+  package func fill(_ bytes: [UInt8], isForced: Bool) throws(POSIXError) {
     let length = (0..<8).map { UInt8(truncatingIfNeeded: bytes.count >> (56 - 8 * $0)) }
     lseek(file.number, 0, SEEK_SET)
     try file.writeAll(length + bytes, path)
@@ -46,7 +46,7 @@ public struct PreparedFile: ~Copyable {
   /// The content of such a file; nil if there is no file, or it was not filled.
   ///
   /// - Throws: what ``PrivateFile/read(_:limit:)`` throws otherwise.
-  public static func read(_ path: String, limit: Int) throws(POSIXError) -> [UInt8]? {
+  package static func read(_ path: String, limit: Int) throws(POSIXError) -> [UInt8]? {
     let bytes: [UInt8]
     do throws(POSIXError) {
       bytes = try PrivateFile.read(path, limit: limit)

@@ -3,12 +3,12 @@ import Glibc
 
 /// Files that only their owner may read: key files, the vault, tokens. What others could have read or written is
 /// refused.
-public enum PrivateFile {
+package enum PrivateFile {
   /// Reads a file that is ours alone.
   ///
   /// - Parameter limit: the greatest length in bytes.
   /// - Throws: what ``check(_:)`` throws, and `tooLarge`.
-  public static func read(_ path: String, limit: Int) throws(POSIXError) -> [UInt8] {
+  package static func read(_ path: String, limit: Int) throws(POSIXError) -> [UInt8] {
     let file = try Descriptor(opening: path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
     let status = try file.status(path)
     try check(status, path)
@@ -21,7 +21,7 @@ public enum PrivateFile {
   /// The file is not opened: closing it would drop every lock that this process holds on it (fcntl(2)).
   ///
   /// - Throws: `notFound`, `symbolicLink`, `notRegularFile`, `otherOwner` or `readableByOthers`.
-  public static func check(_ path: String) throws(POSIXError) {
+  package static func check(_ path: String) throws(POSIXError) {
     guard let status = try FileStatus(path: path, following: false) else { throw .notFound(path: path) }
     if status.isSymbolicLink { throw .symbolicLink(path: path) }
     try check(status, path)
@@ -29,7 +29,7 @@ public enum PrivateFile {
 
   /// The permissions of an ordinary file that other users can read; nil if they cannot, be it that a folder on the way
   /// is closed to them. Links are followed.
-  public static func modeForOthers(_ path: String) -> UInt32? {
+  package static func modeForOthers(_ path: String) -> UInt32? {
     guard let status = try? FileStatus(path: path, following: true), status.isRegularFile,
       status.permissions & 0o044 != 0
     else { return nil }
@@ -44,7 +44,7 @@ public enum PrivateFile {
   /// Checks a folder as ``createDirectory(_:)`` does, and makes nothing.
   ///
   /// - Throws: `notFound`, and what ``createDirectory(_:)`` throws for a folder that is there.
-  public static func checkDirectory(_ path: String) throws(POSIXError) {
+  package static func checkDirectory(_ path: String) throws(POSIXError) {
     guard let status = try FileStatus(path: path, following: false) else { throw .notFound(path: path) }
     try checkParents(of: path)
     try checkDirectory(status, path)
@@ -53,7 +53,7 @@ public enum PrivateFile {
   /// Checks the folders above a path, as far as they are there, as ``createDirectory(_:)`` does.
   ///
   /// - Throws: `writableByOthers`, `otherOwner`.
-  public static func checkParents(of path: String) throws(POSIXError) {
+  package static func checkParents(of path: String) throws(POSIXError) {
     var folder = path
     while let parent = Path.directory(of: folder), parent != folder {
       if let status = try FileStatus(path: parent, following: true) { try checkParent(status, parent) }
@@ -71,7 +71,7 @@ public enum PrivateFile {
   /// Checks that nobody but us and the administrator can change a file or a folder, or put another in its place.
   ///
   /// - Throws: `notFound`, `otherOwner`, `writableByOthers`.
-  public static func checkUnchangeable(_ path: String) throws(POSIXError) {
+  package static func checkUnchangeable(_ path: String) throws(POSIXError) {
     guard let status = try FileStatus(path: path, following: true) else { throw .notFound(path: path) }
     try checkParent(status, path)
   }
@@ -85,13 +85,13 @@ public enum PrivateFile {
   /// Makes a new file of mode 0600. After a power cut there is the whole file or none.
   ///
   /// - Throws: `exists` if there is one, which stays as it is.
-  public static func create(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
+  package static func create(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
     try DurableFile.create(path, bytes, mode: 0o600)
   }
 
   /// Writes a file of mode 0600 in the place of whatever file or link is there. After a power cut there is the whole
   /// old file or the whole new one.
-  public static func replace(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
+  package static func replace(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
     try DurableFile.replace(path, bytes, mode: 0o600)
   }
 
@@ -100,7 +100,7 @@ public enum PrivateFile {
   /// - Throws: `otherOwner` or `readableByOthers` for an existing folder that is not ours alone, `symbolicLink` for a
   ///   link to one, `writableByOthers` and `otherOwner` for a parent in which another user could put a folder of his
   ///   own in its place; `system` with `mkdir` if it cannot be made.
-  public static func createDirectory(_ path: String) throws(POSIXError) {
+  package static func createDirectory(_ path: String) throws(POSIXError) {
     try makeParents(of: path)
     if unsafe mkdir(path, 0o700) == 0 {
       // The umask may have taken even our own rights away.
@@ -116,7 +116,7 @@ public enum PrivateFile {
   }
 
   /// What is at the path where a folder is expected: `symbolicLink` or `notDirectory`; nil if it is one, or nothing.
-  public static func inPlaceOfDirectory(_ path: String) -> POSIXError? {
+  package static func inPlaceOfDirectory(_ path: String) -> POSIXError? {
     guard let status = try? FileStatus(path: path, following: false), !status.isDirectory else { return nil }
     return status.isSymbolicLink ? .symbolicLink(path: path) : .notDirectory(path: path)
   }

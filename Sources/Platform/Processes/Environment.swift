@@ -3,33 +3,33 @@ import Glibc
 import Synchronization
 
 /// The environment of the process.
-public enum Environment {
+package enum Environment {
   /// The value of a variable that is set to something; nil otherwise.
   ///
   /// - Parameter environment: looks a variable up.
-  public static func text(_ name: String, _ environment: (String) -> String? = value) -> String? {
+  package static func text(_ name: String, _ environment: (String) -> String? = value) -> String? {
     guard let text = environment(name), !text.isEmpty else { return nil }
     return text
   }
 
   /// The value of a variable; nil if it is not set, and empty if it is set to nothing.
-  public static func value(_ name: String) -> String? {
+  package static func value(_ name: String) -> String? {
     guard let text = unsafe getenv(name) else { return nil }
     return unsafe String(cString: text)
   }
 
   /// Sets a variable for this process and for those that it starts. No other thread may run.
-  public static func set(_ name: String, _ value: String) {
+  package static func set(_ name: String, _ value: String) {
     _ = unsafe setenv(name, value, 1)
   }
 
   /// Takes a variable away. No other thread may run.
-  public static func remove(_ name: String) {
+  package static func remove(_ name: String) {
     _ = unsafe unsetenv(name)
   }
 
   /// All variables as `NAME=value`, byte by byte as they came, in their order.
-  public static func entries() -> [[UInt8]] {
+  package static func entries() -> [[UInt8]] {
     var result: [[UInt8]] = []
     guard var entry = unsafe credmgr_environment() else { return result }
     while let text = unsafe entry.pointee {
@@ -42,7 +42,7 @@ public enum Environment {
   private static let kept = Mutex<[[UInt8]]>([])
 
   /// Keeps the arguments that `main` was given.
-  @unsafe public static func keep(_ count: Int32, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) {
+  @unsafe package static func keep(_ count: Int32, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) {
     var texts: [[UInt8]] = []
     for index in 0..<Int(count) {
       guard let text = unsafe arguments[index] else { break }
@@ -57,7 +57,7 @@ public enum Environment {
   /// environment, and a library that was loaded before the program may have put that elsewhere.
   ///
   /// - Throws: why the kernel's answer cannot be read.
-  public static func arguments() throws(POSIXError) -> [[UInt8]] {
+  package static func arguments() throws(POSIXError) -> [[UInt8]] {
     let kept = kept.withLock { $0 }
     if !kept.isEmpty { return kept }
     let bytes = try File.read("/proc/self/cmdline", limit: 8 << 20)
@@ -65,7 +65,7 @@ public enum Environment {
   }
 
   /// All variables.
-  public static func all() -> [String: String] {
+  package static func all() -> [String: String] {
     var result: [String: String] = [:]
     guard var entry = unsafe credmgr_environment() else { return result }
     while let text = unsafe entry.pointee {

@@ -5,11 +5,11 @@
 /// Named places at which a test can end the program, as a power cut would.
 ///
 /// They exist in a build for tests alone: elsewhere a call does nothing, and its name is not in the program.
-public enum FaultPoint {
+package enum FaultPoint {
   #if FAULT_POINTS
     /// Ends the process (SIGKILL) if the variable `CREDMGR_FAULT` has this name as its value; with `NAME:3` at the
     /// third time. With `NAME=stop` it stops it (SIGSTOP), so that a test can change the world before it goes on.
-    public static func reach(_ name: StaticString) {
+    package static func reach(_ name: StaticString) {
       guard let fault = Environment.value("CREDMGR_FAULT"), !fault.isEmpty else { return }
       let signal = fault.hasSuffix("=stop") ? SIGSTOP : SIGKILL
       let point = fault.split(separator: "=")[0].split(separator: ":")
@@ -24,7 +24,7 @@ public enum FaultPoint {
     static var clockOffset: Int64 { Environment.value("CREDMGR_CLOCK_OFFSET").flatMap { Int64($0) } ?? 0 }
   #else
     /// Nothing.
-    @inlinable public static func reach(_ name: StaticString) {}
+    @inlinable package static func reach(_ name: StaticString) {}
     static var clockOffset: Int64 { 0 }
   #endif
 }

@@ -5,11 +5,11 @@ import Glibc
 /// session, never reach the disk, and go after their time or with the machine.
 ///
 /// Containers often forbid it: then every call throws `system` with EPERM or ENOSYS.
-public enum KernelKeyring {
+package enum KernelKeyring {
   /// Keeps bytes under a name, in the place of what is there.
   ///
   /// - Parameter seconds: after that the kernel forgets them; at least 1.
-  public static func store(_ name: String, _ bytes: [UInt8], seconds: UInt32) throws(POSIXError) {
+  package static func store(_ name: String, _ bytes: [UInt8], seconds: UInt32) throws(POSIXError) {
     let key = unsafe bytes.withUnsafeBytes { unsafe credmgr_key_add(name, $0.baseAddress, $0.count) }
     if key < 0 { throw failure("add_key") }
     if credmgr_key_set_timeout(key, max(seconds, 1)) != 0 || credmgr_key_set_permissions(key) != 0 {
@@ -20,7 +20,7 @@ public enum KernelKeyring {
   }
 
   /// The bytes under a name; nil if there are none any more.
-  public static func read(_ name: String) throws(POSIXError) -> [UInt8]? {
+  package static func read(_ name: String) throws(POSIXError) -> [UInt8]? {
     let key = unsafe credmgr_key_find(name)
     if key < 0 {
       if isGone(errno) { return nil }
@@ -43,7 +43,7 @@ public enum KernelKeyring {
   ///
   /// - Returns: false if there was nothing.
   @discardableResult
-  public static func remove(_ name: String) throws(POSIXError) -> Bool {
+  package static func remove(_ name: String) throws(POSIXError) -> Bool {
     let key = unsafe credmgr_key_find(name)
     if key < 0 {
       if isGone(errno) { return false }
@@ -54,7 +54,7 @@ public enum KernelKeyring {
   }
 
   /// Whether the kernel lets us look for keys here; nothing is kept.
-  public static var isThere: Bool {
+  package static var isThere: Bool {
     let key = unsafe credmgr_key_find("credmgr:none")
     return key >= 0 || isGone(errno)
   }

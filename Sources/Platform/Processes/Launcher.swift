@@ -2,11 +2,11 @@ import CPOSIX
 import Glibc
 
 /// Starts other programs. No shell is involved: arguments arrive as they are.
-public enum Launcher {
+package enum Launcher {
   /// The file of a command along `PATH`; a name with a slash is a file already.
   ///
   /// - Throws: `commandNotFound`.
-  public static func find(_ command: String, path: String? = Environment.value("PATH")) throws(POSIXError)
+  package static func find(_ command: String, path: String? = Environment.value("PATH")) throws(POSIXError)
     -> String
   {
     if command.utf8.contains(UInt8(ascii: "/")) {
@@ -23,15 +23,15 @@ public enum Launcher {
   }
 
   /// What a program that has ended left behind.
-  public struct Completion: Sendable, Equatable {
+  package struct Completion: Sendable, Equatable {
     /// Its exit status; 128 and the signal's number if a signal ended it.
-    public let status: Int32
+    package let status: Int32
     /// What it wrote to standard output.
-    public let output: [UInt8]
+    package let output: [UInt8]
   }
 
   /// Where a program's standard error goes.
-  public enum StandardErrors: Sendable {
+  package enum StandardErrors: Sendable {
     /// To ours.
     case shown
     /// Nowhere.
@@ -48,7 +48,7 @@ public enum Launcher {
   ///   - seconds: after that it is ended, with all that it has started: who waits for our standard error would wait for
   ///     them.
   /// - Throws: `commandNotFound`, `timedOut`, `interrupted`, `tooLarge`.
-  public static func run(
+  package static func run(
     _ command: String, _ arguments: [String], input: [UInt8] = [],
     environment: [String: String] = Environment.all(), seconds: Double = 60, limit: Int = 1 << 20,
     errors: StandardErrors = .shown
@@ -97,7 +97,7 @@ public enum Launcher {
   /// - Parameter patience: for so many seconds we look whether it fails at once; one that still runs then has started.
   /// - Returns: its exit status if it ended meanwhile; nil if it runs.
   /// - Throws: `commandNotFound`, `interrupted`.
-  public static func start(
+  package static func start(
     _ command: String, _ arguments: [String], environment: [String: String] = Environment.all(),
     patience: Double = 0
   ) throws(POSIXError) -> Int32? {
@@ -107,7 +107,7 @@ public enum Launcher {
   /// The same for a program that is looked at again later.
   ///
   /// - Throws: `commandNotFound`.
-  public static func launch(
+  package static func launch(
     _ command: String, _ arguments: [String], environment: [String: String] = Environment.all()
   ) throws(POSIXError) -> Launched {
     Launched(
@@ -117,13 +117,13 @@ public enum Launcher {
   }
 
   /// A program that outlives us.
-  public struct Launched: Sendable {
+  package struct Launched: Sendable {
     fileprivate let process: pid_t
 
     /// Its exit status if it ends within so many seconds; nil if it runs. It tells it once.
     ///
     /// - Throws: `interrupted`, and `system` where it was told already.
-    public func status(within seconds: Double) throws(POSIXError) -> Int32? {
+    package func status(within seconds: Double) throws(POSIXError) -> Int32? {
       try Launcher.status(of: process, within: seconds)
     }
   }
@@ -133,7 +133,7 @@ public enum Launcher {
   /// - Parameters:
   ///   - path: its file.
   ///   - arguments: all of them, with the name of the program first.
-  public static func replaceProcess(
+  package static func replaceProcess(
     _ path: String, _ arguments: [String], environment: [String: String] = Environment.all()
   ) throws(POSIXError) -> Never {
     let list = try CStringList(arguments)
@@ -145,7 +145,7 @@ public enum Launcher {
 
   /// As ``replaceProcess(_:_:environment:)``, with bytes in whatever encoding they came. A file that says itself not
   /// what runs it is a script of the shell, as for execvp(3).
-  public static func replaceProcess(
+  package static func replaceProcess(
     _ path: String, bytes arguments: [[UInt8]], environment: [[UInt8]] = Environment.entries()
   ) throws(POSIXError) -> Never {
     let list = try CStringList(bytes: arguments)

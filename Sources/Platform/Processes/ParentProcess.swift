@@ -1,10 +1,10 @@
 import Glibc
 
 /// The process that started this one.
-public enum ParentProcess {
+package enum ParentProcess {
   /// The arguments of the processes above this one, the nearest first, as they say themselves; none where the system
   /// does not tell.
-  public static func argumentsOfAncestors(limit: Int = 8) -> [[String]] {
+  package static func argumentsOfAncestors(limit: Int = 8) -> [[String]] {
     var found: [[String]] = []
     var process = getppid()
     while process > 1, found.count < limit {
@@ -22,14 +22,14 @@ public enum ParentProcess {
   }
 
   /// The first 15 bytes of its program's name (proc(5), `comm`), as it says itself; nil where the system does not tell.
-  public static var name: String? {
+  package static var name: String? {
     guard let bytes = try? File.read("/proc/\(getppid())/comm", limit: 64) else { return nil }
     let name = String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
     return name.isEmpty ? nil : name
   }
 
   /// Its number, start and program; `nil` where the system does not tell.
-  public static var identity: ProcessIdentity? {
+  package static var identity: ProcessIdentity? {
     let process = getppid()
     guard process > 1, let start = fields(of: process)?.dropFirst(19).first else { return nil }
     return ProcessIdentity(number: process, start: start, program: Path.resolved("/proc/\(process)/exe") ?? "")
@@ -47,16 +47,16 @@ public enum ParentProcess {
 
 /// A program in a process, told from others that ran there before and from all processes that have had the number since
 /// the machine was started.
-public struct ProcessIdentity: Sendable, Equatable {
+package struct ProcessIdentity: Sendable, Equatable {
   /// The process's number.
-  public let number: Int32
+  package let number: Int32
   /// When it was made, in ticks since the machine was started (proc(5), `starttime`).
-  public let start: String
+  package let start: String
   /// The program's file: a wrapper puts another program in its place, which then asks for the first time.
-  public let program: String
+  package let program: String
 
   /// A program in a process.
-  public init(number: Int32, start: String, program: String) {
+  package init(number: Int32, start: String, program: String) {
     self.number = number
     self.start = start
     self.program = program

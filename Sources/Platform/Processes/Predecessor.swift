@@ -9,7 +9,7 @@ extension Launcher {
   /// has them, no argument, and of the environment only the number of the descriptor is in it.
   ///
   /// - Throws: `system` when there is no memory for it.
-  public static func leave(_ bytes: [UInt8]) throws(POSIXError) {
+  package static func leave(_ bytes: [UInt8]) throws(POSIXError) {
     let memory = try Descriptor.inMemory(bytes)
     // The copy is not closed on execve(2).
     let copy = dup(memory.number)
@@ -19,7 +19,7 @@ extension Launcher {
 
   /// Takes what the program left that was in this one's place; nil if it left nothing. Programs that are started from
   /// now on find nothing any more.
-  public static func receiveFromPredecessor() -> [UInt8]? {
+  package static func receiveFromPredecessor() -> [UInt8]? {
     guard let text = Environment.value(variable) else { return nil }
     Environment.remove(variable)
     guard let number = Int32(text), number > STDERR_FILENO, fcntl(number, F_GETFD) >= 0 else { return nil }

@@ -1,12 +1,12 @@
 import CPOSIX
 
 /// Keeps the memory of the process from other processes and from the disk.
-public enum ProcessProtection {
+package enum ProcessProtection {
   /// Forbids core dumps and, to processes of the same user, attaching (RLIMIT_CORE, PR_SET_DUMPABLE).
   ///
   /// - Returns: the limit of core dumps as it was, for ``lift(coreLimit:)``; nil if it could not be set.
   @discardableResult
-  public static func apply() -> UInt64? {
+  package static func apply() -> UInt64? {
     _ = credmgr_set_undumpable()
     var before: UInt64 = 0
     guard unsafe credmgr_get_core_limit(&before) == 0, credmgr_set_core_limit(0) == 0 else { return nil }
@@ -14,7 +14,7 @@ public enum ProcessProtection {
   }
 
   /// Gives core dumps back to the program that is about to take our place: limits outlive execve(2).
-  public static func lift(coreLimit: UInt64) {
+  package static func lift(coreLimit: UInt64) {
     _ = credmgr_set_core_limit(coreLimit)
   }
 }

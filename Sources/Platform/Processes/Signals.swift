@@ -4,19 +4,19 @@ import Glibc
 /// Signals that ask the program to end: SIGINT, SIGTERM, SIGHUP.
 ///
 /// This file alone uses the handler of the shim, whose flag is static to it.
-public enum Signals {
+package enum Signals {
   /// From now on the first of these signals sets ``isInterrupted`` and ends waits, and one that comes more than two
   /// seconds after it ends the program. A signal that was ignored at the start stays ignored.
-  public static func installInterruptFlag() {
+  package static func installInterruptFlag() {
     for number in [SIGINT, SIGTERM, SIGHUP] { credmgr_catch(number) }
   }
 
   /// Whether such a signal came.
-  public static var isInterrupted: Bool { credmgr_last_signal() != 0 }
+  package static var isInterrupted: Bool { credmgr_last_signal() != 0 }
 
   /// A closed output, and a file that would grow beyond the limit of the process, are an error of the write from now
   /// on, and no longer the silent end of the program.
-  public static func ignoreFailedWrites() { credmgr_ignore_failed_writes() }
+  package static func ignoreFailedWrites() { credmgr_ignore_failed_writes() }
 
   /// What ``ignoreFailedWrites()`` did would last in a program that takes this one's place. What was ignored before it
   /// stays ignored, and what was blocked blocked: that is whose program this one was started for.
@@ -25,14 +25,14 @@ public enum Signals {
   /// Runs `body` while these signals (and SIGQUIT and SIGTSTP) wait; what came meanwhile takes effect afterwards.
   ///
   /// For the moment between a provider's answer and the vault's commit.
-  public static func deferring<Result, Failure: Error>(
+  package static func deferring<Result, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
     try deferring(()) { _ throws(Failure) in try body() }
   }
 
   /// The same for a value that `body` consumes.
-  public static func deferring<Value: ~Copyable, Result, Failure: Error>(
+  package static func deferring<Value: ~Copyable, Result, Failure: Error>(
     _ value: consuming Value, _ body: (consuming Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {
     var ending = credmgr_ending_signals()
@@ -43,5 +43,5 @@ public enum Signals {
   }
 
   /// Whether one of the signals waits inside ``deferring(_:)``.
-  public static var isWaiting: Bool { credmgr_ending_signal_waits() != 0 }
+  package static var isWaiting: Bool { credmgr_ending_signal_waits() != 0 }
 }

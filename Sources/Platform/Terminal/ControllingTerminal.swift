@@ -1,15 +1,15 @@
 import Glibc
 
 /// The terminal of the process, whatever its streams are (`/dev/tty`, tty(4)).
-public final class ControllingTerminal {
+package final class ControllingTerminal {
   private let descriptor: Descriptor
 
   /// `nil` where there is none, as in a service.
-  public init?() {
+  package init?() {
     guard let descriptor = try? Descriptor(opening: "/dev/tty", O_RDWR) else { return nil }
     self.descriptor = descriptor
   }
 
   /// Its descriptor, for as long as this object is there.
-  public var number: Int32 { descriptor.number }
+  package var number: Int32 { descriptor.number }
 }

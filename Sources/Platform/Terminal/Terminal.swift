@@ -2,12 +2,12 @@ import CPOSIX
 import Glibc
 
 /// The person's terminal, and the three standard streams.
-public enum Terminal {
+package enum Terminal {
   /// Whether the descriptor (0, 1, 2) is a terminal.
-  public static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
+  package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
   /// The columns of standard error's terminal, else of standard output's; 80 where neither is a terminal.
-  public static var width: Int {
+  package static var width: Int {
     for descriptor in [STDERR_FILENO, STDOUT_FILENO] {
       let columns = Int(credmgr_columns(descriptor))
       if columns > 0 { return columns }
@@ -16,13 +16,13 @@ public enum Terminal {
   }
 
   /// Puts nothing (null(4)) in the place of standard streams that are closed. To be called before any file is opened.
-  public static func openStandardStreams() { credmgr_open_standard_streams() }
+  package static func openStandardStreams() { credmgr_open_standard_streams() }
 
   /// The columns of standard output's terminal; nil where it is none, or does not say.
-  public static var outputColumns: Int? { columns(of: STDOUT_FILENO) }
+  package static var outputColumns: Int? { columns(of: STDOUT_FILENO) }
 
   /// The columns of standard error's terminal; nil where it is none, or does not say.
-  public static var errorColumns: Int? { columns(of: STDERR_FILENO) }
+  package static var errorColumns: Int? { columns(of: STDERR_FILENO) }
 
   private static func columns(of descriptor: Int32) -> Int? {
     guard isTerminal(descriptor) else { return nil }
@@ -33,17 +33,17 @@ public enum Terminal {
   /// Writes all bytes.
   ///
   /// - Throws: `brokenPipe` if the reader is gone (SIGPIPE must be ignored), `system` if the disk is full, ….
-  public static func writeAll(_ descriptor: Int32, _ bytes: [UInt8]) throws(POSIXError) {
+  package static func writeAll(_ descriptor: Int32, _ bytes: [UInt8]) throws(POSIXError) {
     try Descriptor.writeAll(descriptor, bytes, nil)
   }
 
   /// Writes a text to standard output: results, and nothing else.
-  public static func writeOutput(_ text: String) throws(POSIXError) {
+  package static func writeOutput(_ text: String) throws(POSIXError) {
     try writeAll(STDOUT_FILENO, Array(text.utf8))
   }
 
   /// Writes a text to standard error. Whether anybody reads it is of no interest.
-  public static func writeError(_ text: String) {
+  package static func writeError(_ text: String) {
     try? writeAll(STDERR_FILENO, Array(text.utf8))
   }
 
@@ -52,7 +52,7 @@ public enum Terminal {
   /// - Parameter end: the moment of a monotonic clock until which a line is waited for; nil for ever.
   /// - Returns: the line without its end (LF or CR LF); nil at the end of the input.
   /// - Throws: `tooLarge` for a line of more than `limit` bytes, `notText`, `interrupted`, `timedOut`.
-  public static func readLine(
+  package static func readLine(
     _ descriptor: Int32, limit: Int = 64 * 1024, until end: (moment: Double, clock: any WallClock)? = nil
   ) throws(POSIXError) -> String? {
     var line: [UInt8] = []
@@ -94,7 +94,7 @@ public enum Terminal {
   /// - Returns: the bytes that were typed, without the end of the line.
   /// - Throws: `noTerminal`; `interrupted` for Control-C or a signal, after the terminal is as it was; `endOfInput` for
   ///   Control-D on an empty line; `tooLarge` for more than `limit` bytes.
-  public static func readPassword(prompt: String, limit: Int = 1024) throws(POSIXError) -> [UInt8] {
+  package static func readPassword(prompt: String, limit: Int = 1024) throws(POSIXError) -> [UInt8] {
     let terminal: Descriptor
     do throws(POSIXError) {
       terminal = try Descriptor(opening: "/dev/tty", O_RDWR)
@@ -107,12 +107,12 @@ public enum Terminal {
   /// Keeps what is typed from being shown on the terminal of the process for as long as it lives; what was typed and
   /// not read is thrown away at its end. A signal does not end the program meanwhile: ``Signals/isInterrupted`` is to
   /// be looked at.
-  public final class Silence {
+  package final class Silence {
     private let terminal: Descriptor
     private var before = termios()
 
     /// - Throws: `noTerminal`.
-    public init() throws(POSIXError) {
+    package init() throws(POSIXError) {
       do throws(POSIXError) {
         terminal = try Descriptor(opening: "/dev/tty", O_RDWR)
       } catch {

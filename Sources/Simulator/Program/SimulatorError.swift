@@ -2,7 +2,7 @@ import Descriptors
 import Platform
 
 /// Why the simulator cannot start.
-public enum SimulatorError: Error, Sendable, Equatable {
+package enum SimulatorError: Error, Sendable, Equatable {
   /// The descriptor cannot be used.
   case provider(ProviderError)
   /// No value for this variable satisfies its rule by guessing.

@@ -4,12 +4,12 @@ import Descriptors
 import Synchronization
 
 /// A provider that behaves as its descriptor says, strictly: requests in, answers out, without a socket.
-public final class SimulatedProvider: Sendable {
+package final class SimulatedProvider: Sendable {
   /// The identifier of its one client.
-  public static let clientIdentifier = "simulator-client"
+  package static let clientIdentifier = "simulator-client"
 
   /// The descriptor of the simulated provider: the given one, with its endpoints on this machine.
-  public let descriptor: Descriptor
+  package let descriptor: Descriptor
   private let gitHosts: [String]
   private let simulation: Mutex<Simulation>
 
@@ -21,7 +21,7 @@ public final class SimulatedProvider: Sendable {
   ///   - random: where codes and tokens come from.
   /// - Throws: `SimulatorError.provider` and `.variableNeeded` for the values of variables; `.unknownSignature` and
   ///   `.keyNeeded` for OAuth 1.0a.
-  public init(
+  package init(
     _ descriptor: Descriptor, at origin: URI, settings: SimulationSettings = SimulationSettings(),
     clientSecret: Secret, clock: @escaping @Sendable () -> Int64, random: any RandomSource
   ) throws(SimulatorError) {
@@ -34,7 +34,7 @@ public final class SimulatedProvider: Sendable {
   }
 
   /// The descriptor as a file that can be added as it is.
-  public var descriptorText: String {
+  package var descriptorText: String {
     var written = descriptor
     if written.git == nil, !gitHosts.isEmpty {
       written.git = GitRules(hosts: gitHosts.map { Template(literal: $0) })
@@ -48,7 +48,7 @@ public final class SimulatedProvider: Sendable {
   static func isOurs(_ bytes: [UInt8]) -> Bool { bytes.starts(with: mark.utf8) }
 
   /// Answers a request.
-  public func answer(_ request: HTTPRequest) -> LoopbackServer.Answer {
+  package func answer(_ request: HTTPRequest) -> LoopbackServer.Answer {
     simulation.withLock { $0.answer(request) }
   }
 }

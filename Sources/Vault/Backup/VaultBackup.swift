@@ -7,7 +7,7 @@ extension Vault {
   /// The bytes of the vault's file as they are between two changes, also while others write.
   ///
   /// - Throws: as `record(_:)` does.
-  public func image() throws(VaultError) -> [UInt8] {
+  package func image() throws(VaultError) -> [UInt8] {
     try transaction(.deferred) { _ throws(VaultError) in
       try self.query { connection throws(SQLiteError) in try connection.serialize() }
     }
@@ -17,7 +17,7 @@ extension Vault {
   ///
   /// - Parameter path: the file, for errors.
   /// - Throws: as `open(_:_:random:now:busyTimeout:holders:)` does.
-  public static func open(
+  package static func open(
     image: [UInt8], path: String, keyFile: String, random: some RandomSource, holders: [KeyHolder]
   ) throws(VaultError) -> Vault {
     let location = VaultLocation(directory: Path.directory(of: path) ?? ".", file: path, keyFile: keyFile)
@@ -36,7 +36,7 @@ extension Vault {
   /// - Returns: the files in which the old vault and its key file are kept.
   /// - Throws: `.damaged` or `.damagedRecord` if anything of this vault is not as it was written, `.newerFormat` if the
   ///   other one is of a newer program, and as `apply` does. The other vault is not changed then.
-  public func restore(to target: VaultLocation) throws(VaultError) -> [String] {
+  package func restore(to target: VaultLocation) throws(VaultError) -> [String] {
     if let finding = try verify().first { throw finding.error(path: location.file) }
     try converting { () throws(POSIXError) in try PrivateFile.createDirectory(target.directory) }
     do throws(VaultError) {

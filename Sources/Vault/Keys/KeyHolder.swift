@@ -2,7 +2,7 @@ import Cryptography
 import Store
 
 /// Somebody who may have a key to the vault.
-public enum KeyHolder {
+package enum KeyHolder {
   /// The key file beside the vault.
   case keyFile
   /// Somebody who keeps the keys of an opened vault; `nil` when he has none of this vault.

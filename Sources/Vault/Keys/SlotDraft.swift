@@ -2,11 +2,11 @@ import Cryptography
 import Store
 
 /// A slot in the making: a new wrapping key, and what is needed to find it again.
-public struct SlotDraft: Sendable {
+package struct SlotDraft: Sendable {
   /// How the slot will be opened.
-  public let kind: SlotKind
+  package let kind: SlotKind
   /// The Secret Service's part: what to keep there, and under which name, before the slot is made.
-  public let item: SecretServiceItem?
+  package let item: SecretServiceItem?
   let parameters: [UInt8]
   let key: SealingKey
   let keyFile: KeyFile?
@@ -14,7 +14,7 @@ public struct SlotDraft: Sendable {
   /// A new key file.
   ///
   /// - Throws: `.outOfMemory`.
-  public static func keyFile(random: some RandomSource) throws(VaultError) -> SlotDraft {
+  package static func keyFile(random: some RandomSource) throws(VaultError) -> SlotDraft {
     let file = try converting { () throws(CryptographyError) in try KeyFile(random: random) }
     return SlotDraft(kind: .keyFile, item: nil, parameters: file.identifier, key: file.key, keyFile: file)
   }
@@ -24,7 +24,7 @@ public struct SlotDraft: Sendable {
   /// Takes about a second with the standard costs.
   ///
   /// - Throws: `.wrongPassphrase` for an empty one, `.outOfMemory`.
-  public static func passphrase(
+  package static func passphrase(
     _ passphrase: Secret, costs: PassphraseCosts = .moderate, random: some RandomSource
   ) throws(VaultError) -> SlotDraft {
     guard !passphrase.isEmpty else { throw .wrongPassphrase }
@@ -39,7 +39,7 @@ public struct SlotDraft: Sendable {
   /// A key for the Secret Service to keep.
   ///
   /// - Throws: `.outOfMemory`.
-  public static func secretService(random: some RandomSource) throws(VaultError) -> SlotDraft {
+  package static func secretService(random: some RandomSource) throws(VaultError) -> SlotDraft {
     let name = random.bytes(Format.identifierByteCount)
     let key = try converting { () throws(CryptographyError) in try SealingKey(random: random) }
     let item = SecretServiceItem(name: Hexadecimal.encode(name), key: key.reveal())
@@ -48,11 +48,11 @@ public struct SlotDraft: Sendable {
 }
 
 /// What the Secret Service keeps for a vault.
-public struct SecretServiceItem: Sendable, Equatable {
+package struct SecretServiceItem: Sendable, Equatable {
   /// 32 hexadecimal digits, which say nothing about the vault.
-  public let name: String
+  package let name: String
   /// The wrapping key.
-  public let key: Secret
+  package let key: Secret
 }
 
 /// The parameters of a slot of the kind `.passphrase`.

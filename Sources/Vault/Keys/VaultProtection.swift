@@ -12,7 +12,7 @@ extension Vault {
   /// - Returns: the Secret Service's item that is not needed any more.
   /// - Throws: as `apply` does; nothing is changed then.
   @discardableResult
-  public func protect(
+  package func protect(
     with draft: SlotDraft, now: Int64, noting event: Secret? = nil
   ) throws(VaultError) -> String? {
     let replaced = try changeSlots(noting: event) { slots, keys throws(VaultError) in
@@ -40,7 +40,7 @@ extension Vault {
   /// - Throws: `.noSlot`, `.lastSlot`, and as `apply` does; nothing is changed then. `.file` if the slot is removed and
   ///   the key file could not be.
   @discardableResult
-  public func unprotect(_ kind: SlotKind, noting event: Secret? = nil) throws(VaultError) -> String? {
+  package func unprotect(_ kind: SlotKind, noting event: Secret? = nil) throws(VaultError) -> String? {
     let removed = try changeSlots(noting: event) { slots, _ throws(VaultError) in
       guard let index = slots.firstIndex(where: { $0.kind == kind.rawValue }) else { throw .noSlot(kind) }
       // A slot of a kind that is not known here may be one that nobody can open.
@@ -57,7 +57,7 @@ extension Vault {
   /// The item of the Secret Service in which the slot's key is; `nil` without such a slot.
   ///
   /// - Throws: as `record(_:)` does.
-  public var secretServiceItem: String? {
+  package var secretServiceItem: String? {
     get throws(VaultError) {
       try transaction(.deferred) { _ throws(VaultError) in
         try Self.slots(self.connection, self.location).compactMap(\.item).first
@@ -68,14 +68,14 @@ extension Vault {
   /// The items of the Secret Service in which keys of slots are; no key is needed for it.
   ///
   /// - Throws: as `open` does.
-  public static func secretServiceItems(of location: VaultLocation) throws(VaultError) -> [String] {
+  package static func secretServiceItems(of location: VaultLocation) throws(VaultError) -> [String] {
     try slots(try connect(location), location).compactMap(\.item)
   }
 
   /// Whether the passphrase is the one of the vault; `nil` if the vault has none.
   ///
   /// - Throws: as `record(_:)` does, `.outOfMemory`.
-  public func accepts(_ passphrase: Secret) throws(VaultError) -> Bool? {
+  package func accepts(_ passphrase: Secret) throws(VaultError) -> Bool? {
     let slots = try transaction(.deferred) { _ throws(VaultError) in
       try Self.slots(self.connection, self.location)
     }

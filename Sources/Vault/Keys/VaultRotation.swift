@@ -17,7 +17,7 @@ extension Vault {
   /// - Throws: `.otherSlots` if there are others than the drafts are for; `.damaged` or `.damagedRecord` if anything is
   ///   not as it was written: a rotation would make it look genuine. And as `apply` does. Nothing is changed then.
   @discardableResult
-  public func rotate(
+  package func rotate(
     to drafts: [SlotDraft], now: Int64, noting event: Secret? = nil
   ) throws(VaultError) -> String? {
     try requireWritable()

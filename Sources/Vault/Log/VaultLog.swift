@@ -6,7 +6,7 @@ extension Vault {
   /// than 2048 bytes is not noted.
   ///
   /// - Throws: `.file` if the file beside the vault cannot be written.
-  public func note(_ event: Secret) throws(VaultError) {
+  package func note(_ event: Secret) throws(VaultError) {
     guard event.count <= EventLog.eventLimit else { return }
     try EventLog(location).append(event, openingKeys, random: random)
   }
@@ -15,7 +15,7 @@ extension Vault {
   ///
   /// - Throws: `.file` when there is something else in the place of the log, so that nothing can be noted; and as
   ///   `record(_:)` does.
-  public func events() throws(VaultError) -> (events: [Secret], lost: Int) {
+  package func events() throws(VaultError) -> (events: [Secret], lost: Int) {
     try transaction(.deferred) { keys throws(VaultError) in
       let lines = try EventLog(self.location).lines(keys)
       return (try self.earlierEvents() + lines.compactMap(\.event), lines.count(where: \.isFault))

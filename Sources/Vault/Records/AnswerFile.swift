@@ -56,20 +56,20 @@ extension Vault {
   /// See ``AccountStore``.
   ///
   /// - Throws: `.full`, `.file`, `.readOnly`.
-  public func makeRoom(for account: AccountID) throws(VaultError) -> any AnswerRoom {
+  package func makeRoom(for account: AccountID) throws(VaultError) -> any AnswerRoom {
     try requireWritable()
     return try AnswerFile(self, openingKeys, name: lockName(of: account))
   }
 
   /// See ``AccountStore``.
-  public func answer(for account: AccountID) -> Secret? {
+  package func answer(for account: AccountID) -> Secret? {
     let name = lockName(of: account)
     guard let bytes = try? PreparedFile.read(location.answerFile(name), limit: Format.payloadLimit) else { return nil }
     return openingKeys.records.opened(bytes, AnswerFile.associatedData(name))
   }
 
   /// See ``AccountStore``.
-  public func removeAnswer(for account: AccountID) {
+  package func removeAnswer(for account: AccountID) {
     _ = try? File.remove(location.answerFile(lockName(of: account)))
   }
 }

@@ -7,7 +7,7 @@ extension Vault {
   ///
   /// - Throws: `.damagedRecord` if it was altered; `.busy`, `.damaged`, `.truncated`, `.inputOutput` as
   ///   `open` does.
-  public func record(_ identifier: RecordIdentifier) throws(VaultError) -> Record? {
+  package func record(_ identifier: RecordIdentifier) throws(VaultError) -> Record? {
     try transaction(.deferred) { keys throws(VaultError) in
       guard let row = try self.row(keys.lookup(identifier)) else { return nil }
       guard let record = row.opened(keys), record.identifier == identifier
@@ -22,7 +22,7 @@ extension Vault {
   /// record that it hides would be missing without a word.
   ///
   /// - Throws: `.busy`, `.damaged`, `.truncated`, `.inputOutput` as `open` does.
-  public func records(_ kind: RecordKind, provider: String?) throws(VaultError) -> [Record] {
+  package func records(_ kind: RecordKind, provider: String?) throws(VaultError) -> [Record] {
     let records = try opened(kind, provider)
       .filter { record in provider.map { record.identifier.provider.utf8.elementsEqual($0.utf8) } ?? true }
       .sorted {
@@ -55,7 +55,7 @@ extension Vault {
   ///
   /// - Parameter known: records that were read already, and are not read again.
   /// - Throws: `.damaged` if header, slots or index cannot be read, either; and as `record(_:)` does.
-  public func unreadable(
+  package func unreadable(
     _ kind: RecordKind, provider: String?, without known: Set<RecordIdentifier> = []
   ) throws(VaultError) -> [RecordIdentifier] {
     try transaction(.deferred) { keys throws(VaultError) in
@@ -74,7 +74,7 @@ extension Vault {
   /// Whether the index has a record that cannot be read.
   ///
   /// - Throws: as `unreadable(_:provider:)`.
-  public func isLost(_ identifier: RecordIdentifier) throws(VaultError) -> Bool {
+  package func isLost(_ identifier: RecordIdentifier) throws(VaultError) -> Bool {
     try transaction(.deferred) { keys throws(VaultError) in
       var change = try VaultChange(self, keys)
       guard try change.entry(identifier) != nil else { return false }

@@ -9,7 +9,7 @@ extension Vault {
   /// - Returns: the record's revision.
   /// - Throws: as `apply` does.
   @discardableResult
-  public func store(
+  package func store(
     _ payload: Secret, as identifier: RecordIdentifier, if precondition: Precondition = .any
   ) throws(VaultError) -> Int64 {
     try apply([.store(payload, as: identifier, if: precondition)])
@@ -20,7 +20,7 @@ extension Vault {
   /// - Returns: whether there was one.
   /// - Throws: as `apply` does.
   @discardableResult
-  public func remove(
+  package func remove(
     _ identifier: RecordIdentifier, if precondition: Precondition = .any
   ) throws(VaultError) -> Bool {
     try change { change, _ throws(VaultError) in
@@ -35,7 +35,7 @@ extension Vault {
   /// - Throws: `.conflict` for the first precondition that does not hold; `.tooLarge`; `.full`, `.readOnly`,
   ///   `.busy`,   `.inputOutput`, `.damaged`. Nothing is changed then.
   @discardableResult
-  public func apply(_ changes: [Change]) throws(VaultError) -> Int64 {
+  package func apply(_ changes: [Change]) throws(VaultError) -> Int64 {
     try change { change, _ throws(VaultError) in
       for item in changes {
         switch item {
@@ -58,7 +58,7 @@ extension Vault {
   /// is lost.
   ///
   /// - Throws: as `apply` does.
-  public func check(_ identifiers: [RecordIdentifier]) throws(VaultError) {
+  package func check(_ identifiers: [RecordIdentifier]) throws(VaultError) {
     try requireWritable()
     // The change behind an answer needs other parts of the file than the one before it.
     try requireStructure()

@@ -24,7 +24,7 @@ extension Vault {
   ///
   /// - Returns: nothing if all is well.
   /// - Throws: `.busy`, `.inputOutput`, `.outOfMemory`.
-  public func verify() throws(VaultError) -> [VaultFinding] {
+  package func verify() throws(VaultError) -> [VaultFinding] {
     try transaction(.deferred) { keys throws(VaultError) in
       var verification = Verification(vault: self, keys: keys)
       try verification.run()

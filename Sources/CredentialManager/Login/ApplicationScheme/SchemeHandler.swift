@@ -194,7 +194,7 @@ struct SchemeHandler: ~Copyable {
 extension CredentialSource {
   /// The desktop entries of logins that were killed, and the schemes whose addresses they take from whatever opens them
   /// otherwise.
-  public func deadLogins() -> [(entry: String, schemes: [String])] {
+  package func deadLogins() -> [(entry: String, schemes: [String])] {
     guard let desktop = home.desktop else { return [] }
     let left = (try? SchemeHandler.dead(home.runtime, desktop)) ?? []
     return left.map { (desktop.entries + "/" + $0.entry, $0.schemes) }
@@ -205,7 +205,7 @@ extension CredentialSource {
   ///
   /// - Parameter runtime: the folder that the desktop entry names.
   /// - Returns: whether one waits; whether it is its answer, that one decides.
-  public func handOver(redirect address: String, runtime: String) -> Bool {
+  package func handOver(redirect address: String, runtime: String) -> Bool {
     if SchemeHandler.hand(address, runtime: runtime) { return true }
     if let desktop = home.desktop { try? SchemeHandler.removeDead(runtime, desktop) }
     return false
