@@ -1,17 +1,12 @@
 import CSodium
 
-/// Base64 of RFC 4648: the standard alphabet with padding (section 4), and the one for URLs without padding
-/// (section 5, as RFC 7515 and RFC 7636 use it).
-///
-/// No table is indexed by secret bits. Decoding takes the one encoding that encoding makes: no blanks, no
-/// line ends, no wrong padding, no stray bits.
+/// RFC 4648, 4 and 5 (as RFC 7515 and RFC 7636 use it). No table is indexed by secret bits. Decoding takes the one
+/// encoding that encoding makes: no blanks, no line ends, no wrong padding, no stray bits.
 package enum Base64 {
-  /// Standard alphabet, with padding.
   package static func encode(_ bytes: [UInt8]) -> String {
     encode(bytes, sodium_base64_VARIANT_ORIGINAL)
   }
 
-  /// Standard alphabet, with padding; `nil` for anything else.
   package static func decode(_ text: String) -> [UInt8]? {
     decode(text, sodium_base64_VARIANT_ORIGINAL)
   }
@@ -21,7 +16,6 @@ package enum Base64 {
     encode(bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
   }
 
-  /// URL alphabet, without padding; `nil` for anything else.
   package static func decodeURL(_ text: String) -> [UInt8]? {
     decode(text, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
   }
@@ -42,9 +36,7 @@ package enum Base64 {
   }
 }
 
-/// Base16 of RFC 4648, section 8, in lower case.
 package enum Hexadecimal {
-  /// Two lower-case digits a byte.
   package static func encode(_ bytes: [UInt8]) -> String {
     var characters = [CChar](repeating: 0, count: bytes.count * 2 + 1)
     unsafe sodium_bin2hex(&characters, characters.count, bytes, bytes.count)

@@ -1,12 +1,10 @@
 import CSodium
 
-/// Whether the bytes are equal, found in a time that depends on the lengths only.
+/// Found in a time that depends on the lengths only.
 package func constantTimeEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
   constantTimeEqual(left.span, right.span)
 }
 
-/// Whether the UTF-8 of the texts is equal, found in a time that depends on the lengths only.
-///
 /// Two texts that Unicode takes for the same but that have other bytes are different here.
 package func constantTimeEqual(_ left: String, _ right: String) -> Bool {
   constantTimeEqual(Array(left.utf8), Array(right.utf8))

@@ -2,16 +2,12 @@
 package struct ECPrivateKey: Sendable {
   private let key: PublicKeyHandle
 
-  /// Reads a key in PEM, of SEC 1 or of PKCS #8, without a passphrase.
-  ///
-  /// - Throws: `.notAnECKey` for anything else, also for another curve.
+  /// A key in PEM, of SEC 1 or of PKCS #8, without a passphrase.
   package init(pem: Secret) throws(CryptographyError) {
     key = try PublicKeyHandle(pem, of: .privateKey, type: .p256)
   }
 
-  /// ECDSA with SHA-256 over the message: R and S, 32 bytes each.
-  ///
-  /// - Throws: `.cannotSign` if the library does not make a signature.
+  /// ECDSA with SHA-256: R and S, 32 bytes each.
   package func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
     guard let encoded = key.sign(message, .sha256), let numbers = DERSignature.numbers(encoded) else {
       throw .cannotSign
@@ -19,24 +15,18 @@ package struct ECPrivateKey: Sendable {
     return numbers
   }
 
-  /// The public half.
   package var publicKey: ECPublicKey { ECPublicKey(key) }
 }
 
-/// A public key on the curve P-256.
 package struct ECPublicKey: Sendable {
   private let key: PublicKeyHandle
 
-  /// Reads a key in PEM (`BEGIN PUBLIC KEY`).
-  ///
-  /// - Throws: `.notAnECKey` for anything else, also for another curve.
   package init(pem: String) throws(CryptographyError) {
     key = try PublicKeyHandle(Secret(pem), of: .publicKey, type: .p256)
   }
 
   fileprivate init(_ key: PublicKeyHandle) { self.key = key }
 
-  /// Whether R and S are those of the private half over the message.
   package func isValid(signature: [UInt8], for message: [UInt8]) -> Bool {
     guard let encoded = DERSignature.encoded(signature) else { return false }
     return key.verify(encoded, message, .sha256)

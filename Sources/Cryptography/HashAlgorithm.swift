@@ -1,20 +1,13 @@
 import COpenSSL
 
-/// A digest of FIPS 180-4.
-///
-/// SHA-1 is here for OAuth 1.0a (RFC 5849, section 3.4.2), where its use in HMAC is still sound, and for
-/// nothing else.
+/// FIPS 180-4. SHA-1 is here for OAuth 1.0a (RFC 5849, 3.4.2), where its use in HMAC is still sound, and for nothing
+/// else.
 package enum HashAlgorithm: Sendable, CaseIterable {
-  /// 20 bytes.
   case sha1
-  /// 32 bytes.
   case sha256
-  /// 48 bytes.
   case sha384
-  /// 64 bytes.
   case sha512
 
-  /// The number of bytes of a digest.
   package var byteCount: Int {
     switch self {
     case .sha1: 20
@@ -24,7 +17,6 @@ package enum HashAlgorithm: Sendable, CaseIterable {
     }
   }
 
-  /// The bytes that the digest takes at once.
   private var blockByteCount: Int {
     switch self {
     case .sha1, .sha256: 64
@@ -32,7 +24,6 @@ package enum HashAlgorithm: Sendable, CaseIterable {
     }
   }
 
-  /// The digest of the bytes.
   package func digest(_ bytes: [UInt8]) -> [UInt8] {
     unsafe [UInt8](unsafeUninitializedCapacity: byteCount) { buffer, count in
       switch self {
@@ -45,7 +36,7 @@ package enum HashAlgorithm: Sendable, CaseIterable {
     }
   }
 
-  /// HMAC (RFC 2104, section 2) over the message. The key can have any length, also none.
+  /// HMAC (RFC 2104, 2).
   package func authenticationCode(for message: [UInt8], key: [UInt8]) -> [UInt8] {
     var block = key.count > blockByteCount ? digest(key) : key
     block += [UInt8](repeating: 0, count: blockByteCount - block.count)

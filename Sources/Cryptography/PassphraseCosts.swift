@@ -2,21 +2,19 @@ import CSodium
 
 /// What a guess at a passphrase costs: the parameters of Argon2id (RFC 9106, section 3.1).
 package struct PassphraseCosts: Sendable, Equatable {
-  /// The number of bytes of a salt.
   package static let saltByteCount = 16
 
   /// Passes over the memory.
   package let operations: UInt64
-  /// Bytes of memory.
+  /// In bytes.
   package let memory: UInt64
 
-  /// Costs that were kept with a salt.
   package init(operations: UInt64, memory: UInt64) {
     self.operations = operations
     self.memory = memory
   }
 
-  /// libsodium's MODERATE: 3 passes over 256 MiB, about a second on a slow machine.
+  /// About a second on a slow machine.
   package static let moderate = PassphraseCosts(
     operations: UInt64(crypto_pwhash_OPSLIMIT_MODERATE), memory: UInt64(crypto_pwhash_MEMLIMIT_MODERATE))
 

@@ -1,24 +1,15 @@
 import CSodium
 import Synchronization
 
-/// A key of 32 bytes that seals, opens, hashes and derives other keys.
-///
-/// It lives in memory that is locked, left out of core dumps, and fenced with guard pages, which it shares with other
-/// keys and with nothing else; and it is erased when the last copy of the value goes away (libsodium, "Securing memory
-/// allocations").
+/// A key in memory that is locked, left out of core dumps, and fenced with guard pages, which it shares with other keys
+/// and with nothing else; it is erased when the last copy goes away (libsodium, "Securing memory allocations").
 package struct SealingKey: Sendable {
-  /// The number of bytes of a key.
   package static let byteCount = 32
-  /// The number of bytes of a nonce.
   package static let nonceByteCount = 24
-  /// The number of bytes that sealing adds.
   package static let tagByteCount = 16
 
   private let memory: KeyMemory
 
-  /// The key with these bytes.
-  ///
-  /// - Throws: `.wrongLength` unless there are 32 of them, `.outOfMemory`.
   package init(_ bytes: Secret) throws(CryptographyError) {
     guard bytes.count == Self.byteCount
     else { throw .wrongLength(expected: Self.byteCount, actual: bytes.count) }
@@ -30,18 +21,11 @@ package struct SealingKey: Sendable {
     }
   }
 
-  /// A new key.
-  ///
-  /// - Throws: `.outOfMemory`.
   package init(random: some RandomSource) throws(CryptographyError) {
     try self.init(Secret(bytes: random.bytes(Self.byteCount)))
   }
 
-  /// The key that Argon2id (RFC 9106) makes of a passphrase.
-  ///
-  /// - Throws: `.wrongLength` for an empty passphrase or a salt that is not one of 16 bytes,
-  ///   `.costsOutOfRange` for costs that no vault of ours has, `.outOfMemory` when there is less than the
-  /// costs demand.
+  /// Argon2id (RFC 9106).
   package init(passphrase: Secret, costs: PassphraseCosts, salt: [UInt8]) throws(CryptographyError) {
     guard salt.count == PassphraseCosts.saltByteCount
     else { throw .wrongLength(expected: PassphraseCosts.saltByteCount, actual: salt.count) }
@@ -64,7 +48,7 @@ package struct SealingKey: Sendable {
 
   private init(_ memory: KeyMemory) { self.memory = memory }
 
-  /// The key's own bytes: to be wrapped in a slot or handed to a keyring.
+  /// To be wrapped in a slot or handed to a keyring.
   package func reveal() -> Secret {
     unsafe memory.read { key in
       Secret(capacity: Self.byteCount) { output in
@@ -73,12 +57,7 @@ package struct SealingKey: Sendable {
     }
   }
 
-  /// A key for one purpose, derived with libsodium's `crypto_kdf` (BLAKE2b).
-  ///
-  /// - Parameters:
-  ///   - context: at most 8 bytes of UTF-8, padded with zeros.
-  ///   - id: the number of the key within the context.
-  /// - Throws: `.wrongLength`, `.outOfMemory`.
+  /// A key for one purpose (libsodium's `crypto_kdf`). The context has at most 8 bytes.
   package func subkey(context: String, id: UInt64) throws(CryptographyError) -> SealingKey {
     let length = Int(crypto_kdf_CONTEXTBYTES)
     var name = context.utf8.map { CChar(bitPattern: $0) }
@@ -93,10 +72,7 @@ package struct SealingKey: Sendable {
     return SealingKey(derived)
   }
 
-  /// Seals with XChaCha20-Poly1305-IETF. The answer has 16 bytes more than the plaintext.
-  ///
-  /// - Parameter nonce: 24 bytes that were never used with this key; random ones never repeat.
-  /// - Throws: `.wrongLength` for another nonce.
+  /// XChaCha20-Poly1305-IETF. A nonce must not be used twice with a key; random ones never repeat.
   package func seal(
     _ plaintext: Secret, associatedData: [UInt8], nonce: [UInt8]
   ) throws(CryptographyError) -> [UInt8] {
@@ -114,10 +90,6 @@ package struct SealingKey: Sendable {
     }
   }
 
-  /// Opens what `seal` sealed.
-  ///
-  /// - Throws: `.notAuthentic` if any bit of the arguments is another than at the sealing, `.wrongLength` for
-  ///   a   nonce that is not one.
   package func open(
     _ sealed: [UInt8], associatedData: [UInt8], nonce: [UInt8]
   ) throws(CryptographyError) -> Secret {
@@ -153,7 +125,6 @@ package struct SealingKey: Sendable {
   }
 }
 
-/// The one owner of a key's memory.
 @safe private final class KeyMemory: Sendable {
   private let key: Mutex<UnsafeMutablePointer<UInt8>>
 
@@ -178,8 +149,6 @@ package struct SealingKey: Sendable {
   }
 }
 
-/// Pages of locked memory, each with room for many keys.
-///
 /// A page of its own for each key would cost thirteen system calls a key: a token needs five keys, and that was a tenth
 /// of its time.
 @safe private struct KeyPages {
@@ -193,7 +162,6 @@ package struct SealingKey: Sendable {
   /// What was given back, as a list: the memory of each place holds the address of the next one.
   private var returned: UnsafeMutableRawPointer?
 
-  /// The address of memory for one key, with nothing in it that is to be relied on.
   mutating func take() throws(CryptographyError) -> UInt {
     if let place = unsafe returned {
       unsafe returned = place.load(as: UnsafeMutableRawPointer?.self)
@@ -212,7 +180,6 @@ package struct SealingKey: Sendable {
     return UInt(bitPattern: place)
   }
 
-  /// Erases a key, whose place is free then.
   mutating func giveBack(_ address: UInt) {
     guard let place = unsafe UnsafeMutableRawPointer(bitPattern: address) else { return }
     unsafe sodium_memzero(place, SealingKey.byteCount)

@@ -5,13 +5,11 @@ import Descriptors
 /// A client that is registered at a provider (RFC 6749, 2): the descriptor with its variables filled, and who we are
 /// there.
 package struct Client: Sendable {
-  /// How the provider behaves.
   package let descriptor: Descriptor
-  /// The client identifier, or the consumer key.
+  /// Or the consumer key.
   package let identifier: String
-  /// The client secret; for RSA signatures, the private key as PEM.
+  /// For RSA signatures, the private key as PEM.
   package let secret: Secret?
-  /// A value for every variable of the descriptor that has one.
   package let variables: [String: String]
   let computing: any RequestComputing
 
@@ -26,11 +24,7 @@ package struct Client: Sendable {
     variables = values
   }
 
-  /// A client whose variables have a value each.
-  ///
-  /// - Parameter given: what the person gave; a variable without a value here has its default.
-  /// - Throws: `ProviderError.unknownVariable`, `.invalidVariable`, and `.missingVariable` for the first one that has
-  ///   neither a value nor a default and may not stay empty.
+  /// A variable that is not given has its default. Throws for one that is unknown, invalid, or has neither.
   package init(
     descriptor: Descriptor, identifier: String, secret: Secret?, variables given: [String: String]
   ) throws(ProviderError) {
@@ -56,9 +50,6 @@ package struct Client: Sendable {
     }
   }
 
-  /// The values of a descriptor's variables.
-  ///
-  /// - Throws: as the initializer does.
   package static func values(
     of descriptor: Descriptor, given: [String: String]
   ) throws(ProviderError) -> [String: String] {
@@ -108,8 +99,6 @@ package struct Client: Sendable {
   }
 
   /// The redirect URI as it is registered, with its variables filled; a loopback one without a port takes any.
-  ///
-  /// - Throws: `OAuthError.url` when it is no URI.
   package func redirect() throws(OAuthError) -> Redirect {
     if descriptor.redirect.template.literal == "oob" { return .outOfBand("oob") }
     do {

@@ -2,9 +2,7 @@ import HTTP
 import YAML
 
 extension DescriptorDecoder {
-  /// What stands below `endpoints`, endpoint by endpoint, over what each takes over from its base and from the
-  /// descriptor's own
-  /// `response`.
+  /// Each endpoint over what it takes over from its base and from the descriptor's own `response`.
   mutating func endpoints(_ node: Node) -> [EndpointKind: Endpoint]? {
     guard entries(of: node) != nil else { return nil }
     checkKeys(node, EndpointKind.allCases.map(\.rawValue))
@@ -31,7 +29,6 @@ extension DescriptorDecoder {
     return DescriptorTree.merged(own, over: taken)
   }
 
-  /// The description of an endpoint, its `response` laid over what holds for it of the descriptor's own.
   private func answering(_ description: Node, _ kind: EndpointKind) -> Node {
     guard let general = root["response"], let entries = general.entries, description.entries != nil else {
       return description
@@ -48,7 +45,6 @@ extension DescriptorDecoder {
     return DescriptorTree.merged(own, over: Node(.mapping([key]), at: general.place))
   }
 
-  /// How the answer of an endpoint is written that does not say so itself.
   func format(of kind: EndpointKind) -> ResponseFormat? {
     kind.format(among: root["response_format"]?.text.flatMap(ResponseFormat.init(rawValue:)))
   }
@@ -121,7 +117,6 @@ extension DescriptorDecoder {
     return url
   }
 
-  /// - Parameter areWhole: whether the hosts are looked up by their whole names.
   mutating func hosts(_ node: Node, areWhole: Bool) -> [Template]? {
     guard texts(node) != nil else { return nil }
     return Self.elements(of: node).compactMap { node in
@@ -141,7 +136,6 @@ extension DescriptorDecoder {
 }
 
 extension EndpointKind {
-  /// How the answer is written, where the descriptor has this format for all endpoints.
   func format(among general: ResponseFormat?) -> ResponseFormat? {
     let isRedirect = general == .fragment || general == .query
     if self == .authorization { return isRedirect ? general : nil }

@@ -7,7 +7,6 @@ struct DescriptorDecoder {
   private(set) var findings: [Finding] = []
   let root: Node
   private(set) var variables: [Variable] = []
-  /// The names that templates of this descriptor may use.
   private(set) var definedNames: Set<String> = []
   /// Values that a variable may have, to see what would become of a URL.
   private var samples: [String: String] = [:]
@@ -33,13 +32,12 @@ struct DescriptorDecoder {
     "oauth_timestamp", "oauth_signature_method", "oauth_consumer_key", "oauth_token", "oauth_callback",
     "oauth_verifier",
   ]
-  /// Those that protect something at an endpoint. A `state` or a `nonce` that is sent again with a code is like any
-  /// other parameter, and so is the consumer key in the address of a page, which nobody signs.
+  /// A `state` or a `nonce` that is sent again with a code is like any other parameter, and so is the consumer key in
+  /// the address of a page, which nobody signs.
   static func ownedParameters(at kind: EndpointKind) -> Set<String> {
     kind == .authorization
       ? ownedParameters.subtracting(["oauth_consumer_key"]) : ownedParameters.subtracting(["state", "nonce"])
   }
-  /// Headers that belong to the HTTP client, or decide where a message ends.
   static let ownedHeaders: Set<String> = [
     "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "keep-alive",
     "proxy-authorization", "proxy-connection", "expect", "cookie",
@@ -51,7 +49,6 @@ struct DescriptorDecoder {
     if !findings.contains(finding) { findings.append(finding) }
   }
 
-  /// Reads the variables and the names of what is kept, which templates anywhere may use.
   init(_ root: Node) {
     self.root = root
     variables = root["variables"].flatMap { readVariables($0) } ?? []
@@ -59,7 +56,6 @@ struct DescriptorDecoder {
     definedNames = Set(variables.map(\.name)).union(Self.keptNames(root))
   }
 
-  /// Reads the whole tree; `nil` when what is missing leaves nothing to work with.
   mutating func descriptor() -> Descriptor? {
     let descriptor = Descriptor.keys.read(&self, root)
     for entry in root["variables"]?.entries?.prefix(Self.variableLimit) ?? []
@@ -81,10 +77,9 @@ struct DescriptorDecoder {
     }
   }
 
-  /// The elements of a list, or what stands for one.
   static func elements(of node: Node?) -> [Node] { node.map { $0.elements ?? [$0] } ?? [] }
 
-  /// Whether a text can be the identifier of a provider, a file name and an argument at once.
+  /// What is a file name and an argument at once.
   static func isIdentifier(_ text: String) -> Bool {
     guard let first = text.utf8.first, first != UInt8(ascii: "-"), first != UInt8(ascii: ".") else {
       return false
@@ -145,8 +140,7 @@ struct DescriptorDecoder {
     }
   }
 
-  /// A URL template. Its places are filled with the variables' defaults, or with harmless values, to see whether a URL
-  /// can come of it at all.
+  /// Its places are filled with the variables' defaults, or with harmless values, to see whether a URL can come of it.
   mutating func url(
     _ node: Node, names: [String], owned: Set<String> = [], anyScheme: Bool = false
   ) -> URLTemplate? {
@@ -210,7 +204,6 @@ struct DescriptorDecoder {
     }
   }
 
-  /// The names under which answers keep something are names for templates, wherever they are declared.
   private static func keptNames(_ root: Node) -> [String] {
     let endpoints = root["endpoints"]?.entries?.map(\.value) ?? []
     return ([root] + endpoints).compactMap { $0["response"]?["keep"] }.flatMap { keep in

@@ -3,19 +3,15 @@ import YAML
 
 /// A value that a descriptor has in the end, and where it is from.
 package struct DescriptorSetting: Sendable, Equatable {
-  /// Where a value is from.
   package enum Origin: Sendable, Equatable {
-    /// A file: the descriptor's own, or one that it extends.
     case file(String, line: Int)
-    /// No file says anything: the default, with the specification that it is taken from.
     case standard(specification: String)
   }
 
-  /// The keys from the outside in, joined by dots: `endpoints.token.url`.
+  /// From the outside in, joined by dots: `endpoints.token.url`.
   package let key: String
-  /// The value as it is written; the elements of a list with commas between them.
+  /// As it is written; the elements of a list with commas between them.
   package let value: String
-  /// Where it is from.
   package let origin: Origin
 
   /// What a specification says for logins of OAuth 2 where no file says anything.
@@ -29,7 +25,6 @@ package struct DescriptorSetting: Sendable, Equatable {
     }
   }
 
-  /// Every value of a tree, in its order, and the defaults of what is not in it.
   static func all(in root: Node) -> [DescriptorSetting] {
     var settings: [DescriptorSetting] = []
     collect(root, [], &settings)
@@ -43,7 +38,7 @@ package struct DescriptorSetting: Sendable, Equatable {
     return settings
   }
 
-  /// Whether a key says what a default is about. A header style that is none of a scheme has no scheme.
+  /// A header style that is none of a scheme has no scheme.
   private static func isAt(_ standard: String, _ key: String) -> Bool {
     key == standard || (standard == "header_style.scheme" && key.hasPrefix("header_style."))
   }
@@ -67,10 +62,7 @@ package struct DescriptorSetting: Sendable, Equatable {
 }
 
 extension DescriptorLibrary {
-  /// Every value of a provider's descriptor with the file and the line that it is from: of the person's own file, of
-  /// the one that it overrides, or of one that it extends.
-  ///
-  /// - Throws: as `load(_:)`, for what keeps the files from being read.
+  /// Every value with the file and the line that it is from.
   package func settings(of identifier: String) throws(ProviderError) -> [DescriptorSetting] {
     DescriptorSetting.all(in: try tree(of: identifier))
   }

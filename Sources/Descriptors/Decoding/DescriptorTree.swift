@@ -2,8 +2,6 @@ import YAML
 
 /// The tree of a descriptor before it is decoded: short forms written out, and what it extends laid underneath.
 enum DescriptorTree {
-  /// Writes the short forms out, so that a mapping can be laid over a mapping: an endpoint that is only a URL, a scope
-  /// that is only a list, a header style that is only a scheme.
   static func expanded(_ root: Node) -> Node { expanded(root, Descriptor.keys.description) }
 
   private static func expanded(_ node: Node, _ table: TableDescription) -> Node {
@@ -21,16 +19,13 @@ enum DescriptorTree {
         }), at: node.place)
   }
 
-  /// A value that is no mapping as the mapping that it is short for.
   static func wrapped(_ node: Node, as key: String) -> Node {
     if node.entries != nil || node.isNull { return node }
     return Node(.mapping([Node.Entry(key: key, keyPlace: node.place, value: node)]), at: node.place)
   }
 
   /// `top` laid over `base`: mappings key by key, all else replaced; a key that is null takes the inherited one away.
-  ///
-  /// Below `parameters` and `endpoints`, `null` is a value of its own (it drops a standard parameter, or an endpoint
-  /// that another one would hand down), and stays.
+  /// Below `parameters` and `endpoints`, `null` is a value of its own, and stays.
   static func merged(_ top: Node, over base: Node, keepingNulls: Bool = false) -> Node {
     guard let upper = top.entries, let lower = base.entries else { return top }
     var entries: [Node.Entry] = []
@@ -52,7 +47,6 @@ enum DescriptorTree {
     return Node(.mapping(entries), at: top.place)
   }
 
-  /// A mapping without one of its keys.
   static func without(_ key: String, _ node: Node) -> Node {
     guard let entries = node.entries else { return node }
     return Node(.mapping(entries.filter { $0.key != key }), at: node.place)

@@ -60,7 +60,6 @@ extension Endpoint {
     }
   }
 
-  /// What holds for an endpoint of which nothing is said.
   private init(_ kind: EndpointKind) {
     method = kind == .authorization || kind == .identity ? "GET" : "POST"
     send = Self.placement(kind, method)
@@ -192,7 +191,6 @@ extension Notation<[KeptField]> {
   }
 }
 
-/// A field and the values of it that mean yes.
 struct ActiveField: Sendable {
   var path = FieldPath("")
   var values = ["true"]

@@ -2,11 +2,9 @@ import YAML
 
 /// One key of the descriptor language: where its value is stored, how it is written, and what the reference says of it.
 struct Key<Whole: Sendable>: Sendable {
-  /// What schema, reference and defaults are made of.
   let description: KeyDescription
   /// Stores the value of a node that is not null; a faulty one leaves the default.
   let read: @Sendable (inout DescriptorDecoder, Node, inout Whole) -> Void
-  /// The value as it is written; `nil` where there is none.
   let write: @Sendable (Whole) -> Node?
 
   init<Value>(
@@ -51,18 +49,16 @@ struct Key<Whole: Sendable>: Sendable {
   }
 }
 
-/// A row of the reference.
 struct KeyDescription: Sendable {
   let name: String
-  /// What may stand there, in Markdown.
+  /// In Markdown.
   let type: String
   let shape: Shape
-  /// What holds without the key, in Markdown; `nil` where that is nothing.
+  /// In Markdown.
   var standard: String?
   /// Where that default is from; `nil` where it is ours.
   let specification: String?
   let meaning: String
-  /// A provider that needs the key.
   let neededBy: String
   var isRequired = false
   var isAlwaysWritten = false
@@ -71,14 +67,13 @@ struct KeyDescription: Sendable {
 /// The keys of one mapping.
 struct Table<Whole: Sendable>: Sendable {
   let name: String
-  /// What holds without any of the keys.
   let initial: Whole
   /// The key that a value stands for which is no mapping.
   let short: String?
   let keys: [Key<Whole>]
   private let finish: @Sendable (inout DescriptorDecoder, Node, inout Whole) -> Void
 
-  /// - Parameter finish: looks at what several keys say together.
+  /// `finish` looks at what several keys say together.
   init(
     _ name: String, _ initial: Whole, short: String? = nil, @Rows<Whole> keys: () -> [Key<Whole>],
     finish: @escaping @Sendable (inout DescriptorDecoder, Node, inout Whole) -> Void = { _, _, _ in }
@@ -90,7 +85,7 @@ struct Table<Whole: Sendable>: Sendable {
     self.finish = finish
   }
 
-  /// Reads a mapping with every finding in it; `nil` for anything else.
+  /// `nil` for what is no mapping.
   func read(_ decoder: inout DescriptorDecoder, _ node: Node) -> Whole? {
     var node = node
     if let short { node = DescriptorTree.wrapped(node, as: short) }
@@ -108,7 +103,6 @@ struct Table<Whole: Sendable>: Sendable {
     return whole
   }
 
-  /// The keys whose values are not the initial ones.
   func write(_ whole: Whole) -> Node {
     .mapping(
       keys.compactMap { key in
@@ -119,7 +113,6 @@ struct Table<Whole: Sendable>: Sendable {
       })
   }
 
-  /// The rows of the reference, each with its default.
   var description: TableDescription {
     TableDescription(
       name: name, short: short,
@@ -138,14 +131,12 @@ struct Table<Whole: Sendable>: Sendable {
   }
 }
 
-/// What is the same for every table.
 struct TableDescription: Sendable {
   let name: String
   let short: String?
   let keys: [KeyDescription]
 }
 
-/// Rows that are checked one by one by the compiler.
 @resultBuilder enum Rows<Whole: Sendable> {
   static func buildExpression(_ row: Key<Whole>) -> Key<Whole> { row }
   static func buildBlock(_ rows: Key<Whole>...) -> [Key<Whole>] { rows }
@@ -154,12 +145,9 @@ struct TableDescription: Sendable {
 /// What a value may look like, for the schema.
 indirect enum Shape: Sendable {
   case text, texts, boolean, identifier, headerName, headerValue
-  /// A text that matches a regular expression.
   case pattern(String, type: String)
   case choice([String])
-  /// One of the values, or a template that will be one.
   case template(of: [String])
-  /// One of the values, or a list of them.
   case choices([String])
   case url(except: Set<String>)
   case name(except: Set<String>)
@@ -175,7 +163,6 @@ indirect enum Shape: Sendable {
     }
   }
 
-  /// What the reference calls it, unless the row does.
   var type: String {
     func quoted(_ words: [String]) -> String { words.map { "`\($0)`" }.joined(separator: ", ") }
     return switch self {

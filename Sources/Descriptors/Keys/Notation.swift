@@ -2,11 +2,9 @@ import HTTP
 import Text
 import YAML
 
-/// How a value stands in a descriptor: how it is read with its findings, how it is written again, and what it looks
-/// like.
 struct Notation<Value: Sendable>: Sendable {
   let shape: Shape
-  /// The value of a node that is not null; `nil` with a finding where it is none.
+  /// `nil` with a finding.
   let read: @Sendable (inout DescriptorDecoder, Node) -> Value?
   let write: @Sendable (Value) -> Node
 
@@ -23,7 +21,6 @@ struct Notation<Value: Sendable>: Sendable {
 // MARK: Texts and numbers
 
 extension Notation<String> {
-  /// - Parameter problem: what is wrong with a text; `nil` where it is a good one.
   static func text(as shape: Shape, unless problem: @escaping @Sendable (String) -> Finding.Problem?) -> Self {
     Notation(
       shape,
@@ -46,10 +43,9 @@ extension Notation<String> {
     text(as: .identifier) { DescriptorDecoder.isIdentifier($0) ? nil : .malformedName($0) }
   }
 
-  /// The identifier of a descriptor that is looked at where the files are laid over each other.
+  /// Looked at where the files are laid over each other.
   static var base: Self { Notation(.identifier, read: { _, _ in nil }, write: Node.text) }
 
-  /// A regular expression.
   static var pattern: Self { text(as: .text) { Pattern($0) == nil ? .invalidPattern($0) : nil } }
 
   static func word(among words: [String]) -> Self {
@@ -81,7 +77,6 @@ extension Notation<Bool> {
       }, write: { .plain("\($0)") })
   }
 
-  /// Whether something has to be there.
   static var requirement: Self {
     let rule = Notation<StateRule>.choice()
     return Notation(
@@ -91,7 +86,6 @@ extension Notation<Bool> {
 }
 
 extension Notation<Int64> {
-  /// Seconds.
   static var duration: Self {
     Notation(
       .pattern("^[0-9]+[smhd]$", type: "duration"),
@@ -119,7 +113,6 @@ extension Notation where Value: RawRepresentable & CaseIterable, Value.RawValue 
 }
 
 extension Notation {
-  /// A list of the values, in which an unknown one is passed over with a finding.
   static func choices<Choice: RawRepresentable & CaseIterable & Sendable>(
     among allowed: [Choice] = Array(Choice.allCases)
   ) -> Self where Value == [Choice], Choice.RawValue == String {
@@ -175,7 +168,6 @@ extension Notation<Template> {
     Notation(.pattern("", type: "template"), read: { $0.template($1, names: names) }, write: { .text($0.text) })
   }
 
-  /// One of the values, or a template that will be one.
   static func template<Choice: RawRepresentable & CaseIterable>(of _: Choice.Type) -> Self
   where Choice.RawValue == String {
     let words = Choice.allCases.map(\.rawValue)
@@ -192,7 +184,6 @@ extension Notation<Template> {
 }
 
 extension Notation<[Template]> {
-  /// - Parameter areWhole: whether the hosts are looked up by their whole names, so that `*.` is none.
   static func hosts(areWhole: Bool = false) -> Self {
     Notation(.texts, read: { $0.hosts($1, areWhole: areWhole) }, write: { .list($0.map { .text($0.text) }) })
   }
@@ -228,7 +219,6 @@ extension Notation<[ParameterRule]> {
 }
 
 extension Notation<[String: String]> {
-  /// Names, and a text for each.
   static func texts(valuesExcept owned: Set<String> = []) -> Self {
     Notation(
       .mapping(of: owned.isEmpty ? .text : .name(except: owned), names: nil),

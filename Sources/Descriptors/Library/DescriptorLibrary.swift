@@ -1,33 +1,24 @@
 import YAML
 
-/// The descriptors of a machine: files named `<identifier>.yaml` in folders, of which an earlier one goes before a
-/// later one.
-///
-/// A descriptor is found by its name alone, so that start-up does not grow with their number.
+/// Files named `<identifier>.yaml` in folders, of which an earlier one goes before a later one. A descriptor is found
+/// by its name alone, so that start-up does not grow with their number.
 package struct DescriptorLibrary: Sendable {
-  /// Reads a file; `nil` when there is none. One that is there and cannot be read must not be passed over: the next one
-  /// with its name may send credentials elsewhere.
+  /// A file that is there and cannot be read must not be passed over: the next one with its name may send credentials
+  /// elsewhere.
   package typealias Reader = @Sendable (_ path: String) throws(UnreadableDescriptor) -> [UInt8]?
 
-  /// A descriptor with what was noticed on the way.
   package struct Loaded: Sendable {
-    /// The descriptor.
     package let descriptor: Descriptor
-    /// Findings that are no errors.
     package let warnings: [Finding]
-    /// The file.
     package let path: String
     /// The files that it extends, the nearest first.
     package let bases: [String]
-    /// What the descriptor was decoded from, whose nodes know their places.
     let root: Node
   }
 
-  /// The folders, in order.
   package let directories: [String]
   private let read: Reader
 
-  /// A library of these folders, whose files `read` reads.
   package init(directories: [String], read: @escaping Reader) {
     self.directories = directories
     self.read = read
@@ -36,7 +27,6 @@ package struct DescriptorLibrary: Sendable {
   /// Whether a text can be the identifier of a provider: lower-case letters, digits, `-`, `_`, `.`; 64 at most.
   package static func isIdentifier(_ text: String) -> Bool { DescriptorDecoder.isIdentifier(text) }
 
-  /// The file that holds a provider's descriptor.
   package func path(of identifier: String) -> String? {
     do throws(Obstacle) {
       return try find(identifier, after: nil)?.path
@@ -45,23 +35,16 @@ package struct DescriptorLibrary: Sendable {
     }
   }
 
-  /// Loads a provider's descriptor.
-  ///
-  /// - Throws: `ProviderError.malformedIdentifier`, `.unknown`, or `.invalid` with every finding.
   package func load(_ identifier: String) throws(ProviderError) -> Loaded {
     guard Self.isIdentifier(identifier) else { throw .malformedIdentifier(identifier) }
     let file = try first(identifier)
     return try load(file.bytes, name: file.path, directory: file.directory)
   }
 
-  /// Reads a descriptor from bytes that lie outside the library, such as a file that is to be added.
-  ///
-  /// - Throws: `ProviderError.invalid` with every finding.
   package func load(_ bytes: [UInt8], name: String) throws(ProviderError) -> Loaded {
     try load(bytes, name: name, directory: nil)
   }
 
-  /// Every finding of a text, and the descriptor where it could be read.
   package func check(_ bytes: [UInt8], name: String) -> (descriptor: Descriptor?, findings: [Finding]) {
     let checked = check(bytes, name: name, directory: nil)
     return (checked.descriptor, checked.findings)
@@ -104,7 +87,6 @@ package struct DescriptorLibrary: Sendable {
     )
   }
 
-  /// The tree of a provider's descriptor, with what it extends laid underneath.
   func tree(of identifier: String) throws(ProviderError) -> Node {
     guard Self.isIdentifier(identifier) else { throw .malformedIdentifier(identifier) }
     let file = try first(identifier)
@@ -117,7 +99,6 @@ package struct DescriptorLibrary: Sendable {
     return root
   }
 
-  /// A file's tree, with what it extends laid underneath.
   private func tree(
     _ bytes: [UInt8], name: String, directory: Int?, chain: [String], _ bases: inout [String],
     _ findings: inout [Finding]
@@ -171,7 +152,6 @@ package struct DescriptorLibrary: Sendable {
 
   private typealias File = (bytes: [UInt8], path: String, directory: Int)
 
-  /// A file that is in the way.
   private struct Obstacle: Error {
     let path: String
     let reason: UnreadableDescriptor

@@ -3,13 +3,8 @@ import Text
 import YAML
 
 extension DescriptorLibrary.Loaded {
-  /// Where the descriptor names a host that tokens or the client's secret may go to.
-  ///
-  /// - Parameters:
-  ///   - host: one of what `hosts` returns for one of the templates.
-  ///   - hosts: the hosts that come of a template of an endpoint or of an entry of `hosts`.
-  /// - Returns: the place of the template, or of the default of the variable that makes this host of it; `nil` where no
-  ///   template yields it.
+  /// Where the descriptor names a host that tokens or the client's secret may go to: the place of the template, or of
+  /// the default of the variable that makes this host of it.
   package func place(ofHost host: String, _ hosts: (Template) -> [String]) -> Place? {
     for node in hostNodes {
       guard let text = node.text, let template = try? Template(parsing: text), hosts(template).contains(host) else {
@@ -25,7 +20,7 @@ extension DescriptorLibrary.Loaded {
     return nil
   }
 
-  /// The nodes that name hosts, the endpoints first: those get the secret, too.
+  /// The endpoints first: those get the secret, too.
   private var hostNodes: [Node] {
     func list(_ node: Node?) -> [Node] { node.map { $0.elements ?? [$0] } ?? [] }
     let endpoints = root["endpoints"]?.entries?.compactMap { $0.value["url"] } ?? []

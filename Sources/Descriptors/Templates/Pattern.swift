@@ -16,7 +16,6 @@ struct Pattern {
   /// Steps that an expression may have; repetitions are written out.
   private static let limit = 10_000
 
-  /// - Returns: nil for what is no expression of the kind above.
   init?(_ text: String) {
     var scalars = Array(text.unicodeScalars)[...]
     if scalars.first == "^" { scalars.removeFirst() }
@@ -69,7 +68,6 @@ struct Pattern {
     return true
   }
 
-  /// Whether the whole text matches.
   func matches(_ text: String) -> Bool {
     var places = reached(from: [0])
     for scalar in text.unicodeScalars {
@@ -83,7 +81,6 @@ struct Pattern {
     return places.contains(steps.count)
   }
 
-  /// The places to which the forks lead, each of them once.
   private func reached(from starts: [Int]) -> [Int] {
     var isReached = [Bool](repeating: false, count: steps.count + 1)
     var open = starts
@@ -101,7 +98,6 @@ struct Pattern {
   }
 }
 
-/// Some of all scalars.
 private struct ScalarSet {
   var ranges: [ClosedRange<UInt32>] = []
   var isInverted = false
@@ -226,7 +222,6 @@ private struct PatternParser {
     return nil
   }
 
-  /// What follows a backslash.
   private mutating func escaped() -> ScalarSet? {
     guard let scalar = rest.popFirst() else { return nil }
     var set: ScalarSet

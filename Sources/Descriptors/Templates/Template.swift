@@ -3,50 +3,36 @@ import Text
 /// A text with places that are filled in: `{host}`, `{a || b}` (the first that is there and not empty),
 /// `{lowercase(a)}`. Two braces stand for one.
 package struct Template: Sendable, Equatable {
-  /// What computes the functions that need more than their arguments' letters: a hash, a clock, randomness. `nil` where
-  /// there is no value.
+  /// Computes the functions that need more than their arguments' letters.
   package typealias Calculator = (Function, [[UInt8]]) -> [UInt8]?
 
-  /// One way to fill a place.
   package enum Term: Sendable, Equatable {
-    /// The value with this name.
     case name(String)
-    /// This text.
     case literal(String)
-    /// A function of other terms.
     indirect case call(Function, [Term])
   }
 
-  /// A stretch of a template.
   package enum Part: Sendable, Equatable {
-    /// Text that stays as it is.
     case literal(String)
-    /// A place to fill: the first term that yields something.
+    /// The first term that yields something counts.
     case place([Term])
   }
 
-  /// The stretches, in order.
   package let parts: [Part]
 
-  /// A template that is only text.
   package init(literal text: String) { parts = text.isEmpty ? [] : [.literal(text)] }
 
-  /// Reads a template.
-  ///
-  /// - Throws: `TemplateError` where a brace is not closed, a place is empty or a function is not known.
   package init(parsing text: String) throws(TemplateError) {
     var parser = TemplateParser(text)
     parts = try parser.parts()
   }
 
-  /// The names that the template uses, in order.
   package var names: [String] {
     parts.flatMap { part -> [String] in
       if case .place(let terms) = part { terms.flatMap(\.names) } else { [] }
     }
   }
 
-  /// The template as text, when it has no places.
   package var literal: String? {
     var text = ""
     for part in parts {
@@ -56,13 +42,7 @@ package struct Template: Sendable, Equatable {
     return text
   }
 
-  /// The text with every place filled.
-  ///
-  /// - Parameters:
-  ///   - values: what a name stands for; `nil` and the empty text count as absent.
-  ///   - encode: what is done to a value before it stands in the text, such as percent-encoding.
-  ///   - calculate: what computes functions; without it, there is none but those that change letters.
-  /// - Throws: `TemplateError.missing` when no term of a place yields anything.
+  /// For `values`, `nil` and the empty text count as absent; `encode` is for a value before it stands in the text.
   package func filled(
     _ values: (String) -> String?, encode: (String) -> String = { $0 },
     calculate: Calculator = { _, _ in nil }
@@ -96,7 +76,6 @@ extension Template.Term {
     }
   }
 
-  /// The bytes that the term stands for; `nil` where anything that it needs is missing.
   package func value(_ values: (String) -> String?, _ calculate: Template.Calculator) -> [UInt8]? {
     switch self {
     case .name(let name): return values(name).map { Array($0.utf8) }
@@ -116,22 +95,16 @@ extension Template.Term {
   }
 }
 
-/// What is wrong with a template, or with filling it.
 package enum TemplateError: Error, Sendable, Equatable {
-  /// A `{` without its `}`, or a `}` without its `{`; the offset in Unicode scalars.
+  /// The offset is in Unicode scalars.
   case unbalancedBrace(offset: Int)
-  /// What stands between the braces is neither a name, a quoted text nor a function of such.
   case malformedPlace(String)
-  /// A function that is not known.
   case unknownFunction(String)
-  /// Functions within functions beyond a bound.
   case tooDeep(Int)
-  /// Nothing is there for this name.
   case missing(String)
 }
 
 extension Template {
-  /// The template as it is written.
   package var text: String {
     parts.map { part in
       switch part {

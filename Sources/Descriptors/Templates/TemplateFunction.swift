@@ -3,9 +3,7 @@ import Text
 extension Template {
   /// A function that a template may apply to values.
   package enum Function: String, Sendable, CaseIterable {
-    /// All letters in lower case.
     case lowercase
-    /// All letters in upper case.
     case uppercase
     /// The arguments, one behind the other, in Base64 (RFC 4648, 4).
     case base64

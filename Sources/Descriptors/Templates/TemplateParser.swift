@@ -42,7 +42,6 @@ struct TemplateParser {
     return terms
   }
 
-  /// The pieces between `||`.
   private static func split(_ text: String) -> [String] {
     var pieces: [String] = [""]
     var bars = 0
@@ -100,7 +99,6 @@ struct TemplateParser {
     return .name(text)
   }
 
-  /// The pieces between commas that stand in no quotes and no parentheses.
   private static func arguments(_ text: String) -> [String] {
     var pieces = [""]
     var depth = 0

@@ -1,23 +1,13 @@
 import HTTP
 import Text
 
-/// A URL with places to fill, which a value cannot turn into another URL than its author meant.
-///
-/// A value in the authority must be a host name (with a port, at most); a value in the path, the query or the fragment
-/// is percent-encoded; and a place at the very beginning stands for a whole base URL, such as Salesforce's
-/// `instance_url`.
+/// A URL with places to fill, which a value cannot turn into another URL than its author meant: in the authority it
+/// must be a host name, behind that it is percent-encoded. A place at the very beginning stands for a whole base URL.
 package struct URLTemplate: Sendable, Equatable {
-  /// The text with its places.
   package let template: Template
 
-  /// A template whose filled text will be read as a URL.
   package init(_ template: Template) { self.template = template }
 
-  /// The URL with every place filled.
-  ///
-  /// - Throws: `URLTemplateError.template` when a value is missing, `.authority` when a value is not fit to stand in a
-  ///   host,
-  ///   `.url` when the whole is no URL, `.insecure` when it is neither `https` nor on loopback.
   package func filled(
     _ values: (String) -> String?, calculate: Template.Calculator = { _, _ in nil }
   ) throws(URLTemplateError) -> URI {
@@ -60,7 +50,6 @@ package struct URLTemplate: Sendable, Equatable {
     do { return try URI(parsing: text) } catch { throw .url(self.text) }
   }
 
-  /// The names in the places that stand for a host or a piece of one, and in a place that stands for a whole base URL.
   package var hostNames: (authority: Set<String>, beginning: Set<String>) {
     var (authority, beginning): (Set<String>, Set<String>) = ([], [])
     var text = ""
@@ -104,7 +93,7 @@ package struct URLTemplate: Sendable, Equatable {
     return rest.contains(where: { "/?#".contains($0) }) ? .behindAuthority : .authority
   }
 
-  /// Whether a value may stand in an authority: letters, digits, dots and hyphens, and a port at most.
+  /// Letters, digits, dots and hyphens, and a port at most.
   static func isAuthority(_ value: String) -> Bool {
     let pieces = value.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
     guard let host = pieces.first, !host.isEmpty, !host.hasPrefix("."), !host.hasPrefix("-") else {
@@ -123,23 +112,17 @@ package struct URLTemplate: Sendable, Equatable {
   }
 }
 
-/// Why a URL template did not yield a URL.
 package enum URLTemplateError: Error, Sendable, Equatable {
-  /// A value is missing.
   case template(TemplateError)
-  /// A value that stands in a host is no host name.
   case authority(String)
-  /// A value makes a segment of the path that is `.` or `..`; the template.
+  /// A segment is `.` or `..`; the template.
   case path(String)
   /// A value at the beginning has a query or a fragment, behind which more would stand; the template.
   case base(String)
-  /// The filled text is not a URL.
   case url(String)
-  /// The URL is neither `https` nor on loopback.
   case insecure(String)
 }
 
 extension URLTemplate {
-  /// The template as it is written.
   package var text: String { template.text }
 }

@@ -57,11 +57,8 @@ package enum EndpointKind: String, Sendable, CaseIterable {
 
 /// Where the parameters of a request go.
 package enum ParameterPlacement: String, Sendable, CaseIterable {
-  /// The query of the URL.
   case query
-  /// A body of `application/x-www-form-urlencoded`.
   case form
-  /// A body of `application/json`.
   case json
   /// The fragment of the URL, behind its own `?`: a page whose routes begin with `#`.
   case fragment
@@ -71,11 +68,8 @@ package enum ParameterPlacement: String, Sendable, CaseIterable {
 package enum ClientAuthentication: String, Sendable, CaseIterable {
   /// HTTP Basic, identifier and secret percent-encoded before (RFC 6749, 2.3.1).
   case clientSecretBasic = "client_secret_basic"
-  /// `client_id` and `client_secret` among the parameters.
   case clientSecretPost = "client_secret_post"
-  /// A JWT that the private key signs (RFC 7523, 2.2; the name is OpenID Connect's).
-  case privateKeyJWT = "private_key_jwt"
-  /// A JWT whose HMAC has the client secret as its key.
+  case privateKeyJWT = "private_key_jwt"  // RFC 7523, 2.2; the name is OpenID Connect's
   case clientSecretJWT = "client_secret_jwt"
   /// `client_id` alone (a public client).
   case none
@@ -83,49 +77,37 @@ package enum ClientAuthentication: String, Sendable, CaseIterable {
   case accessToken = "access_token"
 }
 
-/// A header whose value is a template.
 package struct HeaderTemplate: Sendable, Equatable {
-  /// The field's name (RFC 9110, 5.1).
   package var name: String
-  /// The value. A header whose template has a name without a value is left out.
+  /// A header whose template has a name without a value is left out.
   package var value: Template
 }
 
 /// A parameter that a descriptor adds, or drops.
 package struct ParameterRule: Sendable, Equatable {
-  /// The name on the wire.
   package var name: String
   /// The value; `nil` drops the parameter.
   package var value: Template?
 }
 
-/// The description of one endpoint, the same for all.
 package struct Endpoint: Sendable, Equatable {
-  /// Where it goes.
   package var url = URLTemplate(Template(literal: ""))
-  /// The method (RFC 9110, 9).
   package var method: String
-  /// Where the parameters go.
   package var send: ParameterPlacement
-  /// Parameters that go into the query although the others go into a body.
+  /// They go into the query although the others go into a body.
   package var inQuery: [String] = []
   /// Parameters whose value stands as it is: not percent-encoded in a query, JSON in a JSON body.
   package var verbatim: [String] = []
-  /// Parameters that are added, or dropped.
   package var parameters: [ParameterRule] = []
-  /// Standard names, and the names on the wire.
   package var rename: [String: String] = [:]
-  /// How the client shows who it is; `nil` where the descriptor's `client` decides.
+  /// `nil` where the descriptor's `client` decides.
   package var authentication: ClientAuthentication?
-  /// Headers that are added.
   package var headers: [HeaderTemplate] = []
-  /// How the answer is read.
   package var response = ResponseRules()
-  /// Which tokens are sent, one request each, by an endpoint that is about a token (revocation, introspection).
+  /// One request each.
   package var tokens = [ResponseField.accessToken]
   /// What a token exchange follows: a login, or each refresh, too (Bullhorn).
   var followed = [EndpointKind.token]
 
-  /// Whether a token exchange follows each refresh, and not only a login.
   package var followsRefresh: Bool { followed.contains(.refresh) }
 }

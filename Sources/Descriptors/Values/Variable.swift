@@ -1,34 +1,23 @@
 /// A value that a descriptor leaves open: a host, a tenant, an institution.
 package struct Variable: Sendable, Equatable {
-  /// What kind of text a value must be.
   package enum Format: String, Sendable, CaseIterable {
-    /// Any text without line breaks.
     case text
-    /// A host name, with a port at most.
     case hostname
-    /// An absolute URL, `https` or on loopback.
     case url
-    /// A redirect URI: also an application's own scheme, or `urn:ietf:wg:oauth:2.0:oob`.
+    /// Also an application's own scheme, or `urn:ietf:wg:oauth:2.0:oob`.
     case redirect
-    /// A whole number.
     case integer
   }
 
-  /// The name that templates use.
   package var name: String
-  /// The value where none is given.
   package var defaultValue: String?
-  /// What kind of text it is.
   package var format = Format.text
-  /// A regular expression that the whole value must match.
+  /// The whole value must match.
   package var pattern: String?
-  /// The only values, where the list is not empty.
   package var choices: [String] = []
-  /// What it is, for the person who is asked.
   package var help: String?
-  /// Whether it may stay empty.
   package var isOptional = false
-  /// Whether it is nobody's business: never shown, and never taken from a command line.
+  /// Never shown, and never taken from a command line.
   package var isSecret = false
 
   /// A value to try templates with; `nil` where any text does.
@@ -42,7 +31,6 @@ package struct Variable: Sendable, Equatable {
     }
   }
 
-  /// Whether `value` is one that the variable may have.
   package func accepts(_ value: String) -> Bool {
     if value.isEmpty { return isOptional }
     // A key in PEM (RFC 7468) has lines; nothing else has.

@@ -40,8 +40,6 @@ struct BearerBinding: TokenBinding {
   }
 
   /// The value of the header with the token; `nil` where none has it.
-  ///
-  /// - Throws: `OAuthError.malformedHeader`.
   func header(
     _ credential: Credential, of request: HTTPRequest?, nonce: RequestNonce
   ) throws(OAuthError) -> String? {

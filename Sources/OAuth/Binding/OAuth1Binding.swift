@@ -23,12 +23,8 @@ struct OAuth1Binding: TokenBinding {
       variables: credential.variables)
   }
 
-  /// Signs a request, and puts the protocol parameters where the descriptor says (RFC 5849, 3.5).
-  ///
-  /// - Parameters:
-  ///   - token: the token and its secret; `nil` before there is one.
-  ///   - protocolParameters: such as `oauth_callback` and `oauth_verifier`.
-  /// - Throws: `OAuthError.unknownSignature`, `.clientKeyMalformed`, `.malformedHeader`.
+  /// Signs a request (RFC 5849, 3.5). The token is `nil` before there is one; the protocol parameters are those of a
+  /// step.
   func signed(
     _ request: HTTPRequest, token: (token: Secret, secret: Secret)?, _ protocolParameters: FormParameters = [],
     nonce: RequestNonce, variables: [String: String] = [:]

@@ -2,12 +2,9 @@ import Cryptography
 import HTTP
 import Descriptors
 
-/// The signature of a request (RFC 5849, 3.4), for who signs and for who verifies.
+/// RFC 5849, 3.4, for who signs and for who verifies.
 package enum OAuth1Signature {
-  /// The signature base string (RFC 5849, 3.4.1).
-  ///
-  /// - Parameter parameters: the protocol parameters without `oauth_signature` and `realm`; the query's and the form
-  ///   body's are taken from the request.
+  /// RFC 5849, 3.4.1, of the protocol parameters without `oauth_signature` and `realm`.
   package static func baseString(_ request: HTTPRequest, _ parameters: FormParameters) -> String {
     var all = parameters
     all.append(contentsOf: request.uri.queryParameters)
@@ -19,12 +16,12 @@ package enum OAuth1Signature {
       .map(PercentEncoding.encode).joined(separator: "&")
   }
 
-  /// The base string URI (RFC 5849, 3.4.1.2).
+  /// RFC 5849, 3.4.1.2
   package static func baseStringURI(_ uri: URI) -> String {
     uri.origin + (uri.path.isEmpty ? "/" : uri.path)
   }
 
-  /// The normalized parameters (RFC 5849, 3.4.1.3.2).
+  /// RFC 5849, 3.4.1.3.2
   package static func normalized(_ parameters: FormParameters) -> String {
     parameters.pairs
       .map { (name: PercentEncoding.encode($0.name), value: PercentEncoding.encode($0.value)) }
@@ -38,10 +35,7 @@ package enum OAuth1Signature {
     PercentEncoding.encode(clientSecret) + "&" + PercentEncoding.encode(tokenSecret)
   }
 
-  /// Signs a base string.
-  ///
-  /// - Parameter clientSecret: the shared secret; for RSA, the private key as PEM.
-  /// - Throws: `OAuthError.clientKeyMalformed` when RSA has no key to sign with, `.noSignatures`.
+  /// For RSA, the client secret is the private key as PEM.
   package static func sign(
     _ baseString: String, _ method: SignatureMethod, clientSecret: Secret, tokenSecret: Secret
   ) throws(OAuthError) -> String {
@@ -60,7 +54,6 @@ package enum OAuth1Signature {
 }
 
 extension SignatureMethod {
-  /// The hash of an HMAC method.
   package var hmac: HashAlgorithm? {
     switch self {
     case .hmacSHA1: .sha1
@@ -70,7 +63,6 @@ extension SignatureMethod {
     }
   }
 
-  /// The hash of an RSA method.
   package var rsa: HashAlgorithm? {
     switch self {
     case .rsaSHA1: .sha1

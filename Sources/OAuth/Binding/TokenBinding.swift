@@ -12,8 +12,6 @@ package protocol TokenBinding: Sendable {
   /// Whether what it adds to a request depends on the body.
   func signsBody(of request: HTTPRequest) -> Bool
   /// The request with the token on it. A field or a parameter that it has already stays.
-  ///
-  /// - Throws: `OAuthError` when the token cannot stand there, or nothing can sign.
   func sign(
     _ request: HTTPRequest, with credential: Credential, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest
@@ -23,12 +21,10 @@ package protocol TokenBinding: Sendable {
 }
 
 extension TokenBinding {
-  /// No server demands one.
   package func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce? { nil }
 }
 
 extension Client {
-  /// The binding of the tokens that a grant brings.
   package func binding(of grant: Grant) -> any TokenBinding {
     switch (grant.traits.binding, descriptor.headerStyle.location) {
     case (.signature, .none): OAuth1Binding(client: self)

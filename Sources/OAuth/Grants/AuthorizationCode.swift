@@ -25,9 +25,7 @@ enum AuthorizationCodeGrant: GrantFlow {
 }
 
 extension Client {
-  /// The request that turns a code into tokens (RFC 6749, 4.1.3; RFC 7636, 4.5).
-  ///
-  /// - Throws: `OAuthError` when the descriptor has no token endpoint or a secret is missing.
+  /// RFC 6749, 4.1.3; RFC 7636, 4.5
   package func tokenRequest(
     _ response: AuthorizationResponse, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {

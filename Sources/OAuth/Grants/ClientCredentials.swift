@@ -24,9 +24,7 @@ enum ClientCredentialsGrant: GrantFlow {
 }
 
 extension Client {
-  /// RFC 6749, 4.4.2.
-  ///
-  /// - Throws: `OAuthError` when the descriptor has no such endpoint or a secret is missing.
+  /// RFC 6749, 4.4.2
   package func clientCredentialsRequest(scope: [String], nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     var parameters: FormParameters = [("grant_type", "client_credentials")]
     let joined = scope.joined(separator: descriptor.scope.separator)

@@ -43,60 +43,43 @@ enum DeviceCodeGrant: GrantFlow {
 
 /// What a device shows to the person, and polls with (RFC 8628, 3.2).
 package struct DeviceAuthorization: Sendable {
-  /// What is polled with.
   let deviceCode: String
-  /// What the person types.
   package let userCode: String
-  /// Where the person types it.
   package let verificationURI: String
-  /// The same page with the code in it already, where there is one.
   package let verificationURIComplete: String?
-  /// The scopes that were asked for.
   package let scope: [String]
-  /// How long the codes live, and how often may be asked.
   package var polling: DevicePolling
 }
 
 extension DeviceAuthorization: CustomStringConvertible, CustomReflectable {
-  /// Always the same.
   package var description: String { "DeviceAuthorization" }
-  /// Empty, so that no dump shows the codes.
   package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// When to ask again, and when to stop (RFC 8628, 3.5).
 package struct DevicePolling: Sendable, Equatable {
-  /// What to do next.
   package enum Step: Sendable, Equatable {
-    /// Wait this many seconds, then ask.
     case wait(seconds: Int64)
-    /// The codes have expired.
     case expired
   }
 
   private let slowDown: DeviceRules.SlowDown
   private let deadline: Int64
   private var hundredths: Int64
-  /// A day: no code lives as long.
   private static let longest: Int64 = 86_400
 
-  /// - Parameters:
-  ///   - interval: seconds between two questions.
-  ///   - slowDown: what `slow_down` does to it.
-  ///   - deadline: when the codes expire, in seconds since 1970.
+  /// The deadline is in seconds since 1970.
   package init(interval: Int64, slowDown: DeviceRules.SlowDown, deadline: Int64) {
     self.slowDown = slowDown
     self.deadline = deadline
     hundredths = min(max(interval, 1), 300) * 100
   }
 
-  /// What comes before the next question.
   package func next(now: Int64) -> Step {
     let seconds = (hundredths + 99) / 100
     return now + seconds >= deadline ? .expired : .wait(seconds: seconds)
   }
 
-  /// Seconds until the codes expire.
   package func secondsLeft(now: Int64) -> Int64 { max(deadline - now, 0) }
 
   /// The provider asked for longer intervals, from now on; it may say how long they are.
@@ -110,20 +93,16 @@ package struct DevicePolling: Sendable, Equatable {
   }
 }
 
-/// What a device is told when it asks (RFC 8628, 3.5).
+/// RFC 8628, 3.5
 package enum DeviceAnswer: Sendable {
-  /// The person has confirmed.
   case credential(Credential)
-  /// Not yet.
   case pending
-  /// Not yet, and ask less often; the interval that the provider names, in seconds.
+  /// With the interval that the provider names, in seconds.
   case slowDown(interval: Int64?)
 }
 
 extension Client {
-  /// RFC 8628, 3.1.
-  ///
-  /// - Throws: `OAuthError` when the descriptor has no such endpoint.
+  /// RFC 8628, 3.1
   package func deviceAuthorizationRequest(scope: [String], nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     let joined = scope.joined(separator: descriptor.scope.separator)
     var parameters = FormParameters()
@@ -131,9 +110,7 @@ extension Client {
     return try request(.deviceAuthorization, parameters, exchange: ["scope": joined], nonce: nonce)
   }
 
-  /// RFC 8628, 3.2.
-  ///
-  /// - Throws: `OAuthError` when the provider refused, or its answer lacks a code or the page.
+  /// RFC 8628, 3.2
   package func deviceAuthorization(
     _ response: HTTPResponse, scope: [String], now: Int64
   ) throws(OAuthError) -> DeviceAuthorization {
@@ -164,9 +141,7 @@ extension Client {
         deadline: now + lifetime))
   }
 
-  /// RFC 8628, 3.4.
-  ///
-  /// - Throws: `OAuthError` when the descriptor has no such endpoint.
+  /// RFC 8628, 3.4
   package func deviceTokenRequest(
     _ authorization: DeviceAuthorization, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
@@ -177,9 +152,7 @@ extension Client {
     return try request(.deviceToken, parameters, exchange: ["scope": scope], nonce: nonce)
   }
 
-  /// RFC 8628, 3.5.
-  ///
-  /// - Throws: `OAuthError.deviceCodeExpired`, `.refused` when the person said no, or what reading an answer throws.
+  /// RFC 8628, 3.5
   package func deviceAnswer(
     _ response: HTTPResponse, to authorization: DeviceAuthorization, now: Int64
   ) throws(OAuthError) -> DeviceAnswer {

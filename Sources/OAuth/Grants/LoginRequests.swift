@@ -10,43 +10,29 @@ import Text
 /// What nobody knows before, and what is secret, is a placeholder: `<code>`, `<client_secret>`. What is computed of
 /// such is written as the computation: `base64(client-1:<client_secret>)`.
 package struct LoginRequests: Sendable {
-  /// One request.
   package struct Request: Sendable {
-    /// The endpoint.
     package let kind: EndpointKind
-    /// Whether the person's browser makes it.
     package let isInBrowser: Bool
     /// Whether it is made when the token has expired, and not at the login.
     package let isLater: Bool
-    /// The method (RFC 9110, 9).
     package let method: String
-    /// The URL without query and fragment.
+    /// Without query and fragment.
     package let url: String
-    /// The parameters in the query.
     package let query: [FormParameters.Pair]
-    /// What stands behind the `#`, where there is something.
     package let fragment: String?
-    /// The header fields; those that belong to the connection are not among them.
+    /// Without those that belong to the connection.
     package let fields: [HTTPField]
-    /// The body.
     package let body: Body
   }
 
-  /// A body by its type.
   package enum Body: Sendable, Equatable {
-    /// None.
     case none
-    /// `application/x-www-form-urlencoded`
     case form([FormParameters.Pair])
-    /// `application/json`
     case json(JSONValue)
   }
 
-  /// The grant.
   package let grant: Grant
-  /// The redirect URI; `nil` for a grant without one.
   package let redirectURI: String?
-  /// The requests.
   package let requests: [Request]
 }
 
@@ -54,12 +40,9 @@ package struct LoginRequests: Sendable {
 enum Placeholder {
   private static let mark: (begin: String, end: String) = ("zq", "qz")
   private static let url: (begin: String, end: String) = ("https://", ".invalid")
-  /// Stands for the moment, in seconds since 1970.
   static let moment: Int64 = 4_999_999_999
-  /// Stands for a free port.
   static let port: UInt16 = 49_999
 
-  /// The stand-in of a name.
   static func text(_ name: String) -> String { mark.begin + Hexadecimal.encode(Array(name.utf8)) + mark.end }
 
   /// The stand-in of a name whose value is a whole URL.
@@ -92,12 +75,8 @@ enum Placeholder {
 }
 
 extension Client {
-  /// A client whose requests are only shown: its secret is a placeholder, as is whatever has no value yet.
-  ///
-  /// - Parameters:
-  ///   - identifier: `nil` before there is a registration.
-  ///   - given: values of variables; the others have their default, or a placeholder, as have those that are secrets.
-  /// - Throws: `ProviderError.unknownVariable`, `.invalidVariable` for values that are given.
+  /// A client whose requests are only shown: its secret is a placeholder, as is whatever has no value yet, and each
+  /// variable that is a secret.
   package init(
     showing descriptor: Descriptor, identifier: String?, hasSecret: Bool, variables given: [String: String]
   ) throws(ProviderError) {
@@ -172,12 +151,6 @@ private struct WrittenComputation: RequestComputing {
 }
 
 extension LoginRequests {
-  /// Goes through a login.
-  ///
-  /// - Parameters:
-  ///   - client: one whose requests are only shown.
-  ///   - hasToken: whether the person has a token already, so that the provider is only asked whose it is.
-  /// - Throws: `OAuthError` where a request would not come about.
   package init(_ grant: Grant, _ client: Client, scope: [String], hasToken: Bool) throws(OAuthError) {
     var recorder = try Recorder(client: client, grant: grant, scope: scope)
     try recorder.play(hasToken: hasToken)
@@ -200,7 +173,6 @@ private struct Recorder {
     func bytes(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
   }
 
-  /// What the engine makes of them: a state, a nonce, a code verifier, and the challenge of that.
   private let random: Set<String>
 
   init(client: Client, grant: Grant, scope: [String]) throws(OAuthError) {

@@ -44,11 +44,8 @@ enum OAuth1Grant: GrantFlow {
 
 /// What an OAuth 1.0a login begins with (RFC 5849, 2.1), also called the request token.
 package struct TemporaryCredentials: Sendable {
-  /// The identifier, which comes back in the callback.
   let token: Secret
-  /// Its shared secret.
   let secret: Secret
-  /// The callback, or `oob`.
   package let callback: String
 }
 
@@ -59,16 +56,12 @@ package struct ResourceOwnerAuthorization: Sendable {
 }
 
 extension ResourceOwnerAuthorization: CustomStringConvertible, CustomReflectable {
-  /// Always the same.
   package var description: String { "ResourceOwnerAuthorization" }
-  /// Empty, so that no dump shows the verifier.
   package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension Client {
-  /// RFC 5849, 2.1.
-  ///
-  /// - Throws: `OAuthError` when the descriptor has no such endpoint, or the request cannot be signed.
+  /// RFC 5849, 2.1
   package func temporaryCredentialsRequest(
     callback: String, scope: [String], nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
@@ -80,9 +73,7 @@ extension Client {
       request, token: nil, isHere ? [("oauth_callback", callback)] : [], nonce: nonce)
   }
 
-  /// RFC 5849, 2.1.
-  ///
-  /// - Throws: `OAuthError.callbackNotConfirmed` where the descriptor asks for it, or what reading an answer throws.
+  /// RFC 5849, 2.1
   package func temporaryCredentials(
     _ response: HTTPResponse, callback: String
   ) throws(OAuthError) -> TemporaryCredentials {
@@ -96,9 +87,7 @@ extension Client {
       token: token, secret: try answer.secret(.oauthTokenSecret) ?? Secret(""), callback: callback)
   }
 
-  /// The page where the person consents (RFC 5849, 2.2).
-  ///
-  /// - Throws: `OAuthError` when the descriptor has no such endpoint.
+  /// RFC 5849, 2.2
   package func authorizationPage(
     _ temporary: TemporaryCredentials, scope: [String], nonce: RequestNonce
   ) throws(OAuthError) -> URI {
@@ -111,9 +100,7 @@ extension Client {
     ).uri
   }
 
-  /// The answer in a callback's parameters: the token is looked at before anything else, in constant time.
-  ///
-  /// - Throws: `OAuthError.tokenMismatch`, `.refused`, or `.missingField` without a verifier where one is needed.
+  /// RFC 5849, 2.2. The token is looked at before anything else, in constant time.
   package func resourceOwnerAuthorization(
     _ parameters: FormParameters, to temporary: TemporaryCredentials
   ) throws(OAuthError) -> ResourceOwnerAuthorization {
@@ -141,9 +128,7 @@ extension Client {
     ResourceOwnerAuthorization(verifier: verifier.trimmed, kept: [:])
   }
 
-  /// RFC 5849, 2.3.
-  ///
-  /// - Throws: `OAuthError` when the request cannot be signed.
+  /// RFC 5849, 2.3
   package func tokenRequest(
     _ temporary: TemporaryCredentials, _ authorization: ResourceOwnerAuthorization, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
@@ -154,8 +139,6 @@ extension Client {
   }
 
   /// The token of RFC 5849, 2.3, or the one that a session handle was exchanged for.
-  ///
-  /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
   package func oauth1Credential(
     _ response: HTTPResponse, _ kind: EndpointKind, after authorization: ResourceOwnerAuthorization?, scope: [String],
     previous: Credential? = nil, now: Int64
@@ -166,9 +149,7 @@ extension Client {
     return credential
   }
 
-  /// The exchange of an expired token for a new one (OAuth Session 1.0 draft 1, 5).
-  ///
-  /// - Throws: `OAuthError.notRefreshable` without a session handle.
+  /// OAuth Session 1.0 draft 1, 5
   package func sessionRefreshRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     guard let handle = credential.sessionHandle else { throw .notRefreshable }
     return try OAuth1Binding(client: self).signed(

@@ -5,29 +5,21 @@ import HTTP
 /// What comes next in a login. A step holds no I/O and no clock: whoever runs it does what it says, and asks it for the
 /// step that follows. A login and its dry run go through the same ones.
 package enum Step {
-  /// Send a request, and read the answer.
   case send(Exchange)
-  /// Take the person's browser to a page, and read where it comes back to.
   case browse(Page)
-  /// Show a code that the person enters elsewhere, and ask whether that was done.
   case showCode(DeviceAuthorization, poll: Exchange)
-  /// The end: a credential, and the fields of the answers that cannot be read.
+  /// The fields are those of the answers that cannot be read.
   case done(Credential, unreadable: [ResponseField])
 
-  /// A request, and what its answer leads to.
   package struct Exchange {
-    /// Where the request goes.
     package let kind: EndpointKind
-    /// What there is to wait for before the request is sent; `nil`: nothing.
     package let pause: DevicePolling?
-    /// Makes the request, when it is sent.
     package let request: (RequestNonce) throws(OAuthError) -> HTTPRequest
     /// The step after an answer, which came at `now`, in seconds since 1970.
     package let read: (_ response: HTTPResponse, _ now: Int64) throws(OAuthError) -> Step
-    /// The step after a time-out; `nil`: there is none, and the login fails.
+    /// The step after a time-out; `nil`: the login fails.
     package let next: Timeout?
 
-    /// The step after a time-out.
     package typealias Timeout = () -> Step
 
     init(
@@ -43,20 +35,16 @@ package enum Step {
     }
   }
 
-  /// A page for the person's browser, and what its answer leads to.
   package struct Page {
-    /// The address of the page.
     package var uri: URI
     /// What the answer has to have in it, because the page was given it.
     let expected: [(field: ResponseField, value: String)]
     /// What the person's consent brings.
     let brings: ResponseField
     let login: LoginContext
-    /// The step after the parameters of an answer, which came at `now`, in seconds since 1970. `OAuthError.isStray`
-    /// says whether they are no answer to this login at all, so that the wait goes on.
+    /// `OAuthError.isStray` says whether the parameters are no answer to this login at all, so that the wait goes on.
     package let read: (_ parameters: FormParameters, _ now: Int64) throws(OAuthError) -> Step
 
-    /// The parameters of an answer that brings this.
     func parameters(bringing text: String) -> FormParameters {
       let rules = login.client.descriptor.endpoints[.authorization]?.response ?? ResponseRules()
       return FormParameters(
@@ -66,12 +54,7 @@ package enum Step {
     }
 
     /// The parameters in a line that the person pasted: the address where the browser ended up, or a code that the
-    /// provider shows on a page.
-    ///
-    /// A code without a redirect has no `state` to compare: it was the person who brought it.
-    ///
-    /// - Parameter isCode: whether the provider shows a code.
-    /// - Throws: `OAuthError.notARedirect`, `.foreignRedirect`.
+    /// provider shows. A code without a redirect has no `state` to compare: it was the person who brought it.
     package func parameters(pasted line: String, isCode: Bool) throws(OAuthError) -> FormParameters {
       let line = Self.unwrapped(line)
       guard isCode else {
@@ -99,12 +82,9 @@ package struct LoginContext {
   let scope: [String]
   let redirectURI: String
   let random: any RandomSource
-  /// For the addresses of pages.
   let nonce: RequestNonce
 
-  /// - Parameters:
-  ///   - scope: the scopes to ask for; empty: none is named.
-  ///   - redirectURI: the redirect with the port that is listened on; empty for a grant without a callback.
+  /// The redirect URI has the port that is listened on, and is empty for a grant without a callback.
   package init(
     _ grant: Grant, _ client: Client, scope: [String], redirectURI: String, random: any RandomSource,
     nonce: RequestNonce
@@ -117,27 +97,19 @@ package struct LoginContext {
     self.nonce = nonce
   }
 
-  /// The first step.
-  ///
-  /// - Throws: `OAuthError` when a request does not come about.
   package func begin() throws(OAuthError) -> Step { try grant.flow.begin(self) }
 }
 
-/// The part of a redirect that an answer is in.
 package enum CallbackPart: Sendable {
-  /// Behind the `?`.
   case query
-  /// Behind the `#`, which no server sees.
   case fragment
 }
 
 /// A grant: one file with all of it.
 protocol GrantFlow {
-  /// The part of the redirect that the answer is in; `nil` for a grant without a redirect.
+  /// `nil` for a grant without a redirect.
   static func callback(_ client: Client) -> CallbackPart?
-  /// The first step of a login.
   static func begin(_ login: LoginContext) throws(OAuthError) -> Step
-  /// The request that renews a credential.
   static func refreshRequest(
     _ credential: Credential, _ client: Client, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest
@@ -157,7 +129,7 @@ extension GrantFlow {
 }
 
 extension Grant {
-  /// The list of all grants: what is not in it cannot be logged in with.
+  /// What is not in this list cannot be logged in with.
   var flow: any GrantFlow.Type {
     switch self {
     case .authorizationCode: AuthorizationCodeGrant.self
@@ -168,7 +140,6 @@ extension Grant {
     }
   }
 
-  /// The part of the redirect that the answer is in; `nil` for a grant without a redirect.
   package func callback(_ client: Client) -> CallbackPart? { flow.callback(client) }
 }
 

@@ -5,39 +5,26 @@ import Text
 
 /// Why an issuer's metadata is not taken. Texts that come from the metadata have been cut, and may hold anything.
 package enum MetadataError: Error, Sendable, Equatable {
-  /// Neither place has metadata: each with its status.
+  /// With the status of each place.
   case absent([Attempt])
-  /// The server cannot answer now: 429, or a status of 500 and above.
   case unavailable(Attempt)
-  /// What is there is no JSON object.
   case notJSON
-  /// The metadata is that of another issuer (RFC 8414, 3.3).
+  /// RFC 8414, 3.3
   case otherIssuer(found: String)
-  /// A member that has to be there is not.
   case missing(String)
-  /// A member is of another type, or holds what cannot stand in it.
   case malformed(String)
-  /// The value of a member is no URL, or has a fragment.
   case invalidURL(String, text: String)
-  /// An endpoint that is neither `https` nor on loopback.
   case insecure(String, text: String)
-  /// An endpoint on an address of this machine or its network, which is not the issuer's.
   case inwardAddress(String, text: String)
-  /// There is no grant that we know.
   case noGrant(offered: [String])
-  /// A client could show who it is only in ways that we do not know.
   case noAuthentication(offered: [String])
 
-  /// A place where metadata was looked for.
   package struct Attempt: Sendable, Equatable {
-    /// The place.
     package let url: String
-    /// The status of the answer.
     package let status: Int
     /// Where the answer sends us, which is not followed: what comes from elsewhere is not this issuer's.
     package let location: String?
 
-    /// What came of the request to a place.
     package init(_ place: MetadataLocation, _ response: HTTPResponse) {
       url = place.uri.text
       status = response.status
@@ -48,14 +35,10 @@ package enum MetadataError: Error, Sendable, Equatable {
 
 /// An issuer: what a person names, and what its metadata has to name, character by character (RFC 8414, 2 and 3.3).
 package struct Issuer: Sendable, Equatable {
-  /// As it was written.
   package let text: String
-  /// The URL.
   package let uri: URI
 
-  /// Reads an issuer, or the address of its metadata, from which the issuer follows.
-  ///
-  /// - Throws: `HTTPError.invalidURI`; for a query or a fragment, too.
+  /// Reads an issuer, or the address of its metadata, from which the issuer follows. A query or a fragment is refused.
   package init(_ text: String) throws(HTTPError) {
     var text = text
     for suffix in MetadataLocation.suffixes {
@@ -79,18 +62,14 @@ package struct Issuer: Sendable, Equatable {
 
 /// A place where an issuer's metadata may be.
 package struct MetadataLocation: Sendable, Equatable {
-  /// The address.
   package let uri: URI
-  /// The specification that puts it there.
   package let specification: String
 
   static let folder = "/.well-known/"
   static let suffixes = ["openid-configuration", "oauth-authorization-server"]
 
-  /// The places for an issuer, in the order in which they are tried.
-  ///
-  /// OpenID Connect's comes first, because what an OpenID provider says there has all that RFC 8414 knows, and the
-  /// identity endpoint besides.
+  /// In the order in which they are tried: OpenID Connect's has all that RFC 8414 knows, and the identity endpoint
+  /// besides.
   package static func all(for issuer: Issuer) -> [MetadataLocation] {
     let path = issuer.uri.path.hasSuffix("/") ? String(issuer.uri.path.dropLast()) : issuer.uri.path
     let candidates = [
@@ -107,7 +86,7 @@ package struct MetadataLocation: Sendable, Equatable {
     return locations
   }
 
-  /// The request (RFC 8414, 3.1).
+  /// RFC 8414, 3.1
   package var request: HTTPRequest {
     HTTPRequest(method: "GET", uri: uri, fields: ["Accept": "application/json"])
   }
@@ -122,34 +101,20 @@ package struct MetadataLocation: Sendable, Equatable {
 /// What an authorization server says of itself (RFC 8414, 2; OpenID Connect Discovery 1.0, 3), with every value looked
 /// at that anything here uses. Nothing of it is trusted further than the issuer is.
 package struct AuthorizationServerMetadata: Sendable, Equatable {
-  /// The issuer.
   package let issuer: Issuer
-  /// Where the metadata was.
   package let location: MetadataLocation
-  /// The endpoints.
   package let endpoints: [EndpointKind: URI]
-  /// `grant_types_supported`, or what its absence means.
   package let grantTypes: [String]
-  /// `response_types_supported`; `nil` where it is not told.
   package let responseTypes: [String]?
-  /// `scopes_supported`; `nil` where it is not told.
   package let scopes: [String]?
-  /// `code_challenge_methods_supported`; `nil` where it is not told.
   package let codeChallengeMethods: [String]?
-  /// `token_endpoint_auth_methods_supported`, or what its absence means.
   package let authenticationMethods: [String]
-  /// `revocation_endpoint_auth_methods_supported`; `nil` where it is not told.
   package let revocationMethods: [String]?
-  /// `introspection_endpoint_auth_methods_supported`; `nil` where it is not told.
   package let introspectionMethods: [String]?
   /// `authorization_response_iss_parameter_supported` (RFC 9207, 3).
   package let namesIssuer: Bool
-  /// `service_documentation`, where it is a URL that can be shown.
   package let documentation: URI?
 
-  /// Reads an answer.
-  ///
-  /// - Throws: `MetadataError`.
   package init(_ response: HTTPResponse, of issuer: Issuer, at location: MetadataLocation) throws(MetadataError) {
     guard let value = try? JSONValue.parse(response.body), value.members != nil else { throw .notJSON }
     let reader = MetadataReader(value: value)
@@ -179,7 +144,6 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
   }
 }
 
-/// Takes members out of metadata.
 private struct MetadataReader {
   let value: JSONValue
 

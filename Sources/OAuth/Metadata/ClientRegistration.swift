@@ -5,24 +5,17 @@ import Descriptors
 
 /// A client that a provider registered because a program asked it to (RFC 7591, 3.2.1).
 package struct ClientRegistration: Sendable, Equatable {
-  /// The client identifier.
   package var identifier: String
-  /// The client secret; `nil` for a public client.
   package var secret: Secret?
-  /// When the secret expires, in seconds since 1970; `nil` for never.
+  /// Seconds since 1970; `nil` for never.
   package var secretExpiresAt: Int64?
-  /// How the client shows who it is; `nil` where the answer does not say.
   package var authentication: ClientAuthentication?
-  /// What the registration is read, changed and deleted with (RFC 7592, 3).
   package var accessToken: Secret?
-  /// Where that is done (RFC 7592, 3).
   package var uri: String?
 }
 
 extension ClientRegistration {
-  /// The request that deletes a client (RFC 7592, 2.3).
-  ///
-  /// - Throws: `OAuthError.malformedHeader` for a token that no header can carry.
+  /// RFC 7592, 2.3
   package static func deletion(at uri: URI, _ accessToken: Secret) throws(OAuthError) -> HTTPRequest {
     var request = HTTPRequest(method: "DELETE", uri: uri)
     let value = "Bearer " + accessToken.reveal()
@@ -32,9 +25,6 @@ extension ClientRegistration {
     return request
   }
 
-  /// Whether the client is there no more; `false` where the provider deletes none.
-  ///
-  /// - Throws: `OAuthError.refused`, `.unavailable`, `.redirected`, and `.unreadable` for what is no answer to it.
   package static func isDeleted(_ response: HTTPResponse) throws(OAuthError) -> Bool {
     switch response.status {
     case 200..<300, 404, 410: return true
@@ -50,12 +40,8 @@ extension Client {
   /// The name under which a provider shows the client to a person.
   static let registeredName = "credmgr"
 
-  /// The request that registers a client (RFC 7591, 3.1). The identifier of this client is not looked at.
-  ///
-  /// - Parameters:
-  ///   - redirectURI: where logins will come back to; `nil` where no grant has a redirect.
-  ///   - initialAccessToken: what the provider gave to who may register clients (RFC 7591, 3).
-  /// - Throws: `OAuthError` when the descriptor has no such endpoint, or its URL does not come about.
+  /// RFC 7591, 3.1. The identifier of this client is not looked at; the initial access token is what the provider gave
+  /// to who may register clients (RFC 7591, 3).
   package func registrationRequest(
     redirectURI: String?, initialAccessToken: Secret?, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
@@ -89,10 +75,7 @@ extension Client {
     return request
   }
 
-  /// Reads the answer to a registration (RFC 7591, 3.2).
-  ///
-  /// - Throws: `OAuthError.refused`, `.missingField` without an identifier, `.unknownAuthentication` for a client that
-  ///   would have to show who it is in a way that we do not know.
+  /// RFC 7591, 3.2
   package func clientRegistration(_ response: HTTPResponse) throws(OAuthError) -> ClientRegistration {
     let kind = EndpointKind.registration
     let answer = try Answer(response, kind, endpoint(kind).response)

@@ -4,25 +4,17 @@ import Descriptors
 
 /// What takes the person's browser to the provider (RFC 6749, 4.1.1 and 4.2.1), and what its answer is compared with.
 package struct AuthorizationRequest: Sendable {
-  /// The URL to open.
   package let uri: URI
-  /// The grant: `authorizationCode` or `implicit`.
   package let grant: Grant
-  /// 256 random bits (RFC 6749, 10.12).
   package let state: String
-  /// The proof key (RFC 7636, 4.1); `nil` where the provider cannot do it.
   package let codeVerifier: CodeVerifier?
-  /// What the ID token has to have in it (OpenID Connect Core 1.0, 3.1.2.1); `nil` where none is sent.
   package let nonce: String?
-  /// The redirect URI, which is sent again with the code (RFC 6749, 4.1.3).
   package let redirectURI: String
-  /// The scopes that are asked for.
   package let scope: [String]
 }
 
 /// The answer to an authorization request: it can only be made from the request whose `state` it has.
 package struct AuthorizationResponse: Sendable {
-  /// The request.
   package let request: AuthorizationRequest
   let answer: Answer
 }
@@ -32,10 +24,8 @@ package struct CodeVerifier: Sendable, Equatable {
   /// 43 characters (RFC 7636, 4.1).
   package let text: String
 
-  /// A verifier of 256 random bits.
   package init(random: some RandomSource) { text = Base64.encodeURL(random.bytes(32)) }
 
-  /// A verifier with this text, for who checks one.
   package init(_ text: String) { self.text = text }
 
   /// The challenge (RFC 7636, 4.2); `nil` for no method.
@@ -52,28 +42,21 @@ package struct CodeVerifier: Sendable, Equatable {
 // A verifier, a state and a code are secrets for as long as the login lasts; none of them is shown.
 
 extension CodeVerifier: CustomStringConvertible, CustomReflectable {
-  /// Always the same.
   package var description: String { "CodeVerifier" }
-  /// Empty, so that no dump shows the text.
   package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension AuthorizationRequest: CustomStringConvertible, CustomReflectable {
-  /// The page without its query.
   package var description: String { "AuthorizationRequest(\(uri))" }
-  /// Empty, so that no dump shows the state.
   package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension AuthorizationResponse: CustomStringConvertible, CustomReflectable {
-  /// Always the same.
   package var description: String { "AuthorizationResponse" }
-  /// Empty, so that no dump shows the code.
   package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension PKCEMethod {
-  /// The value of `code_challenge_method` (RFC 7636, 4.3).
   package var wireName: String? {
     switch self {
     case .s256, .s256Hexadecimal: "S256"
@@ -84,13 +67,7 @@ extension PKCEMethod {
 }
 
 extension Client {
-  /// The request that begins a login in the browser.
-  ///
-  /// - Parameters:
-  ///   - grant: `authorizationCode` or `implicit`.
-  ///   - redirectURI: the redirect with the port that is listened on.
-  ///   - scope: what is asked for; nothing is sent when it is empty.
-  /// - Throws: `OAuthError.noEndpoint`, `.url`, `.missingValue`.
+  /// The redirect URI has the port that is listened on; an empty scope is not sent.
   package func authorizationRequest(
     _ grant: Grant, redirectURI: String, scope: [String], random: some RandomSource, nonce requestNonce: RequestNonce
   ) throws(OAuthError) -> AuthorizationRequest {
@@ -134,10 +111,7 @@ extension Client {
       read: read)
   }
 
-  /// The answer in a redirect's parameters. The `state` is looked at before anything else, in constant time.
-  ///
-  /// - Throws: `OAuthError.stateMissing` and `.stateMismatch` for what is no answer to this request; `.issuerMismatch`,
-  ///   `.issuerMissing`, `.unavailable`, `.refused`, or `.missingField` without a code or token.
+  /// The `state` is looked at before anything else, in constant time.
   package func authorizationResponse(
     _ parameters: FormParameters, to request: AuthorizationRequest
   ) throws(OAuthError) -> AuthorizationResponse {
@@ -162,16 +136,9 @@ extension Client {
     return AuthorizationResponse(request: request, answer: answer)
   }
 
-  /// The parameters of a redirect that a person pasted: the whole address where the browser ended up, which has to be
-  /// the redirect URI with nothing added but parameters (RFC 6749, 3.1.2.3).
-  ///
-  /// Scheme and host are compared without regard to case, a port that is left out is that of the scheme, the path and
-  /// the redirect URI's own query as they are. What stands behind a `?` or `#` alone is refused: it does not say where
-  /// the provider sent it.
-  ///
-  /// - Parameter inFragment: whether the answer is in the fragment; a refusal may be in the query all the same.
-  /// - Throws: `OAuthError.notARedirect` when it is no address with parameters, `.foreignRedirect` when it is another
-  ///   one.
+  /// The parameters of a redirect that a person pasted: the whole address, which has to be the redirect URI with
+  /// nothing added but parameters (RFC 6749, 3.1.2.3). What stands behind a `?` or `#` alone does not say where the
+  /// provider sent it.
   package func redirectParameters(
     pasted text: String, redirectURI: String, inFragment: Bool
   ) throws(OAuthError) -> FormParameters {
@@ -185,8 +152,8 @@ extension Client {
     return parameters
   }
 
-  /// The parameters of what a person pasted where the provider shows a code on a page: the address of that page, or
-  /// what stands behind its `?` or `#`. `nil` when it is a code.
+  /// Where the provider shows a code on a page, the address of that page is good, too, and what stands behind its `?`
+  /// or `#`; `nil` for a code.
   package func outOfBandParameters(pasted text: String) -> FormParameters? {
     let text = text.trimmed
     var parameters = FormParameters(decoding: String(text.drop { $0 == "?" || $0 == "#" }))
@@ -201,7 +168,7 @@ extension Client {
 }
 
 extension URI {
-  /// Whether the address is the same but for query and fragment. A `URI` has its scheme and host in lower case.
+  /// A `URI` has its scheme and host in lower case.
   fileprivate func hasSamePlace(as other: URI) -> Bool {
     // RFC 3986, 6.2.3: with an authority, an empty path is the path "/".
     let isWeb = scheme == "http" || scheme == "https"

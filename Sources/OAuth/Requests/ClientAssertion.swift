@@ -4,10 +4,7 @@ import JSON
 import Descriptors
 
 extension Client {
-  /// The JWT that an endpoint needs (RFC 7523, 3); `nil` where it needs none.
-  ///
-  /// - Throws: `OAuthError.clientSecretMissing` without a key, `.clientKeyMalformed` where the key is none of the
-  ///   algorithm.
+  /// RFC 7523, 3; `nil` where the endpoint needs none.
   func assertion(
     _ endpoint: Endpoint, _ credential: Credential?, _ exchange: [String: String], _ nonce: RequestNonce
   ) throws(OAuthError) -> String? {
@@ -83,7 +80,6 @@ extension Client {
 /// that nothing in it may be believed that the one who gave it could not say as well (OpenID Connect Core 1.0, 3.1.3.7,
 /// 6).
 enum JWTClaims {
-  /// The claims; `nil` where the text is no JWT.
   static func parse(_ token: String) -> JSONValue? {
     let pieces = token.split(separator: ".", omittingEmptySubsequences: false)
     guard pieces.count == 3, let bytes = Base64.decodeURL(String(pieces[1])) else { return nil }
@@ -92,8 +88,7 @@ enum JWTClaims {
 }
 
 extension Credential {
-  /// When the ID token expires, in seconds since 1970 (OpenID Connect Core 1.0, 2, `exp`); `nil` where there is none,
-  /// or it does not say.
+  /// OpenID Connect Core 1.0, 2, `exp`; seconds since 1970.
   package var idTokenExpiresAt: Int64? {
     guard let idToken, case .number(let text)? = JWTClaims.parse(idToken.reveal())?["exp"] else { return nil }
     // Some issuers write a fraction.

@@ -5,24 +5,15 @@ import Descriptors
 
 /// What shows in a request to an endpoint who makes it.
 enum RequestProof {
-  /// The client's authentication, or the token, as the endpoint says.
   case asDescribed
-  /// The credential, as in a request to the provider's API.
   case token
   /// Nothing yet: the request is signed when it is there (RFC 5849, 3).
   case signature
 }
 
 extension Client {
-  /// The request of an endpoint: the RFC's parameters, changed as the descriptor says, put where it says.
-  ///
-  /// - Parameters:
-  ///   - parameters: what the RFC sends, under its names.
-  ///   - credential: what kept fields and tokens in templates stand for.
-  ///   - exchange: what else templates may use in this exchange.
-  ///   - lists: names of parameters whose value is a list, in JSON where the endpoint sends JSON.
-  /// - Throws: `OAuthError` when the endpoint is not described, its URL does not come about, or the client has no
-  ///   secret where one is needed.
+  /// The RFC's parameters, changed as the descriptor says, put where it says. Templates may use `exchange`; `lists`
+  /// names the parameters that are JSON where the endpoint sends JSON.
   func request(
     _ kind: EndpointKind, _ parameters: FormParameters, credential: Credential? = nil, exchange: [String: String] = [:],
     lists: Set<String> = [], proof: RequestProof = .asDescribed, nonce: RequestNonce
@@ -112,9 +103,6 @@ extension Client {
     }
   }
 
-  /// How the client shows who it is at an endpoint: as the endpoint says, else as the descriptor says, else by Basic
-  /// when there is a secret.
-  ///
   /// A client that was registered without a secret is a public one, whatever the descriptor expects.
   package func authentication(for endpoint: Endpoint) -> ClientAuthentication {
     if let own = endpoint.authentication { return own }

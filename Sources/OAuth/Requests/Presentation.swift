@@ -27,11 +27,7 @@ extension Client {
     }
   }
 
-  /// A request with the credential on it.
-  ///
-  /// - Parameter nonce: for signed requests.
-  /// - Throws: `OAuthError.foreignHost` for a host that the descriptor does not name; `.credentialHeader` for a request
-  ///   that has the credential's header already; `.malformedHeader`; and what signing throws.
+  /// A request with the credential on it; a host that the descriptor does not name throws.
   package func presenting(
     _ credential: Credential, on request: HTTPRequest, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
@@ -48,11 +44,7 @@ extension Client {
     return try presented(credential, on: request, nonce: nonce)
   }
 
-  /// The header lines that present a credential.
-  ///
-  /// - Parameter request: what they are for; needed when requests are signed.
-  /// - Throws: `OAuthError.presentedInQuery` when the token goes into the URL; `.signatureNeedsURL`; and what
-  ///   `presenting` throws.
+  /// The request is needed where requests are signed.
   package func headerFields(
     presenting credential: Credential, on request: HTTPRequest?, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPFields {

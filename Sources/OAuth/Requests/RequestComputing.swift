@@ -5,16 +5,12 @@ import Text
 
 /// Computes what goes into a request: the functions of templates, and signatures.
 protocol RequestComputing: Sendable {
-  /// The value of a function; `nil` where there is none.
-  ///
-  /// - Parameter nonce: the moment and the random text of the request.
   func value(of function: Template.Function, _ arguments: [[UInt8]], _ nonce: RequestNonce) -> [UInt8]?
 
   /// What `sign` makes; the name is what stands for it in a request that is only shown.
   func signature(_ name: String, _ sign: () throws(OAuthError) -> String) throws(OAuthError) -> String
 }
 
-/// Computes what is sent.
 struct RequestComputation: RequestComputing {
   func value(of function: Template.Function, _ arguments: [[UInt8]], _ nonce: RequestNonce) -> [UInt8]? {
     let joined = Array(arguments.joined())

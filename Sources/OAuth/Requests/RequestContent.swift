@@ -9,8 +9,6 @@ struct RequestContent {
   /// The type of the body; `nil` for a request that has none and need not say so.
   private(set) var mediaType: String?
 
-  /// - Parameter parameters: under their names on the wire.
-  /// - Throws: `OAuthError.missingValue` for a value that is to stand as it is, and cannot.
   init(
     _ parameters: FormParameters, _ endpoint: Endpoint, _ kind: EndpointKind, at uri: URI, lists: Set<String>
   ) throws(OAuthError) {
@@ -77,7 +75,6 @@ struct RequestContent {
 }
 
 extension HTTPRequest {
-  /// The value of a name in a header's template that stands for a part of the request.
   func value(named name: String) -> String? {
     switch name {
     case "request_method": method
@@ -93,7 +90,6 @@ extension HTTPRequest {
     }
   }
 
-  /// Whether the body is a form.
   var hasForm: Bool {
     fields["Content-Type"]?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true
   }

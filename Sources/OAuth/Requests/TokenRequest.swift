@@ -2,9 +2,7 @@ import Descriptors
 import HTTP
 
 extension Client {
-  /// The request that turns the token of a login into another (RFC 8693, 2.1).
-  ///
-  /// - Throws: `OAuthError` when the provider has no such endpoint, or the request does not come about.
+  /// RFC 8693, 2.1
   package func tokenExchangeRequest(
     _ credential: Credential, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
@@ -16,16 +14,11 @@ extension Client {
     return try request(.tokenExchange, parameters, credential: credential, nonce: nonce)
   }
 
-  /// Whether a token is exchanged for another behind a refresh, too: where the descriptor says so, and where a
-  /// credential is obtained anew, as by a login.
   package func exchangesToken(afterRefreshOf credential: Credential) -> Bool {
     guard let endpoint = descriptor.endpoints[.tokenExchange] else { return false }
     return endpoint.followsRefresh || credential.grant.traits.renewal == .login
   }
 
-  /// The request that renews a credential, as its grant does it.
-  ///
-  /// - Throws: `OAuthError.notRefreshable` without anything to refresh it with.
   package func refreshRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     try credential.grant.flow.refreshRequest(credential, self, nonce: nonce)
   }
@@ -44,7 +37,6 @@ extension Client {
       })
   }
 
-  /// The same of an answer.
   func end(_ credential: Credential, _ answer: HTTPResponse, _ kind: EndpointKind) throws(OAuthError) -> Step {
     try end(credential, unreadable: unreadableFields(answer, kind, grant: credential.grant))
   }

@@ -10,13 +10,11 @@ struct Answer: Sendable {
   let rules: ResponseRules
   let status: Int?
   private let headers: HTTPFields
-  /// When the provider sent it by its own clock, in seconds since 1970; `nil` when it did not say.
+  /// By the provider's own clock, in seconds since 1970.
   let date: Int64?
   private let root: JSONValue
 
-  /// Reads an answer, and recognises the errors in it at any status.
-  ///
-  /// - Throws: `OAuthError.redirected`, `.unavailable`, `.unreadable`, and `.refused` with the RFC's code.
+  /// Recognises errors at any status.
   init(_ response: HTTPResponse, _ kind: EndpointKind, _ rules: ResponseRules) throws(OAuthError) {
     self.kind = kind
     self.rules = rules
@@ -61,13 +59,12 @@ struct Answer: Sendable {
     return firstText(of: rules.errors.code).map(rules.errors.isTranslated) ?? false
   }
 
-  /// What an error in a redirect means.
   func failure(_ error: ErrorResponse) -> OAuthError {
     guard Self.transientCodes.contains(error.code) else { return .refused(kind, error) }
     return .unavailable(kind, status: nil, words: error.words ?? error.code, retryAfter: nil)
   }
 
-  /// Reads the parameters of a redirect, whose errors the caller looks at after the `state`.
+  /// The caller looks at the errors of a redirect after the `state`.
   init(redirect parameters: FormParameters, _ rules: ResponseRules) {
     kind = .authorization
     self.rules = rules
@@ -108,7 +105,6 @@ struct Answer: Sendable {
     .object(parameters.pairs.map { .init($0.name, .string($0.value)) })
   }
 
-  /// The refusal that the answer holds.
   var error: ErrorResponse? {
     guard let code = firstText(of: rules.errors.code), let canonical = rules.errors.canonical(code) else { return nil }
     let words = firstText(of: rules.errors.description)
@@ -120,14 +116,12 @@ struct Answer: Sendable {
     paths.lazy.compactMap { text($0) }.first { !$0.isEmpty }
   }
 
-  /// The text of a field; `nil` when it is absent, null or empty.
+  /// `nil` when it is absent, null or empty.
   func text(_ field: ResponseField) -> String? {
     value(field).flatMap(Self.text).flatMap { $0.isEmpty ? nil : $0 }
   }
 
-  /// A token or a secret: a text of printable ASCII (RFC 6749, appendix A), because it will stand in a header or a URL.
-  ///
-  /// - Throws: `OAuthError.malformedField` for anything else that is there.
+  /// A text of printable ASCII (RFC 6749, appendix A), because it will stand in a header or a URL.
   func secret(_ field: ResponseField) throws(OAuthError) -> Secret? {
     guard let value = value(field), value != .string("") else { return nil }
     guard case .string(let text) = value, text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
@@ -136,11 +130,9 @@ struct Answer: Sendable {
     return Secret(text)
   }
 
-  /// A whole number of a field, as a number or as a text.
   func integer(_ field: ResponseField) -> Int64? { text(field).flatMap { Int64($0) } }
 
-  /// A secret that the answer is good without: what cannot be read is taken for not said, because throwing the answer
-  /// away would lose tokens that may be the only ones.
+  /// What cannot be read is taken for not said: throwing the answer away would lose tokens that may be the only ones.
   func secretIfReadable(_ field: ResponseField) -> Secret? {
     do { return try secret(field) } catch { return nil }
   }
@@ -166,7 +158,6 @@ struct Answer: Sendable {
     .oauthSessionHandle,
   ]
 
-  /// The text at a path from the answer's root.
   func text(_ path: FieldPath) -> String? { value(at: path, in: root).flatMap(Self.text) }
 
   /// The texts of a field that is a list, or one text with separators.
@@ -177,7 +168,6 @@ struct Answer: Sendable {
     return text.pieces(separatedBy: separator).map { String($0.drop { $0 == " " }) }.filter { !$0.isEmpty }
   }
 
-  /// What the descriptor keeps.
   var kept: [String: String] {
     var kept: [String: String] = [:]
     for field in rules.keep {
@@ -194,7 +184,6 @@ struct Answer: Sendable {
     first(of: rules.source(of: field).paths, in: scoped)
   }
 
-  /// The object with the fields.
   private var scoped: JSONValue {
     guard let within = rules.within else { return root }
     return value(at: within, in: root) ?? .null
@@ -232,7 +221,7 @@ struct Answer: Sendable {
 }
 
 extension HTTPResponse {
-  /// Seconds until another try is welcome (RFC 9110, 10.2.3); a moment is compared with the date of the same answer.
+  /// Seconds (RFC 9110, 10.2.3); a moment is compared with the date of the same answer.
   package var retryAfter: Int64? {
     guard let text = fields["Retry-After"] else { return nil }
     if let seconds = Int64(text) { return seconds >= 0 ? min(seconds, Moment.longest) : nil }

@@ -8,7 +8,6 @@ extension Moment {
   /// Seconds of ten years: a lifetime that is longer was not meant as a number, and would be for ever.
   static let longestLifetime: Int64 = 10 * 365 * 86_400
 
-  /// Seconds of a lifetime in an answer: no more than ten years.
   static func lifetime(_ text: String, _ form: TimeForm?) -> Int64? {
     guard let number = Double(text), !number.isNaN else { return nil }
     let bound = Double(longestLifetime)
@@ -27,10 +26,8 @@ extension Moment {
     return moment.map(bounded)
   }
 
-  /// The moment that is nearest to this one and can be reckoned with.
   static func bounded(_ moment: Int64) -> Int64 { min(max(moment, -longest), longest) }
 
-  /// A moment in an answer.
   static func moment(_ text: String, _ form: TimeForm?) -> Int64? {
     switch form {
     case .jwt: nil

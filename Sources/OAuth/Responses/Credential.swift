@@ -5,46 +5,37 @@ import Text
 
 /// What the vault keeps for an account.
 package struct Credential: Sendable, Equatable {
-  /// How it was obtained.
   package var grant: Grant
-  /// The access token (RFC 6749, 1.4), or the token of RFC 5849.
+  /// The token of RFC 5849, too.
   package var accessToken: Secret
-  /// As the provider wrote it; `nil` when it did not say.
   package var tokenType: String?
-  /// When the access token expires, in seconds since 1970; `nil` when the provider does not say.
+  /// Seconds since 1970, as all moments here.
   package var expiresAt: Int64?
-  /// The refresh token (RFC 6749, 1.5).
   package var refreshToken: Secret?
-  /// When the refresh token expires, in seconds since 1970.
   package var refreshTokenExpiresAt: Int64?
-  /// The token's shared secret (RFC 5849, 2.3).
+  /// RFC 5849, 2.3
   package var tokenSecret: Secret?
-  /// OAuth Session 1.0: what an expired token is refreshed with.
+  /// OAuth Session 1.0
   package var sessionHandle: Secret?
-  /// The ID token (OpenID Connect Core 1.0, 2).
   package var idToken: Secret?
-  /// The scopes that were asked for.
   package var requestedScope: [String]
-  /// The scopes that the provider granted; `nil` when it did not say (RFC 6749, 5.1: then as asked for).
+  /// `nil` when the provider did not say (RFC 6749, 5.1: then as asked for).
   package var grantedScope: [String]?
-  /// What the descriptor keeps besides, by name.
   package var kept: [String: String]
   /// Variables that were given for this login alone.
   package var variables: [String: String]
-  /// The redirect URI of the login, which some providers want again at a refresh.
+  /// Some providers want it again at a refresh.
   package var redirectURI: String?
-  /// Whom the provider says the token is for; `nil` where it has no way to say.
+  /// Whom the provider says the token is for.
   package var identity: String?
-  /// When the token was obtained, in seconds since 1970.
   package var obtainedAt: Int64
-  /// When the person logged in, in seconds since 1970; a refresh does not change it.
+  /// A refresh does not change it.
   package var loggedInAt: Int64
   /// Seconds before its expiry from which on the token is refreshed.
   package var margin: Int64
   /// Whether somebody was refused with this token, so that it is refreshed before it is given to anybody again.
   package var isRejected: Bool
 
-  /// A credential with a token and nothing else.
   package init(grant: Grant, accessToken: Secret, obtainedAt: Int64, margin: Int64 = 60) {
     self.grant = grant
     self.accessToken = accessToken
@@ -57,13 +48,9 @@ package struct Credential: Sendable, Equatable {
     isRejected = false
   }
 
-  /// Whether the token may be handed out: not refused anywhere, and valid for more than `seconds` from `now` on.
-  ///
-  /// A clock that was set forward makes the token look expired; the refresh gives it times of the new clock. One that
-  /// was set back behind the moment when the token was obtained would have it live longer than it does. What it has
-  /// still to live is not known then, so it is refreshed once, where it can be.
-  ///
-  /// - Parameter preferred: seconds that are wished for instead of the descriptor's margin, where it is shorter.
+  /// Whether the token may be handed out: not refused anywhere, and valid for more than `seconds`. A clock that was set
+  /// back behind the moment when the token was obtained would have it live longer than it does, so it is refreshed
+  /// once. `preferred` is wished for instead of the descriptor's margin, where it is shorter.
   package func isUsable(at now: Int64, for seconds: Int64? = nil, preferring preferred: Int64 = 0) -> Bool {
     if isRejected { return false }
     guard let expiresAt else { return true }
@@ -76,13 +63,12 @@ package struct Credential: Sendable, Equatable {
   /// Seconds by which a clock is corrected now and then without anybody's doing; the margin is no shorter.
   static let clockTolerance: Int64 = 60
 
-  /// Whether a refresh can be tried.
   package func isRefreshable(at now: Int64) -> Bool {
     if grant.traits.renewal == .login { return true }
     return refreshedWith != nil && (refreshTokenExpiresAt ?? .max) > now
   }
 
-  /// What a refresh uses up; `nil` where there is nothing, or nothing is used up.
+  /// `nil` also where nothing is used up.
   package var refreshedWith: Secret? {
     switch grant.traits.renewal {
     case .login: nil
@@ -94,7 +80,6 @@ package struct Credential: Sendable, Equatable {
 
 // The record in the vault: a JSON object whose absent members are not written.
 extension Credential {
-  /// The credential as the vault keeps it.
   package var encoded: Secret {
     var members: [JSONValue.Member] = [
       .init("grant", .string(grant.rawValue)),
@@ -127,9 +112,6 @@ extension Credential {
     .object(texts.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) })
   }
 
-  /// Reads what the vault kept.
-  ///
-  /// - Throws: `OAuthError.malformedCredential` when it is not what `encoded` writes.
   package init(decoding secret: Secret) throws(OAuthError) {
     guard let value = try? JSONValue.parse(secret.revealBytes()),
       let grant = value["grant"]?.text.flatMap(Grant.init(rawValue:)), let token = value["access_token"]?.text,

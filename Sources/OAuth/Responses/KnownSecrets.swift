@@ -9,10 +9,8 @@ import Text
 /// name which is not known to be harmless. Not thread-safe.
 package final class KnownSecrets {
   private var secrets: [Secret] = []
-  /// Those of credentials, of which a provider may repeat the beginning.
   private var tokens: [Secret] = []
 
-  /// None so far.
   package init() {}
 
   /// Parameters and fields whose values are nobody's secret, as providers name them.
@@ -45,14 +43,13 @@ package final class KnownSecrets {
     "x-github-api-version", "connection", "vary",
   ]
 
-  /// Names of parameters that a person needs to read in the provider's words although a trace need not show them.
+  /// A person needs to read these in the provider's words although a trace need not show them.
   private static let identifiers: Set<String> = [
     "client_id", "oauth_consumer_key", "oauth_nonce", "audience", "resource", "tenant", "login_hint", "realm",
     // An address that is no use without the token (RFC 7592, 3), and begins like all of the provider's.
     "registration_client_uri",
   ]
 
-  /// Shorter texts are no secrets, and stand in too many words.
   private static let least = 4
   /// For the parts of a JWT.
   private static let leastInJWT = 16
@@ -61,7 +58,6 @@ package final class KnownSecrets {
   /// For the beginning of a token: a prefix that says of which kind it is tells nothing.
   private static let leastOfBeginning = 12
 
-  /// Remembers a secret.
   package func learn(_ secret: Secret?) {
     guard let secret, secret.count >= Self.least, !secrets.contains(secret) else { return }
     secrets.append(secret)
@@ -72,7 +68,6 @@ package final class KnownSecrets {
     }
   }
 
-  /// Remembers everything secret of a credential.
   package func learn(_ credential: Credential) {
     for secret in [
       credential.accessToken, credential.refreshToken, credential.tokenSecret, credential.sessionHandle,
@@ -83,7 +78,6 @@ package final class KnownSecrets {
     }
   }
 
-  /// Remembers what a request carries.
   package func learn(_ request: HTTPRequest) {
     learn(request.uri.queryParameters)
     for field in request.fields where !Self.harmlessFields.contains(field.name.lowercased()) {
@@ -144,7 +138,7 @@ package final class KnownSecrets {
       }
   }
 
-  /// Whether a text is the name of a way to present a credential (RFC 9110, 11.1), and not a credential itself.
+  /// Whether a text names a way to present a credential (RFC 9110, 11.1), and is no credential itself.
   package static func isScheme(_ text: some StringProtocol) -> Bool {
     text.utf8.count <= 20 && text.allSatisfy { $0.isASCII && ($0.isLetter || $0 == "-") }
   }
@@ -267,7 +261,6 @@ package final class KnownSecrets {
 }
 
 extension OAuthError {
-  /// The error without the secrets that the provider repeated in it.
   package func masked(by secrets: KnownSecrets) -> OAuthError {
     switch self {
     case .refused(let kind, let refusal):

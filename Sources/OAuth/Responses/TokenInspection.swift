@@ -2,18 +2,13 @@ import Cryptography
 import HTTP
 import Descriptors
 
-/// Whether the provider takes a token to be good.
 package enum Validity: Sendable, Equatable {
-  /// It does.
   case active
-  /// It does not.
   case inactive
 }
 
 extension Client {
-  /// Asks whether a token is good (RFC 7662, 2.1), or who is logged in where the provider has nothing else.
-  ///
-  /// - Throws: `OAuthError.noEndpoint` when the descriptor has neither endpoint.
+  /// RFC 7662, 2.1, or who is logged in where the provider has nothing else.
   package func validationRequest(
     _ credential: Credential, nonce: RequestNonce
   ) throws(OAuthError) -> (kind: EndpointKind, request: HTTPRequest) {
@@ -24,9 +19,7 @@ extension Client {
     return (.identity, try identityRequest(credential, nonce: nonce))
   }
 
-  /// Reads the answer to a validation (RFC 7662, 2.2).
-  ///
-  /// - Throws: `OAuthError` when the provider did not answer the question.
+  /// RFC 7662, 2.2
   package func validity(_ response: HTTPResponse, _ kind: EndpointKind) throws(OAuthError) -> Validity {
     let rules = try endpoint(kind).response
     let isRefusal = [400, 401, 403, 404].contains(response.status)
@@ -46,9 +39,7 @@ extension Client {
     }
   }
 
-  /// One request for each token that is to be revoked (RFC 7009, 2.1); none where the provider cannot revoke.
-  ///
-  /// - Throws: `OAuthError` when a request cannot be made.
+  /// One request for each token that is to be revoked (RFC 7009, 2.1).
   package func revocationRequests(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> [HTTPRequest] {
     guard let endpoint = descriptor.endpoints[.revocation] else { return [] }
     var requests: [HTTPRequest] = []
@@ -58,10 +49,7 @@ extension Client {
     return requests
   }
 
-  /// Reads the answer to a revocation. A token that the provider does not know any more is as good as revoked
-  /// (RFC 7009, 2.2).
-  ///
-  /// - Throws: `OAuthError` when the token may still be good.
+  /// A token that the provider does not know any more is as good as revoked (RFC 7009, 2.2).
   package func checkRevocation(_ response: HTTPResponse) throws(OAuthError) {
     let kind = EndpointKind.revocation
     let rules = try endpoint(kind).response
@@ -76,9 +64,7 @@ extension Client {
     }
   }
 
-  /// Asks who is logged in (OpenID Connect Core 1.0, 5.3.1, or the provider's own way).
-  ///
-  /// - Throws: `OAuthError.noEndpoint` when the descriptor has no such endpoint.
+  /// OpenID Connect Core 1.0, 5.3.1, or the provider's own way.
   package func identityRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     try request(.identity, [], credential: credential, proof: proof(credential), nonce: nonce)
   }
@@ -89,10 +75,6 @@ extension Client {
     return !descriptor.account.isEmpty || !endpoint.response.keep.isEmpty
   }
 
-  /// The account's name in the identity answer, `nil` when the descriptor names no field, or the answer has none; and
-  /// the fields of it that are kept.
-  ///
-  /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
   package func identity(_ response: HTTPResponse) throws(OAuthError) -> (name: String?, kept: [String: String]) {
     let answer = try Answer(response, .identity, endpoint(.identity).response)
     return (descriptor.account.lazy.compactMap { answer.text($0) }.first { !$0.isEmpty }, answer.kept)

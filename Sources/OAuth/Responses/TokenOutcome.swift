@@ -1,26 +1,20 @@
 import Descriptors
 import HTTP
 
-/// The result of asking a token endpoint for a token, from one reading of its answer.
 package enum TokenOutcome: Sendable, Equatable {
-  /// A token. The fields are those of the answer that cannot be read, and that the token is good without.
+  /// The fields are those that cannot be read, and that the token is good without.
   case issued(Credential, unreadable: [ResponseField])
-  /// No access token that can be read, but a new refresh token, which is kept because the one before may be used up;
-  /// and what is wrong with the answer.
+  /// No access token, but a new refresh token: the one before may be used up.
   case rotated(Credential, OAuthError)
-  /// The provider does not take the grant any more. It is final where the provider says so in so many words (RFC
-  /// 6749, 5.2; RFC 6750, 3.1; the extension "problem reporting" of OAuth 1.0a): a status alone may come from whoever
-  /// stands between.
+  /// Final where the provider says so in so many words (RFC 6749, 5.2; RFC 6750, 3.1; the extension "problem reporting"
+  /// of OAuth 1.0a): a status alone may come from whoever stands between.
   case refused(EndpointKind, ErrorResponse, isFinal: Bool)
-  /// An answer that says nothing about the grant: the provider cannot answer now, refuses for another reason, or
-  /// cannot be understood.
+  /// An answer that says nothing about the grant.
   case failed(OAuthError)
-  /// No answer. Where the request may have arrived, an answer with a token may be lost.
   case noAnswer(HTTPError, mayHaveArrived: Bool)
 }
 
 extension TokenOutcome {
-  /// The outcome of a request to which no answer came.
   package init(_ error: HTTPError) { self = .noAnswer(error, mayHaveArrived: error.mayHaveArrived) }
 
   init(_ error: OAuthError, _ grant: Grant) {
@@ -41,7 +35,6 @@ extension TokenOutcome {
 }
 
 extension HTTPError {
-  /// Whether the request may have reached the server, so that an answer may be lost.
   package var mayHaveArrived: Bool {
     guard case .unreachable(_, let reason) = self else { return false }
     return switch reason {
@@ -52,12 +45,7 @@ extension HTTPError {
 }
 
 extension Client {
-  /// Reads the answer to a token request, with which a token is refreshed or exchanged.
-  ///
-  /// - Parameters:
-  ///   - previous: the credential that the request was made from: what the answer leaves out stays as it was, the
-  ///     refresh token above all (RFC 6749, 6).
-  ///   - now: seconds since 1970, from which a lifetime counts.
+  /// What the answer leaves out stays as it was, the refresh token above all (RFC 6749, 6).
   package func outcome(
     _ response: HTTPResponse, _ kind: EndpointKind, refreshing previous: Credential, now: Int64
   ) -> TokenOutcome {

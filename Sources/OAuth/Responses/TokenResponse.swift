@@ -68,14 +68,7 @@ package struct TokenResponse: Sendable {
 }
 
 extension Client {
-  /// Reads the answer to a token request, and makes the credential that it is.
-  ///
-  /// - Parameters:
-  ///   - endpoint: `token`, `clientCredentials`, `deviceToken` or `refresh`.
-  ///   - previous: the credential that was refreshed: what the answer leaves out stays as it was, the refresh token
-  ///     above all (RFC 6749, 6).
-  ///   - now: seconds since 1970, from which a lifetime counts.
-  /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
+  /// What the answer to a refresh leaves out stays as it was, the refresh token above all (RFC 6749, 6).
   package func credential(
     _ response: HTTPResponse, _ kind: EndpointKind, grant: Grant, scope: [String], previous: Credential? = nil,
     now: Int64
@@ -85,8 +78,6 @@ extension Client {
   }
 
   /// The credential that is in the redirect itself (RFC 6749, 4.2.2).
-  ///
-  /// - Throws: `OAuthError` when a field cannot be read.
   package func credential(_ response: AuthorizationResponse, now: Int64) throws(OAuthError) -> Credential {
     var credential = try credential(
       response.answer, grant: .implicit, scope: response.request.scope, previous: nil, now: now)
@@ -106,9 +97,7 @@ extension Client {
     }
   }
 
-  /// As the first one, with what the redirect brought besides the code (QuickBooks' `realmId`).
-  ///
-  /// - Throws: `OAuthError` when the provider refused, or its answer cannot be read.
+  /// With what the redirect brought besides the code (QuickBooks' `realmId`).
   package func credential(
     _ response: HTTPResponse, after authorization: AuthorizationResponse, now: Int64
   ) throws(OAuthError) -> Credential {
@@ -121,7 +110,6 @@ extension Client {
     return credential
   }
 
-  /// The fields of a token answer that are there and cannot be read; the credential was made without them.
   package func unreadableFields(_ response: HTTPResponse, _ kind: EndpointKind, grant: Grant = .authorizationCode)
     -> [ResponseField]
   {
@@ -129,7 +117,6 @@ extension Client {
     return answer.unreadable
   }
 
-  /// How the answer of an endpoint is read.
   func rules(_ kind: EndpointKind, _ grant: Grant) throws(OAuthError) -> ResponseRules {
     var rules = try endpoint(kind).response
     // RFC 5849, 2.3: the answer is a form, unless the descriptor says otherwise for this very endpoint.
@@ -172,7 +159,6 @@ extension Client {
 }
 
 extension Credential {
-  /// Scopes that were asked for and not granted; empty when the provider did not say.
   package var withheldScope: [String] {
     guard let grantedScope else { return [] }
     return requestedScope.filter { !grantedScope.contains($0) }
