@@ -3,7 +3,6 @@ import Glibc
 import HTTP
 
 /// Sends requests with libcurl. Not for several threads at once.
-///
 /// Certificates are verified, redirects are not followed, and no request is sent twice. The proxy variables of the
 /// environment are honoured, but never for loopback.
 @safe
@@ -23,14 +22,8 @@ package final class CurlClient: HTTPExchange {
   /// curl_global_init(3): it must be called once before all else; the language makes this initializer run once.
   private static let isReady = credmgr_curl_global_init() == CURLE_OK
 
-  /// Makes a client.
-  ///
-  /// - Parameters:
-  ///   - userAgent: the value of `User-Agent` where a request has none.
-  ///   - trust: the certificates that are trusted, if not those of the system.
-  ///   - isCancelled: asked at least once a second; true ends the exchange with `interrupted`.
-  ///   - trace: see ``Trace``. It sees secrets.
-  /// - Throws: `system` if libcurl cannot be set up.
+  /// - isCancelled: asked at least once a second; true ends the exchange with `interrupted`.
+  /// - trace: it sees secrets.
   package init(
     userAgent: String, trust: CurlTrust = CurlTrust(), isCancelled: @escaping () -> Bool = { false },
     trace: Trace? = nil
@@ -49,7 +42,6 @@ package final class CurlClient: HTTPExchange {
     unsafe curl_easy_cleanup(handle)
   }
 
-  /// See ``HTTPExchange``.
   package func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse {
     var body: [UInt8] = []
     return try traced(request) { () throws(HTTPError) -> HTTPResponse in
@@ -62,7 +54,6 @@ package final class CurlClient: HTTPExchange {
     }
   }
 
-  /// See ``HTTPExchange``.
   package func stream(
     _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {

@@ -8,7 +8,6 @@ enum CurlFields {
     "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
   ]
 
-  /// - Throws: `invalidMethod`, `invalidField`.
   static func lines(of request: HTTPRequest) throws(HTTPError) -> [String] {
     guard HTTPFields.isValid(name: request.method) else { throw .invalidMethod(request.method) }
     var lines: [String] = []

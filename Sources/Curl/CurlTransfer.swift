@@ -1,13 +1,10 @@
 import CCurl
 import HTTP
 
-/// Takes one answer apart as libcurl delivers it.
 final class CurlTransfer {
-  /// The head of the final answer, once it is complete.
   private(set) var head: HTTPResponse?
   /// Why the transfer was ended from here.
   private(set) var failure: HTTPError?
-  /// The receiver wanted no more.
   private(set) var isEndedByReceiver = false
 
   private var status = 0
@@ -57,7 +54,6 @@ final class CurlTransfer {
       })
   }
 
-  /// Makes libcurl read the body from here.
   @unsafe
   func attachBody(to handle: UnsafeMutableRawPointer) -> CURLcode {
     unsafe credmgr_curl_set_reader(

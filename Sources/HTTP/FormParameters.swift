@@ -1,26 +1,18 @@
 /// Names and values in their order, duplicates kept: a query, a form body, an OAuth parameter list
-/// (`application/x-www-form-urlencoded`).
-///
-/// The description names the parameters and never shows a value.
+/// (`application/x-www-form-urlencoded`). The description names the parameters and never shows a value.
 package struct FormParameters: Sendable, Equatable {
-  /// One name with its value, both decoded.
   package struct Pair: Sendable, Hashable {
-    /// The decoded name.
     package var name: String
-    /// The decoded value.
     package var value: String
 
-    /// Makes a pair of decoded texts.
     package init(name: String, value: String) {
       self.name = name
       self.value = value
     }
   }
 
-  /// All pairs, in order.
   package var pairs: [Pair]
 
-  /// Makes a list of decoded pairs.
   package init(_ pairs: [Pair] = []) { self.pairs = pairs }
 
   /// Reads a query or a form body as the URL Standard does (section 5.1): `name` is `name=`, a plus is a space, an
@@ -38,17 +30,14 @@ package struct FormParameters: Sendable, Equatable {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// `name=value&…`, both encoded by ``PercentEncoding``: a space is `%20`, which servers of either school
-  /// understand.
+  /// A space is `%20`, which servers of either school understand.
   package var encoded: String {
     pairs.map { "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))" }
       .joined(separator: "&")
   }
 
-  /// Whether there is no pair.
   package var isEmpty: Bool { pairs.isEmpty }
 
-  /// The names, in order, with duplicates.
   package var names: [String] { pairs.map(\.name) }
 
   /// The value of the first pair of that name.
@@ -56,49 +45,39 @@ package struct FormParameters: Sendable, Equatable {
     pairs.first { $0.name == name }?.value
   }
 
-  /// The values of all pairs of that name, in order.
   package func values(of name: String) -> [String] {
     pairs.filter { $0.name == name }.map(\.value)
   }
 
-  /// Whether there is a pair of that name.
   package func contains(_ name: String) -> Bool {
     pairs.contains { $0.name == name }
   }
 
-  /// Adds a pair at the end, whether or not the name is there already.
   package mutating func append(_ name: String, _ value: String) {
     pairs.append(Pair(name: name, value: value))
   }
 
-  /// Adds all pairs of another list at the end.
   package mutating func append(contentsOf other: FormParameters) {
     pairs.append(contentsOf: other.pairs)
   }
 
-  /// Removes all pairs of that name.
   package mutating func remove(_ name: String) {
     pairs.removeAll { $0.name == name }
   }
 }
 
 extension FormParameters: ExpressibleByArrayLiteral {
-  /// `[("grant_type", "refresh_token"), …]`.
   package init(arrayLiteral elements: (String, String)...) {
     pairs = elements.map { Pair(name: $0.0, value: $0.1) }
   }
 }
 
 extension FormParameters: CustomStringConvertible, CustomReflectable {
-  /// The names alone.
   package var description: String { "FormParameters(\(names.joined(separator: ", ")))" }
-  /// Empty, so that no dump shows a value.
   package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension FormParameters.Pair: CustomStringConvertible, CustomReflectable {
-  /// The name alone.
   package var description: String { name }
-  /// Empty, so that no dump shows the value.
   package var customMirror: Mirror { Mirror(self, children: []) }
 }

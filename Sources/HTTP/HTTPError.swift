@@ -1,5 +1,3 @@
-/// What can go wrong between us and an HTTP server, as data; the sentences are made elsewhere.
-///
 /// No case ever holds a query, a fragment, user information or a body: they may be secret.
 package enum HTTPError: Error, Equatable, Sendable {
   /// The text is no URI that we accept. `text` is what was given, without its query, fragment and user information.
@@ -12,11 +10,8 @@ package enum HTTPError: Error, Equatable, Sendable {
   case unreachable(host: String, reason: Unreachable)
   /// The answer was longer than `limit` bytes, and is discarded.
   case bodyTooLarge(limit: Int)
-  /// The loopback port is taken by another program, or is not allowed to us.
   case portUnavailable(port: UInt16)
-  /// Nobody came to the loopback receiver in the given time.
   case receiverTimedOut
-  /// The person or a signal ended the wait.
   case interrupted
   /// A system call failed; `code` is its `errno`.
   case system(call: String, code: Int32)
@@ -25,7 +20,6 @@ package enum HTTPError: Error, Equatable, Sendable {
   package enum InvalidURI: Error, Equatable, Sendable {
     /// There is no `scheme:` at the beginning (RFC 3986, section 3.1).
     case noScheme
-    /// A scheme that needs a host has none.
     case noHost
     /// The host is neither a name, nor an IPv4 address of four decimal numbers, nor an IPv6 address in brackets.
     case host
@@ -39,21 +33,17 @@ package enum HTTPError: Error, Equatable, Sendable {
     case percentEscape
   }
 
-  /// Why there is no answer.
   package enum Unreachable: Equatable, Sendable {
     /// The host's name has no address. Nothing was sent.
     case nameNotResolved
     /// Nobody listens at the address, or there is no way to it. Nothing was sent.
     case connectionRefused
-    /// The time limit passed.
     case timedOut
     /// No trusted connection; `detail` is the TLS library's sentence. Nothing was sent.
     case tls(detail: String)
-    /// The proxy could not be found or refused. Nothing was sent.
+    /// Nothing was sent.
     case proxy
-    /// The connection broke, or what came was not HTTP.
     case broken
-    /// Another failure of the client library.
     case other(code: Int32, text: String)
   }
 }

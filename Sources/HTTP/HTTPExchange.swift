@@ -1,17 +1,13 @@
-/// How much of an answer is taken, and how long it may take.
 package struct HTTPLimits: Sendable, Equatable {
-  /// The greatest length of a body in bytes; a longer one is an error.
   package var bodyBytes: Int
-  /// The time for the whole exchange in seconds; infinity is no limit, except that a connection must come about in 30.
+  /// Infinity is no limit, except that a connection must come about in 30.
   package var seconds: Double
 
-  /// Makes limits; without arguments those of a token endpoint.
   package init(bodyBytes: Int = 1 << 20, seconds: Double = 30) {
     self.bodyBytes = bodyBytes
     self.seconds = seconds
   }
 
-  /// One MiB in 30 seconds.
   package static let tokenEndpoint = HTTPLimits()
   /// No limit: a download that the person asked for and can interrupt.
   package static let unlimited = HTTPLimits(bodyBytes: .max, seconds: .infinity)
@@ -27,12 +23,9 @@ package enum HTTPPart: Sendable {
 
 /// The body of a request that is read while it is sent, so that it is never in memory as a whole.
 package protocol HTTPBodySource: AnyObject {
-  /// Its length in bytes.
   var length: Int64 { get }
 
   /// The next bytes, `count` at most; none at the end.
-  ///
-  /// - Throws: `HTTPError.system` when they cannot be read.
   func read(atMost count: Int) throws(HTTPError) -> [UInt8]
 
   /// Goes back to the beginning, for a request that is made again.
@@ -40,9 +33,6 @@ package protocol HTTPBodySource: AnyObject {
 }
 
 extension HTTPBodySource {
-  /// All that is left of it.
-  ///
-  /// - Throws: as `read(atMost:)`.
   package func readAll() throws(HTTPError) -> [UInt8] {
     var bytes: [UInt8] = []
     while true {
@@ -56,12 +46,9 @@ extension HTTPBodySource {
 /// Sends requests. Never follows a redirect, never repeats a request, keeps no cookies.
 package protocol HTTPExchange {
   /// Sends the request and returns the whole answer, whatever its status.
-  ///
-  /// - Throws: `unreachable`, `bodyTooLarge`, `invalidField`, `invalidMethod` or `interrupted`.
   func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse
 
   /// Sends the request and hands the answer over piece by piece; returns the head.
-  ///
   /// `receive` ends the exchange by returning false, which is no error: the head is returned then, too.
   ///
   /// - Parameter body: sent in the place of the request's own body, from where it stands; `nil`: the request's own.
@@ -71,7 +58,6 @@ package protocol HTTPExchange {
 }
 
 extension HTTPExchange {
-  /// Streams the answer to a request whose body is in it.
   package func stream(
     _ request: HTTPRequest, limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {

@@ -1,11 +1,8 @@
 /// One header field (RFC 9110, section 5). The description shows the name and never the value.
 package struct HTTPField: Sendable, Hashable {
-  /// The name, as written.
   package var name: String
-  /// The value, as written.
   package var value: String
 
-  /// Makes a field; nothing is checked before it is sent.
   package init(name: String, value: String) {
     self.name = name
     self.value = value
@@ -16,20 +13,16 @@ package struct HTTPField: Sendable, Hashable {
 package struct HTTPFields: Sendable, Equatable {
   private var fields: [HTTPField]
 
-  /// Makes a list of fields.
   package init(_ fields: [HTTPField] = []) { self.fields = fields }
 
-  /// The value of the first field of that name.
   package subscript(_ name: String) -> String? {
     fields.first { Self.isSame($0.name, name) }?.value
   }
 
-  /// The values of all fields of that name, in order.
   package func values(_ name: String) -> [String] {
     fields.filter { Self.isSame($0.name, name) }.map(\.value)
   }
 
-  /// Adds a field at the end, whether or not the name is there already.
   package mutating func append(_ name: String, _ value: String) {
     fields.append(HTTPField(name: name, value: value))
   }
@@ -41,7 +34,6 @@ package struct HTTPFields: Sendable, Equatable {
     fields.insert(HTTPField(name: name, value: value), at: place)
   }
 
-  /// Removes all fields of that name.
   package mutating func removeAll(named name: String) {
     fields.removeAll { Self.isSame($0.name, name) }
   }
@@ -62,27 +54,21 @@ package struct HTTPFields: Sendable, Equatable {
 }
 
 extension HTTPFields: Sequence {
-  /// Goes through the fields in their order.
   package func makeIterator() -> IndexingIterator<[HTTPField]> { fields.makeIterator() }
 }
 
 extension HTTPFields: ExpressibleByDictionaryLiteral {
-  /// `["Accept": "application/json", …]`; order and duplicates are kept.
   package init(dictionaryLiteral elements: (String, String)...) {
     fields = elements.map { HTTPField(name: $0.0, value: $0.1) }
   }
 }
 
 extension HTTPFields: CustomStringConvertible, CustomReflectable {
-  /// The names alone.
   package var description: String { "HTTPFields(\(fields.map(\.name).joined(separator: ", ")))" }
-  /// Empty, so that no dump shows a value.
   package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension HTTPField: CustomStringConvertible, CustomReflectable {
-  /// The name alone.
   package var description: String { name }
-  /// Empty, so that no dump shows the value.
   package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -1,17 +1,12 @@
-/// A request as a value: nothing is sent by making one (RFC 9110, section 3.4).
-///
-/// The description shows method and URI without query, and never a field's value or the body.
+/// A request as a value (RFC 9110, section 3.4). The description never shows the query, a field's value or the body.
 package struct HTTPRequest: Sendable, Equatable {
-  /// The method, `GET`, `POST`, ….
   package var method: String
-  /// Where it goes, with the query.
   package var uri: URI
   /// The header fields, without those that the client owns (`Host`, `Content-Length`, …).
   package var fields: HTTPFields
   /// The body; an empty one is none, except that a `POST`, `PUT` or `PATCH` then has length 0.
   package var body: [UInt8]
 
-  /// Makes a request.
   package init(method: String, uri: URI, fields: HTTPFields = HTTPFields(), body: [UInt8] = []) {
     self.method = method
     self.uri = uri
@@ -20,25 +15,20 @@ package struct HTTPRequest: Sendable, Equatable {
   }
 }
 
-/// A response as a value.
-///
 /// The description shows the status, and never a field's value or the body.
 package struct HTTPResponse: Sendable, Equatable {
-  /// The status code (RFC 9110, section 15).
   package var status: Int
-  /// The header fields, in the order received.
   package var fields: HTTPFields
   /// The body, decoded from its transfer and content codings.
   package var body: [UInt8]
 
-  /// Makes a response.
   package init(status: Int, fields: HTTPFields = HTTPFields(), body: [UInt8] = []) {
     self.status = status
     self.fields = fields
     self.body = body
   }
 
-  /// The type of the body in lower case and without parameters, as `application/json` (RFC 9110, section 8.3.1).
+  /// In lower case and without parameters, as `application/json` (RFC 9110, section 8.3.1).
   package var mediaType: String? {
     fields["Content-Type"].map(MediaType.essence)
   }
@@ -54,15 +44,11 @@ enum MediaType {
 }
 
 extension HTTPRequest: CustomStringConvertible, CustomReflectable {
-  /// Method and URI without query.
   package var description: String { "\(method) \(uri)" }
-  /// Empty, so that no dump shows fields or body.
   package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension HTTPResponse: CustomStringConvertible, CustomReflectable {
-  /// The status and the length of the body.
   package var description: String { "\(status), \(body.count) bytes" }
-  /// Empty, so that no dump shows fields or body.
   package var customMirror: Mirror { Mirror(self, children: []) }
 }

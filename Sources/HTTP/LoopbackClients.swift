@@ -4,12 +4,10 @@ struct LoopbackClients: ~Copyable {
   private var connections: [LoopbackConnection] = []
   /// How many clients are served at once; the oldest goes when there is one more.
   private let limit: Int
-  /// The greatest length of a request in bytes.
   private let requestLimit: Int
   /// The socket of the request that is answered later.
   private var asking: Int32?
 
-  /// What a request is answered with.
   struct Reply {
     /// Head and body; `nil`: the connection is closed without an answer.
     var bytes: [UInt8]?
@@ -30,13 +28,9 @@ struct LoopbackClients: ~Copyable {
     for listener in listeners { LoopbackSocket.close(listener) }
   }
 
-  /// Waits until somebody can go on, and goes on with all who can.
-  ///
-  /// - Parameters:
-  ///   - input: another descriptor to wait for.
-  ///   - reply: called for each whole request, not after a last reply; with `nil`, this returns, and `answer` is called
-  ///     later.
-  /// - Returns: whether there is something on the other descriptor.
+  /// Waits until somebody can go on, and goes on with all who can; returns whether there is something on `input`.
+  /// `reply` is called for each whole request, not after a last reply; with `nil`, this returns, and `answer` is called
+  /// later.
   mutating func wait(
     seconds: Double, alsoFor input: Int32? = nil, reply: (LoopbackRequest) -> Reply?
   ) throws(HTTPError) -> Bool {
@@ -58,9 +52,7 @@ struct LoopbackClients: ~Copyable {
     return input != nil && ready[ready.count - 1]
   }
 
-  /// Answers the request that is answered later; nothing where there is none.
-  ///
-  /// - Parameter isLast: whether all of it is sent before this returns.
+  /// Answers the request that is answered later, if there is one; the last answer is sent before this returns.
   mutating func answer(_ bytes: [UInt8], isLast: Bool) {
     defer { asking = nil }
     guard let asking, let index = connections.firstIndex(where: { $0.socket == asking }) else { return }
@@ -76,8 +68,7 @@ struct LoopbackClients: ~Copyable {
   }
 
   /// Goes on with one connection.
-  ///
-  /// - Returns: whether nobody else is served now: that was the last reply, which is sent, or one that comes later.
+  /// Returns whether nobody else is served now: that was the last reply, which is sent, or one that comes later.
   private mutating func serve(_ index: Int, _ reply: (LoopbackRequest) -> Reply?) -> Bool {
     switch connections[index].advance() {
     case .goOn: break

@@ -2,7 +2,6 @@
 struct LoopbackConnection {
   enum State: Equatable {
     case reading
-    /// The answer is there, and goes out at a time.
     case waiting(until: Double)
     case answering
     /// All is sent. A socket that is closed with unread bytes takes the answer away from the client.
@@ -11,9 +10,7 @@ struct LoopbackConnection {
 
   enum Step: Equatable {
     case goOn
-    /// The whole request is there and wants an answer.
     case request(LoopbackRequest)
-    /// Nothing more is to be done.
     case closed
   }
 
@@ -42,7 +39,6 @@ struct LoopbackConnection {
     return false
   }
 
-  /// Sends the answer, from now on or from some seconds later.
   mutating func answer(_ bytes: [UInt8], after seconds: Double = 0) {
     let time = LoopbackSocket.monotonic() + seconds
     state = seconds > 0 ? .waiting(until: time) : .answering
@@ -51,10 +47,8 @@ struct LoopbackConnection {
     deadline = time + Self.answerSeconds
   }
 
-  /// When an answer that waits goes out.
   var answerTime: Double? { if case .waiting(let time) = state { time } else { nil } }
 
-  /// Does what can be done without waiting.
   mutating func advance() -> Step {
     switch state {
     case .reading: return read()

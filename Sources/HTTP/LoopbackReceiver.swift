@@ -1,18 +1,13 @@
 /// Waits on a loopback address for the redirect that ends an authorization (RFC 8252, section 7.3).
-///
 /// A request that fits is handed out, and waits for a reply. All else (another path, method, host, a favicon, a slow or
 /// a long request) gets a status of the 400s, and changes nothing.
 package struct LoopbackReceiver: ~Copyable {
-  /// Where it listens.
   package enum Interface: Sendable, Equatable {
-    /// 127.0.0.1.
     case ipv4
-    /// ::1.
     case ipv6
     /// The name `localhost`: both addresses, as far as the machine has them.
     case localhost
 
-    /// As it stands in the redirect URI.
     package var host: String {
       switch self {
       case .ipv4: "127.0.0.1"
@@ -22,7 +17,6 @@ package struct LoopbackReceiver: ~Copyable {
     }
   }
 
-  /// How the wait ended.
   package enum Received: Sendable, Equatable {
     /// With a request: its parameters, without those of the redirect's own query. It wants a reply.
     case callback(FormParameters)
@@ -30,7 +24,6 @@ package struct LoopbackReceiver: ~Copyable {
     case line(String)
   }
 
-  /// The port that it listens on.
   package let port: UInt16
   private let endpoint: LoopbackEndpoint
   private var clients: LoopbackClients
@@ -40,13 +33,8 @@ package struct LoopbackReceiver: ~Copyable {
   static let connectionLimit = 16
 
   /// Listens at once: what comes before ``receive(seconds:alsoReading:isCancelled:)`` waits.
-  ///
-  /// - Parameters:
-  ///   - port: nil for any free one.
-  ///   - path: that of the redirect URI as written, with its query if it has one; the parameters of that must come
-  ///     back.
-  ///   - fragment: the answer comes in the fragment. A request without parameters then gets a page that posts it to us.
-  /// - Throws: `portUnavailable`, or `system` if the machine has no such address.
+  /// `path` is that of the redirect URI as written; the parameters of its query, if it has one, must come back.
+  /// With `fragment`, a request without parameters gets a page that posts the fragment to us.
   package init(
     interface: Interface, port: UInt16?, path: String, fragment: Bool = false
   ) throws(HTTPError) {
@@ -87,13 +75,7 @@ package struct LoopbackReceiver: ~Copyable {
   }
 
   /// Waits for a redirect. May be called again, and goes on where it was.
-  ///
-  /// - Parameters:
-  ///   - seconds: how long.
-  ///   - descriptor: a terminal or a pipe where the person may paste the redirect URI instead. Its end is no reason to
-  ///     stop.
-  ///   - isCancelled: asked several times a second.
-  /// - Throws: `receiverTimedOut`, `interrupted`, `system`.
+  /// On `descriptor` the person may paste the redirect URI instead. Its end is no reason to stop.
   package mutating func receive(
     seconds: Double, alsoReading descriptor: Int32? = nil, isCancelled: () -> Bool = { false }
   ) throws(HTTPError) -> Received {
@@ -120,16 +102,13 @@ package struct LoopbackReceiver: ~Copyable {
     }
   }
 
-  /// Answers the request whose parameters ``receive(seconds:alsoReading:isCancelled:)`` returned last; nothing after a
-  /// line.
-  ///
-  /// - Parameter isAwaited: status 200, and the whole page is sent before this returns; otherwise status 400, and the
-  ///   wait may go on.
+  /// Answers the request that was received last; nothing after a line. An awaited one gets status 200, and its whole
+  /// page is sent before this returns; another one gets 400, and the wait may go on.
   package mutating func reply(_ page: Page, isAwaited: Bool) {
     clients.answer(PageDocument.response(status: isAwaited ? 200 : 400, page), isLast: isAwaited)
   }
 
-  /// - Returns: false at the end of the input; what stands there without an end of line counts as a line.
+  /// False at the end of the input; what stands there without an end of line counts as a line.
   private mutating func readLine(_ input: Int32) -> Bool {
     switch LoopbackSocket.read(input) {
     case .nothing: return true

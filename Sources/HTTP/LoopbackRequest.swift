@@ -6,11 +6,9 @@ struct LoopbackRequest: Equatable {
   var fields: HTTPFields
   var body: [UInt8]
 
-  /// The greatest length of head and body together, unless said otherwise.
   static let limit = 64 * 1024
 
   enum Progress: Equatable {
-    /// More is to come.
     case incomplete
     case complete(LoopbackRequest)
     /// It will never be a request; the status to answer with.
@@ -37,7 +35,6 @@ struct LoopbackRequest: Equatable {
         method: string(words[0]), target: string(words[1]), fields: fields, body: Array(body.prefix(length))))
   }
 
-  /// The place of the empty line.
   private static func headEnd(_ bytes: [UInt8]) -> Int? {
     let mark: [UInt8] = [13, 10, 13, 10]
     return bytes.indices.dropLast(3).first { bytes[$0] == 13 && bytes[$0..<($0 + 4)].elementsEqual(mark) }
@@ -80,13 +77,11 @@ struct LoopbackRequest: Equatable {
   private static func string(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
 }
 
-/// Which requests the loopback receiver takes.
 struct LoopbackEndpoint {
   /// `127.0.0.1:8080`: what the `Host` field must say, so that no page of another name reaches us (DNS rebinding). The
   /// first is how a browser writes it.
   let authorities: [String]
   let path: String
-  /// The parameters of the redirect's own query.
   let own: FormParameters
   let takesFragment: Bool
 
@@ -99,11 +94,8 @@ struct LoopbackEndpoint {
   }
 
   enum Answer: Equatable {
-    /// The page that hands the fragment over.
     case relay
-    /// A status of the 400s.
     case refusal(Int)
-    /// The parameters are for the judge.
     case parameters(FormParameters)
   }
 

@@ -1,26 +1,18 @@
 /// An HTTP server on 127.0.0.1, for one thread (RFC 9112): each connection carries one request and one answer.
 package struct LoopbackServer: ~Copyable {
-  /// The port that it listens on.
   package let port: UInt16
   private var clients: LoopbackClients
 
-  /// An answer, and how it is given.
   package struct Answer: Sendable, Equatable {
-    /// What is answered.
     package var response: HTTPResponse
     /// Seconds to wait before; others are served meanwhile.
     package var delay = 0.0
-    /// Whether the connection is closed without the answer.
     package var isDropped = false
 
-    /// An answer at once.
     package init(_ response: HTTPResponse) { self.response = response }
   }
 
   /// Listens at once: what comes before ``serve(isCancelled:answer:)`` waits.
-  ///
-  /// - Parameter port: `nil` for any free one.
-  /// - Throws: `portUnavailable`, or `system` if the machine has no such address.
   package init(port: UInt16?) throws(HTTPError) {
     guard let (listener, port) = try LoopbackSocket.listen(.ipv4, port: port ?? 0) else {
       throw .portUnavailable(port: port ?? 0)
@@ -29,10 +21,7 @@ package struct LoopbackServer: ~Copyable {
     clients = LoopbackClients(listeners: [listener], limit: 256, requestLimit: 16 << 20)
   }
 
-  /// Answers what comes. A request that is none, or goes to no host, is answered with a status of the 400s.
-  ///
-  /// - Parameter isCancelled: asked several times a second; ends it.
-  /// - Throws: `system`.
+  /// A request that is none, or goes to no host, is answered with a status of the 400s.
   package mutating func serve(
     isCancelled: () -> Bool, answer: (HTTPRequest) -> Answer
   ) throws(HTTPError) {
@@ -52,8 +41,6 @@ package struct LoopbackServer: ~Copyable {
 
 extension HTTPResponse {
   /// The response as it goes over the wire (RFC 9112), the last one of its connection.
-  ///
-  /// - Parameter withBody: false for the answer to `HEAD`.
   func bytes(withBody: Bool = true) -> [UInt8] {
     var lines = "HTTP/1.1 \(status) \(Self.phrase(status))\r\n"
     for field in fields { lines += "\(field.name): \(field.value)\r\n" }
@@ -61,7 +48,6 @@ extension HTTPResponse {
     return Array(lines.utf8) + (withBody ? body : [])
   }
 
-  /// RFC 9110, section 15.
   static func phrase(_ status: Int) -> String {
     switch status {
     case 200: "OK"

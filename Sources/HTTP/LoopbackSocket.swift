@@ -1,17 +1,14 @@
 import CPOSIX
 import Glibc
 
-/// The socket calls that the loopback receiver needs: stream sockets that do not block, on loopback addresses only.
+/// Stream sockets that do not block, on loopback addresses only.
 enum LoopbackSocket {
   enum Family: Equatable {
     case ipv4
     case ipv6
   }
 
-  /// Listens on the loopback address.
-  ///
-  /// - Parameter port: 0 for any free one.
-  /// - Returns: the socket and its port; nil if the machine has no such address.
+  /// Listens on the loopback address; nil if the machine has no such address. Port 0 is any free one.
   static func listen(_ family: Family, port: UInt16) throws(HTTPError) -> (socket: Int32, port: UInt16)? {
     let socket = Glibc.socket(
       family == .ipv4 ? AF_INET : AF_INET6,
@@ -107,7 +104,6 @@ enum LoopbackSocket {
     return count < 0 && [EAGAIN, EINTR].contains(errno) ? .nothing : .end
   }
 
-  /// How many bytes were taken; nil if the connection is broken.
   static func write(_ socket: Int32, _ bytes: ArraySlice<UInt8>) -> Int? {
     let count = unsafe bytes.withUnsafeBytes {
       unsafe send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
@@ -125,9 +121,7 @@ enum LoopbackSocket {
     let forWriting: Bool
   }
 
-  /// Waits until one of the descriptors is ready or the time has passed; a signal ends it, too.
-  ///
-  /// - Returns: for each descriptor whether it is ready.
+  /// Whether each of the descriptors is ready; waits until one is, the time has passed, or a signal comes.
   static func wait(_ watches: [Watch], seconds: Double) throws(HTTPError) -> [Bool] {
     var entries = watches.map {
       pollfd(fd: $0.descriptor, events: Int16($0.forWriting ? POLLOUT : POLLIN), revents: 0)

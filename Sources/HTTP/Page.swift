@@ -1,22 +1,15 @@
 /// What the person's browser shows at the end of a login: plain text in a plain page, which loads nothing from
 /// anywhere.
 package struct Page: Sendable, Equatable {
-  /// What kind of news it is; the sign above the heading and its colour follow from it, and say nothing that the words
-  /// do not say.
   package enum Kind: String, Sendable {
-    /// The login worked.
     case done
-    /// The provider, or we, refused.
     case refused
     /// The request is not the awaited one, and changed nothing.
     case ignored
-    /// The answer is being handed over.
     case relay
   }
 
-  /// The kind of news.
   package var kind: Kind
-  /// The heading.
   package var title: String
   /// What follows; a line feed begins a new line.
   package var text: String
@@ -28,13 +21,11 @@ package struct Page: Sendable, Equatable {
     self.text = text
   }
 
-  /// Shown for the moment in which a fragment is handed over.
   package static let relay = Page(.relay, title: "One moment", text: "The answer is being handed over.")
 }
 
 /// The HTML of a page and the header fields that it needs.
 enum PageDocument {
-  /// Follows the light or dark setting of the browser.
   static let style = """
     :root{color-scheme:light dark;--done:light-dark(#1a7f37,#4ac26b);--refused:light-dark(#c62828,#ff7b72);\
     --ignored:light-dark(#7d5700,#e3b341);--relay:light-dark(#1f5fbf,#7ab4ff)}*{box-sizing:border-box}\
@@ -50,7 +41,6 @@ enum PageDocument {
     p{margin:0;white-space:pre-line;overflow-wrap:anywhere}
     """
 
-  /// The code goes out of the address bar and of the history.
   static let cleaningScript = "history.replaceState(null,\"\",location.pathname)"
 
   /// A fragment never reaches a server, so the page itself posts it. By fetch and not by a form: of a form the browser
@@ -71,7 +61,6 @@ enum PageDocument {
   static let cleaningScriptHash = "sha256-8A+3er73YJf04rRHGhbZwZQACPiiipi9EPduIeAAIDk="
   static let relayScriptHash = "sha256-8oCvOUjKp+fjO3Lcz1GbtzMLff2r9FmeemPaB0oRmZc="
 
-  /// A whole answer, head and body.
   static func response(status: Int, _ page: Page, isRelay: Bool = false) -> [UInt8] {
     let script = isRelay ? relayScript : cleaningScript
     let withoutScripts =
@@ -95,7 +84,6 @@ enum PageDocument {
       status, ["Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy], body)
   }
 
-  /// A circle with a tick, a cross, a question mark, or dots.
   private static func sign(_ kind: Page.Kind) -> String {
     let path =
       switch kind {
@@ -108,7 +96,6 @@ enum PageDocument {
       + "<path d=\"\(path)\"/></svg>"
   }
 
-  /// An answer to what is not for us: the status alone.
   static func refusal(status: Int) -> [UInt8] {
     var fields: HTTPFields = ["Content-Type": "text/plain; charset=utf-8"]
     if status == 405 { fields.append("Allow", "GET, POST") }

@@ -10,9 +10,7 @@ package enum PercentEncoding {
     return String(decoding: result, as: UTF8.self)
   }
 
-  /// Decodes `text`; `plusAsSpace` is the rule of `application/x-www-form-urlencoded`.
-  ///
-  /// Returns nil if a `%` is not followed by two hexadecimal digits, or if the result is not UTF-8.
+  /// Nil if a `%` is not followed by two hexadecimal digits, or if the result is not UTF-8.
   package static func decode(_ text: some StringProtocol, plusAsSpace: Bool) -> String? {
     guard let bytes = bytes(decoding: Array(text.utf8), plusAsSpace: plusAsSpace, strict: true) else {
       return nil

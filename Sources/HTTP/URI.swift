@@ -1,19 +1,13 @@
 /// An absolute URI (RFC 3986): `https://host/path?query`, and the redirects of native applications,
 /// `ncipapp:/path` and `urn:ietf:wg:oauth:2.0:oob` (RFC 8252, section 7.1).
-///
 /// ``text`` is the whole of it; the description leaves query and fragment out, because they may be secret.
 package struct URI: Hashable, Sendable {
-  /// The scheme, in lower case.
   package let scheme: String
   /// The host in lower case, an IPv6 address in brackets; nil where there is no `//`, and empty in `app://?a=b`.
   package let host: String?
-  /// The port as written; nil where there is none.
   package let port: UInt16?
-  /// The path as written, percent-encoded; may be empty.
   package let path: String
-  /// What stands behind the first `?`, as written; nil where there is none.
   package let query: String?
-  /// What stands behind the first `#`, as written; nil where there is none.
   package let fragment: String?
 
   private init(
@@ -27,10 +21,9 @@ package struct URI: Hashable, Sendable {
     self.fragment = fragment
   }
 
-  /// Reads a URI strictly; query and fragment may hold what browsers leave unencoded there (`[]{}|^` and the backtick).
-  ///
-  /// - Throws: `HTTPError.invalidURI`, for relative references, user information, numeric hosts other than four
-  ///   decimal numbers, ports outside 1…65535, and `http` or `https` without a host, too.
+  /// Query and fragment may hold what browsers leave unencoded there (`[]{}|^` and the backtick).
+  /// Refuses relative references, user information, numeric hosts other than four decimal numbers, ports outside
+  /// 1…65535, and `http` or `https` without a host.
   package init(parsing text: String) throws(HTTPError) {
     do throws(HTTPError.InvalidURI) {
       self = try URISyntax.parse(Array(text.utf8), make: Self.init)
@@ -39,7 +32,6 @@ package struct URI: Hashable, Sendable {
     }
   }
 
-  /// The whole URI, as it is sent.
   package var text: String {
     var result = withoutSecrets
     if let query { result += "?\(query)" }
@@ -65,8 +57,7 @@ package struct URI: Hashable, Sendable {
     }
   }
 
-  /// Scheme, host and port as a browser's `Origin` field has them (RFC 6454, section 6.2): the implied port is left
-  /// out.
+  /// As a browser's `Origin` field (RFC 6454, section 6.2): the implied port is left out.
   package var origin: String {
     guard let host else { return "\(scheme):" }
     guard let port, port != defaultPort else { return "\(scheme)://\(host)" }
@@ -80,10 +71,8 @@ package struct URI: Hashable, Sendable {
     return host.hasPrefix("127.") && URISyntax.isIPv4(host.utf8)
   }
 
-  /// Whether the scheme is `https`.
   package var isSecure: Bool { scheme == "https" }
 
-  /// The query, decoded.
   package var queryParameters: FormParameters { FormParameters(decoding: query ?? "") }
 
   /// Adds parameters behind those of an existing query, and keeps the fragment.
@@ -91,10 +80,7 @@ package struct URI: Hashable, Sendable {
     parameters.isEmpty ? self : with(query: joinedQuery(parameters.encoded))
   }
 
-  /// Adds text that is encoded already behind an existing query, for providers that want a parameter in their own
-  /// encoding.
-  ///
-  /// - Throws: `HTTPError.invalidURI` if the text cannot stand in a query.
+  /// Adds text that is encoded already, for providers that want a parameter in their own encoding.
   package func adding(encodedQuery: String) throws(HTTPError) -> URI {
     do throws(HTTPError.InvalidURI) {
       try URISyntax.check(Array(encodedQuery.utf8)[...], allowing: URISyntax.isQueryCharacter)
@@ -104,7 +90,6 @@ package struct URI: Hashable, Sendable {
     return encodedQuery.isEmpty ? self : with(query: joinedQuery(encodedQuery))
   }
 
-  /// The URI up to its path.
   package var withoutQueryAndFragment: URI {
     URI(scheme: scheme, host: host, port: port, path: path, query: nil, fragment: nil)
   }
@@ -157,10 +142,8 @@ package struct URI: Hashable, Sendable {
 }
 
 extension URI: CustomStringConvertible, CustomReflectable {
-  /// The URI, with `?…` and `#…` where it has query and fragment.
   package var description: String {
     withoutSecrets + (query == nil ? "" : "?…") + (fragment == nil ? "" : "#…")
   }
-  /// Empty, so that no dump shows the query.
   package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -1,13 +1,11 @@
 /// Why a text is not JSON. The text itself is not part of the error: it may hold a secret.
 package struct JSONError: Error, Sendable, Equatable {
-  /// How many bytes stand before the fault.
+  /// Bytes before the fault.
   package let offset: Int
 }
 
 extension JSONValue {
-  /// Reads the one value of a text, exactly as RFC 8259 has it; a byte order mark is passed over (section 8.1).
-  ///
-  /// - Throws: `JSONError` where the text is not JSON, is not UTF-8, or nests deeper than 64.
+  /// Exactly as RFC 8259 has it, and at most 64 deep; a byte order mark is passed over (section 8.1).
   package static func parse(_ bytes: [UInt8]) throws(JSONError) -> JSONValue {
     var reader = JSONReader(bytes)
     return try reader.document()

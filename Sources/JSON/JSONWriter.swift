@@ -1,5 +1,4 @@
 extension JSONValue {
-  /// The value as text, in one line.
   package var encoded: String {
     var text = ""
     write(to: &text, indentation: nil)

@@ -1,25 +1,19 @@
 /// A part of a YAML document that knows where it stands.
 package struct Node: Sendable, Equatable {
-  /// What a node holds.
   package enum Content: Sendable, Equatable {
     /// A text; `plain` when it was written without quotes, so that `null` and `true` can be told from `"null"`.
     case scalar(String, plain: Bool)
-    /// An ordered list.
     case sequence([Node])
     /// Keys and values in the order in which they were written, no key twice.
     case mapping([Entry])
   }
 
-  /// A key and its value.
   package struct Entry: Sendable, Equatable {
     /// The key's text; keys that are not scalars are refused by the parser.
     package let key: String
-    /// Where the key stands.
     package let keyPlace: Place
-    /// The value.
     package var value: Node
 
-    /// A key at a place, with its value.
     package init(key: String, keyPlace: Place, value: Node) {
       self.key = key
       self.keyPlace = keyPlace
@@ -27,12 +21,9 @@ package struct Node: Sendable, Equatable {
     }
   }
 
-  /// What the node holds.
   package var content: Content
-  /// Where it begins.
   package let place: Place
 
-  /// A node at a place.
   package init(_ content: Content, at place: Place) {
     self.content = content
     self.place = place
@@ -55,17 +46,14 @@ package struct Node: Sendable, Equatable {
     return text == "true" ? true : text == "false" ? false : nil
   }
 
-  /// The entries of a mapping.
   package var entries: [Entry]? {
     if case .mapping(let entries) = content { entries } else { nil }
   }
 
-  /// The elements of a sequence.
   package var elements: [Node]? {
     if case .sequence(let elements) = content { elements } else { nil }
   }
 
-  /// The value of a key, where this is a mapping that has it.
   package subscript(key: String) -> Node? {
     entries?.first { $0.key == key }?.value
   }

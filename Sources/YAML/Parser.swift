@@ -4,20 +4,16 @@ import CYAML
 package struct Limits: Sendable {
   /// Bytes of text.
   package var bytes = 256 * 1024
-  /// Collections within collections.
   package var depth = 32
   /// Nodes, where what an alias stands for counts each time: a bound on "billion laughs".
   package var nodes = 20_000
 
-  /// The bounds for descriptors.
   package init() {}
 }
 
 extension Node {
-  /// Reads the one document of a text.
-  ///
-  /// - Throws: `YAMLError` at the first place where the text is not YAML, and at every bound of `limits`. A key that
-  ///   stands twice does not end the reading: `duplicates` receives it, and the first value counts.
+  /// The first fault, or bound of `limits`, is thrown. A key that stands twice does not end the reading: `duplicates`
+  /// receives it, and the first value counts.
   package static func parse(
     bytes: [UInt8], name: String, limits: Limits = Limits(), duplicates: inout [YAMLError]
   ) throws(YAMLError) -> Node {
@@ -41,9 +37,7 @@ extension Node {
     return node
   }
 
-  /// Reads the one document of a text, where a key that stands twice is an error as any other.
-  ///
-  /// - Throws: `YAMLError` at the first fault.
+  /// A key that stands twice is an error as any other.
   package static func parse(
     bytes: [UInt8], name: String, limits: Limits = Limits()
   ) throws(YAMLError) -> Node {

@@ -2,10 +2,8 @@
 package final class Source: Sendable, Equatable {
   /// The name to show to a person: a path, or `<standard input>`.
   package let name: String
-  /// The whole text.
   package let text: String
 
-  /// Keeps `text` under the name that findings show.
   package init(name: String, text: String) {
     self.name = name
     self.text = text
@@ -25,22 +23,18 @@ package final class Source: Sendable, Equatable {
     return text[start..<end]
   }
 
-  /// Two sources are the same when they are the same object or hold the same text under the same name.
   package static func == (left: Source, right: Source) -> Bool {
     left === right || (left.name == right.name && left.text == right.text)
   }
 }
 
-/// Where in a source something stands.
 package struct Place: Sendable, Equatable {
-  /// The text.
   package let source: Source
   /// Counted from 1.
   package let line: Int
   /// Counted from 1, in Unicode scalars.
   package let column: Int
 
-  /// A place in a source; line and column are counted from 1.
   package init(source: Source, line: Int, column: Int) {
     self.source = source
     self.line = line
