@@ -2,48 +2,37 @@ import Glibc
 
 /// What the operating system refused, as data; the sentences are made elsewhere.
 package enum POSIXError: Error, Equatable, Sendable {
-  /// There is no such file or folder, or a part of the path is no folder.
+  /// Or a part of the path is not a folder.
   case notFound(path: String)
   /// There is no folder in which a file could be made.
   case folderNotFound(path: String)
-  /// A folder, a pipe or a device stands where a file is expected.
+  /// A folder, a pipe or a device where a file is expected.
   case notRegularFile(path: String)
-  /// Something else stands where a folder is expected.
   case notDirectory(path: String)
-  /// A symbolic link stands where the file itself is expected.
   case symbolicLink(path: String)
-  /// The file belongs to another user.
   case otherOwner(path: String)
   /// Group or others may read or write the file; `mode` is its permission bits.
   case readableByOthers(path: String, mode: UInt32)
   /// Others may write to a folder on the way to a private file; `mode` is its permission bits.
   case writableByOthers(path: String, mode: UInt32)
-  /// The file or the input is longer than `limit` bytes.
   case tooLarge(path: String, limit: Int)
-  /// There is such a file already.
   case exists(path: String)
-  /// No rights to the file or folder.
   case permissionDenied(path: String)
-  /// The file system can only be read.
   case readOnlyFileSystem(path: String)
-  /// The time limit passed.
   case timedOut
-  /// A signal or the person ended the wait.
+  /// By a signal or the person.
   case interrupted
-  /// There is no terminal to ask at.
   case noTerminal
-  /// The input ended before there was an answer.
   case endOfInput
-  /// Whoever read our output has closed it.
+  /// The reader of our output has closed it.
   case brokenPipe
-  /// The text is not UTF-8.
+  /// It is not UTF-8.
   case notText(path: String)
-  /// No executable of this name along `PATH`.
   case commandNotFound(String)
-  /// Another failure; `code` is the `errno` of the call.
+  /// `code` is the `errno` of the call.
   case system(call: String, path: String?, code: Int32)
 
-  /// Whether there was no room: on the disk, in the quota, or within the greatest length of a file.
+  /// Whether there was no room on the disk, in the quota, or within the greatest length of a file.
   package var isDiskFull: Bool {
     guard case .system(_, _, let code) = self else { return false }
     return [ENOSPC, EDQUOT, EFBIG].contains(code)

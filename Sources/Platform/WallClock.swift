@@ -1,37 +1,29 @@
 import Glibc
 
-/// The time, as a parameter of whatever needs it.
 package protocol WallClock: Sendable {
   /// Seconds since 1970 (UTC), without leap seconds.
   func now() -> Int64
-  /// Seconds since some fixed moment. Never goes back, and goes on while the machine is suspended.
+  /// Never goes back, and goes on while the machine is suspended.
   func monotonic() -> Double
-  /// Waits.
-  ///
-  /// - Throws: `interrupted` when a signal asked the program to end.
+  /// Throws `interrupted` when a signal asked the program to end.
   func sleep(seconds: Double) throws(POSIXError)
 }
 
-/// The clock of the machine.
 package struct SystemClock: WallClock {
-  /// The clock of the machine.
   package init() {}
 
-  /// See ``WallClock``.
   package func now() -> Int64 {
     var time = timespec()
     unsafe clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) + FaultPoint.clockOffset
   }
 
-  /// See ``WallClock``.
   package func monotonic() -> Double {
     var time = timespec()
     unsafe clock_gettime(CLOCK_BOOTTIME, &time)
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
   }
 
-  /// See ``WallClock``.
   package func sleep(seconds: Double) throws(POSIXError) {
     let end = monotonic() + seconds
     while true {

@@ -4,26 +4,17 @@ import CSQLite
 ///
 /// A connection trusts nothing in the file's schema, and overwrites deleted content with zeros.
 @safe package final class Connection {
-  /// How a file is opened.
   package enum Access: Sendable {
-    /// An existing file, for reading.
     case readOnly
-    /// An existing file, for reading and writing.
     case readWrite
-    /// A new database that lives in memory.
     case memory
   }
 
   let database: OpaquePointer
 
-  /// Opens a file.
-  ///
   /// SQLite reads nothing yet: a file that is not a database is found out by the first statement.
   ///
-  /// - Parameters:
-  ///   - path: ignored for `.memory`.
-  ///   - busyTimeout: the milliseconds to wait for other processes.
-  /// - Throws: `.failed` with the condition `.cannotOpen`.
+  /// - Parameter busyTimeout: the milliseconds to wait for other processes.
   package init(path: String, _ access: Access, busyTimeout: Int32) throws(SQLiteError) {
     let flags =
       switch access {
@@ -48,9 +39,7 @@ import CSQLite
     }
   }
 
-  /// Opens a database in memory that has the content of a file.
-  ///
-  /// - Throws: `.failed`.
+  /// A database in memory that has the content of a file.
   package convenience init(image: [UInt8]) throws(SQLiteError) {
     try self.init(path: "", .memory, busyTimeout: 0)
     guard let copy = unsafe sqlite3_malloc64(UInt64(image.count)) else {
@@ -66,10 +55,8 @@ import CSQLite
 
   deinit { unsafe sqlite3_close_v2(database) }
 
-  /// Makes the library take little time and memory, for a process that opens one database and ends.
-  ///
-  /// For programs, before their first connection: it holds for the whole process, and changes nothing once SQLite is in
-  /// use.
+  /// Makes the library take little time and memory, for a process that opens one database and ends. Call it before the
+  /// first connection.
   package static func configureForOneShotUse() { csqlite_configure_for_one_shot_use() }
 
   /// Some builds of SQLite take a name that begins with `file:` for a URI with parameters.
@@ -85,17 +72,11 @@ import CSQLite
     (SQLITE_DBCONFIG_DEFENSIVE, 1),
   ]
 
-  /// Runs statements that answer nothing.
-  ///
-  /// - Throws: `.failed`.
   package func execute(_ sql: String) throws(SQLiteError) {
     let status = unsafe sqlite3_exec(database, sql, nil, nil, nil)
     guard status == SQLITE_OK else { throw error(status, during: .step) }
   }
 
-  /// Compiles one statement.
-  ///
-  /// - Throws: `.failed`.
   package func prepare(_ sql: String) throws(SQLiteError) -> Statement {
     var pointer: OpaquePointer?
     let status = unsafe sqlite3_prepare_v2(database, sql, -1, &pointer, nil)
@@ -105,31 +86,24 @@ import CSQLite
     return unsafe Statement(pointer, self)
   }
 
-  /// The integer that a statement answers in its only row.
-  ///
-  /// - Throws: `.failed`, `.unexpectedType`.
+  /// The integer in the only row.
   package func integer(_ sql: String) throws(SQLiteError) -> Int64 {
     let statement = try prepare(sql)
     guard try statement.step() else { throw .unexpectedType(column: 0) }
     return try statement.integer(0)
   }
 
-  /// Whether a transaction is open.
   package var isInTransaction: Bool { unsafe sqlite3_get_autocommit(database) == 0 }
 
-  /// The number of rows that the last statement changed.
   package var changes: Int { Int(unsafe sqlite3_changes64(database)) }
 
-  /// The size of the file in bytes, or `nil` for a database in memory.
+  /// `nil` for a database in memory.
   package var fileSize: Int64? {
     let size = unsafe csqlite_file_size(database)
     return size < 0 ? nil : size
   }
 
-  /// The first 100 bytes of the file, read without a lock and without SQL; the missing bytes of a shorter
-  /// file are zero.
-  ///
-  /// - Throws: `.failed`.
+  /// The first 100 bytes of the file, read without a lock and without SQL; missing bytes are zero.
   package func fileHeader() throws(SQLiteError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: 100)
     let status = unsafe csqlite_read(database, &bytes, Int32(bytes.count), 0)
@@ -141,12 +115,10 @@ import CSQLite
     return bytes
   }
 
-  /// The number of the library's version, as the library writes it into each file that it changes.
+  /// As the library writes it into each file that it changes.
   package static var libraryVersion: Int64 { Int64(sqlite3_libversion_number()) }
 
   /// The bytes of the database file, as the open transaction sees them.
-  ///
-  /// - Throws: `.failed`.
   package func serialize() throws(SQLiteError) -> [UInt8] {
     var count: Int64 = 0
     guard let bytes = unsafe sqlite3_serialize(database, "main", &count, 0) else {

@@ -2,8 +2,8 @@ import CSQLite
 
 /// A compiled statement. Not thread-safe.
 ///
-/// Positions of parameters begin at 1 and those of columns at 0, as they do in SQLite. A value of another
-/// type than the one that is asked for is an error: nothing is converted.
+/// Positions of parameters begin at 1 and those of columns at 0, as they do in SQLite. Another type than the requested
+/// one is an error: nothing is converted.
 @safe package struct Statement: ~Copyable {
   private let pointer: OpaquePointer
   /// sqlite3_close_v2 would wait for the statement; the connection must live for its error codes.
@@ -16,9 +16,7 @@ import CSQLite
 
   deinit { unsafe sqlite3_finalize(pointer) }
 
-  /// Goes to the next row; `false` when there is none.
-  ///
-  /// - Throws: `.failed`.
+  /// `false` when there is no further row.
   package func step() throws(SQLiteError) -> Bool {
     switch unsafe sqlite3_step(pointer) {
     case SQLITE_ROW: return true
@@ -27,36 +25,25 @@ import CSQLite
     }
   }
 
-  /// Runs a statement that answers no row.
-  ///
-  /// - Throws: `.failed`.
   package func run() throws(SQLiteError) {
     while try step() {}
   }
 
-  /// Makes the statement ready for the next run; the bound values stay.
+  /// The bound values stay.
   package func reset() {
     unsafe sqlite3_reset(pointer)
   }
 
-  /// Binds an integer.
-  ///
-  /// - Throws: `.failed`.
   package func bind(_ value: Int64, at index: Int32) throws(SQLiteError) {
     try check(unsafe sqlite3_bind_int64(pointer, index, value))
   }
 
-  /// Binds a text.
-  ///
-  /// - Throws: `.failed`.
   package func bind(_ value: String, at index: Int32) throws(SQLiteError) {
     let text = value.utf8.map { CChar(bitPattern: $0) } + [0]
     try check(unsafe csqlite_bind_text(pointer, index, text, UInt64(text.count - 1)))
   }
 
-  /// Binds bytes; none of them are an empty blob, not NULL.
-  ///
-  /// - Throws: `.failed`.
+  /// No bytes are an empty blob, not NULL.
   package func bind(_ value: [UInt8], at index: Int32) throws(SQLiteError) {
     guard !value.isEmpty else {
       try check(unsafe sqlite3_bind_zeroblob(pointer, index, 0))
@@ -65,17 +52,11 @@ import CSQLite
     try check(unsafe csqlite_bind_blob(pointer, index, value, UInt64(value.count)))
   }
 
-  /// The integer in the column.
-  ///
-  /// - Throws: `.unexpectedType`.
   package func integer(_ column: Int32) throws(SQLiteError) -> Int64 {
     try check(column, is: SQLITE_INTEGER)
     return unsafe sqlite3_column_int64(pointer, column)
   }
 
-  /// The text in the column.
-  ///
-  /// - Throws: `.unexpectedType`.
   package func text(_ column: Int32) throws(SQLiteError) -> String {
     try check(column, is: SQLITE_TEXT)
     guard let text = unsafe sqlite3_column_text(pointer, column) else {
@@ -85,9 +66,6 @@ import CSQLite
     return unsafe String(decoding: UnsafeBufferPointer(start: text, count: count), as: UTF8.self)
   }
 
-  /// The bytes in the column.
-  ///
-  /// - Throws: `.unexpectedType`.
   package func bytes(_ column: Int32) throws(SQLiteError) -> [UInt8] {
     try check(column, is: SQLITE_BLOB)
     // sqlite3_column_blob: "The return value from sqlite3_column_blob() for a zero-length BLOB is a NULL

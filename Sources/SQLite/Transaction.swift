@@ -1,21 +1,17 @@
 /// What a transaction locks at its beginning.
 package enum TransactionKind: Sendable {
-  /// Nothing that hinders a writer before it commits: for reading.
+  /// Nothing that hinders a writer before it commits.
   case deferred
-  /// The place of the only writer, so that nothing which is read changes before the writing.
+  /// The place of the only writer: nothing that is read changes before the writing.
   case immediate
 }
 
 extension Connection {
   /// Runs the body in a transaction, which is undone if the body throws.
   ///
-  /// - Parameters:
-  ///   - convert: makes an error of the caller's module out of one of this module.
-  ///   - confirm: called when the change is made and seen by everybody, and it is not certain that it is there after a
-  ///     power cut: the journal is removed, and the folder could not be synchronized. Throws if that cannot be done,
-  ///     either.
-  /// - Throws: what the body and `confirm` throw, or the failure of the beginning or of the commit. Without an error of
-  ///   `confirm` nothing is changed then.
+  /// - Parameter confirm: called when the change is made and seen by everybody, but may not survive a power cut: the
+  /// journal is removed, and the folder could not be synchronized. Throws if that cannot be done, either. Without an
+  /// error of `confirm` an error means that nothing is changed.
   package func transaction<Result, Failure: Error>(
     _ kind: TransactionKind,
     convert: (SQLiteError) -> Failure,

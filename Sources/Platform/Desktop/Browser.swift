@@ -1,18 +1,13 @@
 import Text
 
-/// The person's browser.
 package enum Browser {
   /// Shows a URL in the first browser that takes it: the commands of `BROWSER`, separated by colons, then `xdg-open`,
-  /// then
-  /// `wslview`, which shows it in the browser of Windows.
+  /// then `wslview`, which shows it in the browser of Windows. Variables that begin with `CREDMGR_` are not handed on.
   ///
   /// In a command `%s` stands for the URL and `%%` for a percent sign; without a `%s` the URL is the last argument.
   /// Words are separated by blanks, and quotes of both kinds hold a word together. No shell is involved.
   ///
-  /// - Parameters:
-  ///   - environment: that of the process; variables that begin with `CREDMGR_` are not handed on.
-  ///   - patience: seconds for which a command may fail before it counts as running.
-  /// - Returns: whether a command was found that did not fail; with what still runs.
+  /// - Parameter patience: seconds for which a command may fail before it counts as running.
   package static func open(
     _ url: String, environment: [String: String] = Environment.all(), patience: Double = 1
   ) throws(POSIXError) -> Opening {
@@ -32,22 +27,16 @@ package enum Browser {
     return .failed
   }
 
-  /// What became of showing a URL.
   package enum Opening: Sendable {
-    /// A command took it, and has ended.
     case done
-    /// A command runs still, which may be the browser itself, or fail later.
+    /// The command may be the browser itself, or fail later.
     case running(String, Launcher.Launched)
-    /// No command was found, or all of them failed.
     case failed
 
-    /// Whether there is hope that somebody sees the page.
     package var isOpen: Bool { if case .failed = self { false } else { true } }
   }
 
-  /// The commands that would be tried, in order, without what they are given.
-  ///
-  /// - Returns: each with the file that it is; nil where there is none.
+  /// The commands that would be tried, in order, each with its file; `nil` where there is none.
   package static func candidates(
     environment: [String: String] = Environment.all()
   ) -> [(command: String, file: String?)] {
@@ -56,7 +45,6 @@ package enum Browser {
     }
   }
 
-  /// What is tried, in order.
   static func commands(_ url: String, browser: String) -> [[String]] {
     // A text that begins with a dash would be an option of the browser.
     if url.hasPrefix("-") { return [] }

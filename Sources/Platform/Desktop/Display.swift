@@ -1,9 +1,6 @@
-/// Where windows are shown.
 package enum Display {
   /// The variable that names a display on this machine that is not there; `nil` where one is there, or where it cannot
   /// be told.
-  ///
-  /// - Parameter environment: the value of a variable; nil if it is not set.
   package static func unreachable(environment: (String) -> String?) -> String? {
     func value(_ name: String) -> String? { Environment.text(name, environment) }
     if value("WSL_DISTRO_NAME") != nil { return nil }

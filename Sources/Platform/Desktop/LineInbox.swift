@@ -2,26 +2,22 @@ import Glibc
 
 /// A pipe with a name, in a folder of ours alone, through which another process of the same user hands over lines.
 package struct LineInbox: ~Copyable {
-  /// A line, and where it came from; without its end, and never empty.
+  /// A line without its end, never empty.
   package enum Line: Sendable, Equatable {
-    /// Another process handed it over.
+    /// From another process.
     case handed(String)
-    /// It came from the other descriptor.
+    /// From the other descriptor.
     case typed(String)
   }
 
   /// The longest line, in bytes: less than a pipe holds (pipe(7)), so that whoever hands it over need not wait.
   package static let limit = 60 * 1024
 
-  /// Its name in the file system.
   package let path: String
   private let pipe: Descriptor
   private var handed: [UInt8] = []
   private var typed: [UInt8] = []
 
-  /// Makes it, with mode 0600.
-  ///
-  /// - Throws: `exists` if something is at the path; `system`.
   package init(_ path: String) throws(POSIXError) {
     if unsafe mkfifo(path, 0o600) != 0 { throw Descriptor.failure("mkfifo", path) }
     do throws(POSIXError) {
@@ -36,9 +32,7 @@ package struct LineInbox: ~Copyable {
 
   deinit { unsafe unlink(path) }
 
-  /// Hands a line to whoever waits at `path`.
-  ///
-  /// - Returns: false if nobody does, or the line is too long.
+  /// Hands a line to the process that waits at `path`; `false` if none does, or the line is too long.
   package static func hand(_ line: String, to path: String) -> Bool {
     guard line.utf8.count < limit, let pipe = writer(path) else { return false }
     do throws(POSIXError) {
@@ -49,7 +43,6 @@ package struct LineInbox: ~Copyable {
     }
   }
 
-  /// Whether somebody waits at `path`: the process that made it is alive.
   package static func isAwaited(_ path: String) -> Bool { writer(path) != nil }
 
   /// fifo(7): without a reader, opening for writing alone fails at once.
@@ -60,12 +53,9 @@ package struct LineInbox: ~Copyable {
     return pipe
   }
 
-  /// Waits for a line.
+  /// Waits for a line. A person may type one at `descriptor` instead; its end is no reason to stop. `isCancelled` is
+  /// called several times a second.
   ///
-  /// - Parameters:
-  ///   - seconds: how long.
-  ///   - descriptor: where a person may type one instead; its end is no reason to stop.
-  ///   - isCancelled: asked several times a second.
   /// - Throws: `timedOut`, `interrupted`, `system`.
   package mutating func line(
     seconds: Double, alsoReading descriptor: Int32?, isCancelled: () -> Bool

@@ -1,7 +1,5 @@
-/// The D-Bus of the session.
 package enum SessionBus {
-  /// Where it listens: what `DBUS_SESSION_BUS_ADDRESS` says, else the socket in `XDG_RUNTIME_DIR`; `nil` if there is
-  /// none.
+  /// Where the D-Bus of the session listens; `nil` if there is none.
   ///
   /// Without an address libdbus and GDBus start a bus of their own ("autolaunch"): that one would outlive us, and
   /// nobody else would be on it.

@@ -2,20 +2,14 @@ import Glibc
 
 /// What the machine knows of a user (passwd(5)).
 package struct UserEntry: Sendable, Equatable {
-  /// The login name.
   package let name: String
-  /// The home folder, an absolute path.
   package let home: String
 
-  /// The number of the user whose rights this process has.
+  /// The user whose rights this process has.
   package static var identifier: UInt32 { geteuid() }
 
-  /// The entry of the user whose rights this process has; `nil` where there is none.
-  ///
-  /// getpwuid(3) loads libraries, which a static program cannot. So `/etc/passwd` is read here.
-  ///
-  /// - Parameter elsewhere: whether getent(1) is asked for a user who is not in that file, but in a directory of the
-  ///   network.
+  /// The entry of this process's user; `nil` where there is none. getpwuid(3) loads libraries, which a static program
+  /// cannot, so `/etc/passwd` is read; `elsewhere` asks getent(1) for a user of a directory in the network, too.
   package static func current(elsewhere: Bool) -> UserEntry? {
     let file = (try? File.read("/etc/passwd", limit: 16 << 20)) ?? []
     if let entry = entry(of: identifier, in: file) { return entry }
@@ -26,7 +20,7 @@ package struct UserEntry: Sendable, Equatable {
     return entry(of: identifier, in: answer.output)
   }
 
-  /// The first entry of a user in the lines of passwd(5) that has a home.
+  /// The first entry of a user that has a home.
   static func entry(of identifier: UInt32, in lines: [UInt8]) -> UserEntry? {
     for line in lines.split(separator: UInt8(ascii: "\n")) {
       let fields = line.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)

@@ -1,14 +1,12 @@
 import Glibc
 
-/// Ordinary files of the user: descriptors, configuration, input.
+/// Ordinary files of the user.
 package enum File {
   /// Reads a regular file, a pipe or a device to its end.
   ///
   /// - Parameters:
-  ///   - limit: the greatest length in bytes.
-  ///   - ordinary: whether nothing but a regular file is read: a named pipe would be waited for until somebody writes.
-  ///   - patience: the seconds that a pipe is waited for; without it, for ever.
-  /// - Throws: `notFound`, `permissionDenied`, `notRegularFile` for a folder, `tooLarge`, `timedOut`.
+  ///   - ordinary: whether only a regular file is read: a named pipe would be waited for until somebody writes.
+  ///   - patience: the seconds that a pipe is waited for; `nil` for ever.
   package static func read(
     _ path: String, limit: Int, ordinary: Bool = false, patience: Double? = nil
   ) throws(POSIXError) -> [UInt8] {
@@ -20,15 +18,13 @@ package enum File {
     return try file.readAll(path, limit: limit, expecting: status.size)
   }
 
-  /// Whether a path stands for something that was opened for us, such as what a shell puts in the place of `<(…)`:
-  /// then it may be a pipe.
+  /// Whether a path stands for a stream that was opened for us, such as what a shell puts in the place of `<(…)`: it
+  /// may be a pipe.
   package static func isGivenStream(_ path: String) -> Bool {
     path == "/dev/stdin" || ["/dev/fd/", "/proc/self/fd/"].contains { path.hasPrefix($0) }
   }
 
-  /// Reads standard input to its end.
-  ///
-  /// - Throws: `tooLarge` with the path `-`.
+  /// A failure has the path `-`.
   package static func readStandardInput(limit: Int) throws(POSIXError) -> [UInt8] {
     let number = dup(STDIN_FILENO)
     if number < 0 { throw Descriptor.failure("dup", "-") }
@@ -36,8 +32,6 @@ package enum File {
   }
 
   /// The names in a folder, without `.` and `..`, sorted by their bytes.
-  ///
-  /// - Throws: `notFound` if there is no such folder.
   package static func names(in path: String) throws(POSIXError) -> [String] {
     guard let directory = unsafe opendir(path) else { throw Descriptor.failure("opendir", path) }
     defer { unsafe closedir(directory) }
@@ -57,28 +51,24 @@ package enum File {
     return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
   }
 
-  /// Whether it is the file system that keeps us from writing to a file.
   package static func isOnReadOnlyFileSystem(_ path: String) -> Bool {
     unsafe access(path, W_OK) != 0 && errno == EROFS
   }
 
-  /// Whether there is something at the path that we may look at; links are followed.
+  /// Links are followed.
   package static func exists(_ path: String) -> Bool {
     unsafe access(path, F_OK) == 0
   }
 
-  /// Whether the path itself is a symbolic link, wherever that leads.
   package static func isLink(_ path: String) -> Bool {
     (try? FileStatus(path: path, following: false))?.isSymbolicLink ?? false
   }
 
-  /// Whether the path is a file that we may execute.
   package static func isExecutable(_ path: String) -> Bool {
     guard unsafe access(path, X_OK) == 0 else { return false }
     return (try? FileStatus(path: path, following: true))?.isRegularFile ?? false
   }
 
-  /// Whether this process may read the file, or the names in the folder.
   package static func isReadable(_ path: String) -> Bool { unsafe access(path, R_OK) == 0 }
 
   /// The first folder on the way to a path that does not let this process through; nil if all do.
@@ -92,17 +82,15 @@ package enum File {
     return closed
   }
 
-  /// Whether this process may write the file, or make files in the folder.
   package static func isWritable(_ path: String) -> Bool { unsafe access(path, W_OK) == 0 }
 
-  /// Whether the file is of the user whose rights this process has; nil if there is none. Links are followed.
+  /// Whether the file is of this process's user; `nil` if there is none. Links are followed.
   package static func isOwn(_ path: String) -> Bool? {
     guard let status = try? FileStatus(path: path, following: true) else { return nil }
     return status.owner == geteuid()
   }
 
-  /// The first of a path and the folders above it that is ours, and whose permissions keep us ourselves from it; nil if
-  /// there is none.
+  /// The first of a path and the folders above it that is ours, and whose permissions keep us from it.
   package static func closedPlace(_ path: String) -> String? {
     var place = path
     while true {
@@ -115,7 +103,6 @@ package enum File {
     }
   }
 
-  /// The first of a path and the folders above it that is there.
   package static func existing(_ path: String) -> String {
     var place = path
     while !exists(place) {
@@ -125,7 +112,7 @@ package enum File {
     return place
   }
 
-  /// How many bytes this process can still write to the file system that a path is on; nil if the system does not say.
+  /// The bytes that this process can still write there; `nil` if the system does not say.
   package static func freeBytes(at path: String) -> UInt64? {
     var status = statvfs()
     guard unsafe statvfs(path, &status) == 0 else { return nil }
@@ -133,7 +120,7 @@ package enum File {
     return UInt64(blocks) * UInt64(status.f_frsize)
   }
 
-  /// Whether the path is a folder; links are followed.
+  /// Links are followed.
   package static func isDirectory(_ path: String) -> Bool {
     (try? FileStatus(path: path, following: true))?.isDirectory ?? false
   }
@@ -145,9 +132,7 @@ package enum File {
     return Int64(status.st_mtim.tv_sec)
   }
 
-  /// Removes a file or a link.
-  ///
-  /// - Returns: false if there was none.
+  /// `false` if there was none.
   @discardableResult
   package static func remove(_ path: String) throws(POSIXError) -> Bool {
     if unsafe unlink(path) == 0 { return true }
@@ -155,7 +140,7 @@ package enum File {
     throw Descriptor.failure("unlink", path)
   }
 
-  /// Removes an empty folder; one that is not empty stays.
+  /// A folder that is not empty stays.
   package static func removeDirectory(_ path: String) { _ = unsafe rmdir(path) }
 
   /// Waits until the names in a folder are on the disk.
@@ -163,13 +148,13 @@ package enum File {
     try Descriptor(opening: path, O_RDONLY | O_DIRECTORY).synchronize(path)
   }
 
-  /// Writes a file that others may read as the umask allows, and nobody else may write. After a power cut there is the
-  /// whole old file or the whole new one. A link is replaced by a file.
+  /// Writes a file that others may read as the umask allows. After a power cut there is the whole old file or the whole
+  /// new one. A link is replaced by a file.
   package static func replace(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
     try DurableFile.replace(path, bytes, mode: 0o644)
   }
 
-  /// Makes a folder with its parents, in which nobody else may write; one that is there stays as it is.
+  /// Makes a folder with its parents, in which nobody else may write; an existing one stays as it is.
   package static func createDirectory(_ path: String) throws(POSIXError) {
     if isDirectory(path) { return }
     if let parent = Path.directory(of: path) { try createDirectory(parent) }

@@ -6,20 +6,14 @@ package final class FileBody {
   private let path: String
   private let start: Int64
   private var offset: Int64
-  /// The bytes from the beginning to the end.
   package let length: Int64
 
-  /// A file. What cannot be read twice, such as a pipe, is written to a file without a name first.
-  ///
-  /// - Throws: `notFound`, `permissionDenied`, `notRegularFile` for a folder; `system` when there is no room for what a
-  ///   pipe brings.
+  /// Something that cannot be read twice, such as a pipe, is copied to a file without a name first.
   package convenience init(_ path: String) throws(POSIXError) {
     try self.init(Descriptor(opening: path, O_RDONLY), path)
   }
 
-  /// Standard input, from where it stands.
-  ///
-  /// - Throws: as the other one.
+  /// Standard input, from its present position.
   package convenience init(standardInput _: Void) throws(POSIXError) {
     let number = dup(STDIN_FILENO)
     if number < 0 { throw Descriptor.failure("dup", "-") }
@@ -60,9 +54,7 @@ package final class FileBody {
     return try Descriptor(opening: folder, 0o20000000 | O_DIRECTORY | O_RDWR, mode: 0o600)
   }
 
-  /// The next bytes, `count` at most; none at the end.
-  ///
-  /// - Throws: `system`.
+  /// The next bytes; none at the end.
   package func read(atMost count: Int) throws(POSIXError) -> [UInt8] {
     let number = file.number
     let place = off_t(offset)
@@ -76,6 +68,5 @@ package final class FileBody {
     return piece
   }
 
-  /// Goes back to the beginning.
   package func rewind() { offset = start }
 }

@@ -16,7 +16,7 @@ struct Descriptor: ~Copyable {
     self.number = number
   }
 
-  /// A file in memory with these bytes, to be read from its beginning.
+  /// A file in memory, to be read from its beginning.
   static func inMemory(_ bytes: [UInt8]) throws(POSIXError) -> Descriptor {
     let memory = Descriptor(owning: credmgr_memory_file())
     if memory.number < 0 { throw failure("memfd_create", nil) }
@@ -78,9 +78,7 @@ struct Descriptor: ~Copyable {
     }
   }
 
-  /// Reads a pipe or a device that is not waited for by read(2) to its end.
-  ///
-  /// - Throws: `timedOut` after `patience` seconds without an end, `interrupted`.
+  /// Reads a pipe or a device to its end, for `patience` seconds at most; the descriptor is non-blocking.
   func readAll(_ path: String, limit: Int, patience: Double) throws(POSIXError) -> [UInt8] {
     let clock = SystemClock()
     let end = clock.monotonic() + patience
@@ -144,14 +142,13 @@ struct Descriptor: ~Copyable {
   }
 }
 
-/// What fstat(2) says, as far as it matters here.
 struct FileStatus {
   let kind: UInt32
   let permissions: UInt32
   let owner: UInt32
   let group: UInt32
   let size: Int
-  /// The names that the file has; 0 after it was removed.
+  /// 0 after the file was removed.
   let links: UInt64
   let identity: [UInt64]
 
@@ -165,7 +162,7 @@ struct FileStatus {
     identity = [UInt64(status.st_dev), UInt64(status.st_ino)]
   }
 
-  /// nil if there is nothing at the path.
+  /// `nil` if there is nothing at the path.
   init?(path: String, following: Bool) throws(POSIXError) {
     if path.utf8.contains(0) { throw .system(call: "stat", path: path, code: EINVAL) }
     var status = stat()

@@ -4,13 +4,10 @@ import Synchronization
 
 /// What is locked: one byte of a file, which need not be there, and which nobody reads or writes.
 package struct LockPlace: Sendable, Equatable {
-  /// The file. It lives as long as what the lock protects: who removes a file that is there for locks only lets a
-  /// second holder in.
+  /// It lives as long as what the lock protects: removing a file of locks lets a second holder in.
   package let path: String
-  /// The byte's place in the file.
   package let byte: Int64
 
-  /// A byte of a file.
   package init(path: String, byte: Int64) {
     self.path = path
     self.byte = byte
@@ -30,22 +27,15 @@ package struct FileLock: ~Copyable, Sendable {
 
   deinit { file.unlock(place) }
 
-  /// What a waiting caller wants next.
   package enum WaitDecision: Sendable {
-    /// Try again.
     case goOn
-    /// The lock is not needed any more.
     case giveUp
   }
 
   /// Takes the lock, and waits for it for as long as `seconds`.
   ///
-  /// - Parameters:
-  ///   - onWait: called before each new try with the seconds waited so far; the caller can look at whether somebody
-  ///     else has done the work meanwhile.
-  /// - Returns: nil if `onWait` gave up.
-  /// - Throws: `timedOut`, `interrupted`, `notFound`, `otherOwner`, `symbolicLink`, `notRegularFile`, or why the file
-  ///   cannot be opened.
+  /// - Parameter onWait: called before each new try with the seconds waited so far; `.giveUp` if the lock is not needed
+  /// any more: then the answer is `nil`.
   package static func acquire(
     _ place: LockPlace, seconds: Double, clock: some WallClock = SystemClock(),
     onWait: (_ seconds: Double) throws(POSIXError) -> WaitDecision = { _ in .goOn }
@@ -69,8 +59,6 @@ package struct FileLock: ~Copyable, Sendable {
   }
 
   /// Whether somebody holds the lock. It is not taken for that, so nobody who wants it is hindered.
-  ///
-  /// - Throws: as `acquire` does.
   package static func isHeld(_ place: LockPlace) throws(POSIXError) -> Bool {
     try LockableFile(place.path).isLocked(place)
   }

@@ -6,7 +6,7 @@ import Glibc
 package struct LogFile: ~Copyable {
   private let file: Descriptor
   private let path: String
-  /// The last bytes that stand before what is appended next, be it in the older file.
+  /// The last bytes before what is appended next, be it in the older file.
   package let tail: [UInt8]
 
   /// Seconds to wait for others, each of which writes one piece: only a process that is stopped takes longer.
@@ -14,12 +14,8 @@ package struct LogFile: ~Copyable {
 
   /// Opens the file for this process alone, until the value ends.
   ///
-  /// A file of `limit` bytes becomes the older one, whose name ends in `.1`, and what that one held is gone: there are
+  /// A file of `limit` bytes becomes the older one, whose name ends in `.1`, and the one before it is gone: there are
   /// never more than about two times `limit` bytes.
-  ///
-  /// - Parameter count: how many bytes of the tail are wanted.
-  /// - Throws: `otherOwner`, `symbolicLink`, `notRegularFile`, `readableByOthers`, `timedOut`, or why the file cannot
-  ///   be written.
   package static func open(_ path: String, limit: Int, tail count: Int) throws(POSIXError) -> LogFile {
     // Once for each process that puts another file in its place meanwhile: that is rare.
     for _ in 0..<16 {
@@ -46,16 +42,15 @@ package struct LogFile: ~Copyable {
     self.tail = tail
   }
 
-  /// Appends bytes in one piece.
   package func append(_ bytes: [UInt8]) throws(POSIXError) { try file.writeAll(bytes, path) }
 
-  /// Puts a file with other content in the place of the older one and this one.
+  /// Puts a file with other content in the place of both.
   package consuming func replace(with bytes: [UInt8]) throws(POSIXError) {
     try PrivateFile.replace(path, bytes)
     try File.remove(path + ".1")
   }
 
-  /// What the older file and the file hold; empty where there is none.
+  /// Both files; empty where there is none.
   package static func read(_ path: String) throws(POSIXError) -> (older: [UInt8], current: [UInt8]) {
     let name = path + ".1"
     while true {

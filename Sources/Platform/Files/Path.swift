@@ -1,7 +1,6 @@
 import CPOSIX
 import Glibc
 
-/// Paths as texts.
 package enum Path {
   /// `child` in `folder`; an absolute `child` stays as it is.
   package static func joining(_ folder: String, _ child: String) -> String {
@@ -9,7 +8,7 @@ package enum Path {
     return folder.hasSuffix("/") ? folder + child : "\(folder)/\(child)"
   }
 
-  /// The folder that a path is in: nil for `/`, for the empty path and for a bare name.
+  /// `nil` for `/`, for the empty path and for a bare name.
   package static func directory(of path: String) -> String? {
     let bytes = Array(path.utf8)
     let slash = UInt8(ascii: "/")
@@ -20,20 +19,18 @@ package enum Path {
     return String(decoding: bytes[...last], as: UTF8.self)
   }
 
-  /// What stands behind the last slash.
   package static func lastComponent(of path: String) -> String {
     path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: Array($0), as: UTF8.self) }
       ?? path
   }
 
-  /// The folder that the process is in.
   package static func currentDirectory() throws(POSIXError) -> String {
     guard let text = unsafe getcwd(nil, 0) else { throw Descriptor.failure("getcwd", nil) }
     defer { unsafe free(text) }
     return unsafe String(cString: text)
   }
 
-  /// The path without symbolic links (realpath(3)); nil where there is no such file.
+  /// The path without symbolic links (realpath(3)); `nil` if there is no such file.
   package static func resolved(_ path: String) -> String? {
     guard let text = unsafe realpath(path, nil) else { return nil }
     defer { unsafe free(text) }

@@ -6,10 +6,8 @@ package struct PreparedFile: ~Copyable {
   private let file: Descriptor
   private let path: String
 
-  /// Makes the file, in the place of one that is there.
-  ///
-  /// - Parameter size: the bytes of room; more can be written, if there is room then.
-  /// - Throws: ``POSIXError/isDiskFull`` when there is no room.
+  /// Makes the file, in the place of an existing one, with room for `size` bytes; more can be written, if there is room
+  /// then.
   package static func make(_ path: String, size: Int) throws(POSIXError) -> PreparedFile {
     let folder = Path.directory(of: path) ?? "."
     let file: Descriptor
@@ -33,9 +31,7 @@ package struct PreparedFile: ~Copyable {
     self.path = path
   }
 
-  /// Writes the content, in the place of what was written before.
-  ///
-  /// - Parameter isForced: whether a power cut must not take it, either.
+  /// Writes the content, in the place of the earlier one. `isForced`: a power cut must not take it, either.
   package func fill(_ bytes: [UInt8], isForced: Bool) throws(POSIXError) {
     let length = (0..<8).map { UInt8(truncatingIfNeeded: bytes.count >> (56 - 8 * $0)) }
     lseek(file.number, 0, SEEK_SET)
@@ -43,9 +39,7 @@ package struct PreparedFile: ~Copyable {
     if isForced { try file.synchronize(path) }
   }
 
-  /// The content of such a file; nil if there is no file, or it was not filled.
-  ///
-  /// - Throws: what ``PrivateFile/read(_:limit:)`` throws otherwise.
+  /// The content; `nil` if there is no file, or it was not filled.
   package static func read(_ path: String, limit: Int) throws(POSIXError) -> [UInt8]? {
     let bytes: [UInt8]
     do throws(POSIXError) {

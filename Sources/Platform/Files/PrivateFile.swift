@@ -4,10 +4,6 @@ import Glibc
 /// Files that only their owner may read: key files, the vault, tokens. What others could have read or written is
 /// refused.
 package enum PrivateFile {
-  /// Reads a file that is ours alone.
-  ///
-  /// - Parameter limit: the greatest length in bytes.
-  /// - Throws: what ``check(_:)`` throws, and `tooLarge`.
   package static func read(_ path: String, limit: Int) throws(POSIXError) -> [UInt8] {
     let file = try Descriptor(opening: path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
     let status = try file.status(path)
@@ -19,16 +15,14 @@ package enum PrivateFile {
   /// Checks that the path is a regular file and no link, is owned by us, and gives nothing to group and others.
   ///
   /// The file is not opened: closing it would drop every lock that this process holds on it (fcntl(2)).
-  ///
-  /// - Throws: `notFound`, `symbolicLink`, `notRegularFile`, `otherOwner` or `readableByOthers`.
   package static func check(_ path: String) throws(POSIXError) {
     guard let status = try FileStatus(path: path, following: false) else { throw .notFound(path: path) }
     if status.isSymbolicLink { throw .symbolicLink(path: path) }
     try check(status, path)
   }
 
-  /// The permissions of an ordinary file that other users can read; nil if they cannot, be it that a folder on the way
-  /// is closed to them. Links are followed.
+  /// The permissions of a file that other users can read; `nil` if they cannot, also because a folder on the way is
+  /// closed to them.
   package static func modeForOthers(_ path: String) -> UInt32? {
     guard let status = try? FileStatus(path: path, following: true), status.isRegularFile,
       status.permissions & 0o044 != 0
@@ -42,17 +36,13 @@ package enum PrivateFile {
   }
 
   /// Checks a folder as ``createDirectory(_:)`` does, and makes nothing.
-  ///
-  /// - Throws: `notFound`, and what ``createDirectory(_:)`` throws for a folder that is there.
   package static func checkDirectory(_ path: String) throws(POSIXError) {
     guard let status = try FileStatus(path: path, following: false) else { throw .notFound(path: path) }
     try checkParents(of: path)
     try checkDirectory(status, path)
   }
 
-  /// Checks the folders above a path, as far as they are there, as ``createDirectory(_:)`` does.
-  ///
-  /// - Throws: `writableByOthers`, `otherOwner`.
+  /// Checks the existing folders above a path as ``createDirectory(_:)`` does.
   package static func checkParents(of path: String) throws(POSIXError) {
     var folder = path
     while let parent = Path.directory(of: folder), parent != folder {
@@ -68,9 +58,7 @@ package enum PrivateFile {
     if status.permissions & 0o077 != 0 { throw .readableByOthers(path: path, mode: status.permissions) }
   }
 
-  /// Checks that nobody but us and the administrator can change a file or a folder, or put another in its place.
-  ///
-  /// - Throws: `notFound`, `otherOwner`, `writableByOthers`.
+  /// Checks that only we and the administrator can change a file or a folder, or put another in its place.
   package static func checkUnchangeable(_ path: String) throws(POSIXError) {
     guard let status = try FileStatus(path: path, following: true) else { throw .notFound(path: path) }
     try checkParent(status, path)
@@ -83,8 +71,6 @@ package enum PrivateFile {
   }
 
   /// Makes a new file of mode 0600. After a power cut there is the whole file or none.
-  ///
-  /// - Throws: `exists` if there is one, which stays as it is.
   package static func create(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
     try DurableFile.create(path, bytes, mode: 0o600)
   }
@@ -95,11 +81,10 @@ package enum PrivateFile {
     try DurableFile.replace(path, bytes, mode: 0o600)
   }
 
-  /// Makes a folder of mode 0700 with its parents, or checks the one that is there.
+  /// Makes a folder of mode 0700 with its parents, or checks the existing one.
   ///
-  /// - Throws: `otherOwner` or `readableByOthers` for an existing folder that is not ours alone, `symbolicLink` for a
-  ///   link to one, `writableByOthers` and `otherOwner` for a parent in which another user could put a folder of his
-  ///   own in its place; `system` with `mkdir` if it cannot be made.
+  /// - Throws: `otherOwner` or `readableByOthers` for an existing folder that is not ours alone, `writableByOthers` and
+  /// `otherOwner` for a parent in which another user could put a folder of their own in its place.
   package static func createDirectory(_ path: String) throws(POSIXError) {
     try makeParents(of: path)
     if unsafe mkdir(path, 0o700) == 0 {
@@ -115,7 +100,7 @@ package enum PrivateFile {
     try checkDirectory(status, path)
   }
 
-  /// What is at the path where a folder is expected: `symbolicLink` or `notDirectory`; nil if it is one, or nothing.
+  /// Why the path is not a folder; `nil` if it is one, or nothing is there.
   package static func inPlaceOfDirectory(_ path: String) -> POSIXError? {
     guard let status = try? FileStatus(path: path, following: false), !status.isDirectory else { return nil }
     return status.isSymbolicLink ? .symbolicLink(path: path) : .notDirectory(path: path)
@@ -156,7 +141,6 @@ private struct TemporaryFile: ~Copyable {
   }
 }
 
-/// Files that are there wholly or not at all, whatever happens.
 enum DurableFile {
   static func create(_ path: String, _ bytes: [UInt8], mode: UInt32) throws(POSIXError) {
     let temporary = try write(besides: path, bytes, mode: mode)
@@ -183,7 +167,7 @@ enum DurableFile {
 
   /// Writes a file of a random name into the same folder, and waits until it is on the disk.
   ///
-  /// It is locked for as long as the result lives, so that nobody takes it for one that a killed process left behind.
+  /// It stays locked while the result lives, so that nobody takes it for one that a killed process left behind.
   private static func write(
     besides path: String, _ bytes: [UInt8], mode: UInt32
   ) throws(POSIXError) -> TemporaryFile {
@@ -216,7 +200,6 @@ enum DurableFile {
   /// Of 64 bits in the base 36.
   private static let digitCount = 13
 
-  /// A name that nobody else gives to a file: the folder is one that a person names.
   private static func temporaryName() -> String {
     let digits = String(UInt64.random(in: 0 ... .max), radix: 36)
     return temporaryBeginning + String(repeating: "0", count: digitCount - digits.count) + digits + temporaryEnd
@@ -229,8 +212,7 @@ enum DurableFile {
       && digits.utf8.allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
   }
 
-  /// Removes what processes left behind that were killed while they wrote into the same folder: nobody has a lock on
-  /// it.
+  /// Removes unlocked temporary files: their writers were killed.
   private static func removeAbandoned(in folder: String) {
     guard let names = try? File.names(in: folder) else { return }
     for name in names where isTemporaryName(name) {

@@ -10,7 +10,6 @@ struct CStringList: ~Copyable {
   /// - Throws: `system` with EINVAL if a text holds a zero, which would cut it off.
   init(_ texts: [String]) throws(POSIXError) { try self.init(bytes: texts.map { Array($0.utf8) }) }
 
-  /// The same for texts in whatever encoding they came.
   init(bytes texts: [[UInt8]]) throws(POSIXError) {
     if texts.contains(where: { $0.contains(0) }) {
       throw .system(call: "execve", path: nil, code: EINVAL)
@@ -24,7 +23,6 @@ struct CStringList: ~Copyable {
     }
   }
 
-  /// `NAME=value` for each variable.
   init(environment: [String: String]) throws(POSIXError) {
     try self.init(environment.map { "\($0.key)=\($0.value)" }.sorted())
   }

@@ -2,33 +2,29 @@ import CPOSIX
 import Glibc
 import Synchronization
 
-/// The environment of the process.
 package enum Environment {
-  /// The value of a variable that is set to something; nil otherwise.
-  ///
-  /// - Parameter environment: looks a variable up.
+  /// The value of a variable that is not empty.
   package static func text(_ name: String, _ environment: (String) -> String? = value) -> String? {
     guard let text = environment(name), !text.isEmpty else { return nil }
     return text
   }
 
-  /// The value of a variable; nil if it is not set, and empty if it is set to nothing.
   package static func value(_ name: String) -> String? {
     guard let text = unsafe getenv(name) else { return nil }
     return unsafe String(cString: text)
   }
 
-  /// Sets a variable for this process and for those that it starts. No other thread may run.
+  /// For this process and those that it starts. No other thread may run.
   package static func set(_ name: String, _ value: String) {
     _ = unsafe setenv(name, value, 1)
   }
 
-  /// Takes a variable away. No other thread may run.
+  /// No other thread may run.
   package static func remove(_ name: String) {
     _ = unsafe unsetenv(name)
   }
 
-  /// All variables as `NAME=value`, byte by byte as they came, in their order.
+  /// All variables as `NAME=value`, byte by byte, in their order.
   package static func entries() -> [[UInt8]] {
     var result: [[UInt8]] = []
     guard var entry = unsafe credmgr_environment() else { return result }
@@ -51,12 +47,10 @@ package enum Environment {
     kept.withLock { [texts] in $0 = texts }
   }
 
-  /// The arguments of the process, byte by byte as they came, with its name first.
+  /// The arguments of the process, byte by byte, with its name first.
   ///
   /// Without ``keep(_:_:)`` the kernel says what they are (proc(5), `cmdline`): Swift looks for them in front of the
   /// environment, and a library that was loaded before the program may have put that elsewhere.
-  ///
-  /// - Throws: why the kernel's answer cannot be read.
   package static func arguments() throws(POSIXError) -> [[UInt8]] {
     let kept = kept.withLock { $0 }
     if !kept.isEmpty { return kept }
@@ -64,7 +58,6 @@ package enum Environment {
     return bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast().map(Array.init)
   }
 
-  /// All variables.
   package static func all() -> [String: String] {
     var result: [String: String] = [:]
     guard var entry = unsafe credmgr_environment() else { return result }

@@ -2,9 +2,8 @@
   import Glibc
 #endif
 
-/// Named places at which a test can end the program, as a power cut would.
-///
-/// They exist in a build for tests alone: elsewhere a call does nothing, and its name is not in the program.
+/// Named places at which a test can end the program, as a power cut would. In other builds a call does nothing, and its
+/// name is not in the program.
 package enum FaultPoint {
   #if FAULT_POINTS
     /// Ends the process (SIGKILL) if the variable `CREDMGR_FAULT` has this name as its value; with `NAME:3` at the
@@ -23,7 +22,6 @@ package enum FaultPoint {
     /// Seconds by which the wall clock is ahead of the machine's (`CREDMGR_CLOCK_OFFSET`), so that no test has to wait.
     static var clockOffset: Int64 { Environment.value("CREDMGR_CLOCK_OFFSET").flatMap { Int64($0) } ?? 0 }
   #else
-    /// Nothing.
     @inlinable package static func reach(_ name: StaticString) {}
     static var clockOffset: Int64 { 0 }
   #endif

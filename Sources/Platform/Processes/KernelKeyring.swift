@@ -6,9 +6,7 @@ import Glibc
 ///
 /// Containers often forbid it: then every call throws `system` with EPERM or ENOSYS.
 package enum KernelKeyring {
-  /// Keeps bytes under a name, in the place of what is there.
-  ///
-  /// - Parameter seconds: after that the kernel forgets them; at least 1.
+  /// After `seconds` (at least 1) the kernel forgets them.
   package static func store(_ name: String, _ bytes: [UInt8], seconds: UInt32) throws(POSIXError) {
     let key = unsafe bytes.withUnsafeBytes { unsafe credmgr_key_add(name, $0.baseAddress, $0.count) }
     if key < 0 { throw failure("add_key") }
@@ -19,7 +17,6 @@ package enum KernelKeyring {
     }
   }
 
-  /// The bytes under a name; nil if there are none any more.
   package static func read(_ name: String) throws(POSIXError) -> [UInt8]? {
     let key = unsafe credmgr_key_find(name)
     if key < 0 {
@@ -39,9 +36,7 @@ package enum KernelKeyring {
     return bytes
   }
 
-  /// Forgets what is under a name.
-  ///
-  /// - Returns: false if there was nothing.
+  /// `false` if there was nothing.
   @discardableResult
   package static func remove(_ name: String) throws(POSIXError) -> Bool {
     let key = unsafe credmgr_key_find(name)
@@ -53,7 +48,7 @@ package enum KernelKeyring {
     return true
   }
 
-  /// Whether the kernel lets us look for keys here; nothing is kept.
+  /// Whether the kernel lets us look for keys.
   package static var isThere: Bool {
     let key = unsafe credmgr_key_find("credmgr:none")
     return key >= 0 || isGone(errno)

@@ -4,8 +4,6 @@ import Glibc
 /// Starts other programs. No shell is involved: arguments arrive as they are.
 package enum Launcher {
   /// The file of a command along `PATH`; a name with a slash is a file already.
-  ///
-  /// - Throws: `commandNotFound`.
   package static func find(_ command: String, path: String? = Environment.value("PATH")) throws(POSIXError)
     -> String
   {
@@ -22,32 +20,22 @@ package enum Launcher {
     throw .commandNotFound(command)
   }
 
-  /// What a program that has ended left behind.
   package struct Completion: Sendable, Equatable {
-    /// Its exit status; 128 and the signal's number if a signal ended it.
+    /// 128 and the signal's number if a signal ended it.
     package let status: Int32
-    /// What it wrote to standard output.
     package let output: [UInt8]
   }
 
-  /// Where a program's standard error goes.
   package enum StandardErrors: Sendable {
-    /// To ours.
     case shown
-    /// Nowhere.
     case silenced
-    /// To where its standard output goes.
     case withOutput
   }
 
   /// Runs a program to its end.
   ///
-  /// - Parameters:
-  ///   - input: what it reads; without it, nothing.
-  ///   - limit: the greatest length of its output in bytes.
-  ///   - seconds: after that it is ended, with all that it has started: who waits for our standard error would wait for
-  ///     them.
-  /// - Throws: `commandNotFound`, `timedOut`, `interrupted`, `tooLarge`.
+  /// - Parameter seconds: after that it is ended, with all that it has started: readers of our standard error would
+  /// wait for them.
   package static func run(
     _ command: String, _ arguments: [String], input: [UInt8] = [],
     environment: [String: String] = Environment.all(), seconds: Double = 60, limit: Int = 1 << 20,
@@ -104,9 +92,7 @@ package enum Launcher {
     try launch(command, arguments, environment: environment).status(within: patience)
   }
 
-  /// The same for a program that is looked at again later.
-  ///
-  /// - Throws: `commandNotFound`.
+  /// Starts a program that outlives us: in a session of its own, without our streams.
   package static func launch(
     _ command: String, _ arguments: [String], environment: [String: String] = Environment.all()
   ) throws(POSIXError) -> Launched {
@@ -116,23 +102,16 @@ package enum Launcher {
         error: -1, ownSession: true))
   }
 
-  /// A program that outlives us.
   package struct Launched: Sendable {
     fileprivate let process: pid_t
 
-    /// Its exit status if it ends within so many seconds; nil if it runs. It tells it once.
-    ///
-    /// - Throws: `interrupted`, and `system` where it was told already.
+    /// Its exit status if it ends within so many seconds; `nil` if it runs. It is told once.
     package func status(within seconds: Double) throws(POSIXError) -> Int32? {
       try Launcher.status(of: process, within: seconds)
     }
   }
 
-  /// Puts another program in the place of this one (execve(2)). Returns only by throwing.
-  ///
-  /// - Parameters:
-  ///   - path: its file.
-  ///   - arguments: all of them, with the name of the program first.
+  /// Puts another program in the place of this one (execve(2)). `arguments` begins with the name of the program.
   package static func replaceProcess(
     _ path: String, _ arguments: [String], environment: [String: String] = Environment.all()
   ) throws(POSIXError) -> Never {
@@ -143,8 +122,8 @@ package enum Launcher {
     throw Descriptor.failure("execve", path)
   }
 
-  /// As ``replaceProcess(_:_:environment:)``, with bytes in whatever encoding they came. A file that says itself not
-  /// what runs it is a script of the shell, as for execvp(3).
+  /// The same with bytes in whatever encoding they came. A file without `#!` is a script of the shell, as for
+  /// execvp(3).
   package static func replaceProcess(
     _ path: String, bytes arguments: [[UInt8]], environment: [[UInt8]] = Environment.entries()
   ) throws(POSIXError) -> Never {
@@ -190,7 +169,7 @@ package enum Launcher {
     }
   }
 
-  /// The processes that a process has started, and those that they have; none where the system does not tell.
+  /// All processes below a process; none where the system does not tell.
   private static func descendants(of ancestor: pid_t) -> [pid_t] {
     var children: [pid_t: [pid_t]] = [:]
     for process in ((try? File.names(in: "/proc")) ?? []).compactMap({ pid_t($0) }) {

@@ -1,9 +1,7 @@
 import Glibc
 
-/// The process that started this one.
 package enum ParentProcess {
-  /// The arguments of the processes above this one, the nearest first, as they say themselves; none where the system
-  /// does not tell.
+  /// The arguments of the processes above this one, the nearest first; none where the system does not tell.
   package static func argumentsOfAncestors(limit: Int = 8) -> [[String]] {
     var found: [[String]] = []
     var process = getppid()
@@ -16,19 +14,18 @@ package enum ParentProcess {
     return found
   }
 
-  /// The process that started another one, or took its place; nil where the system does not tell.
   static func parent(of process: pid_t) -> pid_t? {
     fields(of: process)?.dropFirst().first.flatMap { pid_t($0) }
   }
 
-  /// The first 15 bytes of its program's name (proc(5), `comm`), as it says itself; nil where the system does not tell.
+  /// The first 15 bytes of its program's name (proc(5), `comm`); `nil` where the system does not tell.
   package static var name: String? {
     guard let bytes = try? File.read("/proc/\(getppid())/comm", limit: 64) else { return nil }
     let name = String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
     return name.isEmpty ? nil : name
   }
 
-  /// Its number, start and program; `nil` where the system does not tell.
+  /// `nil` where the system does not tell.
   package static var identity: ProcessIdentity? {
     let process = getppid()
     guard process > 1, let start = fields(of: process)?.dropFirst(19).first else { return nil }
@@ -48,14 +45,12 @@ package enum ParentProcess {
 /// A program in a process, told from others that ran there before and from all processes that have had the number since
 /// the machine was started.
 package struct ProcessIdentity: Sendable, Equatable {
-  /// The process's number.
   package let number: Int32
-  /// When it was made, in ticks since the machine was started (proc(5), `starttime`).
+  /// In ticks since the machine was started (proc(5), `starttime`).
   package let start: String
-  /// The program's file: a wrapper puts another program in its place, which then asks for the first time.
+  /// A wrapper puts another program in its place, which then asks for the first time.
   package let program: String
 
-  /// A program in a process.
   package init(number: Int32, start: String, program: String) {
     self.number = number
     self.start = start

@@ -5,10 +5,8 @@ import Text
 extension Launcher {
   private static let variable = "CREDMGR_PREDECESSOR"
 
-  /// Leaves bytes to the program that is about to take this one's place: in a file in memory that it inherits. No file
-  /// has them, no argument, and of the environment only the number of the descriptor is in it.
-  ///
-  /// - Throws: `system` when there is no memory for it.
+  /// Leaves bytes to the program that is about to take this one's place: in a file in memory that it inherits. Of the
+  /// environment only the number of the descriptor is in it.
   package static func leave(_ bytes: [UInt8]) throws(POSIXError) {
     let memory = try Descriptor.inMemory(bytes)
     // The copy is not closed on execve(2).
@@ -17,8 +15,8 @@ extension Launcher {
     Environment.set(variable, String(copy))
   }
 
-  /// Takes what the program left that was in this one's place; nil if it left nothing. Programs that are started from
-  /// now on find nothing any more.
+  /// Takes what the program before this one left; `nil` if nothing. Programs that are started from now on find nothing
+  /// any more.
   package static func receiveFromPredecessor() -> [UInt8]? {
     guard let text = Environment.value(variable) else { return nil }
     Environment.remove(variable)

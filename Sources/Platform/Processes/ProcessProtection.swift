@@ -1,10 +1,9 @@
 import CPOSIX
 
-/// Keeps the memory of the process from other processes and from the disk.
 package enum ProcessProtection {
   /// Forbids core dumps and, to processes of the same user, attaching (RLIMIT_CORE, PR_SET_DUMPABLE).
   ///
-  /// - Returns: the limit of core dumps as it was, for ``lift(coreLimit:)``; nil if it could not be set.
+  /// - Returns: the earlier limit of core dumps, for ``lift(coreLimit:)``; `nil` if it could not be set.
   @discardableResult
   package static func apply() -> UInt64? {
     _ = credmgr_set_undumpable()

@@ -1,9 +1,8 @@
 import CPOSIX
 import Glibc
 
-/// Signals that ask the program to end: SIGINT, SIGTERM, SIGHUP.
-///
-/// This file alone uses the handler of the shim, whose flag is static to it.
+/// Signals that ask the program to end: SIGINT, SIGTERM, SIGHUP. This file alone uses the handler of the shim, whose
+/// flag is static to it.
 package enum Signals {
   /// From now on the first of these signals sets ``isInterrupted`` and ends waits, and one that comes more than two
   /// seconds after it ends the program. A signal that was ignored at the start stays ignored.
@@ -11,20 +10,18 @@ package enum Signals {
     for number in [SIGINT, SIGTERM, SIGHUP] { credmgr_catch(number) }
   }
 
-  /// Whether such a signal came.
   package static var isInterrupted: Bool { credmgr_last_signal() != 0 }
 
-  /// A closed output, and a file that would grow beyond the limit of the process, are an error of the write from now
-  /// on, and no longer the silent end of the program.
+  /// A closed output and a file beyond the process's limit are an error of the write from now on, and not the silent
+  /// end of the program.
   package static func ignoreFailedWrites() { credmgr_ignore_failed_writes() }
 
-  /// What ``ignoreFailedWrites()`` did would last in a program that takes this one's place. What was ignored before it
-  /// stays ignored, and what was blocked blocked: that is whose program this one was started for.
+  /// Undoes ``ignoreFailedWrites()``, which would last in the program that takes this one's place. Signals that were
+  /// ignored or blocked before stay so.
   static func restoreDefaults() { credmgr_restore_failed_writes() }
 
-  /// Runs `body` while these signals (and SIGQUIT and SIGTSTP) wait; what came meanwhile takes effect afterwards.
-  ///
-  /// For the moment between a provider's answer and the vault's commit.
+  /// Runs `body` while these signals (and SIGQUIT and SIGTSTP) wait: for the moment between a provider's answer and the
+  /// commit.
   package static func deferring<Result, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {

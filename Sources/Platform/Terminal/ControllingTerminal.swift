@@ -10,6 +10,6 @@ package final class ControllingTerminal {
     self.descriptor = descriptor
   }
 
-  /// Its descriptor, for as long as this object is there.
+  /// Valid while this object lives.
   package var number: Int32 { descriptor.number }
 }

@@ -1,9 +1,7 @@
 import CPOSIX
 import Glibc
 
-/// The person's terminal, and the three standard streams.
 package enum Terminal {
-  /// Whether the descriptor (0, 1, 2) is a terminal.
   package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
   /// The columns of standard error's terminal, else of standard output's; 80 where neither is a terminal.
@@ -15,13 +13,13 @@ package enum Terminal {
     return 80
   }
 
-  /// Puts nothing (null(4)) in the place of standard streams that are closed. To be called before any file is opened.
+  /// Puts null(4) in the place of closed standard streams. To be called before any file is opened.
   package static func openStandardStreams() { credmgr_open_standard_streams() }
 
-  /// The columns of standard output's terminal; nil where it is none, or does not say.
+  /// `nil` if it is not a terminal, or does not say.
   package static var outputColumns: Int? { columns(of: STDOUT_FILENO) }
 
-  /// The columns of standard error's terminal; nil where it is none, or does not say.
+  /// `nil` if it is not a terminal, or does not say.
   package static var errorColumns: Int? { columns(of: STDERR_FILENO) }
 
   private static func columns(of descriptor: Int32) -> Int? {
@@ -30,28 +28,23 @@ package enum Terminal {
     return columns > 0 ? columns : nil
   }
 
-  /// Writes all bytes.
-  ///
-  /// - Throws: `brokenPipe` if the reader is gone (SIGPIPE must be ignored), `system` if the disk is full, ….
   package static func writeAll(_ descriptor: Int32, _ bytes: [UInt8]) throws(POSIXError) {
     try Descriptor.writeAll(descriptor, bytes, nil)
   }
 
-  /// Writes a text to standard output: results, and nothing else.
   package static func writeOutput(_ text: String) throws(POSIXError) {
     try writeAll(STDOUT_FILENO, Array(text.utf8))
   }
 
-  /// Writes a text to standard error. Whether anybody reads it is of no interest.
+  /// Whether anybody reads it does not matter.
   package static func writeError(_ text: String) {
     try? writeAll(STDERR_FILENO, Array(text.utf8))
   }
 
-  /// Reads one line of a descriptor, byte by byte, so that what follows is left for the next reader.
+  /// Reads one line of a descriptor, byte by byte, so that the rest is left for the next reader.
   ///
-  /// - Parameter end: the moment of a monotonic clock until which a line is waited for; nil for ever.
-  /// - Returns: the line without its end (LF or CR LF); nil at the end of the input.
-  /// - Throws: `tooLarge` for a line of more than `limit` bytes, `notText`, `interrupted`, `timedOut`.
+  /// - Parameter end: the moment of a monotonic clock until which a line is waited for; `nil` for ever.
+  /// - Returns: the line without its end (LF or CR LF); `nil` at the end of the input.
   package static func readLine(
     _ descriptor: Int32, limit: Int = 64 * 1024, until end: (moment: Double, clock: any WallClock)? = nil
   ) throws(POSIXError) -> String? {
@@ -88,12 +81,10 @@ package enum Terminal {
     }
   }
 
-  /// Asks for a password at the terminal of the process (`/dev/tty`, whatever the streams are), without echo.
+  /// Asks for a password at `/dev/tty`, without echo.
   ///
-  /// - Parameter prompt: what is written before it.
-  /// - Returns: the bytes that were typed, without the end of the line.
-  /// - Throws: `noTerminal`; `interrupted` for Control-C or a signal, after the terminal is as it was; `endOfInput` for
-  ///   Control-D on an empty line; `tooLarge` for more than `limit` bytes.
+  /// - Throws: `interrupted` for Control-C or a signal, after the terminal is as it was; `endOfInput` for Control-D on
+  /// an empty line.
   package static func readPassword(prompt: String, limit: Int = 1024) throws(POSIXError) -> [UInt8] {
     let terminal: Descriptor
     do throws(POSIXError) {
@@ -104,14 +95,12 @@ package enum Terminal {
     return try readPassword(terminal.number, prompt: prompt, limit: limit)
   }
 
-  /// Keeps what is typed from being shown on the terminal of the process for as long as it lives; what was typed and
-  /// not read is thrown away at its end. A signal does not end the program meanwhile: ``Signals/isInterrupted`` is to
-  /// be looked at.
+  /// Hides what is typed on the terminal of the process while it lives; unread input is thrown away at its end. A
+  /// signal does not end the program meanwhile: look at ``Signals/isInterrupted``.
   package final class Silence {
     private let terminal: Descriptor
     private var before = termios()
 
-    /// - Throws: `noTerminal`.
     package init() throws(POSIXError) {
       do throws(POSIXError) {
         terminal = try Descriptor(opening: "/dev/tty", O_RDWR)
