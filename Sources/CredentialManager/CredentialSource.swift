@@ -6,11 +6,8 @@ import Platform
 import Text
 import Store
 
-/// Gets credentials: the one way from a provider's name to a token that is good.
-///
-/// HTTP, the clock and randomness are given to it, so that a test decides what they are. Not thread-safe.
+/// Gets credentials: from a provider's name to a token that is good. Not thread-safe.
 package final class CredentialSource {
-  /// Where everything lies.
   package let home: Home
   let http: (any HTTPExchange)?
   let clock: any WallClock
@@ -18,17 +15,11 @@ package final class CredentialSource {
   let keys: KeySources
   /// What was sent to providers, and is not to be shown to people.
   package let secrets: KnownSecrets
-  /// Told what a person may want to know on the way.
   package var notice: (Notice) -> Void = { _ in }
   var openVault = OpenVault()
-  /// The keys for the program that takes this one's place, where somebody would be asked for them again.
   package var keysToLeave: OpenedKeys? { openVault.keysToLeave }
 
-  /// - Parameters:
-  ///   - http: `nil` for a program without a network; what needs one throws `CredentialError.networkNeeded` before
-  ///     anything is changed.
-  ///   - secrets: grows with every exchange.
-  ///   - keys: whom to ask for the vault's key.
+  /// Without `http`, a step that needs a network throws `.networkNeeded` before anything is changed.
   package init(
     home: Home, http: (any HTTPExchange)?, clock: any WallClock, random: any RandomSource,
     secrets: KnownSecrets = KnownSecrets(), keys: KeySources = .keyFile
@@ -41,9 +32,7 @@ package final class CredentialSource {
     self.secrets = secrets
   }
 
-  /// As `accounts`, or `nil` when there is no vault yet.
-  ///
-  /// - Throws: `CredentialError.vault`.
+  /// `nil` when there is no vault yet.
   package func accountsIfAny() throws(CredentialError) -> Accounts? {
     do {
       return try accounts()
@@ -54,10 +43,7 @@ package final class CredentialSource {
 
   // MARK: Clients
 
-  /// The client of a provider that was added.
-  ///
-  /// - Parameter variables: values for this time alone, which go before the registered ones.
-  /// - Throws: `CredentialError.notAdded`, `.provider`, `.vault`.
+  /// `variables` are for this time alone, and go before the registered ones.
   package func client(_ provider: String, variables: [String: String] = [:]) throws(CredentialError) -> Client {
     try client(descriptor(provider), variables: variables)
   }
@@ -105,7 +91,6 @@ package final class CredentialSource {
     }
   }
 
-  /// The identifiers of all descriptors along the path.
   package func knownProviders() -> [String] {
     var identifiers: Set<String> = []
     for folder in home.library.directories {
@@ -116,9 +101,8 @@ package final class CredentialSource {
     return identifiers.sorted()
   }
 
-  /// The descriptors whose hosts say one of these realms (RFC 9110, 11.5) when they ask for credentials.
-  ///
-  /// Anybody can say it, so that it is worth a hint to a person and no more.
+  /// The descriptors whose hosts say one of these realms (RFC 9110, 11.5). Anybody can say it: it is worth a hint, no
+  /// more.
   package func providers(ofRealms realms: [String]) -> [Descriptor] {
     let wanted = realms.map { $0.lowercased() }
     var found: [Descriptor] = []
@@ -136,7 +120,6 @@ package final class CredentialSource {
 
   // MARK: The network
 
-  /// Whether a provider can be asked anything; otherwise whoever needs it has to hand over to a program that has it.
   package var hasNetwork: Bool { http != nil }
 
   func network() throws(CredentialError) -> any HTTPExchange {
@@ -144,11 +127,8 @@ package final class CredentialSource {
     return http
   }
 
-  /// Runs a step of the protocol core, whose errors it gives the provider's name, and takes the secrets out of that the
-  /// provider repeated.
-  ///
-  /// - Throws: `CredentialError.oauth`; `.networkNeeded` for a signature that the program without a network cannot
-  ///   make.
+  /// Runs a step of the protocol core, and masks secrets that the provider repeated in an error. `.networkNeeded` for a
+  /// signature that the program without a network cannot make.
   func core<Result>(_ provider: String, _ step: () throws(OAuthError) -> Result) throws(CredentialError) -> Result {
     do { return try step() } catch .noSignatures { throw .networkNeeded } catch {
       throw .oauth(error.masked(by: secrets), provider: provider)
@@ -157,12 +137,8 @@ package final class CredentialSource {
 
   // MARK: Locks
 
-  /// Runs `body` while no other process does so for this account.
-  ///
-  /// - Parameters:
-  ///   - waiting: called with the seconds waited so far.
-  ///   - isDone: looked at while waiting; when it returns something, that is the result and `body` is not run.
-  /// - Throws: `CredentialError.lockTimedOut`, `.interrupted`, `.vault`, and what the closures throw.
+  /// Runs `body` while no other process does so for this account. `isDone` is asked while waiting: its value is the
+  /// result, and `body` is not run then.
   func withAccountLock<Result>(
     _ id: AccountID, timeout: Duration = .seconds(60), waiting: ((Double) -> Void)? = nil,
     isDone: () throws(CredentialError) -> Result? = { () throws(CredentialError) in nil },

@@ -3,33 +3,21 @@ import Descriptors
 
 /// Where everything lies: one folder with `CREDMGR_HOME`, else the folders of the XDG base directory specification.
 package struct Home: Sendable, Equatable {
-  /// Descriptors that the person installed, and the rules for accounts.
   package let configuration: String
-  /// The vault.
   package let vault: String
-  /// Folders with descriptors besides the person's own, in order.
-  ///
-  /// Made when asked for: whoever has a valid token needs none of them.
+  /// Computed when asked for: with a valid token, none of them is needed.
   package var systemProviders: [String] { ["/etc/credmgr/providers"] + Self.shippedProviders(executable) }
-  /// The person's home folder, which `~` stands for; `nil` where neither `HOME` nor the system says.
+  /// `nil` where neither `HOME` nor the system says it.
   package let person: String?
   /// Where processes of a login meet, and what processes were given last; gone after a restart of the machine, where
   /// the system has such a folder.
   let runtime: String
-  /// Where the desktop looks for what opens a scheme; `nil` where there is no home.
+  /// `nil` where there is no home.
   let desktop: SchemeHandler.Desktop?
-  /// The program's own file.
   let executable: String
 
-  /// The folders for an environment.
-  ///
-  /// - Parameters:
-  ///   - environment: looks a variable up.
-  ///   - executable: the path of the program, beside which the shipped descriptors are looked for.
-  ///   - ownHome: what the system says the person's home is, asked where `HOME` does not say it; told whether nothing
-  ///     goes without.
-  /// - Throws: `CredentialError.noHome` when nothing says where a home is and the folders of the base directory
-  ///   specification do not stand for it, `.relativeHome`.
+  /// The shipped descriptors are looked for beside `executable`. `ownHome` is what the system says where `HOME` does
+  /// not; its argument tells whether nothing goes without.
   package init(
     environment: (String) -> String?, executable: String,
     ownHome: (_ isNeeded: Bool) -> String? = { UserEntry.current(elsewhere: $0)?.home }
@@ -91,23 +79,18 @@ package struct Home: Sendable, Equatable {
     }
   }
 
-  /// The person's own descriptors.
   package var userProviders: String { configuration + "/providers" }
 
-  /// The rules that say which account is used where.
   package var accountRules: String { configuration + "/accounts.yaml" }
 
   /// What a process was given; a few processes share a file, so that they do not become many.
   func repeatedRequest(_ process: Int32) -> String { runtime + "/asked-\(process % 64)" }
 
-  /// The descriptors along the path: the person's, the system's, the shipped ones.
   package var library: DescriptorLibrary {
     DescriptorLibrary(directories: [userProviders] + systemProviders, read: Self.descriptor)
   }
 
-  /// A file along the path; `nil` when there is none.
-  ///
-  /// - Throws: `UnreadableDescriptor` for what stands in its place and is no file that can be read.
+  /// `nil` when there is no such file; an error for what stands in its place and cannot be read.
   @Sendable package static func descriptor(at path: String) throws(UnreadableDescriptor) -> [UInt8]? {
     do throws(POSIXError) {
       return try File.read(path, limit: 1 << 20, ordinary: true)

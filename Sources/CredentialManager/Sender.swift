@@ -3,16 +3,10 @@ import OAuth
 
 // The one place that sends. Whatever goes to a provider is made, sent and looked at here.
 extension CredentialSource {
-  /// The nonce of a request that is made now.
   var nonce: RequestNonce { RequestNonce(now: clock.now(), random: random) }
 
-  /// Makes a request, sends it, and returns the whole answer.
-  ///
-  /// - Parameters:
-  ///   - binding: how the token in the request is bound to it; its answer may demand the request once more.
-  ///   - make: makes the request; called again for a second one.
-  /// - Throws: `CredentialError.networkNeeded`, `.http`, `.interrupted`, and `.oauth` when the request does not come
-  ///   about.
+  /// Makes a request, sends it, and returns the whole answer. If the `binding` says that the answer demands another
+  /// try, makes and sends it once more.
   func send(
     to provider: String, limits: HTTPLimits = .tokenEndpoint, bound binding: (any TokenBinding)? = nil,
     _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest
@@ -24,13 +18,8 @@ extension CredentialSource {
     }
   }
 
-  /// Makes a request, sends it, and hands the answer over piece by piece.
-  ///
-  /// - Parameters:
-  ///   - body: sent in the place of the request's own body, from its beginning.
-  ///   - receive: takes the answer; one that demands the request once more is not among it.
-  /// - Returns: the head of the answer.
-  /// - Throws: as `send`.
+  /// As `send`, but passes the answer on piece by piece, and returns its head. `receive` does not get an answer that
+  /// demands another try. `body` replaces the request's own, and is sent from its beginning.
   func stream(
     to provider: String, body: (any HTTPBodySource)? = nil, limits: HTTPLimits,
     bound binding: (any TokenBinding)?, _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest,

@@ -1,11 +1,8 @@
-/// One account at one provider.
 package struct AccountID: Sendable, Equatable {
-  /// The provider's identifier.
   package let provider: String
   /// The account's name; `nil` for a login that does not know yet whose it is.
   package let name: String?
 
-  /// An account of a provider.
   package init(_ provider: String, _ name: String? = nil) {
     self.provider = provider
     self.name = name

@@ -9,18 +9,14 @@ import Platform
 package protocol AccountStore: AnyObject {
   // MARK: Records
 
-  /// The record of this name; `nil` if there is none.
-  ///
-  /// - Throws: `StoreError.damagedRecord` if it is not what was written.
+  /// Throws `.damagedRecord` if it is not what was written.
   func record(_ identifier: RecordIdentifier) throws(StoreError) -> Record?
 
   /// The records of a kind, of one provider or of all, in the order of their names; without those that are damaged.
   func records(_ kind: RecordKind, provider: String?) throws(StoreError) -> [Record]
 
-  /// The records of a kind that were stored and cannot be read any more, in the order of their names: they were
-  /// altered or taken away.
-  ///
-  /// - Parameter known: records that were read already, and are not read again.
+  /// The records that were stored and cannot be read any more, because they were altered or taken away. Those that are
+  /// `known` were read already.
   func unreadable(
     _ kind: RecordKind, provider: String?, without known: Set<RecordIdentifier>
   ) throws(StoreError) -> [RecordIdentifier]
@@ -35,10 +31,8 @@ package protocol AccountStore: AnyObject {
     _ body: () throws(Failure) -> Value
   ) throws(StoreError) -> Result<Value, Failure>
 
-  /// Makes all of the changes or none, in their order. They last when the call returns.
-  ///
-  /// - Returns: the revision of all that was stored.
-  /// - Throws: `StoreError.conflict` for the first precondition that does not hold.
+  /// Makes all of the changes or none, in their order; returns the revision of what was stored. They last when the call
+  /// returns. `.conflict` is the first precondition that does not hold.
   @discardableResult
   func apply(_ changes: [Change]) throws(StoreError) -> Int64
 
@@ -48,12 +42,8 @@ package protocol AccountStore: AnyObject {
 
   // MARK: Locks
 
-  /// Takes the lock of an account, which ends with the value, and when the process does.
-  ///
-  /// - Parameters:
-  ///   - clock: measures the time, here and until the lock ends.
-  ///   - waiting: called before each new try with the time waited so far; `false` gives up, because somebody else has
-  ///     done what the lock is for.
+  /// Takes the lock of an account, which ends with the value, and when the process does. `waiting` is called before
+  /// each new try with the time waited so far; `false` gives up, because somebody else has done what the lock is for.
   func lock(
     _ account: AccountID, timeout: Duration, clock: any WallClock, waiting: (Duration) -> Bool
   ) throws(LockError) -> LockedAccount
@@ -69,7 +59,6 @@ package protocol AccountStore: AnyObject {
   /// The answer that was kept last; `nil` if there is none, or none that this store sealed.
   func answer(for account: AccountID) -> Secret?
 
-  /// Takes the room away, with what is in it.
   func removeAnswer(for account: AccountID)
 
   // MARK: The log
@@ -84,13 +73,10 @@ package protocol AccountStore: AnyObject {
 /// Room for one answer of a provider, made before the provider is asked: filling it is one step that hardly anything
 /// can hinder.
 package protocol AnswerRoom: AnyObject {
-  /// Keeps an answer, in the place of what was kept there before.
-  ///
-  /// - Parameter isForced: whether a power cut must not take it, either: where no change of the store follows at once.
+  /// `isForced`: a power cut must not take it, either; for where no change of the store follows at once.
   func fill(_ answer: Secret, isForced: Bool) throws(StoreError)
 }
 
-/// What is done with a store.
 package enum StoreAccess: Sendable {
   /// Reading. An absent store is an error.
   case readOnly
@@ -98,14 +84,11 @@ package enum StoreAccess: Sendable {
   case readWrite
 }
 
-/// Why there is no lock.
 package enum LockError: Error, Sendable, Equatable {
-  /// Somebody else had it for too long.
   case timedOut
   /// The caller did not want it any more.
   case gaveUp
   /// A signal asked the program to end.
   case interrupted
-  /// The store cannot lock anything.
   case store(StoreError)
 }

@@ -3,15 +3,12 @@ import Platform
 
 /// An account that nobody else refreshes, logs in or logs out meanwhile.
 package struct LockedAccount: ~Copyable {
-  /// The account.
   package let id: AccountID
   let store: any AccountStore
   let clock: any WallClock
   private let lock: AnyObject
 
-  /// For stores.
-  ///
-  /// - Parameter lock: holds the lock until its last reference is gone.
+  /// `lock` holds the lock until its last reference is gone.
   package init(_ id: AccountID, of store: any AccountStore, clock: any WallClock, lock: AnyObject) {
     self.id = id
     self.store = store
@@ -21,15 +18,10 @@ package struct LockedAccount: ~Copyable {
 
   deinit { withExtendedLifetime(lock) {} }
 
-  /// Begins an exchange with a provider that must not happen twice, such as one that uses up a refresh token.
-  ///
-  /// Before it returns there is a note, which tells the next process if this one dies, and the proof that the answer
-  /// can be stored. Where it fails nothing is left of it.
-  ///
-  /// - Parameters:
-  ///   - keepsAnswer: whether the provider answers with something that must not be lost; what was kept before goes
-  ///     then.
-  ///   - accounts: those of which one gets the answer; `nil`: this one.
+  /// Begins an exchange with a provider that must not happen twice, such as one that uses up a refresh token. When it
+  /// returns there is a note, which tells the next process if this one dies, and the proof that the answer can be
+  /// stored. Where it fails nothing is left of it. `keepsAnswer`: the answer must not be lost, and takes the place of
+  /// what was kept before. `accounts` are those of which one gets the answer.
   package borrowing func begin(
     noting note: Secret, keepsAnswer: Bool = true, for accounts: [AccountID]? = nil
   ) throws(StoreError) -> PendingExchange {
@@ -55,7 +47,6 @@ package struct LockedAccount: ~Copyable {
 /// An exchange with a provider that must not happen twice: begun once, on a locked account, and finished once.
 /// Whoever dies in between leaves its note, and what it kept, to the next one.
 package struct PendingExchange: ~Copyable {
-  /// The account.
   package let id: AccountID
   /// What was noted before.
   package let before: Secret?
@@ -65,17 +56,13 @@ package struct PendingExchange: ~Copyable {
   fileprivate let isResumed: Bool
 
   /// Keeps the answer until it is committed. Where this fails, the commit is the only chance.
-  ///
-  /// - Parameter isForced: whether a power cut must not take it, either: where no commit follows at once.
   package borrowing func keep(_ answer: Secret, isForced: Bool) { try? room?.fill(answer, isForced: isForced) }
 }
 
-/// What came of an exchange.
 package enum ExchangeOutcome {
   /// An answer, which takes the place of what the account's record holds, unless that is not any more what the
   /// exchange was made from. The changes are made with it.
   case renewed(Secret, replacing: (Secret) -> Bool, [Change])
-  /// Changes that the answer leads to.
   case committed([Change])
   /// Nothing that has to be kept; what is to be noted, or else what was noted before.
   case ended(noting: Secret?)
@@ -83,20 +70,15 @@ package enum ExchangeOutcome {
   case unfinished
 }
 
-/// An answer that could not be committed.
 package struct CommitError: Error, Sendable {
-  /// Why.
   package let reason: StoreError
   /// Whether it is kept, so that the next one can go on from there.
   package let isKept: Bool
 }
 
 extension PendingExchange {
-  /// Ends the exchange.
-  ///
-  /// A conflict ends it, too: the answer is nobody's any more.
-  ///
-  /// - Returns: the revision of what was stored; `nil` if nothing was, because somebody else stored something newer.
+  /// Ends the exchange, also with a conflict: the answer is nobody's any more then. Returns the revision of what was
+  /// stored; `nil` if nothing was, because somebody else stored something newer.
   @discardableResult
   package consuming func finish(_ outcome: ExchangeOutcome) throws(CommitError) -> Int64? {
     switch outcome {

@@ -2,11 +2,9 @@ import Cryptography
 
 /// What a record is about. The number is part of the file format.
 package enum RecordKind: UInt8, Sendable, CaseIterable {
-  /// The tokens of an account.
   case credential = 1
   /// How this program is known to a provider: the client's name and secret, the values of variables.
   case registration = 2
-  /// Which account of a provider is the default.
   case selection = 3
   /// A user name and a password that a git host takes.
   case login = 4
@@ -18,16 +16,13 @@ package enum RecordKind: UInt8, Sendable, CaseIterable {
   case host = 7
 }
 
-/// The name of a record: at most one record has it.
 package struct RecordIdentifier: Hashable, Sendable {
-  /// What the record is about.
   package var kind: RecordKind
   /// The provider's identifier, or the host for a login.
   package var provider: String
   /// The account's name; empty for what belongs to the provider as a whole.
   package var account: String
 
-  /// The identifier of what is kept for an account.
   package init(_ kind: RecordKind, of account: AccountID) {
     self.init(kind: kind, provider: account.provider, account: account.name ?? "")
   }
@@ -35,7 +30,7 @@ package struct RecordIdentifier: Hashable, Sendable {
   /// The account that it is about, or whose login it is that does not know yet whose it is.
   package var accountID: AccountID { AccountID(provider, account.isEmpty ? nil : account) }
 
-  /// The identifier with these parts; each name can have up to 65535 bytes.
+  /// Each name can have up to 65535 bytes.
   package init(kind: RecordKind, provider: String, account: String) {
     self.kind = kind
     self.provider = provider
@@ -56,16 +51,13 @@ package struct RecordIdentifier: Hashable, Sendable {
   }
 }
 
-/// A record as it stands in the store.
 package struct Record: Sendable {
-  /// Its name.
   package let identifier: RecordIdentifier
   /// What was stored; the store does not look into it.
   package let payload: Secret
   /// Greater with each change, and never used again for the same name, also not after a removal.
   package let revision: Int64
 
-  /// A record.
   package init(identifier: RecordIdentifier, payload: Secret, revision: Int64) {
     self.identifier = identifier
     self.payload = payload
@@ -73,19 +65,13 @@ package struct Record: Sendable {
   }
 }
 
-/// What must hold for a change to be made.
 package enum Precondition: Sendable, Equatable {
-  /// Nothing.
   case any
-  /// There is no such record.
   case absent
-  /// The record has this revision.
   case revision(Int64)
 }
 
-/// A change of one record.
 package enum Change: Sendable {
-  /// Stores a payload, in place of what is there.
   case store(Secret, as: RecordIdentifier, if: Precondition = .any)
   /// Removes a record; does nothing if there is none and none is demanded.
   case remove(RecordIdentifier, if: Precondition = .any)

@@ -6,24 +6,18 @@ import YAML
 
 /// A rule of the configuration that says which account is used where.
 package struct AccountRule: Sendable, Equatable {
-  /// The provider's identifier.
   package let provider: String
-  /// The account's name.
   package let account: String
-  /// The remotes that it is for; `nil` for any.
+  /// `nil` for any.
   package let remote: RemoteAddress?
   /// The folder that it is for, with all below it; `nil` for any.
   package let folder: String?
-  /// Where it stands.
   package let place: Place
   /// What it is for, as it was written: `for https://github.com/acme`, `in ~/work`.
   package let condition: String
-  /// The value of the key `provider`.
   package let providerPlace: Place
-  /// The value of the key `account`.
   let accountPlace: Place
 
-  /// Whether the rule is for one of the remotes and one of the folders.
   func matches(_ remotes: [RemoteAddress], _ folders: [String]) -> Bool {
     if let remote, !remotes.contains(where: remote.contains) { return false }
     guard let folder else { return true }
@@ -40,17 +34,13 @@ package struct AccountRule: Sendable, Equatable {
 
 /// The rules of the configuration: `accounts.yaml` in the configuration's folder (docs/git.md).
 package struct AccountRules: Sendable {
-  /// The file.
   package let path: String
   /// In the order of the file: the first that matches counts.
   package private(set) var rules: [AccountRule] = []
 
   private static let limit = 1 << 18
 
-  /// Reads the rules; none where there is no file.
-  ///
-  /// - Parameter home: what `~` stands for.
-  /// - Throws: `CredentialError.malformedRules` with every finding, `.system`.
+  /// Reads the rules; none where there is no file. `home` is what `~` stands for. `.malformedRules` has every finding.
   package init(path: String, home: String?) throws(CredentialError) {
     self.path = path
     let bytes: [UInt8]
@@ -64,7 +54,6 @@ package struct AccountRules: Sendable {
     rules = try Self.rules(in: bytes, path: path, home: home)
   }
 
-  /// The rules of a text that stands, or is to stand, in the file.
   private static func rules(
     in bytes: [UInt8], path: String, home: String?
   ) throws(CredentialError) -> [AccountRule] {
@@ -81,17 +70,12 @@ package struct AccountRules: Sendable {
     return rules
   }
 
-  /// Whether any rule of a provider looks at remotes, or at folders.
   func concerns(_ provider: String) -> (remotes: Bool, folders: Bool) {
     let own = rules.filter { $0.provider == provider }
     return (own.contains { $0.remote != nil }, own.contains { $0.folder != nil })
   }
 
-  /// The first rule that matches.
-  ///
-  /// - Parameters:
-  ///   - remotes: what is worked with; looked for only where a rule needs it.
-  ///   - folders: where the work is; looked for only where a rule needs it.
+  /// Asks for `remotes` and `folders` only where a rule needs them.
   package func first(
     for provider: String, remotes: () -> [RemoteAddress], folders: () -> [String]
   ) -> AccountRule? {
@@ -187,7 +171,6 @@ private struct RuleDecoder {
     return (text, value.place)
   }
 
-  /// A folder without a slash at its end.
   static func folder(_ text: String, home: String?) -> String? {
     var path = text
     if path == "~" || path.hasPrefix("~/") {
@@ -203,15 +186,8 @@ private struct RuleDecoder {
 // MARK: Adding a rule
 
 extension AccountRules {
-  /// The file's text with one more rule, or with another account in a rule that is for the same.
-  ///
-  /// A rule stands before those that are for more than it, so that it counts. All else in the file stays as it is.
-  ///
-  /// - Parameters:
-  ///   - remote: the remotes that it is for, as it is to be written; `nil` for any.
-  ///   - folder: the folder that it is for; `nil` for any.
-  /// - Throws: `CredentialError.uneditableRules` when the file is not written as a list with a rule from line to line;
-  ///   `.malformedRules`.
+  /// The file's text with one more rule, or with another account in a rule that is for the same. The new rule stands
+  /// before wider ones, so that it counts. All else stays as it is; `.uneditableRules` if that cannot be.
   package func adding(
     provider: String, account: String, remote: String?, folder: String?, home: String?
   ) throws(CredentialError) -> String {
@@ -289,11 +265,6 @@ extension AccountRules {
 
 extension CredentialSource {
   /// Puts a rule into the file, while no other process changes it.
-  ///
-  /// - Parameters:
-  ///   - remote: the remotes that it is for, as it is to be written; `nil` for any.
-  ///   - folder: the folder that it is for; `nil` for any.
-  /// - Throws: `CredentialError.uneditableRules`, `.malformedRules`, `.system`.
   package func addRule(
     provider: String, account: String, remote: String?, folder: String?
   ) throws(CredentialError) {

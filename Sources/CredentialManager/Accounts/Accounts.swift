@@ -2,20 +2,15 @@ import Cryptography
 import OAuth
 import Store
 
-/// An account and what is kept for it.
 package struct Account: Sendable {
-  /// The provider's identifier.
   package let provider: String
-  /// The account's name.
   package let name: String
-  /// What is kept for it.
   package var credential: Credential
   /// The record's revision, which every change makes greater.
   package let revision: Int64
 }
 
 extension Account {
-  /// Which account it is.
   package var id: AccountID { AccountID(provider, name) }
 
   /// Whether a user name is this account's: its name, or whom the provider says it is for. Providers do not tell
@@ -25,16 +20,13 @@ extension Account {
   }
 }
 
-/// Runs a step of the store.
 func inStore<Result>(_ step: () throws(StoreError) -> Result) throws(CredentialError) -> Result {
   do { return try step() } catch { throw .vault(error) }
 }
 
-/// The accounts in a store.
 package struct Accounts {
   let store: any AccountStore
 
-  /// The accounts of an open store.
   package init(_ store: any AccountStore) { self.store = store }
 
   static func selection(_ provider: String) -> RecordIdentifier {
@@ -57,9 +49,6 @@ package struct Accounts {
     try inStore { () throws(StoreError) in _ = try store.apply(changes) }
   }
 
-  /// What is kept for an account; `nil` when there is no such account.
-  ///
-  /// - Throws: `CredentialError.vault`, or `.oauth` when the record is not one that we wrote.
   package func account(_ id: AccountID) throws(CredentialError) -> Account? {
     if let record = try record(RecordIdentifier(.credential, of: id)) { return try account(record) }
     // "é" may be one code point or two: names are looked up by their bytes, and compared as people read them.
@@ -67,9 +56,6 @@ package struct Accounts {
     return try accounts(of: id.provider).first { $0.name == name }
   }
 
-  /// As `account(_:)`, for one that was there.
-  ///
-  /// - Throws: `CredentialError.loginNeeded` when it is gone.
   func existing(_ id: AccountID) throws(CredentialError) -> Account {
     guard let account = try account(id) else {
       throw .loginNeeded(provider: id.provider, account: id.name, .noCredential)
@@ -77,9 +63,7 @@ package struct Accounts {
     return account
   }
 
-  /// All accounts of a provider, or of all providers, in the order of their names.
-  ///
-  /// - Throws: as `account(_:)`.
+  /// In the order of their names, without those that are damaged.
   package func accounts(of provider: String?) throws(CredentialError) -> [Account] {
     let records = try records(.credential, of: provider)
     var accounts: [Account] = []
@@ -87,16 +71,11 @@ package struct Accounts {
     return accounts.sorted { ($0.provider, $0.name) < ($1.provider, $1.name) }
   }
 
-  /// The default account of a provider, where one was set.
-  ///
-  /// - Throws: `CredentialError.vault`.
   package func selected(for provider: String) throws(CredentialError) -> String? {
     try record(Self.selection(provider))?.payload.reveal()
   }
 
   /// The account that is meant: the one that is named, else the default one, else the only one.
-  ///
-  /// - Throws: `CredentialError.loginNeeded`, `.unknownAccount`, `.ambiguousAccount`, `.vault`.
   package func resolve(_ name: String?, provider: String) throws(CredentialError) -> Account {
     let meant = if let name { name } else { try selected(for: provider) }
     if let meant {
@@ -119,8 +98,6 @@ package struct Accounts {
 
   /// The account that goes by a user name: the one that is called so, else the one that the provider knows by it. Of
   /// several that are the same person there, the default one counts, then the first.
-  ///
-  /// - Throws: `CredentialError.vault`.
   package func name(forUsername username: String, of provider: String) throws(CredentialError) -> String? {
     if try account(AccountID(provider, username)) != nil { return username }
     try throwIfDamaged(RecordIdentifier(.credential, of: AccountID(provider, username)))
@@ -139,10 +116,7 @@ package struct Accounts {
     }
   }
 
-  /// The accounts of a provider, or of all providers, that are damaged: `accounts(of:)` is without them.
-  ///
-  /// - Parameter known: accounts that were read already, and are not read again.
-  /// - Throws: `CredentialError.vault`.
+  /// The accounts that are damaged, which `accounts(of:)` leaves out. Those that are `known` are not read again.
   package func unreadable(
     of provider: String?, without known: [Account] = []
   ) throws(CredentialError) -> [RecordIdentifier] {
@@ -161,17 +135,12 @@ package struct Accounts {
     }
   }
 
-  /// Sets the default account of a provider.
-  ///
-  /// - Throws: `CredentialError.unknownAccount`, `.vault`.
   package func select(_ name: String, provider: String) throws(CredentialError) {
     let account = try resolve(name, provider: provider)
     try apply([.store(Secret(account.name), as: Self.selection(provider))])
   }
 
-  /// What the person registered at a provider; `nil` when the provider was not added.
-  ///
-  /// - Throws: `CredentialError.vault`, `.malformedRegistration`.
+  /// `nil` when the provider was not added.
   package func registration(of provider: String) throws(CredentialError) -> Registration? {
     guard let record = try record(Self.registration(provider)) else { return nil }
     guard let registration = Registration(decoding: record.payload) else {
@@ -180,9 +149,6 @@ package struct Accounts {
     return registration
   }
 
-  /// The identifiers of the providers that were added, in order.
-  ///
-  /// - Throws: `CredentialError.vault`.
   package func addedProviders() throws(CredentialError) -> [String] {
     try records(.registration, of: nil).map(\.identifier.provider).sorted()
   }
@@ -197,7 +163,6 @@ package struct Accounts {
     }
   }
 
-  /// Reads several records as one.
   func withSnapshot<Value>(_ body: () throws(CredentialError) -> Value) throws(CredentialError) -> Value {
     try inStore { () throws(StoreError) in try store.snapshot(body) }.get()
   }

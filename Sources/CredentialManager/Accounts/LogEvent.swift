@@ -6,49 +6,34 @@ import Store
 package struct LogEvent: Sendable, Equatable {
   /// What happened. The text is in the log and in the output of `credmgr log --json`.
   package enum Action: String, Sendable, CaseIterable {
-    /// Somebody logged in.
     case login
-    /// A token was refreshed.
     case refresh
-    /// A token was revoked or forgotten.
     case logout
     /// Somebody was refused with a token.
     case refused
-    /// A provider was added or changed.
     case addProvider = "add-provider"
-    /// A provider was removed.
     case removeProvider = "remove-provider"
-    /// A credential was given to somebody.
     case handOut = "hand-out"
     /// A user name and password for a host was stored.
     case store
-    /// Such were erased.
     case erase
     /// A way into the vault was added or changed.
     case protect
-    /// A way into the vault was removed.
     case unprotect
     /// The keys were given to the kernel to keep.
     case unlock
     /// The vault key was changed.
     case rotate
-    /// The vault was copied to a file.
     case backup
-    /// The vault was brought back from a file.
     case restore
-    /// Credentials were exported.
     case export
-    /// Credentials were imported.
     case `import`
   }
 
   /// Seconds since 1970.
   package let time: Int64
-  /// What happened.
   package let action: Action
-  /// The provider that it was about.
   package let provider: String?
-  /// The account.
   package let account: String?
   /// To whom, how, or what else is worth knowing.
   package let detail: String?
@@ -82,7 +67,6 @@ package struct LogEvent: Sendable, Equatable {
 }
 
 extension CredentialSource {
-  /// An event of now, for the change that it is about.
   func noting(
     _ action: LogEvent.Action, _ provider: String? = nil, _ account: String? = nil, _ detail: String? = nil
   ) -> Change {
@@ -95,14 +79,12 @@ extension CredentialSource {
     LogEvent(time: clock.now(), action: action, provider: provider, account: account, detail: detail).encoded
   }
 
-  /// Notes that an account's credential was given to somebody. That it cannot be noted is no reason not to give it.
-  ///
-  /// - Parameter receiver: who got it, such as `git github.com`.
+  /// Notes that a credential was given to `receiver`, such as `git github.com`. That it cannot be noted is no reason
+  /// not to give it.
   package func noteHandOut(_ account: Account, to receiver: String) {
     noteHandOut(account.provider, account.name, to: receiver)
   }
 
-  /// Notes that a credential was given to somebody.
   package func noteHandOut(_ provider: String, _ account: String, to receiver: String) {
     guard let store = try? accountsIfAny()?.store else { return }
     do throws(StoreError) {
@@ -121,11 +103,8 @@ extension CredentialSource {
     try? accountsIfAny()?.store.note(event(action, nil, nil, detail))
   }
 
-  /// The log, the oldest first.
-  ///
-  /// - Returns: the events, and how many are known to be lost.
-  /// - Throws: `CredentialError.vault`, also where something else is in the place of the log, so that nothing can be
-  ///   noted.
+  /// The events, the oldest first, and how many are known to be lost. Throws also where something else is in the log's
+  /// place.
   package func log() throws(CredentialError) -> (events: [LogEvent], lost: Int) {
     guard let accounts = try accountsIfAny() else { return ([], 0) }
     let logged = try inStore { () throws(StoreError) in try accounts.store.events() }

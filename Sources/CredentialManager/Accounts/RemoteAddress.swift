@@ -9,9 +9,8 @@ package struct RemoteAddress: Sendable, Equatable {
   package let path: [String]
 
   /// Reads the forms that git takes (gitcredentials(7), git-fetch(1), GIT URLS):
-  /// `https://user@host:port/owner/name.git`, `ssh://git@host/owner/name`, `git@host:owner/name`; and `host/owner`.
-  ///
-  /// `nil` for a local path and whatever else has no host.
+  /// `https://user@host:port/owner/name.git`, `git@host:owner/name`; and `host/owner`. `nil` for a local path and
+  /// whatever else has no host.
   package init?(_ text: String) {
     var rest = text[...]
     var scheme = "https"
@@ -39,7 +38,6 @@ package struct RemoteAddress: Sendable, Equatable {
     self.path = path
   }
 
-  /// The address of what git asks about.
   package init(_ uri: URI, path: String?) {
     let text = uri.origin + "/" + (path ?? uri.path)
     self = RemoteAddress(text) ?? RemoteAddress(host: uri.host ?? "", path: [])
@@ -50,7 +48,6 @@ package struct RemoteAddress: Sendable, Equatable {
     self.path = path
   }
 
-  /// Whether the other one is this, or below it.
   package func contains(_ other: RemoteAddress) -> Bool {
     host == other.host && other.path.starts(with: path)
   }

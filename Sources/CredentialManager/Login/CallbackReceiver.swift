@@ -6,13 +6,11 @@ import Platform
 /// Where the provider's answer comes in: a port of this machine, the scheme of an app, or a line that the person
 /// pastes.
 struct CallbackReceiver: ~Copyable {
-  /// What came in.
   private enum Arrival {
     /// The browser was sent to our port, and waits for a page.
     case redirect(FormParameters)
     /// The desktop handed an address over, which any page can make it do.
     case handed(String)
-    /// The person pasted or typed a line.
     case typed(String)
   }
 
@@ -22,9 +20,6 @@ struct CallbackReceiver: ~Copyable {
   /// The redirect URI to send; empty for a grant without one.
   let redirectURI: String
 
-  /// Listens, where the answer of this grant comes to this machine.
-  ///
-  /// - Throws: `CredentialError.http` for a port that is taken, `.oauth` for a redirect URI that does not come about.
   init(_ grant: Grant, _ session: LoginSession) throws(CredentialError) {
     let (client, options, home) = (session.client, session.options, session.source.home)
     loopback = nil
@@ -63,8 +58,6 @@ struct CallbackReceiver: ~Copyable {
   }
 
   /// Sends the person to a page, and waits for the answer that fits. What does not fit changes nothing.
-  ///
-  /// - Returns: the step that the answer leads to.
   mutating func answer(to page: Step.Page, _ session: LoginSession) throws(CredentialError) -> Step {
     let (user, title, url) = (session.user, session.client.descriptor.title, page.uri.text)
     user.tell(session.options.opensBrowser ? .open(url: url) : .visit(url: url))
@@ -102,9 +95,7 @@ struct CallbackReceiver: ~Copyable {
     }
   }
 
-  /// Waits for what comes first.
-  ///
-  /// - Parameter stray: what was wrong with what came before, for who cannot bring anything else.
+  /// `stray` is what was wrong with the input before, for a user who cannot bring anything else.
   private mutating func next(_ session: LoginSession, _ stray: CredentialError?) throws(CredentialError) -> Arrival {
     let (user, provider) = (session.user, session.client.descriptor.identifier)
     do throws(HTTPError) {

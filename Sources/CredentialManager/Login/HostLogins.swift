@@ -18,7 +18,6 @@ package struct HostLogin: Sendable, Equatable {
   /// What another helper gave git to refresh the password with.
   package var refreshToken: Secret?
 
-  /// A login.
   package init(
     username: String?, password: Secret, scheme: String? = nil, path: String? = nil, expiresAt: Int64? = nil,
     refreshToken: Secret? = nil
@@ -59,16 +58,13 @@ package struct HostLogin: Sendable, Equatable {
 package struct HostLoginPattern: Sendable {
   /// Scheme and host, such as `https://git.example.org:8443`.
   package var origin: String
-  /// The path.
   package var path: String?
-  /// The user name.
   package var username: String?
   /// The password, so that a newer one is not erased for an older one.
   package var password: Secret?
   /// Whether a login with a scheme of its own is of use, too.
   package var takesSchemes: Bool
 
-  /// A pattern.
   package init(
     origin: String, path: String? = nil, username: String? = nil, password: Secret? = nil, takesSchemes: Bool = false
   ) {
@@ -101,18 +97,13 @@ extension CredentialSource {
       .sorted { $0.record.revision > $1.record.revision }
   }
 
-  /// The login that was stored last of those that are meant and have not expired.
-  ///
-  /// - Throws: `CredentialError.vault`.
+  /// The one stored last of those that have not expired.
   package func hostLogin(_ pattern: HostLoginPattern) throws(CredentialError) -> HostLogin? {
     guard let accounts = try accountsIfAny() else { return nil }
     let now = clock.now()
     return try logins(pattern, accounts).map(\.login).first { $0.expiresAt.map { $0 > now } ?? true }
   }
 
-  /// Every host with its logins' user names.
-  ///
-  /// - Throws: `CredentialError.vault`.
   package func hostLogins() throws(CredentialError) -> [(origin: String, login: HostLogin)] {
     guard let accounts = try accountsIfAny() else { return [] }
     return try accounts.records(.login, of: nil)
@@ -120,10 +111,8 @@ extension CredentialSource {
       .sorted { ($0.0, $0.1.username ?? "") < ($1.0, $1.1.username ?? "") }
   }
 
-  /// Stores a login; one with the same user name and path is replaced.
-  ///
-  /// - Parameter isOnly: whether all others of the origin go: where a host is asked for by its name alone, it has one.
-  /// - Throws: `CredentialError.vault`.
+  /// Replaces a login with the same user name and path. `isOnly` removes all others of the origin: a host that is asked
+  /// for by its name alone has one.
   package func store(_ login: HostLogin, for origin: String, isOnly: Bool = false) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     let identifier = Self.identifier(origin, login)
@@ -137,9 +126,6 @@ extension CredentialSource {
       removals + [.store(login.encoded, as: identifier), noting(.store, nil, login.username, origin)])
   }
 
-  /// Forgets the logins that are meant.
-  ///
-  /// - Throws: `CredentialError.vault`.
   package func eraseHostLogins(_ pattern: HostLoginPattern) throws(CredentialError) {
     guard try accountsIfAny() != nil else { return }
     let accounts = try accounts(.readWrite)

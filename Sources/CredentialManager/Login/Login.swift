@@ -6,13 +6,8 @@ import Platform
 import Store
 
 extension CredentialSource {
-  /// Logs in, and keeps what comes back.
-  ///
-  /// One process at a time does so for a provider and account name; who waited gets what the first one got, and opens
-  /// no browser of its own.
-  ///
-  /// - Returns: the account, whose credential is in the vault already.
-  /// - Throws: `CredentialError`; nothing that was there before is changed then.
+  /// Logs in, and keeps what comes back. One process at a time does so for an account name; the others wait, get what
+  /// the first one got, and open no browser. When this throws, nothing that was there before is changed.
   package func login(
     _ provider: String, _ options: LoginOptions, user: any User
   ) throws(CredentialError) -> Account {
@@ -21,8 +16,6 @@ extension CredentialSource {
   }
 
   /// Keeps a token that the person has already, such as a personal access token.
-  ///
-  /// - Throws: `CredentialError.malformedToken`, and as `login`.
   package func login(
     _ provider: String, _ options: LoginOptions, token: Secret
   ) throws(CredentialError) -> Account {
@@ -41,7 +34,6 @@ extension CredentialSource {
   }
 }
 
-/// One login of somebody at a provider.
 private struct Login {
   let source: CredentialSource
   let client: Client
@@ -170,10 +162,7 @@ private struct Login {
   /// The name of an account whose provider names none.
   private static let standardName = "default"
 
-  /// Finds out whose a new credential is.
-  ///
-  /// - Parameter isGiven: whether the person brought the token: one that the provider does not take is then not kept.
-  /// - Returns: the account's name with what is kept for it, and the changes that make it an account.
+  /// `isGiven`: the person brought the token, and one that the provider does not take is not kept.
   private func identified(
     _ credential: Credential, isGiven: Bool
   ) throws(CredentialError) -> (name: String, credential: Credential, changes: [Change]) {
@@ -217,12 +206,8 @@ private struct Login {
     throw .nameNeeded(provider: provider, account: there.name)
   }
 
-  /// Asks the provider who is logged in, where the descriptor says how.
-  ///
-  /// A provider that does not say it now is no reason to lose a token, unless the account that it would be put under is
-  /// somebody's already.
-  ///
-  /// - Returns: the account's name, or what the person is told in its place; and what is kept of the answer.
+  /// Asks the provider who is logged in, where the descriptor says how. A provider that does not say it now is no
+  /// reason to lose a token, unless the account that it would be put under is somebody's already.
   private func identity(
     _ credential: Credential, isGiven: Bool
   ) throws(CredentialError) -> (name: String?, kept: [String: String], remark: Notice?) {

@@ -27,7 +27,6 @@ struct LoginSession {
   var secondsLeft: Double { max(deadline - source.clock.monotonic(), 0) }
   var now: Int64 { source.clock.now() }
 
-  /// Runs the grant, and keeps the credential until it is known whose it is.
   func credential(_ grant: Grant, _ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
     var receiver = try CallbackReceiver(grant, self)
     let login = LoginContext(

@@ -3,12 +3,7 @@ import OAuth
 import Descriptors
 
 extension CredentialSource {
-  /// The requests that a login would make. Nobody is asked anything, and nothing is changed; the provider need not have
-  /// been added.
-  ///
-  /// - Parameter hasToken: whether the person brings a token.
-  /// - Throws: `CredentialError.provider`, `.grantNotOffered`, `.vault`, and `.oauth` where a request does not come
-  ///   about.
+  /// The requests that a login would make. Nothing is sent or changed, and the provider need not have been added.
   package func plannedLogin(
     _ descriptor: Descriptor, _ options: LoginOptions, hasToken: Bool
   ) throws(CredentialError) -> (planned: LoginRequests, clientIdentifier: String?) {

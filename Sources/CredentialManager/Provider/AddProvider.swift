@@ -6,18 +6,14 @@ import Text
 import Store
 import YAML
 
-/// A provider that is about to be added.
 package struct ProviderAddition: Sendable {
-  /// The descriptor.
   package let descriptor: Descriptor
-  /// Findings that are no errors.
   package let warnings: [Finding]
   /// The file to install; `nil` when the descriptor lies along the path already.
   let file: [UInt8]?
   /// What was read, whose places are those of the file that the person knows.
   let loaded: DescriptorLibrary.Loaded
 
-  /// What it is added as.
   package var identifier: String { descriptor.identifier }
 }
 
@@ -30,14 +26,13 @@ package struct ClientNeeds: Sendable, Equatable {
   /// The page where a person registers it.
   package var register: String?
 
-  /// As it is said.
   package init(needsIdentifier: Bool, needsSecret: Bool, register: String?) {
     self.needsIdentifier = needsIdentifier
     self.needsSecret = needsSecret
     self.register = register
   }
 
-  /// As a descriptor says it; an OAuth 1.0a client always has a secret.
+  /// An OAuth 1.0a client always has a secret.
   package init(_ descriptor: Descriptor) {
     let client = descriptor.client
     register = client.register
@@ -52,9 +47,6 @@ package struct ClientNeeds: Sendable, Equatable {
 }
 
 extension CredentialSource {
-  /// Reads a descriptor that is to be added from the path of descriptors.
-  ///
-  /// - Throws: `CredentialError.provider` when there is none, or it has errors.
   package func addition(shipped identifier: String, as name: String?) throws(CredentialError) -> ProviderAddition {
     let loaded: DescriptorLibrary.Loaded
     do {
@@ -76,9 +68,6 @@ extension CredentialSource {
       file: Array("provider: \(name)\nextends: \(identifier)\n".utf8), loaded: loaded)
   }
 
-  /// Reads a descriptor that is to be added from a file's bytes.
-  ///
-  /// - Throws: `CredentialError.provider` when it has errors.
   package func addition(
     _ bytes: [UInt8], named file: String, as name: String?
   ) throws(CredentialError) -> ProviderAddition {
@@ -117,16 +106,10 @@ extension CredentialSource {
     return Array(lines.joined(separator: "\n").utf8)
   }
 
-  /// Installs a descriptor with the client's registration, and brings the indexes of git and docker hosts up to date.
-  ///
-  /// - Parameters:
-  ///   - replaces: whether a provider that was added before is replaced; what is not given stays as it was.
-  ///   - confirms: asked, with the new hosts and where they stand, when tokens of existing accounts would go elsewhere.
-  ///   - initialAccessToken: what a client is registered with, where that needs one (RFC 7591, 3).
-  /// - Returns: the registration, where a client was registered at the provider.
-  /// - Throws: `CredentialError.alreadyAdded`, `.clientIdentifierMissing`, `.destinationChange`, `.provider` for
-  ///   variables, `.vault`, `.system`; of a registration also `.oauth`, `.http`, `.networkNeeded`. Nothing is changed
-  ///   here then.
+  /// Installs a descriptor with the client's registration, and brings the records of claimed hosts up to date. When
+  /// this throws, nothing is changed here. With `replaces`, what is not given stays as it was; `confirms` is asked when
+  /// tokens of existing accounts would go to new hosts. Returns the registration where a client was registered at the
+  /// provider, with the `initialAccessToken` where that needs one (RFC 7591, 3).
   @discardableResult
   package func add(
     _ addition: ProviderAddition, clientIdentifier: String?, clientSecret: Secret?, variables: [String: String],
@@ -207,9 +190,8 @@ extension CredentialSource {
     }
   }
 
-  /// Asks the same for providers whose descriptors extend the one that is installed.
-  ///
-  /// - Returns: their registrations with what was agreed to, where that is another thing now.
+  /// Asks the same for providers whose descriptors extend the one that is installed. Returns the registrations that
+  /// change.
   private func dependentProviders(
     of addition: ProviderAddition, _ accounts: Accounts, _ confirms: Consent
   ) throws(CredentialError) -> [String: Registration?] {

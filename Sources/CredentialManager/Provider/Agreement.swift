@@ -14,7 +14,6 @@ import YAML
 /// A host has its port where that is not the ordinary one. What only an account brings stands as it is written:
 /// `{instance_url}`.
 package struct Agreement: Sendable, Equatable {
-  /// What is given away.
   enum Subject {
     case clientSecret
     case token
@@ -35,7 +34,6 @@ package struct Agreement: Sendable, Equatable {
   /// The hosts at which helpers hand out tokens; `nil` in a registration of an earlier version.
   package var claims: [HostClaim]?
 
-  /// The agreement that a client's descriptor asks for, with the values of its variables.
   package init(_ client: Client) {
     let descriptor = client.descriptor
     let values = client.values()
@@ -60,12 +58,9 @@ package struct Agreement: Sendable, Equatable {
     tokenHosts = Self.hosts(of: own + Self.foreignRedirects(descriptor) + helperTemplates, client)
   }
 
-  /// Whether tokens may go to a host.
   package func covers(_ host: String) -> Bool { tokenHosts.contains(host) }
 
   /// The hosts that a later agreement has and that nobody agreed to.
-  ///
-  /// - Parameter subject: what would be sent there.
   func newHosts(in later: Agreement, for subject: Subject) -> [String] {
     (subject == .token ? later.tokenHosts : later.secretHosts).filter { !covers($0) }
   }
@@ -79,7 +74,6 @@ package struct Agreement: Sendable, Equatable {
     return [descriptor.redirect.template]
   }
 
-  /// The hosts of URLs and of entries of `hosts`, in order.
   fileprivate static func hosts(of templates: [Template], _ client: Client) -> [String] {
     let values = client.values()
     var hosts: Set<String> = []
@@ -136,12 +130,10 @@ extension Agreement {
 
 /// A host to which tokens or the client's secret would go, and to which nobody agreed.
 package struct NewHost: Sendable, Equatable {
-  /// The host, with its port where that is not the ordinary one.
   package let name: String
   /// Where the descriptor names it; `nil` where no descriptor was read for it.
   package let place: Place?
 
-  /// A host at a place.
   package init(_ name: String, at place: Place?) {
     self.name = name
     self.place = place
@@ -157,7 +149,6 @@ extension DescriptorLibrary.Loaded {
 /// What a provider keeps when it is added anew, and what would go to the hosts of its new descriptor.
 struct KeptSecrets {
   var accounts: [Account]
-  /// Whether the client's secret stays.
   var clientSecret: Bool
   /// Whether a variable stays that is a secret.
   var variable: Bool
@@ -174,8 +165,6 @@ extension CredentialSource {
 
   /// Refuses a person's own descriptor that was edited in place, or put before a shipped one or one that a shipped one
   /// extends, and names a new host. What came with the program is trusted as the program is.
-  ///
-  /// - Throws: `CredentialError.descriptorChanged`.
   func requireAgreed(
     _ loaded: DescriptorLibrary.Loaded, _ client: Client, _ agreed: Agreement?
   ) throws(CredentialError) {
@@ -188,12 +177,7 @@ extension CredentialSource {
   }
 
   /// A descriptor is a file that strangers send each other: one that takes the place of another must not carry existing
-  /// secrets to new hosts unasked.
-  ///
-  /// - Parameters:
-  ///   - loaded: what the client's descriptor was read from.
-  ///   - agreed: `nil` where nobody noted it, so that the descriptor in force tells.
-  /// - Throws: `CredentialError.destinationChange` where the person does not consent.
+  /// secrets to new hosts unasked. Where nobody noted what was `agreed`, the descriptor in force tells.
   func requireConsent(
     _ loaded: DescriptorLibrary.Loaded, _ client: Client, replacing agreed: Agreement?, kept: KeptSecrets,
     confirms: Consent
@@ -212,10 +196,8 @@ extension CredentialSource {
     }
   }
 
-  /// The hosts of a descriptor that `add` would ask about if it were to replace the one that was added before.
-  ///
-  /// - Parameter provider: its identifier; most providers were never added, and need not be read again.
-  /// - Throws: `CredentialError` where nobody can tell: the vault is locked, a variable has no value.
+  /// The hosts that `add` would ask about if this descriptor replaced the one that was added before. Throws where
+  /// nobody can tell: the vault is locked, a variable has no value.
   package func newHosts(
     of provider: String, _ bytes: [UInt8], named file: String
   ) throws(CredentialError) -> [NewHost] {

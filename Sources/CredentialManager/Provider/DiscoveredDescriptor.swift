@@ -9,10 +9,8 @@ import Text
 /// Nothing of the metadata gets into it but what was read as a URL, a scope or a name that is known here; and each
 /// value is written so that YAML reads it as that one text.
 struct DiscoveredDescriptor {
-  /// The file.
   let text: String
 
-  /// - Throws: `MetadataError.noGrant`, `.noAuthentication`, `.missing`.
   init(_ metadata: AuthorizationServerMetadata, identifier: String) throws(MetadataError) {
     let grants = try Self.grants(metadata)
     let authentication = try Self.authentication(metadata)

@@ -6,9 +6,7 @@ import Descriptors
 
 /// A provider that was discovered, and is not kept yet.
 package struct Discovery: Sendable {
-  /// What is to be added.
   package let addition: ProviderAddition
-  /// The descriptor, for the person to look at.
   package let text: String
   /// Where the metadata was.
   package let location: String
@@ -17,15 +15,9 @@ package struct Discovery: Sendable {
 }
 
 extension CredentialSource {
-  /// Asks an issuer for its metadata (RFC 8414; OpenID Connect Discovery 1.0), and makes a descriptor of it. Nothing is
-  /// kept.
-  ///
-  /// No redirect is followed: metadata counts because it comes from the issuer's own host by TLS.
-  ///
-  /// - Parameters:
-  ///   - text: the issuer, or the address of its metadata.
-  ///   - name: the provider's identifier; `nil` for one that is made of the issuer.
-  /// - Throws: `CredentialError.discovery`, `.http`, `.provider`, `.networkNeeded`.
+  /// Asks an issuer for its metadata (RFC 8414; OpenID Connect Discovery 1.0), and makes a descriptor of it. No
+  /// redirect is followed: metadata counts because it comes from the issuer's own host by TLS. Without a `name`, the
+  /// identifier is made of the issuer.
   package func discover(_ text: String, as name: String?) throws(CredentialError) -> Discovery {
     let issuer: Issuer
     do { issuer = try Issuer(text) } catch { throw .http(error, provider: text) }
@@ -49,7 +41,6 @@ extension CredentialSource {
       addition: addition, text: descriptor.text, location: metadata.location.uri.text, foreignEndpoints: foreign)
   }
 
-  /// The identifier of an issuer that nobody gave one: its host and its path.
   private static func identifier(of issuer: Issuer) -> String {
     let host = issuer.uri.host ?? ""
     let whole = ([host] + issuer.uri.path.lowercased().split(separator: "/").map(String.init)).joined(separator: "-")
@@ -98,8 +89,6 @@ extension CredentialSource {
   }
 
   /// Registers a client (RFC 7591).
-  ///
-  /// - Throws: `CredentialError.oauth`, `.http`, `.networkNeeded`.
   func register(
     _ client: Client, variables: [String: String], initialAccessToken: Secret?
   ) throws(CredentialError) -> Registration {

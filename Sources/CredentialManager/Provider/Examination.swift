@@ -5,11 +5,8 @@ import Platform
 import Text
 import Store
 
-/// What is looked at without anything being changed.
 extension CredentialSource {
   /// Asks the Secret Service for the vault's key, as opening the vault does.
-  ///
-  /// - Throws: `CredentialError.vault` with `.secretService` in it.
   package func checkSecretService() throws(CredentialError) {
     let vault = try vault()
     try inStore { () throws(StoreError) in
@@ -17,17 +14,13 @@ extension CredentialSource {
     }
   }
 
-  /// How a server of a provider answered.
   package struct Reachability: Sendable {
-    /// The server.
     package let host: String
     /// Its clock, in seconds since 1970, where it says what it is; or why there was no answer.
     package let date: Result<Int64?, HTTPError>
   }
 
   /// Asks each server of a provider's endpoints for an answer, whatever it is; no secret is sent.
-  ///
-  /// - Throws: `CredentialError.networkNeeded`, `.interrupted`, `.provider`, `.vault`.
   package func reach(_ provider: String) throws(CredentialError) -> [Reachability] {
     var results: [Reachability] = []
     for uri in try clientIfPossible(provider).origins {

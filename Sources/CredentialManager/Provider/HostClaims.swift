@@ -7,23 +7,19 @@ import Store
 
 /// A host at which a helper hands out a provider's tokens.
 package struct HostClaim: Sendable, Equatable {
-  /// A helper that is asked by host.
   package enum Helper: String, Sendable, CaseIterable {
     case git, docker
   }
 
-  /// The helper.
   package let helper: Helper
   /// The host, in lower case, with a port where it is not the ordinary one.
   package let host: String
-  /// The identifier of the provider whose token it takes.
   package let provider: String
   /// The user name that goes with the token; `{account}` in it is the account's name.
   package let username: String
   /// Whether a user name in an address says nothing about the account.
   package let ignoresUsername: Bool
 
-  /// The user name for an account.
   package func username(for account: String) -> String { username.exchanging("{account}", for: account) }
 
   fileprivate var identifier: RecordIdentifier { Self.identifier(of: host, helper) }
@@ -63,8 +59,6 @@ extension CredentialSource {
   private static let allClaimed = RecordIdentifier(kind: .host, provider: "", account: "")
 
   /// The first provider, by identifier, that claims a host; `nil` when none does.
-  ///
-  /// - Throws: `CredentialError.vault`.
   package func claim(of host: String, for helper: HostClaim.Helper) throws(CredentialError) -> HostClaim? {
     let host = host.lowercased()
     guard !host.isEmpty, let accounts = try accountsIfAny() else { return nil }
@@ -85,16 +79,12 @@ extension CredentialSource {
   }
 
   /// All hosts that providers claim, in the order of the providers.
-  ///
-  /// - Throws: `CredentialError.vault`.
   package func hostClaims() throws(CredentialError) -> [HostClaim] {
     try accountsIfAny().map { accounts throws(CredentialError) in try claims(accounts).claims } ?? []
   }
 
-  /// Stores registrations, or removes them, with the records of the hosts that they claim.
-  ///
-  /// - Parameter changes: made at once with it; they have no preconditions.
-  /// - Throws: `CredentialError.vault`, `.malformedRegistration`.
+  /// Stores registrations, or removes them, with the records of the hosts that they claim, and at once the `changes`,
+  /// which have no preconditions.
   func store(
     _ registrations: [String: Registration?], with changes: [Change]
   ) throws(CredentialError) {
@@ -117,12 +107,9 @@ extension CredentialSource {
     }
   }
 
-  /// The claims of all registrations, and what brings the records up to date.
-  ///
-  /// Registrations of an earlier version, which say nothing of hosts, get those of their descriptors as they are now.
-  /// One whose descriptor cannot be read is looked at again the next time.
-  ///
-  /// - Parameter replacing: registrations that are about to be stored, or removed.
+  /// The claims of all registrations, of the `new` ones as they are about to be, and what brings the records up to
+  /// date. Registrations of an earlier version, which say nothing of hosts, get those of their descriptors as they are
+  /// now. One whose descriptor cannot be read is looked at again the next time.
   func claims(
     _ accounts: Accounts, replacing new: [String: Registration?] = [:]
   ) throws(CredentialError) -> (claims: [HostClaim], changes: [Change]) {

@@ -8,7 +8,6 @@ package struct Registration: Sendable, Equatable {
   package var clientIdentifier: String
   /// The client secret, consumer secret, or private key as PEM.
   package var clientSecret: Secret?
-  /// Values for the descriptor's variables.
   package var variables: [String: String]
   /// Where tokens and the secret may go, as the person agreed to it. `nil` where nobody noted it.
   package var agreement: Agreement?
@@ -19,9 +18,8 @@ package struct Registration: Sendable, Equatable {
   package struct Registered: Sendable, Equatable {
     /// Where it was registered.
     package var place: String
-    /// The redirect that it was registered with.
     package var redirectURI: String?
-    /// How it shows who it is; `nil` where the provider did not say.
+    /// `nil` where the provider did not say.
     package var authentication: ClientAuthentication?
     /// When the secret expires, in seconds since 1970; `nil` for never.
     package var secretExpiresAt: Int64?
@@ -31,7 +29,6 @@ package struct Registration: Sendable, Equatable {
     package var uri: String?
   }
 
-  /// A registration.
   package init(
     clientIdentifier: String, clientSecret: Secret?, variables: [String: String], registered: Registered? = nil,
     agreement: Agreement? = nil

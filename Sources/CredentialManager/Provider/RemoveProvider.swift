@@ -5,9 +5,7 @@ import Platform
 import Text
 import Store
 
-/// What became of a provider that was removed.
 package struct ProviderRemoval: Sendable, Equatable {
-  /// What became of a client that the provider registered at our request.
   package enum RegisteredClient: Sendable, Equatable {
     /// It was deleted there (RFC 7592, 2.3).
     case deleted(String)
@@ -23,13 +21,8 @@ package struct ProviderRemoval: Sendable, Equatable {
 
 extension CredentialSource {
   /// Removes a provider: its registration with the values of its variables, and the person's own descriptor. A client
-  /// that was registered at our request is deleted at the provider before, where that gave an address for it (RFC 7592,
-  /// 2.3).
-  ///
-  /// - Parameter keepsRemote: whether the provider is not asked.
-  /// - Throws: `CredentialError.accountsRemain`, `.loginUnderWay`, `.extended`, `.nothingToRemove`,
-  ///   `.provider(.unknown)`, `.vault`, `.system`; where the client could not be deleted `.oauth`, `.http`,
-  ///   `.networkNeeded`. Nothing is changed here then.
+  /// that was registered at our request is deleted at the provider before (RFC 7592, 2.3), unless `keepsRemote`. When
+  /// this throws, nothing is changed here.
   package func remove(_ provider: String, keepsRemote: Bool) throws(CredentialError) -> ProviderRemoval {
     let path = home.userProviders + "/" + provider + ".yaml"
     let hasFile = File.exists(path) || File.isLink(path)

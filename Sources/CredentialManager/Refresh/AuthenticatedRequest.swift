@@ -6,10 +6,7 @@ import Descriptors
 import Store
 
 extension CredentialSource {
-  /// The header lines that present an account's credential, its token refreshed first if it must be.
-  ///
-  /// - Parameter request: what the headers are for; needed where requests are signed.
-  /// - Throws: as `freshAccount`, and `CredentialError.oauth` when the credential is not presented like that.
+  /// Presents an account's credential, refreshed first if it must be. `request` is needed where requests are signed.
   package func headerFields(
     _ name: String?, of provider: String, for request: HTTPRequest?, _ policy: RefreshPolicy = RefreshPolicy()
   ) throws(CredentialError) -> HTTPFields {
@@ -21,15 +18,10 @@ extension CredentialSource {
   }
 
   /// Makes a request with an account's credential on it. Refreshes and repeats once when the provider answers 401. A
-  /// GET or HEAD that is redirected within its origin goes on there; no other redirect is followed.
-  ///
-  /// - Parameters:
-  ///   - body: sent in the place of the request's own body. It is read from its beginning each time, and taken into
-  ///     memory only where a signature is over it.
-  ///   - receive: takes the answer as it comes; what is repeated or followed is not among it.
-  /// - Returns: the head of the answer.
-  /// - Throws: as `freshAccount`; `CredentialError.oauth` with `.foreignHost` before anything is sent to a host that
-  ///   the descriptor does not name; `.http`.
+  /// GET or HEAD that is redirected within its origin goes on there; no other redirect is followed. Nothing is sent to
+  /// a host that the descriptor does not name. `body` replaces the request's own, is read from its beginning each time,
+  /// and is taken into memory only where a signature is over it. `receive` does not get what is repeated or followed.
+  /// Returns the head.
   package func send(
     _ request: HTTPRequest, body: (any HTTPBodySource)? = nil, account name: String?, of provider: String,
     limits: HTTPLimits, receive: (HTTPPart) -> Bool
@@ -82,8 +74,6 @@ extension CredentialSource {
   }
 
   /// Asks the provider whether an account's token is good, as it is, without a refresh.
-  ///
-  /// - Throws: `CredentialError.notValidatable` when the descriptor has no endpoint for it.
   package func validate(
     _ name: String?, of provider: String
   ) throws(CredentialError) -> (account: Account, validity: Validity) {
@@ -115,11 +105,8 @@ extension CredentialSource {
     return (account, validity)
   }
 
-  /// Revokes an account's tokens at the provider where that is possible, then forgets them.
-  ///
-  /// - Parameter keepsRemote: whether the provider is not asked.
-  /// - Returns: whether the provider was told.
-  /// - Throws: `CredentialError` when the provider could not be told; the account is kept then.
+  /// Revokes an account's tokens at the provider, unless `keepsRemote`, then forgets them. The account is kept if the
+  /// provider could not be told.
   package func logout(_ name: String?, of provider: String, keepsRemote: Bool) throws(CredentialError) -> (
     account: String, isRevoked: Bool
   ) {

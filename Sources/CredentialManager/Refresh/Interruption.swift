@@ -7,21 +7,15 @@ import Store
 
 /// An exchange that was under way when its process ended, so that nobody knows whether the provider had answered.
 package struct Interruption: Sendable, Equatable {
-  /// What was asked of the provider.
   package enum Exchange: String, Sendable {
-    /// A new token for an old one.
     case refresh
-    /// The first token.
     case login
-    /// The revocation of tokens.
     case logout
   }
 
-  /// The provider's identifier.
   package let provider: String
   /// The account's name; `nil` for a login that did not know yet whose it was.
   package let account: String?
-  /// What was asked of the provider.
   package let exchange: Exchange
   /// Seconds since 1970.
   package let startedAt: Int64
@@ -112,7 +106,6 @@ struct KeptAnswer: Equatable {
 }
 
 extension LockedAccount {
-  /// Begins an exchange that is noted like this.
   borrowing func begin(
     _ note: ExchangeNote, keepsAnswer: Bool = true, for accounts: [AccountID]? = nil
   ) throws(CredentialError) -> PendingExchange {
@@ -121,9 +114,8 @@ extension LockedAccount {
 }
 
 extension PendingExchange {
-  /// Keeps what a provider gave until it is committed.
-  ///
-  /// - Parameter previous: the token that it was given for; `nil` for a login, which a person may take a while to end.
+  /// Keeps what a provider gave until it is committed; `previous` is `nil` for a login, which may take a person a
+  /// while.
   borrowing func keep(_ credential: Credential, after previous: Secret?) {
     keep(KeptAnswer(credential, after: previous).encoded, isForced: previous == nil)
   }
@@ -139,12 +131,10 @@ extension Accounts {
     keptAnswer(account.id).flatMap { $0.previous == account.credential.accessToken ? $0 : nil }
   }
 
-  /// The note about an account; `nil` when there is none.
   func note(_ id: AccountID) throws(CredentialError) -> ExchangeNote? {
     try record(RecordIdentifier(.pending, of: id)).map { ExchangeNote(decoding: $0.payload) }
   }
 
-  /// The accounts of a provider, or of all providers, about which there are notes.
   func pending(of provider: String?) throws(CredentialError) -> [AccountID] {
     try records(.pending, of: provider).map(\.identifier.accountID)
   }
@@ -159,8 +149,6 @@ extension Accounts {
 
   /// Whether the provider has said of each of these accounts that it will never refresh it again, so that only a login
   /// helps.
-  ///
-  /// - Throws: `CredentialError.vault`.
   package func areRefreshesRefused(_ accounts: [Account]) throws(CredentialError) -> [Bool] {
     var notes: [RecordIdentifier: ExchangeNote] = [:]
     for record in try records(.pending, of: nil) { notes[record.identifier] = ExchangeNote(decoding: record.payload) }
@@ -174,7 +162,6 @@ extension Accounts {
     return refused
   }
 
-  /// The exchange of an account that was interrupted, by its note.
   func interruption(_ note: ExchangeNote?, _ id: AccountID) -> Interruption? {
     // Who holds the account's lock is still at it.
     guard let note, note.isInterruption, !store.isLocked(id) else { return nil }
@@ -191,9 +178,6 @@ extension Interruption {
 }
 
 extension CredentialSource {
-  /// Exchanges that were under way when their process ended.
-  ///
-  /// - Throws: `CredentialError.vault`.
   package func interruptedExchanges() throws(CredentialError) -> [Interruption] {
     guard let accounts = try accountsIfAny() else { return [] }
     return try accounts.records(.pending, of: nil)

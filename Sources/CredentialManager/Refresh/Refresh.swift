@@ -19,7 +19,6 @@ package struct RefreshPolicy: Sendable {
   /// How long another process is waited for that refreshes the same account.
   package var lockTimeout: Duration
 
-  /// A token that is good for the descriptor's margin.
   package init(
     validity: Duration? = nil, preferredLifetime: Duration = .zero, always: Bool = false, asksAgain: Bool = false,
     lockTimeout: Duration = .seconds(60)
@@ -31,7 +30,6 @@ package struct RefreshPolicy: Sendable {
     self.lockTimeout = lockTimeout
   }
 
-  /// Whether a token is good enough without a refresh.
   func accepts(_ credential: Credential, at now: Int64) -> Bool {
     !always
       && credential.isUsable(
@@ -40,12 +38,8 @@ package struct RefreshPolicy: Sendable {
 }
 
 extension CredentialSource {
-  /// The account with a token that is good, refreshed first if it must be. Never asks a person.
-  ///
-  /// A token that is good is handed out without a lock, a descriptor or a network.
-  ///
-  /// - Throws: `CredentialError.loginNeeded` when only a person can help; `.networkNeeded` before anything was done,
-  ///   in a program without a network.
+  /// The account with a token that is good, refreshed first if it must be. Never asks a person. A token that is good is
+  /// handed out without a lock, a descriptor or a network.
   package func freshAccount(
     _ name: String?, of provider: String, _ policy: RefreshPolicy = RefreshPolicy()
   ) throws(CredentialError) -> Account {
@@ -130,7 +124,6 @@ extension CredentialSource {
     }
   }
 
-  /// Whether a refresh can be tried: there is something to refresh the token with, and the provider has a place for it.
   package func canRefresh(_ account: Account) -> Bool {
     guard account.credential.isRefreshable(at: clock.now()) else { return false }
     // Where the descriptor cannot be read, the refresh says why.
@@ -243,7 +236,6 @@ extension CredentialSource {
     }
   }
 
-  /// The error of an outcome without a token.
   private func asError(_ outcome: TokenOutcome, _ account: Account) -> CredentialError {
     switch outcome {
     case .refused(_, let response, _):
@@ -277,8 +269,6 @@ extension CredentialSource {
 
   /// Puts the answers that wait beside the vault into it: those to refreshes that nobody committed. Those to logins
   /// need a person, or the provider, before they are an account's, and go to the note of the login.
-  ///
-  /// - Throws: `CredentialError.lockTimedOut`, `.vault`.
   func takeAnswersIn(_ accounts: Accounts) throws(CredentialError) {
     for account in try accounts.accounts(of: nil) where accounts.answer(of: account) != nil {
       try withAccountLock(account.id) { locked throws(CredentialError) in
@@ -302,8 +292,6 @@ extension CredentialSource {
 
   /// Notes that somebody was refused with a token, so that it is refreshed before it is handed out again. Another token
   /// than the one that is kept now is not touched: a newer one is not worse because an older one was refused.
-  ///
-  /// - Throws: `CredentialError.vault`.
   package func reject(_ token: Secret, account name: String?, of provider: String) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     for var account in try accounts.accounts(of: provider)
@@ -326,7 +314,6 @@ extension CredentialSource {
 }
 
 extension Descriptor {
-  /// Whether the provider has a place where such a credential is refreshed.
   fileprivate func refreshes(_ credential: Credential) -> Bool {
     endpoints[credential.grant.refreshEndpoint] != nil
   }

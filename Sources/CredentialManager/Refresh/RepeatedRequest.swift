@@ -5,15 +5,9 @@ import Store
 extension CredentialSource {
   /// Rejects the account's token if the process has been given this very token before, for the same server: it was
   /// refused there. client-go runs an exec credential plugin anew after a 401 and tells it nothing
-  /// (`plugin/pkg/client/auth/exec`).
-  ///
-  /// A server that refuses whatever it gets must not make us refresh for ever: of what a process is given, the first
-  /// token counts, and a later one only when it is a minute old. A token that cannot be refreshed is not rejected.
-  ///
-  /// - Parameters:
-  ///   - process: the process that asks; `nil` where the system does not tell.
-  ///   - server: what tells the process's requests apart.
-  /// - Throws: `CredentialError.vault`.
+  /// (`plugin/pkg/client/auth/exec`). A server that refuses whatever it gets must not make us refresh for ever: of the
+  /// tokens of a process, the first counts, and a later one only when it is a minute old. A token that cannot be
+  /// refreshed is not rejected.
   package func rejectIfRepeated(
     _ account: Account, process: ProcessIdentity?, server: String
   ) throws(CredentialError) -> Bool {

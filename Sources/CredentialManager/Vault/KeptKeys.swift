@@ -15,14 +15,12 @@ struct KeptKeys {
 
   private static let deadlineCount = 8
 
-  /// `nil` if there are none, or the kernel keeps none.
   init?(_ vault: String) {
     guard let bytes = try? KernelKeyring.read(Self.name(vault)), bytes.count > Self.deadlineCount else { return nil }
     deadline = bytes.prefix(Self.deadlineCount).reduce(0) { $0 << 8 | Int64($1) }
     keys = Secret(bytes: Array(bytes.dropFirst(Self.deadlineCount)))
   }
 
-  /// - Throws: `.kernelKeyring`.
   static func keep(_ keys: Secret, of vault: String, seconds: Int64, now: Int64) throws(StoreError) {
     let deadline = now + seconds
     let bytes = (0..<deadlineCount).map { UInt8(truncatingIfNeeded: deadline >> (56 - 8 * $0)) }
@@ -33,8 +31,7 @@ struct KeptKeys {
     }
   }
 
-  /// - Returns: whether there was anything.
-  /// - Throws: `.kernelKeyring`.
+  /// Whether there was anything.
   static func forget(_ vault: String) throws(StoreError) -> Bool {
     do throws(POSIXError) {
       return try KernelKeyring.remove(name(vault))

@@ -9,9 +9,7 @@ package enum PassphraseQuestion: Sendable, Equatable {
   case vault(attempt: Int)
   /// To protect the vault with from now on. Whoever asks a person makes sure that it is typed right.
   case newForVault
-  /// To open an exported file; 2 and more after a wrong answer.
   case export(attempt: Int)
-  /// To protect an exported file with.
   case newForExport
 
   var attempt: Int {
@@ -22,7 +20,6 @@ package enum PassphraseQuestion: Sendable, Equatable {
   }
 }
 
-/// Whom a source may ask for the vault's key.
 package struct KeySources {
   /// Asks a person. Throws `.noTerminal` where there is nobody.
   package typealias Ask = (PassphraseQuestion) throws(POSIXError) -> Secret
@@ -33,14 +30,8 @@ package struct KeySources {
   private let answers: PassphraseAnswers
   private let settle: () -> Bool
 
-  /// Key file, kept keys, Secret Service, and then a person.
-  ///
-  /// - Parameters:
-  ///   - environment: looks a variable up: `CREDMGR_PASSPHRASE_FILE` and `CREDMGR_PASSPHRASE_COMMAND` answer for a
-  ///     person.
-  ///   - predecessor: the keys that this program left when it put itself in its own place.
-  ///   - lock: the lock that keeps processes from asking at the same time.
-  ///   - settle: called when an answer was looked at; whether the person did not want to stop meanwhile.
+  /// Key file, kept keys, Secret Service, and then a person. `predecessor` has the keys that this program left when it
+  /// put itself in its own place. `settle` is called when an answer was looked at: false if the person wanted to stop.
   package init(
     environment: @escaping (String) -> String?, predecessor: OpenedKeys?, lock: LockPlace?,
     ask: @escaping Ask, settle: @escaping () -> Bool = { true }
@@ -58,26 +49,20 @@ package struct KeySources {
     ]
   }
 
-  /// The key file and nothing else.
   package static var keyFile: KeySources {
     KeySources(
       environment: { _ in nil }, predecessor: nil, lock: nil,
       ask: { _ throws(POSIXError) in throw .noTerminal })
   }
 
-  /// A passphrase.
-  ///
-  /// - Throws: `.wrongPassphrase` when it makes no sense to ask again; `.passphraseUnavailable`.
+  /// Throws `.wrongPassphrase` when it makes no sense to ask again.
   func passphrase(_ question: PassphraseQuestion) throws(StoreError) -> Secret { try answers.answer(question) }
 
   /// Runs what may ask for a passphrase and looks at the answer. Nothing is changed before it has ended.
-  ///
-  /// - Throws: as `body`; `.passphraseUnavailable(.interrupted)` if the person wanted to stop meanwhile.
   func asking<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
     try asking(.passphraseUnavailable(.interrupted), body)
   }
 
-  /// The same with another error for a person who wanted to stop.
   func asking<Result, Failure: Error>(
     _ interrupted: Failure, _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -103,7 +88,6 @@ package struct OpenedKeys: Sendable {
   /// The name has 32 hexadecimal digits.
   private static let nameCount = 32
 
-  /// `nil` if the bytes are not what `bytes` gave.
   package init?(decoding bytes: [UInt8]) {
     guard bytes.count > Self.nameCount else { return nil }
     vault = String(decoding: bytes.prefix(Self.nameCount), as: UTF8.self)
@@ -114,7 +98,6 @@ package struct OpenedKeys: Sendable {
   package var bytes: [UInt8] { Array(vault.utf8) + keys.revealBytes() }
 }
 
-/// Who answers the question for a passphrase.
 private struct PassphraseAnswers {
   let environment: (String) -> String?
   let lock: LockPlace?

@@ -44,9 +44,7 @@ extension CredentialSource {
     try inStore { () throws(StoreError) in try openVault.vault(access, for: self) }
   }
 
-  /// The accounts at rest; the store is opened at the first use.
-  ///
-  /// - Throws: `CredentialError.vault`; `.absent` in it when there is none yet and nothing is to be written.
+  /// Opens the store at the first use; `.absent` when there is none yet and nothing is to be written.
   package func accounts(_ access: StoreAccess = .readOnly) throws(CredentialError) -> Accounts {
     Accounts(try vault(access))
   }
@@ -54,9 +52,6 @@ extension CredentialSource {
   /// Makes a process that opens one vault and ends quicker. For programs, before anything else is done with a vault.
   package static func configureForOneShotUse() { Vault.configureForOneShotUse() }
 
-  /// Everything in the vault that is not as it was written.
-  ///
-  /// - Throws: `CredentialError.vault`.
   package func verifyVault() throws(CredentialError) -> [VaultFinding] {
     let vault = try vault()
     return try inStore { () throws(StoreError) in try vault.verify() }
@@ -64,7 +59,6 @@ extension CredentialSource {
 }
 
 extension Home {
-  /// The vault's place.
   package var vaultLocation: VaultLocation { VaultLocation(directory: vault) }
 
   /// The lock that keeps processes from asking for a passphrase at the same time.

@@ -20,17 +20,12 @@ struct SecretServiceClient {
   }
 
   /// The key that is kept under a name. Nothing is unlocked, and nobody is asked.
-  ///
-  /// - Throws: `.secretService`.
   func lookup(_ name: String) throws(StoreError) -> Secret {
     guard let line = try search(name) else { throw .secretService(.noKey) }
     guard let key = Hexadecimal.decode(line) else { throw .secretService(.failed) }
     return Secret(bytes: key)
   }
 
-  /// Keeps an item, and makes sure that it is kept.
-  ///
-  /// - Throws: `.secretService`.
   func store(_ item: SecretServiceItem) throws(StoreError) {
     // Whether anybody is there is known soon; a person gets time.
     _ = try search(item.name)
@@ -47,8 +42,6 @@ struct SecretServiceClient {
   }
 
   /// Forgets an item; one that is not there is forgotten already.
-  ///
-  /// - Throws: `.secretService`.
   func remove(_ name: String) throws(StoreError) {
     guard try search(name) != nil else { return }
     guard try run(["clear"] + Self.attributes(name)).status == 0 else { throw .secretService(.failed) }

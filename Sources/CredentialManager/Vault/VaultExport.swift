@@ -8,7 +8,6 @@ import Store
 /// What is in an exported file: every record that another machine can use. The log, and notes of what is under way
 /// here, are not among them.
 struct VaultExport {
-  /// A record, as it stands in the file.
   struct Item {
     let identifier: RecordIdentifier
     let payload: Secret
@@ -47,7 +46,6 @@ struct VaultExport {
     return ["format": .string(Self.format), "records": .array(records)]
   }
 
-  /// - Throws: `.malformedExport` for anything that `plain` did not make.
   init(plain value: JSONValue) throws(CredentialError) {
     guard value["format"]?.text == Self.format, let records = value["records"]?.elements else {
       throw .malformedExport
@@ -70,7 +68,6 @@ struct VaultExport {
 
   private static let associatedData = Array("credmgr export 1".utf8)
 
-  /// - Throws: `.outOfMemory`.
   func encrypted(
     _ passphrase: Secret, costs: PassphraseCosts = .moderate, random: some RandomSource
   ) throws(StoreError) -> JSONValue {
@@ -89,10 +86,7 @@ struct VaultExport {
     }
   }
 
-  /// Opens a file of either form.
-  ///
-  /// - Parameter ask: for the passphrase; called again with a greater number after a wrong one.
-  /// - Throws: `.malformedExport`; `.vault` with what `ask` throws, or `.outOfMemory`.
+  /// Opens a file of either form. `ask` is called again with a greater number after a wrong passphrase.
   init(_ bytes: [UInt8], ask: (Int) throws(StoreError) -> Secret) throws(CredentialError) {
     guard let value = try? JSONValue.parse(bytes) else { throw .malformedExport }
     guard value["format"]?.text == Self.encryptedFormat else {
@@ -146,12 +140,7 @@ extension VaultExport.Item {
 }
 
 extension CredentialSource {
-  /// All that another machine can use, as JSON.
-  ///
-  /// - Parameters:
-  ///   - isPlain: whether the secrets stand in it for everybody to read.
-  ///   - passphrase: what it is encrypted to; `nil`: whoever answers for it is asked.
-  /// - Throws: `CredentialError.vault`.
+  /// All that another machine can use, as JSON. Without a `passphrase`, the sources of passphrases are asked.
   package func exportVault(
     isPlain: Bool, passphrase: Secret? = nil
   ) throws(CredentialError) -> (json: JSONValue, count: Int) {
@@ -177,14 +166,8 @@ extension CredentialSource {
     }
   }
 
-  /// Stores what was exported. What is there already and the same stays as it is.
-  ///
-  /// - Parameters:
-  ///   - passphrase: that of the file; `nil`: whoever answers for it is asked.
-  ///   - replaces: whether what is there and different is replaced.
-  /// - Returns: how many records were stored.
-  /// - Throws: `CredentialError.malformedExport`, `.alreadyThere` with what would be replaced, `.vault`. Nothing is
-  ///   changed then.
+  /// Stores what was exported, and returns how many records that were. What is there and the same stays; what is there
+  /// and different is replaced, or `.alreadyThere` says it and nothing is changed.
   package func importVault(
     _ bytes: [UInt8], passphrase: Secret? = nil, replaces: Bool
   ) throws(CredentialError) -> Int {

@@ -3,7 +3,6 @@ import Platform
 import Store
 import Vault
 
-/// What `CredentialSource.unlock` found.
 package enum Unlocking: Sendable, Equatable {
   /// The keys are kept until then, in seconds since 1970.
   case kept(until: Int64)
@@ -11,15 +10,10 @@ package enum Unlocking: Sendable, Equatable {
   case opensByItself
 }
 
-/// Ways into the vault, and the vault as a whole.
 extension CredentialSource {
   // MARK: Slots
 
-  /// What the vault is made of; no key is needed for it.
-  ///
-  /// - Returns: with until when the keys are kept, in seconds since 1970, and what is wrong with the key file, where
-  ///   the vault has one.
-  /// - Throws: `CredentialError.vault`.
+  /// Needs no key. `unlockedUntil` is in seconds since 1970; `keyFileFault` is what is wrong with a key file.
   package func vaultStatus() throws(CredentialError) -> (
     status: VaultStatus, unlockedUntil: Int64?, keyFileFault: StoreError?
   ) {
@@ -31,11 +25,7 @@ extension CredentialSource {
     }
   }
 
-  /// Makes a way into the vault, or renews the one of its kind.
-  ///
-  /// - Parameter passphrase: the new one; `nil`: whoever answers for it is asked.
-  /// - Returns: the other ways that there are.
-  /// - Throws: `CredentialError.vault`; nothing is changed then.
+  /// Makes a way into the vault, or renews the one of its kind; returns the others. When it throws, nothing is changed.
   package func protect(with kind: SlotKind, passphrase: Secret? = nil) throws(CredentialError) -> [SlotKind] {
     let vault = try vault(.readWrite)
     let draft: SlotDraft
@@ -58,9 +48,7 @@ extension CredentialSource {
     }
   }
 
-  /// Removes a way into the vault.
-  ///
-  /// - Throws: `CredentialError.vault`, with `.lastSlot` in it for the only one; nothing is changed then.
+  /// `.lastSlot` for the only one.
   package func unprotect(_ kind: SlotKind) throws(CredentialError) {
     let vault = try vault(.readWrite)
     try inStore { () throws(StoreError) in
@@ -105,8 +93,6 @@ extension CredentialSource {
   // MARK: Lock and unlock
 
   /// Gives the vault's keys to the kernel to keep.
-  ///
-  /// - Throws: `CredentialError.vault`, with `.kernelKeyring` in it where the kernel keeps no keys.
   package func unlock(seconds: Int64) throws(CredentialError) -> Unlocking {
     // One that is not there is not made for it.
     _ = try inStore { () throws(StoreError) in try Vault.keyName(of: home.vaultLocation) }
@@ -121,10 +107,7 @@ extension CredentialSource {
     return .kept(until: now + seconds)
   }
 
-  /// Lets the kernel forget the vault's keys.
-  ///
-  /// - Returns: whether it kept them, and whether the vault can be opened without a person all the same.
-  /// - Throws: `CredentialError.vault`.
+  /// Whether the kernel kept the keys, and whether the vault can be opened without a person all the same.
   package func lock() throws(CredentialError) -> (wasUnlocked: Bool, opensByItself: Bool) {
     let location = home.vaultLocation
     return try inStore { () throws(StoreError) in
@@ -137,8 +120,6 @@ extension CredentialSource {
   // MARK: Rotation
 
   /// Makes a new vault key, and renews every way into the vault but the passphrase itself.
-  ///
-  /// - Throws: `CredentialError.vault`; nothing is changed then.
   package func rotateVault() throws(CredentialError) {
     // A vault that is not there is not made for it.
     _ = try self.accounts()
@@ -169,7 +150,6 @@ extension CredentialSource {
     }
   }
 
-  /// The passphrase that the vault has.
   private func passphrase(of vault: Vault) throws(StoreError) -> Secret {
     var attempt = 1
     while true {
@@ -181,10 +161,7 @@ extension CredentialSource {
 
   // MARK: Backup
 
-  /// Writes the vault as it is into a new file, while others may change it.
-  ///
-  /// - Returns: the ways that the backup opens by.
-  /// - Throws: `CredentialError.vault`, `.system` with `.exists` in it if there is such a file.
+  /// Writes the vault as it is into a new file, while others may change it; returns the ways that the backup opens by.
   package func backUpVault(to path: String) throws(CredentialError) -> [SlotKind] {
     let vault = try vault()
     let image = try inStore { () throws(StoreError) in try vault.image() }
@@ -193,11 +170,8 @@ extension CredentialSource {
     return try inStore { () throws(StoreError) in try vault.status.slots.compactMap(\.kind) }
   }
 
-  /// Puts a backup in the place of the vault.
-  ///
-  /// - Parameter keyFile: the key file of the time of the backup; `nil`: the one that is there.
-  /// - Returns: the files in which what was there is kept.
-  /// - Throws: `CredentialError.vault`, `.system`; nothing is changed then.
+  /// Puts a backup in the place of the vault; returns the files in which what was there is kept. `keyFile` is that of
+  /// the time of the backup; `nil` for the one that is there.
   package func restoreVault(from path: String, keyFile: String?) throws(CredentialError) -> [String] {
     let image: [UInt8]
     do {

@@ -8,9 +8,7 @@ import Text
 /// What opened the scheme before stays where it is registered, behind ours, and counts again when this ends. What a
 /// process that was killed left behind is taken away by the next login that comes here.
 struct SchemeHandler: ~Copyable {
-  /// Where the desktop looks.
   struct Desktop: Sendable, Equatable {
-    /// The folder of the person's own desktop entries.
     let entries: String
     /// The file that says what opens what.
     let choices: String
@@ -34,7 +32,6 @@ struct SchemeHandler: ~Copyable {
     x-scheme-handler xmpp
     """.split(separator: " ").map(String.init))
 
-  /// The scheme of a redirect URI, if it is an app's own.
   static func scheme(of redirect: String) -> String? {
     guard let colon = redirect.firstIndex(of: ":") else { return nil }
     let scheme = redirect[..<colon].lowercased()
@@ -44,13 +41,8 @@ struct SchemeHandler: ~Copyable {
     return isScheme && scheme.first?.isLetter == true && !common.contains(scheme) ? scheme : nil
   }
 
-  /// Registers, and waits for nothing yet.
-  ///
-  /// - Parameters:
-  ///   - scheme: in lower case.
-  ///   - executable: the program that is started with the redirect.
-  ///   - runtime: the folder of ours alone that both processes know.
-  /// - Throws: `POSIXError` if something cannot be written; nothing is registered then.
+  /// Registers the scheme, given in lower case; when this throws, nothing is registered. `runtime` is the folder of
+  /// ours that both processes know.
   init(_ scheme: String, executable: String, runtime: String, desktop: Desktop) throws(POSIXError) {
     try PrivateFile.createDirectory(runtime)
     try File.createDirectory(desktop.entries)
@@ -100,17 +92,14 @@ struct SchemeHandler: ~Copyable {
     }
   }
 
-  /// Waits for a redirect, or a line that the person typed.
   mutating func line(
     seconds: Double, alsoReading descriptor: Int32?, isCancelled: () -> Bool
   ) throws(POSIXError) -> LineInbox.Line {
     try inbox.line(seconds: seconds, alsoReading: descriptor, isCancelled: isCancelled)
   }
 
-  /// Hands what a browser was redirected to over to all logins that wait; the one that it belongs to knows it by its
-  /// state.
-  ///
-  /// - Returns: whether one waits.
+  /// Hands a redirect over to all logins that wait; the one that it belongs to knows it by its state. False if none
+  /// waits.
   static func hand(_ address: String, runtime: String) -> Bool {
     guard !address.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else { return false }
     let names = ((try? File.names(in: runtime)) ?? []).filter { $0.hasSuffix(suffix) }
@@ -200,11 +189,9 @@ extension CredentialSource {
     return left.map { (desktop.entries + "/" + $0.entry, $0.schemes) }
   }
 
-  /// Hands the address that a browser was sent to over to the logins that wait for one. Where none does, the entry is
-  /// of a login that was killed, and is taken away, so that the scheme is opened next time by what opened it before.
-  ///
-  /// - Parameter runtime: the folder that the desktop entry names.
-  /// - Returns: whether one waits; whether it is its answer, that one decides.
+  /// Hands the address that a browser was sent to over to the logins that wait for one; `runtime` is the folder that
+  /// the desktop entry names. Where none waits, the entry is of a login that was killed, and is removed, so that the
+  /// scheme is opened next time by what opened it before.
   package func handOver(redirect address: String, runtime: String) -> Bool {
     if SchemeHandler.hand(address, runtime: runtime) { return true }
     if let desktop = home.desktop { try? SchemeHandler.removeDead(runtime, desktop) }
