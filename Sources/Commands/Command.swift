@@ -122,9 +122,7 @@ package struct Invocation {
     guard let value = attached ?? rest.popFirst() else {
       throw .usage("the option \"\(option.name)\" needs a value", hint: "usage: \(command.usage)")
     }
-    if !option.repeats, values[option.name] != nil {
-      throw .usage("the option \"\(option.name)\" was given twice")
-    }
+    if !option.repeats, values[option.name] != nil { throw .usage("the option \"\(option.name)\" was given twice") }
     values[option.name, default: []].append(value)
   }
 
@@ -140,9 +138,7 @@ package struct Invocation {
 
 extension Command {
   /// Options that every command has.
-  package static let common = [
-    Option("--trace", "print every HTTP exchange on standard error, without secrets")
-  ]
+  package static let common = [Option("--trace", "print every HTTP exchange on standard error, without secrets")]
 
   /// The name by which the manual has it.
   package var page: String { "credmgr-" + name }

@@ -30,8 +30,7 @@ package enum CommandError: Error {
     case .failed(let message): message
     case .credential(let error): error.message
     case .handOver:
-      CredentialError.networkNeeded.message.with(
-        hints: [.reinstalling((try? Path.executable()) ?? "/usr/bin/credmgr")])
+      CredentialError.networkNeeded.message.with(hints: [.reinstalling((try? Path.executable()) ?? "/usr/bin/credmgr")])
     case .brokenPipe: nil
     }
   }
@@ -58,9 +57,7 @@ package enum CommandError: Error {
     let ordered = isOption ? ordered(arguments) : nil
     return .usage(
       (isOption ? "there is no command before the option" : "unknown command") + " \"\(name)\"\(didYouMean(near))",
-      hints: .correcting(name, to: near) + [
-        ordered.map { "\(run: $0)" } ?? "\(credmgr: "help") to see all commands"
-      ])
+      hints: .correcting(name, to: near) + [ordered.map { "\(run: $0)" } ?? "\(credmgr: "help") to see all commands"])
   }
 
   /// The command line with the command first; `nil` where there is none behind an option and its value.
@@ -79,11 +76,19 @@ package enum CommandError: Error {
 }
 
 /// Runs a step of the manager.
+func manager<Result>(_ step: @autoclosure () throws(CredentialError) -> Result) throws(CommandError) -> Result {
+  do { return try step() } catch { throw CommandError(error) }
+}
+
 func manager<Result>(_ step: () throws(CredentialError) -> Result) throws(CommandError) -> Result {
   do { return try step() } catch { throw CommandError(error) }
 }
 
 /// Runs a step of the system.
+func system<Result>(_ step: @autoclosure () throws(POSIXError) -> Result) throws(CommandError) -> Result {
+  do { return try step() } catch { throw CommandError(error) }
+}
+
 func system<Result>(_ step: () throws(POSIXError) -> Result) throws(CommandError) -> Result {
   do { return try step() } catch { throw CommandError(error) }
 }

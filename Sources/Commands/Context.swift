@@ -28,7 +28,7 @@ package struct Context {
 
   /// Prints a result.
   func output(_ text: String) throws(CommandError) {
-    try system { () throws(POSIXError) in try Terminal.writeOutput(text) }
+    try system(Terminal.writeOutput(text))
   }
 
   /// Prints a result as JSON.
@@ -63,9 +63,8 @@ package struct Context {
     if let name = environment("CREDMGR_ACCOUNT"), !name.isEmpty {
       return AccountChoice(try accountName(name), .environment)
     }
-    let rule = try manager { () throws(CredentialError) in
-      try source.rule(for: provider, remotes: remotes, folders: RepositoryContext(environment: environment).folders)
-    }
+    let rule = try manager(
+      source.rule(for: provider, remotes: remotes, folders: RepositoryContext(environment: environment).folders))
     return rule.map { AccountChoice($0.account, .rule($0)) }
   }
 
@@ -96,9 +95,7 @@ package struct Context {
   /// - Parameter known: accounts that were read already, and are not read again.
   /// - Throws: `CommandError.failed` if there is one.
   func reportDamagedRecords(_ provider: String?, without known: [Account] = []) throws(CommandError) {
-    let damaged = try manager { () throws(CredentialError) in
-      try source.accountsIfAny()?.unreadable(of: provider, without: known) ?? []
-    }
+    let damaged = try manager(source.accountsIfAny()?.unreadable(of: provider, without: known) ?? [])
     if !damaged.isEmpty { throw .failed(.damaged(damaged)) }
   }
 

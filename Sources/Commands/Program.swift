@@ -85,10 +85,10 @@ package enum Program {
     try requireText(all, command)
     let invocation = try Invocation(command, arguments.dropFirst())
     if invocation.asksForHelp {
-      try system { () throws(POSIXError) in try Terminal.writeOutput(command.help) }
+      try system(Terminal.writeOutput(command.help))
       return .done
     }
-    let executable = try system { () throws(POSIXError) in try Path.executable() }
+    let executable = try system(Path.executable())
     let handOver = { (input: [UInt8]?) throws(CommandError) in
       try replace(executable, all, input, coreLimit)
     }
@@ -99,7 +99,7 @@ package enum Program {
       return try command.run(invocation, context)
     } catch .handOver(let input) where online == nil {
       if let keys = context.source.keysToLeave {
-        try system { () throws(POSIXError) in try Launcher.leave(keys.bytes) }
+        try system(Launcher.leave(keys.bytes))
       }
       try handOver(input)
     } catch {
@@ -112,7 +112,7 @@ package enum Program {
   private static func requireText(_ arguments: [String], _ command: Command) throws(CommandError) {
     // Swift puts this character in the place of what is none.
     guard arguments.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) else { return }
-    for argument in try system({ () throws(POSIXError) in try Environment.arguments() }).dropFirst() {
+    for argument in try system(Environment.arguments()).dropFirst() {
       if command.passesOptions, argument == Array("--".utf8) { return }
       guard String(validating: argument, as: UTF8.self) == nil else { continue }
       throw .usage("the argument \"\(String(decoding: argument, as: UTF8.self))\" is not UTF-8")
@@ -184,7 +184,7 @@ package enum Program {
     default:
       return nil
     }
-    try system { () throws(POSIXError) in try Terminal.writeOutput(text) }
+    try system(Terminal.writeOutput(text))
     return .done
   }
 

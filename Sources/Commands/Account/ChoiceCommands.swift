@@ -57,7 +57,7 @@ extension Command {
     guard !text.isEmpty else {
       throw .usage("\"\" is no folder", hint: "\"--in .\" is the folder here, \"--in ~/work\" one of yours")
     }
-    let here = try system { () throws(POSIXError) in try Path.currentDirectory() }
+    let here = try system(Path.currentDirectory())
     var text = text
     // A shell leaves the tilde of `--in=~/work` and of '~/work' alone.
     if text == "~" || text.hasPrefix("~/"), let home = context.home.person { text = home + text.dropFirst() }
@@ -87,9 +87,7 @@ extension Command {
       if let provider {
         providers = [provider]
       } else {
-        let accounts = try manager { () throws(CredentialError) in
-          try context.source.accountsIfAny()?.accounts(of: nil) ?? []
-        }
+        let accounts = try manager(context.source.accountsIfAny()?.accounts(of: nil) ?? [])
         providers = Set(accounts.map(\.provider)).sorted()
         if accounts.isEmpty { context.tell("nobody is logged in anywhere") }
       }
@@ -108,18 +106,16 @@ extension Command {
     return .done
   }
 
-  private static func choice(
-    for text: String, _ provider: String?, _ context: Context
-  ) throws(CommandError) -> Choice {
+  private static func choice(for text: String, _ provider: String?, _ context: Context) throws(CommandError) -> Choice {
     guard let address = RemoteAddress(text) else {
       throw .usage(
         "\"\(text)\" is no remote's URL", hint: "URLs are written https://HOST/OWNER/NAME, or git@HOST:OWNER/NAME")
     }
-    let claim = try manager { () throws(CredentialError) in try context.source.claim(of: address.host, for: .git) }
+    let claim = try manager(context.source.claim(of: address.host, for: .git))
     guard let provider = provider ?? claim?.provider else {
       let pattern = HostLoginPattern(
         origin: "https://" + address.host, username: username(in: text), takesSchemes: true)
-      guard let login = try manager({ () throws(CredentialError) in try context.source.hostLogin(pattern) }) else {
+      guard let login = try manager(context.source.hostLogin(pattern)) else {
         throw .failed(
           Message("no provider claims \"\(address.host)\", and nothing is stored for it", status: .loginNeeded))
       }
@@ -127,9 +123,7 @@ extension Command {
         provider: nil, account: login.username ?? "", reason: "stored", sentence: "stored for https://\(address.host)",
         rule: nil)
     }
-    if let claim, let username = username(in: text),
-      let name = try context.accountName(forUsername: username, claim)
-    {
+    if let claim, let username = username(in: text), let name = try context.accountName(forUsername: username, claim) {
       return try choice(AccountChoice(name, .username), of: provider, context)
     }
     return try choice(context.choice(nil, of: provider, remotes: { [address] }), of: provider, context)

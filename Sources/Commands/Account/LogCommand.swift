@@ -17,7 +17,7 @@ extension Command {
       guard let number = Int(text), number > 0 else { throw .usage("\"\(text)\" is no number of lines") }
       limit = number
     }
-    let (all, lost) = try manager { () throws(CredentialError) in try context.source.log() }
+    let (all, lost) = try manager(context.source.log())
     let events = all.filter { provider == nil || $0.provider == provider }.suffix(limit)
     if events.isEmpty {
       // What happened with a provider that is gone is still told.

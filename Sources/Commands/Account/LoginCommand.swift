@@ -74,9 +74,7 @@ extension Command {
     let account: Account
     if invocation.has("--with-token") {
       let token = try token(provider, context)
-      account = try manager { () throws(CredentialError) in
-        try context.source.login(provider, wish, token: token)
-      }
+      account = try manager(context.source.login(provider, wish, token: token))
     } else {
       let isAlternative = wish.grant == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
       let user = TerminalUser(provider: provider, offersDevice: isAlternative, reason: fitting?.reason, context)
@@ -151,8 +149,7 @@ extension Command {
   ///
   /// - Parameter page: the command that prints an address instead.
   static func fittingGrant(_ offered: [Grant], _ page: [String], _ context: Context) -> FittingGrant? {
-    guard offered.contains(.deviceCode), let first = offered.first, first.traits.redirects
-    else { return nil }
+    guard offered.contains(.deviceCode), let first = offered.first, first.traits.redirects else { return nil }
     let reason: String
     switch SessionKind(environment: context.environment) {
     case .desktop: return nil

@@ -11,9 +11,7 @@ enum LoginDryRun {
     _ descriptor: Descriptor, _ wish: LoginOptions, _ invocation: Invocation, _ context: Context
   ) throws(CommandError) -> ExitStatus {
     let hasToken = invocation.has("--with-token")
-    let result = try manager { () throws(CredentialError) in
-      try context.source.plannedLogin(descriptor, wish, hasToken: hasToken)
-    }
+    let result = try manager(context.source.plannedLogin(descriptor, wish, hasToken: hasToken))
     if invocation.has("--json") {
       try context.output([
         "provider": .string(descriptor.identifier), "grant": .string(result.planned.grant.rawValue),

@@ -23,17 +23,13 @@ extension Command {
     var names: [String?] = [try context.account(invocation, of: provider)]
     if invocation.has("--all") {
       if invocation.has("--account") { throw .exclusive(["--all", "--account"]) }
-      names = try manager { () throws(CredentialError) in
-        try context.source.accountsIfAny()?.accounts(of: provider).map(\.name) ?? []
-      }
+      names = try manager(context.source.accountsIfAny()?.accounts(of: provider).map(\.name) ?? [])
       if names.isEmpty {
         try context.reportDamagedRecords(provider)
         throw CommandError(.loginNeeded(provider: provider, account: nil, .noCredential))
       }
     }
-    let selected = try manager { () throws(CredentialError) in
-      try context.source.accountsIfAny()?.selected(for: provider)
-    }
+    let selected = try manager(context.source.accountsIfAny()?.selected(for: provider))
     for name in names {
       let result: (account: String, isRevoked: Bool)
       do throws(CredentialError) {
@@ -64,9 +60,7 @@ extension Command {
   }
 
   /// A logout that the provider did not see.
-  private static func kept(
-    _ message: Message, _ provider: String, _ name: String?, isEverybody: Bool
-  ) -> Message {
+  private static func kept(_ message: Message, _ provider: String, _ name: String?, isEverybody: Bool) -> Message {
     // Another login would not help to be rid of this one.
     let hints = message.hints.without("credmgr", "login")
     let forget: Remedy =

@@ -30,9 +30,7 @@ extension Command {
       let name = try context.account(invocation, of: provider)
       let policy = RefreshPolicy(
         always: true, asksAgain: true, lockTimeout: .seconds(try context.duration("--timeout", invocation) ?? 60))
-      let renewed = try manager { () throws(CredentialError) in
-        try context.source.freshAccount(name, of: provider, policy)
-      }
+      let renewed = try manager(context.source.freshAccount(name, of: provider, policy))
       context.tell("refreshed \"\(renewed.name)\" at \"\(provider)\"" + validity(renewed.credential, context))
       return .done
     }
@@ -41,9 +39,9 @@ extension Command {
 
   /// One account that cannot be refreshed does not keep the others from it; the worst exit status is the result.
   private static func refreshAll(_ context: Context) throws(CommandError) -> ExitStatus {
-    let accounts = try manager { () throws(CredentialError) in
-      try context.source.accountsIfAny()?.accounts(of: nil) ?? []
-    }.filter { context.source.canRefresh($0) }
+    let accounts = try manager(context.source.accountsIfAny()?.accounts(of: nil) ?? []).filter {
+      context.source.canRefresh($0)
+    }
     if accounts.isEmpty { context.tell("there is nothing to refresh") }
     var worst = ExitStatus.done
     for account in accounts {

@@ -21,9 +21,7 @@ extension Command {
     ]
   ) { invocation, context throws(CommandError) in
     let provider: String? = if let text = invocation.operands.first { try context.provider(text) } else { nil }
-    if invocation.has("--why") || invocation.has("--for") {
-      return try whichAccount(provider, invocation, context)
-    }
+    if invocation.has("--why") || invocation.has("--for") { return try whichAccount(provider, invocation, context) }
     let (accounts, selected, refused) = try manager {
       () throws(CredentialError) -> ([Account], [String: String], [Bool]) in
       guard let vault = try context.source.accountsIfAny() else { return ([], [:], []) }
@@ -33,7 +31,7 @@ extension Command {
       for provider in Set(accounts.map(\.provider)) { selected[provider] = try vault.selected(for: provider) }
       return (accounts, selected, refused)
     }
-    let interrupted = try manager { () throws(CredentialError) in try context.source.interruptedExchanges() }
+    let interrupted = try manager(context.source.interruptedExchanges())
     let now = context.clock.now()
     if invocation.has("--json") {
       try context.output(

@@ -15,7 +15,7 @@ extension Command {
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let name = try context.account(invocation, of: provider)
-    let result = try manager { () throws(CredentialError) in try context.source.validate(name, of: provider) }
+    let result = try manager(context.source.validate(name, of: provider))
     let isActive = result.validity == .active
     if invocation.has("--json") {
       try context.output([

@@ -183,8 +183,7 @@ extension Command {
       return .done
     // What the scripts ask: the words behind the program's name follow.
     case "words":
-      let source = CredentialSource(
-        home: context.home, http: nil, clock: context.clock, random: SystemRandomSource())
+      let source = CredentialSource(home: context.home, http: nil, clock: context.clock, random: SystemRandomSource())
       let completion = Completion(Array(invocation.operands.dropFirst()), source)
       let lines = completion.candidates.map { $0.text + ($0.help.isEmpty ? "" : "\t" + Message.visible($0.help)) }
       let besides = completion.besides.map { ["\t" + $0.rawValue] } ?? []

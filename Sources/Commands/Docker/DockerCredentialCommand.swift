@@ -49,9 +49,7 @@ extension Command {
   }
 
   private static func run(_ operands: [String], _ context: Context) throws(CommandError) {
-    guard operands.count == 1 else {
-      throw .usage("Usage: docker-credential-credmgr <store|get|erase|list|version>")
-    }
+    guard operands.count == 1 else { throw .usage("Usage: docker-credential-credmgr <store|get|erase|list|version>") }
     switch operands[0] {
     case "get":
       try context.withInput { input throws(CommandError) in
@@ -84,7 +82,7 @@ extension Command {
     for claim in try context.dockerClaims() {
       if let username = try context.username(of: claim) { names[claim.host] = username }
     }
-    let stored = try manager { () throws(CredentialError) in try context.source.hostLogins() }
+    let stored = try manager(context.source.hostLogins())
     for (origin, login) in stored where origin.hasPrefix(RegistryAddress.prefix) {
       names[String(origin.dropFirst(RegistryAddress.prefix.count))] = login.username
     }
@@ -96,7 +94,7 @@ extension Command {
 extension Context {
   /// The registries that providers claim.
   func dockerClaims() throws(CommandError) -> [HostClaim] {
-    try manager { () throws(CredentialError) in try source.hostClaims().filter { $0.helper == .docker } }
+    try manager(source.hostClaims().filter { $0.helper == .docker })
   }
 
   /// The user name that `get` would answer with; `nil` where nobody is logged in, or it is not clear who is meant.

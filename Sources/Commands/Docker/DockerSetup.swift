@@ -9,10 +9,9 @@ extension Command {
     var configuration = DockerConfiguration()
     if File.exists(path) {
       if File.isDirectory(path) {
-        throw .failed(
-          Message("\"\(path)\" is a folder", hint: .settingAside(path), status: .usage))
+        throw .failed(Message("\"\(path)\" is a folder", hint: .settingAside(path), status: .usage))
       }
-      let bytes = try system { () throws(POSIXError) in try File.read(path, limit: 1 << 20) }
+      let bytes = try system(File.read(path, limit: 1 << 20))
       guard let read = DockerConfiguration(bytes) else { throw .failed(DockerConfiguration.unreadable(path)) }
       configuration = read
     }

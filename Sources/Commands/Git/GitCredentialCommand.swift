@@ -13,9 +13,7 @@ extension Command {
       "\"credmgr git-setup\" enters it into git's configuration.",
       "A host that no provider claims gets what git stored for it.",
     ],
-    examples: [
-      Example("echo url=https://github.com | credmgr git-credential get", "what git would get")
-    ]
+    examples: [Example("echo url=https://github.com | credmgr git-credential get", "what git would get")]
   ) { invocation, context throws(CommandError) in
     let operation = invocation.operands[0]
     if operation == "capability" {

@@ -48,9 +48,7 @@ struct GitHelper: HelperProtocol {
   /// The account that git means: the user name in the URL, unless that is the one that goes with every token; else what
   /// the rules say. A user name may also be whom the provider knows the account as.
   func accountName(_ provider: String, _ context: Context) throws(CommandError) -> String? {
-    if let username, let claim, let name = try context.accountName(forUsername: username, claim) {
-      return name
-    }
+    if let username, let claim, let name = try context.accountName(forUsername: username, claim) { return name }
     let repository = RepositoryContext(environment: context.environment)
     return try context.choice(nil, of: provider) { repository.remotes(uri, path: request["path"]) }?.name
   }
@@ -190,8 +188,6 @@ extension Context {
   /// The account that a user name in a URL means; `nil` where it says nothing about the account.
   func accountName(forUsername username: String, _ claim: HostClaim) throws(CommandError) -> String? {
     guard !username.isEmpty, username != claim.username, !claim.ignoresUsername else { return nil }
-    return try manager { () throws(CredentialError) in
-      try source.accountsIfAny()?.name(forUsername: username, of: claim.provider) ?? username
-    }
+    return try manager(source.accountsIfAny()?.name(forUsername: username, of: claim.provider) ?? username)
   }
 }

@@ -105,7 +105,7 @@ extension Command {
 
   /// What git says on standard error, with its exit status.
   private static func refusal(_ arguments: [String]) throws(CommandError) -> (status: Int32, said: String) {
-    _ = try system { () throws(POSIXError) in try Launcher.find("git") }
+    _ = try system(Launcher.find("git"))
     let completion = try run("sh", ["-c", "exec git \"$@\" 2>&1 >/dev/null", "sh"] + arguments)
     return (completion.status, String(decoding: completion.output, as: UTF8.self))
   }

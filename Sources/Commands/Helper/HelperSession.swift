@@ -49,7 +49,7 @@ struct HelperSession<Helper: HelperProtocol> {
 
   private func login() throws(CommandError) -> HostLogin? {
     guard let pattern = helper.logins else { return nil }
-    return try manager { () throws(CredentialError) in try context.source.hostLogin(pattern) }
+    return try manager(context.source.hostLogin(pattern))
   }
 
   /// Whoever asks again within one request was refused what it got before.
@@ -98,12 +98,12 @@ extension Context {
   ///
   /// - Parameter host: with a port where it is not the ordinary one.
   func claim(of host: String, for helper: HostClaim.Helper) throws(CommandError) -> HostClaim? {
-    try manager { () throws(CredentialError) in try source.claim(of: host, for: helper) }
+    try manager(source.claim(of: host, for: helper))
   }
 
   /// Runs an operation on standard input, which a program that takes this one's place gets.
   func withInput(_ operation: ([UInt8]) throws(CommandError) -> Void) throws(CommandError) {
-    let input = try system { () throws(POSIXError) in try File.readStandardInput(limit: 1 << 20) }
+    let input = try system(File.readStandardInput(limit: 1 << 20))
     do throws(CommandError) {
       try operation(input)
     } catch .handOver {

@@ -55,9 +55,8 @@ extension Command {
     } else if Context.isDescriptorFile(source) {
       let bytes = try context.descriptor(source)
       if source == "-" { input = bytes }
-      addition = try manager { () throws(CredentialError) in
-        try context.source.addition(bytes, named: Context.descriptorName(source), as: invocation.value("--as"))
-      }
+      addition = try manager(
+        context.source.addition(bytes, named: Context.descriptorName(source), as: invocation.value("--as")))
     } else {
       let identifier = try context.provider(source)
       do throws(CredentialError) {
@@ -160,9 +159,7 @@ extension Command {
       "Nobody may be logged in there any more. A client that \"credmgr add-provider\" registered is deleted at the "
         + "provider, where that has a way (RFC 7592).",
     ],
-    examples: [
-      Example("credmgr remove-provider github", "after \"credmgr logout github --all\"")
-    ]
+    examples: [Example("credmgr remove-provider github", "after \"credmgr logout github --all\"")]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let removal: ProviderRemoval
@@ -179,9 +176,7 @@ extension Command {
       throw .failed(
         Message(
           message.text + "; nothing was removed",
-          hints: message.hints + [
-            "\(remark)\(credmgr: "remove-provider", provider, "--keep-remote") to \(end)"
-          ],
+          hints: message.hints + ["\(remark)\(credmgr: "remove-provider", provider, "--keep-remote") to \(end)"],
           status: message.status))
     }
     switch removal.client {
@@ -196,9 +191,7 @@ extension Command {
   /// A secret that the person types, without echo.
   private static func asked(_ variable: Variable) throws(CommandError) -> Secret {
     let name = variable.name + (variable.help.map { " (\($0))" } ?? "")
-    let typed = try system { () throws(POSIXError) in
-      try Terminal.readPassword(prompt: StandardError.prompt(name + ":"), limit: 1 << 14)
-    }
+    let typed = try system(Terminal.readPassword(prompt: StandardError.prompt(name + ":"), limit: 1 << 14))
     guard !typed.isEmpty else { throw .failed(.missing([variable])) }
     return Secret(bytes: typed)
   }
@@ -207,9 +200,7 @@ extension Command {
   private static func missing(
     _ addition: ProviderAddition, _ given: [String: String], _ context: Context
   ) throws(CommandError) -> [Variable] {
-    let before = try manager { () throws(CredentialError) in
-      try context.source.accountsIfAny()?.registration(of: addition.identifier)?.variables
-    }
+    let before = try manager(context.source.accountsIfAny()?.registration(of: addition.identifier)?.variables)
     return addition.descriptor.variables.filter { variable in
       let value = given[variable.name] ?? before?[variable.name] ?? variable.defaultValue ?? ""
       return value.isEmpty && !variable.isOptional
@@ -281,8 +272,7 @@ extension Command {
     summary: "Play a provider on this machine, as its descriptor says it behaves",
     options: [
       Option("--port", value: "N", "listen on this port of 127.0.0.1; otherwise any free one"),
-      Option(
-        "--set", value: "NAME=VALUE", repeats: true, "the value of a variable, which every request must have"),
+      Option("--set", value: "NAME=VALUE", repeats: true, "the value of a variable, which every request must have"),
       Option("--lifetime", value: "DURATION", "how long an access token lives"),
       Option("--grace", value: "DURATION", "how long a refresh token works after it was replaced; otherwise 0s"),
       Option("--fault", value: "NAME", repeats: true, "go wrong in one of the ways below"),

@@ -16,12 +16,8 @@ extension Command {
       Example("credmgr providers gitlab --all", "how it behaves, and who says so"),
     ], needsHome: false
   ) { invocation, context throws(CommandError) in
-    if let identifier = invocation.operands.first {
-      return try show(context.provider(identifier), invocation, context)
-    }
-    let added = try manager { () throws(CredentialError) in
-      try Set(context.source.accountsIfAny()?.addedProviders() ?? [])
-    }
+    if let identifier = invocation.operands.first { return try show(context.provider(identifier), invocation, context) }
+    let added = try manager(Set(context.source.accountsIfAny()?.addedProviders() ?? []))
     let library = context.home.library
     var rows: [JSONValue] = []
     var lines: [(left: String, right: String)] = []
@@ -56,9 +52,7 @@ extension Command {
       throw CommandError(CredentialError.provider(error))
     }
     let descriptor = loaded.descriptor
-    let registration = try manager { () throws(CredentialError) in
-      try context.source.accountsIfAny()?.registration(of: identifier)
-    }
+    let registration = try manager(context.source.accountsIfAny()?.registration(of: identifier))
     let values = registration?.variables ?? [:]
     let secretKeys = Set(descriptor.variables.filter(\.isSecret).map { "variables.\($0.name).default" })
     let settings = (try? context.home.library.settings(of: identifier)) ?? []
@@ -91,8 +85,7 @@ extension Command {
         "endpoints": .object(endpoints.map { .init($0.key.rawValue, .string($0.value.url.text)) }),
         "hosts": .array(descriptor.hosts.map { .string($0.text) }),
         "scope": .array(descriptor.scope.requested.map(JSONValue.string)),
-        "settings": .array(
-          settings.map { value(of: $0, isSecret: secretKeys.contains($0.key), context) }),
+        "settings": .array(settings.map { value(of: $0, isSecret: secretKeys.contains($0.key), context) }),
       ])
       return .done
     }

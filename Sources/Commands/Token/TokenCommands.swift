@@ -28,15 +28,11 @@ extension Command {
     let policy = RefreshPolicy(
       validity: wanted.map { .seconds($0) }, always: invocation.has("--refresh"),
       lockTimeout: .seconds(try context.duration("--timeout", invocation) ?? 60))
-    let account = try manager { () throws(CredentialError) in
-      try context.source.freshAccount(name, of: provider, policy)
-    }
+    let account = try manager(context.source.freshAccount(name, of: provider, policy))
     let credential = account.credential
     context.noteHandOut(account, by: "token")
     // It is the best that there is: who cannot do with it reads when it expires.
-    if let wanted, let lifetime = credential.expiresAt.map({ $0 - credential.obtainedAt }),
-      lifetime < wanted
-    {
+    if let wanted, let lifetime = credential.expiresAt.map({ $0 - credential.obtainedAt }), lifetime < wanted {
       context.tell(
         "warning: a token of \"\(provider)\" lives for \(duration(max(lifetime, 0))) only, and not for "
           + "\(duration(wanted))"
@@ -78,7 +74,7 @@ extension Command {
       throw .usage("\"--method\" and \"--data-file\" need \"--url\"")
     }
     // Before the body is read: what needs a network is handed over with standard input as it was.
-    let account = try manager { () throws(CredentialError) in try context.source.freshAccount(name, of: provider) }
+    let account = try manager(context.source.freshAccount(name, of: provider))
     if let file = invocation.value("--data-file") {
       request?.fields.set("Content-Type", "application/x-www-form-urlencoded")
       request?.body = try context.file(file, limit: 64 << 20)
@@ -212,7 +208,7 @@ extension Command {
       let fields = head.fields.map { "\($0.name): \($0.value)\n" }.joined()
       try context.output("HTTP \(head.status)\n\(fields)\n")
     case .body(let bytes):
-      try system { () throws(POSIXError) in try Terminal.writeAll(1, bytes) }
+      try system(Terminal.writeAll(1, bytes))
     }
   }
 }

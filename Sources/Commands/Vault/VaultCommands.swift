@@ -82,12 +82,8 @@ extension Command {
     return try operation.run(invocation, context)
   }
 
-  private static func status(
-    _ invocation: Invocation, _ context: Context
-  ) throws(CommandError) -> ExitStatus {
-    let (status, unlockedUntil, fault) = try manager { () throws(CredentialError) in
-      try context.source.vaultStatus()
-    }
+  private static func status(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+    let (status, unlockedUntil, fault) = try manager(context.source.vaultStatus())
     if invocation.has("--json") {
       let slots = status.slots.map { slot -> JSONValue in
         ["kind": .optional(slot.kind?.words), "created_at": .string(Moment.format(slot.created))]
@@ -120,9 +116,7 @@ extension Command {
     .restoring(Path.directory(of: context.home.vaultLocation.file) ?? ".")
   }
 
-  private static func verify(
-    _ invocation: Invocation, _ context: Context
-  ) throws(CommandError) -> ExitStatus {
+  private static func verify(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
     let findings: [VaultFinding]
     do throws(CredentialError) {
       findings = try context.source.verifyVault()

@@ -29,7 +29,7 @@ enum VaultKeyOperations {
     let kind = try kind(invocation)
     if invocation.has("--remove") {
       if invocation.has("--passphrase-file") { throw .exclusive(["--remove", "--passphrase-file"]) }
-      try manager { () throws(CredentialError) in try context.source.unprotect(kind) }
+      try manager(context.source.unprotect(kind))
       context.tell("the \(kind.words) does not open the vault any more")
       context.tell(
         "copies of the vault that were made before still open with it; \"credmgr vault rotate\" changes the key")
@@ -37,9 +37,7 @@ enum VaultKeyOperations {
     }
     let passphrase = try passphrase(invocation, context)
     if passphrase != nil, kind != .passphrase { throw .usage("\"--passphrase-file\" goes with a passphrase only") }
-    let others = try manager { () throws(CredentialError) in
-      try context.source.protect(with: kind, passphrase: passphrase)
-    }
+    let others = try manager(context.source.protect(with: kind, passphrase: passphrase))
     context.tell("the \(kind.words) opens the vault")
     if kind != .keyFile, others.contains(.keyFile) {
       context.tell(
@@ -86,7 +84,7 @@ enum VaultKeyOperations {
           """
       )
     }
-    switch try manager({ () throws(CredentialError) in try context.source.unlock(seconds: seconds) }) {
+    switch try manager(context.source.unlock(seconds: seconds)) {
     case .kept: context.tell("the vault is unlocked for \(duration(seconds))")
     case .opensByItself: context.tell("the key file opens the vault; there is nothing to unlock")
     }
@@ -94,10 +92,9 @@ enum VaultKeyOperations {
   }
 
   static func lock(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
-    let (wasUnlocked, opensByItself) = try manager { () throws(CredentialError) in try context.source.lock() }
+    let (wasUnlocked, opensByItself) = try manager(context.source.lock())
     if opensByItself {
-      context.tell(
-        "the key file still opens the vault; \"credmgr vault protect key-file --remove\" removes it")
+      context.tell("the key file still opens the vault; \"credmgr vault protect key-file --remove\" removes it")
     } else {
       context.tell(wasUnlocked ? "the vault is locked" : "the vault was locked already")
     }
@@ -107,7 +104,7 @@ enum VaultKeyOperations {
   // MARK: The vault as a whole
 
   static func rotate(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
-    try manager { () throws(CredentialError) in try context.source.rotateVault() }
+    try manager(context.source.rotateVault())
     context.tell("the vault has a new key, and every record is sealed with it")
     context.tell("earlier backups open with the earlier keys only; \"credmgr vault backup FILE\" makes a new one")
     return .done
@@ -122,7 +119,7 @@ enum VaultKeyOperations {
 
   static func backup(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
     let path = try file(invocation)
-    let kinds = try manager { () throws(CredentialError) in try context.source.backUpVault(to: path) }
+    let kinds = try manager(context.source.backUpVault(to: path))
     context.tell("wrote the vault to \"\(path)\"")
     if kinds == [.keyFile] {
       context.tell(
@@ -179,14 +176,12 @@ enum VaultKeyOperations {
     }
     let passphrase = try passphrase(invocation, context)
     if isPlain, passphrase != nil { throw .exclusive(["--plain", "--passphrase-file"]) }
-    let (json, count) = try manager { () throws(CredentialError) in
-      try context.source.exportVault(isPlain: isPlain, passphrase: passphrase)
-    }
+    let (json, count) = try manager(context.source.exportVault(isPlain: isPlain, passphrase: passphrase))
     let text = json.formatted + "\n"
     if path == "-" {
       try context.output(text)
     } else {
-      try system { () throws(POSIXError) in try PrivateFile.create(path, Array(text.utf8)) }
+      try system(PrivateFile.create(path, Array(text.utf8)))
       context.tell("exported \(records(count)) to \"\(path)\"")
     }
     return .done
@@ -195,9 +190,8 @@ enum VaultKeyOperations {
   static func `import`(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
     let bytes = try context.file(try file(invocation), limit: 1 << 30, ordinary: true)
     let passphrase = try passphrase(invocation, isNew: false, context)
-    let count = try manager { () throws(CredentialError) in
-      try context.source.importVault(bytes, passphrase: passphrase, replaces: invocation.has("--replace"))
-    }
+    let count = try manager(
+      context.source.importVault(bytes, passphrase: passphrase, replaces: invocation.has("--replace")))
     context.tell(count == 0 ? "everything was there already" : "imported \(records(count))")
     return .done
   }
