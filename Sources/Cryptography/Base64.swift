@@ -3,22 +3,14 @@ import CSodium
 /// RFC 4648, 4 and 5 (as RFC 7515 and RFC 7636 use it). No table is indexed by secret bits. Decoding takes the one
 /// encoding that encoding makes: no blanks, no line ends, no wrong padding, no stray bits.
 package enum Base64 {
-  package static func encode(_ bytes: [UInt8]) -> String {
-    encode(bytes, sodium_base64_VARIANT_ORIGINAL)
-  }
+  package static func encode(_ bytes: [UInt8]) -> String { encode(bytes, sodium_base64_VARIANT_ORIGINAL) }
 
-  package static func decode(_ text: String) -> [UInt8]? {
-    decode(text, sodium_base64_VARIANT_ORIGINAL)
-  }
+  package static func decode(_ text: String) -> [UInt8]? { decode(text, sodium_base64_VARIANT_ORIGINAL) }
 
   /// URL alphabet, without padding.
-  package static func encodeURL(_ bytes: [UInt8]) -> String {
-    encode(bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
-  }
+  package static func encodeURL(_ bytes: [UInt8]) -> String { encode(bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING) }
 
-  package static func decodeURL(_ text: String) -> [UInt8]? {
-    decode(text, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
-  }
+  package static func decodeURL(_ text: String) -> [UInt8]? { decode(text, sodium_base64_VARIANT_URLSAFE_NO_PADDING) }
 
   private static func encode(_ bytes: [UInt8], _ variant: Int32) -> String {
     var characters = [CChar](repeating: 0, count: sodium_base64_encoded_len(bytes.count, variant))
@@ -30,8 +22,7 @@ package enum Base64 {
     let characters = text.utf8.map { CChar(bitPattern: $0) }
     var bytes = [UInt8](repeating: 0, count: characters.count)
     var count = 0
-    let status = unsafe sodium_base642bin(
-      &bytes, bytes.count, characters, characters.count, nil, &count, nil, variant)
+    let status = unsafe sodium_base642bin(&bytes, bytes.count, characters, characters.count, nil, &count, nil, variant)
     return status == 0 ? Array(bytes.prefix(count)) : nil
   }
 }
@@ -48,8 +39,7 @@ package enum Hexadecimal {
     let characters = text.utf8.map { CChar(bitPattern: $0) }
     guard characters.count.isMultiple(of: 2) else { return nil }
     var bytes = [UInt8](repeating: 0, count: characters.count / 2)
-    let status = unsafe sodium_hex2bin(
-      &bytes, bytes.count, characters, characters.count, nil, nil, nil)
+    let status = unsafe sodium_hex2bin(&bytes, bytes.count, characters, characters.count, nil, nil, nil)
     return status == 0 ? bytes : nil
   }
 }

@@ -1,9 +1,7 @@
 import CSodium
 
 /// Found in a time that depends on the lengths only.
-package func constantTimeEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-  constantTimeEqual(left.span, right.span)
-}
+package func constantTimeEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool { constantTimeEqual(left.span, right.span) }
 
 /// Two texts that Unicode takes for the same but that have other bytes are different here.
 package func constantTimeEqual(_ left: String, _ right: String) -> Bool {

@@ -3,9 +3,7 @@ package struct ECPrivateKey: Sendable {
   private let key: PublicKeyHandle
 
   /// A key in PEM, of SEC 1 or of PKCS #8, without a passphrase.
-  package init(pem: Secret) throws(CryptographyError) {
-    key = try PublicKeyHandle(pem, of: .privateKey, type: .p256)
-  }
+  package init(pem: Secret) throws(CryptographyError) { key = try PublicKeyHandle(pem, of: .privateKey, type: .p256) }
 
   /// ECDSA with SHA-256: R and S, 32 bytes each.
   package func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {

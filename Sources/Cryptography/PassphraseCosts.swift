@@ -20,7 +20,5 @@ package struct PassphraseCosts: Sendable, Equatable {
 
   /// Costs come from a file that somebody may have altered: neither may they ask for the whole machine, nor
   /// for so little that a test value passes for a real one.
-  var isAcceptable: Bool {
-    (1...64).contains(operations) && (8192...(4 << 30)).contains(memory)
-  }
+  var isAcceptable: Bool { (1...64).contains(operations) && (8192...(4 << 30)).contains(memory) }
 }

@@ -64,8 +64,7 @@ import Synchronization
       guard unsafe library.EVP_DigestSignInit(context, nil, reference(algorithm), nil, key) == 1 else { return nil }
       var signature = unsafe [UInt8](repeating: 0, count: Int(library.EVP_PKEY_get_size(key)))
       var count = signature.count
-      guard unsafe library.EVP_DigestSign(context, &signature, &count, message, message.count) == 1
-      else { return nil }
+      guard unsafe library.EVP_DigestSign(context, &signature, &count, message, message.count) == 1 else { return nil }
       return Array(signature.prefix(count))
     }
   }
@@ -75,8 +74,7 @@ import Synchronization
       defer { library.ERR_clear_error() }
       guard let context = library.EVP_MD_CTX_new() else { return false }
       defer { unsafe library.EVP_MD_CTX_free(context) }
-      guard unsafe library.EVP_DigestVerifyInit(context, nil, reference(algorithm), nil, key) == 1
-      else { return false }
+      guard unsafe library.EVP_DigestVerifyInit(context, nil, reference(algorithm), nil, key) == 1 else { return false }
       return unsafe library.EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
     }
   }

@@ -3,13 +3,9 @@ package struct RSAPrivateKey: Sendable {
   private let key: PublicKeyHandle
 
   /// A key in PEM, of PKCS #1 or of PKCS #8, without a passphrase.
-  package init(pem: Secret) throws(CryptographyError) {
-    key = try PublicKeyHandle(pem, of: .privateKey, type: .rsa)
-  }
+  package init(pem: Secret) throws(CryptographyError) { key = try PublicKeyHandle(pem, of: .privateKey, type: .rsa) }
 
-  package func signature(
-    for message: [UInt8], _ algorithm: HashAlgorithm
-  ) throws(CryptographyError) -> [UInt8] {
+  package func signature(for message: [UInt8], _ algorithm: HashAlgorithm) throws(CryptographyError) -> [UInt8] {
     guard let signature = key.sign(message, algorithm) else { throw .cannotSign }
     return signature
   }

@@ -11,8 +11,7 @@ package struct SealingKey: Sendable {
   private let memory: KeyMemory
 
   package init(_ bytes: Secret) throws(CryptographyError) {
-    guard bytes.count == Self.byteCount
-    else { throw .wrongLength(expected: Self.byteCount, actual: bytes.count) }
+    guard bytes.count == Self.byteCount else { throw .wrongLength(expected: Self.byteCount, actual: bytes.count) }
     memory = try KeyMemory()
     unsafe memory.write { key in
       bytes.withBytes { bytes in
@@ -35,8 +34,7 @@ package struct SealingKey: Sendable {
     let status = unsafe memory.write { key in
       passphrase.withBytes { passphrase in
         unsafe passphrase.withUnsafeBytes { passphrase in
-          guard let text = unsafe passphrase.assumingMemoryBound(to: CChar.self).baseAddress
-          else { return Int32(-1) }
+          guard let text = unsafe passphrase.assumingMemoryBound(to: CChar.self).baseAddress else { return Int32(-1) }
           return unsafe crypto_pwhash(
             key, UInt64(Self.byteCount), text, UInt64(passphrase.count), salt, costs.operations,
             Int(costs.memory), crypto_pwhash_ALG_ARGON2ID13)
@@ -73,9 +71,7 @@ package struct SealingKey: Sendable {
   }
 
   /// XChaCha20-Poly1305-IETF. A nonce must not be used twice with a key; random ones never repeat.
-  package func seal(
-    _ plaintext: Secret, associatedData: [UInt8], nonce: [UInt8]
-  ) throws(CryptographyError) -> [UInt8] {
+  package func seal(_ plaintext: Secret, associatedData: [UInt8], nonce: [UInt8]) throws(CryptographyError) -> [UInt8] {
     try Self.check(nonce)
     return unsafe memory.read { key in
       plaintext.withBytes { plaintext in
@@ -90,9 +86,7 @@ package struct SealingKey: Sendable {
     }
   }
 
-  package func open(
-    _ sealed: [UInt8], associatedData: [UInt8], nonce: [UInt8]
-  ) throws(CryptographyError) -> Secret {
+  package func open(_ sealed: [UInt8], associatedData: [UInt8], nonce: [UInt8]) throws(CryptographyError) -> Secret {
     try Self.check(nonce)
     guard sealed.count >= Self.tagByteCount else { throw .notAuthentic }
     var status: Int32 = -1
@@ -113,15 +107,13 @@ package struct SealingKey: Sendable {
   package func keyedHash(_ message: [UInt8]) -> [UInt8] {
     unsafe memory.read { key in
       var hash = [UInt8](repeating: 0, count: Self.byteCount)
-      unsafe crypto_generichash(
-        &hash, Self.byteCount, message, UInt64(message.count), key, Self.byteCount)
+      unsafe crypto_generichash(&hash, Self.byteCount, message, UInt64(message.count), key, Self.byteCount)
       return hash
     }
   }
 
   private static func check(_ nonce: [UInt8]) throws(CryptographyError) {
-    guard nonce.count == nonceByteCount
-    else { throw .wrongLength(expected: nonceByteCount, actual: nonce.count) }
+    guard nonce.count == nonceByteCount else { throw .wrongLength(expected: nonceByteCount, actual: nonce.count) }
   }
 }
 

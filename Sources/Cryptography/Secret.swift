@@ -6,13 +6,9 @@ import Synchronization
 package struct Secret: Sendable, Equatable {
   private let storage: Storage
 
-  package init(_ text: String) {
-    self.init(bytes: Array(text.utf8))
-  }
+  package init(_ text: String) { self.init(bytes: Array(text.utf8)) }
 
-  package init(bytes: [UInt8]) {
-    self.init(copying: bytes.span)
-  }
+  package init(bytes: [UInt8]) { self.init(copying: bytes.span) }
 
   package init(copying bytes: Span<UInt8>) {
     self.init(capacity: bytes.count) { output in
@@ -62,9 +58,7 @@ package struct Secret: Sendable, Equatable {
   package var isEmpty: Bool { count == 0 }
 
   /// Invalid UTF-8 is repaired.
-  package func reveal() -> String {
-    storage.bytes.withLock { String(decoding: $0, as: UTF8.self) }
-  }
+  package func reveal() -> String { storage.bytes.withLock { String(decoding: $0, as: UTF8.self) } }
 
   package func revealBytes() -> [UInt8] {
     withBytes { bytes in

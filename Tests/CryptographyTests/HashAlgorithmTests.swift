@@ -9,9 +9,7 @@ struct HashAlgorithmTests {
       (.sha1, "a9993e364706816aba3e25717850c26c9cd0d89d"),
       (.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
       (
-        .sha384,
-        "cb00753f45a35e8bb5a03d699ac65007272c32ab0eded163"
-          + "1a8b605a43ff5bed8086072ba1e7cc2358baeca134c825a7"
+        .sha384, "cb00753f45a35e8bb5a03d699ac65007272c32ab0eded163" + "1a8b605a43ff5bed8086072ba1e7cc2358baeca134c825a7"
       ),
       (
         .sha512,
@@ -27,17 +25,14 @@ struct HashAlgorithmTests {
 
   @Test("the digest of nothing")
   func empty() {
-    #expect(
-      Hexadecimal.encode(HashAlgorithm.sha1.digest([])) == "da39a3ee5e6b4b0d3255bfef95601890afd80709")
+    #expect(Hexadecimal.encode(HashAlgorithm.sha1.digest([])) == "da39a3ee5e6b4b0d3255bfef95601890afd80709")
     #expect(
       Hexadecimal.encode(HashAlgorithm.sha256.digest([]))
         == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
   }
 
   @Test("HMAC: RFC 2202, section 3, and RFC 4231, section 4", arguments: Self.codes)
-  func authenticationCode(
-    _ algorithm: HashAlgorithm, _ key: [UInt8], _ message: [UInt8], _ expected: String
-  ) {
+  func authenticationCode(_ algorithm: HashAlgorithm, _ key: [UInt8], _ message: [UInt8], _ expected: String) {
     #expect(Hexadecimal.encode(algorithm.authenticationCode(for: message, key: key)) == expected)
   }
 
@@ -56,29 +51,19 @@ struct HashAlgorithmTests {
       + "The key needs to be hashed before being used by the HMAC algorithm.").utf8)
 
   private static let codes: [(HashAlgorithm, [UInt8], [UInt8], String)] = [
-    (
-      .sha1, Array(repeating: 0x0b, count: 20), Array("Hi There".utf8),
-      "b617318655057264e28bc0b6fb378c8ef146be00"
-    ),
-    (
-      .sha1, Array("Jefe".utf8), Array("what do ya want for nothing?".utf8),
-      "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"
-    ),
+    (.sha1, Array(repeating: 0x0b, count: 20), Array("Hi There".utf8), "b617318655057264e28bc0b6fb378c8ef146be00"),
+    (.sha1, Array("Jefe".utf8), Array("what do ya want for nothing?".utf8), "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"),
     (
       .sha1, Array(repeating: 0xaa, count: 20), Array(repeating: 0xdd, count: 50),
       "125d7342b9ac11cd91a39af48aa17b4f63f175d3"
     ),
-    (
-      .sha1, Array(1...25), Array(repeating: 0xcd, count: 50),
-      "4c9007f4026250c6bc8414f9bf50c86c2d7235da"
-    ),
+    (.sha1, Array(1...25), Array(repeating: 0xcd, count: 50), "4c9007f4026250c6bc8414f9bf50c86c2d7235da"),
     (
       .sha1, Array(repeating: 0x0c, count: 20), Array("Test With Truncation".utf8),
       "4c1a03424b55e07fe7f27be1d58bb9324a9a5a04"
     ),
     (
-      .sha1, Array(repeating: 0xaa, count: 80),
-      Array("Test Using Larger Than Block-Size Key - Hash Key First".utf8),
+      .sha1, Array(repeating: 0xaa, count: 80), Array("Test Using Larger Than Block-Size Key - Hash Key First".utf8),
       "aa4ae5e15272d00e95705637ce8a3b55ed402112"
     ),
     (
@@ -103,46 +88,36 @@ struct HashAlgorithmTests {
       "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b"
     ),
     (
-      .sha256, Array(repeating: 0xaa, count: 131),
-      Array("Test Using Larger Than Block-Size Key - Hash Key First".utf8),
+      .sha256, Array(repeating: 0xaa, count: 131), Array("Test Using Larger Than Block-Size Key - Hash Key First".utf8),
       "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
     ),
     (
-      .sha256, Array(repeating: 0xaa, count: 131),
-      longMessage,
+      .sha256, Array(repeating: 0xaa, count: 131), longMessage,
       "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2"
     ),
     (
       .sha384, Array(repeating: 0x0b, count: 20), Array("Hi There".utf8),
-      "afd03944d84895626b0825f4ab46907f15f9dadbe4101ec682aa034c7cebc59c"
-        + "faea9ea9076ede7f4af152e8b2fa9cb6"
+      "afd03944d84895626b0825f4ab46907f15f9dadbe4101ec682aa034c7cebc59c" + "faea9ea9076ede7f4af152e8b2fa9cb6"
     ),
     (
       .sha384, Array("Jefe".utf8), Array("what do ya want for nothing?".utf8),
-      "af45d2e376484031617f78d2b58a6b1b9c7ef464f5a01b47e42ec3736322445e"
-        + "8e2240ca5e69e2c78b3239ecfab21649"
+      "af45d2e376484031617f78d2b58a6b1b9c7ef464f5a01b47e42ec3736322445e" + "8e2240ca5e69e2c78b3239ecfab21649"
     ),
     (
       .sha384, Array(repeating: 0xaa, count: 20), Array(repeating: 0xdd, count: 50),
-      "88062608d3e6ad8a0aa2ace014c8a86f0aa635d947ac9febe83ef4e55966144b"
-        + "2a5ab39dc13814b94e3ab6e101a34f27"
+      "88062608d3e6ad8a0aa2ace014c8a86f0aa635d947ac9febe83ef4e55966144b" + "2a5ab39dc13814b94e3ab6e101a34f27"
     ),
     (
       .sha384, Array(1...25), Array(repeating: 0xcd, count: 50),
-      "3e8a69b7783c25851933ab6290af6ca77a9981480850009cc5577c6e1f573b4e"
-        + "6801dd23c4a7d679ccf8a386c674cffb"
+      "3e8a69b7783c25851933ab6290af6ca77a9981480850009cc5577c6e1f573b4e" + "6801dd23c4a7d679ccf8a386c674cffb"
     ),
     (
-      .sha384, Array(repeating: 0xaa, count: 131),
-      Array("Test Using Larger Than Block-Size Key - Hash Key First".utf8),
-      "4ece084485813e9088d2c63a041bc5b44f9ef1012a2b588f3cd11f05033ac4c6"
-        + "0c2ef6ab4030fe8296248df163f44952"
+      .sha384, Array(repeating: 0xaa, count: 131), Array("Test Using Larger Than Block-Size Key - Hash Key First".utf8),
+      "4ece084485813e9088d2c63a041bc5b44f9ef1012a2b588f3cd11f05033ac4c6" + "0c2ef6ab4030fe8296248df163f44952"
     ),
     (
-      .sha384, Array(repeating: 0xaa, count: 131),
-      longMessage,
-      "6617178e941f020d351e2f254e8fd32c602420feb0b8fb9adccebb82461e99c5"
-        + "a678cc31e799176d3860e6110c46523e"
+      .sha384, Array(repeating: 0xaa, count: 131), longMessage,
+      "6617178e941f020d351e2f254e8fd32c602420feb0b8fb9adccebb82461e99c5" + "a678cc31e799176d3860e6110c46523e"
     ),
     (
       .sha512, Array(repeating: 0x0b, count: 20), Array("Hi There".utf8),

@@ -3,8 +3,7 @@ import Testing
 
 @Suite("RSA")
 struct RSAKeyTests {
-  @Test(
-    "a PKCS #1 key: the published key of an OAuth library over the base string of RFC 5849, section 3.4.1.1")
+  @Test("a PKCS #1 key: the published key of an OAuth library over the base string of RFC 5849, section 3.4.1.1")
   func first() throws {
     try check(
       Self.firstKey,
@@ -13,8 +12,7 @@ struct RSAKeyTests {
         + "auth_nonce%3D7d8f3e4a%26oauth_signature_method%3DHMAC-SHA1%26oauth_timestamp%3D1"
         + "37131201%26oauth_token%3Dkkk9d7dh3k39sjv7",
       "mFY2KOEnlYWsTvUA+5kxuBIcvBYXu+ljw9ttVJQxKduMueGSVPCB1tK1PlqVLK738HK0t19ecBJfb6rM"
-        + "xUwrriw+MlBO+jpojkZIWccw1J4cAb4qu4M81DbpUAq4j/1w/QyTR4TWCODlEfN7Zfgy8+pf+TjiXfIw"
-        + "RC1jEWbuL1E=")
+        + "xUwrriw+MlBO+jpojkZIWccw1J4cAb4qu4M81DbpUAq4j/1w/QyTR4TWCODlEfN7Zfgy8+pf+TjiXfIw" + "RC1jEWbuL1E=")
   }
 
   @Test("a PKCS #8 key: OAuth Core 1.0 test cases, section 9.3")
@@ -23,11 +21,9 @@ struct RSAKeyTests {
       Self.secondKey,
       "GET&http%3A%2F%2Fphotos.example.net%2Fphotos&file%3Dvacaction.jpg%26oauth_consum"
         + "er_key%3Ddpf43f3p2l4k3l03%26oauth_nonce%3D13917289812797014437%26oauth_signature"
-        + "_method%3DRSA-SHA1%26oauth_timestamp%3D1196666512%26oauth_version%3D1.0%26size%3"
-        + "Doriginal",
+        + "_method%3DRSA-SHA1%26oauth_timestamp%3D1196666512%26oauth_version%3D1.0%26size%3" + "Doriginal",
       "jvTp/wX1TYtByB1m+Pbyo0lnCOLIsyGCH7wke8AUs3BpnwZJtAuEJkvQL2/9n4s5wUmUl4aCI4BwpraN"
-        + "x4RtEXMe5qg5T1LVTGliMRpKasKsW//e+RinhejgCuzoH26dyF8iY2ZZ/5D1ilgeijhV/vBka5twt399"
-        + "mXwaYdCwFYE=")
+        + "x4RtEXMe5qg5T1LVTGliMRpKasKsW//e+RinhejgCuzoH26dyF8iY2ZZ/5D1ilgeijhV/vBka5twt399" + "mXwaYdCwFYE=")
   }
 
   private func check(_ pem: String, _ message: String, _ expected: String) throws {
@@ -42,14 +38,12 @@ struct RSAKeyTests {
   }
 
   @Test(
-    "signs and checks with every digest that fits into the key",
-    arguments: [HashAlgorithm.sha256, .sha384, .sha512])
+    "signs and checks with every digest that fits into the key", arguments: [HashAlgorithm.sha256, .sha384, .sha512])
   func digests(_ algorithm: HashAlgorithm) throws {
     let key = try RSAPrivateKey(pem: Secret(Self.firstKey))
     let signature = try key.signature(for: [1, 2, 3], algorithm)
     #expect(signature.count == 128)
-    #expect(
-      try RSAPublicKey(pem: Self.firstPublicKey).isValid(signature: signature, for: [1, 2, 3], algorithm))
+    #expect(try RSAPublicKey(pem: Self.firstPublicKey).isValid(signature: signature, for: [1, 2, 3], algorithm))
     #expect(
       !(try RSAPrivateKey(pem: Secret(Self.secondKey)).publicKey.isValid(
         signature: signature, for: [1, 2, 3], algorithm)))
@@ -58,17 +52,12 @@ struct RSAKeyTests {
   @Test(
     "refuses what is no RSA key, and asks nobody for a passphrase",
     arguments: [
-      "", "key", "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n", ellipticKey, encryptedKey,
-      firstPublicKey,
+      "", "key", "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n", ellipticKey, encryptedKey, firstPublicKey,
     ])
-  func refuses(_ pem: String) {
-    #expect(throws: CryptographyError.notAnRSAKey) { try RSAPrivateKey(pem: Secret(pem)) }
-  }
+  func refuses(_ pem: String) { #expect(throws: CryptographyError.notAnRSAKey) { try RSAPrivateKey(pem: Secret(pem)) } }
 
   @Test("a private key is no public key")
-  func refusesPublic() {
-    #expect(throws: CryptographyError.notAnRSAKey) { try RSAPublicKey(pem: Self.firstKey) }
-  }
+  func refusesPublic() { #expect(throws: CryptographyError.notAnRSAKey) { try RSAPublicKey(pem: Self.firstKey) } }
 
   private static let firstKey = """
     -----BEGIN RSA PRIVATE KEY-----

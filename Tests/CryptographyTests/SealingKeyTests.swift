@@ -113,8 +113,7 @@ struct SealingKeyTests {
   @Test("Argon2id of a passphrase")
   func passphrase() throws {
     let key = try SealingKey(
-      passphrase: Secret("correct horse"), costs: PassphraseCosts(operations: 3, memory: 8 << 20),
-      salt: Array(0...15))
+      passphrase: Secret("correct horse"), costs: PassphraseCosts(operations: 3, memory: 8 << 20), salt: Array(0...15))
     #expect(
       Hexadecimal.encode(key.reveal().revealBytes())
         == "77af1c306ae70c8ad00394b671ee364ffb2e7e12f88e5045953b12dd0ccaa9db")
@@ -127,8 +126,7 @@ struct SealingKeyTests {
   func costs(_ operations: UInt64, _ memory: UInt64) {
     #expect(throws: CryptographyError.costsOutOfRange) {
       try SealingKey(
-        passphrase: Secret("x"), costs: PassphraseCosts(operations: operations, memory: memory),
-        salt: Array(0...15))
+        passphrase: Secret("x"), costs: PassphraseCosts(operations: operations, memory: memory), salt: Array(0...15))
     }
   }
 

@@ -9,8 +9,7 @@ import Testing
     )
     #expect(descriptor.title == "sample")
     #expect(descriptor.grants == [.authorizationCode])
-    #expect(
-      descriptor.headerStyle.location == .header(name: "Authorization", scheme: "Bearer"))
+    #expect(descriptor.headerStyle.location == .header(name: "Authorization", scheme: "Bearer"))
     #expect(descriptor.extraHeaders.isEmpty)
     #expect(descriptor.scope == ScopeRules(requested: [], separator: " ", grantedSeparator: " "))
     #expect(descriptor.redirect.template.literal == "http://127.0.0.1/callback")
@@ -140,8 +139,7 @@ import Testing
     ("{scheme: OAuth}", .header(name: "Authorization", scheme: "OAuth")),
     ("{header: X-Token}", .header(name: "X-Token", scheme: "")),
     ("{header: X-Token, scheme: Key}", .header(name: "X-Token", scheme: "Key")),
-    ("{query: accessToken}", .query(name: "accessToken")),
-    ("\"\"", .header(name: "Authorization", scheme: "")),
+    ("{query: accessToken}", .query(name: "accessToken")), ("\"\"", .header(name: "Authorization", scheme: "")),
   ]
 
   @Test(arguments: headerStyles)

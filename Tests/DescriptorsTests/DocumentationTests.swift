@@ -32,8 +32,7 @@ import YAML
   }
 
   static let tables: [(heading: String, column: String, names: [String])] = [
-    ("Grants", "grant", Grant.allCases.map(\.rawValue)),
-    ("Legs", "leg", EndpointKind.allCases.map(\.rawValue)),
+    ("Grants", "grant", Grant.allCases.map(\.rawValue)), ("Legs", "leg", EndpointKind.allCases.map(\.rawValue)),
     ("Answers", "format", ResponseFormat.allCases.map(\.rawValue)),
     ("Fields", "field", ResponseField.allCases.map(\.rawValue)),
     ("Client", "authentication", ClientAuthentication.allCases.map(\.rawValue)),

@@ -261,8 +261,7 @@ import Testing
 
   @Test func theFirstFolderGoesBeforeTheOthers() throws {
     let library = MemoryLibrary(
-      ["mine": sampleHead.replacing("sample", with: "mine")],
-      ["mine": "not even a descriptor", "base": Self.base]
+      ["mine": sampleHead.replacing("sample", with: "mine")], ["mine": "not even a descriptor", "base": Self.base]
     ).library
     #expect(library.path(of: "mine") == "0/mine.yaml")
     #expect(try library.load("mine").descriptor.identifier == "mine")
@@ -273,8 +272,7 @@ import Testing
   @Test func aFileMayOverrideTheOneOfTheSameNameBehindIt() throws {
     let library = MemoryLibrary(
       ["base": "provider: base\nextends: base\ntitle: Mine\n"],
-      ["base": "provider: base\nextends: base\ntitle: The machine's\nstate: optional\n"],
-      ["base": Self.base]
+      ["base": "provider: base\nextends: base\ntitle: The machine's\nstate: optional\n"], ["base": Self.base]
     ).library
     let loaded = try library.load("base")
     #expect(loaded.path == "0/base.yaml")

@@ -25,8 +25,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
   /// With a token endpoint that is described by these keys.
   init(_ description: String, leg: String, _ problems: Finding.Problem...) {
     testDescription = description
-    marked =
-      "provider: sample\ngrant: client_credentials\nendpoints:\n  token: {url: https://a.example/t, \(leg)}\n"
+    marked = "provider: sample\ngrant: client_credentials\nendpoints:\n  token: {url: https://a.example/t, \(leg)}\n"
     self.problems = problems
   }
 }
@@ -93,8 +92,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
     FaultyDescriptor(
       "more variables than anybody needs",
       tail: "variables: ‸{" + (0...256).map { "v\($0): {default: x}" }.joined(separator: ", ")
-        + "}\nextra_headers: {X: \""
-        + (0..<256).map { "{v\($0)}" }.joined() + "\"}\n",
+        + "}\nextra_headers: {X: \"" + (0..<256).map { "{v\($0)}" }.joined() + "\"}\n",
       .tooManyVariables(256)),
     FaultyDescriptor(
       "functions in functions",
@@ -126,8 +124,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       .wrongType(expected: "a text")),
     FaultyDescriptor("a place that is not quoted", tail: "redirect: ‸{redirect_uri}\n", .wrongType(expected: "a text")),
     FaultyDescriptor(
-      "a word for true or false", tail: "oauth1: {version: ‸no}\n",
-      .wrongType(expected: "true or false")),
+      "a word for true or false", tail: "oauth1: {version: ‸no}\n", .wrongType(expected: "true or false")),
     FaultyDescriptor(
       "a value that resembles another", tail: "pkce: ‸S265\nstate: ‸optinal\n",
       .unknownValue("S265", allowed: ["S256", "S256-hex", "plain", "none"], suggestion: "S256"),

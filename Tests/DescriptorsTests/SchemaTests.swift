@@ -8,9 +8,7 @@ import Text
 /// What is made of the table of keys: `docs/descriptor.schema.json`, and the tables of keys in `docs/descriptors.md`.
 /// `CREDMGR_RECORD=1` writes them, and fails.
 @Suite struct SchemaTests {
-  @Test func theSchemaIsThatOfTheKeys() {
-    Self.compare("/docs/descriptor.schema.json", DescriptorSchema().written)
-  }
+  @Test func theSchemaIsThatOfTheKeys() { Self.compare("/docs/descriptor.schema.json", DescriptorSchema().written) }
 
   @Test func theReferenceIsThatOfTheKeys() throws {
     let path = "/docs/descriptors.md"
@@ -141,8 +139,7 @@ struct DescriptorSchema {
       .init(
         "headerName",
         ["type": ["string", "null"], "pattern": .string("^(?!(?:\(owned))$)[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]),
-      .init(
-        "headerValue", ["type": ["string", "number", "boolean", "null"], "pattern": "^[^\\x00-\\x1f\\x7f]*$"]),
+      .init("headerValue", ["type": ["string", "number", "boolean", "null"], "pattern": "^[^\\x00-\\x1f\\x7f]*$"]),
       .init("withURL", ["anyOf": [["type": ["string", "null"]], ["required": ["url"]]]]),
     ]
   }

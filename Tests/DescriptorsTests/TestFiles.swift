@@ -58,7 +58,5 @@ enum PackageFiles {
     return names.sorted()
   }
 
-  static var shippedLibrary: DescriptorLibrary {
-    DescriptorLibrary(directories: [providers]) { read($0) }
-  }
+  static var shippedLibrary: DescriptorLibrary { DescriptorLibrary(directories: [providers]) { read($0) } }
 }

@@ -11,8 +11,7 @@ import Text
 
   static let values: [(keys: String, value: String, isAccepted: Bool)] = [
     ("", "any text", true), ("", "", false), ("optional: true", "", true), ("", "a\nb", false), ("", "a\u{7F}", false),
-    ("", "ä €", true),
-    ("format: hostname", "a.example", true), ("format: hostname", "localhost:8080", true),
+    ("", "ä €", true), ("format: hostname", "a.example", true), ("format: hostname", "localhost:8080", true),
     ("format: hostname", "https://a.example", false), ("format: hostname", "a.example/b", false),
     ("format: hostname", "a b", false), ("format: hostname", "a.example:x", false),
     ("format: url", "https://a.example/x?y", true), ("format: url", "http://127.0.0.1:1/x", true),
@@ -20,13 +19,11 @@ import Text
     ("format: redirect", "http://127.0.0.1/callback", true), ("format: redirect", "ncipApp://success", true),
     ("format: redirect", "app://?aParam=paramVal", true), ("format: redirect", "oob", true),
     ("format: redirect", "urn:ietf:wg:oauth:2.0:oob", true), ("format: redirect", "https://a.example/cb", true),
-    ("format: redirect", "callback", false),
-    ("format: integer", "42", true), ("format: integer", "-1", true), ("format: integer", "4x", false),
-    ("format: integer", "4.0", false),
-    ("pattern: \"[0-9]{2,3}\"", "128", true), ("pattern: \"[0-9]{2,3}\"", "1284", false),
-    ("pattern: \"[0-9]{2,3}\"", "a128", false), ("pattern: \"a|ab\"", "ab", true),
-    ("choices: [x, y]", "y", true), ("choices: [x, y]", "Y", false), ("choices: x", "x", true),
-    ("choices: [x, y], pattern: \"x\"", "y", false),
+    ("format: redirect", "callback", false), ("format: integer", "42", true), ("format: integer", "-1", true),
+    ("format: integer", "4x", false), ("format: integer", "4.0", false), ("pattern: \"[0-9]{2,3}\"", "128", true),
+    ("pattern: \"[0-9]{2,3}\"", "1284", false), ("pattern: \"[0-9]{2,3}\"", "a128", false),
+    ("pattern: \"a|ab\"", "ab", true), ("choices: [x, y]", "y", true), ("choices: [x, y]", "Y", false),
+    ("choices: x", "x", true), ("choices: [x, y], pattern: \"x\"", "y", false),
   ]
 
   @Test(arguments: values)
@@ -74,15 +71,12 @@ import Text
 
 @Suite struct DurationTests {
   static let durations: [(text: String, seconds: Int64?)] = [
-    ("90s", 90), ("5m", 300), ("8h", 28_800), ("30d", 2_592_000), ("0s", 0), ("007s", 7),
-    ("", nil), ("s", nil), ("5", nil), ("5 s", nil), ("-5s", nil), ("+5s", nil), ("1.5h", nil), ("5S", nil),
-    ("5w", nil),
-    ("5ms", nil), ("٣s", nil), ("9223372036854775807s", 9_223_372_036_854_775_807), ("9223372036854775808s", nil),
+    ("90s", 90), ("5m", 300), ("8h", 28_800), ("30d", 2_592_000), ("0s", 0), ("007s", 7), ("", nil), ("s", nil),
+    ("5", nil), ("5 s", nil), ("-5s", nil), ("+5s", nil), ("1.5h", nil), ("5S", nil), ("5w", nil), ("5ms", nil),
+    ("٣s", nil), ("9223372036854775807s", 9_223_372_036_854_775_807), ("9223372036854775808s", nil),
     ("9223372036854775807d", nil),
   ]
 
   @Test(arguments: durations)
-  func inSeconds(_ text: String, _ seconds: Int64?) {
-    #expect(Text.seconds(ofDuration: text) == seconds)
-  }
+  func inSeconds(_ text: String, _ seconds: Int64?) { #expect(Text.seconds(ofDuration: text) == seconds) }
 }

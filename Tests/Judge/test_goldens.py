@@ -24,11 +24,12 @@ DIGESTS = {"HMAC-SHA1": "sha1", "HMAC-SHA256": "sha256", "HMAC-SHA512": "sha512"
 
 class Request:
     def __init__(self, text):
-        self.title, line, *rest = text.rstrip("\n").split("\n")
-        self.method, _, self.url = line.partition(" ")
-        head, _, self.body = "\n".join(rest).partition("\n\n")
-        self.headers = dict(line.split(": ", 1) for line in head.split("\n") if line)
-        self.is_form = self.headers.get("Content-Type") == "application/x-www-form-urlencoded"
+        first, *rest = text.rstrip("\n").split("\n")
+        self.title, self.method, self.url = re.fullmatch(r"(.*) ([A-Z]+) (https?://.*)", first).groups()
+        self.headers = dict(line.split(": ", 1) for line in rest if re.match(r"[\w-]+: ", line))
+        self.body = "\n".join(rest[len(self.headers):])
+        # A body is a form unless a line says otherwise.
+        self.is_form = bool(self.body) and "Content-Type" not in self.headers
         self.query = urllib.parse.parse_qsl(urllib.parse.urlsplit(self.url).query, keep_blank_values=True)
         self.form = urllib.parse.parse_qsl(self.body, keep_blank_values=True) if self.is_form else []
 
@@ -36,9 +37,9 @@ class Request:
 def goldens():
     for path in sorted(glob.glob(os.path.join(GOLDENS, "*.txt"))):
         with open(path, encoding="utf-8") as file:
-            text = file.read().removeprefix("== ")
+            text = file.read()
         yield os.path.basename(path), [
-            Request(part) for part in text.split("\n== ") if re.match(r".*\n[A-Z]+ https?://", part)]
+            Request(part) for part in text.split("\n\n") if re.match(r".* [A-Z]+ https?://", part)]
 
 
 class Goldens(unittest.TestCase):

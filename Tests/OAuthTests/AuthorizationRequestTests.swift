@@ -23,9 +23,8 @@ struct AuthorizationRequestTests {
     #expect(request.codeVerifier?.text == verifier)
     #expect(
       request.uri.queryParameters == [
-        ("response_type", "code"), ("client_id", "client-1"), ("redirect_uri", Self.redirect),
-        ("scope", "read write"), ("state", state),
-        ("code_challenge", Base64.encodeURL(HashAlgorithm.sha256.digest(Array(verifier.utf8)))),
+        ("response_type", "code"), ("client_id", "client-1"), ("redirect_uri", Self.redirect), ("scope", "read write"),
+        ("state", state), ("code_challenge", Base64.encodeURL(HashAlgorithm.sha256.digest(Array(verifier.utf8)))),
         ("code_challenge_method", "S256"),
       ])
     #expect(request.uri.withoutQueryAndFragment.text == "https://provider.example/authorize")
@@ -55,8 +54,7 @@ struct AuthorizationRequestTests {
     #expect(verifier.challenge(.s256) == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM")
     #expect(verifier.challenge(.plain) == verifier.text)
     #expect(verifier.challenge(.none) == nil)
-    #expect(
-      verifier.challenge(.s256Hexadecimal) == "13d31e961a1ad8ec2f16b10c4c982e0876a878ad6df144566ee1894acb70f9c3")
+    #expect(verifier.challenge(.s256Hexadecimal) == "13d31e961a1ad8ec2f16b10c4c982e0876a878ad6df144566ee1894acb70f9c3")
   }
 
   @Test(arguments: [("S256", "S256"), ("S256-hex", "S256"), ("plain", "plain"), ("none", nil)] as [(String, String?)])
@@ -214,8 +212,7 @@ struct AuthorizationRequestTests {
       "https://app.example/d%6Fne?own=1&code=c", "https://app.example//done?own=1&code=c",
       "https://app.example/done?code=c", "https://app.example/done?own=2&code=c",
       "https://app.example/done?Own=1&code=c", "https://app.example/done#own=1&code=c",
-      "app://app.example/done?own=1&code=c",
-      "https://app.example./done?own=1&code=c",
+      "app://app.example/done?own=1&code=c", "https://app.example./done?own=1&code=c",
     ])
   func pastedFromElsewhere(_ text: String) throws {
     let client = try Fixture.client("state: optional")

@@ -45,9 +45,7 @@ struct AuthorizationServerMetadataTests {
     "https://a.example?x", "https://a.example/?", "https://a.example/#", "https://u@a.example", "https:///x",
     "https://a.example/\r\nX: y", "https://a.example/{x}", "https://0x7f.1/", "https://a example",
   ])
-  func whatIsNoIssuer(_ text: String) {
-    #expect(throws: HTTPError.self) { try Issuer(text) }
-  }
+  func whatIsNoIssuer(_ text: String) { #expect(throws: HTTPError.self) { try Issuer(text) } }
 
   @Test func onlyThisMachineIsAskedWithoutTLS() throws {
     #expect(try Issuer("http://127.0.0.1:8000").isSecure)
@@ -149,9 +147,7 @@ struct AuthorizationServerMetadataTests {
   }
 
   @Test(arguments: ["", "[]", "\"x\"", "<html>", "{", "{\"issuer\": \"https://a.example\"} x"])
-  func whatIsNoObject(_ body: String) {
-    #expect(throws: MetadataError.notJSON) { try Self.read(body) }
-  }
+  func whatIsNoObject(_ body: String) { #expect(throws: MetadataError.notJSON) { try Self.read(body) } }
 
   @Test func anIssuerThatIsMissingOrNoText() {
     #expect(throws: MetadataError.missing("issuer")) { try Self.read("{}") }

@@ -115,8 +115,7 @@ struct ClientRegistrationTests {
   static let refused: [(String, Int, OAuthError)] = [
     (
       #"{"error": "invalid_redirect_uri", "error_description": "no\nloopback"}"#, 400,
-      .refused(
-        .registration, ErrorResponse(code: "invalid_redirect_uri", words: "no loopback", status: 400))
+      .refused(.registration, ErrorResponse(code: "invalid_redirect_uri", words: "no loopback", status: 400))
     ),
     ("{}", 201, .missingField(.registration, .clientID)),
     (#"{"client_id": "a\u000ab"}"#, 201, .malformedField(.registration, .clientID)),

@@ -51,9 +51,7 @@ struct CredentialTests {
     }
   }
 
-  @Test func sameBytesEachTime() {
-    #expect(Self.full.encoded == Self.full.encoded)
-  }
+  @Test func sameBytesEachTime() { #expect(Self.full.encoded == Self.full.encoded) }
 
   @Test(
     arguments: [
@@ -178,8 +176,7 @@ struct CredentialTests {
     let credential = try client.credential(answer, after: response, now: 0)
     let device = try client.deviceAuthorization(
       .json("{\"device_code\":\"SECRET-5\",\"user_code\":\"U\",\"verification_uri\":\"https://v.example/\"}"),
-      scope: [],
-      now: 0)
+      scope: [], now: 0)
     let oauth1 = try Fixture.client(
       grant: "oauth1", endpoints: "temporary_credentials: https://provider.example/i", secret: "SECRET-6")
     let temporary = try oauth1.temporaryCredentials(
@@ -189,8 +186,7 @@ struct CredentialTests {
     let verifier = try #require(request.codeVerifier)
     let values: [Any] = [
       client, request, response, tokenRequest, answer, credential, credential.encoded, device, oauth1, temporary,
-      consent,
-      verifier, Optional(credential) as Any, [credential],
+      consent, verifier, Optional(credential) as Any, [credential],
       try client.presenting(credential, on: HTTPRequest(method: "GET", uri: request.uri), nonce: Fixture.nonce),
       try oauth1.tokenRequest(temporary, consent, nonce: Fixture.nonce),
     ]
@@ -206,9 +202,8 @@ struct CredentialTests {
   @Test func noErrorShowsAnAnswer() throws {
     let client = try Fixture.client()
     for response in [
-      HTTPResponse.html("SECRET"), .json("{SECRET"),
-      .json("{\"access_token\":\"SECRET\\n\"}"), .html("SECRET", status: 500), .html("SECRET", status: 400),
-      .html("SECRET", status: 302),
+      HTTPResponse.html("SECRET"), .json("{SECRET"), .json("{\"access_token\":\"SECRET\\n\"}"),
+      .html("SECRET", status: 500), .html("SECRET", status: 400), .html("SECRET", status: 302),
     ] {
       do {
         _ = try client.credential(response, .token, grant: .authorizationCode, scope: [], now: 0)

@@ -34,8 +34,7 @@ struct EndpointRequestTests {
   @Test func post() throws {
     let request = try Self.refresh("client: { authentication: client_secret_post }", secret: "s&1")
     #expect(request.fields["Authorization"] == nil)
-    #expect(
-      request.form == "grant_type=refresh_token&refresh_token=r%201&client_id=client-1&client_secret=s%261")
+    #expect(request.form == "grant_type=refresh_token&refresh_token=r%201&client_id=client-1&client_secret=s%261")
   }
 
   @Test(arguments: ["client: { authentication: none }", ""])
@@ -169,8 +168,7 @@ struct EndpointRequestTests {
       try client.identityRequest(credential, nonce: Fixture.nonce)
     }
     credential.kept["instance_url"] = "https://na1.example/"
-    #expect(
-      try client.identityRequest(credential, nonce: Fixture.nonce).uri.text == "https://na1.example/userinfo")
+    #expect(try client.identityRequest(credential, nonce: Fixture.nonce).uri.text == "https://na1.example/userinfo")
     credential.kept["instance_url"] = "http://na1.example"
     #expect(throws: OAuthError.self) { try client.identityRequest(credential, nonce: Fixture.nonce) }
   }

@@ -64,8 +64,7 @@ extension HTTPResponse {
   }
 
   static func form(_ text: String, status: Int = 200) -> HTTPResponse {
-    HTTPResponse(
-      status: status, fields: ["Content-Type": "application/x-www-form-urlencoded"], body: Array(text.utf8))
+    HTTPResponse(status: status, fields: ["Content-Type": "application/x-www-form-urlencoded"], body: Array(text.utf8))
   }
 
   static func html(_ text: String, status: Int = 200) -> HTTPResponse {

@@ -21,9 +21,7 @@ struct KnownSecretsTests {
       // cut off
       ("the token s3cret+/", "the token …"), ("s3cret", "s3cret"),
     ])
-  func everyForm(_ text: String, _ expected: String) {
-    #expect(Self.masked(text, "s3cret+/=") == expected)
-  }
+  func everyForm(_ text: String, _ expected: String) { #expect(Self.masked(text, "s3cret+/=") == expected) }
 
   /// What a server publishes is not taken for a secret, so that it is not masked where it is sent next.
   @Test func metadata() {
@@ -60,9 +58,7 @@ struct KnownSecretsTests {
     #expect(Self.masked("abc", "abc") == "abc", "too short to be a secret")
   }
 
-  @Test func aMarkBehindItDoesNotHideIt() {
-    #expect(!Self.masked("token-1\u{301}", "token-1").contains("token-1"))
-  }
+  @Test func aMarkBehindItDoesNotHideIt() { #expect(!Self.masked("token-1\u{301}", "token-1").contains("token-1")) }
 
   private static let uri = try? URI(parsing: "https://p.example/t?code=code-1&scope=read")
 
@@ -88,8 +84,7 @@ struct KnownSecretsTests {
       ("application/json", "{\"grant_type\":\"refresh_token\",\"x\":{\"y\":[\"r/-1\"]},\"client_id\":\"public\"}"),
     ] {
       let known = KnownSecrets()
-      known.learn(
-        HTTPRequest(method: "POST", uri: uri, fields: ["Content-Type": type], body: Array(body.utf8)))
+      known.learn(HTTPRequest(method: "POST", uri: uri, fields: ["Content-Type": type], body: Array(body.utf8)))
       #expect(known.masked("refresh_token r/-1 of public") == "refresh_token … of public")
     }
   }
@@ -102,18 +97,13 @@ struct KnownSecretsTests {
   }
 
   /// Forms in which a server may write back what it was sent.
-  @Test(
-    arguments: [
-      "a%252Fb%253Dc-1", "A/B=C-1", "a/b=c-1", "a\\/b=c-1", "YS9iPWMtMQ==", "612f623d632d31",
-    ])
+  @Test(arguments: ["a%252Fb%253Dc-1", "A/B=C-1", "a/b=c-1", "a\\/b=c-1", "YS9iPWMtMQ==", "612f623d632d31"])
   func writtenBack(_ form: String) {
     let masked = Self.masked("<\(form)>", "a/b=c-1")
     #expect(!masked.contains(form.dropFirst(2).dropLast(2)), "\(masked)")
   }
 
-  @Test func inHTML() {
-    #expect(Self.masked("<p>a&amp;b&lt;c&quot;</p>", "a&b<c\"") == "<p>…</p>")
-  }
+  @Test func inHTML() { #expect(Self.masked("<p>a&amp;b&lt;c&quot;</p>", "a&b<c\"") == "<p>…</p>") }
 
   /// Each part of a JWT says as much as the whole.
   @Test func partsOfAJWT() {
@@ -142,9 +132,7 @@ struct KnownSecretsTests {
       ("access_token", true), ("urn:x[0].y", true), ("@type", true), ("eyJhbGciOiJFUzI1NiJ9{", false), ("a b", false),
       (String(repeating: "a", count: 49), false), ("é", false), ("a\nb", false),
     ])
-  func names(_ text: String, _ isName: Bool) {
-    #expect(KnownSecrets.isName(text) == isName)
-  }
+  func names(_ text: String, _ isName: Bool) { #expect(KnownSecrets.isName(text) == isName) }
 
   @Test func errors() {
     let known = KnownSecrets()

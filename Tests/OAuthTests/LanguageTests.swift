@@ -167,9 +167,7 @@ struct LanguageTests {
   {
     let pieces = try #require(text).split(separator: ".").map(String.init)
     func part(_ index: Int) throws -> [UInt8] { try #require(Base64.decodeURL(pieces[index])) }
-    return (
-      try JSONValue.parse(part(0)), try JSONValue.parse(part(1)), pieces[0] + "." + pieces[1], try part(2)
-    )
+    return (try JSONValue.parse(part(0)), try JSONValue.parse(part(1)), pieces[0] + "." + pieces[1], try part(2))
   }
 
   @Test func clientSecretJWT() throws {
@@ -215,8 +213,7 @@ struct LanguageTests {
     let request = try Self.token(
       "  parameters: { assertion: '{assertion}' }", "assertion: { algorithm: HS512 }", secret: "secret-1")
     let jwt = try Self.jwt(FormParameters(decoding: request.form)[first: "assertion"])
-    #expect(
-      jwt.mark == HashAlgorithm.sha512.authenticationCode(for: Array(jwt.text.utf8), key: Array("secret-1".utf8)))
+    #expect(jwt.mark == HashAlgorithm.sha512.authenticationCode(for: Array(jwt.text.utf8), key: Array("secret-1".utf8)))
   }
 
   @Test(arguments: [("RS256", "secret-1"), ("ES256", "secret-1")])
@@ -263,8 +260,7 @@ struct LanguageTests {
   private static func answer(_ response: HTTPResponse, _ rules: String, leg: EndpointKind = .clientCredentials) throws
     -> Credential
   {
-    let client = try Self.client(
-      "response: \(rules)", endpoints: "token: https://p.example/t")
+    let client = try Self.client("response: \(rules)", endpoints: "token: https://p.example/t")
     return try client.credential(response, leg, grant: .clientCredentials, scope: [], now: Fixture.now)
   }
 
@@ -335,8 +331,7 @@ struct LanguageTests {
   /// Xero's connections are a list of tenants.
   @Test func anIdentityThatIsAList() throws {
     let client = try Fixture.client(
-      "account: 0.name",
-      endpoints: "identity: { url: \"https://p.example/me\", response: { keep: { tenant: 0.id } } }")
+      "account: 0.name", endpoints: "identity: { url: \"https://p.example/me\", response: { keep: { tenant: 0.id } } }")
     let identity = try client.identity(.json("[{\"id\": \"T1\", \"name\": \"Ada Ltd\"}, {\"id\": \"T2\"}]"))
     #expect(identity.name == "Ada Ltd")
     #expect(identity.kept == ["tenant": "T1"])
@@ -347,20 +342,17 @@ struct LanguageTests {
   }
 
   @Test func theFirstNameThatIsThere() throws {
-    let client = try Fixture.client(
-      "account: [user.email, login]", endpoints: "identity: https://p.example/me")
+    let client = try Fixture.client("account: [user.email, login]", endpoints: "identity: https://p.example/me")
     #expect(try client.identity(.json("{\"user\": {\"email\": \"\"}, \"login\": \"ada\"}")).name == "ada")
     #expect(try client.identity(.json("{\"user\": {\"email\": \"e\"}, \"login\": \"ada\"}")).name == "e")
   }
 
   @Test func anIssuerWithAVariable() throws {
-    let client = try Fixture.client(
-      "variables: { tenant: { default: t1 } }\nissuer: https://{tenant}.example")
+    let client = try Fixture.client("variables: { tenant: { default: t1 } }\nissuer: https://{tenant}.example")
     let request = try client.authorizationRequest(
       .authorizationCode, redirectURI: "http://127.0.0.1:1/cb", scope: [], random: KnownRandom(), nonce: Self.nonce)
     func answer(_ issuer: String) throws {
-      _ = try client.authorizationResponse(
-        [("code", "c"), ("state", request.state), ("iss", issuer)], to: request)
+      _ = try client.authorizationResponse([("code", "c"), ("state", request.state), ("iss", issuer)], to: request)
     }
     try answer("https://t1.example")
     #expect(throws: OAuthError.issuerMismatch(expected: "https://t1.example", found: "https://t2.example")) {

@@ -90,8 +90,7 @@ struct LoginRequestsTests {
         token: https://provider.example/token
         token_exchange: { url: "https://provider.example/session", follows: \(follows) }
         """)
-    #expect(
-      try Self.plan(machine, .clientCredentials).requests.map(\.kind) == [.clientCredentials, .tokenExchange])
+    #expect(try Self.plan(machine, .clientCredentials).requests.map(\.kind) == [.clientCredentials, .tokenExchange])
   }
 
   /// A token that the person has is only asked about.
@@ -156,8 +155,7 @@ struct LoginRequestsTests {
     guard descriptor.grants.contains(.authorizationCode), descriptor.assertion == nil,
       descriptor.variables.allSatisfy({ $0.defaultValue != nil }) || descriptor.variables.isEmpty
     else { return }
-    let client = try Client(
-      descriptor: descriptor, identifier: "client-id", secret: Secret("secret-1"), variables: [:])
+    let client = try Client(descriptor: descriptor, identifier: "client-id", secret: Secret("secret-1"), variables: [:])
     let request = try client.authorizationRequest(
       .authorizationCode, redirectURI: "http://127.0.0.1:8417/callback", scope: descriptor.scope.requested,
       random: KnownRandom(), nonce: Fixture.nonce)
@@ -167,8 +165,7 @@ struct LoginRequestsTests {
           + descriptor.endpoints.values.flatMap(\.response.keep).map { .init(name: $0.name, value: "k") }), to: request)
     let token = try client.tokenRequest(response, nonce: Fixture.nonce)
     let shown = try Client(showing: descriptor, identifier: "client-id", hasSecret: true, variables: [:])
-    let planned = try LoginRequests(
-      .authorizationCode, shown, scope: descriptor.scope.requested, hasToken: false)
+    let planned = try LoginRequests(.authorizationCode, shown, scope: descriptor.scope.requested, hasToken: false)
     #expect(planned.requests[0].query.map(\.name) == request.uri.queryParameters.names)
     #expect(planned.requests[1].url == token.uri.withoutQueryAndFragment.text)
     #expect(planned.requests[1].fields.map(\.name) == token.fields.map(\.name))
@@ -178,10 +175,7 @@ struct LoginRequestsTests {
     arguments: [
       ("nothing", "nothing"), ("zq", "zq"), ("zqqz", "zqqz"), ("zq61qz", "<a>"), ("ZQ61QZ", "ZQ61QZ"),
       ("https://zq61qz.invalid/x", "<a>/x"), ("https://zq61qz.example/x", "https://<a>.example/x"),
-      ("zqzq61qz", "zq<a>"),
-      ("zq61qzzq62qz", "<a><b>"), ("http://127.0.0.1:49999/", "http://127.0.0.1:<port>/"),
+      ("zqzq61qz", "zq<a>"), ("zq61qzzq62qz", "<a><b>"), ("http://127.0.0.1:49999/", "http://127.0.0.1:<port>/"),
     ])
-  func revealed(_ text: String, _ expected: String) {
-    #expect(Placeholder.revealed(text) == expected)
-  }
+  func revealed(_ text: String, _ expected: String) { #expect(Placeholder.revealed(text) == expected) }
 }

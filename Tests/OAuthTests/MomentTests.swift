@@ -29,9 +29,7 @@ struct MomentTests {
       ("Sun Nov  6 08:49:37 1994", nil), ("Sun, 6 Nov 1994 08:49:37 GMT", nil), ("Sun, 06 nov 1994 08:49:37 GMT", nil),
       ("Sun, 31 Feb 1994 08:49:37 GMT", nil), ("", nil),
     ] as [(String, Int64?)])
-  func dateOfHTTP(_ text: String, _ moment: Int64?) {
-    #expect(Moment.parseHTTPDate(text) == moment)
-  }
+  func dateOfHTTP(_ text: String, _ moment: Int64?) { #expect(Moment.parseHTTPDate(text) == moment) }
 
   @Test func everyDayOfFourCenturies() {
     for day in Int64(0)..<146_097 {
@@ -50,9 +48,7 @@ struct MomentTests {
       "2013-08-23T18:45:29-00:00", "2013-08-23T20:45:29+02:00", "2013-08-23T20:45:29+0200",
       "2013-08-23T14:15:29-04:30", "2013-08-24T00:30:29.25+05:45", "2013-08-22T18:46:29-23:59",
     ])
-  func forms(_ text: String) {
-    #expect(Moment.parse(text) == 1_377_283_529)
-  }
+  func forms(_ text: String) { #expect(Moment.parse(text) == 1_377_283_529) }
 
   @Test(
     arguments: [
@@ -61,18 +57,13 @@ struct MomentTests {
       "2013-13-23T18:45:29Z", "2013-08-00T18:45:29Z", "2013-08-32T18:45:29Z", "2013-04-31T00:00:00Z",
       "2023-02-29T00:00:00Z", "2100-02-29T00:00:00Z", "2013-08-23T24:00:00Z", "2013-08-23T18:60:29Z",
       "2013-08-23T18:45:61Z", "2013-08-23T18:45:29+2", "2013-08-23T18:45:29+02", "2013-08-23T18:45:29+02:0",
-      "2013-08-23T18:45:29+02:00Z", "2013-08-23T18:45:29+24:00", "2013-08-23T18:45:29+02:60",
-      "2013-08-23T18:45:29.Z", "2013-08-23T18:45:29.", "Fri, 23 Aug 2013 18:45:29 GMT", "+013-08-23T18:45:29Z",
-      "２０１３-08-23T18:45:29Z",
+      "2013-08-23T18:45:29+02:00Z", "2013-08-23T18:45:29+24:00", "2013-08-23T18:45:29+02:60", "2013-08-23T18:45:29.Z",
+      "2013-08-23T18:45:29.", "Fri, 23 Aug 2013 18:45:29 GMT", "+013-08-23T18:45:29Z", "２０１３-08-23T18:45:29Z",
     ])
-  func nonsense(_ text: String) {
-    #expect(Moment.parse(text) == nil)
-  }
+  func nonsense(_ text: String) { #expect(Moment.parse(text) == nil) }
 
   /// The leap second of 2016, which is the first second of 2017 to a clock without leap seconds.
-  @Test func leapSecond() {
-    #expect(Moment.parse("2016-12-31T23:59:60Z") == 1_483_228_800)
-  }
+  @Test func leapSecond() { #expect(Moment.parse("2016-12-31T23:59:60Z") == 1_483_228_800) }
 
   @Test(
     arguments: [
@@ -81,7 +72,5 @@ struct MomentTests {
       ("2013-08-23 18:45:29Z", nil, 1_377_283_529), ("2013-08-23 18:45:29Z", .seconds, nil),
       ("2013-08-23 18:45:29Z", .date, 1_377_283_529), ("inf", nil, nil), ("1e15", nil, nil), ("", nil, nil),
     ] as [(String, TimeForm?, Int64?)])
-  func inAnAnswer(_ text: String, _ form: TimeForm?, _ moment: Int64?) {
-    #expect(Moment.moment(text, form) == moment)
-  }
+  func inAnAnswer(_ text: String, _ form: TimeForm?, _ moment: Int64?) { #expect(Moment.moment(text, form) == moment) }
 }

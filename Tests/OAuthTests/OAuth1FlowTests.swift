@@ -7,9 +7,7 @@ import Testing
 
 /// The endpoints of RFC 5849, section 2, and how a signature travels (3.5).
 struct OAuth1FlowTests {
-  private static func client(
-    _ rules: String = "", more: String = ""
-  ) throws -> Client {
+  private static func client(_ rules: String = "", more: String = "") throws -> Client {
     try Fixture.client(
       """
       oauth1: { version: false\(rules.isEmpty ? "" : ", " + rules) }
@@ -108,8 +106,7 @@ struct OAuth1FlowTests {
       request.fields.set("Content-Type", "text/xml")
       request.body = Array("<a/>".utf8)
     }
-    let signed = try client.presenting(
-      Fixture.credential(grant: .oauth1), on: request, nonce: Fixture.nonce)
+    let signed = try client.presenting(Fixture.credential(grant: .oauth1), on: request, nonce: Fixture.nonce)
     #expect(signed.fields["Authorization"]?.hasPrefix("OAuth oauth_consumer_key=") == true)
     #expect(signed.body == request.body)
     #expect(signed.uri == request.uri)
@@ -236,8 +233,7 @@ struct OAuth1FlowTests {
     let client = try Self.client()
     let temporary = try Self.temporary(client)
     #expect(throws: error) {
-      try client.resourceOwnerAuthorization(
-        FormParameters(pairs.map { .init(name: $0.0, value: $0.1) }), to: temporary)
+      try client.resourceOwnerAuthorization(FormParameters(pairs.map { .init(name: $0.0, value: $0.1) }), to: temporary)
     }
   }
 
@@ -259,8 +255,7 @@ struct OAuth1FlowTests {
     let answer = HTTPResponse.form(
       "oauth_token=A%3D1&oauth_token_secret=s1&oauth_session_handle=h1&oauth_expires_in=3600"
         + "&oauth_authorization_expires_in=7200&xoauth_yahoo_guid=G")
-    let credential = try client.oauth1Credential(
-      answer, .token, after: nil, scope: [], now: Fixture.now)
+    let credential = try client.oauth1Credential(answer, .token, after: nil, scope: [], now: Fixture.now)
     #expect(credential.grant == .oauth1)
     #expect(credential.accessToken == Secret("A=1"))
     #expect(credential.tokenSecret == Secret("s1"))

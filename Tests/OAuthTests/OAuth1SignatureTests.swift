@@ -75,8 +75,7 @@ struct OAuth1SignatureTests {
   @Test(arguments: try SignatureVector.all())
   func signature(_ vector: SignatureVector) throws {
     let baseString =
-      vector.isFixed
-      ? try #require(vector.baseString) : OAuth1Signature.baseString(vector.request, vector.parameters)
+      vector.isFixed ? try #require(vector.baseString) : OAuth1Signature.baseString(vector.request, vector.parameters)
     let signature = try OAuth1Signature.sign(
       baseString, vector.method, clientSecret: Secret(vector.clientSecret), tokenSecret: Secret(vector.tokenSecret))
     #expect(signature == vector.signature)

@@ -27,14 +27,12 @@ struct PresentationTests {
       ("header_style: { header: X-Auth, scheme: Key }", "X-Auth: Key token-1"),
       ("header_style: { header: Authorization, scheme: \"\" }", "Authorization: token-1"),
       (
-        "header_style: none\nextra_headers: { Authorization: \"Basic {access_token}\" }",
-        "Authorization: Basic token-1"
+        "header_style: none\nextra_headers: { Authorization: \"Basic {access_token}\" }", "Authorization: Basic token-1"
       ),
     ])
   func header(_ style: String, _ line: String) throws {
     #expect(try Self.present(style).wire == "GET \(Self.api)\n\(line)\n")
-    let fields = try Self.client(style).headerFields(
-      presenting: Fixture.credential(), on: nil, nonce: Fixture.nonce)
+    let fields = try Self.client(style).headerFields(presenting: Fixture.credential(), on: nil, nonce: Fixture.nonce)
     #expect(fields.map { "\($0.name): \($0.value)" } == [line])
   }
 
@@ -152,8 +150,7 @@ struct PresentationTests {
     request.fields.set("Content-Type", "application/x-www-form-urlencoded")
     request.body = Array("a=b".utf8)
     #expect(throws: OAuthError.presentedInQuery) {
-      try client.headerFields(
-        presenting: Fixture.credential(grant: .oauth1), on: request, nonce: Fixture.nonce)
+      try client.headerFields(presenting: Fixture.credential(grant: .oauth1), on: request, nonce: Fixture.nonce)
     }
   }
 
@@ -169,14 +166,13 @@ struct PresentationTests {
       ("api.example.com", "https://api.example.com.evil.example/", false),
       ("api.example.com", "ftp://api.example.com/", false),
       ("api.example.com:8443", "https://api.example.com:8443/", true),
-      ("api.example.com:8443", "https://api.example.com/", false),
-      ("*.example.com", "https://a.example.com/", true), ("*.example.com", "https://a.b.example.com/", true),
-      ("*.example.com", "https://example.com/", false), ("*.example.com", "https://evilexample.com/", false),
-      ("*.example.com", "https://a.example.com:8443/", false),
-      ("*.example.com:8443", "https://a.example.com:8443/", true),
-      ("127.0.0.1:8080", "http://127.0.0.1:8080/", true), ("127.0.0.1:8080", "http://127.0.0.1:8081/", false),
-      ("127.0.0.1:8080", "http://localhost:8080/", false), ("127.0.0.1", "http://127.0.0.1/", true),
-      ("127.0.0.1", "http://127.0.0.1:8080/", false), ("localhost:8080", "http://localhost:8080/", true),
+      ("api.example.com:8443", "https://api.example.com/", false), ("*.example.com", "https://a.example.com/", true),
+      ("*.example.com", "https://a.b.example.com/", true), ("*.example.com", "https://example.com/", false),
+      ("*.example.com", "https://evilexample.com/", false), ("*.example.com", "https://a.example.com:8443/", false),
+      ("*.example.com:8443", "https://a.example.com:8443/", true), ("127.0.0.1:8080", "http://127.0.0.1:8080/", true),
+      ("127.0.0.1:8080", "http://127.0.0.1:8081/", false), ("127.0.0.1:8080", "http://localhost:8080/", false),
+      ("127.0.0.1", "http://127.0.0.1/", true), ("127.0.0.1", "http://127.0.0.1:8080/", false),
+      ("localhost:8080", "http://localhost:8080/", true),
     ])
   func hosts(_ pattern: String, _ url: String, _ isPresented: Bool) throws {
     let client = try Fixture.client("hosts: [\"\(pattern)\"]")
@@ -224,8 +220,7 @@ struct PresentationTests {
     let client = try Fixture.client(
       grant: "oauth1", endpoints: "temporary_credentials: https://provider.example/initiate")
     #expect(throws: OAuthError.signatureNeedsURL) {
-      try client.headerFields(
-        presenting: Fixture.credential(grant: .oauth1), on: nil, nonce: Fixture.nonce)
+      try client.headerFields(presenting: Fixture.credential(grant: .oauth1), on: nil, nonce: Fixture.nonce)
     }
   }
 }

@@ -300,8 +300,7 @@ struct ProviderAnswerTests {
         == "https://launchpad.net/+authorize-token?oauth_token=rt"
         + "&oauth_callback=http%3A%2F%2F127.0.0.1%3A5000%2Fcallback&allow_permission=READ_PUBLIC")
     let authorization = try client.resourceOwnerAuthorization([("oauth_token", "rt")], to: temporary)
-    let form = FormParameters(
-      decoding: try client.tokenRequest(temporary, authorization, nonce: Fixture.nonce).form)
+    let form = FormParameters(decoding: try client.tokenRequest(temporary, authorization, nonce: Fixture.nonce).form)
     #expect(form[first: "oauth_consumer_key"] == "client-1")
     #expect(form[first: "oauth_signature_method"] == "PLAINTEXT")
     #expect(form[first: "oauth_signature"] == "&rs")
@@ -502,8 +501,7 @@ struct ProviderAnswerTests {
         {"device_code":"d0","user_code":"SK4V6RR8ZQ","verification_url":"https://oauth.campus.rwth-aachen.de/manage/",\
         "expires_in":1800,"interval":5,"status":"ok"}
         """), scope: ["l2p2013.rwth"], now: Fixture.now)
-    #expect(
-      device.verificationURIComplete == "https://oauth.campus.rwth-aachen.de/manage/?q=verify&d=SK4V6RR8ZQ")
+    #expect(device.verificationURIComplete == "https://oauth.campus.rwth-aachen.de/manage/?q=verify&d=SK4V6RR8ZQ")
     #expect(
       try client.deviceTokenRequest(device, nonce: Fixture.nonce).form == "grant_type=device&code=d0&client_id=client-1"
     )

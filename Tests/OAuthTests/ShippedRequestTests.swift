@@ -107,9 +107,9 @@ private struct Recorder {
     self.redirectURI = redirectURI
   }
 
-  private mutating func add(_ title: String, _ request: HTTPRequest) {
-    text += (text.isEmpty ? "" : "\n") + "== \(title)\n\(request.wire)"
-  }
+  private mutating func add(_ title: String, _ request: HTTPRequest) { add(title + " " + request.golden(title)) }
+
+  private mutating func add(_ entry: String) { text += (text.isEmpty ? "" : "\n") + entry + "\n" }
 
   private var credential: Credential {
     var credential = Fixture.credential("access-token", grant: client.descriptor.grants.first ?? .authorizationCode)
@@ -147,11 +147,10 @@ private struct Recorder {
         "verification_url":"https://v.example/","expires_in":900,"interval":5}
         """)
       let device = try client.deviceAuthorization(answer, scope: scope, now: Fixture.now)
-      text += "\n== \(grant.rawValue): page\n\(device.verificationURIComplete ?? device.verificationURI)\n"
+      add("\(grant.rawValue): page \(device.verificationURIComplete ?? device.verificationURI)")
       add("\(grant.rawValue): device_token", try client.deviceTokenRequest(device, nonce: Fixture.nonce))
     case .oauth1:
-      let request = try client.temporaryCredentialsRequest(
-        callback: redirectURI, scope: scope, nonce: Fixture.nonce)
+      let request = try client.temporaryCredentialsRequest(callback: redirectURI, scope: scope, nonce: Fixture.nonce)
       add("oauth1: temporary_credentials", request)
       let temporary = try client.temporaryCredentials(
         .form("oauth_token=temporary&oauth_token_secret=temporary-secret&oauth_callback_confirmed=true"),
@@ -201,5 +200,23 @@ private struct Recorder {
       let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://\(name)/resource?a=b"))
       add("api", try client.presenting(credential, on: request, nonce: Fixture.nonce))
     }
+  }
+}
+
+extension HTTPRequest {
+  private static let formType = "application/x-www-form-urlencoded"
+
+  /// The request as text without what is the same nearly everywhere: a body is a form and an endpoint is asked for JSON
+  /// unless a line says otherwise.
+  fileprivate func golden(_ title: String) -> String {
+    var lines = ["\(method) \(uri.text)"]
+    for field in fields where field != HTTPField(name: "Accept", value: "application/json") {
+      if body.isEmpty || field != HTTPField(name: "Content-Type", value: Self.formType) {
+        lines.append("\(field.name): \(field.value)")
+      }
+    }
+    if fields["Accept"] == nil, title != "api", !title.hasSuffix("authorization") { lines.append("Accept: nothing") }
+    if fields["Content-Type"] == nil, !body.isEmpty { lines.append("Content-Type: nothing") }
+    return (lines + (body.isEmpty ? [] : [form])).joined(separator: "\n")
   }
 }

@@ -121,9 +121,7 @@ struct TokenInspectionTests {
       .json("{\"error\":\"invalid_token\"}"), .json("{\"error\":\"invalid_grant\"}", status: 400),
       .json("{\"error\":\"invalid_token\"}", status: 401), .html("Not found", status: 404),
     ])
-  func revoked(_ response: HTTPResponse) throws {
-    try Self.client().checkRevocation(response)
-  }
+  func revoked(_ response: HTTPResponse) throws { try Self.client().checkRevocation(response) }
 
   @Test(
     arguments: [

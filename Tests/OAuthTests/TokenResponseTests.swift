@@ -47,8 +47,7 @@ struct TokenResponseTests {
       for date in ["", "Sun, 09 Sep 2001 01:46:41 GMT", "Sun, 09 Sep 9999 01:46:41 GMT"] {
         var response = HTTPResponse.json("{\"access_token\":\"t\",\"end\":\(value)}")
         if !date.isEmpty { response.fields.set("Date", date) }
-        let credential = try Self.read(
-          response, "response: { fields: { expires_at: { path: end, time: \(form) } } }")
+        let credential = try Self.read(response, "response: { fields: { expires_at: { path: end, time: \(form) } } }")
         #expect(credential.accessToken == Secret("t"))
         _ = credential.isUsable(at: Fixture.now, for: .max)
         #expect(try Credential(decoding: credential.encoded).accessToken == Secret("t"))
@@ -124,9 +123,7 @@ struct TokenResponseTests {
       ("\"expires_in\":5,\"expires_at\":\"2013-08-23 18:45:29Z\"", 1_700_000_005),
       ("\"expires_in\":0,\"expires_at\":1700000100", 1_700_000_100),
     ] as [(String, Int64?)])
-  func expiresAt(_ members: String, _ moment: Int64?) throws {
-    #expect(try Self.json(members).expiresAt == moment)
-  }
+  func expiresAt(_ members: String, _ moment: Int64?) throws { #expect(try Self.json(members).expiresAt == moment) }
 
   /// Our clock, the provider's clock and its moment differ; the token lives for what the provider means.
   @Test(
@@ -146,9 +143,7 @@ struct TokenResponseTests {
   }
 
   @Test(arguments: ["\"tomorrow\"", "\"2023-02-29 00:00:00Z\""])
-  func expiresAtThatIsNone(_ text: String) throws {
-    #expect(try Self.json("\"expires_at\":\(text)").expiresAt == nil)
-  }
+  func expiresAtThatIsNone(_ text: String) throws { #expect(try Self.json("\"expires_at\":\(text)").expiresAt == nil) }
 
   @Test func formsOfTime() throws {
     let milliseconds = """
@@ -207,8 +202,7 @@ struct TokenResponseTests {
   }
 
   @Test func nameWithADotIsFoundAsItStands() throws {
-    let credential = try Self.json(
-      "\"a.b\":\"whole\",\"a\":{\"b\":\"inner\"}", "response: { keep: { a: a.b } }")
+    let credential = try Self.json("\"a.b\":\"whole\",\"a\":{\"b\":\"inner\"}", "response: { keep: { a: a.b } }")
     #expect(credential.kept == ["a": "whole"])
   }
 
@@ -234,8 +228,7 @@ struct TokenResponseTests {
     arguments: [
       (.html("<html><a href=\"?a=b\">Sign in</a></html>"), "text/html"),
       (.json("{access_token: yes"), "application/json"), (.json("[\"access_token\"]"), "application/json"),
-      (.json("\"t\""), "application/json"), (HTTPResponse(status: 200), nil),
-      (HTTPResponse(status: 204), nil),
+      (.json("\"t\""), "application/json"), (HTTPResponse(status: 200), nil), (HTTPResponse(status: 204), nil),
     ] as [(HTTPResponse, String?)])
   func unreadable(_ response: HTTPResponse, _ type: String?) {
     #expect(throws: OAuthError.unreadable(.token, expected: .json, mediaType: type)) { try Self.read(response) }
@@ -466,8 +459,7 @@ struct TokenResponseTests {
   @Test func theSameRefreshTokenKeepsItsExpiry() throws {
     let same = "{\"access_token\":\"new\",\"refresh_token\":\"refresh-1\""
     #expect(try Self.refresh(same + "}").refreshTokenExpiresAt == Fixture.now + 1000)
-    #expect(
-      try Self.refresh(same + ",\"refresh_token_expires_in\":900}").refreshTokenExpiresAt == Fixture.now + 950)
+    #expect(try Self.refresh(same + ",\"refresh_token_expires_in\":900}").refreshTokenExpiresAt == Fixture.now + 950)
   }
 
   @Test func whatTheRedirectBroughtIsKept() throws {

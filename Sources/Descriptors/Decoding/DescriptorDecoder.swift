@@ -20,15 +20,12 @@ struct DescriptorDecoder {
     "verification_uri", "assertion",
   ]
   /// What the engine knows besides in headers: the request that they are for.
-  static let requestNames = [
-    "request_method", "request_host", "request_path", "request_query", "request_body",
-  ]
+  static let requestNames = ["request_method", "request_host", "request_path", "request_query", "request_body"]
   /// What neither a variable nor a kept field may be called: it would take the place of what the engine knows.
   static let takenNames = engineNames + endpointNames + requestNames
   /// Parameters that protect a flow: a descriptor may rename them, never set them.
   static let ownedParameters: Set<String> = [
-    "state", "code_challenge", "code_challenge_method", "code_verifier", "nonce", "oauth_signature",
-    "oauth_nonce",
+    "state", "code_challenge", "code_challenge_method", "code_verifier", "nonce", "oauth_signature", "oauth_nonce",
     "oauth_timestamp", "oauth_signature_method", "oauth_consumer_key", "oauth_token", "oauth_callback",
     "oauth_verifier",
   ]
@@ -81,9 +78,7 @@ struct DescriptorDecoder {
 
   /// What is a file name and an argument at once.
   static func isIdentifier(_ text: String) -> Bool {
-    guard let first = text.utf8.first, first != UInt8(ascii: "-"), first != UInt8(ascii: ".") else {
-      return false
-    }
+    guard let first = text.utf8.first, first != UInt8(ascii: "-"), first != UInt8(ascii: ".") else { return false }
     return text.utf8.count <= 64
       && text.utf8.allSatisfy { byte in
         switch byte {
@@ -141,9 +136,7 @@ struct DescriptorDecoder {
   }
 
   /// Its places are filled with the variables' defaults, or with harmless values, to see whether a URL can come of it.
-  mutating func url(
-    _ node: Node, names: [String], owned: Set<String> = [], anyScheme: Bool = false
-  ) -> URLTemplate? {
+  mutating func url(_ node: Node, names: [String], owned: Set<String> = [], anyScheme: Bool = false) -> URLTemplate? {
     guard let template = template(node, names: names) else { return nil }
     let url = URLTemplate(template)
     do {
@@ -172,9 +165,7 @@ struct DescriptorDecoder {
     }
   }
 
-  private func filled(
-    _ url: URLTemplate, _ sample: String, _ anyScheme: Bool
-  ) throws(URLTemplateError) -> URI {
+  private func filled(_ url: URLTemplate, _ sample: String, _ anyScheme: Bool) throws(URLTemplateError) -> URI {
     // A place at the very beginning stands for a whole base URL; any of its names is good enough for that.
     var first: [String] = []
     if case .place(let terms)? = url.template.parts.first { first = terms.flatMap(\.names) }

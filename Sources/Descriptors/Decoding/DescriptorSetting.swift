@@ -56,8 +56,7 @@ package struct DescriptorSetting: Sendable, Equatable {
     }
     settings.append(
       DescriptorSetting(
-        key: path.joined(separator: "."), value: value,
-        origin: .file(node.place.source.name, line: node.place.line)))
+        key: path.joined(separator: "."), value: value, origin: .file(node.place.source.name, line: node.place.line)))
   }
 }
 

@@ -27,9 +27,8 @@ extension Descriptor {
       checked: "response", as: ResponseRules.keys.notation, means: "how answers are read: [Answers](#answers)",
       for: "`oclc`, `l2p`")
     Key(
-      "header_style", at: \.headerStyle, as: HeaderStyle.keys.notation, type: "scheme, or mapping",
-      default: "`Bearer`", means: "how a token is presented to the API: [Presentation](#presentation)",
-      for: "`github`: `token`")
+      "header_style", at: \.headerStyle, as: HeaderStyle.keys.notation, type: "scheme, or mapping", default: "`Bearer`",
+      means: "how a token is presented to the API: [Presentation](#presentation)", for: "`github`: `token`")
     Key(
       "extra_headers", at: \.extraHeaders,
       as: .headers(DescriptorDecoder.endpointNames + DescriptorDecoder.requestNames),
@@ -85,8 +84,7 @@ extension Descriptor {
     Key(
       "hosts", at: \.hosts, as: .hosts(), type: "list of host templates", default: "the hosts of the endpoints",
       means: "the only hosts that the credential is presented to: [Hosts](#hosts)", for: "all")
-    Key(
-      "git", at: \.git, as: GitRules.keys.notation, means: "the provider's git hosts: [Git](#git)", for: "`github`")
+    Key("git", at: \.git, as: GitRules.keys.notation, means: "the provider's git hosts: [Git](#git)", for: "`github`")
     Key(
       "docker", at: \.docker, as: DockerRules.keys.notation,
       means: "the provider's container registries: [Docker](#docker)", for: "`github`")
@@ -103,8 +101,7 @@ extension Notation<[Variable]> {
   static var variables: Self {
     Notation(
       .mapping(of: Variable.keys.notation.shape, names: .pattern("^[A-Za-z0-9._-]+$", type: "name")),
-      read: { decoder, _ in decoder.variables },
-      write: { .mapping($0.map { ($0.name, Variable.keys.write($0)) }) })
+      read: { decoder, _ in decoder.variables }, write: { .mapping($0.map { ($0.name, Variable.keys.write($0)) }) })
   }
 }
 
@@ -197,8 +194,7 @@ extension AssertionRules {
       "claims", at: \.claims, as: .parameters(), type: "mapping of templates, or `null`",
       default: "`iss` and `sub`: the client; `aud`: the URL of `token`; `jti`, `iat`, `exp`",
       means: "claims that are added or set; `null` drops one (RFC 7519, 4.1)", for: "Google: `sub: null`")
-    Key(
-      "lifetime", at: \.lifetime, as: .duration, default: "`5m`", means: "from `iat` to `exp`", for: "Google: `1h`")
+    Key("lifetime", at: \.lifetime, as: .duration, default: "`5m`", means: "from `iat` to `exp`", for: "Google: `1h`")
   }
 }
 
@@ -237,17 +233,14 @@ extension OAuth1Rules {
     Key(
       "transport", at: \.transport, as: .template(of: SignatureTransport.self),
       means: "where the protocol parameters go (RFC 5849, 3.5)", for: "Launchpad: `body`")
-    Key(
-      "realm", at: \.realm, as: .template(), means: "the realm of the header (RFC 5849, 3.5.1)", for: "NetSuite")
-    Key(
-      "version", at: \.sendsVersion, as: .boolean, means: "whether `oauth_version` is sent (RFC 5849, 3.1)", for: "–")
+    Key("realm", at: \.realm, as: .template(), means: "the realm of the header (RFC 5849, 3.5.1)", for: "NetSuite")
+    Key("version", at: \.sendsVersion, as: .boolean, means: "whether `oauth_version` is sent (RFC 5849, 3.1)", for: "–")
     Key(
       "callback", at: \.callback, as: .choice(among: [.temporaryCredentials, .authorization]),
       means: "the leg that the callback goes with: `authorization` is 1.0 without \"a\"", for: "TripIt")
     Key(
       "callback_confirmed", at: \.requiresCallbackConfirmed, as: .requirement,
-      means: "whether `oauth_callback_confirmed` has to be there (RFC 5849, 2.1)",
-      for: "services of 1.0 without \"a\"")
+      means: "whether `oauth_callback_confirmed` has to be there (RFC 5849, 2.1)", for: "services of 1.0 without \"a\"")
     Key(
       "verifier", at: \.requiresVerifier, as: .requirement,
       means: "whether a verifier has to come back (RFC 5849, 2.2)", for: "TripIt, Goodreads")

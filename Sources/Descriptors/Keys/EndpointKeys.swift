@@ -199,8 +199,7 @@ struct ActiveField: Sendable {
     Key(
       "path", at: \.path, as: .path, type: "path", isRequired: true, isAlwaysWritten: true,
       means: "the field that says it", for: "`l2p`: `state`")
-    Key(
-      "equals", at: \.values, as: .texts, default: "`true`", means: "the values that mean yes", for: "`l2p`: `valid`")
+    Key("equals", at: \.values, as: .texts, default: "`true`", means: "the values that mean yes", for: "`l2p`: `valid`")
   }
 }
 

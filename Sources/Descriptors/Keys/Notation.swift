@@ -52,19 +52,13 @@ extension Notation<String> {
     text(as: .choice(words)) { words.contains($0) ? nil : .unknownValue($0, among: words) }
   }
 
-  static var headerName: Self {
-    text(as: .headerName) { DescriptorDecoder.isHeader($0) ? nil : .forbiddenHeader($0) }
-  }
+  static var headerName: Self { text(as: .headerName) { DescriptorDecoder.isHeader($0) ? nil : .forbiddenHeader($0) } }
 
-  static var headerValue: Self {
-    text(as: .headerValue) { HTTPFields.isValid(value: $0) ? nil : .forbiddenHeader($0) }
-  }
+  static var headerValue: Self { text(as: .headerValue) { HTTPFields.isValid(value: $0) ? nil : .forbiddenHeader($0) } }
 }
 
 extension Notation<[String]> {
-  static var texts: Self {
-    Notation(.texts, read: { $0.texts($1)?.map(\.value) }, write: { .list($0.map(Node.text)) })
-  }
+  static var texts: Self { Notation(.texts, read: { $0.texts($1)?.map(\.value) }, write: { .list($0.map(Node.text)) }) }
 }
 
 extension Notation<Bool> {
@@ -149,15 +143,12 @@ extension Notation<DeviceRules.SlowDown> {
 }
 
 extension Notation<FieldPath> {
-  static var path: Self {
-    Notation(.text, read: { $0.text($1).map { FieldPath($0) } }, write: { .text($0.text) })
-  }
+  static var path: Self { Notation(.text, read: { $0.text($1).map { FieldPath($0) } }, write: { .text($0.text) }) }
 }
 
 extension Notation<[FieldPath]> {
   static var paths: Self {
-    Notation(
-      .texts, read: { $0.texts($1)?.map { FieldPath($0.value) } }, write: { .list($0.map { .text($0.text) }) })
+    Notation(.texts, read: { $0.texts($1)?.map { FieldPath($0.value) } }, write: { .list($0.map { .text($0.text) }) })
   }
 }
 
@@ -196,9 +187,7 @@ extension Notation<URLTemplate> {
       write: { .text($0.template.text) })
   }
 
-  static var redirect: Self {
-    Notation(.text, read: { $0.redirect($1) }, write: { .text($0.template.text) })
-  }
+  static var redirect: Self { Notation(.text, read: { $0.redirect($1) }, write: { .text($0.template.text) }) }
 }
 
 extension Notation<[HeaderTemplate]> {
@@ -212,8 +201,7 @@ extension Notation<[HeaderTemplate]> {
 extension Notation<[ParameterRule]> {
   static func parameters(except owned: Set<String> = []) -> Self {
     Notation(
-      .mapping(of: .text, names: owned.isEmpty ? nil : .name(except: owned)),
-      read: { $0.parameters($1, owned: owned) },
+      .mapping(of: .text, names: owned.isEmpty ? nil : .name(except: owned)), read: { $0.parameters($1, owned: owned) },
       write: { .mapping($0.map { ($0.name, $0.value.map { .text($0.text) } ?? .plain("null")) }) })
   }
 }

@@ -55,15 +55,12 @@ package struct DescriptorLibrary: Sendable {
     guard let descriptor = checked.descriptor, let root = checked.root,
       !checked.findings.contains(where: { $0.severity == .error })
     else { throw .invalid(checked.findings) }
-    return Loaded(
-      descriptor: descriptor, warnings: checked.findings, path: name, bases: checked.bases, root: root)
+    return Loaded(descriptor: descriptor, warnings: checked.findings, path: name, bases: checked.bases, root: root)
   }
 
   private typealias Checked = (descriptor: Descriptor?, findings: [Finding], bases: [String], root: Node?)
 
-  private func check(
-    _ bytes: [UInt8], name: String, directory: Int?
-  ) -> Checked {
+  private func check(_ bytes: [UInt8], name: String, directory: Int?) -> Checked {
     var findings: [Finding] = []
     var bases: [String] = []
     guard let root = tree(bytes, name: name, directory: directory, chain: [], &bases, &findings) else {
@@ -77,8 +74,7 @@ package struct DescriptorLibrary: Sendable {
     if let descriptor, Self.isIdentifier(descriptor.identifier), let place = root["provider"]?.place {
       let fileName = name.split(separator: "/").last.map(String.init) ?? name
       if fileName.hasSuffix(".yaml"), fileName != descriptor.identifier + ".yaml" {
-        let problem = Finding.Problem.identifierIsNotFileName(
-          identifier: descriptor.identifier, fileName: fileName)
+        let problem = Finding.Problem.identifierIsNotFileName(identifier: descriptor.identifier, fileName: fileName)
         findings.append(Finding(problem, at: place, severity: directory == nil ? .warning : .error))
       }
     }
@@ -93,8 +89,7 @@ package struct DescriptorLibrary: Sendable {
     var findings: [Finding] = []
     var bases: [String] = []
     guard
-      let root = tree(
-        file.bytes, name: file.path, directory: file.directory, chain: [], &bases, &findings)
+      let root = tree(file.bytes, name: file.path, directory: file.directory, chain: [], &bases, &findings)
     else { throw .invalid(findings) }
     return root
   }

@@ -108,9 +108,7 @@ private struct ScalarSet {
   /// All but the ends of lines.
   static let any = ScalarSet(ranges: [10...10, 13...13], isInverted: true)
 
-  func contains(_ scalar: Unicode.Scalar) -> Bool {
-    ranges.contains { $0.contains(scalar.value) } != isInverted
-  }
+  func contains(_ scalar: Unicode.Scalar) -> Bool { ranges.contains { $0.contains(scalar.value) } != isInverted }
 }
 
 private indirect enum PatternTree {

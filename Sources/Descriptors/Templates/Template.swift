@@ -44,8 +44,7 @@ package struct Template: Sendable, Equatable {
 
   /// For `values`, `nil` and the empty text count as absent; `encode` is for a value before it stands in the text.
   package func filled(
-    _ values: (String) -> String?, encode: (String) -> String = { $0 },
-    calculate: Calculator = { _, _ in nil }
+    _ values: (String) -> String?, encode: (String) -> String = { $0 }, calculate: Calculator = { _, _ in nil }
   ) throws(TemplateError) -> String {
     var text = ""
     for part in parts {

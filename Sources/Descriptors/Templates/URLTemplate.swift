@@ -96,9 +96,7 @@ package struct URLTemplate: Sendable, Equatable {
   /// Letters, digits, dots and hyphens, and a port at most.
   static func isAuthority(_ value: String) -> Bool {
     let pieces = value.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    guard let host = pieces.first, !host.isEmpty, !host.hasPrefix("."), !host.hasPrefix("-") else {
-      return false
-    }
+    guard let host = pieces.first, !host.isEmpty, !host.hasPrefix("."), !host.hasPrefix("-") else { return false }
     guard
       host.utf8.allSatisfy({ byte in
         switch byte {

@@ -21,7 +21,5 @@ package struct AssertionRules: Sendable, Equatable {
   package var claims: [ParameterRule] = []
   package var lifetime: Int64 = 300
 
-  package init() {
-    key = (try? Template(parsing: "{client_secret}")) ?? Template(literal: "")
-  }
+  package init() { key = (try? Template(parsing: "{client_secret}")) ?? Template(literal: "") }
 }

@@ -17,9 +17,7 @@ package enum OAuth1Signature {
   }
 
   /// RFC 5849, 3.4.1.2
-  package static func baseStringURI(_ uri: URI) -> String {
-    uri.origin + (uri.path.isEmpty ? "/" : uri.path)
-  }
+  package static func baseStringURI(_ uri: URI) -> String { uri.origin + (uri.path.isEmpty ? "/" : uri.path) }
 
   /// RFC 5849, 3.4.1.3.2
   package static func normalized(_ parameters: FormParameters) -> String {

@@ -12,9 +12,7 @@ package protocol TokenBinding: Sendable {
   /// Whether what it adds to a request depends on the body.
   func signsBody(of request: HTTPRequest) -> Bool
   /// The request with the token on it. A field or a parameter that it has already stays.
-  func sign(
-    _ request: HTTPRequest, with credential: Credential, nonce: RequestNonce
-  ) throws(OAuthError) -> HTTPRequest
+  func sign(_ request: HTTPRequest, with credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest
   /// The nonce to make the request anew with, where the answer says that it was not looked at without one, so that
   /// nothing is done twice; `nil`: the answer counts.
   func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce?

@@ -26,9 +26,7 @@ enum AuthorizationCodeGrant: GrantFlow {
 
 extension Client {
   /// RFC 6749, 4.1.3; RFC 7636, 4.5
-  package func tokenRequest(
-    _ response: AuthorizationResponse, nonce: RequestNonce
-  ) throws(OAuthError) -> HTTPRequest {
+  package func tokenRequest(_ response: AuthorizationResponse, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     let code = response.answer.text(.code) ?? ""
     let request = response.request
     var parameters: FormParameters = [

@@ -204,8 +204,7 @@ private struct Recorder {
     guard !hasToken, client.descriptor.endpoints[.refresh] != nil, grant.traits.needsPerson else { return }
     add(.refresh, try client.refreshRequest(credential, nonce: Client.placeholderNonce), isLater: true)
     if client.exchangesToken(afterRefreshOf: credential) {
-      add(
-        .tokenExchange, try client.tokenExchangeRequest(credential, nonce: Client.placeholderNonce), isLater: true)
+      add(.tokenExchange, try client.tokenExchangeRequest(credential, nonce: Client.placeholderNonce), isLater: true)
     }
   }
 
@@ -288,9 +287,7 @@ private struct Recorder {
     Placeholder.revealed(random.reduce(text) { $0.exchanging($1, for: Placeholder.text("random")) })
   }
 
-  private func shown(_ value: String, as name: String) -> String {
-    random.contains(value) ? "<\(name)>" : shown(value)
-  }
+  private func shown(_ value: String, as name: String) -> String { random.contains(value) ? "<\(name)>" : shown(value) }
 
   private func shown(_ parameters: FormParameters) -> [FormParameters.Pair] {
     parameters.pairs.map { .init(name: shown($0.name), value: shown($0.value, as: $0.name)) }

@@ -16,9 +16,7 @@ enum OAuth1Grant: GrantFlow {
       })
   }
 
-  private static func page(
-    _ temporary: TemporaryCredentials, _ login: LoginContext
-  ) throws(OAuthError) -> Step.Page {
+  private static func page(_ temporary: TemporaryCredentials, _ login: LoginContext) throws(OAuthError) -> Step.Page {
     let (client, scope) = (login.client, login.scope)
     return Step.Page(
       uri: try client.authorizationPage(temporary, scope: scope, nonce: login.nonce),
@@ -132,8 +130,7 @@ extension Client {
   package func tokenRequest(
     _ temporary: TemporaryCredentials, _ authorization: ResourceOwnerAuthorization, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
-    let parameters = FormParameters(
-      authorization.verifier.map { [.init(name: "oauth_verifier", value: $0)] } ?? [])
+    let parameters = FormParameters(authorization.verifier.map { [.init(name: "oauth_verifier", value: $0)] } ?? [])
     return try OAuth1Binding(client: self).signed(
       oauth1Request(.token, nonce: nonce), token: (temporary.token, temporary.secret), parameters, nonce: nonce)
   }
@@ -162,8 +159,7 @@ extension Client {
   private func oauth1Request(
     _ kind: EndpointKind, credential: Credential? = nil, exchange: [String: String] = [:], nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
-    var request = try request(
-      kind, [], credential: credential, exchange: exchange, proof: .signature, nonce: nonce)
+    var request = try request(kind, [], credential: credential, exchange: exchange, proof: .signature, nonce: nonce)
     if request.body.isEmpty { request.fields.removeAll(named: "Content-Type") }
     return request
   }

@@ -87,9 +87,7 @@ package struct MetadataLocation: Sendable, Equatable {
   }
 
   /// RFC 8414, 3.1
-  package var request: HTTPRequest {
-    HTTPRequest(method: "GET", uri: uri, fields: ["Accept": "application/json"])
-  }
+  package var request: HTTPRequest { HTTPRequest(method: "GET", uri: uri, fields: ["Accept": "application/json"]) }
 
   /// Whether another place is to be tried after an answer: there is nothing here, or a page for people.
   package static func isElsewhere(_ response: HTTPResponse) -> Bool {
@@ -159,9 +157,7 @@ private struct MetadataReader {
     guard let elements = member.elements, elements.count <= Self.mostItems else { throw .malformed(name) }
     var texts: [String] = []
     for element in elements {
-      guard let text = element.text, !text.isEmpty, text.utf8.count <= Self.longestText else {
-        throw .malformed(name)
-      }
+      guard let text = element.text, !text.isEmpty, text.utf8.count <= Self.longestText else { throw .malformed(name) }
       // A response type is several words.
       let isPrintable = text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C || $0 == 0x20 }
       guard isPrintable else { throw .malformed(name) }

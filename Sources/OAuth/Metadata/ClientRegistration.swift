@@ -60,8 +60,7 @@ extension Client {
     if let redirectURI { parameters.append("redirect_uris", list([redirectURI])) }
     parameters.append("grant_types", list(grants + (refreshes ? ["refresh_token"] : [])))
     parameters.append("response_types", list(responses))
-    parameters.append(
-      "token_endpoint_auth_method", (descriptor.client.authentication ?? .clientSecretBasic).rawValue)
+    parameters.append("token_endpoint_auth_method", (descriptor.client.authentication ?? .clientSecretBasic).rawValue)
     let scope = descriptor.scope.requested.joined(separator: descriptor.scope.separator)
     if !scope.isEmpty { parameters.append("scope", scope) }
     var request = try request(

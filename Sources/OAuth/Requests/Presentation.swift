@@ -73,8 +73,7 @@ extension Client {
     _ credential: Credential, on request: HTTPRequest, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     var signed = try binding(of: credential.grant).sign(request, with: credential, nonce: nonce)
-    for field in try filled(
-      descriptor.extraHeaders, values(for: credential, of: request), calculator(nonce))
+    for field in try filled(descriptor.extraHeaders, values(for: credential, of: request), calculator(nonce))
     where request.fields[field.name] == nil {
       signed.fields.set(field.name, field.value)
     }

@@ -36,9 +36,7 @@ struct RequestComputation: RequestComputing {
 
   func signature(_ name: String, _ sign: () throws(OAuthError) -> String) throws(OAuthError) -> String { try sign() }
 
-  private func moment(_ text: [UInt8]) -> String? {
-    Int64(String(decoding: text, as: UTF8.self)).map(Moment.format)
-  }
+  private func moment(_ text: [UInt8]) -> String? { Int64(String(decoding: text, as: UTF8.self)).map(Moment.format) }
 }
 
 extension Client {

@@ -90,7 +90,5 @@ extension HTTPRequest {
     }
   }
 
-  var hasForm: Bool {
-    fields["Content-Type"]?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true
-  }
+  var hasForm: Bool { fields["Content-Type"]?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true }
 }

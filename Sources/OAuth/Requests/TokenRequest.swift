@@ -3,9 +3,7 @@ import HTTP
 
 extension Client {
   /// RFC 8693, 2.1
-  package func tokenExchangeRequest(
-    _ credential: Credential, nonce: RequestNonce
-  ) throws(OAuthError) -> HTTPRequest {
+  package func tokenExchangeRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     let parameters: FormParameters = [
       ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
       ("subject_token", credential.accessToken.reveal()),

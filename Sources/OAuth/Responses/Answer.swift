@@ -28,9 +28,7 @@ struct Answer: Sendable {
     let isInHeaders = rules.fields.values.contains { $0.paths.contains { $0.header != nil } }
     guard let root = Self.read(response, rules.format ?? .json, kind) ?? (isSuccess && isInHeaders ? .object([]) : nil)
     else {
-      if isSuccess {
-        throw .unreadable(kind, expected: rules.format ?? .json, mediaType: response.mediaType)
-      }
+      if isSuccess { throw .unreadable(kind, expected: rules.format ?? .json, mediaType: response.mediaType) }
       if isUnavailable { throw .unavailable(kind, status: response.status, words: nil, retryAfter: retryAfter) }
       throw Self.refusal(kind, response.status)
     }
@@ -112,14 +110,10 @@ struct Answer: Sendable {
   }
 
   /// The first of these that is a text; some providers leave fields that do not apply empty.
-  private func firstText(of paths: [FieldPath]) -> String? {
-    paths.lazy.compactMap { text($0) }.first { !$0.isEmpty }
-  }
+  private func firstText(of paths: [FieldPath]) -> String? { paths.lazy.compactMap { text($0) }.first { !$0.isEmpty } }
 
   /// `nil` when it is absent, null or empty.
-  func text(_ field: ResponseField) -> String? {
-    value(field).flatMap(Self.text).flatMap { $0.isEmpty ? nil : $0 }
-  }
+  func text(_ field: ResponseField) -> String? { value(field).flatMap(Self.text).flatMap { $0.isEmpty ? nil : $0 } }
 
   /// A text of printable ASCII (RFC 6749, appendix A), because it will stand in a header or a URL.
   func secret(_ field: ResponseField) throws(OAuthError) -> Secret? {
@@ -180,9 +174,7 @@ struct Answer: Sendable {
     return kept
   }
 
-  private func value(_ field: ResponseField) -> JSONValue? {
-    first(of: rules.source(of: field).paths, in: scoped)
-  }
+  private func value(_ field: ResponseField) -> JSONValue? { first(of: rules.source(of: field).paths, in: scoped) }
 
   private var scoped: JSONValue {
     guard let within = rules.within else { return root }

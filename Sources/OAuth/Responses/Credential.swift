@@ -82,12 +82,9 @@ package struct Credential: Sendable, Equatable {
 extension Credential {
   package var encoded: Secret {
     var members: [JSONValue.Member] = [
-      .init("grant", .string(grant.rawValue)),
-      .init("access_token", .string(accessToken.reveal())),
-      .init("obtained_at", .integer(obtainedAt)),
-      .init("logged_in_at", .integer(loggedInAt)),
-      .init("margin", .integer(margin)),
-      .init("requested_scope", .array(requestedScope.map(JSONValue.string))),
+      .init("grant", .string(grant.rawValue)), .init("access_token", .string(accessToken.reveal())),
+      .init("obtained_at", .integer(obtainedAt)), .init("logged_in_at", .integer(loggedInAt)),
+      .init("margin", .integer(margin)), .init("requested_scope", .array(requestedScope.map(JSONValue.string))),
     ]
     func add(_ name: String, _ value: JSONValue?) {
       if let value { members.append(.init(name, value)) }

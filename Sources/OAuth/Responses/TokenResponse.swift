@@ -34,8 +34,7 @@ package struct TokenResponse: Sendable {
     expiresAt =
       Self.expiry(answer, .expiresIn, .expiresAt, now: now, unknown: now + Self.unknownLifetime)
       ?? descriptor.expiry.lifetime.map { now + min($0, Moment.longest) }
-    refreshTokenExpiresAt = Self.expiry(
-      answer, .refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now, unknown: nil)
+    refreshTokenExpiresAt = Self.expiry(answer, .refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now, unknown: nil)
     // An empty list says nothing: tokens of GitHub Apps have one, whatever they may do.
     let granted = answer.texts(.scope, separator: descriptor.scope.grantedSeparator)
     scope = granted?.isEmpty == true ? nil : granted
