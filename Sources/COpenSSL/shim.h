@@ -32,7 +32,6 @@
 #pragma weak EVP_sha256
 #pragma weak EVP_sha384
 #pragma weak EVP_sha512
-#pragma weak PEM_read_bio_PUBKEY
 #pragma weak PEM_read_bio_PrivateKey
 
 /// The functions for keys and signatures; the names are theirs.
@@ -54,7 +53,6 @@ typedef struct {
   __typeof__(&EVP_sha256) EVP_sha256;
   __typeof__(&EVP_sha384) EVP_sha384;
   __typeof__(&EVP_sha512) EVP_sha512;
-  __typeof__(&PEM_read_bio_PUBKEY) PEM_read_bio_PUBKEY;
   __typeof__(&PEM_read_bio_PrivateKey) PEM_read_bio_PrivateKey;
 } COpenSSLSignatures;
 
@@ -64,7 +62,7 @@ static inline int copenssl_signatures(COpenSSLSignatures *functions) {
   *functions = (COpenSSLSignatures){
     BIO_free, BIO_new_mem_buf, ERR_clear_error, EVP_DigestSign, EVP_DigestSignInit, EVP_DigestVerify,
     EVP_DigestVerifyInit, EVP_MD_CTX_free, EVP_MD_CTX_new, EVP_PKEY_free, EVP_PKEY_get_base_id,
-    EVP_PKEY_get_group_name, EVP_PKEY_get_size, EVP_sha1, EVP_sha256, EVP_sha384, EVP_sha512, PEM_read_bio_PUBKEY,
+    EVP_PKEY_get_group_name, EVP_PKEY_get_size, EVP_sha1, EVP_sha256, EVP_sha384, EVP_sha512,
     PEM_read_bio_PrivateKey,
   };
   return 1;

@@ -11,16 +11,19 @@ package enum Scalar {
   private static func isPlain(_ text: String) -> Bool {
     for (beginning, more) in [("https://", "-._~/%=+&?"), ("~/", "-._~/@+")] where text.hasPrefix(beginning) {
       let rest = text.utf8.dropFirst(beginning.utf8.count)
-      return !rest.isEmpty && rest.allSatisfy { isLetterOrDigit($0) || more.utf8.contains($0) }
+      return !rest.isEmpty && rest.allSatisfy { $0.isLetterOrDigit || more.utf8.contains($0) }
     }
     let words = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"]
-    return text.utf8.first.map { isLetterOrDigit($0) && $0 > UInt8(ascii: "9") } ?? false
-      && text.utf8.allSatisfy { isLetterOrDigit($0) || "-._~/@+".utf8.contains($0) }
+    return text.utf8.first.map { $0.isLetterOrDigit && $0 > UInt8(ascii: "9") } ?? false
+      && text.utf8.allSatisfy { $0.isLetterOrDigit || "-._~/@+".utf8.contains($0) }
       && !words.contains(text.lowercased())
   }
+}
 
-  private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
-    switch byte {
+extension UInt8 {
+  /// Of ASCII.
+  package var isLetterOrDigit: Bool {
+    switch self {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
     case UInt8(ascii: "0")...UInt8(ascii: "9"): true
     default: false

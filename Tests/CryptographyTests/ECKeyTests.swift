@@ -5,11 +5,11 @@ import Testing
 struct ECKeyTests {
   /// Another implementation's signature, whose R begins with a zero.
   @Test func signatureOfAnother() throws {
-    let key = try ECPublicKey(pem: Self.publicKey)
+    let key = try ECPrivateKey(pem: Secret(Self.privateKey))
     let signature = try #require(
       Hexadecimal.decode(
-        "00ad6fd5c737d9d3544cb9c56c85eb4cf05f4353f8d2551d69b012c48459fe26"
-          + "3da227e3324100dbf0a37bfb359b5202b2d436bba0ef4e2019fa68504400b9c6"))
+        "00f5d55a58b9845c0b05f19296554c71b05ca1bee0e69f7cd8a9a771d04ddaf1"
+          + "dfc93ed4b3ead3d46a0e2e568825849cbe46b0ab27c7e690ca9685fc9871767e"))
     let message = Array("message".utf8)
     #expect(key.isValid(signature: signature, for: message))
     #expect(!key.isValid(signature: signature, for: Array("Message".utf8)))
@@ -27,14 +27,14 @@ struct ECKeyTests {
       let message = Array("message \(number)".utf8)
       let signature = try key.signature(for: message)
       #expect(signature.count == 64)
-      #expect(key.publicKey.isValid(signature: signature, for: message))
+      #expect(key.isValid(signature: signature, for: message))
     }
   }
 
   @Test func otherKeysAreRefused() {
-    #expect(throws: CryptographyError.notAnECKey) { try ECPublicKey(pem: Self.otherCurve) }
-    #expect(throws: CryptographyError.notAnECKey) { try ECPublicKey(pem: "") }
-    #expect(throws: CryptographyError.notAnECKey) { try ECPrivateKey(pem: Secret(Self.publicKey)) }
+    for pem in [Self.otherCurve, Self.publicKey, ""] {
+      #expect(throws: CryptographyError.notAnECKey) { try ECPrivateKey(pem: Secret(pem)) }
+    }
     #expect(throws: CryptographyError.notAnRSAKey) { try RSAPrivateKey(pem: Secret(Self.privateKey)) }
   }
 
@@ -48,10 +48,11 @@ struct ECKeyTests {
 
   /// On secp256k1, which has as many bits.
   private static let otherCurve = """
-    -----BEGIN PUBLIC KEY-----
-    MFYwEAYHKoZIzj0CAQYFK4EEAAoDQgAEVIvuz+Ju/3B1cRvd37G0tkRFUNI0jvda
-    ZtAAAzLPVUnK+5CQgVYlTjxKZO1Scv71dumyTHDaIgs85/pKuJ22hQ==
-    -----END PUBLIC KEY-----
+    -----BEGIN PRIVATE KEY-----
+    MIGEAgEAMBAGByqGSM49AgEGBSuBBAAKBG0wawIBAQQgCo9CW+giAmIyTs1qhiCC
+    o7Vjau7geWGNPIC5NUP0uwyhRANCAAT+iZDqJ/dvqKu8lJt6JgwvEmPnjwF88MwX
+    z+3JTpAUaeV0OZ5xxR90qBFHclyhJeiZYXWtKXjvB2MZZ/E11fDg
+    -----END PRIVATE KEY-----
 
     """
 

@@ -205,8 +205,6 @@ struct OAuth1FlowTests {
         oauth_signature_method="HMAC-SHA1", oauth_timestamp="137131201", oauth_nonce="walatlh", \
         oauth_verifier="hfdp7dh39dks9884", oauth_signature="\(PercentEncoding.encode(signature))"
         """)
-    // A code that the person read from a page has the blanks of a paste around it.
-    #expect(client.resourceOwnerAuthorization(verifier: " 1234\n").verifier == "1234")
   }
 
   @Test(
@@ -265,7 +263,7 @@ struct OAuth1FlowTests {
     #expect(credential.isRefreshable(at: Fixture.now + 7199))
     #expect(!credential.isRefreshable(at: Fixture.now + 7200))
 
-    let request = try client.sessionRefreshRequest(credential, nonce: Fixture.nonce)
+    let request = try client.refreshRequest(credential, nonce: Fixture.nonce)
     let field = try #require(request.fields["Authorization"])
     #expect(request.uri.text == "https://provider.example/token")
     #expect(field.contains("oauth_token=\"A%3D1\""))
@@ -284,8 +282,6 @@ struct OAuth1FlowTests {
     let client = try Self.client()
     let credential = Fixture.credential(grant: .oauth1)
     #expect(!credential.isRefreshable(at: Fixture.now))
-    #expect(throws: OAuthError.notRefreshable) {
-      try client.sessionRefreshRequest(credential, nonce: Fixture.nonce)
-    }
+    #expect(throws: OAuthError.notRefreshable) { try client.refreshRequest(credential, nonce: Fixture.nonce) }
   }
 }

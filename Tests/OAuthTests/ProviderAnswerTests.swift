@@ -329,7 +329,7 @@ struct ProviderAnswerTests {
     #expect(page[first: "all_groups"] == "none")
     let credential = try client.oauth1Credential(
       .form("oauth_token=at&oauth_token_secret=P9NiFoyLeZu2bZNvvuQPDWsd&userID=475425&username=ada"), .token,
-      after: client.resourceOwnerAuthorization(verifier: "v"), scope: [], now: Fixture.now)
+      after: ResourceOwnerAuthorization(verifier: "v", kept: [:]), scope: [], now: Fixture.now)
     #expect(client.accountName(in: credential) == "ada")
     #expect(credential.kept["userID"] == "475425")
     #expect(credential.expiresAt == nil)

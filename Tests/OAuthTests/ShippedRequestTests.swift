@@ -179,11 +179,7 @@ private struct Recorder {
       let request = try client.tokenExchangeRequest(credential, nonce: Fixture.nonce)
       add("token_exchange", request)
     }
-    if client.descriptor.endpoints[.refresh] == nil {
-      // Nothing is refreshed.
-    } else if credential.grant == .oauth1 {
-      add("refresh", try client.sessionRefreshRequest(credential, nonce: Fixture.nonce))
-    } else {
+    if client.descriptor.endpoints[.refresh] != nil {
       add("refresh", try client.refreshRequest(credential, nonce: Fixture.nonce))
     }
     if client.descriptor.endpoints[.introspection] != nil {

@@ -265,7 +265,7 @@ struct OAuth1Tests {
     #expect(try play.resource(credential, "POST").status == 200)
     play.clock.advance(seconds: 3600)
     #expect(try play.resource(credential).status == 401)
-    let response = play.send(try play.client.sessionRefreshRequest(credential, nonce: play.nonce()))
+    let response = play.send(try play.client.refreshRequest(credential, nonce: play.nonce()))
     let refreshed = try play.client.oauth1Credential(
       response, .refresh, after: nil, scope: [], previous: credential, now: play.clock.seconds)
     #expect(refreshed.accessToken != credential.accessToken)
@@ -312,7 +312,8 @@ struct OAuth1Tests {
       play.send(
         play.client.temporaryCredentialsRequest(callback: callback, scope: [], nonce: play.nonce())),
       callback: callback)
-    let guess = play.client.resourceOwnerAuthorization(verifier: "guess")
+    let guess = try play.client.resourceOwnerAuthorization(
+      [("oauth_token", temporary.token.reveal()), ("oauth_verifier", "guess")], to: temporary)
     func reason(_ authorization: ResourceOwnerAuthorization) throws -> String? {
       let request = try play.client.tokenRequest(temporary, authorization, nonce: play.nonce())
       #expect(play.send(request).status == 401)

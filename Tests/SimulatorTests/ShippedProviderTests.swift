@@ -159,12 +159,13 @@ extension Play {
       send(client.temporaryCredentialsRequest(callback: callback, scope: scope, nonce: nonce())),
       callback: callback)
     let page = try client.authorizationPage(temporary, scope: scope, nonce: nonce())
-    let authorization: ResourceOwnerAuthorization
+    let parameters: FormParameters
     if case .outOfBand = try client.redirect() {
-      authorization = client.resourceOwnerAuthorization(verifier: try codeShown(page))
+      parameters = [("oauth_token", temporary.token.reveal()), ("oauth_verifier", try codeShown(page))]
     } else {
-      authorization = try client.resourceOwnerAuthorization(decide(page).queryParameters, to: temporary)
+      parameters = try decide(page).queryParameters
     }
+    let authorization = try client.resourceOwnerAuthorization(parameters, to: temporary)
     let response = send(try client.tokenRequest(temporary, authorization, nonce: nonce()))
     return try client.oauth1Credential(
       response, .token, after: authorization, scope: scope, now: clock.seconds)
@@ -182,7 +183,7 @@ extension Play {
   }
 
   fileprivate func renewed(_ credential: Credential) throws -> Credential {
-    let response = send(try client.sessionRefreshRequest(credential, nonce: nonce()))
+    let response = send(try client.refreshRequest(credential, nonce: nonce()))
     return try client.oauth1Credential(
       response, .refresh, after: nil, scope: credential.requestedScope, previous: credential,
       now: clock.seconds)

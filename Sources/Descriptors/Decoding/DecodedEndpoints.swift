@@ -1,4 +1,5 @@
 import HTTP
+import Text
 import YAML
 
 extension DescriptorDecoder {
@@ -78,7 +79,7 @@ extension DescriptorDecoder {
   }
 
   static func isTemplateName(_ text: String) -> Bool {
-    !text.isEmpty && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "_-.".contains($0)) }
+    !text.isEmpty && text.utf8.allSatisfy { $0.isLetterOrDigit || "_-.".utf8.contains($0) }
   }
 
   // MARK: Variables

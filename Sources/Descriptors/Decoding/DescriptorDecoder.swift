@@ -79,14 +79,8 @@ struct DescriptorDecoder {
   /// What is a file name and an argument at once.
   static func isIdentifier(_ text: String) -> Bool {
     guard let first = text.utf8.first, first != UInt8(ascii: "-"), first != UInt8(ascii: ".") else { return false }
-    return text.utf8.count <= 64
-      && text.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-        case UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."): true
-        default: false
-        }
-      }
+    let isLower = { (byte: UInt8) in byte.isLetterOrDigit && !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) }
+    return text.utf8.count <= 64 && text.utf8.allSatisfy { isLower($0) || "-_.".utf8.contains($0) }
   }
 
   // MARK: Pieces

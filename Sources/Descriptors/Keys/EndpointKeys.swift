@@ -75,11 +75,7 @@ extension Endpoint {
 extension Notation<[EndpointKind: Endpoint]> {
   static var endpoints: Self {
     let kinds = EndpointKind.allCases.compactMap { kind in Endpoint.keys[kind].map { (kind, $0) } }
-    let rows = kinds.map { kind, table in
-      KeyDescription(
-        name: kind.rawValue, type: "URL, or mapping", shape: table.notation.shape, standard: nil, specification: nil,
-        meaning: "", neededBy: "")
-    }
+    let rows = kinds.map { KeyDescription(name: $0.rawValue, shape: $1.notation.shape, ownType: "URL, or mapping") }
     return Notation(
       .table(TableDescription(name: "endpoints", short: nil, keys: rows)), read: { $0.endpoints($1) },
       write: { endpoints in
@@ -157,11 +153,7 @@ extension ErrorRules {
 extension Notation<[ResponseField: FieldSource]> {
   static var fields: Self {
     let names = ResponseField.allCases.map(\.rawValue)
-    let rows = names.map { name in
-      KeyDescription(
-        name: name, type: "path", shape: FieldSource.keys.notation.shape, standard: nil, specification: nil,
-        meaning: "", neededBy: "")
-    }
+    let rows = names.map { KeyDescription(name: $0, shape: FieldSource.keys.notation.shape, ownType: "path") }
     return Notation(
       .table(TableDescription(name: "fields", short: nil, keys: rows)),
       read: { decoder, node in

@@ -13,9 +13,8 @@ struct Key<Whole: Sendable>: Sendable {
     isAlwaysWritten: Bool = false, means meaning: String, for neededBy: String
   ) {
     description = KeyDescription(
-      name: name, type: type ?? notation.shape.type, shape: notation.shape, standard: standard,
-      specification: specification, meaning: meaning, neededBy: neededBy, isRequired: isRequired,
-      isAlwaysWritten: isAlwaysWritten)
+      name: name, shape: notation.shape, ownType: type, standard: standard, specification: specification,
+      meaning: meaning, neededBy: neededBy, isRequired: isRequired, isAlwaysWritten: isAlwaysWritten)
     read = { decoder, node, whole in
       if let value = notation.read(&decoder, node) { whole[keyPath: property] = value }
     }
@@ -28,8 +27,8 @@ struct Key<Whole: Sendable>: Sendable {
     means meaning: String, for neededBy: String
   ) {
     description = KeyDescription(
-      name: name, type: type ?? notation.shape.type, shape: notation.shape, standard: standard,
-      specification: specification, meaning: meaning, neededBy: neededBy)
+      name: name, shape: notation.shape, ownType: type, standard: standard, specification: specification,
+      meaning: meaning, neededBy: neededBy)
     read = { decoder, node, whole in
       if let value = notation.read(&decoder, node) { whole[keyPath: property] = value }
     }
@@ -42,8 +41,8 @@ struct Key<Whole: Sendable>: Sendable {
     from specification: String? = nil, means meaning: String, for neededBy: String
   ) {
     description = KeyDescription(
-      name: name, type: type ?? notation.shape.type, shape: notation.shape, standard: standard,
-      specification: specification, meaning: meaning, neededBy: neededBy)
+      name: name, shape: notation.shape, ownType: type, standard: standard, specification: specification,
+      meaning: meaning, neededBy: neededBy)
     read = { decoder, node, _ in _ = notation.read(&decoder, node) }
     write = { _ in nil }
   }
@@ -51,17 +50,19 @@ struct Key<Whole: Sendable>: Sendable {
 
 struct KeyDescription: Sendable {
   let name: String
-  /// In Markdown.
-  let type: String
   let shape: Shape
+  /// What the reference says instead of the shape's own word, in Markdown.
+  var ownType: String?
   /// In Markdown.
   var standard: String?
   /// Where that default is from; `nil` where it is ours.
-  let specification: String?
-  let meaning: String
-  let neededBy: String
+  var specification: String?
+  var meaning = ""
+  var neededBy = ""
   var isRequired = false
   var isAlwaysWritten = false
+
+  var type: String { ownType ?? shape.type }
 }
 
 /// The keys of one mapping.

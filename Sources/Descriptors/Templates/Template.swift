@@ -1,4 +1,3 @@
-import HTTP
 import Text
 /// A text with places that are filled in: `{host}`, `{a || b}` (the first that is there and not empty),
 /// `{lowercase(a)}`. Two braces stand for one.

@@ -1,5 +1,3 @@
-import Text
-
 extension Template {
   /// A function that a template may apply to values.
   package enum Function: String, Sendable, CaseIterable {

@@ -1,4 +1,3 @@
-import HTTP
 import Text
 struct TemplateParser {
   private let scalars: [Unicode.Scalar]
@@ -38,30 +37,12 @@ struct TemplateParser {
     var text = ""
     text.unicodeScalars.append(contentsOf: scalars[(open + 1)..<close])
     var terms: [Template.Term] = []
-    for piece in Self.split(text) { terms.append(try Self.term(piece)) }
+    for piece in text.pieces(separatedBy: "||") { terms.append(try Self.term(Self.trimmed(piece))) }
     return terms
   }
 
-  private static func split(_ text: String) -> [String] {
-    var pieces: [String] = [""]
-    var bars = 0
-    for scalar in text.unicodeScalars {
-      if scalar == "|" {
-        bars += 1
-        if bars == 2 {
-          pieces.append("")
-          bars = 0
-        }
-      } else {
-        if bars == 1 { pieces[pieces.count - 1] += "|" }
-        bars = 0
-        pieces[pieces.count - 1].unicodeScalars.append(scalar)
-      }
-    }
-    if bars == 1 { pieces[pieces.count - 1] += "|" }
-    return pieces.map { piece in
-      String(piece.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
-    }
+  private static func trimmed(_ piece: some StringProtocol) -> String {
+    String(piece.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
   }
 
   private static func term(_ text: String) throws(TemplateError) -> Template.Term {
@@ -94,8 +75,7 @@ struct TemplateParser {
       }
       return .call(function, terms)
     }
-    guard !text.isEmpty, text.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "_-.".contains($0)) })
-    else { throw .malformedPlace(text) }
+    guard DescriptorDecoder.isTemplateName(text) else { throw .malformedPlace(text) }
     return .name(text)
   }
 
@@ -115,8 +95,6 @@ struct TemplateParser {
       }
       pieces[pieces.count - 1].append(character)
     }
-    return pieces.map { piece in
-      String(piece.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
-    }
+    return pieces.map { trimmed($0) }
   }
 }

@@ -97,15 +97,7 @@ package struct URLTemplate: Sendable, Equatable {
   static func isAuthority(_ value: String) -> Bool {
     let pieces = value.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
     guard let host = pieces.first, !host.isEmpty, !host.hasPrefix("."), !host.hasPrefix("-") else { return false }
-    guard
-      host.utf8.allSatisfy({ byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"): true
-        default: false
-        }
-      })
-    else { return false }
+    guard host.utf8.allSatisfy({ $0.isLetterOrDigit || ".-".utf8.contains($0) }) else { return false }
     return pieces.count == 1 || (UInt16(pieces[1]).map { $0 > 0 } ?? false)
   }
 }

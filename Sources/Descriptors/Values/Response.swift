@@ -6,8 +6,6 @@ package struct FieldPath: Sendable, Equatable {
     components = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
   }
 
-  package init(components: [String]) { self.components = components }
-
   package var header: String? {
     text.hasPrefix(Self.headerPrefix) ? String(text.dropFirst(Self.headerPrefix.count)) : nil
   }
@@ -135,6 +133,6 @@ package struct ResponseRules: Sendable, Equatable {
   package init() {}
 
   package func source(of field: ResponseField) -> FieldSource {
-    fields[field] ?? FieldSource(paths: [FieldPath(components: [field.rawValue])], time: nil)
+    fields[field] ?? FieldSource(paths: [FieldPath(field.rawValue)], time: nil)
   }
 }

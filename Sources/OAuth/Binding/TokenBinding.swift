@@ -13,12 +13,16 @@ package protocol TokenBinding: Sendable {
   func signsBody(of request: HTTPRequest) -> Bool
   /// The request with the token on it. A field or a parameter that it has already stays.
   func sign(_ request: HTTPRequest, with credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest
+  /// The request for a token, with the proof of what the token will be bound to.
+  func prove(_ request: HTTPRequest, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest
   /// The nonce to make the request anew with, where the answer says that it was not looked at without one, so that
   /// nothing is done twice; `nil`: the answer counts.
   func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce?
 }
 
 extension TokenBinding {
+  package func prove(_ request: HTTPRequest, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest { request }
+
   package func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce? { nil }
 }
 

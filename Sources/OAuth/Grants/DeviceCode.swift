@@ -51,11 +51,6 @@ package struct DeviceAuthorization: Sendable {
   package var polling: DevicePolling
 }
 
-extension DeviceAuthorization: CustomStringConvertible, CustomReflectable {
-  package var description: String { "DeviceAuthorization" }
-  package var customMirror: Mirror { Mirror(self, children: []) }
-}
-
 /// When to ask again, and when to stop (RFC 8628, 3.5).
 package struct DevicePolling: Sendable, Equatable {
   package enum Step: Sendable, Equatable {
@@ -163,8 +158,7 @@ extension Client {
       switch error.code {
       case "authorization_pending": return .pending
       case "slow_down":
-        let body = try? Answer.interval(response, endpoint(.deviceToken).response)
-        return .slowDown(interval: body)
+        return .slowDown(interval: try? Answer.interval(response, endpoint(.deviceToken).response))
       case "expired_token": throw .deviceCodeExpired
       default: throw .refused(kind, error)
       }

@@ -12,7 +12,6 @@ import Text
 package struct LoginRequests: Sendable {
   package struct Request: Sendable {
     package let kind: EndpointKind
-    package let isInBrowser: Bool
     /// Whether it is made when the token has expired, and not at the login.
     package let isLater: Bool
     package let method: String
@@ -23,6 +22,8 @@ package struct LoginRequests: Sendable {
     /// Without those that belong to the connection.
     package let fields: [HTTPField]
     package let body: Body
+
+    package var isInBrowser: Bool { kind == .authorization }
   }
 
   package enum Body: Sendable, Equatable {
@@ -32,8 +33,13 @@ package struct LoginRequests: Sendable {
   }
 
   package let grant: Grant
-  package let redirectURI: String?
-  package let requests: [Request]
+  package private(set) var requests: [Request] = []
+  private let client: Client
+  private let scope: [String]
+  private let listening: String?
+  private let random: Set<String>
+
+  package var redirectURI: String? { listening.map(Placeholder.revealed) }
 }
 
 /// Texts that stand for what is not known, and can stand wherever that could: in a host, a path, a header, a form.
@@ -150,45 +156,27 @@ private struct WrittenComputation: RequestComputing {
   }
 }
 
-extension LoginRequests {
-  package init(_ grant: Grant, _ client: Client, scope: [String], hasToken: Bool) throws(OAuthError) {
-    var recorder = try Recorder(client: client, grant: grant, scope: scope)
-    try recorder.play(hasToken: hasToken)
-    self.grant = grant
-    redirectURI = recorder.redirectURI.map(Placeholder.revealed)
-    requests = recorder.requests
-  }
+/// Always the same bytes; where they stand in a request says what they are.
+private struct FixedRandom: RandomSource {
+  func bytes(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
 }
 
-/// The transport of a login that is only shown: it writes down what it is given, and makes up an answer.
-private struct Recorder {
-  private let client: Client
-  private let grant: Grant
-  private let scope: [String]
-  let redirectURI: String?
-  private(set) var requests: [LoginRequests.Request] = []
-
-  /// Always the same bytes; where they stand in a request says what they are.
-  private struct FixedRandom: RandomSource {
-    func bytes(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
-  }
-
-  private let random: Set<String>
-
-  init(client: Client, grant: Grant, scope: [String]) throws(OAuthError) {
+// The transport of a login that is only shown: it writes down what it is given, and makes up an answer.
+extension LoginRequests {
+  package init(_ grant: Grant, _ client: Client, scope: [String], hasToken: Bool) throws(OAuthError) {
     (self.client, self.grant, self.scope) = (client, grant, scope)
     let verifier = CodeVerifier(random: FixedRandom())
     random = [verifier.text, verifier.challenge(client.descriptor.pkce) ?? verifier.text]
-    let redirect = grant.callback(client) == nil ? nil : try client.redirect()
-    redirectURI =
-      switch redirect {
+    listening =
+      switch grant.callback(client) == nil ? nil : try client.redirect() {
       case nil: nil
       case .loopback(let uri)?: uri.port == nil ? uri.replacing(port: Placeholder.port).text : uri.text
       case .elsewhere(let text)?, .outOfBand(let text)?: text
       }
+    try play(hasToken: hasToken)
   }
 
-  mutating func play(hasToken: Bool) throws(OAuthError) {
+  private mutating func play(hasToken: Bool) throws(OAuthError) {
     var credential = Credential(grant: grant, accessToken: Secret(""), obtainedAt: 0)
     for field in keptFields { credential.kept[field.name] = client.placeholder(field.name) }
     if !hasToken {
@@ -210,7 +198,7 @@ private struct Recorder {
 
   private mutating func login() throws(OAuthError) -> Credential {
     let login = LoginContext(
-      grant, client, scope: scope, redirectURI: redirectURI ?? "", random: FixedRandom(),
+      grant, client, scope: scope, redirectURI: listening ?? "", random: FixedRandom(),
       nonce: Client.placeholderNonce)
     var step = try login.begin()
     while true {
@@ -219,7 +207,7 @@ private struct Recorder {
         add(exchange.kind, try exchange.request(Client.placeholderNonce))
         step = try exchange.read(answer(exchange.kind), 0)
       case .browse(let page):
-        add(.authorization, HTTPRequest(method: "GET", uri: page.uri), isInBrowser: true)
+        add(.authorization, HTTPRequest(method: "GET", uri: page.uri))
         var parameters = page.parameters(bringing: Placeholder.text(page.brings.rawValue))
         for field in keptFields { parameters.append(field.paths[0].text, client.placeholder(field.name)) }
         step = try page.read(parameters, 0)
@@ -256,20 +244,18 @@ private struct Recorder {
     return response
   }
 
-  private mutating func add(
-    _ kind: EndpointKind, _ request: HTTPRequest, isInBrowser: Bool = false, isLater: Bool = false
-  ) {
+  private mutating func add(_ kind: EndpointKind, _ request: HTTPRequest, isLater: Bool = false) {
     let fragment = request.uri.fragment.map { PercentEncoding.decode($0, plusAsSpace: false) ?? $0 }
     requests.append(
-      LoginRequests.Request(
-        kind: kind, isInBrowser: isInBrowser, isLater: isLater, method: request.method,
+      Request(
+        kind: kind, isLater: isLater, method: request.method,
         url: shown(request.uri.withoutQueryAndFragment.text),
         query: shown(request.uri.queryParameters), fragment: fragment.map(shown),
         fields: request.fields.map { HTTPField(name: $0.name, value: shown(Self.decodingBasic($0.value))) },
         body: body(request)))
   }
 
-  private func body(_ request: HTTPRequest) -> LoginRequests.Body {
+  private func body(_ request: HTTPRequest) -> Body {
     guard !request.body.isEmpty else { return .none }
     if let value = try? JSONValue.parse(request.body) { return .json(shown(value)) }
     return .form(shown(FormParameters(decoding: String(decoding: request.body, as: UTF8.self))))

@@ -33,16 +33,21 @@ enum OAuth1Grant: GrantFlow {
     }
   }
 
+  /// OAuth Session 1.0 draft 1, 5
   static func refreshRequest(
     _ credential: Credential, _ client: Client, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
-    try client.sessionRefreshRequest(credential, nonce: nonce)
+    guard let handle = credential.sessionHandle else { throw .notRefreshable }
+    return try OAuth1Binding(client: client).signed(
+      client.oauth1Request(.refresh, credential: credential, nonce: nonce),
+      token: (credential.accessToken, credential.tokenSecret ?? Secret("")),
+      [("oauth_session_handle", handle.reveal())], nonce: nonce, variables: credential.variables)
   }
 }
 
 /// What an OAuth 1.0a login begins with (RFC 5849, 2.1), also called the request token.
 package struct TemporaryCredentials: Sendable {
-  let token: Secret
+  package let token: Secret
   let secret: Secret
   package let callback: String
 }
@@ -51,11 +56,6 @@ package struct TemporaryCredentials: Sendable {
 package struct ResourceOwnerAuthorization: Sendable {
   let verifier: String?
   let kept: [String: String]
-}
-
-extension ResourceOwnerAuthorization: CustomStringConvertible, CustomReflectable {
-  package var description: String { "ResourceOwnerAuthorization" }
-  package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension Client {
@@ -121,11 +121,6 @@ extension Client {
     return ResourceOwnerAuthorization(verifier: verifier, kept: answer.kept)
   }
 
-  /// The same for a verifier that the person read from the provider's page (`oob`).
-  package func resourceOwnerAuthorization(verifier: String) -> ResourceOwnerAuthorization {
-    ResourceOwnerAuthorization(verifier: verifier.trimmed, kept: [:])
-  }
-
   /// RFC 5849, 2.3
   package func tokenRequest(
     _ temporary: TemporaryCredentials, _ authorization: ResourceOwnerAuthorization, nonce: RequestNonce
@@ -146,17 +141,8 @@ extension Client {
     return credential
   }
 
-  /// OAuth Session 1.0 draft 1, 5
-  package func sessionRefreshRequest(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
-    guard let handle = credential.sessionHandle else { throw .notRefreshable }
-    return try OAuth1Binding(client: self).signed(
-      oauth1Request(.refresh, credential: credential, nonce: nonce),
-      token: (credential.accessToken, credential.tokenSecret ?? Secret("")),
-      [("oauth_session_handle", handle.reveal())], nonce: nonce, variables: credential.variables)
-  }
-
   /// A request that is going to be signed: the signature is the client's authentication, so no other is added.
-  private func oauth1Request(
+  fileprivate func oauth1Request(
     _ kind: EndpointKind, credential: Credential? = nil, exchange: [String: String] = [:], nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     var request = try request(kind, [], credential: credential, exchange: exchange, proof: .signature, nonce: nonce)

@@ -18,14 +18,13 @@ package enum Step {
     /// The step after an answer, which came at `now`, in seconds since 1970.
     package let read: (_ response: HTTPResponse, _ now: Int64) throws(OAuthError) -> Step
     /// The step after a time-out; `nil`: the login fails.
-    package let next: Timeout?
-
-    package typealias Timeout = () -> Step
+    package let next: (() -> Step)?
 
     init(
       _ kind: EndpointKind, after pause: DevicePolling? = nil,
       request: @escaping (RequestNonce) throws(OAuthError) -> HTTPRequest,
-      read: @escaping (_ response: HTTPResponse, _ now: Int64) throws(OAuthError) -> Step, onTimeout: Timeout? = nil
+      read: @escaping (_ response: HTTPResponse, _ now: Int64) throws(OAuthError) -> Step,
+      onTimeout: (() -> Step)? = nil
     ) {
       self.kind = kind
       self.pause = pause

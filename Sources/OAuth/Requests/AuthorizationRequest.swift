@@ -39,22 +39,20 @@ package struct CodeVerifier: Sendable, Equatable {
   }
 }
 
-// A verifier, a state and a code are secrets for as long as the login lasts; none of them is shown.
+/// Shown as its type alone, because there is a secret in it for as long as the login lasts.
+protocol Unprintable: CustomStringConvertible, CustomReflectable {}
 
-extension CodeVerifier: CustomStringConvertible, CustomReflectable {
-  package var description: String { "CodeVerifier" }
+extension Unprintable {
+  package var description: String { "\(Self.self)" }
   package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-extension AuthorizationRequest: CustomStringConvertible, CustomReflectable {
-  package var description: String { "AuthorizationRequest(\(uri))" }
-  package var customMirror: Mirror { Mirror(self, children: []) }
-}
-
-extension AuthorizationResponse: CustomStringConvertible, CustomReflectable {
-  package var description: String { "AuthorizationResponse" }
-  package var customMirror: Mirror { Mirror(self, children: []) }
-}
+extension AuthorizationRequest: Unprintable {}
+extension AuthorizationResponse: Unprintable {}
+extension CodeVerifier: Unprintable {}
+extension DeviceAuthorization: Unprintable {}
+extension ResourceOwnerAuthorization: Unprintable {}
+extension TemporaryCredentials: Unprintable {}
 
 extension PKCEMethod {
   package var wireName: String? {
@@ -72,23 +70,19 @@ extension Client {
     _ grant: Grant, redirectURI: String, scope: [String], random: some RandomSource, nonce requestNonce: RequestNonce
   ) throws(OAuthError) -> AuthorizationRequest {
     let state = Base64.encodeURL(random.bytes(32))
-    var verifier: CodeVerifier?
-    if grant == .authorizationCode, descriptor.pkce != .none {
-      verifier = CodeVerifier(random: random)
-    }
+    let verifier = grant == .authorizationCode && descriptor.pkce != .none ? CodeVerifier(random: random) : nil
     let joinedScope = scope.joined(separator: descriptor.scope.separator)
-    var parameters = FormParameters()
-    parameters.append("response_type", grant == .implicit ? "token" : "code")
-    parameters.append("client_id", identifier)
-    parameters.append("redirect_uri", redirectURI)
+    var parameters: FormParameters = [
+      ("response_type", grant == .implicit ? "token" : "code"), ("client_id", identifier),
+      ("redirect_uri", redirectURI),
+    ]
     if !scope.isEmpty { parameters.append("scope", joinedScope) }
     parameters.append("state", state)
     if let verifier, let challenge = verifier.challenge(descriptor.pkce), let method = descriptor.pkce.wireName {
       parameters.append("code_challenge", challenge)
       parameters.append("code_challenge_method", method)
     }
-    var nonce: String?
-    if descriptor.sendsNonce { nonce = Base64.encodeURL(random.bytes(32)) }
+    let nonce = descriptor.sendsNonce ? Base64.encodeURL(random.bytes(32)) : nil
     if let nonce { parameters.append("nonce", nonce) }
     let exchange = ["redirect_uri": redirectURI, "scope": joinedScope]
     let request = try request(.authorization, parameters, exchange: exchange, nonce: requestNonce)

@@ -52,7 +52,9 @@ extension Client {
     if endpoint.response.format == .json, request.fields["Accept"] == nil {
       request.fields.set("Accept", "application/json")
     }
-    return request
+    // The grants whose requests nobody signs have one binding.
+    guard kind.issuesToken, proof == .asDescribed else { return request }
+    return try binding(of: credential?.grant ?? .authorizationCode).prove(request, nonce: nonce)
   }
 
   /// The headers whose value is known: one that is not, such as an institution's, is left out.

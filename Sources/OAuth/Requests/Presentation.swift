@@ -1,7 +1,5 @@
-import Cryptography
 import Descriptors
 import HTTP
-import Text
 
 extension Client {
   /// Whether the descriptor names this host as one that the credential is presented to, over TLS or on loopback.

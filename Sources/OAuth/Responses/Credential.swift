@@ -18,12 +18,12 @@ package struct Credential: Sendable, Equatable {
   /// OAuth Session 1.0
   package var sessionHandle: Secret?
   package var idToken: Secret?
-  package var requestedScope: [String]
+  package var requestedScope: [String] = []
   /// `nil` when the provider did not say (RFC 6749, 5.1: then as asked for).
   package var grantedScope: [String]?
-  package var kept: [String: String]
+  package var kept: [String: String] = [:]
   /// Variables that were given for this login alone.
-  package var variables: [String: String]
+  package var variables: [String: String] = [:]
   /// Some providers want it again at a refresh.
   package var redirectURI: String?
   /// Whom the provider says the token is for.
@@ -34,7 +34,7 @@ package struct Credential: Sendable, Equatable {
   /// Seconds before its expiry from which on the token is refreshed.
   package var margin: Int64
   /// Whether somebody was refused with this token, so that it is refreshed before it is given to anybody again.
-  package var isRejected: Bool
+  package var isRejected = false
 
   package init(grant: Grant, accessToken: Secret, obtainedAt: Int64, margin: Int64 = 60) {
     self.grant = grant
@@ -42,10 +42,6 @@ package struct Credential: Sendable, Equatable {
     self.obtainedAt = obtainedAt
     loggedInAt = obtainedAt
     self.margin = margin
-    requestedScope = []
-    kept = [:]
-    variables = [:]
-    isRejected = false
   }
 
   /// Whether the token may be handed out: not refused anywhere, and valid for more than `seconds`. A clock that was set

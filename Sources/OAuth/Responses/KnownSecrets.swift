@@ -128,14 +128,7 @@ package final class KnownSecrets {
   /// Whether a name is one of a parameter, a field or a header. Anything else under which something travels is not
   /// shown: a token may stand where a name is expected.
   package static func isName(_ name: String) -> Bool {
-    name.utf8.count <= 48
-      && name.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): true
-        default: "_-.:[]$@".utf8.contains(byte)
-        }
-      }
+    name.utf8.count <= 48 && name.utf8.allSatisfy { $0.isLetterOrDigit || "_-.:[]$@".utf8.contains($0) }
   }
 
   /// Whether a text names a way to present a credential (RFC 9110, 11.1), and is no credential itself.
@@ -180,9 +173,9 @@ package final class KnownSecrets {
     let before = bytes
     // A secret may be part of another one.
     for secret in secrets.sorted(by: { $0.count > $1.count }) where secret.count <= bytes.count {
-      for form in Self.forms(of: secret) { bytes = Self.replacing(form, in: bytes) }
+      for form in Self.forms(of: secret) { bytes = Self.replacing(form, least: form.count, in: bytes) }
     }
-    for token in tokens { bytes = Self.replacing(beginningOf: token.revealBytes(), in: bytes) }
+    for token in tokens { bytes = Self.replacing(token.revealBytes(), least: Self.leastOfBeginning, in: bytes) }
     // Words of a provider are cut off somewhere.
     for secret in secrets {
       let form = secret.revealBytes()
@@ -227,30 +220,16 @@ package final class KnownSecrets {
       .exchanging("\"", for: "&quot;")
   }
 
-  private static func replacing(beginningOf token: [UInt8], in bytes: [UInt8]) -> [UInt8] {
-    let beginning = token.prefix(leastOfBeginning)
+  /// The text without each place where at least so many bytes of the form begin.
+  private static func replacing(_ form: [UInt8], least: Int, in bytes: [UInt8]) -> [UInt8] {
+    let beginning = form.prefix(least)
+    guard let first = form.first, bytes.count >= beginning.count else { return bytes }
     var result: [UInt8] = []
     var index = 0
     while index < bytes.count {
-      if bytes[index] == token[0], bytes[index...].starts(with: beginning) {
+      if bytes[index] == first, bytes[index...].starts(with: beginning) {
         result += Array("…".utf8)
-        index += zip(bytes[index...], token).prefix { $0 == $1 }.count
-      } else {
-        result.append(bytes[index])
-        index += 1
-      }
-    }
-    return result
-  }
-
-  private static func replacing(_ form: [UInt8], in bytes: [UInt8]) -> [UInt8] {
-    guard let first = form.first, bytes.count >= form.count else { return bytes }
-    var result: [UInt8] = []
-    var index = 0
-    while index < bytes.count {
-      if bytes[index] == first, bytes[index...].starts(with: form) {
-        result += Array("…".utf8)
-        index += form.count
+        index += zip(bytes[index...], form).prefix { $0 == $1 }.count
       } else {
         result.append(bytes[index])
         index += 1

@@ -3,67 +3,30 @@ import Descriptors
 import HTTP
 import Text
 
-/// The answer of a token endpoint (RFC 6749, 5.1), read as the descriptor says.
-package struct TokenResponse: Sendable {
-  let accessToken: Secret
-  let tokenType: String?
-  let expiresAt: Int64?
-  let refreshToken: Secret?
-  let refreshTokenExpiresAt: Int64?
-  let tokenSecret: Secret?
-  let sessionHandle: Secret?
-  let idToken: Secret?
-  let scope: [String]?
-  let kept: [String: String]
-
-  init(_ answer: Answer, _ descriptor: Descriptor, _ grant: Grant, previous: Credential?, now: Int64)
-    throws(OAuthError)
-  {
-    let tokenField = grant.traits.tokenField
-    // A descriptor that says that the answer has no token means that the old one stays.
-    let isKept = answer.rules.source(of: tokenField).paths.isEmpty
-    guard let token = try answer.secret(tokenField) ?? (isKept ? previous?.accessToken : nil) else {
-      throw .missingField(answer.kind, tokenField)
-    }
-    accessToken = token
-    tokenType = answer.text(.tokenType)
-    idToken = answer.secretIfReadable(.idToken)
-    refreshToken = answer.secretIfReadable(.refreshToken)
-    tokenSecret = grant.traits.binding == .signature ? try answer.secret(.oauthTokenSecret) : nil
-    sessionHandle = answer.secretIfReadable(.oauthSessionHandle)
-    expiresAt =
-      Self.expiry(answer, .expiresIn, .expiresAt, now: now, unknown: now + Self.unknownLifetime)
-      ?? descriptor.expiry.lifetime.map { now + min($0, Moment.longest) }
-    refreshTokenExpiresAt = Self.expiry(answer, .refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now, unknown: nil)
-    // An empty list says nothing: tokens of GitHub Apps have one, whatever they may do.
-    let granted = answer.texts(.scope, separator: descriptor.scope.grantedSeparator)
-    scope = granted?.isEmpty == true ? nil : granted
-    kept = answer.kept
-  }
-
+extension Answer {
   /// A duration goes before a moment: it does not depend on whether two clocks agree. Zero means "does not expire".
   ///
   /// What cannot be read is taken for not said: the token is good all the same, and throwing the answer away would lose
   /// a refresh token that may have been rotated.
-  private static func expiry(
-    _ answer: Answer, _ duration: ResponseField, _ moment: ResponseField, now: Int64, unknown: Int64?
+  fileprivate func expiry(
+    _ duration: ResponseField, _ moment: ResponseField, now: Int64, unknown: Int64?
   ) -> Int64? {
-    let seconds = answer.text(duration).flatMap { Moment.lifetime($0, answer.rules.source(of: duration).time) }
+    let seconds = text(duration).flatMap { Moment.lifetime($0, rules.source(of: duration).time) }
     if let seconds, seconds > 0 { return now + seconds }
-    guard let text = answer.text(moment), text != "0" else {
+    guard let text = text(moment), text != "0" else {
       // Over before it began: whatever that means, it is not "for ever".
       return (seconds ?? 0) < 0 ? unknown : nil
     }
-    guard let end = Moment.stated(text, answer.rules.source(of: moment).time) else { return nil }
+    guard let end = Moment.stated(text, rules.source(of: moment).time) else { return nil }
     // A moment is by the provider's clock, and so is the date of the answer (RFC 9110, 6.6.1): with both it is a
     // lifetime.
-    if let date = answer.date { return now + (end - date) }
+    if let date { return now + (end - date) }
     return end > now ? end : unknown
   }
 
   /// Seconds for which a token counts as good whose end lies before its beginning: nobody issues what is over already,
   /// so the clocks disagree, and one that counted as expired would be refreshed at every call.
-  private static let unknownLifetime: Int64 = 300
+  fileprivate static let unknownLifetime: Int64 = 300
 }
 
 extension Client {
@@ -130,29 +93,39 @@ extension Client {
   func credential(
     _ answer: Answer, grant: Grant, scope: [String], previous: Credential?, now: Int64
   ) throws(OAuthError) -> Credential {
-    let token = try TokenResponse(answer, descriptor, grant, previous: previous, now: now)
-    var credential =
-      previous
-      ?? Credential(grant: grant, accessToken: token.accessToken, obtainedAt: now, margin: descriptor.expiry.margin)
-    credential.accessToken = token.accessToken
+    let tokenField = grant.traits.tokenField
+    // A descriptor that says that the answer has no token means that the old one stays.
+    let isKept = answer.rules.source(of: tokenField).paths.isEmpty
+    guard let token = try answer.secret(tokenField) ?? (isKept ? previous?.accessToken : nil) else {
+      throw .missingField(answer.kind, tokenField)
+    }
+    var credential = previous ?? Credential(grant: grant, accessToken: token, obtainedAt: now)
+    credential.accessToken = token
     credential.obtainedAt = now
     credential.margin = descriptor.expiry.margin
     credential.isRejected = false
-    credential.expiresAt = token.expiresAt
-    credential.tokenType = token.tokenType ?? previous?.tokenType
-    credential.tokenSecret = token.tokenSecret ?? previous?.tokenSecret
-    credential.sessionHandle = token.sessionHandle ?? previous?.sessionHandle
-    credential.idToken = token.idToken ?? previous?.idToken
+    credential.expiresAt =
+      answer.expiry(.expiresIn, .expiresAt, now: now, unknown: now + Answer.unknownLifetime)
+      ?? descriptor.expiry.lifetime.map { now + min($0, Moment.longest) }
+    credential.tokenType = answer.text(.tokenType) ?? previous?.tokenType
+    if grant.traits.binding == .signature {
+      credential.tokenSecret = try answer.secret(.oauthTokenSecret) ?? previous?.tokenSecret
+    }
+    credential.sessionHandle = answer.secretIfReadable(.oauthSessionHandle) ?? previous?.sessionHandle
+    credential.idToken = answer.secretIfReadable(.idToken) ?? previous?.idToken
     // A new refresh token without an expiry of its own has none that we know; the old one keeps the one it had.
-    if let refreshToken = token.refreshToken, refreshToken != previous?.refreshToken {
+    let end = answer.expiry(.refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now, unknown: nil)
+    if let refreshToken = answer.secretIfReadable(.refreshToken), refreshToken != previous?.refreshToken {
       credential.refreshToken = refreshToken
-      credential.refreshTokenExpiresAt = token.refreshTokenExpiresAt
+      credential.refreshTokenExpiresAt = end
     } else {
-      credential.refreshTokenExpiresAt = token.refreshTokenExpiresAt ?? previous?.refreshTokenExpiresAt
+      credential.refreshTokenExpiresAt = end ?? previous?.refreshTokenExpiresAt
     }
     credential.requestedScope = scope
-    credential.grantedScope = token.scope ?? previous?.grantedScope
-    credential.kept.merge(token.kept) { _, new in new }
+    // An empty list says nothing: tokens of GitHub Apps have one, whatever they may do.
+    let granted = answer.texts(.scope, separator: descriptor.scope.grantedSeparator)
+    credential.grantedScope = granted?.isEmpty == false ? granted : previous?.grantedScope
+    credential.kept.merge(answer.kept) { _, new in new }
     return credential
   }
 }

@@ -77,8 +77,7 @@ extension Simulation {
   private func isSignature(_ signature: [UInt8], of text: [UInt8], _ algorithm: AssertionAlgorithm) -> Bool {
     let key = clientSecret.revealBytes()
     func rsa(_ hash: HashAlgorithm) -> Bool {
-      let key = try? RSAPrivateKey(pem: Secret(bytes: key))
-      return key?.publicKey.isValid(signature: signature, for: text, hash) == true
+      (try? RSAPrivateKey(pem: Secret(bytes: key)))?.isValid(signature: signature, for: text, hash) == true
     }
     func hmac(_ hash: HashAlgorithm) -> Bool {
       Secret(bytes: hash.authenticationCode(for: text, key: key)) == Secret(bytes: signature)
@@ -87,8 +86,7 @@ extension Simulation {
     case .rs256: rsa(.sha256)
     case .rs384: rsa(.sha384)
     case .rs512: rsa(.sha512)
-    case .es256:
-      (try? ECPrivateKey(pem: Secret(bytes: key)))?.publicKey.isValid(signature: signature, for: text) == true
+    case .es256: (try? ECPrivateKey(pem: Secret(bytes: key)))?.isValid(signature: signature, for: text) == true
     case .hs256: hmac(.sha256)
     case .hs384: hmac(.sha384)
     case .hs512: hmac(.sha512)

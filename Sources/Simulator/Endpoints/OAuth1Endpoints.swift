@@ -117,9 +117,7 @@ extension Simulation {
       return Base64.decode(given) == code
     }
     func isRSA(_ hash: HashAlgorithm) -> Bool {
-      guard let key = try? RSAPrivateKey(pem: clientSecret).publicKey, let bytes = Base64.decode(given) else {
-        return false
-      }
+      guard let key = try? RSAPrivateKey(pem: clientSecret), let bytes = Base64.decode(given) else { return false }
       return key.isValid(signature: bytes, for: Array(text.utf8), hash)
     }
     return switch signature.method {

@@ -1,0 +1,158 @@
+import COpenSSL
+import Synchronization
+
+/// RSASSA-PKCS1-v1_5 (RFC 8017, 8.2), as in OAuth 1.0a's `RSA-SHA1` and JWT's `RS256`.
+package struct RSAPrivateKey: Sendable {
+  private let key: PrivateKeyHandle
+
+  /// A key in PEM, of PKCS #1 or of PKCS #8, without a passphrase.
+  package init(pem: Secret) throws(CryptographyError) { key = try PrivateKeyHandle(pem, .rsa) }
+
+  package func signature(for message: [UInt8], _ algorithm: HashAlgorithm) throws(CryptographyError) -> [UInt8] {
+    guard let signature = key.sign(message, algorithm) else { throw .cannotSign }
+    return signature
+  }
+
+  /// Whether the key made the signature.
+  package func isValid(signature: [UInt8], for message: [UInt8], _ algorithm: HashAlgorithm) -> Bool {
+    key.verify(signature, message, algorithm)
+  }
+}
+
+/// A private key on the curve P-256 (FIPS 186-4) that signs as JWT's `ES256` does (RFC 7518, 3.4).
+package struct ECPrivateKey: Sendable {
+  private let key: PrivateKeyHandle
+
+  /// A key in PEM, of SEC 1 or of PKCS #8, without a passphrase.
+  package init(pem: Secret) throws(CryptographyError) { key = try PrivateKeyHandle(pem, .p256) }
+
+  /// ECDSA with SHA-256: R and S, 32 bytes each.
+  package func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
+    guard let encoded = key.sign(message, .sha256), let numbers = DERSignature.numbers(encoded) else {
+      throw .cannotSign
+    }
+    return numbers
+  }
+
+  /// Whether the key made the signature.
+  package func isValid(signature: [UInt8], for message: [UInt8]) -> Bool {
+    guard let encoded = DERSignature.encoded(signature) else { return false }
+    return key.verify(encoded, message, .sha256)
+  }
+}
+
+/// The form that OpenSSL gives a signature (RFC 3279, 2.2.3: a sequence of two integers in DER), and the one of JWT.
+private enum DERSignature {
+  private static let length = 32
+
+  static func numbers(_ encoded: [UInt8]) -> [UInt8]? {
+    var rest = encoded[...]
+    guard rest.popFirst() == 0x30, let count = rest.popFirst(), Int(count) == rest.count else { return nil }
+    guard let r = number(&rest), let s = number(&rest), rest.isEmpty else { return nil }
+    return r + s
+  }
+
+  private static func number(_ rest: inout ArraySlice<UInt8>) -> [UInt8]? {
+    guard rest.popFirst() == 0x02, let count = rest.popFirst(), Int(count) <= rest.count else { return nil }
+    let bytes = rest.prefix(Int(count)).drop { $0 == 0 }
+    rest = rest.dropFirst(Int(count))
+    guard bytes.count <= length else { return nil }
+    return [UInt8](repeating: 0, count: length - bytes.count) + bytes
+  }
+
+  static func encoded(_ numbers: [UInt8]) -> [UInt8]? {
+    guard numbers.count == 2 * length else { return nil }
+    let body = integer(numbers.prefix(length)) + integer(numbers.suffix(length))
+    return [0x30, UInt8(body.count)] + body
+  }
+
+  private static func integer(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+    var digits = Array(bytes.drop { $0 == 0 })
+    // A number with its highest bit set would be a negative one.
+    if digits.first.map({ $0 >= 0x80 }) ?? true { digits.insert(0, at: 0) }
+    return [0x02, UInt8(digits.count)] + digits
+  }
+}
+
+/// The one owner of an `EVP_PKEY`. OpenSSL erases the private numbers when it frees the key.
+@safe final class PrivateKeyHandle: Sendable {
+  enum Kind { case rsa, p256 }
+
+  private let key: Mutex<OpaquePointer>
+  private let library: COpenSSLSignatures
+
+  init(_ pem: Secret, _ kind: Kind) throws(CryptographyError) {
+    var library = COpenSSLSignatures()
+    guard unsafe copenssl_signatures(&library) != 0 else { throw .noSignatures }
+    self.library = library
+    var pointer: OpaquePointer?
+    pem.withBytes { bytes in
+      unsafe pointer = bytes.withUnsafeBufferPointer { unsafe Self.read($0, kind, library) }
+    }
+    guard let pointer = unsafe pointer else { throw kind == .rsa ? .notAnRSAKey : .notAnECKey }
+    unsafe key = unsafe Mutex(pointer)
+  }
+
+  deinit { unsafe key.withLock { unsafe library.EVP_PKEY_free($0) } }
+
+  private static func read(
+    _ pem: UnsafeBufferPointer<UInt8>, _ kind: Kind, _ library: COpenSSLSignatures
+  ) -> OpaquePointer? {
+    defer { library.ERR_clear_error() }
+    guard let input = unsafe library.BIO_new_mem_buf(pem.baseAddress, Int32(pem.count)) else { return nil }
+    defer { _ = unsafe library.BIO_free(input) }
+    // PEM_read_bio_PrivateKey(3) asks on the terminal unless there is a callback; this one knows no
+    // passphrase.
+    let key = unsafe library.PEM_read_bio_PrivateKey(input, nil, { _, _, _, _ in -1 }, nil)
+    guard let key = unsafe key else { return nil }
+    guard unsafe isKind(key, kind, library) else {
+      unsafe library.EVP_PKEY_free(key)
+      return nil
+    }
+    return unsafe key
+  }
+
+  private static func isKind(_ key: OpaquePointer, _ kind: Kind, _ library: COpenSSLSignatures) -> Bool {
+    switch kind {
+    case .rsa: return unsafe library.EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA
+    case .p256:
+      // 256 bits say less than the name of the curve: secp256k1 has as many.
+      var name = [CChar](repeating: 0, count: 64)
+      var count = 0
+      guard unsafe library.EVP_PKEY_get_group_name(key, &name, name.count, &count) == 1 else { return false }
+      return String(decoding: name.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self) == "prime256v1"
+    }
+  }
+
+  func sign(_ message: [UInt8], _ algorithm: HashAlgorithm) -> [UInt8]? {
+    unsafe key.withLock { key in
+      defer { library.ERR_clear_error() }
+      guard let context = library.EVP_MD_CTX_new() else { return nil }
+      defer { unsafe library.EVP_MD_CTX_free(context) }
+      guard unsafe library.EVP_DigestSignInit(context, nil, reference(algorithm), nil, key) == 1 else { return nil }
+      var signature = unsafe [UInt8](repeating: 0, count: Int(library.EVP_PKEY_get_size(key)))
+      var count = signature.count
+      guard unsafe library.EVP_DigestSign(context, &signature, &count, message, message.count) == 1 else { return nil }
+      return Array(signature.prefix(count))
+    }
+  }
+
+  func verify(_ signature: [UInt8], _ message: [UInt8], _ algorithm: HashAlgorithm) -> Bool {
+    unsafe key.withLock { key in
+      defer { library.ERR_clear_error() }
+      guard let context = library.EVP_MD_CTX_new() else { return false }
+      defer { unsafe library.EVP_MD_CTX_free(context) }
+      guard unsafe library.EVP_DigestVerifyInit(context, nil, reference(algorithm), nil, key) == 1 else { return false }
+      return unsafe library.EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
+    }
+  }
+
+  private func reference(_ algorithm: HashAlgorithm) -> OpaquePointer? {
+    switch algorithm {
+    case .sha1: library.EVP_sha1()
+    case .sha256: library.EVP_sha256()
+    case .sha384: library.EVP_sha384()
+    case .sha512: library.EVP_sha512()
+    }
+  }
+}
