@@ -6,8 +6,7 @@ package enum CryptographyError: Error, Equatable, Sendable {
   case notAnECKey
   /// This program is fully static, and has no public-key cryptography: another program has to do it.
   case noSignatures
-  /// The key is too short for this digest.
-  case cannotSign
+  case cannotSign  // The key is too short for this digest.
   case costsOutOfRange
   case outOfMemory
 }

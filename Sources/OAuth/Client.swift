@@ -6,10 +6,8 @@ import Descriptors
 /// there.
 package struct Client: Sendable {
   package let descriptor: Descriptor
-  /// Or the consumer key.
-  package let identifier: String
-  /// For RSA signatures, the private key as PEM.
-  package let secret: Secret?
+  package let identifier: String  // Or the consumer key.
+  package let secret: Secret?  // For RSA signatures, the private key as PEM.
   package let variables: [String: String]
   let computing: any RequestComputing
 

@@ -29,7 +29,7 @@ func json(_ command: Command) -> JSONValue {
 }
 
 let groups = Command.groups.map { group -> JSONValue in
-  ["title": .string(group.title), "page": .string(group.page), "commands": .array(group.commands.map(json)),]
+  ["title": .string(group.title), "page": .string(group.page), "commands": .array(group.commands.map(json))]
 }
 let table: JSONValue = ["common": .array(Command.common.map(json)), "groups": .array(groups)]
 try Terminal.writeOutput(table.encoded + "\n")

@@ -99,12 +99,12 @@ struct OAuth1SignatureTests {
   @Test(arguments: [SignatureMethod.hmacSHA512, .rsaSHA256])
   func longerHashes(_ method: SignatureMethod) throws {
     let vector = try #require(
-      try SignatureVector.all().first { $0.method == (method.rsa == nil ? .hmacSHA1 : .rsaSHA1) })
+      try SignatureVector.all().first { $0.method == (method.isRSA ? .rsaSHA1 : .hmacSHA1) })
     let text = "GET&https%3A%2F%2Fexample.com%2F&a%3Db"
     let signature = try OAuth1Signature.sign(
       text, method, clientSecret: Secret(vector.clientSecret), tokenSecret: Secret("t"))
     let bytes = try #require(Base64.decode(signature))
-    if let hash = method.rsa {
+    if method.isRSA, let hash = method.hash {
       let key = try RSAPrivateKey(pem: Secret(vector.clientSecret))
       #expect(key.isValid(signature: bytes, for: Array(text.utf8), hash))
     } else {

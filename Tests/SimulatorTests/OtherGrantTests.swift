@@ -238,7 +238,7 @@ struct OAuth1Tests {
     settings.variables["signature_method"] = way.method.rawValue
     settings.variables["transport"] = way.transport.rawValue
     return try Play(
-      Descriptors.oauth1, settings, secret: way.method.rsa == nil ? Secret("s3 cret") : Self.key)
+      Descriptors.oauth1, settings, secret: way.method.isRSA ? Self.key : Secret("s3 cret"))
   }
 
   private func login(_ play: Play) throws -> Credential {

@@ -76,13 +76,6 @@ struct DescriptorDecoder {
 
   static func elements(of node: Node?) -> [Node] { node.map { $0.elements ?? [$0] } ?? [] }
 
-  /// What is a file name and an argument at once.
-  static func isIdentifier(_ text: String) -> Bool {
-    guard let first = text.utf8.first, first != UInt8(ascii: "-"), first != UInt8(ascii: ".") else { return false }
-    let isLower = { (byte: UInt8) in byte.isLetterOrDigit && !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) }
-    return text.utf8.count <= 64 && text.utf8.allSatisfy { isLower($0) || "-_.".utf8.contains($0) }
-  }
-
   // MARK: Pieces
 
   mutating func checkKeys(_ node: Node, _ known: [String]) {

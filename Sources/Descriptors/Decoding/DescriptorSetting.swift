@@ -8,10 +8,8 @@ package struct DescriptorSetting: Sendable, Equatable {
     case standard(specification: String)
   }
 
-  /// From the outside in, joined by dots: `endpoints.token.url`.
-  package let key: String
-  /// As it is written; the elements of a list with commas between them.
-  package let value: String
+  package let key: String  // From the outside in, joined by dots: `endpoints.token.url`.
+  package let value: String  // As it is written; a list with commas.
   package let origin: Origin
 
   /// What a specification says for logins of OAuth 2 where no file says anything.

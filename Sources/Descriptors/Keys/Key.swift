@@ -53,10 +53,8 @@ struct KeyDescription: Sendable {
   let shape: Shape
   /// What the reference says instead of the shape's own word, in Markdown.
   var ownType: String?
-  /// In Markdown.
-  var standard: String?
-  /// Where that default is from; `nil` where it is ours.
-  var specification: String?
+  var standard: String?  // In Markdown.
+  var specification: String?  // Where that default is from; `nil` where it is ours.
   var meaning = ""
   var neededBy = ""
   var isRequired = false
@@ -69,8 +67,7 @@ struct KeyDescription: Sendable {
 struct Table<Whole: Sendable>: Sendable {
   let name: String
   let initial: Whole
-  /// The key that a value stands for which is no mapping.
-  let short: String?
+  let short: String?  // The key that a value stands for which is no mapping.
   let keys: [Key<Whole>]
   private let finish: @Sendable (inout DescriptorDecoder, Node, inout Whole) -> Void
 

@@ -40,7 +40,7 @@ extension Notation<String> {
   }
 
   static var identifier: Self {
-    text(as: .identifier) { DescriptorDecoder.isIdentifier($0) ? nil : .malformedName($0) }
+    text(as: .identifier) { DescriptorLibrary.isIdentifier($0) ? nil : .malformedName($0) }
   }
 
   /// Looked at where the files are laid over each other.

@@ -1,3 +1,4 @@
+import Text
 import YAML
 
 /// Files named `<identifier>.yaml` in folders, of which an earlier one goes before a later one. A descriptor is found
@@ -11,8 +12,7 @@ package struct DescriptorLibrary: Sendable {
     package let descriptor: Descriptor
     package let warnings: [Finding]
     package let path: String
-    /// The files that it extends, the nearest first.
-    package let bases: [String]
+    package let bases: [String]  // The nearest first.
     let root: Node
   }
 
@@ -24,8 +24,12 @@ package struct DescriptorLibrary: Sendable {
     self.read = read
   }
 
-  /// Whether a text can be the identifier of a provider: lower-case letters, digits, `-`, `_`, `.`; 64 at most.
-  package static func isIdentifier(_ text: String) -> Bool { DescriptorDecoder.isIdentifier(text) }
+  /// Lower-case letters, digits, `-`, `_`, `.`; 64 at most: a file name and an argument at once.
+  package static func isIdentifier(_ text: String) -> Bool {
+    guard let first = text.utf8.first, first != UInt8(ascii: "-"), first != UInt8(ascii: ".") else { return false }
+    let isLower = { (byte: UInt8) in byte.isLetterOrDigit && !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) }
+    return text.utf8.count <= 64 && text.utf8.allSatisfy { isLower($0) || "-_.".utf8.contains($0) }
+  }
 
   package func path(of identifier: String) -> String? {
     do throws(Obstacle) {
@@ -174,5 +178,31 @@ package struct DescriptorLibrary: Sendable {
       }
     }
     return nil
+  }
+}
+
+extension DescriptorLibrary.Loaded {
+  /// Where the descriptor names a host that tokens or the client's secret may go to: the place of the template, or of
+  /// the default of the variable that makes this host of it.
+  package func place(ofHost host: String, _ hosts: (Template) -> [String]) -> Place? {
+    for node in hostNodes {
+      guard let text = node.text, let template = try? Template(parsing: text), hosts(template).contains(host) else {
+        continue
+      }
+      if text.lowercased().firstPlace(of: host) != nil { return node.place }
+      let defaults = template.names.compactMap { root["variables"]?[$0]?["default"] }
+      let named = defaults.first { value in
+        value.text.map { !$0.isEmpty && host.firstPlace(of: $0.lowercased()) != nil } ?? false
+      }
+      return named?.place ?? node.place
+    }
+    return nil
+  }
+
+  /// The endpoints first: those get the secret, too.
+  private var hostNodes: [Node] {
+    func list(_ node: Node?) -> [Node] { node.map { $0.elements ?? [$0] } ?? [] }
+    let endpoints = root["endpoints"]?.entries?.compactMap { $0.value["url"] } ?? []
+    return endpoints + list(root["hosts"]) + list(root["git"]?["hosts"]) + list(root["docker"]?["hosts"])
   }
 }

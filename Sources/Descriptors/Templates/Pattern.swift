@@ -105,8 +105,7 @@ private struct ScalarSet {
   static let digits = ScalarSet(ranges: [48...57])
   static let wordScalars = ScalarSet(ranges: [48...57, 65...90, 95...95, 97...122])
   static let spaces = ScalarSet(ranges: [9...13, 32...32])
-  /// All but the ends of lines.
-  static let any = ScalarSet(ranges: [10...10, 13...13], isInverted: true)
+  static let any = ScalarSet(ranges: [10...10, 13...13], isInverted: true)  // All but the ends of lines.
 
   func contains(_ scalar: Unicode.Scalar) -> Bool { ranges.contains { $0.contains(scalar.value) } != isInverted }
 }
@@ -121,8 +120,7 @@ private indirect enum PatternTree {
 private struct PatternParser {
   private var rest: ArraySlice<Unicode.Scalar>
 
-  /// Groups within groups.
-  private static let depthLimit = 50
+  private static let depthLimit = 50  // Groups within groups.
   private static let repetitionLimit = 1000
 
   init(_ rest: ArraySlice<Unicode.Scalar>) { self.rest = rest }

@@ -13,8 +13,7 @@ package struct Template: Sendable, Equatable {
 
   package enum Part: Sendable, Equatable {
     case literal(String)
-    /// The first term that yields something counts.
-    case place([Term])
+    case place([Term])  // The first term that yields something counts.
   }
 
   package let parts: [Part]
@@ -94,8 +93,7 @@ extension Template.Term {
 }
 
 package enum TemplateError: Error, Sendable, Equatable {
-  /// The offset is in Unicode scalars.
-  case unbalancedBrace(offset: Int)
+  case unbalancedBrace(offset: Int)  // In Unicode scalars.
   case malformedPlace(String)
   case unknownFunction(String)
   case tooDeep(Int)
@@ -120,5 +118,39 @@ extension Template.Term {
     case .literal(let text): "\"\(text.exchanging("\n", for: "\\n"))\""
     case .call(let function, let terms): function.rawValue + "(" + terms.map(\.text).joined(separator: ", ") + ")"
     }
+  }
+}
+
+extension Template {
+  /// A function that a template may apply to values.
+  package enum Function: String, Sendable, CaseIterable {
+    case lowercase
+    case uppercase
+    case base64  // RFC 4648, 4, of the arguments, one behind the other.
+    case hex  // RFC 4648, 8, lower case, of the arguments, one behind the other.
+    case sha256  // Of the arguments, one behind the other.
+    case hmacSHA256 = "hmac_sha256"  // RFC 2104; the first argument is the key.
+    case now  // Seconds since 1970; with an argument, such as `"7d"`, in so long a time.
+    case date  // Of seconds since 1970: `2026-11-21` (UTC).
+    case datetime  // Of seconds since 1970: `2026-11-21T02:16:06Z` (RFC 3339).
+    case random  // 32 hexadecimal digits, the same in all of one request.
+    case json  // A text as it stands inside a JSON string (RFC 8259, 7).
+
+    var argumentCounts: ClosedRange<Int> {
+      switch self {
+      case .lowercase, .uppercase, .date, .datetime, .json: 1...1
+      case .base64, .hex, .sha256: 1...32
+      case .hmacSHA256: 2...32
+      case .now: 0...1
+      case .random: 0...0
+      }
+    }
+  }
+}
+
+extension Template.Term {
+  /// Whether the term yields bytes that are no text.
+  var isDigest: Bool {
+    if case .call(let function, _) = self { function == .sha256 || function == .hmacSHA256 } else { false }
   }
 }

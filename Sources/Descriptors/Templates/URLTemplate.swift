@@ -105,8 +105,7 @@ package struct URLTemplate: Sendable, Equatable {
 package enum URLTemplateError: Error, Sendable, Equatable {
   case template(TemplateError)
   case authority(String)
-  /// A segment is `.` or `..`; the template.
-  case path(String)
+  case path(String)  // A segment is `.` or `..`; the template.
   /// A value at the beginning has a query or a fragment, behind which more would stand; the template.
   case base(String)
   case url(String)

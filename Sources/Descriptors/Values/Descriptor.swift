@@ -2,8 +2,7 @@
 package struct Descriptor: Sendable, Equatable {
   package var identifier = ""
   package var title = ""
-  /// The preferred one first.
-  package var grants: [Grant] = []
+  package var grants: [Grant] = []  // The preferred one first.
   package var variables: [Variable] = []
   package var endpoints: [EndpointKind: Endpoint] = [:]
   package var headerStyle = HeaderStyle()
@@ -33,8 +32,7 @@ package struct HeaderStyle: Sendable, Equatable {
   package enum Location: Sendable, Equatable {
     case header(name: String, scheme: String)
     case query(name: String)
-    /// The extra headers carry it, or the request is signed.
-    case none
+    case none  // The extra headers carry it, or the request is signed.
   }
 
   var scheme: String?
@@ -60,45 +58,37 @@ package struct ScopeRules: Sendable, Equatable {
 /// Whether the provider gives `state` back (RFC 6749, 10.12), or names itself in `iss` (RFC 9207, 2).
 package enum StateRule: String, Sendable, CaseIterable {
   case required
-  /// It is compared when it is there.
-  case optional
+  case optional  // It is compared when it is there.
 }
 
 /// Proof key for code exchange (RFC 7636, 4.2).
 package enum PKCEMethod: String, Sendable, CaseIterable {
   case s256 = "S256"
-  /// The challenge in hexadecimal (TikTok).
-  case s256Hexadecimal = "S256-hex"
+  case s256Hexadecimal = "S256-hex"  // The challenge in hexadecimal (TikTok).
   case plain
   case none
 }
 
 package struct ClientRules: Sendable, Equatable {
-  /// `nil`: Basic with a secret, none without.
-  package var authentication: ClientAuthentication?
+  package var authentication: ClientAuthentication?  // `nil`: Basic with a secret, none without.
   package var identifier: String?
   package var register: String?
   package var hasSecret: Bool { authentication != ClientAuthentication.none }
 }
 
 package struct ExpiryRules: Sendable, Equatable {
-  /// Seconds; `nil`: until the provider refuses the token.
-  package var lifetime: Int64?
-  /// Seconds before its expiry.
-  package var margin: Int64 = 60
+  package var lifetime: Int64?  // Seconds; `nil`: until the provider refuses the token.
+  package var margin: Int64 = 60  // Seconds before the expiry.
 }
 
 package struct DeviceRules: Sendable, Equatable {
   package enum SlowDown: Sendable, Equatable {
-    /// Seconds (RFC 8628, 3.5: 5).
-    case add(Int64)
-    /// Hundredths (L2P's clients: 120).
-    case multiply(Int64)
+    case add(Int64)  // Seconds (RFC 8628, 3.5: 5).
+    case multiply(Int64)  // Hundredths (L2P's clients: 120).
   }
 
   package var verificationURIComplete: Template?
-  /// Seconds (RFC 8628, 3.2).
-  package var interval: Int64 = 5
+  package var interval: Int64 = 5  // Seconds (RFC 8628, 3.2).
   package var slowDown = SlowDown.add(5)
 }
 
@@ -126,19 +116,15 @@ package struct OAuth1Rules: Sendable, Equatable {
   package var realm: Template?
   package var sendsVersion = true
   package var requiresCallbackConfirmed = true
-  /// 1.0 without "a" has none (RFC 5849, 2.2).
-  package var requiresVerifier = true
-  /// Or `authorization`, as 1.0 had it.
-  package var callback = EndpointKind.temporaryCredentials
+  package var requiresVerifier = true  // 1.0 without "a" has none (RFC 5849, 2.2).
+  package var callback = EndpointKind.temporaryCredentials  // Or `authorization`, as 1.0 had it.
 }
 
-/// The git hosts of a provider.
 package struct GitRules: Sendable, Equatable {
   package var hosts: [Template]
   package var username = Template(literal: "oauth2")
   package var ignoresUsername = false
-  /// RFC 9110, 11.5
-  package var realms: [String] = []
+  package var realms: [String] = []  // RFC 9110, 11.5
 
   package init(hosts: [Template]) { self.hosts = hosts }
 }
@@ -146,4 +132,26 @@ package struct GitRules: Sendable, Equatable {
 package struct DockerRules: Sendable, Equatable {
   package var hosts: [Template] = []
   package var username = Template(literal: "oauth2")
+}
+
+/// How a JWT is signed (RFC 7518, 3.1).
+package enum AssertionAlgorithm: String, Sendable, CaseIterable {
+  case rs256 = "RS256"
+  case rs384 = "RS384"
+  case rs512 = "RS512"
+  case es256 = "ES256"
+  case hs256 = "HS256"
+  case hs384 = "HS384"
+  case hs512 = "HS512"
+}
+
+/// The JWT that the client signs (RFC 7523): to show who it is, or for a grant.
+package struct AssertionRules: Sendable, Equatable {
+  package var algorithm: AssertionAlgorithm?  // `nil`: by the client's way of authentication.
+  package var key: Template  // PEM, or the secret of an HMAC.
+  package var header: [ParameterRule] = []  // Besides `alg` and `typ` (RFC 7515, 4.1).
+  package var claims: [ParameterRule] = []  // RFC 7519, 4.1
+  package var lifetime: Int64 = 300
+
+  package init() { key = (try? Template(parsing: "{client_secret}")) ?? Template(literal: "") }
 }

@@ -1,33 +1,19 @@
 /// One HTTP exchange of a grant. The raw values are the keys below `endpoints`.
 package enum EndpointKind: String, Sendable, CaseIterable {
-  /// The authorization endpoint (RFC 6749, 3.1), or the page of RFC 5849, 2.2. The browser goes there.
-  case authorization
-  /// The token endpoint (RFC 6749, 3.2), or the token request of RFC 5849, 2.3.
-  case token
-  /// A refresh (RFC 6749, 6; OAuth Session 1.0).
-  case refresh
-  /// The client credentials grant (RFC 6749, 4.4).
-  case clientCredentials = "client_credentials"
-  /// The device authorization endpoint (RFC 8628, 3.1).
-  case deviceAuthorization = "device_authorization"
-  /// The polling of a device (RFC 8628, 3.4).
-  case deviceToken = "device_token"
-  /// The temporary credentials request (RFC 5849, 2.1), also called request token.
-  case temporaryCredentials = "temporary_credentials"
-  /// "Is this token good?" (RFC 7662, 2.1)
-  case introspection
-  /// What follows the token of a login: that token becomes another (RFC 8693, 2.1).
-  case tokenExchange = "token_exchange"
-  /// Revocation (RFC 7009, 2.1).
-  case revocation
-  /// Who is logged in (OpenID Connect Core 1.0, 5.3, or the provider's own).
-  case identity
-  /// A client is registered (RFC 7591, 3, or the provider's own).
-  case registration
+  case authorization  // RFC 6749, 3.1; the page of RFC 5849, 2.2
+  case token  // RFC 6749, 3.2; RFC 5849, 2.3
+  case refresh  // RFC 6749, 6; OAuth Session 1.0
+  case clientCredentials = "client_credentials"  // RFC 6749, 4.4
+  case deviceAuthorization = "device_authorization"  // RFC 8628, 3.1
+  case deviceToken = "device_token"  // RFC 8628, 3.4
+  case temporaryCredentials = "temporary_credentials"  // RFC 5849, 2.1, also called request token
+  case introspection  // RFC 7662, 2.1
+  case tokenExchange = "token_exchange"  // RFC 8693, 2.1: what follows the token of a login
+  case revocation  // RFC 7009, 2.1
+  case identity  // OpenID Connect Core 1.0, 5.3, or the provider's own
+  case registration  // RFC 7591, 3, or the provider's own
 
-  /// The member of a server's metadata that names the endpoint (RFC 8414, 2; RFC 8628, 4; OpenID Connect Discovery 1.0,
-  /// 3);
-  /// `nil` where it names none.
+  /// RFC 8414, 2; RFC 8628, 4; OpenID Connect Discovery 1.0, 3
   package var metadataName: String? {
     switch self {
     case .authorization, .token, .deviceAuthorization, .introspection, .revocation, .registration:
@@ -60,8 +46,7 @@ package enum ParameterPlacement: String, Sendable, CaseIterable {
   case query
   case form
   case json
-  /// The fragment of the URL, behind its own `?`: a page whose routes begin with `#`.
-  case fragment
+  case fragment  // Behind its own `?`: a page whose routes begin with `#`.
 }
 
 /// How a client shows who it is (RFC 6749, 2.3; OpenID Connect Core 1.0, 9).
@@ -71,8 +56,7 @@ package enum ClientAuthentication: String, Sendable, CaseIterable {
   case clientSecretPost = "client_secret_post"
   case privateKeyJWT = "private_key_jwt"  // RFC 7523, 2.2; the name is OpenID Connect's
   case clientSecretJWT = "client_secret_jwt"
-  /// `client_id` alone (a public client).
-  case none
+  case none  // `client_id` alone (a public client).
   /// The access token that the request is about, presented as to the API.
   case accessToken = "access_token"
 }
@@ -86,28 +70,23 @@ package struct HeaderTemplate: Sendable, Equatable {
 /// A parameter that a descriptor adds, or drops.
 package struct ParameterRule: Sendable, Equatable {
   package var name: String
-  /// The value; `nil` drops the parameter.
-  package var value: Template?
+  package var value: Template?  // `nil` drops the parameter.
 }
 
 package struct Endpoint: Sendable, Equatable {
   package var url = URLTemplate(Template(literal: ""))
   package var method: String
   package var send: ParameterPlacement
-  /// They go into the query although the others go into a body.
-  package var inQuery: [String] = []
+  package var inQuery: [String] = []  // Although the others go into a body.
   /// Parameters whose value stands as it is: not percent-encoded in a query, JSON in a JSON body.
   package var verbatim: [String] = []
   package var parameters: [ParameterRule] = []
   package var rename: [String: String] = [:]
-  /// `nil` where the descriptor's `client` decides.
-  package var authentication: ClientAuthentication?
+  package var authentication: ClientAuthentication?  // `nil` where the descriptor's `client` decides.
   package var headers: [HeaderTemplate] = []
   package var response = ResponseRules()
-  /// One request each.
-  package var tokens = [ResponseField.accessToken]
-  /// What a token exchange follows: a login, or each refresh, too (Bullhorn).
-  var followed = [EndpointKind.token]
+  package var tokens = [ResponseField.accessToken]  // One request each.
+  var followed = [EndpointKind.token]  // A login, or each refresh, too (Bullhorn).
 
   package var followsRefresh: Bool { followed.contains(.refresh) }
 }

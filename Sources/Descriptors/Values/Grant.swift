@@ -17,8 +17,7 @@ package enum Grant: String, Sendable, CaseIterable {
     package var tokenField = ResponseField.accessToken
     /// RFC 7591, 2, `grant_types`; `nil` for what is no grant of OAuth 2.
     package var registeredName: String?
-    /// RFC 7591, 2, `response_types`.
-    package var responseType: String?
+    package var responseType: String?  // RFC 7591, 2, `response_types`
   }
 
   package enum Binding: Sendable {

@@ -60,28 +60,24 @@ package enum TimeForm: String, Sendable, CaseIterable {
   case milliseconds
   /// With an offset where there is one, UTC where there is none; a blank may stand for the `T` (RFC 3339).
   case date
-  /// The `exp` of a JWT (RFC 7519, 4.1.4).
-  case jwt
+  case jwt  // RFC 7519, 4.1.4: `exp`
 }
 
 package struct FieldSource: Sendable, Equatable {
-  /// The first of these that is there counts.
-  package var paths: [FieldPath]
+  package var paths: [FieldPath]  // The first that is there counts.
   /// For times; where it is not given, a number is seconds and a text that is no number a date.
   package var time: TimeForm?
 }
 
 package struct KeptField: Sendable, Equatable {
   package var name: String
-  /// The first of these that is there and not empty counts.
-  package var paths: [FieldPath]
+  package var paths: [FieldPath]  // The first that is there and not empty counts.
 }
 
 package struct ErrorRules: Sendable, Equatable {
   package var code: [FieldPath] = [FieldPath("error")]
   package var description: [FieldPath] = [FieldPath("error_description")]
-  /// Values of the code that mean that all is well (`ok`, `0`, `true`).
-  package var success: [String] = []
+  package var success: [String] = []  // Values of the code that mean that all is well (`ok`, `0`).
   /// Compared without regard to case, an `error:` before them and a full stop behind them.
   package var meanings: [String: String] = [:]
 
@@ -114,17 +110,13 @@ package struct ErrorRules: Sendable, Equatable {
 }
 
 package enum ActiveRule: Sendable, Equatable {
-  /// RFC 7662, 2.2: `active` is `true`.
-  case field(FieldPath, values: [String])
-  /// Any success status means yes, 400 to 404 mean no.
-  case status
+  case field(FieldPath, values: [String])  // RFC 7662, 2.2: `active` is `true`.
+  case status  // Any success means yes, 400 to 404 mean no.
 }
 
 package struct ResponseRules: Sendable, Equatable {
-  /// How it is written; `nil` for a redirect, where the grant decides.
-  package var format: ResponseFormat?
-  /// Where the object with the fields is, when it is not the answer itself.
-  package var within: FieldPath?
+  package var format: ResponseFormat?  // `nil` for a redirect, where the grant decides.
+  package var within: FieldPath?  // The object with the fields.
   package var fields: [ResponseField: FieldSource] = [:]
   package var keep: [KeptField] = []
   package var errors = ErrorRules()

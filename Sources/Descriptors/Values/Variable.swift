@@ -4,21 +4,18 @@ package struct Variable: Sendable, Equatable {
     case text
     case hostname
     case url
-    /// Also an application's own scheme, or `urn:ietf:wg:oauth:2.0:oob`.
-    case redirect
+    case redirect  // Also an application's own scheme, or `urn:ietf:wg:oauth:2.0:oob`.
     case integer
   }
 
   package var name: String
   package var defaultValue: String?
   package var format = Format.text
-  /// The whole value must match.
-  package var pattern: String?
+  package var pattern: String?  // The whole value must match.
   package var choices: [String] = []
   package var help: String?
   package var isOptional = false
-  /// Never shown, and never taken from a command line.
-  package var isSecret = false
+  package var isSecret = false  // Never shown, and never taken from a command line.
 
   /// A value to try templates with; `nil` where any text does.
   var sample: String? {

@@ -39,7 +39,6 @@ struct BearerBinding: TokenBinding {
     return request
   }
 
-  /// The value of the header with the token; `nil` where none has it.
   func header(_ credential: Credential, of request: HTTPRequest?, nonce: RequestNonce) throws(OAuthError) -> String? {
     guard case .header(let name, let scheme) = style.location else { return nil }
     var value = (scheme.isEmpty ? "" : scheme + " ") + credential.accessToken.reveal()

@@ -38,34 +38,27 @@ package enum OAuth1Signature {
     _ baseString: String, _ method: SignatureMethod, clientSecret: Secret, tokenSecret: Secret
   ) throws(OAuthError) -> String {
     let text = Array(baseString.utf8)
-    if let algorithm = method.rsa {
-      do {
-        return Base64.encode(try RSAPrivateKey(pem: clientSecret).signature(for: text, algorithm))
-      } catch {
-        throw error == .noSignatures ? .noSignatures : .clientKeyMalformed
-      }
-    }
     let key = key(clientSecret: clientSecret.reveal(), tokenSecret: tokenSecret.reveal())
-    guard let algorithm = method.hmac else { return key }
-    return Base64.encode(algorithm.authenticationCode(for: text, key: Array(key.utf8)))
+    guard let hash = method.hash else { return key }
+    guard method.isRSA else { return Base64.encode(hash.authenticationCode(for: text, key: Array(key.utf8))) }
+    do {
+      return Base64.encode(try RSAPrivateKey(pem: clientSecret).signature(for: text, hash))
+    } catch {
+      throw error == .noSignatures ? .noSignatures : .clientKeyMalformed
+    }
   }
 }
 
 extension SignatureMethod {
-  package var hmac: HashAlgorithm? {
-    switch self {
-    case .hmacSHA1: .sha1
-    case .hmacSHA256: .sha256
-    case .hmacSHA512: .sha512
-    case .rsaSHA1, .rsaSHA256, .plaintext: nil
-    }
-  }
+  var isRSA: Bool { self == .rsaSHA1 || self == .rsaSHA256 }
 
-  package var rsa: HashAlgorithm? {
+  /// `nil`: the key is the signature.
+  var hash: HashAlgorithm? {
     switch self {
-    case .rsaSHA1: .sha1
-    case .rsaSHA256: .sha256
-    case .hmacSHA1, .hmacSHA256, .hmacSHA512, .plaintext: nil
+    case .hmacSHA1, .rsaSHA1: .sha1
+    case .hmacSHA256, .rsaSHA256: .sha256
+    case .hmacSHA512: .sha512
+    case .plaintext: nil
     }
   }
 }

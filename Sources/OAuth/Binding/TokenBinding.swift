@@ -7,8 +7,7 @@ package protocol TokenBinding: Sendable {
   var isUsableAlone: Bool { get }
   /// Whether a request with the token on it shows who the client is as well, so that nothing else has to.
   var authenticatesClient: Bool { get }
-  /// The names of the header fields that it sets, in lower case.
-  var fieldNames: Set<String> { get }
+  var fieldNames: Set<String> { get }  // In lower case.
   /// Whether what it adds to a request depends on the body.
   func signsBody(of request: HTTPRequest) -> Bool
   /// The request with the token on it. A field or a parameter that it has already stays.

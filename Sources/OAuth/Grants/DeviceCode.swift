@@ -77,7 +77,6 @@ package struct DevicePolling: Sendable, Equatable {
 
   package func secondsLeft(now: Int64) -> Int64 { max(deadline - now, 0) }
 
-  /// The provider asked for longer intervals, from now on; it may say how long they are.
   package mutating func slowDown(to interval: Int64? = nil) {
     switch slowDown {
     case .add(let seconds): hundredths += min(seconds, Self.longest) * 100
@@ -92,8 +91,7 @@ package struct DevicePolling: Sendable, Equatable {
 package enum DeviceAnswer: Sendable {
   case credential(Credential)
   case pending
-  /// With the interval that the provider names, in seconds.
-  case slowDown(interval: Int64?)
+  case slowDown(interval: Int64?)  // Seconds, where the provider names them.
 }
 
 extension Client {

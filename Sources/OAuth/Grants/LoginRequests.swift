@@ -12,15 +12,12 @@ import Text
 package struct LoginRequests: Sendable {
   package struct Request: Sendable {
     package let kind: EndpointKind
-    /// Whether it is made when the token has expired, and not at the login.
-    package let isLater: Bool
+    package let isLater: Bool  // When the token has expired, and not at the login.
     package let method: String
-    /// Without query and fragment.
-    package let url: String
+    package let url: String  // Without query and fragment.
     package let query: [FormParameters.Pair]
     package let fragment: String?
-    /// Without those that belong to the connection.
-    package let fields: [HTTPField]
+    package let fields: [HTTPField]  // Without those that belong to the connection.
     package let body: Body
 
     package var isInBrowser: Bool { kind == .authorization }
@@ -128,7 +125,6 @@ extension Client {
     }
   }
 
-  /// The stand-in of what a provider gives.
   fileprivate func placeholder(_ name: String) -> String {
     Self.beginsURL(name, descriptor) ? Placeholder.url(name) : Placeholder.text(name)
   }

@@ -17,8 +17,7 @@ package enum Step {
     package let request: (RequestNonce) throws(OAuthError) -> HTTPRequest
     /// The step after an answer, which came at `now`, in seconds since 1970.
     package let read: (_ response: HTTPResponse, _ now: Int64) throws(OAuthError) -> Step
-    /// The step after a time-out; `nil`: the login fails.
-    package let next: (() -> Step)?
+    package let next: (() -> Step)?  // After a time-out; `nil`: the login fails.
 
     init(
       _ kind: EndpointKind, after pause: DevicePolling? = nil,
@@ -38,7 +37,6 @@ package enum Step {
     package var uri: URI
     /// What the answer has to have in it, because the page was given it.
     let expected: [(field: ResponseField, value: String)]
-    /// What the person's consent brings.
     let brings: ResponseField
     let login: LoginContext
     /// `OAuthError.isStray` says whether the parameters are no answer to this login at all, so that the wait goes on.

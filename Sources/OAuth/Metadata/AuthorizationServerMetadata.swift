@@ -5,12 +5,10 @@ import Text
 
 /// Why an issuer's metadata is not taken. Texts that come from the metadata have been cut, and may hold anything.
 package enum MetadataError: Error, Sendable, Equatable {
-  /// With the status of each place.
   case absent([Attempt])
   case unavailable(Attempt)
   case notJSON
-  /// RFC 8414, 3.3
-  case otherIssuer(found: String)
+  case otherIssuer(found: String)  // RFC 8414, 3.3
   case missing(String)
   case malformed(String)
   case invalidURL(String, text: String)
@@ -56,11 +54,9 @@ package struct Issuer: Sendable, Equatable {
     self.text = text
   }
 
-  /// Whether metadata may be fetched from there: `https`, or this machine.
   package var isSecure: Bool { uri.isSecure || (uri.scheme == "http" && uri.isLoopback) }
 }
 
-/// A place where an issuer's metadata may be.
 package struct MetadataLocation: Sendable, Equatable {
   package let uri: URI
   package let specification: String

@@ -7,8 +7,7 @@ import Descriptors
 package struct ClientRegistration: Sendable, Equatable {
   package var identifier: String
   package var secret: Secret?
-  /// Seconds since 1970; `nil` for never.
-  package var secretExpiresAt: Int64?
+  package var secretExpiresAt: Int64?  // Seconds since 1970; `nil` for never.
   package var authentication: ClientAuthentication?
   package var accessToken: Secret?
   package var uri: String?
@@ -18,9 +17,7 @@ extension ClientRegistration {
   /// RFC 7592, 2.3
   package static func deletion(at uri: URI, _ accessToken: Secret) throws(OAuthError) -> HTTPRequest {
     var request = HTTPRequest(method: "DELETE", uri: uri)
-    let value = "Bearer " + accessToken.reveal()
-    guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: "Authorization") }
-    request.fields.set("Authorization", value)
+    try request.authorize(bearer: accessToken)
     request.fields.set("Accept", "application/json")
     return request
   }
@@ -66,11 +63,7 @@ extension Client {
     var request = try request(
       .registration, parameters, exchange: ["redirect_uri": redirectURI ?? "", "scope": scope],
       lists: ["redirect_uris", "grant_types", "response_types"], nonce: nonce)
-    if let initialAccessToken {
-      let value = "Bearer " + initialAccessToken.reveal()
-      guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: "Authorization") }
-      request.fields.set("Authorization", value)
-    }
+    if let initialAccessToken { try request.authorize(bearer: initialAccessToken) }
     return request
   }
 
@@ -94,5 +87,13 @@ extension Client {
     return ClientRegistration(
       identifier: identifier, secret: secret, secretExpiresAt: expiresAt.flatMap { $0 > 0 ? $0 : nil },
       authentication: authentication, accessToken: try answer.secret(.registrationAccessToken), uri: uri?.text)
+  }
+}
+
+extension HTTPRequest {
+  fileprivate mutating func authorize(bearer token: Secret) throws(OAuthError) {
+    let value = "Bearer " + token.reveal()
+    guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: "Authorization") }
+    fields.set("Authorization", value)
   }
 }

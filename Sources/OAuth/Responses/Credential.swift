@@ -3,36 +3,26 @@ import Descriptors
 import JSON
 import Text
 
-/// What the vault keeps for an account.
 package struct Credential: Sendable, Equatable {
   package var grant: Grant
-  /// The token of RFC 5849, too.
-  package var accessToken: Secret
+  package var accessToken: Secret  // Or the token of RFC 5849.
   package var tokenType: String?
-  /// Seconds since 1970, as all moments here.
-  package var expiresAt: Int64?
+  package var expiresAt: Int64?  // Seconds since 1970, as all moments here.
   package var refreshToken: Secret?
   package var refreshTokenExpiresAt: Int64?
-  /// RFC 5849, 2.3
-  package var tokenSecret: Secret?
-  /// OAuth Session 1.0
-  package var sessionHandle: Secret?
+  package var tokenSecret: Secret?  // RFC 5849, 2.3
+  package var sessionHandle: Secret?  // OAuth Session 1.0
   package var idToken: Secret?
   package var requestedScope: [String] = []
   /// `nil` when the provider did not say (RFC 6749, 5.1: then as asked for).
   package var grantedScope: [String]?
   package var kept: [String: String] = [:]
-  /// Variables that were given for this login alone.
-  package var variables: [String: String] = [:]
-  /// Some providers want it again at a refresh.
-  package var redirectURI: String?
-  /// Whom the provider says the token is for.
-  package var identity: String?
+  package var variables: [String: String] = [:]  // Given for this login alone.
+  package var redirectURI: String?  // Some providers want it again at a refresh.
+  package var identity: String?  // Whom the provider says the token is for.
   package var obtainedAt: Int64
-  /// A refresh does not change it.
-  package var loggedInAt: Int64
-  /// Seconds before its expiry from which on the token is refreshed.
-  package var margin: Int64
+  package var loggedInAt: Int64  // A refresh does not change it.
+  package var margin: Int64  // Seconds before the expiry from which on the token is refreshed.
   /// Whether somebody was refused with this token, so that it is refreshed before it is given to anybody again.
   package var isRejected = false
 

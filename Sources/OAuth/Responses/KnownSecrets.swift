@@ -37,7 +37,6 @@ package final class KnownSecrets {
     "grant_types", "response_types", "token_endpoint_auth_method", "client_id_issued_at", "client_secret_expires_at",
   ]
 
-  /// Header fields whose values are nobody's secret.
   package static let harmlessFields: Set<String> = [
     "accept", "content-type", "content-length", "date", "server", "user-agent", "cache-control", "retry-after",
     "x-github-api-version", "connection", "vary",
@@ -51,10 +50,8 @@ package final class KnownSecrets {
   ]
 
   private static let least = 4
-  /// For the parts of a JWT.
-  private static let leastInJWT = 16
-  /// For values whose names say nothing, in answers.
-  private static let leastInAnswer = 8
+  private static let leastInJWT = 16  // For the parts of a JWT.
+  private static let leastInAnswer = 8  // For values whose names say nothing, in answers.
   /// For the beginning of a token: a prefix that says of which kind it is tells nothing.
   private static let leastOfBeginning = 12
 
