@@ -1,8 +1,6 @@
 import Text
 
-/// One command: how it is called, what it says of itself, and what it does.
 package struct Command: Sendable {
-  /// An option of a command.
   package struct Option: Sendable {
     package let name: String
     package let short: String?
@@ -20,59 +18,40 @@ package struct Command: Sendable {
     }
   }
 
-  /// What can stand first behind a command that is several.
   package struct Operation: Sendable {
     package let name: String
-    /// The operand that follows; `nil` where there is none.
-    package let operand: String?
+    package var operand: String?
     package let help: String
-  }
-
-  /// A line for a shell that shows what a command is for.
-  package struct Example: Sendable {
-    package let line: String
-    package let help: String
-
-    init(_ line: String, _ help: String) {
-      self.line = line
-      self.help = help
-    }
+    var options: Set<String> = []
+    let run: @Sendable (Invocation, Context) throws(CommandError) -> Void
   }
 
   package let name: String
-  /// The operands, as the help shows them.
   package let operands: String
   let operandCount: ClosedRange<Int>
   package let summary: String
   package let options: [Option]
   /// What is worth knowing, a paragraph each.
   package var notes: [String] = []
-  /// What it is several commands by.
   package var operations: [Operation] = []
-  package var examples: [Example] = []
+  package var examples: [(line: String, help: String)] = []
   /// Whether it goes without what only a passphrase opens, instead of asking for one.
   var asksNobody = false
-  /// Whether nothing of it can be done without folders to keep things in.
   var needsHome = true
-  /// Whether nothing of it can be done without a network.
   var needsNetwork = false
-  /// An option with which it needs none.
+  /// An option with which it needs no network.
   var offlineOption: String?
   /// Whether what looks like an option is handed on as it is.
   var passesOptions = false
-  let run: @Sendable (Invocation, Context) throws(CommandError) -> ExitStatus
+  let run: @Sendable (Invocation, Context) throws(CommandError) -> Void
 }
 
-/// A command with what was given to it.
 package struct Invocation {
   let command: Command
   package private(set) var operands: [String] = []
   private var values: [String: [String]] = [:]
   private(set) var asksForHelp = false
 
-  /// Reads the arguments behind a command's name.
-  ///
-  /// - Throws: `CommandError.failed` for an option that the command does not have, or operands too few or too many.
   init(_ command: Command, _ arguments: some Collection<String>) throws(CommandError) {
     self.command = command
     if command.passesOptions {
@@ -126,29 +105,22 @@ package struct Invocation {
     values[option.name, default: []].append(value)
   }
 
-  /// Whether an option was given.
   package func has(_ option: String) -> Bool { values[option] != nil }
 
-  /// The value of an option.
   package func value(_ option: String) -> String? { values[option]?.last }
 
-  /// All values of an option.
   package func all(_ option: String) -> [String] { values[option] ?? [] }
 }
 
 extension Command {
-  /// Options that every command has.
   package static let common = [Option("--trace", "print every HTTP exchange on standard error, without secrets")]
 
-  /// The name by which the manual has it.
   package var page: String { "credmgr-" + name }
 
-  /// One line that says how it is called.
   package var usage: String {
     ["credmgr", name, operands, options.isEmpty ? "" : "[OPTION]…"].filter { !$0.isEmpty }.joined(separator: " ")
   }
 
-  /// What `credmgr help NAME` prints.
   var help: String {
     let indent = String(repeating: " ", count: "usage: credmgr ".count)
     var text = Layout.wrapped("usage: " + usage, indent: indent) + "\n\n" + Layout.wrapped(summary) + "\n"
@@ -178,6 +150,5 @@ extension Command.Option {
     [short, name].compactMap { $0 }.joined(separator: ", ") + (value.map { " " + $0 } ?? "")
   }
 
-  /// What it does, and whether it may be given more than once.
   package var explanation: String { help + (repeats ? "; may be repeated" : "") }
 }

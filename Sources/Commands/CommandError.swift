@@ -3,49 +3,47 @@ import Descriptors
 import HTTP
 import Platform
 import Text
-import Store
 
-/// Why a command ends before it is done.
 package enum CommandError: Error {
-  /// A person is told something.
   case failed(Message)
-  /// The manager's; what helps may depend on what else is there (`Context.message`).
+  /// What helps may depend on what else is there (`Context.message`).
   case credential(CredentialError)
-  /// The program with a network has to do it; the standard input that was read already.
+  /// The program with a network has to do it, and gets the standard input that was read already.
   case handOver(input: [UInt8]?)
-  /// The reader of standard output is gone, which is nothing to speak of.
-  case brokenPipe
+  /// There is nothing more to say; it may be that nobody reads it.
+  case ended(ExitStatus)
 
   init(_ error: CredentialError) {
     self = error == .networkNeeded ? .handOver(input: nil) : .credential(error)
   }
 
   package init(_ error: POSIXError) {
-    self = error == .brokenPipe ? .brokenPipe : .failed(error.message)
+    self = error == .brokenPipe ? .ended(.unexpected) : .failed(error.message)
   }
 
-  /// What a person is told of it where nothing else is known; `nil` where there is nothing to say.
+  /// What a person is told of it where nothing else is known; `nil` where there is nothing more to say.
   package var message: Message? {
     switch self {
     case .failed(let message): message
     case .credential(let error): error.message
     case .handOver:
       CredentialError.networkNeeded.message.with(hints: [.reinstalling((try? Path.executable()) ?? "/usr/bin/credmgr")])
-    case .brokenPipe: nil
+    case .ended: nil
     }
   }
 
-  /// A mistake in the arguments.
   package static func usage(_ text: String, hint: Remedy? = nil) -> CommandError {
     .failed(Message(text, hint: hint, status: .usage))
   }
 
-  /// A mistake in the arguments, with several things to do.
   package static func usage(_ text: String, hints: [Remedy]) -> CommandError {
     .failed(Message(text, hints: hints, status: .usage))
   }
 
-  /// Options of which one alone can be meant.
+  static func failed(_ text: String, hint: Remedy? = nil, status: ExitStatus) -> CommandError {
+    .failed(Message(text, hint: hint, status: status))
+  }
+
   static func exclusive(_ options: [String]) -> CommandError {
     .usage(options.map { "\"\($0)\"" }.joined(separator: " and ") + " exclude each other")
   }
@@ -75,7 +73,6 @@ package enum CommandError: Error {
   }
 }
 
-/// Runs a step of the manager.
 func manager<Result>(_ step: @autoclosure () throws(CredentialError) -> Result) throws(CommandError) -> Result {
   do { return try step() } catch { throw CommandError(error) }
 }
@@ -84,7 +81,14 @@ func manager<Result>(_ step: () throws(CredentialError) -> Result) throws(Comman
   do { return try step() } catch { throw CommandError(error) }
 }
 
-/// Runs a step of the system.
+func http<Result>(_ step: @autoclosure () throws(HTTPError) -> Result) throws(CommandError) -> Result {
+  do { return try step() } catch { throw .failed(error.message()) }
+}
+
+func library<Result>(_ step: @autoclosure () throws(ProviderError) -> Result) throws(CommandError) -> Result {
+  do { return try step() } catch { throw CommandError(CredentialError.provider(error)) }
+}
+
 func system<Result>(_ step: @autoclosure () throws(POSIXError) -> Result) throws(CommandError) -> Result {
   do { return try step() } catch { throw CommandError(error) }
 }

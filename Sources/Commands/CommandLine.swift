@@ -2,9 +2,9 @@ import Text
 
 /// What a person typed, so that it can be suggested once more with another word in it.
 struct CommandLine: Sendable {
-  /// The name of the program, and its arguments.
+  /// With the name of the program.
   let words: [String]
-  /// The command and its options; `nil` where they could not be read.
+  /// `nil` where the command and its options could not be read.
   let invocation: Invocation?
   private let command: Command?
 
@@ -12,14 +12,12 @@ struct CommandLine: Sendable {
     (self.words, self.invocation, command) = (words, invocation, invocation.command)
   }
 
-  /// - Parameter words: the name of the program, and its arguments.
   init(_ words: [String]) {
     self.words = words
     command = words.count > 1 ? Command.named(words[1]) : nil
     invocation = command.flatMap { try? Invocation($0, words.dropFirst(2)) }
   }
 
-  /// Whether the command has an option.
   func has(_ option: String) -> Bool {
     guard let command else { return false }
     // What git, docker and kubectl run is given to it on standard input.
@@ -27,9 +25,8 @@ struct CommandLine: Sendable {
     return (command.options + common).contains { $0.name == option }
   }
 
-  /// The line with an option and its value in the place of what it has of that option.
-  ///
-  /// - Returns: `nil` for an option that the command does not have, and for a line that is not repeated.
+  /// The line with an option and its value in the place of what it has of that option; `nil` for an option that the
+  /// command does not have, and for a line that is not repeated.
   func with(_ added: [String]) -> String? {
     guard has(added[0]) else { return nil }
     let own = words.prefix { $0 != "--" }
@@ -45,9 +42,8 @@ struct CommandLine: Sendable {
     return shown(kept + added + words[own.endIndex...])
   }
 
-  /// The line with another word in the place of a mistyped one. What `exec` hands on is another program's.
-  ///
-  /// - Returns: `nil` where there is no such word, and for a line that is not repeated.
+  /// The line with another word in the place of a mistyped one; `nil` where there is no such word, and for a line that
+  /// is not repeated. What `exec` hands on is another program's.
   func replacing(_ word: String, with meant: String) -> String? {
     let own = words.prefix { $0 != "--" }
     for index in own.indices.dropFirst() {
@@ -81,9 +77,8 @@ struct CommandLine: Sendable {
     return command.prefix(3) + kept + given
   }
 
-  /// The line with other words, as a shell takes it.
-  ///
-  /// - Returns: `nil` where what was typed may have a secret in it, and for a line that is too long to be read.
+  /// The line with other words, as a shell takes it; `nil` where what was typed may have a secret in it, and for a line
+  /// that is too long to be read.
   func shown(_ others: [String]) -> String? {
     guard !words.contains(where: { word in Self.longOptions.contains { word.hasPrefix($0) } }) else { return nil }
     let line = others.map(argument).joined(separator: " ")

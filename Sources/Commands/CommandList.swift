@@ -1,16 +1,13 @@
 extension Command {
-  /// Commands that belong together: a paragraph of the help, and a page of the manual.
+  /// A paragraph of the help, and a page of the manual.
   package struct Group: Sendable {
-    /// The name of the page behind `credmgr-`.
     package let name: String
     package let title: String
     package let commands: [Command]
 
-    /// The page of the manual.
     package var page: String { "credmgr-" + name }
   }
 
-  /// All commands, in the order of the help.
   package static let groups = [
     Group(
       name: "providers", title: "providers",
@@ -24,14 +21,12 @@ extension Command {
     Group(name: "setup", title: "this machine", commands: [.doctor, .completion]),
   ]
 
-  /// All commands.
   package static let all = groups.flatMap(\.commands)
 
-  /// What only other programs call, and nobody is told about.
+  /// What only other programs call.
   static let hidden: [Command] = [.redirect]
 
-  /// The command that is called this; `nil` if there is none. No other one is made for it: the table of all takes
-  /// longer to make than a token to find.
+  /// Makes no other command for it: the table of all takes longer to make than a token to find.
   static func named(_ name: String) -> Command? {
     switch name {
     case "add-provider": .addProvider

@@ -1,70 +1,58 @@
 import CredentialManager
 import Cryptography
 import Descriptors
-import HTTP
 import JSON
-import OAuth
 import Platform
 import Text
 import Store
 
-/// What a command works with.
 package struct Context {
   package let source: CredentialSource
   /// Why there is no home, for a command that does without one.
   let homeFault: CredentialError?
   let clock: any WallClock
-  /// The program's own file.
   let executable: String
   let environment: (String) -> String?
-  /// The limit of core dumps as it was before this program forbade its own, for a program that takes its place.
+  /// The limit of core dumps from before this program forbade its own, for one that takes its place.
   let coreLimit: UInt64?
-  /// What this program can do itself.
   let online: Program.Online?
-  /// What was typed.
   let line: CommandLine
 
   package var home: Home { source.home }
 
-  /// Prints a result.
-  func output(_ text: String) throws(CommandError) {
-    try system(Terminal.writeOutput(text))
-  }
+  func output(_ text: String) throws(CommandError) { try system(Terminal.writeOutput(text)) }
 
-  /// Prints a result as JSON.
   func output(_ value: JSONValue) throws(CommandError) { try output(value.formatted + "\n") }
 
-  /// Tells a person something.
+  func output(_ text: @autoclosure () -> String, orJSON value: @autoclosure () -> JSONValue) throws(CommandError) {
+    try isJSON ? output(value()) : output(text())
+  }
+
+  /// Whether the result is wanted as JSON.
+  var isJSON: Bool { line.invocation?.has("--json") == true }
+
   func tell(_ text: String) { StandardError.tell(text) }
 
-  /// Tells a person what to do.
   func tell(hint: Remedy) { hint.sentence(after: line).map { tell("hint: " + $0) } }
 
-  /// The account that is meant: by option, by the environment, or by a rule of the configuration; `nil` for the default
-  /// one.
+  /// By option, by the environment, or by a rule of the configuration; `nil` for the default account.
   func account(_ invocation: Invocation, of provider: String) throws(CommandError) -> String? {
     try account(invocation.value("--account"), of: provider)
   }
 
-  /// The same for an account that is named otherwise, or not at all.
   func account(_ name: String?, of provider: String) throws(CommandError) -> String? {
     try choice(name, of: provider, remotes: RepositoryContext(environment: environment).remotes)?.name
   }
 
-  /// The account that is meant, and why; `nil` where nothing but the default is.
-  ///
-  /// - Parameters:
-  ///   - option: the account that is named.
-  ///   - remotes: what is worked with.
+  /// `nil` where nothing but the default account is meant.
   func choice(
     _ option: String?, of provider: String, remotes: () -> [RemoteAddress]
   ) throws(CommandError) -> AccountChoice? {
     if let option { return AccountChoice(try accountName(option), .option) }
-    if let name = environment("CREDMGR_ACCOUNT"), !name.isEmpty {
-      return AccountChoice(try accountName(name), .environment)
-    }
-    let rule = try manager(
-      source.rule(for: provider, remotes: remotes, folders: RepositoryContext(environment: environment).folders))
+    let named = environment("CREDMGR_ACCOUNT") ?? ""
+    if !named.isEmpty { return AccountChoice(try accountName(named), .environment) }
+    let folders = RepositoryContext(environment: environment).folders
+    let rule = try manager(source.rule(for: provider, remotes: remotes, folders: folders))
     return rule.map { AccountChoice($0.account, .rule($0)) }
   }
 
@@ -73,15 +61,16 @@ package struct Context {
     return name
   }
 
-  /// The identifier of a provider in an operand.
   func provider(_ text: String) throws(CommandError) -> String {
-    guard DescriptorLibrary.isIdentifier(text) else {
-      let near = nearMiss(text, among: source.knownProviders())
-      throw CommandError(
-        CredentialError.provider(
-          near == nil ? .malformedIdentifier(text) : .unknown(identifier: text, suggestion: near)))
-    }
-    return text
+    if DescriptorLibrary.isIdentifier(text) { return text }
+    let near = nearMiss(text, among: source.knownProviders())
+    throw CommandError(
+      .provider(near == nil ? .malformedIdentifier(text) : .unknown(identifier: text, suggestion: near)))
+  }
+
+  func load(_ provider: String) throws(CommandError) -> DescriptorLibrary.Loaded {
+    if let unknown = unknown(provider) { throw CommandError(unknown) }
+    return try library(home.library.load(provider))
   }
 
   /// An error for a provider without a descriptor; `nil` when there is one.
@@ -90,10 +79,7 @@ package struct Context {
     return .provider(.unknown(identifier: provider, suggestion: nearMiss(provider, among: source.knownProviders())))
   }
 
-  /// Says which accounts are damaged, after the others were dealt with.
-  ///
-  /// - Parameter known: accounts that were read already, and are not read again.
-  /// - Throws: `CommandError.failed` if there is one.
+  /// Says which accounts are damaged, after the others were dealt with; those that are known are not read again.
   func reportDamagedRecords(_ provider: String?, without known: [Account] = []) throws(CommandError) {
     let damaged = try manager(source.accountsIfAny()?.unreadable(of: provider, without: known) ?? [])
     if !damaged.isEmpty { throw .failed(.damaged(damaged)) }
@@ -103,22 +89,19 @@ package struct Context {
   func message(_ error: CommandError) -> Message? {
     guard case .credential(let error) = error else { return error.message }
     switch error {
-    case .loginNeeded(let provider, let account, .noCredential):
-      return noCredential(provider, account)
+    case .loginNeeded(let provider, let account, .noCredential): return noCredential(provider, account)
     case .unknownAccount(let name, let provider, let known):
       let isNamed = line.invocation.map { $0.value("--account") != nil || $0.operands.contains(name) } ?? false
       return !isNamed && environment("CREDMGR_ACCOUNT") == name
         ? CredentialError.unknownAccount(ofEnvironment: name, provider: provider, known: known) : error.message
     case .vault(.damagedRecord(let record)) where record.kind == .selection:
       let names = names(at: record.provider)
-      return Message(
-        error.message.text + (names.count > 1 ? "; there are \(some(names))" : ""), hint: mending(record),
-        status: .vault)
+      let others = names.count > 1 ? "; there are \(some(names))" : ""
+      return Message(error.message.text + others, hint: mending(record), status: .vault)
     default: return error.message
     }
   }
 
-  /// Why there is no credential, with the first of the commands that lead to one.
   private func noCredential(_ provider: String, _ account: String?) -> Message {
     if let unknown = unknown(provider) { return unknown.message }
     let message = CredentialError.loginNeeded(provider: provider, account: account, .noCredential).message
@@ -130,13 +113,10 @@ package struct Context {
     let needs = (try? home.library.load(provider)).map { ClientNeeds($0.descriptor) }
     let add = "\(credmgr: ["add-provider", provider] + (needs?.options ?? ["--client-id", "ID"])), then " as Remedy
     let login = "\(command: ["credmgr", "login", provider] + accountOption(account))" as Remedy
-    return message.with(
-      hints: needs?.needsIdentifier == false
-        ? [add + login]
-        : [add + login, "\(credmgr: "providers", provider) to see where a client is registered"])
+    let register: Remedy = "\(credmgr: "providers", provider) to see where a client is registered"
+    return message.with(hints: [add + login] + (needs?.needsIdentifier == false ? [] : [register]))
   }
 
-  /// What makes a record anew; another choice is one of the accounts that there are.
   func mending(_ record: RecordIdentifier) -> Remedy {
     record.remedy(account: record.kind == .selection ? names(at: record.provider).first : nil)
   }
@@ -155,8 +135,6 @@ package struct Context {
   }
 
   /// Values of the options `--set NAME=VALUE`, and `NAME=@FILE` for variables that are secret.
-  ///
-  /// - Parameter read: reads a file; `-` is standard input.
   func variables(
     _ invocation: Invocation, of descriptor: Descriptor?, read: (String) throws(CommandError) -> [UInt8]
   ) throws(CommandError) -> [String: String] {
@@ -178,22 +156,16 @@ package struct Context {
   }
 
   /// A file that an option or an operand names; `-` is standard input.
-  ///
-  /// - Parameters:
-  ///   - ordinary: whether a named pipe is refused.
-  ///   - patience: the seconds that a pipe is waited for; without it, for ever.
+  /// - Parameter patience: the seconds that a pipe is waited for; without it, for ever. `ordinary` refuses pipes.
   func file(
     _ path: String, limit: Int = 1 << 20, ordinary: Bool = false, patience: Double? = nil
   ) throws(CommandError) -> [UInt8] {
-    try system { () throws(POSIXError) in
-      if path == "-" { return try File.readStandardInput(limit: limit) }
-      return try File.read(path, limit: limit, ordinary: ordinary && !File.isGivenStream(path), patience: patience)
-    }
+    if path == "-" { return try system(File.readStandardInput(limit: limit)) }
+    let isOrdinary = ordinary && !File.isGivenStream(path)
+    return try system(File.read(path, limit: limit, ordinary: isOrdinary, patience: patience))
   }
 
   /// A descriptor that an operand names: an ordinary file, `-`, or what a shell puts in the place of `<(…)`.
-  ///
-  /// - Throws: `CommandError.credential` for one that is longer than any descriptor.
   package func descriptor(_ path: String) throws(CommandError) -> [UInt8] {
     do throws(POSIXError) {
       if path == "-" { return try File.readStandardInput(limit: 1 << 20) }
@@ -209,10 +181,8 @@ package struct Context {
     source == "-" || source.contains("/") || source.hasSuffix(".yaml")
   }
 
-  /// A descriptor's file, as its findings name it.
   static func descriptorName(_ path: String) -> String { path == "-" ? "<standard input>" : path }
 
-  /// A secret in a file, without the line break at its end.
   package func secret(_ path: String) throws(CommandError) -> Secret {
     try secret(file(path, limit: 1 << 16, patience: File.isGivenStream(path) ? nil : 60), path)
   }
@@ -221,12 +191,9 @@ package struct Context {
   func secret(_ bytes: [UInt8], _ path: String) throws(CommandError) -> Secret {
     var bytes = bytes
     while bytes.last == UInt8(ascii: "\n") || bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
-    guard !bytes.isEmpty else {
-      throw .usage(path == "-" ? "there is no secret on standard input" : "there is no secret in \"\(path)\"")
-    }
-    guard String(validating: bytes, as: UTF8.self) != nil else {
-      throw .usage("the secret \(path == "-" ? "on standard input" : "in \"\(path)\"") is not UTF-8")
-    }
+    let place = path == "-" ? "on standard input" : "in \"\(path)\""
+    if bytes.isEmpty { throw .usage("there is no secret \(place)") }
+    if String(validating: bytes, as: UTF8.self) == nil { throw .usage("the secret \(place) is not UTF-8") }
     return Secret(bytes: bytes)
   }
 
@@ -234,9 +201,6 @@ package struct Context {
   func noteHandOut(_ account: Account, by command: String) {
     source.noteHandOut(account, to: command + (ParentProcess.name.map { " for " + $0 } ?? ""))
   }
-
-  /// A program that lies beside this one, or in `libexec/credmgr` of the same prefix.
-  func sibling(_ name: String) -> String? { Home.sibling(name, of: executable) }
 
   /// The file of `credmgr` itself, also where another program of ours has taken its place.
   var program: String {
@@ -247,14 +211,11 @@ package struct Context {
     return [folder + "/credmgr", prefix + "/bin/credmgr"].first(where: File.isExecutable) ?? executable
   }
 
-  /// What brings a program whole that lacks parts.
   var reinstalling: Remedy { .reinstalling(program) }
 }
 
 extension Remedy {
-  /// What brings the parts that a program lacks, by the way it came here.
-  ///
-  /// - Parameter program: the file of `credmgr` itself.
+  /// What brings the parts that `credmgr` lacks, by the way it came here.
   static func reinstalling(_ program: String) -> Remedy {
     let parts = program.split(separator: "/")
     #if arch(arm64)
@@ -275,26 +236,4 @@ extension Remedy {
   }
 }
 
-/// The option that names an account; nothing where none is named.
 func accountOption(_ name: String?) -> [String] { name.map { ["--account", $0] } ?? [] }
-
-/// Tells what happens on the way, each thing once.
-final class NoticeTeller {
-  private let clock: any WallClock
-  private var told: [String] = []
-
-  init(_ clock: any WallClock) { self.clock = clock }
-
-  func tell(_ notice: Notice) {
-    switch notice {
-    case .waiting(_, _, let seconds):
-      // Who is not looked at by anybody waits in silence.
-      guard seconds >= 1, Terminal.isTerminal(2) else { return }
-    case .interrupted, .unreadable, .notRefreshed, .handOutNotNoted, .unidentified, .unnameable: break
-    }
-    let sentence = notice.sentence(now: clock.now())
-    guard !told.contains(sentence) else { return }
-    told.append(sentence)
-    StandardError.tell(sentence)
-  }
-}

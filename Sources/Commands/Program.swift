@@ -1,22 +1,13 @@
 import CredentialManager
 import Cryptography
-import Descriptors
 import HTTP
 import OAuth
 import Platform
 import Text
-import Store
 
-/// The program: from arguments to an exit status.
 package enum Program {
-  /// The version, for `--version` and for providers' logs.
   package static let version = "0.1.0"
 
-  /// Makes the network of a program that has one.
-  ///
-  /// - Parameters:
-  ///   - userAgent: what requests are sent with that name none themselves.
-  ///   - isCancelled: asked while an exchange goes on.
   package typealias Network = (_ userAgent: String, _ isCancelled: @escaping () -> Bool) throws(HTTPError)
     -> any HTTPExchange
 
@@ -25,12 +16,11 @@ package enum Program {
     let network: Network
     /// The rows of the QR code of a text, true for a dark module; `nil` if it has none.
     let qrCode: (String) -> [[Bool]]?
-    /// Plays a provider.
-    let simulate: (Invocation, Context) throws(CommandError) -> ExitStatus
+    let simulate: (Invocation, Context) throws(CommandError) -> Void
 
     package init(
       network: @escaping Network, qrCode: @escaping (String) -> [[Bool]]?,
-      simulate: @escaping (Invocation, Context) throws(CommandError) -> ExitStatus
+      simulate: @escaping (Invocation, Context) throws(CommandError) -> Void
     ) {
       self.network = network
       self.qrCode = qrCode
@@ -38,77 +28,57 @@ package enum Program {
     }
   }
 
-  /// Runs the command that the process was started with.
-  ///
-  /// - Parameter online: `nil` for a program that hands what needs it to `credmgr-online`.
-  /// - Returns: the exit status of the process.
+  /// Runs the command that the process was started with, and returns the exit status of the process.
   package static func run(_ online: Online? = nil) -> Int32 {
     Terminal.openStandardStreams()
     let coreLimit = ProcessProtection.apply()
     Signals.ignoreFailedWrites()
     CredentialSource.configureForOneShotUse()
-    var arguments: [String]
-    do throws(POSIXError) {
-      arguments = try Environment.arguments().map { String(decoding: $0, as: UTF8.self) }
-    } catch {
-      return report(.failed(error.message), [])
-    }
-    // git and docker find their helpers by these names.
-    if let name = arguments.first.map(Path.lastComponent),
-      ["git-credential-credmgr", "docker-credential-credmgr"].contains(name)
-    {
-      // Under our own name from here on: the program that takes this one's place must not read the name a second time.
-      arguments = ["credmgr", String(name.dropLast("-credmgr".count))] + arguments.dropFirst()
-    }
+    var arguments: [String] = []
     do throws(CommandError) {
-      return try run(Array(arguments.dropFirst()), all: arguments, online, coreLimit).rawValue
+      arguments = try system(Environment.arguments()).map { String(decoding: $0, as: UTF8.self) }
+      // git and docker find their helpers by these names.
+      let name = arguments.first.map(Path.lastComponent) ?? ""
+      if ["git-credential-credmgr", "docker-credential-credmgr"].contains(name) {
+        // Under our own name from here on: who takes this program's place must not read the name a second time.
+        arguments = ["credmgr", String(name.dropLast("-credmgr".count))] + arguments.dropFirst()
+      }
+      try run(arguments, online, coreLimit)
+      return ExitStatus.done.rawValue
     } catch {
-      return report(error, arguments)
+      if case .ended(let status) = error { return status.rawValue }
+      guard let message = error.message else { return ExitStatus.unexpected.rawValue }
+      StandardError.show(message, after: CommandLine(arguments))
+      return message.status.rawValue
     }
   }
 
-  private static func report(_ error: CommandError, _ arguments: [String]) -> Int32 {
-    guard let message = error.message else { return ExitStatus.unexpected.rawValue }
-    StandardError.show(message, after: CommandLine(arguments))
-    return message.status.rawValue
-  }
-
-  private static func run(
-    _ arguments: [String], all: [String], _ online: Online?, _ coreLimit: UInt64?
-  ) throws(CommandError) -> ExitStatus {
+  private static func run(_ words: [String], _ online: Online?, _ coreLimit: UInt64?) throws(CommandError) {
+    let arguments = Array(words.dropFirst())
     guard let name = arguments.first else {
       Terminal.writeError(Help.beginning)
-      return .usage
+      throw .ended(.usage)
     }
-    if let status = try help(name, arguments.dropFirst()) { return status }
+    if let text = try help(name, arguments.dropFirst()) { return try system(Terminal.writeOutput(text)) }
     guard let command = Command.named(name) else { throw .unknownCommand(name, arguments) }
-    try requireText(all, command)
+    try requireText(words, command)
     let invocation = try Invocation(command, arguments.dropFirst())
-    if invocation.asksForHelp {
-      try system(Terminal.writeOutput(command.help))
-      return .done
-    }
+    if invocation.asksForHelp { return try system(Terminal.writeOutput(command.help)) }
     let executable = try system(Path.executable())
-    let handOver = { (input: [UInt8]?) throws(CommandError) in
-      try replace(executable, all, input, coreLimit)
-    }
     let isOffline = command.offlineOption.map(invocation.has) ?? false
-    if command.needsNetwork, !isOffline, online == nil { try handOver(nil) }
-    let context = try context(executable, online, CommandLine(all, invocation), invocation, coreLimit)
+    if command.needsNetwork, !isOffline, online == nil { try replace(executable, words, nil, coreLimit) }
+    let context = try context(executable, online, CommandLine(words, invocation), invocation, coreLimit)
     do throws(CommandError) {
-      return try command.run(invocation, context)
+      try command.run(invocation, context)
     } catch .handOver(let input) where online == nil {
-      if let keys = context.source.keysToLeave {
-        try system(Launcher.leave(keys.bytes))
-      }
-      try handOver(input)
+      if let keys = context.source.keysToLeave { try system(Launcher.leave(keys.bytes)) }
+      try replace(executable, words, input, coreLimit)
     } catch {
       throw context.message(error).map(CommandError.failed) ?? error
     }
   }
 
-  /// Refuses arguments that are not UTF-8: two of them could become the same text. What `exec` hands on is not looked
-  /// at.
+  /// Refuses arguments that are not UTF-8: two of them could become the same text. `exec` hands on whatever it gets.
   private static func requireText(_ arguments: [String], _ command: Command) throws(CommandError) {
     // Swift puts this character in the place of what is none.
     guard arguments.contains(where: { $0.unicodeScalars.contains("\u{FFFD}") }) else { return }
@@ -135,12 +105,9 @@ package enum Program {
     var http: (any HTTPExchange)?
     if let online {
       Signals.installInterruptFlag()
-      do throws(HTTPError) {
-        http = try online.network("credmgr/\(version)") { Signals.isInterrupted }
-      } catch {
-        throw .failed(error.message())
-      }
-      if invocation.has("--trace"), let exchange = http {
+      let exchange = try Commands.http(online.network("credmgr/\(version)") { Signals.isInterrupted })
+      http = exchange
+      if invocation.has("--trace") {
         let typed = invocation.operands + invocation.all("--set").map { String($0.drop { $0 != "=" }.dropFirst()) }
         let known = {
           KnownPaths(
@@ -156,40 +123,37 @@ package enum Program {
       asksNobody && name == "CREDMGR_PASSPHRASE_COMMAND" ? nil : Environment.value(name)
     }
     let person = TerminalPassphrase()
-    let ask: KeySources.Ask = if asksNobody { TerminalPassphrase.nobody } else { person.ask }
     let keys = KeySources(
       environment: variable, predecessor: Launcher.receiveFromPredecessor().flatMap { OpenedKeys(decoding: $0) },
-      lock: home.passphraseLock, ask: ask,
+      lock: home.passphraseLock, ask: asksNobody ? { _ throws(POSIXError) in throw .noTerminal } : person.ask,
       settle: person.settle)
     let source = CredentialSource(
       home: home, http: http, clock: clock, random: SystemRandomSource(), secrets: secrets, keys: keys)
-    source.notice = NoticeTeller(clock).tell
+    var told: [String] = []
+    source.notice = { notice in
+      // Who is not looked at by anybody waits in silence.
+      if case .waiting(_, _, let seconds) = notice, seconds < 1 || !Terminal.isTerminal(2) { return }
+      let sentence = notice.sentence(now: clock.now())
+      if !told.contains(sentence) { StandardError.tell(sentence) }
+      told.append(sentence)
+    }
     return Context(
       source: source, homeFault: homeFault, clock: clock, executable: executable, environment: Environment.value,
       coreLimit: coreLimit, online: online, line: line)
   }
 
-  private static func help(_ name: String, _ rest: ArraySlice<String>) throws(CommandError) -> ExitStatus? {
-    let text: String
+  private static func help(_ name: String, _ rest: ArraySlice<String>) throws(CommandError) -> String? {
     switch name {
     case "help", "--help", "-h":
-      if let topic = rest.first, topic != "help" {
-        guard let command = Command.all.first(where: { $0.name == topic }) else { throw .unknownCommand(topic) }
-        text = command.help
-      } else {
-        text = Help.overview
-      }
-    case "--version", "version":
-      text = "credmgr \(version)\n"
-    default:
-      return nil
+      guard let topic = rest.first, topic != "help" else { return Help.overview }
+      guard let command = Command.all.first(where: { $0.name == topic }) else { throw .unknownCommand(topic) }
+      return command.help
+    case "--version", "version": return "credmgr \(version)\n"
+    default: return nil
     }
-    try system(Terminal.writeOutput(text))
-    return .done
   }
 
-  /// Puts the program with a network in the place of this one: same arguments, same streams, no state in between but
-  /// the standard input that was read already.
+  /// Puts the program with a network in the place of this one, with the standard input that was read already.
   private static func replace(
     _ executable: String, _ arguments: [String], _ input: [UInt8]?, _ coreLimit: UInt64?
   ) throws(CommandError) -> Never {
@@ -207,9 +171,7 @@ package enum Program {
   }
 }
 
-/// What `credmgr` and `credmgr help` print.
 enum Help {
-  /// What a new user needs.
   static let beginning = """
     usage: credmgr COMMAND [ARGUMENT]…
 
@@ -236,12 +198,11 @@ enum Help {
   static var overview: String {
     var text = "usage: credmgr COMMAND [ARGUMENT]…\n"
     let width = Command.all.map(\.name.count).max() ?? 0
+    let indent = String(repeating: " ", count: width + 4)
     for group in Command.groups {
       text += "\n\(group.title):\n"
       for command in group.commands {
-        let gap = String(repeating: " ", count: width - command.name.count + 2)
-        let indent = String(repeating: " ", count: width + 4)
-        text += "  " + command.name + gap
+        text += "  " + command.name + indent.dropFirst(command.name.count + 2)
         text += Layout.wrapped(command.summary, first: width + 4, indent: indent) + "\n"
       }
     }

@@ -7,14 +7,10 @@ import Text
 struct RepositoryContext {
   let environment: (String) -> String?
 
-  /// The remotes of the repository here: the one called `origin`, or all where there is none of that name.
-  ///
-  /// Only git knows all of the places where a remote's URL can stand.
+  /// The remote called `origin`, or all where there is none. Only git knows all places where a URL can stand.
   func remotes() -> [RemoteAddress] {
-    guard
-      let listed = try? Launcher.run("git", ["config", "--get-regexp", #"^remote\..*\.url$"#], errors: .silenced),
-      listed.status == 0
-    else { return [] }
+    let question = ["config", "--get-regexp", #"^remote\..*\.url$"#]
+    guard let listed = try? Launcher.run("git", question, errors: .silenced), listed.status == 0 else { return [] }
     let lines = String(decoding: listed.output, as: UTF8.self).split(separator: "\n")
     let origin = lines.filter { $0.hasPrefix("remote.origin.url ") }
     return (origin.isEmpty ? lines : origin).compactMap { line in
@@ -29,10 +25,8 @@ struct RepositoryContext {
     return here + [repository]
   }
 
-  /// The remote that git asks about.
-  ///
-  /// Without `credential.useHttpPath` git does not say the path; the program that it runs for the remote has the URL as
-  /// an argument, and the repository here knows its remotes.
+  /// The remote that git asks about. Without `credential.useHttpPath` git does not say the path, but the program that
+  /// it runs for the remote has the URL as an argument, and the repository here knows its remotes.
   func remotes(_ uri: URI, path: String?) -> [RemoteAddress] {
     if let path { return [RemoteAddress(uri, path: path)] }
     let host = RemoteAddress(uri, path: nil)

@@ -1,9 +1,6 @@
 import CredentialManager
-import HTTP
 import JSON
-import OAuth
 import Platform
-import Text
 
 extension Command {
   static let use = Command(
@@ -18,38 +15,32 @@ extension Command {
       "\"credmgr status --why\" says which account is used here.",
     ],
     examples: [
-      Example("credmgr use github work", "wherever no rule says otherwise"),
-      Example("credmgr use github work --for https://github.com/octo", "for the repositories of an owner"),
-      Example("credmgr use github work --in ~/work", "below a folder"),
+      ("credmgr use github work", "wherever no rule says otherwise"),
+      ("credmgr use github work --for https://github.com/octo", "for the repositories of an owner"),
+      ("credmgr use github work --in ~/work", "below a folder"),
     ]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let name = invocation.operands[1]
     let remote = invocation.value("--for")
-    if let remote, RemoteAddress(remote) == nil {
-      throw .usage(
-        "\"\(remote)\" is no remote's URL", hint: "URLs are written https://HOST/OWNER, or git@HOST:OWNER/NAME")
-    }
+    if let remote { _ = try address(remote, form: "OWNER") }
     let folder: String? = if let text = invocation.value("--in") { try writtenFolder(text, context) } else { nil }
-    let isRule = remote != nil || folder != nil
-    try manager { () throws(CredentialError) in
-      guard let accounts = try context.source.accountsIfAny() else {
-        throw .loginNeeded(provider: provider, account: name, .noCredential)
-      }
-      guard isRule else {
-        try context.source.accounts(.readWrite).select(name, provider: provider)
-        return
-      }
-      _ = try accounts.resolve(name, provider: provider)
-      try context.source.addRule(provider: provider, account: name, remote: remote, folder: folder)
-    }
-    guard isRule else {
+    try requireAccount(name, of: provider, context)
+    if remote == nil, folder == nil {
+      try manager(context.source.accounts(.readWrite).select(name, provider: provider))
       context.tell("\"\(name)\" is the default account of \"\(provider)\"")
-      return .done
+    } else {
+      try manager(context.source.addRule(provider: provider, account: name, remote: remote, folder: folder))
+      let conditions = [remote.map { "for \($0)" }, folder.map { "in \($0)" }].compactMap { $0 }
+      context.tell("\"\(name)\" is the account of \"\(provider)\" \(conditions.joined(separator: " "))")
     }
-    let condition = [remote.map { "for \($0)" }, folder.map { "in \($0)" }].compactMap { $0 }.joined(separator: " ")
-    context.tell("\"\(name)\" is the account of \"\(provider)\" \(condition)")
-    return .done
+  }
+
+  private static func requireAccount(_ name: String, of provider: String, _ context: Context) throws(CommandError) {
+    guard let accounts = try manager(context.source.accountsIfAny()) else {
+      throw CommandError(.loginNeeded(provider: provider, account: name, .noCredential))
+    }
+    _ = try manager(accounts.resolve(name, provider: provider))
   }
 
   /// A folder as the file has it: absolute, or from the home folder on.
@@ -66,8 +57,6 @@ extension Command {
     return "~" + path.dropFirst(home.count)
   }
 
-  // MARK: Which account, and why
-
   private struct Choice {
     let provider: String?
     let account: String
@@ -76,48 +65,40 @@ extension Command {
     let rule: AccountRule?
   }
 
-  static func whichAccount(
-    _ provider: String?, _ invocation: Invocation, _ context: Context
-  ) throws(CommandError) -> ExitStatus {
+  static func whichAccount(_ provider: String?, _ invocation: Invocation, _ context: Context) throws(CommandError) {
     var choices: [Choice] = []
     if let text = invocation.value("--for") {
       choices = [try choice(for: text, provider, context)]
     } else {
-      let providers: [String]
-      if let provider {
-        providers = [provider]
-      } else {
-        let accounts = try manager(context.source.accountsIfAny()?.accounts(of: nil) ?? [])
-        providers = Set(accounts.map(\.provider)).sorted()
-        if accounts.isEmpty { context.tell("nobody is logged in anywhere") }
+      var providers = provider.map { [$0] } ?? []
+      if provider == nil {
+        providers = Set(try manager(context.source.accountsIfAny()?.accounts(of: nil) ?? []).map(\.provider)).sorted()
+        if providers.isEmpty { context.tell("nobody is logged in anywhere") }
       }
       let repository = RepositoryContext(environment: context.environment)
-      for provider in providers {
-        choices.append(
-          try choice(context.choice(nil, of: provider, remotes: repository.remotes), of: provider, context))
+      choices = try providers.map { provider throws(CommandError) in
+        try choice(context.choice(nil, of: provider, remotes: repository.remotes), of: provider, context)
       }
     }
-    if invocation.has("--json") {
-      try context.output(.array(choices.map(json)))
-    } else {
-      try context.output(
-        choices.map { "\($0.provider.map { $0 + "  " } ?? "")\($0.account)  (\($0.sentence))\n" }.joined())
-    }
-    return .done
+    try context.output(
+      choices.map { "\($0.provider.map { $0 + "  " } ?? "")\($0.account)  (\($0.sentence))\n" }.joined(),
+      orJSON: .array(choices.map(json)))
+  }
+
+  private static func address(_ text: String, form: String) throws(CommandError) -> RemoteAddress {
+    if let address = RemoteAddress(text) { return address }
+    throw .usage(
+      "\"\(text)\" is no remote's URL", hint: "URLs are written https://HOST/\(form), or git@HOST:OWNER/NAME")
   }
 
   private static func choice(for text: String, _ provider: String?, _ context: Context) throws(CommandError) -> Choice {
-    guard let address = RemoteAddress(text) else {
-      throw .usage(
-        "\"\(text)\" is no remote's URL", hint: "URLs are written https://HOST/OWNER/NAME, or git@HOST:OWNER/NAME")
-    }
+    let address = try address(text, form: "OWNER/NAME")
     let claim = try manager(context.source.claim(of: address.host, for: .git))
     guard let provider = provider ?? claim?.provider else {
       let pattern = HostLoginPattern(
         origin: "https://" + address.host, username: username(in: text), takesSchemes: true)
       guard let login = try manager(context.source.hostLogin(pattern)) else {
-        throw .failed(
-          Message("no provider claims \"\(address.host)\", and nothing is stored for it", status: .loginNeeded))
+        throw .failed("no provider claims \"\(address.host)\", and nothing is stored for it", status: .loginNeeded)
       }
       return Choice(
         provider: nil, account: login.username ?? "", reason: "stored", sentence: "stored for https://\(address.host)",
@@ -140,14 +121,8 @@ extension Command {
   private static func choice(
     _ choice: AccountChoice?, of provider: String, _ context: Context
   ) throws(CommandError) -> Choice {
-    let choice: AccountChoice = try manager { () throws(CredentialError) in
-      guard let choice else { return try context.source.standardChoice(of: provider) }
-      guard let accounts = try context.source.accountsIfAny() else {
-        throw .loginNeeded(provider: provider, account: choice.name, .noCredential)
-      }
-      _ = try accounts.resolve(choice.name, provider: provider)
-      return choice
-    }
+    if let choice { try requireAccount(choice.name, of: provider, context) }
+    let choice = if let choice { choice } else { try manager(context.source.standardChoice(of: provider)) }
     var rule: AccountRule?
     let (reason, sentence): (String, String)
     switch choice.reason {

@@ -1,15 +1,13 @@
 import CredentialManager
 import JSON
-import OAuth
 import Text
 
 extension Command {
   static let log = Command(
-    name: "log", operands: "[ID]", operandCount: 0...1,
-    summary: "Show what changed when, and who was handed what",
+    name: "log", operands: "[ID]", operandCount: 0...1, summary: "Show what changed when, and who was handed what",
     options: [Option("--limit", value: "N", "the last N lines; otherwise all that are kept"), json],
     notes: ["The log holds the last thousands of events, and never a secret."],
-    examples: [Example("credmgr log github --limit 20", "what happened last with one provider")]
+    examples: [("credmgr log github --limit 20", "what happened last with one provider")]
   ) { invocation, context throws(CommandError) in
     let provider: String? = if let text = invocation.operands.first { try context.provider(text) } else { nil }
     var limit = Int.max
@@ -22,47 +20,34 @@ extension Command {
     if events.isEmpty {
       // What happened with a provider that is gone is still told.
       if let provider, let unknown = context.unknown(provider) { throw CommandError(unknown) }
-      if !invocation.has("--json") { context.tell("nothing has happened yet") }
+      if !context.isJSON { context.tell("nothing has happened yet") }
     }
-    if invocation.has("--json") {
-      try context.output(
-        .array(
-          events.map { event in
-            [
-              "time": .string(Moment.format(event.time)), "event": .string(event.action.rawValue),
-              "provider": .optional(event.provider), "account": .optional(event.account),
-              "detail": .optional(event.detail),
-            ]
-          }))
-    } else {
-      try context.output(lines(events).joined())
-      let missing = lost == 1 ? "one line of the log is" : "\(lost) lines of the log are"
-      if lost > 0 { context.tell("\(missing) missing or cannot be read; \"credmgr vault verify\" may say more") }
-    }
-    return .done
+    try context.output(lines(events).joined(), orJSON: .array(events.map(json)))
+    if context.isJSON || lost == 0 { return }
+    let missing = lost == 1 ? "one line of the log is" : "\(lost) lines of the log are"
+    context.tell("\(missing) missing or cannot be read; \"credmgr vault verify\" may say more")
   }
 
-  /// Columns as wide as their longest text, unless that is too long for the others to be found behind it.
-  private static func lines(_ events: some Collection<LogEvent>) -> [String] {
-    func width(_ texts: some Sequence<Int>) -> Int { min(texts.max() ?? 0, 24) }
-    let widths = [
-      width(events.lazy.map(\.action.rawValue.count)), width(events.lazy.map { $0.provider?.count ?? 0 }),
-      width(events.lazy.map { $0.account?.count ?? 0 }),
+  private static func json(_ event: LogEvent) -> JSONValue {
+    [
+      "time": .string(Moment.format(event.time)), "event": .string(event.action.rawValue),
+      "provider": .optional(event.provider), "account": .optional(event.account), "detail": .optional(event.detail),
     ]
+  }
+
+  /// Columns as wide as their longest text, up to 24.
+  private static func lines(_ events: some Collection<LogEvent>) -> [String] {
+    func fields(_ event: LogEvent) -> [String?] {
+      [event.action.rawValue, event.provider, event.account, event.detail]
+    }
+    // After the last one stands nothing.
+    let widths = (0..<3).map { index in min(events.lazy.map { fields($0)[index]?.count ?? 0 }.max() ?? 0, 24) } + [0]
     return events.map { event in
       var line = Moment.format(event.time)
-      var column = line.count
-      let fields = [event.action.rawValue, event.provider, event.account, event.detail]
-      for (field, width) in zip(fields, widths + [0]) {
-        if field == nil, width == 0 { continue }
-        column += 2
-        guard let field else {
-          column += width
-          continue
-        }
-        line += String(repeating: " ", count: max(column - line.count, 2)) + field
-        column = max(column + width, line.count)
+      for (field, width) in zip(fields(event), widths) where field != nil || width > 0 {
+        line += "  " + (field ?? "") + String(repeating: " ", count: max(width - (field?.count ?? 0), 0))
       }
+      while line.last == " " { line.removeLast() }
       return Message.visible(line) + "\n"
     }
   }

@@ -1,7 +1,6 @@
 import CredentialManager
 import Cryptography
 import Descriptors
-import JSON
 import OAuth
 import Platform
 import Text
@@ -30,12 +29,12 @@ extension Command {
         + "can be pasted. A command in BROWSER is used everywhere.",
     ],
     examples: [
-      Example("credmgr login github", "in the browser, or as it fits where you are"),
-      Example("credmgr login github --account work", "a second account, under a name of your own"),
-      Example("credmgr login gitlab --scope api --scope read_user", "with other scopes than usual"),
-      Example("credmgr login github --grant device_code", "with a code that you enter on another device"),
-      Example("credmgr login github --with-token <token.txt", "with a token that you have already"),
-      Example("credmgr login github --dry-run", "what would be sent, without sending it"),
+      ("credmgr login github", "in the browser, or as it fits where you are"),
+      ("credmgr login github --account work", "a second account, under a name of your own"),
+      ("credmgr login gitlab --scope api --scope read_user", "with other scopes than usual"),
+      ("credmgr login github --grant device_code", "with a code that you enter on another device"),
+      ("credmgr login github --with-token <token.txt", "with a token that you have already"),
+      ("credmgr login github --dry-run", "what would be sent, without sending it"),
     ], needsNetwork: true, offlineOption: "--dry-run"
   ) { invocation, context throws(CommandError) in
     var wish = LoginOptions()
@@ -76,18 +75,14 @@ extension Command {
       let token = try token(provider, context)
       account = try manager(context.source.login(provider, wish, token: token))
     } else {
-      let isAlternative = wish.grant == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
-      let user = TerminalUser(provider: provider, offersDevice: isAlternative, reason: fitting?.reason, context)
+      let user = TerminalUser(provider: provider, offered: offered, fitting: fitting, context)
       defer { user.settle() }
       do throws(CredentialError) {
         account = try context.source.login(provider, wish, user: user)
       } catch {
-        if case .timedOut(let seconds) = error {
-          let timeout = "\(max(seconds / 60, 1) * 2)m"
-          throw .failed(
-            error.message.with(hints: ["\(credmgr: "login", provider, "--timeout", timeout) for more time"]))
-        }
-        throw CommandError(error)
+        guard case .timedOut(let seconds) = error else { throw CommandError(error) }
+        let more: Remedy = "\(credmgr: "login", provider, "--timeout", "\(max(seconds / 60, 1) * 2)m") for more time"
+        throw .failed(error.message.with(hints: [more]))
       }
     }
     context.tell("logged in to \"\(provider)\" as \"\(account.name)\"" + validity(account.credential, context))
@@ -96,10 +91,8 @@ extension Command {
     if let type = account.credential.tokenType, !["bearer", "token", "oauth"].contains(type.lowercased()) {
       context.tell("the provider says that the token's type is \"\(type)\"")
     }
-    return .done
   }
 
-  /// The token that is given on standard input.
   private static func token(_ provider: String, _ context: Context) throws(CommandError) -> Secret {
     let bytes = try context.file("-", limit: 1 << 16)
     guard bytes.contains(where: { !"\r\n".utf8.contains($0) }) else {
@@ -110,19 +103,10 @@ extension Command {
     return try context.secret(bytes, "-")
   }
 
-  /// A descriptor by its identifier or its file.
   private static func descriptor(_ source: String, _ context: Context) throws(CommandError) -> Descriptor {
-    let library = context.home.library
-    let isFile = Context.isDescriptorFile(source)
-    let bytes = isFile ? try context.descriptor(source) : []
-    let identifier = isFile ? "" : try context.provider(source)
-    if !isFile, let unknown = context.unknown(identifier) { throw CommandError(unknown) }
-    do throws(ProviderError) {
-      if !isFile { return try library.load(identifier).descriptor }
-      return try library.load(bytes, name: Context.descriptorName(source)).descriptor
-    } catch {
-      throw CommandError(CredentialError.provider(error))
-    }
+    guard Context.isDescriptorFile(source) else { return try context.load(context.provider(source)).descriptor }
+    let bytes = try context.descriptor(source)
+    return try library(context.home.library.load(bytes, name: Context.descriptorName(source))).descriptor
   }
 
   /// A grant, and why it is not the provider's first.
@@ -145,8 +129,6 @@ extension Command {
       ? nil : fittingGrant(offered, ["credmgr", "login", invocation.operands[0], "--no-browser"], context)
   }
 
-  /// The grant that fits where we are; `nil` for the provider's first.
-  ///
   /// - Parameter page: the command that prints an address instead.
   static func fittingGrant(_ offered: [Grant], _ page: [String], _ context: Context) -> FittingGrant? {
     guard offered.contains(.deviceCode), let first = offered.first, first.traits.redirects else { return nil }

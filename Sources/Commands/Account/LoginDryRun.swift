@@ -1,15 +1,12 @@
 import CredentialManager
-import HTTP
 import JSON
 import OAuth
-import Platform
 import Descriptors
 
-/// `login --dry-run`: the requests, and nothing else.
 enum LoginDryRun {
   static func run(
     _ descriptor: Descriptor, _ wish: LoginOptions, _ invocation: Invocation, _ context: Context
-  ) throws(CommandError) -> ExitStatus {
+  ) throws(CommandError) {
     let hasToken = invocation.has("--with-token")
     let result = try manager(context.source.plannedLogin(descriptor, wish, hasToken: hasToken))
     if invocation.has("--json") {
@@ -18,15 +15,12 @@ enum LoginDryRun {
         "client_id": .optional(result.clientIdentifier), "redirect_uri": .optional(result.planned.redirectURI),
         "requests": .array(result.planned.requests.map(json)),
       ])
-      return .done
+      return
     }
-    var number = 0
-    for request in result.planned.requests {
-      number += 1
-      try context.output("\(number). " + lines(request).map { Message.visible($0) + "\n" }.joined(separator: "   "))
+    for (index, request) in result.planned.requests.enumerated() {
+      try context.output("\(index + 1). " + lines(request).map { Message.visible($0) + "\n" }.joined(separator: "   "))
     }
     context.tell("nothing was sent, and nothing was changed")
-    return .done
   }
 
   private static func lines(_ request: LoginRequests.Request) -> [String] {

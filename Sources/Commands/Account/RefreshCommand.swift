@@ -1,9 +1,4 @@
 import CredentialManager
-import Cryptography
-import Descriptors
-import JSON
-import OAuth
-import Platform
 import Text
 
 extension Command {
@@ -18,8 +13,8 @@ extension Command {
         + "\"credmgr refresh ID\" asks."
     ],
     examples: [
-      Example("credmgr refresh github", "the token of the account that is used here"),
-      Example("credmgr refresh --all", "before you go on a journey"),
+      ("credmgr refresh github", "the token of the account that is used here"),
+      ("credmgr refresh --all", "before you go on a journey"),
     ], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     guard invocation.has("--all") != (invocation.operands.count == 1) else {
@@ -32,13 +27,13 @@ extension Command {
         always: true, asksAgain: true, lockTimeout: .seconds(try context.duration("--timeout", invocation) ?? 60))
       let renewed = try manager(context.source.freshAccount(name, of: provider, policy))
       context.tell("refreshed \"\(renewed.name)\" at \"\(provider)\"" + validity(renewed.credential, context))
-      return .done
+    } else {
+      try refreshAll(context)
     }
-    return try refreshAll(context)
   }
 
   /// One account that cannot be refreshed does not keep the others from it; the worst exit status is the result.
-  private static func refreshAll(_ context: Context) throws(CommandError) -> ExitStatus {
+  private static func refreshAll(_ context: Context) throws(CommandError) {
     let accounts = try manager(context.source.accountsIfAny()?.accounts(of: nil) ?? []).filter {
       context.source.canRefresh($0)
     }
@@ -55,6 +50,6 @@ extension Command {
       }
     }
     try context.reportDamagedRecords(nil)
-    return worst
+    if worst != .done { throw .ended(worst) }
   }
 }

@@ -1,6 +1,4 @@
 import CredentialManager
-import Cryptography
-import Descriptors
 import JSON
 import OAuth
 import Platform
@@ -15,9 +13,9 @@ extension Command {
       Option("--for", value: "URL", "which account is used for a remote's URL, and why"), json,
     ],
     examples: [
-      Example("credmgr status", "everybody who is logged in"),
-      Example("credmgr status github --json", "for a program"),
-      Example("credmgr status --for https://github.com/octo/notes", "whom git takes for this repository"),
+      ("credmgr status", "everybody who is logged in"),
+      ("credmgr status github --json", "for a program"),
+      ("credmgr status --for https://github.com/octo/notes", "whom git takes for this repository"),
     ]
   ) { invocation, context throws(CommandError) in
     let provider: String? = if let text = invocation.operands.first { try context.provider(text) } else { nil }
@@ -33,17 +31,14 @@ extension Command {
     }
     let interrupted = try manager(context.source.interruptedExchanges())
     let now = context.clock.now()
-    if invocation.has("--json") {
-      try context.output(
-        .array(
-          zip(accounts, refused).map { account, isRefused in
-            json(
-              account, isDefault: selected[account.provider] == account.name, isRefused: isRefused,
-              isInterrupted: interrupted.contains { $0.provider == account.provider && $0.account == account.name },
-              now)
-          }))
-      try context.reportDamagedRecords(provider, without: accounts)
-      return .done
+    if context.isJSON {
+      let rows = zip(accounts, refused).map { account, isRefused in
+        let isInterrupted = interrupted.contains { $0.provider == account.provider && $0.account == account.name }
+        let isDefault = selected[account.provider] == account.name
+        return json(account, isDefault: isDefault, isRefused: isRefused, isInterrupted: isInterrupted, now)
+      }
+      try context.output(.array(rows))
+      return try context.reportDamagedRecords(provider, without: accounts)
     }
     if accounts.isEmpty {
       try context.reportDamagedRecords(provider, without: accounts)
@@ -63,7 +58,6 @@ extension Command {
       context.tell(Notice.interrupted(exchange).sentence(now: now))
     }
     try context.reportDamagedRecords(provider, without: accounts)
-    return .done
   }
 
   private static func details(
@@ -73,9 +67,8 @@ extension Command {
     if let identity = credential.identity { rows.append(("identity", identity)) }
     let scope = credential.grantedScope ?? credential.requestedScope
     if !scope.isEmpty { rows.append(("scope", scope.joined(separator: " "))) }
-    if !credential.withheldScope.isEmpty {
-      rows.append(("not granted", credential.withheldScope.joined(separator: " ")))
-    }
+    let withheld = credential.withheldScope
+    if !withheld.isEmpty { rows.append(("not granted", withheld.joined(separator: " "))) }
     rows.append(("token", expiry(credential.expiresAt, now)))
     if credential.refreshToken != nil {
       let expiry = expiry(credential.refreshTokenExpiresAt, now)

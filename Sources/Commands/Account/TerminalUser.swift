@@ -1,11 +1,10 @@
 import CredentialManager
+import Descriptors
 import Platform
 import Text
 
-/// The person at the terminal.
 final class TerminalUser: User {
   private let provider: String
-  /// Whether the login could be done by a code on another device as well.
   private let offersDevice: Bool
   /// Why the grant is the one that it is, until it was told.
   private var reason: String?
@@ -14,16 +13,18 @@ final class TerminalUser: User {
   private var shownURL: String?
   /// Whether the cursor is in a line that the next second writes over.
   private var isCounting = false
-  private var browser: BrowserWatch?
+  /// A browser that was started, until its end, in seconds of the monotonic clock, means no more that it has failed.
+  private var browser: (command: String, program: Launcher.Launched, end: Double)?
   /// Where the person types, if that is not standard input.
   private let terminal: ControllingTerminal?
 
   init(
-    provider: String, offersDevice: Bool, reason: String?, _ context: Context, terminal: ControllingTerminal? = nil
+    provider: String, offered: [Grant], fitting: Command.FittingGrant?, _ context: Context,
+    terminal: ControllingTerminal? = nil
   ) {
     self.provider = provider
-    self.offersDevice = offersDevice
-    self.reason = reason
+    offersDevice = fitting == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
+    reason = fitting?.reason
     self.context = context
     self.terminal = terminal
   }
@@ -32,14 +33,12 @@ final class TerminalUser: User {
     if let reason { say(reason) }
     reason = nil
     switch step {
-    case .alreadyLoggedIn(let accounts):
-      say("already logged in to \"\(provider)\" as " + some(accounts))
+    case .alreadyLoggedIn(let accounts): say("already logged in to \"\(provider)\" as " + some(accounts))
     case .open(let url):
       say("opening the browser; if none appears, open this address:")
       show(url)
       shownURL = url
-    case .visit(let url) where url == shownURL:
-      say("no browser could be started" + otherwise)
+    case .visit(let url) where url == shownURL: say("no browser could be started" + otherwise)
     case .visit(let url):
       say("open this address in a browser:")
       show(url)
@@ -51,14 +50,11 @@ final class TerminalUser: User {
     case .awaiting:
       if Terminal.isTerminal(2) { say("waiting for the consent; Ctrl-C stops") }
     case .paste(let redirect):
-      if redirect == "oob" || redirect.hasPrefix("urn:") {
-        say("paste the code that the page shows, and press Enter:")
-      } else {
-        say("after the consent the browser ends up at an address that begins with \(redirect)")
-        say("paste that address here, and press Enter:")
-      }
+      let isCode = redirect == "oob" || redirect.hasPrefix("urn:")
+      if !isCode { say("after the consent the browser ends up at an address that begins with \(redirect)") }
+      say("paste \(isCode ? "the code that the page shows" : "that address here"), and press Enter:")
     case .device(let userCode, let url, let completeURL, let seconds, let patience):
-      if let completeURL { showQRCode(completeURL) } else { showQRCode(url) }
+      showQRCode(completeURL ?? url)
       say("open \(url) in any browser, and enter the code \(userCode)")
       if let completeURL, completeURL != url { say("or open \(completeURL)") }
       say(
@@ -69,10 +65,8 @@ final class TerminalUser: User {
       let left = "\(countdown(seconds)) left; Ctrl-C stops"
       count(["waiting for the consent; " + left, left, countdown(seconds)])
     case .waiting(let seconds):
-      if seconds >= 1, !isWaitingTold {
-        isWaitingTold = true
-        say("waiting for another login to \"\(provider)\"; Ctrl-C stops")
-      }
+      if seconds >= 1, !isWaitingTold { say("waiting for another login to \"\(provider)\"; Ctrl-C stops") }
+      isWaitingTold = isWaitingTold || seconds >= 1
     case .strayPaste(let error):
       // Where nobody can paste once more, it is the error at the end.
       guard Terminal.isTerminal(0) else { return }
@@ -95,26 +89,20 @@ final class TerminalUser: User {
     return "\(seconds / 60):" + (seconds % 60 < 10 ? "0" : "") + "\(seconds % 60)"
   }
 
-  /// Leaves the line that counts, so that what follows does not stand in it.
   func settle() {
     if isCounting { Terminal.writeError("\r\u{1B}[K") }
     isCounting = false
   }
 
-  /// Writes over what it wrote the second before; only on a terminal that can.
-  ///
-  /// - Parameter texts: the longest first; the first one that fits is taken.
   private func count(_ texts: [String]) {
-    guard canDraw, let line = texts.lazy.map({ "credmgr: " + $0 }).first(where: { $0.count < Terminal.width }) else {
-      return
-    }
+    let lines = texts.lazy.map { "credmgr: " + $0 }
+    guard canDraw, let line = lines.first(where: { $0.count < Terminal.width }) else { return }
     isCounting = true
     Terminal.writeError("\r" + line + "\u{1B}[K")
   }
 
   private var canDraw: Bool { Terminal.isTerminal(2) && ![nil, "", "dumb"].contains(context.environment("TERM")) }
 
-  /// A picture for the camera of a telephone, where it fits and the terminal has the characters.
   private func showQRCode(_ url: String) {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap(context.environment).first { !$0.isEmpty } ?? ""
     let isUTF8 = ["utf-8", "utf8"].contains { locale.lowercased().hasSuffix($0) }
@@ -127,26 +115,23 @@ final class TerminalUser: User {
   func open(_ url: String) -> Bool {
     let opening = (try? Browser.open(url, patience: 0.3)) ?? .failed
     if case .running(let command, let program) = opening {
-      browser = BrowserWatch(command, program, until: context.clock.monotonic() + Self.browserPatience)
+      // One that ends by itself later has been closed.
+      browser = (command, program, context.clock.monotonic() + 10)
     }
     return opening.isOpen
   }
 
-  /// A browser that ends by itself later has been closed.
-  private static let browserPatience = 10.0
-
   /// Says that the browser that was started has failed: who waits for its window would wait in vain.
   func poll() {
-    switch browser?.poll(context.clock.monotonic()) {
-    case nil, .waits: return
-    case .ended(let command, let status) where status != 0:
-      say("\"\(command)\" ended with status \(status); open the address above in a browser by hand" + otherwise)
-    case .ended, .over: break
-    }
+    guard let (command, program, end) = browser else { return }
+    let status = context.clock.monotonic() > end ? 0 : (try? program.status(within: 0))
+    guard let status else { return }
     browser = nil
+    if status != 0 {
+      say("\"\(command)\" ended with status \(status); open the address above in a browser by hand" + otherwise)
+    }
   }
 
-  /// What else there is where no browser can be started.
   private var otherwise: String {
     offersDevice ? "; \"credmgr login \(provider) --grant device_code\" needs none here" : ""
   }

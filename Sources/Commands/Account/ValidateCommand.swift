@@ -1,34 +1,21 @@
-import CredentialManager
-import Cryptography
-import Descriptors
-import JSON
-import OAuth
-import Platform
-import Text
-
 extension Command {
   static let validate = Command(
     name: "validate", operands: "ID", operandCount: 1...1,
     summary: "Ask the provider whether the token is good", options: [account, json],
     notes: ["Exit status 0 when it is, 3 when it is not."],
-    examples: [Example("credmgr validate github && echo good", "in a script")], needsNetwork: true
+    examples: [("credmgr validate github && echo good", "in a script")], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let name = try context.account(invocation, of: provider)
     let result = try manager(context.source.validate(name, of: provider))
     let isActive = result.validity == .active
-    if invocation.has("--json") {
-      try context.output([
-        "provider": .string(provider), "account": .string(result.account.name), "active": .boolean(isActive),
-      ])
-    } else {
-      try context.output(isActive ? "active\n" : "inactive\n")
-    }
-    if !isActive {
-      let command = context.source.canRefresh(result.account) ? "refresh" : "login"
-      let account = accountOption(invocation.has("--account") ? result.account.name : nil)
-      context.tell(hint: "\(credmgr: [command, provider] + account)")
-    }
-    return isActive ? .done : .loginNeeded
+    try context.output(
+      isActive ? "active\n" : "inactive\n",
+      orJSON: ["provider": .string(provider), "account": .string(result.account.name), "active": .boolean(isActive)])
+    if isActive { return }
+    let command = context.source.canRefresh(result.account) ? "refresh" : "login"
+    let account = accountOption(invocation.has("--account") ? result.account.name : nil)
+    context.tell(hint: "\(credmgr: [command, provider] + account)")
+    throw .ended(.loginNeeded)
   }
 }

@@ -1,16 +1,12 @@
 import CredentialManager
 import Cryptography
 import Descriptors
-import OAuth
-import Platform
 import Text
 
 /// What can stand where the cursor is: found from the same table as the help, so that a command cannot be forgotten.
-///
 /// What stands for an operand or a value in the help says what it is: `ID` a provider, `ACCOUNT` or `NAME` one of its
 /// accounts, `FILE` a file, words in small letters themselves.
 struct Completion {
-  /// One possibility.
   struct Candidate: Equatable {
     let text: String
     let help: String
@@ -21,29 +17,24 @@ struct Completion {
     }
   }
 
-  /// What the shell offers besides.
   enum Besides: String {
-    /// Names of files.
-    case files
-    /// Names of commands.
-    case commands
+    case files, commands
   }
 
   private(set) var candidates: [Candidate] = []
   private(set) var besides: Besides?
   private let source: CredentialSource
 
-  /// - Parameters:
-  ///   - words: behind the program's name; the last one is being typed, and may be empty.
-  ///   - source: nobody is asked for a passphrase; where the vault is locked, its accounts are not offered.
+  /// - Parameter words: behind the program's name; the last one is being typed, and may be empty.
   init(_ words: [String], _ source: CredentialSource) {
     self.source = source
     let current = words.last ?? ""
+    let commands = Command.all.map { Candidate($0.name, $0.summary) }
     if words.count <= 1 {
-      candidates = Command.all.map { Candidate($0.name, $0.summary) } + [Candidate("help", "Say more about a command")]
+      candidates = commands + [Candidate("help", "Say more about a command")]
       if current.hasPrefix("-") { candidates = [Candidate("--help"), Candidate("--version")] }
     } else if words[0] == "help", words.count == 2 {
-      candidates = Command.all.map { Candidate($0.name, $0.summary) }
+      candidates = commands
     } else if let command = Command.all.first(where: { $0.name == words[0] }) {
       complete(command, Array(words.dropFirst().dropLast()), current)
     }
@@ -87,11 +78,14 @@ struct Completion {
         + [Candidate("--help", "say more about the command")]
     } else if let place = place(of: operands, in: command) {
       offer(place, command, operands, prefix: "")
-      if place.hasPrefix("ID[:ACCOUNT]") { offerAccounts(after: current) }
+      // `exec` takes an account behind a colon.
+      if place.hasPrefix("ID[:ACCOUNT]"), let colon = current.firstIndex(of: ":") {
+        let provider = String(current[..<colon])
+        candidates = accounts(of: provider).map { Candidate("\(provider):\($0.text)", $0.help) }
+      }
     }
   }
 
-  /// What the help calls the operand that comes next.
   private func place(of operands: [String], in command: Command) -> String? {
     if let operation = command.operations.first(where: { $0.name == operands.first }) {
       return operands.count == 1 ? operation.operand : nil
@@ -124,21 +118,16 @@ struct Completion {
     }
   }
 
-  /// `exec` takes an account behind a colon.
-  private mutating func offerAccounts(after current: String) {
-    guard let colon = current.firstIndex(of: ":") else { return }
-    let provider = String(current[..<colon])
-    candidates = accounts(of: provider).map { Candidate("\(provider):\($0.text)", $0.help) }
-  }
-
-  private var known: [Candidate] {
-    source.knownProviders().map { Candidate($0, descriptor($0)?.title ?? "") }
-  }
+  private var known: [Candidate] { titled(source.knownProviders()) }
 
   /// Those that were added; before the first one, all.
   private var providers: [Candidate] {
     let added = (try? source.accountsIfAny()?.addedProviders()) ?? []
-    return added.isEmpty ? known : added.map { Candidate($0, descriptor($0)?.title ?? "") }
+    return added.isEmpty ? known : titled(added)
+  }
+
+  private func titled(_ providers: [String]) -> [Candidate] {
+    providers.map { Candidate($0, descriptor($0)?.title ?? "") }
   }
 
   private func accounts(of provider: String?) -> [Candidate] {
@@ -152,8 +141,7 @@ struct Completion {
   }
 
   private func variables(of provider: String?) -> [Candidate] {
-    guard let descriptor = provider.flatMap({ descriptor($0) }) else { return [] }
-    return descriptor.variables.map { Candidate($0.name + "=", $0.help ?? "") }
+    provider.flatMap { descriptor($0) }?.variables.map { Candidate($0.name + "=", $0.help ?? "") } ?? []
   }
 
   private func descriptor(_ identifier: String) -> Descriptor? {
@@ -169,18 +157,16 @@ extension Command {
       "Commands, options, providers and accounts are looked up when Tab is pressed; nobody is asked for a passphrase."
     ],
     examples: [
-      Example("eval \"$(credmgr completion bash)\"", "in ~/.bashrc"),
-      Example("eval \"$(credmgr completion zsh)\"", "in ~/.zshrc, behind compinit"),
-      Example("credmgr completion fish >~/.config/fish/completions/credmgr.fish", "once, for fish"),
+      ("eval \"$(credmgr completion bash)\"", "in ~/.bashrc"),
+      ("eval \"$(credmgr completion zsh)\"", "in ~/.zshrc, behind compinit"),
+      ("credmgr completion fish >~/.config/fish/completions/credmgr.fish", "once, for fish"),
     ], needsHome: false, passesOptions: true
   ) { invocation, context throws(CommandError) in
     guard let first = invocation.operands.first else {
       throw .usage("too few arguments for \"credmgr completion\"", hint: "\(credmgr: "help", "completion")")
     }
     switch first {
-    case "--help", "-h":
-      try context.output(invocation.command.help)
-      return .done
+    case "--help", "-h": try context.output(invocation.command.help)
     // What the scripts ask: the words behind the program's name follow.
     case "words":
       let source = CredentialSource(home: context.home, http: nil, clock: context.clock, random: SystemRandomSource())
@@ -190,15 +176,13 @@ extension Command {
       // A name that would be two lines, or two columns, cannot be typed either.
       let shown = (lines + besides).filter { !$0.dropFirst().contains { $0.isNewline } }
       try context.output(shown.map { $0 + "\n" }.joined())
-      return .done
-    case let shell:
+    default:
       if invocation.operands.count > 1 { throw .usage("too many arguments for \"credmgr completion\"") }
-      guard let script = CompletionScript.of[shell] else {
-        let near = didYouMean(nearMiss(shell, among: CompletionScript.of.keys.sorted()))
-        throw .usage("there is no completion for \"\(shell)\"\(near)", hint: "\(credmgr: "help", "completion")")
+      guard let script = CompletionScript.of[first] else {
+        let near = didYouMean(nearMiss(first, among: CompletionScript.of.keys.sorted()))
+        throw .usage("there is no completion for \"\(first)\"\(near)", hint: "\(credmgr: "help", "completion")")
       }
       try context.output(script)
-      return .done
     }
   }
 }

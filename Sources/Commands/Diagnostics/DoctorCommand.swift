@@ -17,8 +17,8 @@ extension Command {
         + "network, 6 for the vault.",
     ],
     examples: [
-      Example("credmgr doctor", "what is wrong here"),
-      Example("credmgr doctor github", "the same, and whether GitHub can be reached"),
+      ("credmgr doctor", "what is wrong here"),
+      ("credmgr doctor github", "the same, and whether GitHub can be reached"),
     ], asksNobody: true, needsHome: false
   ) { invocation, context throws(CommandError) in
     var doctor = Doctor(context)
@@ -36,7 +36,7 @@ extension Command {
       context.tell(
         problems.isEmpty ? "all is well" : problems.count == 1 ? "one problem" : "\(problems.count) problems")
     }
-    return problems.first?.status ?? .done
+    if let first = problems.first { throw .ended(first.status) }
   }
 
   private static func shown(_ diagnostics: [Diagnostic]) -> String {

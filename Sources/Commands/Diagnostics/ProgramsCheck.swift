@@ -4,7 +4,7 @@ import Text
 
 extension Doctor {
   mutating func checkPrograms() {
-    let isComplete = context.sibling("credmgr-online") != nil
+    let isComplete = Home.sibling("credmgr-online", of: context.executable) != nil
     if !isComplete {
       problem(.programs, CredentialError.networkNeeded.message.with(hints: [context.reinstalling]))
     }

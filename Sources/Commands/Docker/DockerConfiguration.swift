@@ -1,43 +1,39 @@
 import JSON
 import Platform
+import Text
 
 /// docker's configuration of a person: which program it asks for the credentials of which registry (docker-login(1)).
 struct DockerConfiguration {
-  private var members: [JSONValue.Member]
+  private var members: [JSONValue.Member] = []
 
-  /// The name by which docker knows us.
   static let own = "credmgr"
 
-  /// Where docker looks for it; `nil` where there is no home.
+  /// `nil` where there is no home.
   static func path(_ context: Context) -> String? {
     let folder = Environment.text("DOCKER_CONFIG", context.environment)
     return (folder ?? context.home.person.map { $0 + "/.docker" }).map { $0 + "/config.json" }
   }
 
-  /// One that says nothing.
-  init() { members = [] }
+  init() {}
 
-  /// Reads a file; `nil` where docker could not, either.
+  /// `nil` where docker could not read it, either.
   init?(_ bytes: [UInt8]) {
     guard let members = (try? JSONValue.parse(bytes))?.members else { return nil }
     self.members = members
   }
 
-  /// The text of the file.
-  var text: String { JSONValue.object(members).formatted + "\n" }
-
   private var value: JSONValue { .object(members) }
+
+  var text: String { value.formatted + "\n" }
 
   private var store: String? { value["credsStore"]?.text.flatMap { $0.isEmpty ? nil : $0 } }
 
   private var helpers: [JSONValue.Member] { value["credHelpers"]?.members ?? [] }
 
-  /// The helper that is asked for a registry.
   func helper(of registry: String) -> String? {
     helpers.last { $0.name == registry }.map { $0.value.text ?? "" } ?? store
   }
 
-  /// Whether we are asked for any registry.
   var asksUs: Bool { store == Self.own || helpers.contains { $0.value.text == Self.own } }
 
   /// The helpers of others with their registries; without any for the one that is asked for all.
@@ -49,12 +45,10 @@ struct DockerConfiguration {
     return found.filter { $0.name != Self.own }
   }
 
-  /// The registries whose passwords stand in the file.
   var readablePasswords: [String] {
     (value["auths"]?.members ?? []).filter { !($0.value["auth"]?.text ?? "").isEmpty }.map(\.name)
   }
 
-  /// Lets docker ask us for registries.
   mutating func ask(for registries: [String]) {
     let rest = helpers.filter { !registries.contains($0.name) }
     set("credHelpers", .object(rest + registries.map { .init($0, .string(Self.own)) }))
@@ -63,7 +57,6 @@ struct DockerConfiguration {
   /// Lets docker ask us for every registry for which nobody else is.
   mutating func askForAll() { set("credsStore", .string(Self.own)) }
 
-  /// Takes out what names us.
   mutating func forget() {
     if store == Self.own { set("credsStore", nil) }
     let rest = helpers.filter { $0.value.text != Self.own }
@@ -74,5 +67,55 @@ struct DockerConfiguration {
     let place = members.firstIndex { $0.name == name } ?? members.endIndex
     members.removeAll { $0.name == name }
     if let value { members.insert(.init(name, value), at: min(place, members.endIndex)) }
+  }
+}
+
+extension Command {
+  static func setUpDocker(_ invocation: Invocation, _ context: Context) throws(CommandError) {
+    guard let path = DockerConfiguration.path(context) else { throw CommandError(.noHome) }
+    var configuration = DockerConfiguration()
+    if File.exists(path) {
+      if File.isDirectory(path) { throw .usage("\"\(path)\" is a folder", hint: .settingAside(path)) }
+      let bytes = try system(File.read(path, limit: 1 << 20))
+      guard let read = DockerConfiguration(bytes) else { throw .failed(DockerConfiguration.unreadable(path)) }
+      configuration = read
+    }
+    let before = configuration.text
+    let what: String
+    if invocation.has("--remove") {
+      configuration.forget()
+      what =
+        configuration.text == before
+        ? "docker's configuration has no entry of ours" : "docker does not ask credmgr any more"
+    } else if invocation.has("--all") {
+      configuration.askForAll()
+      what = "docker asks credmgr for every registry for which it asks nobody else"
+    } else {
+      var registries: [String] = []
+      for text in invocation.operands.dropFirst() {
+        // The one of docker itself is named by its whole address.
+        let host = try RegistryAddress(text).host
+        registries.append(text.firstPlace(of: "://") == nil ? host : text)
+      }
+      if registries.isEmpty { registries = try Set(context.dockerClaims().map(\.host)).sorted() }
+      guard !registries.isEmpty else {
+        throw .usage(
+          "no provider that was added has a registry",
+          hint: "\(credmgr: "docker-credential", "setup", "--all"), which stores what \"docker login\" is given")
+      }
+      configuration.ask(for: registries)
+      what = "docker asks credmgr for " + some(registries)
+    }
+    if configuration.text != before {
+      if let folder = Path.directory(of: path) { try system(File.createDirectory(folder)) }
+      // A link, such as into a folder of configurations, stays one.
+      try system(PrivateFile.replace(Path.resolved(path) ?? path, Array(configuration.text.utf8)))
+    }
+    context.tell(what)
+    if !invocation.has("--remove") {
+      var doctor = Doctor(context)
+      doctor.checkDocker([])
+      doctor.tellAll()
+    }
   }
 }

@@ -1,8 +1,5 @@
 import CredentialManager
 import JSON
-import OAuth
-import Platform
-import Text
 
 extension Command {
   static let dockerCredential = Command(
@@ -13,16 +10,14 @@ extension Command {
       Option("--remove", "setup: take our entries out again"),
     ],
     notes: [
-      "\"setup [REGISTRY]…\" enters credmgr into ~/.docker/config.json as the helper of these registries; "
-        + "without any, of those "
-        + "of the providers that were added. All else in the file stays: {\"credHelpers\": {\"ghcr.io\": "
-        + "\"credmgr\"}}, or "
-        + "with \"--all\" {\"credsStore\": \"credmgr\"}.",
+      "\"setup [REGISTRY]…\" enters credmgr into ~/.docker/config.json as the helper of these registries; without "
+        + "any, of those of the providers that were added. All else in the file stays: {\"credHelpers\": {\"ghcr.io\": "
+        + "\"credmgr\"}}, or with \"--all\" {\"credsStore\": \"credmgr\"}.",
       "docker looks for a program docker-credential-credmgr, which is a link to credmgr.",
     ],
     examples: [
-      Example("credmgr docker-credential setup", "let docker ask credmgr"),
-      Example("echo ghcr.io | credmgr docker-credential get", "what docker would get"),
+      ("credmgr docker-credential setup", "let docker ask credmgr"),
+      ("echo ghcr.io | credmgr docker-credential get", "what docker would get"),
     ]
   ) { invocation, context throws(CommandError) in
     if invocation.operands.first == "setup" { return try setUpDocker(invocation, context) }
@@ -33,46 +28,42 @@ extension Command {
     // docker reads an error from standard output, and the status is 1 whatever it is.
     do throws(CommandError) {
       try run(invocation.operands, context)
-      return .done
     } catch .handOver(let input) {
       throw .handOver(input: input)
-    } catch .brokenPipe {
-      throw .brokenPipe
     } catch {
-      guard let message = context.message(error) else { return .unexpected }
+      guard let message = context.message(error) else { throw error }
       let isNotFound = if case .credential(.loginNeeded(_, _, .noCredential)) = error { true } else { false }
       try context.output((isNotFound ? DockerError.notFound : message.text) + "\n")
       // What a person has to know stands on standard error too, which docker hands on.
       if !DockerError.all.contains(message.text) { StandardError.show(message) }
-      return .unexpected
+      throw .ended(.unexpected)
     }
   }
 
   private static func run(_ operands: [String], _ context: Context) throws(CommandError) {
     guard operands.count == 1 else { throw .usage("Usage: docker-credential-credmgr <store|get|erase|list|version>") }
     switch operands[0] {
-    case "get":
-      try context.withInput { input throws(CommandError) in
-        try HelperSession(DockerHelper(RegistryAddress(input), context), context).get()
-      }
-    case "store":
-      try context.withInput { input throws(CommandError) in
-        let (address, login) = try DockerHelper.login(input)
-        try HelperSession(DockerHelper(address, context), context).store(login, isOnly: true)
-      }
-    case "erase":
-      try context.withInput { input throws(CommandError) in
-        let docker = try DockerHelper(RegistryAddress(input), context)
-        try HelperSession(docker, context).erase(nil)
-        guard let claim = docker.claim, try context.username(of: claim) != nil else { return }
-        context.tell(
-          "\"\(claim.host)\" still gets the token of \"\(claim.provider)\": "
-            + "\"credmgr logout \(claim.provider)\" ends that")
-      }
+    case "get", "store", "erase":
+      try context.withInput { input throws(CommandError) in try answer(operands[0], input, context) }
     case "list": try list(context)
     case "version": try context.output("docker-credential-credmgr (credmgr) \(Program.version)\n")
     default: throw .usage("Unknown credential action `\(operands[0])`")
     }
+  }
+
+  private static func answer(_ operation: String, _ input: [UInt8], _ context: Context) throws(CommandError) {
+    if operation == "store" {
+      let (address, login) = try DockerHelper.login(input)
+      return try HelperSession(helper: DockerHelper(address, context), context: context)
+        .store(login, isOnly: true)
+    }
+    let docker = try DockerHelper(RegistryAddress(input), context)
+    let session = HelperSession(helper: docker, context: context)
+    if operation == "get" { return try session.get() }
+    try session.erase(nil)
+    guard let claim = docker.claim, try context.username(of: claim) != nil else { return }
+    context.tell(
+      "\"\(claim.host)\" still gets the token of \"\(claim.provider)\": \"credmgr logout \(claim.provider)\" ends that")
   }
 
   /// Every registry with its user name. docker asks for each of them when it builds, so that those without an account
@@ -92,7 +83,6 @@ extension Command {
 }
 
 extension Context {
-  /// The registries that providers claim.
   func dockerClaims() throws(CommandError) -> [HostClaim] {
     try manager(source.hostClaims().filter { $0.helper == .docker })
   }
@@ -100,14 +90,13 @@ extension Context {
   /// The user name that `get` would answer with; `nil` where nobody is logged in, or it is not clear who is meant.
   fileprivate func username(of claim: HostClaim) throws(CommandError) -> String? {
     let name = try account(nil, of: claim.provider)
-    return try manager { () throws(CredentialError) in
-      do throws(CredentialError) {
-        return try source.accountsIfAny().map { accounts throws(CredentialError) in
-          claim.username(for: try accounts.resolve(name, provider: claim.provider).name)
-        }
-      } catch .loginNeeded, .unknownAccount, .ambiguousAccount {
-        return nil
-      }
+    do throws(CredentialError) {
+      let account = try source.accountsIfAny()?.resolve(name, provider: claim.provider)
+      return account.map { claim.username(for: $0.name) }
+    } catch .loginNeeded, .unknownAccount, .ambiguousAccount {
+      return nil
+    } catch {
+      throw CommandError(error)
     }
   }
 }

@@ -1,14 +1,15 @@
 import CredentialManager
 import Cryptography
+import HTTP
 import JSON
 import OAuth
+import Text
 
 /// A question of docker about a registry (docker/docker-credential-helpers).
 struct DockerHelper: HelperProtocol {
   let address: RegistryAddress
   let claim: HostClaim?
 
-  /// - Throws: `CommandError` where the vault does not open.
   init(_ address: RegistryAddress, _ context: Context) throws(CommandError) {
     self.address = address
     claim = address.isSafe ? try context.claim(of: address.host, for: .docker) : nil
@@ -23,7 +24,6 @@ struct DockerHelper: HelperProtocol {
 
   var recipient: String { "docker " + address.host }
 
-  /// What `store` gets.
   static func login(_ input: [UInt8]) throws(CommandError) -> (RegistryAddress, HostLogin) {
     guard let value = try? JSONValue.parse(input), let members = value.members else {
       throw .usage("what docker wrote is no JSON object")
@@ -59,4 +59,40 @@ enum DockerError {
   static let noServer = "no credentials server URL"
   static let noUsername = "no credentials username"
   static let all = [notFound, noServer, noUsername]
+}
+
+/// The address of a registry as docker writes it: `ghcr.io`, `registry.example:5000`, `https://index.docker.io/v1/`.
+struct RegistryAddress: Equatable {
+  /// What a login is stored under, and `list` shows: the host alone where nothing else is said.
+  let text: String
+  /// The host, in lower case, with a port where it is not the ordinary one.
+  let host: String
+  /// Whether what is sent there is sent over TLS, or stays on this machine.
+  let isSafe: Bool
+
+  init(_ text: String) throws(CommandError) {
+    let hasScheme = text.firstPlace(of: "://") != nil
+    // The sentence of its error leaves a password in the address out.
+    let uri = try http(URI(parsing: hasScheme ? text : "https://" + text))
+    guard let host = HostPattern.authority(uri), ["http", "https"].contains(uri.scheme) else {
+      throw .usage("a registry is not reached by \"\(uri.scheme)\"")
+    }
+    self.host = host
+    isSafe = uri.isSecure || uri.isLoopback
+    let isHost = uri.isSecure && ["", "/"].contains(uri.path) && uri.query == nil && uri.fragment == nil
+    self.text = isHost ? host : hasScheme ? uri.text : String(uri.text.dropFirst("https://".count))
+  }
+
+  /// The origin of logins in the vault. git's are URLs, so that the two never meet.
+  var origin: String { Self.prefix + text }
+
+  static let prefix = "docker:"
+
+  init(_ input: [UInt8]) throws(CommandError) {
+    guard let text = String(validating: input, as: UTF8.self) else { throw .usage("what docker wrote is not UTF-8") }
+    let blank: (Character) -> Bool = { $0 == " " || $0 == "\t" || $0.isNewline }
+    let trimmed = String(text.drop(while: blank).reversed().drop(while: blank).reversed())
+    if trimmed.isEmpty { throw .usage(DockerError.noServer) }
+    try self.init(trimmed)
+  }
 }

@@ -1,6 +1,5 @@
 import CredentialManager
 import HTTP
-import Text
 
 /// What git and its helpers say to each other (git-credential(1), INPUT/OUTPUT FORMAT).
 struct GitCredential: Equatable {
@@ -9,18 +8,13 @@ struct GitCredential: Equatable {
   private var values = [String?](repeating: nil, count: names.count)
   private var lists = [[String]](repeating: [], count: listNames.count)
 
-  /// What a key may say once.
   private static let names = [
     "protocol", "host", "path", "username", "password", "password_expiry_utc", "oauth_refresh_token", "authtype",
     "credential", "ephemeral",
   ]
   private static let listNames = ["capability[]", "state[]", "wwwauth[]"]
-  /// What is no secret may have no control character; nobody knows what another program takes it for.
+  /// All others may have no control character; nobody knows what another program takes it for.
   private static let secretNames = ["password", "oauth_refresh_token", "credential"]
-  /// The longest line that counts, in bytes.
-  static let lineLimit = 65_535
-  /// The longest path and user name, in bytes: together they name a record.
-  static let nameLimit = 4096
 
   /// Reads what git writes: lines of `name=value`, until an empty one or the end. Unknown names are passed over.
   ///
@@ -31,7 +25,7 @@ struct GitCredential: Equatable {
     for line in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
       if line.isEmpty { break }
       guard !line.contains(0), !line.contains(UInt8(ascii: "\r")) else { throw Self.controlCharacter }
-      guard line.count <= Self.lineLimit else { throw .usage("what git wrote has a line of more than 64 KiB") }
+      if line.count > 65_535 { throw .usage("what git wrote has a line of more than 64 KiB") }
       guard let sign = line.firstIndex(of: UInt8(ascii: "=")), sign > line.startIndex else {
         throw .usage("what git wrote has a line without \"=\"")
       }
@@ -39,40 +33,34 @@ struct GitCredential: Equatable {
       let list = Self.listNames.firstIndex(of: name)
       guard let place = list ?? Self.names.firstIndex(of: name) else { continue }
       let value = Array(line[line.index(after: sign)...])
-      if name == "wwwauth[]" {
-        // It comes from the server as it is.
-        add(String(decoding: value, as: UTF8.self), to: place)
-        continue
+      // It comes from the server as it is.
+      let isServers = name == "wwwauth[]"
+      let validated = String(validating: value, as: UTF8.self)
+      guard let text = isServers ? String(decoding: value, as: UTF8.self) : validated else {
+        throw .usage("what git wrote is not UTF-8")
       }
-      guard let text = String(validating: value, as: UTF8.self) else { throw .usage("what git wrote is not UTF-8") }
-      if !Self.secretNames.contains(name), value.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
-        throw Self.controlCharacter
-      }
+      let mayHaveControls = isServers || Self.secretNames.contains(name)
+      if !mayHaveControls, value.contains(where: { $0 < 0x20 || $0 == 0x7F }) { throw Self.controlCharacter }
       if list != nil {
-        add(text, to: place)
+        // An empty element empties the list.
+        lists[place] = text.isEmpty ? [] : lists[place] + [text]
       } else {
-        guard values[place] == nil || values[place] == text else {
-          throw .usage("what git wrote says \"\(name)\" twice")
-        }
+        let isOther = values[place] != nil && values[place] != text
+        if isOther { throw .usage("what git wrote says \"\(name)\" twice") }
         values[place] = text
       }
     }
-    for name in ["path", "username"] where (self[name]?.utf8.count ?? 0) > Self.nameLimit {
+    // Together they name a record.
+    for name in ["path", "username"] where (self[name]?.utf8.count ?? 0) > 4096 {
       throw .usage("what git wrote has a \(name) of more than 4 KiB")
     }
   }
 
   private static var controlCharacter: CommandError { .usage("what git wrote has a control character in it") }
 
-  /// An empty element empties the list.
-  private mutating func add(_ text: String, to list: Int) {
-    if text.isEmpty { lists[list] = [] } else { lists[list].append(text) }
-  }
-
   /// A value; an empty one is not the same as none.
   subscript(name: String) -> String? { Self.names.firstIndex(of: name).flatMap { values[$0] } }
 
-  /// The values of a list, without the brackets of its name.
   func list(_ name: String) -> [String] { Self.listNames.firstIndex(of: name + "[]").map { lists[$0] } ?? [] }
 
   /// Whether git knows what a capability is about (git 2.46).
@@ -93,7 +81,6 @@ struct GitCredential: Equatable {
     }
   }
 
-  /// The schemes that the server offers, in lower case.
   var schemes: [String] { list("wwwauth").map { $0.prefix { $0 != " " }.lowercased() } }
 
   /// The host, where there is one that can be told from all others; `nil` where there is none.
@@ -101,24 +88,28 @@ struct GitCredential: Equatable {
   /// git decodes what stands in a URL before it asks: in `https://good.example%2F.evil.example` the host would begin
   /// like another one's. Without a protocol or a host every credential would be meant (CVE-2020-11008).
   var uri: URI? {
-    guard let scheme = self["protocol"], let host = self["host"], !scheme.isEmpty, !host.isEmpty, Self.isAuthority(host)
+    guard let scheme = self["protocol"], let host = self["host"], !scheme.isEmpty, !host.isEmpty,
+      host.isASCIIAlphanumeric(or: ".-_:[]")
     else { return nil }
     return try? URI(parsing: "\(scheme)://\(host)/")
   }
 
-  private static func isAuthority(_ host: String) -> Bool {
-    host.utf8.allSatisfy { byte in
+  /// Whether git's words for a boolean (git-config(1)) say no.
+  static func isFalse(_ text: String) -> Bool { ["false", "no", "off", "0", "never"].contains(text.lowercased()) }
+}
+
+extension String {
+  /// Whether all of it is letters and digits of ASCII, or among the others.
+  func isASCIIAlphanumeric(or others: String) -> Bool {
+    utf8.allSatisfy { byte in
       switch byte {
       case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
         UInt8(ascii: "0")...UInt8(ascii: "9"):
         true
-      default: ".-_:[]".utf8.contains(byte)
+      default: others.utf8.contains(byte)
       }
     }
   }
-
-  /// Whether git's words for a boolean (git-config(1)) say no.
-  static func isFalse(_ text: String) -> Bool { ["false", "no", "off", "0", "never"].contains(text.lowercased()) }
 }
 
 extension GivenToken {

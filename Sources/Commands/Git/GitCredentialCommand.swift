@@ -1,5 +1,3 @@
-import CredentialManager
-import Platform
 import Text
 
 extension Command {
@@ -12,21 +10,17 @@ extension Command {
     notes: [
       "\"credmgr git-setup\" enters it into git's configuration.",
       "A host that no provider claims gets what git stored for it.",
-    ],
-    examples: [Example("echo url=https://github.com | credmgr git-credential get", "what git would get")]
+    ], examples: [("echo url=https://github.com | credmgr git-credential get", "what git would get")]
   ) { invocation, context throws(CommandError) in
     let operation = invocation.operands[0]
-    if operation == "capability" {
-      try context.output("version 0\ncapability authtype\ncapability state\n")
-      return .done
-    }
+    if operation == "capability" { return try context.output("version 0\ncapability authtype\ncapability state\n") }
     let number = invocation.value("--timeout").flatMap { Int64($0) }
     let lifetime = if let number { number } else { try context.duration("--timeout", invocation) }
     try context.withInput { input throws(CommandError) in
       // Operations that we do not know are passed over (gitcredentials(7)).
       guard ["get", "store", "erase"].contains(operation), let git = try GitHelper(GitCredential(input), context)
       else { return }
-      let session = HelperSession(git, context)
+      let session = HelperSession(helper: git, context: context)
       switch operation {
       case "get": try session.get()
       case "store":
@@ -36,6 +30,5 @@ extension Command {
       default: try session.erase(git.password)
       }
     }
-    return .done
   }
 }

@@ -1,6 +1,5 @@
 import CredentialManager
 import Cryptography
-import Descriptors
 import HTTP
 import OAuth
 import Platform
@@ -13,8 +12,6 @@ struct GitHelper: HelperProtocol {
   let claim: HostClaim?
 
   /// `nil` for a question about no host, or about one that is not to be told anything.
-  ///
-  /// - Throws: `CommandError` where the vault does not open.
   init?(_ request: GitCredential, _ context: Context) throws(CommandError) {
     guard let uri = request.uri else { return nil }
     self.request = request
@@ -40,7 +37,6 @@ struct GitHelper: HelperProtocol {
 
   var recipient: String { "git " + (request["host"] ?? "") }
 
-  /// The password that git names, or what stands in its place.
   var password: Secret? { (request["password"] ?? request["credential"]).map { Secret($0) } }
 
   private var username: String? { request["username"] }
@@ -65,9 +61,7 @@ struct GitHelper: HelperProtocol {
     }
   }
 
-  /// What git wants to be stored; `nil` where that is of no use later.
-  ///
-  /// - Parameter lifetime: the seconds after which it is forgotten.
+  /// What git wants to be stored, for so many seconds; `nil` where that is of no use later.
   func login(at now: Int64, lifetime: Int64?) -> HostLogin? {
     // What is of use only now is not kept (git-credential(1), `ephemeral`).
     if let ephemeral = request["ephemeral"], !GitCredential.isFalse(ephemeral) { return nil }
@@ -123,8 +117,6 @@ struct GitHelper: HelperProtocol {
     return answer
   }
 
-  // MARK: Where there is nothing
-
   func refuse(_ error: CredentialError?, _ session: HelperSession<Self>) throws(CommandError) {
     let account: String?
     switch error {
@@ -132,9 +124,22 @@ struct GitHelper: HelperProtocol {
     case .unknownAccount(let name, _, _): account = name
     default: return hint(session.context)
     }
-    if Prompting(session.context, uri).isAllowed { return try logIn(account, session) }
+    if mayPrompt(session.context) { return try logIn(account, session) }
     // Where there is something that does not work any more, the person is told.
     if case .loginNeeded(_, _, let reason)? = error, reason != .noCredential, let error { throw CommandError(error) }
+  }
+
+  private func mayPrompt(_ context: Context) -> Bool {
+    func value(_ name: String) -> String? { Environment.text(name, context.environment) }
+    if let prompt = value("GIT_TERMINAL_PROMPT"), GitCredential.isFalse(prompt) { return false }
+    // A program that answers nothing is how scripts say that nobody is there.
+    let mutes = ["true", "false", "echo", ":"]
+    if let program = value("GIT_ASKPASS"), mutes.contains(Path.lastComponent(of: program)) { return false }
+    if SessionKind(environment: context.environment) != .desktop, ControllingTerminal() == nil { return false }
+    // Only git knows all of the places where this can stand.
+    let arguments = ["config", "--get-urlmatch", "credential.interactive", uri.origin]
+    guard let said = try? Launcher.run("git", arguments, errors: .silenced), said.status == 0 else { return true }
+    return !GitCredential.isFalse(String(decoding: said.output.filter { $0 > 0x20 }, as: UTF8.self))
   }
 
   private func logIn(_ name: String?, _ session: HelperSession<Self>) throws(CommandError) {
@@ -147,11 +152,9 @@ struct GitHelper: HelperProtocol {
     let page = ["credmgr", "login", provider] + accountOption(name) + ["--no-browser"]
     let fitting = Command.fittingGrant(offered, page, context)
     wish.grant = fitting?.grant
-    let isAlternative = wish.grant == nil && offered.first != .deviceCode && offered.contains(.deviceCode)
     wish.opensBrowser = SessionKind(environment: context.environment) == .desktop
     let user = TerminalUser(
-      provider: provider, offersDevice: isAlternative, reason: fitting?.reason, context,
-      terminal: ControllingTerminal())
+      provider: provider, offered: offered, fitting: fitting, context, terminal: ControllingTerminal())
     defer { user.settle() }
     let account: Account
     do throws(CredentialError) {
@@ -161,21 +164,20 @@ struct GitHelper: HelperProtocol {
       try context.output("quit=1\n")
       throw CommandError(error)
     }
-    guard name == nil || name == account.name || name == account.credential.identity else {
+    if let name, name != account.name, name != account.credential.identity {
       try context.output("quit=1\n")
       throw .failed(
-        Message(
-          "the login was for \"\(account.name)\", and git asks for \"\(name ?? "")\"",
-          hint: "\(credmgr: "login", provider, "--account", name ?? "")", status: .loginNeeded))
+        "the login was for \"\(account.name)\", and git asks for \"\(name)\"",
+        hint: "\(credmgr: "login", provider, "--account", name)", status: .loginNeeded)
     }
     try session.answer(account)
   }
 
   /// A host that nobody claims may still tell what it is.
   private func hint(_ context: Context) {
-    guard let host = HostPattern.authority(uri) else { return }
-    guard uri.isSecure, !request.realms.isEmpty else { return }
-    guard let provider = context.source.providers(ofRealms: request.realms).first else { return }
+    guard let host = HostPattern.authority(uri), uri.isSecure, !request.realms.isEmpty,
+      let provider = context.source.providers(ofRealms: request.realms).first
+    else { return }
     let isAdded = (try? context.source.accountsIfAny()?.registration(of: provider.identifier)) != nil
     context.tell("\"\(host)\" says that it is \(provider.title), and no provider claims it")
     let name = isAdded ? ["--as", "\(provider.identifier)-\(host.exchanging(":", for: "-"))"] : []
@@ -185,7 +187,7 @@ struct GitHelper: HelperProtocol {
 }
 
 extension Context {
-  /// The account that a user name in a URL means; `nil` where it says nothing about the account.
+  /// `nil` where the user name in a URL says nothing about the account.
   func accountName(forUsername username: String, _ claim: HostClaim) throws(CommandError) -> String? {
     guard !username.isEmpty, username != claim.username, !claim.ignoresUsername else { return nil }
     return try manager(source.accountsIfAny()?.name(forUsername: username, of: claim.provider) ?? username)

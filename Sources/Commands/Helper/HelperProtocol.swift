@@ -1,10 +1,9 @@
 import CredentialManager
-import Cryptography
 
 /// A question of another program for credentials, as its protocol has it: what is asked for, how an answer is written,
 /// what happens where there is none. Everything between is shared (``HelperSession``).
 protocol HelperProtocol {
-  /// The identifier of the provider whose token is asked for; `nil` where that is nobody's.
+  /// `nil` where the token is nobody's.
   var provider: String? { get }
   /// What the program was given before and was refused, where it says so.
   var refused: GivenToken? { get }
@@ -12,22 +11,17 @@ protocol HelperProtocol {
   var logins: HostLoginPattern? { get }
   /// Whether a stored login goes before an account's token.
   var prefersLogins: Bool { get }
-  /// Who gets the credential, as the log names it.
+  /// As the log names it.
   var recipient: String { get }
 
-  /// The name of the account that is meant; `nil` for the default one.
+  /// `nil` for the default account.
   func accountName(_ provider: String, _ context: Context) throws(CommandError) -> String?
-  /// The account with what is good to be handed out.
   func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account
   /// Whether a login that is to be stored is what an account got from its provider, which only the provider changes.
   func isOurs(_ login: HostLogin, _ accounts: [Account]) -> Bool
-  /// The answer with an account's token.
   func answer(_ account: Account, _ context: Context) -> String
-  /// The answer with a stored login.
   func answer(_ login: HostLogin) -> String
-  /// What is done where there is nothing to hand out.
-  ///
-  /// - Parameter error: why there is nothing of the provider's; `nil` without a provider.
+  /// What is done where there is nothing to hand out; `error` is `nil` without a provider.
   func refuse(_ error: CredentialError?, _ session: HelperSession<Self>) throws(CommandError)
 }
 
@@ -35,7 +29,6 @@ protocol HelperProtocol {
 struct GivenToken: Equatable {
   let provider: String
   let account: String
-  /// The revision of the account's record.
   let revision: Int64
 }
 

@@ -1,6 +1,5 @@
 import CredentialManager
 import Cryptography
-import OAuth
 import Platform
 import Store
 
@@ -9,12 +8,6 @@ struct HelperSession<Helper: HelperProtocol> {
   let helper: Helper
   let context: Context
 
-  init(_ helper: Helper, _ context: Context) {
-    self.helper = helper
-    self.context = context
-  }
-
-  /// Hands out a credential.
   func get() throws(CommandError) {
     if helper.prefersLogins, let login = try login() { return try answer(login) }
     var missing: CredentialError?
@@ -36,7 +29,6 @@ struct HelperSession<Helper: HelperProtocol> {
     try helper.refuse(missing, self)
   }
 
-  /// Hands out an account's token.
   func answer(_ account: Account) throws(CommandError) {
     context.source.noteHandOut(account, to: helper.recipient)
     try context.output(helper.answer(account, context))
@@ -61,41 +53,29 @@ struct HelperSession<Helper: HelperProtocol> {
     try context.source.reject(account.credential.accessToken, account: account.name, of: account.provider)
   }
 
-  /// Stores a login.
-  ///
-  /// - Parameter isOnly: whether all others of the host go.
+  /// - Parameter isOnly: whether all other logins of the host go.
   func store(_ login: HostLogin, isOnly: Bool) throws(CommandError) {
     guard let origin = helper.logins?.origin else { return }
-    try manager { () throws(CredentialError) in
-      if let provider = helper.provider,
-        let accounts = try context.source.accountsIfAny()?.accounts(of: provider), !accounts.isEmpty,
-        helper.isOurs(login, accounts)
-      {
-        return
-      }
-      try context.source.store(login, for: origin, isOnly: isOnly)
+    if let provider = helper.provider {
+      let accounts = try manager(context.source.accountsIfAny()?.accounts(of: provider) ?? [])
+      if !accounts.isEmpty, helper.isOurs(login, accounts) { return }
     }
+    try manager(context.source.store(login, for: origin, isOnly: isOnly))
   }
 
-  /// Forgets logins, and marks a token as refused.
-  ///
-  /// - Parameter password: the password, or token, that was refused; `nil` where the program does not say.
+  /// Forgets logins, and marks a token as refused; `nil` where the program does not say which.
   func erase(_ password: Secret?) throws(CommandError) {
-    try manager { () throws(CredentialError) in
-      if let provider = helper.provider, let password, try context.source.accountsIfAny() != nil {
-        try context.source.reject(password, account: helper.refused?.account, of: provider)
-      }
-      guard var pattern = helper.logins else { return }
-      pattern.password = password
-      pattern.takesSchemes = true
-      try context.source.eraseHostLogins(pattern)
+    if let provider = helper.provider, let password, try manager(context.source.accountsIfAny()) != nil {
+      try manager(context.source.reject(password, account: helper.refused?.account, of: provider))
     }
+    guard var pattern = helper.logins else { return }
+    pattern.password = password
+    pattern.takesSchemes = true
+    try manager(context.source.eraseHostLogins(pattern))
   }
 }
 
 extension Context {
-  /// How a provider claims a host.
-  ///
   /// - Parameter host: with a port where it is not the ordinary one.
   func claim(of host: String, for helper: HostClaim.Helper) throws(CommandError) -> HostClaim? {
     try manager(source.claim(of: host, for: helper))

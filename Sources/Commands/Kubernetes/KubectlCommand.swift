@@ -1,7 +1,6 @@
 import CredentialManager
 import HTTP
 import JSON
-import OAuth
 import Platform
 import Text
 
@@ -14,19 +13,16 @@ extension Command {
         + "args: [kubectl-credential, ID], interactiveMode: Never, provideClusterInfo: true}.",
       "Nobody is asked anything. When a cluster refuses a token before its time, kubectl asks again, and gets another "
         + "one: the next command works.",
-    ],
-    examples: [Example("credmgr kubectl-credential keycloak", "what kubectl would get")]
+    ], examples: [("credmgr kubectl-credential keycloak", "what kubectl would get")]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let name = try context.account(invocation, of: provider)
     let helper = KubectlHelper(
       provider: provider, name: name, question: try ExecQuestion(context.environment("KUBERNETES_EXEC_INFO")))
-    try HelperSession(helper, context).get()
-    return .done
+    try HelperSession(helper: helper, context: context).get()
   }
 }
 
-/// A question of kubectl, which names the provider itself.
 private struct KubectlHelper: HelperProtocol {
   let provider: String?
   let name: String?
@@ -85,27 +81,22 @@ private struct KubectlHelper: HelperProtocol {
 
 /// What kubectl asks for (client-go credential plugins, "Input and output formats").
 struct ExecQuestion: Equatable {
-  /// The version in which it wants the answer; v1 without a question.
   let version: String
   /// The server of the cluster, where the kubeconfig says `provideClusterInfo`.
   let server: String?
 
-  /// - Parameter question: the variable `KUBERNETES_EXEC_INFO`. Whether a person is there, which it says, too, is of no
-  ///   interest: nobody is ever asked.
-  /// - Throws: `CommandError.failed` for another version, and for a cluster that the token would reach in clear.
+  /// - Parameter question: `KUBERNETES_EXEC_INFO`. Nobody is ever asked, whatever it says of a person who is there.
   init(_ question: String?) throws(CommandError) {
+    let standard = "client.authentication.k8s.io/v1"
     guard let question, !question.isEmpty else {
-      version = "client.authentication.k8s.io/v1"
-      server = nil
+      (version, server) = (standard, nil)
       return
     }
     guard let value = try? JSONValue.parse(Array(question.utf8)), let version = value["apiVersion"]?.text else {
       throw .usage("KUBERNETES_EXEC_INFO is not what kubectl writes")
     }
-    guard ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"].contains(version) else {
-      throw .usage(
-        "kubectl asks for \"\(version)\", which is not known",
-        hint: "the kubeconfig can say client.authentication.k8s.io/v1")
+    guard [standard, standard + "beta1"].contains(version) else {
+      throw .usage("kubectl asks for \"\(version)\", which is not known", hint: "the kubeconfig can say \(standard)")
     }
     self.version = version
     server = value["spec"]?["cluster"]?["server"]?.text

@@ -1,8 +1,6 @@
 import CredentialManager
 import Cryptography
 import Descriptors
-import JSON
-import OAuth
 import Platform
 import Text
 
@@ -24,16 +22,15 @@ extension Command {
       Option("--replace", "replace one that was added before; what is not given stays as it was"),
     ],
     notes: [
-      "SOURCE is an identifier that \"credmgr providers\" lists, a path with a \"/\" or \".yaml\" in it, or the "
-        + "https URL "
-        + "of an issuer, whose metadata becomes a descriptor; it is shown before it is kept.",
+      "SOURCE is an identifier that \"credmgr providers\" lists, a path with a \"/\" or \".yaml\" in it, or the https "
+        + "URL of an issuer, whose metadata becomes a descriptor; it is shown before it is kept.",
       "Without \"--client-id\" a client is registered at the provider, where the descriptor says how.",
       "The client identifier, secret and variables are kept in the vault.",
     ],
     examples: [
-      Example("credmgr add-provider github --client-id Iv1.8a61f9b3", "one that credmgr knows"),
-      Example("credmgr add-provider gitlab --set host=git.example.org --client-id ID", "a server of your own"),
-      Example("credmgr add-provider ./notes.yaml --client-id ID --client-secret-file secret", "your own descriptor"),
+      ("credmgr add-provider github --client-id Iv1.8a61f9b3", "one that credmgr knows"),
+      ("credmgr add-provider gitlab --set host=git.example.org --client-id ID", "a server of your own"),
+      ("credmgr add-provider ./notes.yaml --client-id ID --client-secret-file secret", "your own descriptor"),
     ]
   ) { invocation, context throws(CommandError) in
     let source = invocation.operands[0]
@@ -64,9 +61,8 @@ extension Command {
       } catch .provider(.unknown(_, suggestion: nil)) where source.contains(".") {
         // It looks like the host of an issuer.
         let message = CredentialError.provider(.unknown(identifier: identifier, suggestion: nil)).message
-        throw .failed(
-          message.with(
-            hints: ["\(credmgr: "add-provider", "https://\(source)") if that is an issuer"] + message.hints))
+        let issuer: Remedy = "\(credmgr: "add-provider", "https://\(source)") if that is an issuer"
+        throw .failed(message.with(hints: [issuer] + message.hints))
       } catch {
         throw CommandError(error)
       }
@@ -100,13 +96,11 @@ extension Command {
     if let registered = registration?.registered, let registration {
       context.tell("registered the client \"\(registration.clientIdentifier)\" at \(registered.place)")
       if let expiresAt = registered.secretExpiresAt {
-        context.tell(
-          "its secret expires in \(duration(expiresAt - context.clock.now())); "
-            + "\"credmgr add-provider \(addition.identifier) --replace\" then registers another one")
+        let another = "\"credmgr add-provider \(addition.identifier) --replace\" then registers another one"
+        context.tell("its secret expires in \(duration(expiresAt - context.clock.now())); \(another)")
       }
     }
     context.tell("added \"\(addition.identifier)\"; run \"credmgr login \(addition.identifier)\"")
-    return .done
   }
 
   private static func isURL(_ source: String) -> Bool {
@@ -114,37 +108,25 @@ extension Command {
     return beginning == "https://" || beginning.hasPrefix("http://")
   }
 
-  /// What an issuer says of itself, if the person wants to keep it.
   private static func discovered(
     _ source: String, _ invocation: Invocation, _ context: Context
   ) throws(CommandError) -> ProviderAddition {
-    let discovery = try manager { () throws(CredentialError) in
-      let discovery = try context.source.discover(source, as: invocation.value("--as"))
-      let identifier = discovery.addition.identifier
-      if !invocation.has("--replace"), try context.source.accountsIfAny()?.registration(of: identifier) != nil {
-        throw .alreadyAdded(provider: identifier)
-      }
-      return discovery
-    }
+    let discovery = try manager(context.source.discover(source, as: invocation.value("--as")))
+    let identifier = discovery.addition.identifier
+    let registration = try manager(context.source.accountsIfAny()?.registration(of: identifier))
+    if registration != nil, !invocation.has("--replace") { throw CommandError(.alreadyAdded(provider: identifier)) }
     context.tell("this was discovered at \(discovery.location):")
-    var shown = "\n"
-    for line in discovery.text.split(separator: "\n", omittingEmptySubsequences: false) {
-      shown += line.isEmpty ? "\n" : "  " + Message.visible(String(line)) + "\n"
-    }
-    Terminal.writeError(shown)
+    let lines = discovery.text.split(separator: "\n", omittingEmptySubsequences: false)
+    Terminal.writeError("\n" + lines.map { ($0.isEmpty ? "" : "  " + Message.visible(String($0))) + "\n" }.joined())
     for endpoint in discovery.foreignEndpoints {
       context.tell("the \(endpoint.name) is on another host than the issuer: \(endpoint.host)")
     }
     if invocation.has("--yes") { return discovery.addition }
     guard Terminal.isTerminal(0), Terminal.isTerminal(2) else {
-      throw .failed(
-        Message(
-          "nobody can be asked here whether to keep what was discovered", hint: "\(add: "--yes") to keep it",
-          status: .usage))
+      let text = "nobody can be asked here whether to keep what was discovered"
+      throw .usage(text, hint: "\(add: "--yes") to keep it")
     }
-    guard agrees("Keep it as \"\(discovery.addition.identifier)\"?") else {
-      throw .failed(Message("nothing was kept", status: .usage))
-    }
+    guard agrees("Keep it as \"\(identifier)\"?") else { throw .usage("nothing was kept") }
     return discovery.addition
   }
 
@@ -154,12 +136,10 @@ extension Command {
     options: [Option("--keep-remote", "leave a client at the provider that was registered there by itself")],
     notes: [
       "It removes the client identifier, the secret and the variables from the vault, and your own descriptor; a "
-        + "shipped "
-        + "one stays.",
+        + "shipped one stays.",
       "Nobody may be logged in there any more. A client that \"credmgr add-provider\" registered is deleted at the "
         + "provider, where that has a way (RFC 7592).",
-    ],
-    examples: [Example("credmgr remove-provider github", "after \"credmgr logout github --all\"")]
+    ], examples: [("credmgr remove-provider github", "after \"credmgr logout github --all\"")]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let removal: ProviderRemoval
@@ -170,14 +150,11 @@ extension Command {
       let message = error.message
       // RFC 7592, 2.3: what a client is answered, too, that was deleted already.
       let mayBeGone = if case .oauth(.refused(_, let refusal), _) = error { refusal.status == 401 } else { false }
-      let (remark, end) =
-        mayBeGone
-        ? ("if the client is gone there already, ", "remove the provider here") : ("", "leave the client there")
-      throw .failed(
-        Message(
-          message.text + "; nothing was removed",
-          hints: message.hints + ["\(remark)\(credmgr: "remove-provider", provider, "--keep-remote") to \(end)"],
-          status: message.status))
+      let remark = mayBeGone ? "if the client is gone there already, " : ""
+      let end = mayBeGone ? "remove the provider here" : "leave the client there"
+      let removal: Remedy = "\(remark)\(credmgr: "remove-provider", provider, "--keep-remote") to \(end)"
+      let text = message.text + "; nothing was removed"
+      throw .failed(Message(text, hints: message.hints + [removal], status: message.status))
     }
     switch removal.client {
     case .deleted(let place)?: context.tell("deleted the client at \(place)")
@@ -185,10 +162,8 @@ extension Command {
     case nil: break
     }
     context.tell("removed \"\(provider)\"" + (removal.successor.map { "; the name stands for \"\($0)\" now" } ?? ""))
-    return .done
   }
 
-  /// A secret that the person types, without echo.
   private static func asked(_ variable: Variable) throws(CommandError) -> Secret {
     let name = variable.name + (variable.help.map { " (\($0))" } ?? "")
     let typed = try system(Terminal.readPassword(prompt: StandardError.prompt(name + ":"), limit: 1 << 14))
@@ -222,14 +197,12 @@ extension Command {
 
   static let check = Command(
     name: "check", operands: "FILE…", operandCount: 1...10_000,
-    summary: "Report every mistake in descriptors",
-    options: [],
+    summary: "Report every mistake in descriptors", options: [],
     notes: [
       "Findings go to standard output, as FILE:LINE:COLUMN: error: SENTENCE, with the line and a caret.",
       "It says nothing when there are none.",
       "Hosts to which the tokens of a provider that was added would newly go are warned of.",
-    ],
-    examples: [Example("credmgr check notes.yaml", "before you send it to somebody")], asksNobody: true,
+    ], examples: [("credmgr check notes.yaml", "before you send it to somebody")], asksNobody: true,
     needsHome: false
   ) { invocation, context throws(CommandError) in
     var status = ExitStatus.done
@@ -251,7 +224,7 @@ extension Command {
       for finding in findings { try context.output(finding.report(columns: Terminal.outputColumns)) }
       if findings.contains(where: { $0.severity == .error }) { status = .usage }
     }
-    return status
+    if status != .done { throw .ended(status) }
   }
 
   /// A host to which nobody agreed yet, where a provider with this identifier was added: who edits a descriptor is
@@ -283,19 +256,17 @@ extension Command {
         "--descriptors", value: "DIR", repeats: true, "a folder of descriptors, instead of those of the machine"),
     ],
     notes: [
-      "It prints where it listens, a descriptor to add, and the client's identifier and secret, and goes on until "
-        + "it is "
-        + "interrupted. What happened is at /simulator/log, and a protected resource at /simulator/resource.",
+      "It prints where it listens, a descriptor to add, and the client's identifier and secret, and goes on until it "
+        + "is interrupted. What happened is at /simulator/log, and a protected resource at /simulator/resource.",
       "Faults are html, not-json, huge, redirect, error-200, drop, wrong-state, no-rotation, no-expiry, server-error, "
         + "wrong-issuer and slow=MS.",
     ],
     examples: [
-      Example("credmgr simulate github", "log in without the provider"),
-      Example("credmgr simulate notes.yaml --port 8080 --fault server-error", "what if it goes wrong"),
-    ],
-    needsHome: false, needsNetwork: true
+      ("credmgr simulate github", "log in without the provider"),
+      ("credmgr simulate notes.yaml --port 8080 --fault server-error", "what if it goes wrong"),
+    ], needsHome: false, needsNetwork: true
   ) { invocation, context throws(CommandError) in
     guard let online = context.online else { throw .handOver(input: nil) }
-    return try online.simulate(invocation, context)
+    try online.simulate(invocation, context)
   }
 }

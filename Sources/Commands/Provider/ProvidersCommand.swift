@@ -1,19 +1,15 @@
-import CredentialManager
-import Cryptography
 import Descriptors
 import JSON
 import OAuth
-import Platform
-import Text
 
 extension Command {
   static let providers = Command(
     name: "providers", operands: "[ID]", operandCount: 0...1, summary: "List the providers, or show one",
     options: [Option("--all", "every setting of ID, and the file and line that it is from"), json],
     examples: [
-      Example("credmgr providers", "all that there are"),
-      Example("credmgr providers gitlab", "what one needs, and where a client is registered"),
-      Example("credmgr providers gitlab --all", "how it behaves, and who says so"),
+      ("credmgr providers", "all that there are"),
+      ("credmgr providers gitlab", "what one needs, and where a client is registered"),
+      ("credmgr providers gitlab --all", "how it behaves, and who says so"),
     ], needsHome: false
   ) { invocation, context throws(CommandError) in
     if let identifier = invocation.operands.first { return try show(context.provider(identifier), invocation, context) }
@@ -31,26 +27,11 @@ extension Command {
       ])
       lines.append((identifier, title + (added.contains(identifier) ? " (added)" : "")))
     }
-    if invocation.has("--json") {
-      try context.output(.array(rows))
-    } else {
-      try context.output(table(lines))
-    }
-    return .done
+    try context.output(table(lines), orJSON: .array(rows))
   }
 
-  private static func show(
-    _ identifier: String, _ invocation: Invocation, _ context: Context
-  ) throws(CommandError) -> ExitStatus {
-    let loaded: DescriptorLibrary.Loaded
-    do throws(ProviderError) {
-      loaded = try context.home.library.load(identifier)
-    } catch .unknown {
-      let near = nearMiss(identifier, among: context.source.knownProviders())
-      throw CommandError(CredentialError.provider(.unknown(identifier: identifier, suggestion: near)))
-    } catch {
-      throw CommandError(CredentialError.provider(error))
-    }
+  private static func show(_ identifier: String, _ invocation: Invocation, _ context: Context) throws(CommandError) {
+    let loaded = try context.load(identifier)
     let descriptor = loaded.descriptor
     let registration = try manager(context.source.accountsIfAny()?.registration(of: identifier))
     let values = registration?.variables ?? [:]
@@ -87,7 +68,7 @@ extension Command {
         "scope": .array(descriptor.scope.requested.map(JSONValue.string)),
         "settings": .array(settings.map { value(of: $0, isSecret: secretKeys.contains($0.key), context) }),
       ])
-      return .done
+      return
     }
     let shown = settings.map { setting in
       let value = secretKeys.contains(setting.key) ? "(a secret)" : setting.value
@@ -113,7 +94,6 @@ extension Command {
     lines.append(("file", loaded.path))
     let all = table(lines.filter { !$0.right.isEmpty })
     try context.output(invocation.has("--all") ? all + "\n" + table(shown) : all)
-    return .done
   }
 
   /// Rows whose texts are from descriptors, which strangers wrote.
@@ -121,7 +101,6 @@ extension Command {
     Layout.table(rows.map { (left: Message.visible($0.left), right: Message.visible($0.right)) })
   }
 
-  /// Whose a file along the path is.
   private static func owner(of path: String, _ context: Context) -> String {
     let folder = context.home.library.directories.firstIndex { path.hasPrefix($0 + "/") }
     return switch folder {
@@ -133,28 +112,20 @@ extension Command {
 
   private static func origin(of setting: DescriptorSetting, _ context: Context) -> String {
     switch setting.origin {
-    case .file(let path, let line):
-      "\(owner(of: path, context)), \(path.split(separator: "/").last ?? ""):\(line)"
+    case .file(let path, let line): "\(owner(of: path, context)), \(path.split(separator: "/").last ?? ""):\(line)"
     case .standard(let specification): "default, \(specification)"
     }
   }
 
   private static func value(of setting: DescriptorSetting, isSecret: Bool, _ context: Context) -> JSONValue {
-    var members: [JSONValue.Member] = [
-      .init("key", .string(setting.key)), .init("value", isSecret ? .null : .string(setting.value)),
+    let (from, file, line, specification): (String, JSONValue, JSONValue, JSONValue) =
+      switch setting.origin {
+      case .file(let path, let line): (owner(of: path, context), .string(path), .integer(line), .null)
+      case .standard(let specification): ("default", .null, .null, .string(specification))
+      }
+    return [
+      "key": .string(setting.key), "value": isSecret ? .null : .string(setting.value), "from": .string(from),
+      "file": file, "line": line, "specification": specification,
     ]
-    switch setting.origin {
-    case .file(let path, let line):
-      members += [
-        .init("from", .string(owner(of: path, context))), .init("file", .string(path)), .init("line", .integer(line)),
-        .init("specification", .null),
-      ]
-    case .standard(let specification):
-      members += [
-        .init("from", "default"), .init("file", .null), .init("line", .null),
-        .init("specification", .string(specification)),
-      ]
-    }
-    return .object(members)
   }
 }

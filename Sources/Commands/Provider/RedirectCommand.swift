@@ -10,6 +10,5 @@ extension Command {
     guard context.source.handOver(redirect: invocation.operands[1], runtime: invocation.operands[0]) else {
       throw .failed(CredentialError.noLoginWaits.message)
     }
-    return .done
   }
 }

@@ -2,14 +2,12 @@ import Platform
 
 /// Text in lines that a terminal of 80 columns shows whole.
 package enum Layout {
-  /// The columns of a help text, wherever it is shown.
   package static let width = 80
 
-  /// A text in lines of at most `width` columns, broken between words; what stands in quotes stays together.
+  /// A text broken between words; what stands in quotes stays together.
   ///
   /// - Parameters:
   ///   - first: columns that are taken on the first line already.
-  ///   - indent: what every further line begins with.
   ///   - longestQuotation: characters in quotes of which more are broken like other words. What is there to be copied
   ///     is not broken at all: the terminal does that, and knows that it is one line.
   package static func wrapped(
@@ -34,35 +32,10 @@ package enum Layout {
     return result
   }
 
-  /// A command for a shell in lines of at most `width` columns: each but the last ends in a backslash, and what stands
-  /// in quotes stays together.
-  package static func shell(_ line: String, width: Int = Layout.width) -> [String] {
-    var lines = [""]
-    var quote: Character?
-    var word = ""
-    // A backslash and the blank before it.
-    func add(isLast: Bool) {
-      let last = lines[lines.count - 1]
-      if last.isEmpty {
-        lines[lines.count - 1] = word
-      } else if last.count + 1 + word.count + (isLast ? 0 : 2) <= width {
-        lines[lines.count - 1] += " " + word
-      } else {
-        lines[lines.count - 1] += " \\"
-        lines.append("    " + word)
-      }
-      word = ""
-    }
-    for character in line {
-      if character == " ", quote == nil {
-        add(isLast: false)
-        continue
-      }
-      word.append(character)
-      if character == quote { quote = nil } else if quote == nil, "'\"".contains(character) { quote = character }
-    }
-    add(isLast: true)
-    return lines
+  /// A command for a shell; each line but the last ends in a backslash, and what stands in quotes stays together.
+  package static func shell(_ line: String, width: Int) -> [String] {
+    wrapped(line, width: width - 2, indent: "    ", longestQuotation: .max).exchanging("\n", for: " \\\n")
+      .split(separator: "\n").map(String.init)
   }
 
   private static func words(_ text: String, _ longestQuotation: Int) -> [String] {
@@ -90,10 +63,7 @@ package enum Layout {
     return words + (quotation?.split(separator: " ").map(String.init) ?? [])
   }
 
-  /// Two columns.
-  ///
-  /// - Parameter width: where the right one is broken; `nil` for nowhere, so that each row is one line for other
-  ///   programs.
+  /// - Parameter width: where the right one is broken; `nil` for nowhere: each row is one line for other programs.
   package static func table(_ rows: [(left: String, right: String)], width: Int? = Terminal.outputColumns) -> String {
     let counts = rows.map { columns($0.left) }
     let left = min(counts.max() ?? 0, width == nil ? 36 : 26)

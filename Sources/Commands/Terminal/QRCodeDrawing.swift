@@ -1,17 +1,14 @@
 /// A QR code as lines of half blocks: two modules, one above the other, in a cell of the terminal.
 struct QRCodeDrawing {
-  /// Rows of modules; true is dark.
+  /// True is dark.
   let modules: [[Bool]]
 
   /// The modules of the light frame that readers need (ISO/IEC 18004 asks for 4; they all read 2).
   static let quietZone = 2
 
-  /// The columns that it takes.
   var width: Int { modules.count + 2 * Self.quietZone }
 
-  /// The lines, without ends: black on white, whatever the terminal's colours are. Not even `NO_COLOR` is asked: a
-  /// picture in the terminal's own colours is reversed on light ones, or on dark ones, and a reversed code is none for
-  /// many readers.
+  /// Black on white, whatever the terminal's colours and `NO_COLOR` are: many readers do not see a reversed code.
   var lines: [String] {
     let range = -Self.quietZone..<modules.count + Self.quietZone
     return stride(from: range.lowerBound, to: range.upperBound, by: 2).map { row in

@@ -1,53 +1,39 @@
 import Platform
 import Descriptors
 
-/// What a person is told beside the result.
-///
 /// Where a program reads along, a sentence is one line. On a terminal it is as many as its width needs, broken between
 /// words; what stands in quotes, such as a command that is there to be copied, is never broken.
 package enum StandardError {
-  /// Tells a person something.
   static func tell(_ sentence: String) {
     Terminal.writeError(lines("credmgr: ", Message.visible(sentence), columns: columns))
   }
 
-  /// Tells a person what is wrong, and what mends it.
-  ///
   /// - Parameter program: the name in front of each sentence.
   package static func show(_ message: Message, program: String = "credmgr") {
     show(message, program: program, after: nil)
   }
 
-  /// The same with hints that are completed with the command that failed.
+  /// Completes hints with the command that failed.
   static func show(_ message: Message, program: String = "credmgr", after line: CommandLine?) {
     show(message.findings)
-    Terminal.writeError(message.lines(program: program, after: line, style: Style(number), columns: columns))
+    Terminal.writeError(message.lines(program: program, after: line, style: Style(2), columns: columns))
   }
 
-  /// Shows what is wrong in a descriptor, and where.
   package static func show(_ findings: [Finding]) {
     // Nothing is wrong in what nobody came to see.
     for finding in findings where finding.closedFolder == nil { Terminal.writeError(finding.report(columns: columns)) }
   }
 
-  /// A question, with the cursor behind it.
   static func ask(_ question: String) { Terminal.writeError(prompt(question)) }
 
-  /// The same, for whoever writes it elsewhere.
   static func prompt(_ question: String) -> String {
     let question = Message.visible(question)
     return (columns.map { Layout.wrapped(question, width: $0 - 1) } ?? question) + " "
   }
 
   /// The columns in which sentences are broken; `nil` for nowhere.
-  static var columns: Int? { Terminal.errorColumns.flatMap { $0 < narrowest ? nil : $0 } }
+  static var columns: Int? { Terminal.errorColumns.flatMap { $0 < 40 ? nil : $0 } }
 
-  /// Fewer columns are none that anybody could read sentences in.
-  private static let narrowest = 40
-  private static let number: Int32 = 2
-
-  /// A sentence with its line break.
-  ///
   /// - Parameters:
   ///   - head: what stands in front of it, beginning with a name to which further lines are indented.
   ///   - shown: the same with emphasis.
@@ -58,4 +44,27 @@ package enum StandardError {
     return (shown ?? head)
       + Layout.wrapped(sentence, width: columns, first: head.count, indent: indent, longestQuotation: .max) + "\n"
   }
+}
+
+/// Emphasis, on a terminal that shows it to a person who wants it (no-color.org).
+struct Style: Sendable {
+  let isOn: Bool
+
+  static let plain = Style(isOn: false)
+
+  private init(isOn: Bool) { self.isOn = isOn }
+
+  /// - Parameter descriptor: where the text goes, 1 or 2.
+  init(_ descriptor: Int32, environment: (String) -> String? = Environment.value) {
+    isOn =
+      Terminal.isTerminal(descriptor) && (environment("NO_COLOR") ?? "").isEmpty
+      && ![nil, "", "dumb"].contains(environment("TERM"))
+  }
+
+  func bold(_ text: String) -> String { shown(text, "1") }
+  func red(_ text: String) -> String { shown(text, "1;31") }
+  func green(_ text: String) -> String { shown(text, "32") }
+  func yellow(_ text: String) -> String { shown(text, "33") }
+
+  private func shown(_ text: String, _ code: String) -> String { isOn ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text }
 }

@@ -1,7 +1,6 @@
 import CredentialManager
 import Descriptors
 import Platform
-import Text
 
 extension Command {
   static let exec = Command(
@@ -14,13 +13,12 @@ extension Command {
       "The exit status is 127 where there is no such command and 126 where it cannot be run, as with env(1).",
     ],
     examples: [
-      Example("credmgr exec github -- gh repo list", "with GITHUB_TOKEN"),
-      Example("credmgr exec github:work=GH_TOKEN gitlab -- ./release", "two tokens, one of them under another name"),
+      ("credmgr exec github -- gh repo list", "with GITHUB_TOKEN"),
+      ("credmgr exec github:work=GH_TOKEN gitlab -- ./release", "two tokens, one of them under another name"),
     ], passesOptions: true
   ) { invocation, context throws(CommandError) in
     if let first = invocation.operands.first, ["--help", "-h"].contains(first) {
-      try context.output(invocation.command.help)
-      return .done
+      return try context.output(invocation.command.help)
     }
     guard let separator = invocation.operands.firstIndex(of: "--") else {
       throw .usage("there is no \"--\" before the command", hint: separated(invocation.operands, context))
@@ -52,8 +50,8 @@ extension Command {
       try Launcher.replaceProcess(program, bytes: command, environment: environment)
     } catch {
       // Its interpreter is not there.
-      if case .notFound = error { throw .failed(Message(error.message.text, status: .commandNotFound)) }
-      throw .failed(Message(error.message.text, status: .notExecutable))
+      let isMissing = if case .notFound = error { true } else { false }
+      throw .failed(error.message.text, status: isMissing ? .commandNotFound : .notExecutable)
     }
   }
 
@@ -75,7 +73,7 @@ extension Command {
     } catch {
       let isThere = name.contains("/") && File.exists(name)
       let message = isThere ? POSIXError.permissionDenied(path: name).message : error.message
-      throw .failed(Message(message.text, status: isThere ? .notExecutable : .commandNotFound))
+      throw .failed(message.text, status: isThere ? .notExecutable : .commandNotFound)
     }
   }
 }
@@ -86,29 +84,16 @@ struct EnvironmentWish: Equatable {
   let account: String?
   let variable: String
 
-  /// - Throws: `CommandError.failed` when the provider, the account or the variable cannot be one.
   init(_ text: String) throws(CommandError) {
-    var rest = Substring(text)
-    var variable: String?
-    if let sign = rest.lastIndex(of: "=") {
-      variable = String(rest[rest.index(after: sign)...])
-      rest = rest[..<sign]
-    }
-    if let colon = rest.firstIndex(of: ":") {
-      let name = String(rest[rest.index(after: colon)...])
-      guard Accounts.isName(name) else { throw CommandError(CredentialError.malformedAccount(name)) }
-      account = name
-      rest = rest[..<colon]
-    } else {
-      account = nil
-    }
-    provider = String(rest)
-    guard DescriptorLibrary.isIdentifier(provider) else {
-      throw CommandError(CredentialError.provider(.malformedIdentifier(provider)))
-    }
-    self.variable = variable ?? Self.variable(for: provider)
-    guard Self.isVariable(self.variable) else {
-      throw .usage("\"\(self.variable)\" is no name for a variable: letters, digits and \"_\"")
+    let sign = text.lastIndex(of: "=") ?? text.endIndex
+    let names = text[..<sign].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    provider = names[0]
+    account = names.count > 1 ? names[1] : nil
+    if let account, !Accounts.isName(account) { throw CommandError(.malformedAccount(account)) }
+    if !DescriptorLibrary.isIdentifier(provider) { throw CommandError(.provider(.malformedIdentifier(provider))) }
+    variable = sign < text.endIndex ? String(text[text.index(after: sign)...]) : Self.variable(for: provider)
+    guard variable.first?.isNumber == false, variable.isASCIIAlphanumeric(or: "_") else {
+      throw .usage("\"\(variable)\" is no name for a variable: letters, digits and \"_\"")
     }
   }
 
@@ -116,10 +101,5 @@ struct EnvironmentWish: Equatable {
     let letters = provider.uppercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }
     let name = String(letters) + "_TOKEN"
     return name.first?.isNumber == true ? "_" + name : name
-  }
-
-  private static func isVariable(_ text: String) -> Bool {
-    guard let first = text.first, !first.isNumber else { return false }
-    return text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
   }
 }

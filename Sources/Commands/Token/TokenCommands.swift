@@ -1,8 +1,6 @@
 import CredentialManager
-import Descriptors
 import HTTP
 import JSON
-import OAuth
 import Platform
 import Text
 
@@ -18,8 +16,8 @@ extension Command {
       json,
     ],
     examples: [
-      Example("export GITHUB_TOKEN=$(credmgr token github)", "for a program that wants one there"),
-      Example("credmgr token github --min-validity 30m", "for something that takes half an hour"),
+      ("export GITHUB_TOKEN=$(credmgr token github)", "for a program that wants one there"),
+      ("credmgr token github --min-validity 30m", "for something that takes half an hour"),
     ]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
@@ -33,23 +31,18 @@ extension Command {
     context.noteHandOut(account, by: "token")
     // It is the best that there is: who cannot do with it reads when it expires.
     if let wanted, let lifetime = credential.expiresAt.map({ $0 - credential.obtainedAt }), lifetime < wanted {
-      context.tell(
-        "warning: a token of \"\(provider)\" lives for \(duration(max(lifetime, 0))) only, and not for "
-          + "\(duration(wanted))"
-      )
+      let lives = "lives for \(duration(max(lifetime, 0))) only, and not for \(duration(wanted))"
+      context.tell("warning: a token of \"\(provider)\" \(lives)")
     }
-    if invocation.has("--json") {
-      try context.output([
+    try context.output(
+      credential.accessToken.reveal() + "\n",
+      orJSON: [
         "provider": .string(provider), "account": .string(account.name),
         "access_token": .string(credential.accessToken.reveal()), "token_type": .optional(credential.tokenType),
         "expires_at": .optional(credential.expiresAt.map(Moment.format)),
         "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
         "kept": .object(credential.kept.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) }),
       ])
-    } else {
-      try context.output(credential.accessToken.reveal() + "\n")
-    }
-    return .done
   }
 
   static let header = Command(
@@ -61,8 +54,8 @@ extension Command {
       json,
     ],
     examples: [
-      Example("curl -H @<(credmgr header github) https://api.github.com/user", "no token in the arguments"),
-      Example("credmgr header discogs --url https://api.discogs.com/oauth/identity", "a signed request"),
+      ("curl -H @<(credmgr header github) https://api.github.com/user", "no token in the arguments"),
+      ("credmgr header discogs --url https://api.discogs.com/oauth/identity", "a signed request"),
     ]
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
@@ -91,12 +84,9 @@ extension Command {
     }
     context.noteHandOut(account, by: "header")
     let shown = fields.filter { !given.contains($0.name.lowercased()) }
-    if invocation.has("--json") {
-      try context.output(.object(shown.map { .init($0.name, .string($0.value)) }))
-    } else {
-      try context.output(shown.map { "\($0.name): \($0.value)\n" }.joined())
-    }
-    return .done
+    try context.output(
+      shown.map { "\($0.name): \($0.value)\n" }.joined(),
+      orJSON: .object(shown.map { .init($0.name, .string($0.value)) }))
   }
 
   static func uri(_ text: String) throws(CommandError) -> URI {
@@ -119,13 +109,12 @@ extension Command {
       "A GET or HEAD that is redirected within its origin goes on there; no other redirect is followed.",
       "Exit status 4 when the answer's status is 300 or above, but for 304, and 5 for 429 and from 500 on; the body is "
         + "printed all the same.",
-      "Bodies pass through in pieces. What comes from a pipe is written to a file in TMPDIR (/var/tmp) first, "
-        + "which has no "
-        + "name: its length is sent with it, and it can be sent again.",
+      "Bodies pass through in pieces. What comes from a pipe is written to a file in TMPDIR (/var/tmp) first, which "
+        + "has no name: its length is sent with it, and it can be sent again.",
     ],
     examples: [
-      Example("credmgr request github https://api.github.com/user", "a GET"),
-      Example("credmgr request github https://api.github.com/gists -d @gist.json", "a POST with a file"),
+      ("credmgr request github https://api.github.com/user", "a GET"),
+      ("credmgr request github https://api.github.com/gists -d @gist.json", "a POST with a file"),
     ], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
@@ -144,9 +133,7 @@ extension Command {
       request.method = "POST"
       if data.hasPrefix("@") {
         let path = data.dropFirst()
-        let file = try system { () throws(POSIXError) in
-          path == "-" ? try FileBody(standardInput: ()) : try FileBody(String(path))
-        }
+        let file = try system(path == "-" ? FileBody(standardInput: ()) : FileBody(String(path)))
         body = RequestBody(file, progress)
       } else {
         request.body = Array(data.utf8)
@@ -162,10 +149,16 @@ extension Command {
       try context.source.send(request, body: body, account: name, of: provider, limits: .unlimited) { part in
         do throws(CommandError) {
           switch part {
-          case .head(let head): progress.begins(head)
-          case .body(let bytes): progress.received(bytes.count)
+          case .head(let head):
+            // With a content coding, the length is not that of what is written.
+            let isCoded = head.fields["Content-Encoding"] != nil
+            progress.begin(of: isCoded ? nil : head.fields["Content-Length"].flatMap { Int64($0) })
+            let fields = head.fields.map { "\($0.name): \($0.value)\n" }.joined()
+            if invocation.has("--include") { try context.output("HTTP \(head.status)\n\(fields)\n") }
+          case .body(let bytes):
+            progress.advance("received", by: bytes.count)
+            try system(Terminal.writeAll(1, bytes))
           }
-          try print(part, includesHead: invocation.has("--include"), context)
           return true
         } catch {
           failure = error
@@ -174,11 +167,9 @@ extension Command {
       }
     }
     if let failure { throw failure }
-    if head.status < 300 || head.status == 304 { return .done }
-    throw .failed(message(head, provider, name, context))
+    if head.status >= 300, head.status != 304 { throw .failed(message(head, provider, name, context)) }
   }
 
-  /// What is to be said of an answer that is not the one that was asked for.
   private static func message(
     _ head: HTTPResponse, _ provider: String, _ account: String?, _ context: Context
   ) -> Message {
@@ -199,16 +190,5 @@ extension Command {
     }
     return Message(
       "\"\(provider)\" answered with the status \(head.status)", hint: hint, status: isLater ? .unreachable : .refused)
-  }
-
-  private static func print(_ part: HTTPPart, includesHead: Bool, _ context: Context) throws(CommandError) {
-    switch part {
-    case .head(let head):
-      guard includesHead else { return }
-      let fields = head.fields.map { "\($0.name): \($0.value)\n" }.joined()
-      try context.output("HTTP \(head.status)\n\(fields)\n")
-    case .body(let bytes):
-      try system(Terminal.writeAll(1, bytes))
-    }
   }
 }

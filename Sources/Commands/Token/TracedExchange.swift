@@ -1,12 +1,11 @@
+import CredentialManager
 import HTTP
 import JSON
 import OAuth
 
-/// Shows every exchange, and nothing that is secret.
-///
-/// What is shown is what is known to be harmless: names always, values only of certain names. Masking what is known to
-/// be secret would show what nobody thought of. But a provider may repeat a secret under a harmless name, so what is
-/// shown is searched for secrets, too.
+/// Shows of every exchange what is known to be harmless: names always, values only of certain names. Masking what is
+/// known to be secret would show what nobody thought of. But a provider may repeat a secret under a harmless name, so
+/// what is shown is searched for secrets, too.
 final class TracedExchange: HTTPExchange {
   private let exchange: any HTTPExchange
   private let secrets: KnownSecrets
@@ -26,16 +25,11 @@ final class TracedExchange: HTTPExchange {
 
   func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse {
     show(request)
-    do {
-      let response = try exchange.send(request, limits: limits)
-      secrets.learn(response)
-      learnPlaces(response)
-      show(response, body: response.body)
-      return response
-    } catch {
-      write("< " + error.message().text + "\n")
-      throw error
-    }
+    let response = try traced(exchange.send(request, limits: limits))
+    secrets.learn(response)
+    learnPlaces(response)
+    show(response, body: response.body)
+    return response
   }
 
   func stream(
@@ -43,11 +37,13 @@ final class TracedExchange: HTTPExchange {
   ) throws(HTTPError) -> HTTPResponse {
     show(request)
     if let body { show("> (\(body.length) bytes)") }
-    do {
-      let head = try exchange.stream(request, body: body, limits: limits, receive: receive)
-      show(head, body: nil)
-      return head
-    } catch {
+    let head = try traced(exchange.stream(request, body: body, limits: limits, receive: receive))
+    show(head, body: nil)
+    return head
+  }
+
+  private func traced(_ exchange: @autoclosure () throws(HTTPError) -> HTTPResponse) throws(HTTPError) -> HTTPResponse {
+    do { return try exchange() } catch {
       write("< " + error.message().text + "\n")
       throw error
     }
@@ -109,23 +105,20 @@ final class TracedExchange: HTTPExchange {
 
   private func masked(_ value: JSONValue) -> JSONValue {
     switch value {
-    case .object(let members):
-      .object(
-        members.map { member in
-          if isHarmless(member.name), member.value.members == nil, member.value.elements == nil {
-            return JSONValue.Member(member.name, shown(member.value))
-          }
-          if KnownSecrets.isMetadata(member.name), let elements = member.value.elements {
-            return JSONValue.Member(
-              member.name,
-              .array(elements.map { $0.members == nil && $0.elements == nil ? shown($0) : masked($0) }))
-          }
-          return JSONValue.Member(shown(name: member.name), masked(member.value))
-        })
+    case .object(let members): .object(members.map(masked))
     case .array(let elements): .array(elements.map(masked))
     case .null, .boolean: value
     case .number, .string: "…"
     }
+  }
+
+  private func masked(_ member: JSONValue.Member) -> JSONValue.Member {
+    func isPlain(_ value: JSONValue) -> Bool { value.members == nil && value.elements == nil }
+    if isHarmless(member.name), isPlain(member.value) { return .init(member.name, shown(member.value)) }
+    if KnownSecrets.isMetadata(member.name), let elements = member.value.elements {
+      return .init(member.name, .array(elements.map { isPlain($0) ? shown($0) : masked($0) }))
+    }
+    return .init(shown(name: member.name), masked(member.value))
   }
 
   private func isHarmless(_ name: String) -> Bool {
@@ -147,4 +140,34 @@ final class TracedExchange: HTTPExchange {
   }
 
   private func shown(name: String) -> String { KnownSecrets.isName(name) ? name : "…" }
+}
+
+/// What may be shown of a URL's path: the pieces that a descriptor or the person wrote. A token that a descriptor puts
+/// into a path is none of them.
+struct KnownPaths {
+  // RFC 8414, 3 and 5; OpenID Connect Discovery 1.0, 4.
+  private var pieces: Set<Substring> = [".well-known", "openid-configuration", "oauth-authorization-server"]
+
+  init(_ source: CredentialSource, typed: [String]) {
+    for text in typed { add(text) }
+    for provider in source.knownProviders() {
+      guard let descriptor = (try? source.home.library.load(provider))?.descriptor else { continue }
+      for endpoint in descriptor.endpoints.values { add(endpoint.url.text) }
+      // A variable may stand for a whole URL, or for an institution in it.
+      let variables = (try? source.accountsIfAny()?.registration(of: provider)?.variables) ?? [:]
+      for variable in descriptor.variables where !variable.isSecret {
+        if let value = variables[variable.name] { add(value) }
+      }
+    }
+  }
+
+  /// Takes the pieces of a URL, or of a path.
+  mutating func add(_ text: String) {
+    pieces.formUnion(text.prefix { $0 != "?" }.split(separator: "/").filter { !$0.contains("{") })
+  }
+
+  func masked(_ path: String) -> String {
+    path.split(separator: "/", omittingEmptySubsequences: false)
+      .map { $0.isEmpty || pieces.contains($0) ? String($0) : "…" }.joined(separator: "/")
+  }
 }

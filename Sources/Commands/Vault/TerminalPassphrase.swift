@@ -2,9 +2,7 @@ import CredentialManager
 import Cryptography
 import Platform
 
-/// Asks the person at the terminal for a passphrase.
 final class TerminalPassphrase {
-  private let attempts = 3
   /// To look at a passphrase takes a second, in which the next one may be typed.
   private var silence: Terminal.Silence?
 
@@ -18,17 +16,12 @@ final class TerminalPassphrase {
     }
   }
 
-  /// Shows again what is typed.
-  ///
-  /// - Returns: whether the person did not want to stop meanwhile.
+  /// Shows again what is typed; false if the person wanted to stop meanwhile.
   func settle() -> Bool {
     guard silence != nil else { return true }
     silence = nil
     return !Signals.isInterrupted
   }
-
-  /// Asks nobody.
-  static func nobody(_ question: PassphraseQuestion) throws(POSIXError) -> Secret { throw .noTerminal }
 
   private func existing(_ prompt: String, _ attempt: Int) throws(POSIXError) -> Secret {
     if attempt > 1 { StandardError.tell("the passphrase is wrong") }
@@ -37,7 +30,7 @@ final class TerminalPassphrase {
 
   /// Nobody sees what he types: a mistake would lock the vault for good.
   private func new(_ prompt: String) throws(POSIXError) -> Secret {
-    for _ in 0..<attempts {
+    for _ in 0..<3 {
       let first = try Terminal.readPassword(prompt: prompt)
       if first.isEmpty {
         StandardError.tell("an empty passphrase protects nothing")

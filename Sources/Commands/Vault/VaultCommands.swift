@@ -1,43 +1,31 @@
 import CredentialManager
-import Descriptors
 import JSON
-import OAuth
 import Platform
 import Store
 import Text
 
 extension Command {
-  /// What `credmgr vault` is followed by, and the options that go with it.
-  private struct VaultOperation {
-    let name: String
-    /// The operand behind the name; `nil` where there is none.
-    var operand: String?
-    let help: String
-    var options: Set<String> = []
-    let run: @Sendable (Invocation, Context) throws(CommandError) -> ExitStatus
-  }
-
-  private static let vaultOperations: [VaultOperation] = [
-    VaultOperation(name: "status", help: "what it is made of, and what opens it", options: ["--json"], run: status),
-    VaultOperation(name: "verify", help: "find whatever is not as it was written", options: ["--json"], run: verify),
-    VaultOperation(
+  private static let vaultOperations: [Operation] = [
+    Operation(name: "status", help: "what it is made of, and what opens it", options: ["--json"], run: status),
+    Operation(name: "verify", help: "find whatever is not as it was written", options: ["--json"], run: verify),
+    Operation(
       name: "protect", operand: "passphrase|secret-service|key-file",
       help: "make a way into it; with \"--remove\", take it away", options: ["--remove", "--passphrase-file"],
       run: VaultKeyOperations.protect),
-    VaultOperation(
+    Operation(
       name: "unlock", help: "keep it open for a while, in the memory of the kernel", options: ["--for"],
       run: VaultKeyOperations.unlock),
-    VaultOperation(name: "lock", help: "end that", run: VaultKeyOperations.lock),
-    VaultOperation(name: "rotate", help: "make a new key, and seal everything anew", run: VaultKeyOperations.rotate),
-    VaultOperation(name: "backup", operand: "FILE", help: "copy it as it is, sealed", run: VaultKeyOperations.backup),
-    VaultOperation(
+    Operation(name: "lock", help: "end that", run: VaultKeyOperations.lock),
+    Operation(name: "rotate", help: "make a new key, and seal everything anew", run: VaultKeyOperations.rotate),
+    Operation(name: "backup", operand: "FILE", help: "copy it as it is, sealed", run: VaultKeyOperations.backup),
+    Operation(
       name: "restore", operand: "FILE", help: "put a backup in its place", options: ["--key-file"],
       run: VaultKeyOperations.restore),
-    VaultOperation(
+    Operation(
       name: "export", operand: "FILE",
       help: "write everything for another machine, under a passphrase; \"-\" is standard output",
       options: ["--plain", "--passphrase-file"], run: VaultKeyOperations.export),
-    VaultOperation(
+    Operation(
       name: "import", operand: "FILE", help: "read what \"export\" wrote", options: ["--replace", "--passphrase-file"],
       run: VaultKeyOperations.import),
   ]
@@ -57,12 +45,12 @@ extension Command {
     ],
     notes: [
       "CREDMGR_PASSPHRASE_FILE and CREDMGR_PASSPHRASE_COMMAND answer for the passphrase where there is no terminal."
-    ], operations: vaultOperations.map { Operation(name: $0.name, operand: $0.operand, help: $0.help) },
+    ], operations: vaultOperations,
     examples: [
-      Example("credmgr vault protect passphrase", "then \"credmgr vault protect key-file --remove\" asks for it"),
-      Example("credmgr vault unlock --for 8h", "for a day's work"),
-      Example("credmgr vault backup credmgr.backup", "a file that opens as the vault does"),
-      Example("credmgr vault export credmgr.json", "for another machine"),
+      ("credmgr vault protect passphrase", "then \"credmgr vault protect key-file --remove\" asks for it"),
+      ("credmgr vault unlock --for 8h", "for a day's work"),
+      ("credmgr vault backup credmgr.backup", "a file that opens as the vault does"),
+      ("credmgr vault export credmgr.json", "for another machine"),
     ]
   ) { invocation, context throws(CommandError) in
     let name = invocation.operands[0]
@@ -79,22 +67,13 @@ extension Command {
     where invocation.has(option.name) && !operation.options.contains(option.name) {
       throw .usage("\"\(option.name)\" does not go with \"vault \(name)\"", hint: "\(credmgr: "help", "vault")")
     }
-    return try operation.run(invocation, context)
+    try operation.run(invocation, context)
   }
 
-  private static func status(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+  private static func status(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let (status, unlockedUntil, fault) = try manager(context.source.vaultStatus())
-    if invocation.has("--json") {
-      let slots = status.slots.map { slot -> JSONValue in
-        ["kind": .optional(slot.kind?.words), "created_at": .string(Moment.format(slot.created))]
-      }
-      try context.output([
-        "file": .string(status.path), "format": .integer(status.formatVersion), "slots": .array(slots),
-        "records": .integer(status.recordCount),
-        "unlocked_until": .optional(unlockedUntil.map(Moment.format)),
-      ])
-      if let fault { throw CommandError(CredentialError.vault(fault)) }
-      return .done
+    let slots = status.slots.map { slot -> JSONValue in
+      ["kind": .optional(slot.kind?.words), "created_at": .string(Moment.format(slot.created))]
     }
     let now = context.clock.now()
     var rows = [("file", status.path), ("format", "\(status.formatVersion)"), ("records", "\(status.recordCount)")]
@@ -104,43 +83,39 @@ extension Command {
       rows.append(("slot", (slot.kind?.words ?? "of a newer credmgr") + made))
     }
     if let unlockedUntil { rows.append(("unlocked", "for another \(duration(max(unlockedUntil - now, 0)))")) }
-    try context.output(Layout.table(rows.map { ($0.0, $0.1) }))
-    if let fault { throw CommandError(CredentialError.vault(fault)) }
-    if status.slots.allSatisfy({ $0.kind == .keyFile }) {
+    try context.output(
+      Layout.table(rows.map { ($0.0, $0.1) }),
+      orJSON: [
+        "file": .string(status.path), "format": .integer(status.formatVersion), "slots": .array(slots),
+        "records": .integer(status.recordCount), "unlocked_until": .optional(unlockedUntil.map(Moment.format)),
+      ])
+    if let fault { throw CommandError(.vault(fault)) }
+    if !context.isJSON, status.slots.allSatisfy({ $0.kind == .keyFile }) {
       context.tell("a key file protects a copied vault, and nothing against programs that run as you")
     }
-    return .done
   }
 
-  private static func restoring(_ context: Context) -> Remedy {
-    .restoring(Path.directory(of: context.home.vaultLocation.file) ?? ".")
-  }
-
-  private static func verify(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+  private static func verify(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let findings: [VaultFinding]
     do throws(CredentialError) {
       findings = try context.source.verifyVault()
     } catch .vault(.damaged(let path, let part)) {
-      throw .failed(StoreError.damaged(path: path, part).message.with(hints: [restoring(context)]))
+      let restoring = Remedy.restoring(Path.directory(of: context.home.vaultLocation.file) ?? ".")
+      throw .failed(StoreError.damaged(path: path, part).message.with(hints: [restoring]))
     } catch {
       throw CommandError(error)
     }
-    if invocation.has("--json") {
-      try context.output(["findings": .array(findings.map { .string($0.sentence) })])
-    } else {
-      try context.output(findings.map { Message.visible($0.sentence) + "\n" }.joined())
-    }
+    try context.output(
+      findings.map { Message.visible($0.sentence) + "\n" }.joined(),
+      orJSON: ["findings": .array(findings.map { .string($0.sentence) })])
     guard findings.isEmpty else {
       let count = findings.count == 1 ? "one finding" : "\(findings.count) findings"
       // What can be made anew need not be fetched from a backup, without all that came after it.
       let records = findings.compactMap { finding in if case .record(let record, _) = finding { record } else { nil } }
       let hint = records.count == findings.count ? records.first.map(context.mending) : nil
-      throw .failed(
-        Message(
-          "the vault is not as it was written: \(count)", hint: hint ?? .rescuing(context.home.vault),
-          status: .vault))
+      let text = "the vault is not as it was written: \(count)"
+      throw .failed(text, hint: hint ?? .rescuing(context.home.vault), status: .vault)
     }
     if !invocation.has("--json") { context.tell("the vault is as it was written") }
-    return .done
   }
 }

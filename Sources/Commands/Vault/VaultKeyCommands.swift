@@ -1,16 +1,10 @@
 import CredentialManager
 import Cryptography
-import Descriptors
-import JSON
-import OAuth
 import Platform
 import Store
 import Text
 
-/// What is done to the vault as a whole, and to the ways into it.
 enum VaultKeyOperations {
-  // MARK: Ways into the vault
-
   private static func kind(_ invocation: Invocation) throws(CommandError) -> SlotKind {
     guard let text = invocation.operands.dropFirst().first else {
       throw .usage("name a way into the vault", hint: "usage: credmgr vault protect passphrase|secret-service|key-file")
@@ -25,7 +19,7 @@ enum VaultKeyOperations {
     return kind
   }
 
-  static func protect(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+  static func protect(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let kind = try kind(invocation)
     if invocation.has("--remove") {
       if invocation.has("--passphrase-file") { throw .exclusive(["--remove", "--passphrase-file"]) }
@@ -33,7 +27,7 @@ enum VaultKeyOperations {
       context.tell("the \(kind.words) does not open the vault any more")
       context.tell(
         "copies of the vault that were made before still open with it; \"credmgr vault rotate\" changes the key")
-      return .done
+      return
     }
     let passphrase = try passphrase(invocation, context)
     if passphrase != nil, kind != .passphrase { throw .usage("\"--passphrase-file\" goes with a passphrase only") }
@@ -43,7 +37,6 @@ enum VaultKeyOperations {
       context.tell(
         "so does the key file, without anybody being asked; \"credmgr vault protect key-file --remove\" removes it")
     }
-    return .done
   }
 
   /// - Parameter isNew: whether something is to be protected with it.
@@ -54,8 +47,7 @@ enum VaultKeyOperations {
     if let mode = PrivateFile.modeForOthers(path) {
       context.tell(
         "other users can read \"\(path)\" (mode \(String(mode, radix: 8))); "
-          + "\"chmod go= \(argument(path))\" keeps it to you"
-      )
+          + "\"chmod go= \(argument(path))\" keeps it to you")
     }
     let passphrase = try context.secret(path)
     if isNew, passphrase.revealBytes().count < shortestPassphrase {
@@ -66,48 +58,37 @@ enum VaultKeyOperations {
 
   private static let shortestPassphrase = 8
 
-  // MARK: Lock and unlock
-
   /// The kernel counts seconds in 32 bits (keyctl_set_timeout(3)).
   private static let longestUnlocking: Int64 = 365 * 86_400
 
-  static func unlock(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+  static func unlock(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let seconds = try context.duration("--for", invocation) ?? 8 * 3600
     guard seconds > 0 else { throw .usage("a vault cannot be unlocked for no time") }
     guard seconds <= longestUnlocking else {
       throw .usage(
         "a vault cannot be unlocked for longer than \(longestUnlocking / 86_400) days",
-        hint:
-          """
-          \(command: "credmgr", "vault", "protect", "key-file") opens it without anybody being asked, \
-          for as long as it is there
-          """
-      )
+        hint: "\(command: "credmgr", "vault", "protect", "key-file") opens it without anybody being asked, "
+          + "for as long as it is there")
     }
     switch try manager(context.source.unlock(seconds: seconds)) {
     case .kept: context.tell("the vault is unlocked for \(duration(seconds))")
     case .opensByItself: context.tell("the key file opens the vault; there is nothing to unlock")
     }
-    return .done
   }
 
-  static func lock(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+  static func lock(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let (wasUnlocked, opensByItself) = try manager(context.source.lock())
     if opensByItself {
       context.tell("the key file still opens the vault; \"credmgr vault protect key-file --remove\" removes it")
     } else {
       context.tell(wasUnlocked ? "the vault is locked" : "the vault was locked already")
     }
-    return .done
   }
 
-  // MARK: The vault as a whole
-
-  static func rotate(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+  static func rotate(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     try manager(context.source.rotateVault())
     context.tell("the vault has a new key, and every record is sealed with it")
     context.tell("earlier backups open with the earlier keys only; \"credmgr vault backup FILE\" makes a new one")
-    return .done
   }
 
   private static func file(_ invocation: Invocation) throws(CommandError) -> String {
@@ -117,7 +98,7 @@ enum VaultKeyOperations {
     return path
   }
 
-  static func backup(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+  static func backup(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let path = try file(invocation)
     let kinds = try manager(context.source.backUpVault(to: path))
     context.tell("wrote the vault to \"\(path)\"")
@@ -125,35 +106,26 @@ enum VaultKeyOperations {
       context.tell(
         "it opens with \"\(context.home.vaultLocation.keyFile)\" only, which is not in it: keep a copy elsewhere")
     }
-    return .done
   }
 
-  static func restore(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+  static func restore(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let path = try file(invocation)
     let kept: [String]
+    let otherKey: Remedy = "name the one of its time with \"--key-file FILE\""
     do throws(CredentialError) {
       kept = try context.source.restoreVault(from: path, keyFile: invocation.value("--key-file"))
     } catch .vault(.keyFileOfAnotherVault(let keyFile)) {
-      throw .failed(
-        Message(
-          "the backup does not open with the key file \"\(keyFile)\"",
-          hint: "name the one of its time with \"--key-file FILE\"", status: .vault))
+      throw .failed("the backup does not open with the key file \"\(keyFile)\"", hint: otherKey, status: .vault)
     } catch .vault(.keyFileMissing(let keyFile)) {
-      throw .failed(
-        Message(
-          "the backup opens with a key file, and there is none at \"\(keyFile)\"",
-          hint: "name the one of its time with \"--key-file FILE\"", status: .vault))
+      let text = "the backup opens with a key file, and there is none at \"\(keyFile)\""
+      throw .failed(text, hint: otherKey, status: .vault)
     } catch .vault(.notAVault(let file)) where file == path {
-      throw .failed(
-        Message(
-          "\"\(path)\" is no backup of a vault",
-          hint:
-            "name a file that \(command: "credmgr", "vault", "backup") made; "
-            + "\(command: "credmgr", "vault", "import", "FILE") reads what \"export\" wrote",
-          status: .vault))
+      let hint: Remedy =
+        "name a file that \(command: "credmgr", "vault", "backup") made; "
+        + "\(command: "credmgr", "vault", "import", "FILE") reads what \"export\" wrote"
+      throw .failed("\"\(path)\" is no backup of a vault", hint: hint, status: .vault)
     } catch .vault(.truncated(let file)) where file == path {
-      throw .failed(
-        Message("the end of the backup \"\(path)\" is missing", hint: "restore another backup", status: .vault))
+      throw .failed("the end of the backup \"\(path)\" is missing", hint: "restore another backup", status: .vault)
     } catch {
       throw CommandError(error)
     }
@@ -161,12 +133,9 @@ enum VaultKeyOperations {
     if !kept.isEmpty {
       context.tell("what was there before is kept in " + kept.map { "\"\($0)\"" }.joined(separator: " and "))
     }
-    return .done
   }
 
-  // MARK: Export and import
-
-  static func export(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+  static func export(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let path = try file(invocation)
     let isPlain = invocation.all("--plain").count > 1
     if invocation.has("--plain"), !isPlain {
@@ -184,16 +153,14 @@ enum VaultKeyOperations {
       try system(PrivateFile.create(path, Array(text.utf8)))
       context.tell("exported \(records(count)) to \"\(path)\"")
     }
-    return .done
   }
 
-  static func `import`(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+  static func `import`(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let bytes = try context.file(try file(invocation), limit: 1 << 30, ordinary: true)
     let passphrase = try passphrase(invocation, isNew: false, context)
     let count = try manager(
       context.source.importVault(bytes, passphrase: passphrase, replaces: invocation.has("--replace")))
     context.tell(count == 0 ? "everything was there already" : "imported \(records(count))")
-    return .done
   }
 
   private static func records(_ count: Int) -> String { count == 1 ? "one record" : "\(count) records" }

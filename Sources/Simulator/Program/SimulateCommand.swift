@@ -11,7 +11,7 @@ package enum SimulateCommand {
   /// Runs the command.
   ///
   /// - Throws: `CommandError` for what is wrong with the arguments or the descriptor, and where there is no port.
-  package static func run(_ invocation: Invocation, _ context: Context) throws(CommandError) -> ExitStatus {
+  package static func run(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     Signals.installInterruptFlag()
     let settings = try settings(invocation)
     let port = try parsed("--port", invocation.value("--port")) { UInt16($0) } ?? 0
@@ -54,7 +54,6 @@ package enum SimulateCommand {
     } catch {
       throw CommandError(error)
     }
-    return .done
   }
 
   // MARK: Options
