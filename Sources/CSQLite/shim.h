@@ -17,10 +17,6 @@ static inline int csqlite_bind_blob(sqlite3_stmt *statement, int index, const vo
   return sqlite3_bind_blob64(statement, index, bytes, count, SQLITE_TRANSIENT);
 }
 
-static inline int csqlite_bind_text(sqlite3_stmt *statement, int index, const char *text, sqlite3_uint64 count) {
-  return sqlite3_bind_text64(statement, index, text, count, SQLITE_TRANSIENT, SQLITE_UTF8);
-}
-
 /* The size of the main file in bytes, or -1. */
 static inline sqlite3_int64 csqlite_file_size(sqlite3 *database) {
   sqlite3_file *file = 0;

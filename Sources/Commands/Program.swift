@@ -164,7 +164,7 @@ package enum Program {
       // Byte by byte as they came, except for the names in front, which may be ours.
       let given = try Environment.arguments().dropFirst()
       let names = arguments.dropLast(given.count).map { Array($0.utf8) }
-      try Launcher.replaceProcess(online, bytes: names + given)
+      try Launcher.replaceProcess(online, names + given)
     } catch {
       throw CommandError(error)
     }

@@ -5,7 +5,6 @@ import CSQLite
 /// A connection trusts nothing in the file's schema, and overwrites deleted content with zeros.
 @safe package final class Connection {
   package enum Access: Sendable {
-    case readOnly
     case readWrite
     case memory
   }
@@ -16,21 +15,17 @@ import CSQLite
   ///
   /// - Parameter busyTimeout: the milliseconds to wait for other processes.
   package init(path: String, _ access: Access, busyTimeout: Int32) throws(SQLiteError) {
-    let flags =
-      switch access {
-      case .readOnly: SQLITE_OPEN_READONLY
-      case .readWrite: SQLITE_OPEN_READWRITE
-      case .memory: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY
-      }
+    let flags = SQLITE_OPEN_READWRITE | (access == .memory ? SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY : 0)
     var pointer: OpaquePointer?
-    let status = unsafe sqlite3_open_v2(
-      Self.name(path), &pointer, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+    // Some builds of SQLite take a name that begins with `file:` for a URI with parameters.
+    let name = path.hasPrefix("/") ? path : "./" + path
+    let status = unsafe sqlite3_open_v2(name, &pointer, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
     // sqlite3_open_v2: "Whether or not an error occurs when it is opened, resources associated with the
     // database connection handle should be released by passing it to sqlite3_close() when it is no longer
     // required."
     guard status == SQLITE_OK, let opened = unsafe pointer else {
       unsafe sqlite3_close_v2(pointer)
-      throw .failed(code: status & 0xff, extended: status, during: .open)
+      throw .failed(code: status)
     }
     unsafe database = unsafe opened
     unsafe sqlite3_busy_timeout(opened, busyTimeout)
@@ -42,15 +37,13 @@ import CSQLite
   /// A database in memory that has the content of a file.
   package convenience init(image: [UInt8]) throws(SQLiteError) {
     try self.init(path: "", .memory, busyTimeout: 0)
-    guard let copy = unsafe sqlite3_malloc64(UInt64(image.count)) else {
-      throw .failed(code: SQLITE_NOMEM, extended: SQLITE_NOMEM, during: .open)
-    }
+    guard let copy = unsafe sqlite3_malloc64(UInt64(image.count)) else { throw .failed(code: SQLITE_NOMEM) }
     unsafe copy.copyMemory(from: image, byteCount: image.count)
     // sqlite3_deserialize: with SQLITE_DESERIALIZE_FREEONCLOSE the memory is SQLite's, also after a failure.
-    let status = unsafe sqlite3_deserialize(
-      database, "main", copy.assumingMemoryBound(to: UInt8.self), Int64(image.count), Int64(image.count),
-      UInt32(SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE))
-    guard status == SQLITE_OK else { throw error(status, during: .open) }
+    try Self.check(
+      unsafe sqlite3_deserialize(
+        database, "main", copy.assumingMemoryBound(to: UInt8.self), Int64(image.count), Int64(image.count),
+        UInt32(SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE)))
   }
 
   deinit { unsafe sqlite3_close_v2(database) }
@@ -58,11 +51,6 @@ import CSQLite
   /// Makes the library take little time and memory, for a process that opens one database and ends. Call it before the
   /// first connection.
   package static func configureForOneShotUse() { csqlite_configure_for_one_shot_use() }
-
-  /// Some builds of SQLite take a name that begins with `file:` for a URI with parameters.
-  private static func name(_ path: String) -> String {
-    path.hasPrefix("/") ? path : "./" + path
-  }
 
   /// A file that somebody altered cannot make SQLite run functions from its schema.
   private static let configuration: [(Int32, Int32)] = [
@@ -72,18 +60,38 @@ import CSQLite
     (SQLITE_DBCONFIG_DEFENSIVE, 1),
   ]
 
+  static func check(_ status: Int32) throws(SQLiteError) {
+    guard status == SQLITE_OK else { throw .failed(code: status) }
+  }
+
+  /// Runs statements that answer nothing.
   package func execute(_ sql: String) throws(SQLiteError) {
-    let status = unsafe sqlite3_exec(database, sql, nil, nil, nil)
-    guard status == SQLITE_OK else { throw error(status, during: .step) }
+    try Self.check(unsafe sqlite3_exec(database, sql, nil, nil, nil))
   }
 
   package func prepare(_ sql: String) throws(SQLiteError) -> Statement {
     var pointer: OpaquePointer?
-    let status = unsafe sqlite3_prepare_v2(database, sql, -1, &pointer, nil)
-    guard status == SQLITE_OK, let pointer = unsafe pointer else {
-      throw error(status, during: .prepare)
-    }
+    try Self.check(unsafe sqlite3_prepare_v2(database, sql, -1, &pointer, nil))
+    // An empty text compiles to nothing.
+    guard let pointer = unsafe pointer else { throw .failed(code: SQLITE_MISUSE) }
     return unsafe Statement(pointer, self)
+  }
+
+  /// Runs one statement that answers no row.
+  package func run(_ sql: String, _ values: [SQLValue]) throws(SQLiteError) {
+    let statement = try prepare(sql)
+    try statement.bind(values)
+    while try statement.step() {}
+  }
+
+  package func rows<Row>(
+    _ sql: String, _ values: [SQLValue] = [], as read: (borrowing Statement) throws(SQLiteError) -> Row
+  ) throws(SQLiteError) -> [Row] {
+    let statement = try prepare(sql)
+    try statement.bind(values)
+    var rows: [Row] = []
+    while try statement.step() { rows.append(try read(statement)) }
+    return rows
   }
 
   /// The integer in the only row.
@@ -94,8 +102,6 @@ import CSQLite
   }
 
   package var isInTransaction: Bool { unsafe sqlite3_get_autocommit(database) == 0 }
-
-  package var changes: Int { Int(unsafe sqlite3_changes64(database)) }
 
   /// `nil` for a database in memory.
   package var fileSize: Int64? {
@@ -109,9 +115,7 @@ import CSQLite
     let status = unsafe csqlite_read(database, &bytes, Int32(bytes.count), 0)
     // sqlite3_io_methods: "If xRead() returns SQLITE_IOERR_SHORT_READ it must also fill in the unread
     // portions of the buffer with zeros."
-    guard status == SQLITE_OK || status == SQLITE_IOERR | (2 << 8) else {
-      throw error(status, during: .open)
-    }
+    if status != SQLITE_IOERR | (2 << 8) { try Self.check(status) }
     return bytes
   }
 
@@ -121,31 +125,8 @@ import CSQLite
   /// The bytes of the database file, as the open transaction sees them.
   package func serialize() throws(SQLiteError) -> [UInt8] {
     var count: Int64 = 0
-    guard let bytes = unsafe sqlite3_serialize(database, "main", &count, 0) else {
-      throw .failed(code: SQLITE_NOMEM, extended: SQLITE_NOMEM, during: .serialize)
-    }
+    guard let bytes = unsafe sqlite3_serialize(database, "main", &count, 0) else { throw .failed(code: SQLITE_NOMEM) }
     defer { unsafe sqlite3_free(bytes) }
     return unsafe Array(UnsafeBufferPointer(start: bytes, count: Int(count)))
-  }
-
-  func error(_ status: Int32, during operation: SQLiteError.Operation) -> SQLiteError {
-    .failed(code: status & 0xff, extended: status, during: operation)
-  }
-}
-
-extension SQLiteError {
-  static func condition(_ code: Int32, _ extended: Int32) -> Condition {
-    switch code {
-    case SQLITE_BUSY, SQLITE_LOCKED: .busy
-    case SQLITE_FULL: .full
-    case SQLITE_READONLY: extended == SQLITE_READONLY | (3 << 8) ? .needsRecovery : .readOnly
-    case SQLITE_PERM: .readOnly
-    case SQLITE_CANTOPEN: .cannotOpen
-    case SQLITE_CORRUPT: .corrupt
-    case SQLITE_NOTADB: .notADatabase
-    case SQLITE_IOERR: .inputOutput
-    case SQLITE_NOMEM: .outOfMemory
-    default: .other
-    }
   }
 }

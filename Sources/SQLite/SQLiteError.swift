@@ -2,25 +2,16 @@ import CSQLite
 
 /// A failure of SQLite. It holds no SQL text, no bound value and no content of a row.
 package enum SQLiteError: Error, Equatable, Sendable {
-  /// The primary and the extended result code (sqlite.org/rescode.html).
-  case failed(code: Int32, extended: Int32, during: Operation)
+  /// The extended result code (sqlite.org/rescode.html).
+  case failed(code: Int32)
   /// A column does not hold a value of the type that it must have: the file was altered.
-  case unexpectedType(column: Int)
-
-  package enum Operation: Equatable, Sendable {
-    case open
-    case prepare
-    case bind
-    case step
-    case serialize
-  }
+  case unexpectedType(column: Int32)
 
   package enum Condition: Sendable {
     case busy
     case full
+    /// Or a writer died half-way, and a connection that may only read cannot undo that.
     case readOnly
-    /// A writer died half-way, and a connection that may only read cannot undo that.
-    case needsRecovery
     case cannotOpen
     case corrupt
     case notADatabase
@@ -32,21 +23,24 @@ package enum SQLiteError: Error, Equatable, Sendable {
   }
 
   /// 0 for what SQLite does not take for an error.
-  package var extendedCode: Int32 {
-    switch self {
-    case .unexpectedType: 0
-    case .failed(_, let extended, _): extended
-    }
-  }
+  package var extendedCode: Int32 { if case .failed(let code) = self { code } else { 0 } }
 
   /// Whether a `COMMIT` that failed with this has made the change: only the folder from which the journal was removed
   /// is not known to be on the disk (`SQLITE_IOERR_DIR_FSYNC`).
   var isBehindCommit: Bool { extendedCode == SQLITE_IOERR | (5 << 8) }
 
   package var condition: Condition {
-    switch self {
-    case .unexpectedType: .corrupt
-    case .failed(let code, let extended, _): Self.condition(code, extended)
+    guard case .failed(let code) = self else { return .corrupt }
+    return switch code & 0xff {
+    case SQLITE_BUSY, SQLITE_LOCKED: .busy
+    case SQLITE_FULL: .full
+    case SQLITE_READONLY, SQLITE_PERM: .readOnly
+    case SQLITE_CANTOPEN: .cannotOpen
+    case SQLITE_CORRUPT: .corrupt
+    case SQLITE_NOTADB: .notADatabase
+    case SQLITE_IOERR: .inputOutput
+    case SQLITE_NOMEM: .outOfMemory
+    default: .other
     }
   }
 }

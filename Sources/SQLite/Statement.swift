@@ -1,12 +1,18 @@
 import CSQLite
 
+/// A value of a parameter.
+package enum SQLValue {
+  case integer(Int64)
+  case blob([UInt8])
+}
+
 /// A compiled statement. Not thread-safe.
 ///
-/// Positions of parameters begin at 1 and those of columns at 0, as they do in SQLite. Another type than the requested
-/// one is an error: nothing is converted.
+/// Positions of columns begin at 0, as they do in SQLite. Another type than the requested one is an error: nothing is
+/// converted.
 @safe package struct Statement: ~Copyable {
   private let pointer: OpaquePointer
-  /// sqlite3_close_v2 would wait for the statement; the connection must live for its error codes.
+  /// A connection that is closed runs no statement.
   private let connection: Connection
 
   init(_ pointer: OpaquePointer, _ connection: Connection) {
@@ -21,35 +27,25 @@ import CSQLite
     switch unsafe sqlite3_step(pointer) {
     case SQLITE_ROW: return true
     case SQLITE_DONE: return false
-    case let status: throw connection.error(status, during: .step)
+    case let status: throw .failed(code: status)
     }
-  }
-
-  package func run() throws(SQLiteError) {
-    while try step() {}
   }
 
   /// The bound values stay.
-  package func reset() {
-    unsafe sqlite3_reset(pointer)
-  }
+  package func reset() { unsafe sqlite3_reset(pointer) }
 
-  package func bind(_ value: Int64, at index: Int32) throws(SQLiteError) {
-    try check(unsafe sqlite3_bind_int64(pointer, index, value))
-  }
-
-  package func bind(_ value: String, at index: Int32) throws(SQLiteError) {
-    let text = value.utf8.map { CChar(bitPattern: $0) } + [0]
-    try check(unsafe csqlite_bind_text(pointer, index, text, UInt64(text.count - 1)))
-  }
-
-  /// No bytes are an empty blob, not NULL.
-  package func bind(_ value: [UInt8], at index: Int32) throws(SQLiteError) {
-    guard !value.isEmpty else {
-      try check(unsafe sqlite3_bind_zeroblob(pointer, index, 0))
-      return
+  /// Binds the parameters from the first one on.
+  package func bind(_ values: [SQLValue]) throws(SQLiteError) {
+    for (value, index) in zip(values, Int32(1)...) {
+      let status =
+        switch value {
+        case .integer(let number): unsafe sqlite3_bind_int64(pointer, index, number)
+        // The pointer to no bytes would be NULL.
+        case .blob([]): unsafe sqlite3_bind_zeroblob(pointer, index, 0)
+        case .blob(let bytes): unsafe csqlite_bind_blob(pointer, index, bytes, UInt64(bytes.count))
+        }
+      try Connection.check(status)
     }
-    try check(unsafe csqlite_bind_blob(pointer, index, value, UInt64(value.count)))
   }
 
   package func integer(_ column: Int32) throws(SQLiteError) -> Int64 {
@@ -59,9 +55,7 @@ import CSQLite
 
   package func text(_ column: Int32) throws(SQLiteError) -> String {
     try check(column, is: SQLITE_TEXT)
-    guard let text = unsafe sqlite3_column_text(pointer, column) else {
-      throw .unexpectedType(column: Int(column))
-    }
+    guard let text = unsafe sqlite3_column_text(pointer, column) else { throw .unexpectedType(column: column) }
     let count = Int(unsafe sqlite3_column_bytes(pointer, column))
     return unsafe String(decoding: UnsafeBufferPointer(start: text, count: count), as: UTF8.self)
   }
@@ -76,11 +70,6 @@ import CSQLite
   }
 
   private func check(_ column: Int32, is type: Int32) throws(SQLiteError) {
-    guard unsafe sqlite3_column_type(pointer, column) == type
-    else { throw .unexpectedType(column: Int(column)) }
-  }
-
-  private func check(_ status: Int32) throws(SQLiteError) {
-    guard status == SQLITE_OK else { throw connection.error(status, during: .bind) }
+    guard unsafe sqlite3_column_type(pointer, column) == type else { throw .unexpectedType(column: column) }
   }
 }

@@ -6,14 +6,9 @@ import Store
 extension Vault {
   /// Makes what is absent, the key file before the vault: whatever dies on the way leaves a key without a
   /// vault, which the next one takes, and never a vault without its key.
-  static func create(
-    _ location: VaultLocation, random: some RandomSource, now: Int64
-  ) throws(VaultError) {
-    try converting { () throws(POSIXError) in
-      try PrivateFile.createDirectory(location.directory)
-    }
-    let keyFile = try obtainKeyFile(location, random: random)
-    let image = try image(keyFile, location, random: random, now: now)
+  static func create(_ location: VaultLocation, random: some RandomSource, now: Int64) throws(VaultError) {
+    try converting { () throws(POSIXError) in try PrivateFile.createDirectory(location.directory) }
+    let image = try image(try obtainKeyFile(location, random: random), location, random: random, now: now)
     do throws(POSIXError) {
       try PrivateFile.create(location.file, image)
     } catch .exists {
@@ -29,7 +24,7 @@ extension Vault {
     do throws(VaultError) {
       return try KeyFile(path: location.keyFile)
     } catch .file(.notFound) {
-      let new = try converting { () throws(CryptographyError) in try KeyFile(random: random) }
+      let new = try KeyFile(random: random)
       do throws(POSIXError) {
         try PrivateFile.create(location.keyFile, new.content)
         return new
@@ -46,18 +41,11 @@ extension Vault {
   private static func image(
     _ keyFile: KeyFile, _ location: VaultLocation, random: some RandomSource, now: Int64
   ) throws(VaultError) -> [UInt8] {
-    var slot = KeySlot(
-      number: 1, kind: SlotKind.keyFile.rawValue, created: now, parameters: keyFile.identifier)
-    let keys: VaultKeys
-    let header: [UInt8]
-    do throws(CryptographyError) {
-      keys = try VaultKeys(random: random)
-      try slot.wrap(keys, with: keyFile.key, random: random)
-      header = try VaultHeader(slots: keys.digest([slot])).sealed(key: try keys.index(), random: random)
-    } catch {
-      throw VaultError(error)
-    }
-    return try converting(location) { () throws(SQLiteError) in
+    var slot = KeySlot(number: 1, kind: SlotKind.keyFile.rawValue, created: now, parameters: keyFile.identifier)
+    let keys = try VaultKeys(random: random)
+    try slot.wrap(keys, with: keyFile.key, random: random)
+    let header = try VaultHeader(slots: keys.digest([slot])).sealed(key: try keys.index(), random: random)
+    return try converting(path: location.file) { () throws(SQLiteError) in
       let connection = try Connection(path: "", .memory, busyTimeout: 0)
       try connection.execute(
         """
@@ -70,26 +58,5 @@ extension Vault {
       try connection.execute("COMMIT")
       return try connection.serialize()
     }
-  }
-}
-
-extension Connection {
-  func insert(_ slot: KeySlot) throws(SQLiteError) {
-    let statement = try prepare(
-      "INSERT INTO slot(number,kind,created,parameters,wrapped)VALUES(?1,?2,?3,?4,?5)")
-    try statement.bind(slot.number, at: 1)
-    try statement.bind(slot.kind, at: 2)
-    try statement.bind(slot.created, at: 3)
-    try statement.bind(slot.parameters, at: 4)
-    try statement.bind(slot.wrapped, at: 5)
-    try statement.run()
-  }
-
-  func replaceHeader(key: [UInt8], sealed: [UInt8]) throws(SQLiteError) {
-    let statement = try prepare(
-      "INSERT OR REPLACE INTO header(number,digest,key,sealed)VALUES(0,zeroblob(32),?1,?2)")
-    try statement.bind(key, at: 1)
-    try statement.bind(sealed, at: 2)
-    try statement.run()
   }
 }

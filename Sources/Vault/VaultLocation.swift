@@ -3,30 +3,17 @@ import Store
 
 /// Where a vault lies.
 package struct VaultLocation: Sendable, Equatable {
-  /// The directory, of mode 0700.
+  /// Of mode 0700.
   package let directory: String
   /// The vault, of mode 0600.
   package let file: String
-  /// The key file, of mode 0600.
+  /// Of mode 0600.
   package let keyFile: String
+
   /// The key file that takes the place of the other one with the commit of its slot.
-  let nextKeyFile: String
-
-  /// The vault in a directory.
-  package init(directory: String) {
-    self.init(directory: directory, file: directory + "/vault.db", keyFile: directory + "/vault.key")
-  }
-
-  init(directory: String, file: String, keyFile: String) {
-    self.directory = directory
-    self.file = file
-    self.keyFile = keyFile
-    nextKeyFile = keyFile + ".new"
-  }
+  var nextKeyFile: String { keyFile + ".new" }
 
   /// Makes sure that a change is on the disk whose journal was removed without that being certain.
-  ///
-  /// - Throws: `.unconfirmed`.
   func confirm() throws(VaultError) {
     do throws(POSIXError) {
       try File.synchronizeDirectory(directory)
@@ -48,4 +35,10 @@ package struct VaultLocation: Sendable, Equatable {
 
   /// The lock that keeps processes from changing the rules for accounts at the same time.
   package var rulesLock: LockPlace { LockPlace(path: file, byte: Self.firstLock - 2) }
+}
+
+extension VaultLocation {
+  package init(directory: String) {
+    self.init(directory: directory, file: directory + "/vault.db", keyFile: directory + "/vault.key")
+  }
 }

@@ -10,9 +10,7 @@ extension Vault: AccountStore {
     let place = location.lock(lockName(of: account))
     let lock: FileLock?
     do throws(POSIXError) {
-      lock = try FileLock.acquire(place, seconds: timeout / .seconds(1), clock: clock) { waited in
-        waiting(.seconds(waited)) ? .goOn : .giveUp
-      }
+      lock = try FileLock.acquire(place, seconds: timeout / .seconds(1), clock: clock) { waiting(.seconds($0)) }
     } catch {
       switch error {
       case .timedOut: throw .timedOut
@@ -29,7 +27,6 @@ extension Vault: AccountStore {
     (try? FileLock.isHeld(location.lock(lockName(of: account)))) ?? false
   }
 
-  /// A name for the lock that is held while an account is refreshed or logged in, and for the file of an answer.
   func lockName(of account: AccountID) -> String { lockName(provider: account.provider, account: account.name ?? "") }
 }
 

@@ -7,6 +7,6 @@ import Platform
 /// start, which takes as long as opening the vault (docs/performance.md).
 @c(credmgr_main)
 package func main(count: Int32, arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Int32 {
-  unsafe Environment.keep(count, arguments)
+  unsafe Environment.keep(arguments)
   return Program.run()
 }

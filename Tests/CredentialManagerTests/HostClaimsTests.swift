@@ -33,11 +33,11 @@ struct HostClaimsTests {
   /// Makes the vault one of an earlier version: its registrations know no hosts.
   private func makeOld(destinations: [String]? = ["git.example", "provider.example"]) throws {
     let vault = try fixture.another().vault(.readWrite)
-    for record in try vault.records(.host, provider: nil) { _ = try vault.remove(record.identifier) }
+    for record in try vault.records(.host, provider: nil) { try vault.apply([.remove(record.identifier)]) }
     for record in try vault.records(.registration, provider: nil) {
       let list = destinations.map { "\"destinations\":[\($0.map { "\"\($0)\"" }.joined(separator: ","))]" }
       let members = ["\"client_id\":\"client-1\"", list].compactMap(\.self).joined(separator: ",")
-      _ = try vault.store(Secret("{\(members)}"), as: record.identifier)
+      try vault.apply([.store(Secret("{\(members)}"), as: record.identifier)])
     }
   }
 

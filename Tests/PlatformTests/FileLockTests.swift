@@ -30,8 +30,15 @@ struct FileLockTests {
   /// Starts a process that holds the lock, and returns when it does.
   private func startHolder(_ script: String) throws {
     let noted = "open('pid', 'w').write(str(os.getpid()))\nopen('held', 'w').close()\n" + script
-    _ = try Launcher.start("python3", holding(noted) + ["0"])
+    _ = try Launcher.launch("python3", holding(noted) + ["0"])
     try folder.awaitFile("held")
+  }
+
+  private func lock(
+    _ place: LockPlace, seconds: Double = 0, onWait: (Double) throws(POSIXError) -> Bool = { _ in true }
+  ) throws -> FileLock {
+    guard let lock = try FileLock.acquire(place, seconds: seconds, onWait: onWait) else { throw POSIXError.endOfInput }
+    return lock
   }
 
   private func isFreeForOthers() throws -> Bool {
@@ -39,17 +46,14 @@ struct FileLockTests {
   }
 
   @Test func waitsForAnotherProcess() throws {
-    try startHolder(
-      "while not os.path.exists('release'): time.sleep(0.01)\nopen('released', 'w').close()")
+    try startHolder("while not os.path.exists('release'): time.sleep(0.01)\nopen('released', 'w').close()")
     #expect(try FileLock.isHeld(place))
     var waits = 0
-    let lock = try FileLock.acquire(place, seconds: 30) { _ throws(POSIXError) in
+    let lock = try lock(place, seconds: 30) { _ throws(POSIXError) in
       if waits == 0 { try File.replace(folder("release"), []) }
       waits += 1
-      return .goOn
+      return true
     }
-    let isHeld = lock != nil
-    #expect(isHeld)
     #expect(waits > 0)
     #expect(File.exists(folder("released")))
     // The other side agrees that it is ours.
@@ -62,19 +66,15 @@ struct FileLockTests {
   @Test func diesWithItsProcess() throws {
     try startHolder("time.sleep(600)")
     let pid = try #require(pid_t(try folder.text("pid")))
-    let lock = try FileLock.acquire(place, seconds: 30) { _ in
+    _ = try lock(place, seconds: 30) { _ in
       kill(pid, SIGKILL)
-      return .goOn
+      return true
     }
-    let isHeld = lock != nil
-    #expect(isHeld)
   }
 
   @Test func givesUpAndTimesOut() throws {
-    let lock = try FileLock.acquire(place, seconds: 0)
-    let isHeld = lock != nil
-    #expect(isHeld)
-    let second = try FileLock.acquire(place, seconds: 30) { _ in .giveUp }
+    let first = try lock(place)
+    let second = try FileLock.acquire(place, seconds: 30) { _ in false }
     let isSecond = second != nil
     #expect(!isSecond)
     #expect(try FileLock.isHeld(place))
@@ -83,25 +83,20 @@ struct FileLockTests {
       _ = try FileLock.acquire(place, seconds: 30) { _ throws(POSIXError) in throw .interrupted }
     }
     // Another byte is another lock.
-    let other = try FileLock.acquire(LockPlace(path: place.path, byte: place.byte + 1), seconds: 0)
-    let isOther = other != nil
-    #expect(isOther)
-    _ = consume lock
-    let third = try FileLock.acquire(place, seconds: 0)
-    let isThird = third != nil
-    #expect(isThird)
+    _ = try lock(LockPlace(path: place.path, byte: place.byte + 1))
+    _ = consume first
+    _ = try lock(place)
   }
 
   /// A file in the place of the one that is locked is another one, and who waits goes on with it.
   @Test func followsTheFile() throws {
-    let lock = try FileLock.acquire(place, seconds: 0)
+    let first = try lock(place)
     try PrivateFile.replace(place.path, [])
     #expect(try !FileLock.isHeld(place))
-    let second = try FileLock.acquire(place, seconds: 0)
-    let isSecond = second != nil
-    #expect(isSecond)
-    _ = consume lock
+    let second = try lock(place)
+    _ = consume first
     #expect(try FileLock.isHeld(place))
+    _ = consume second
   }
 
   /// fcntl(2): a process that closes a file loses the locks of the other kind that it has on it, and SQLite's are such.
@@ -113,8 +108,7 @@ struct FileLockTests {
     range.l_len = 512
     try #require(unsafe fcntl(file.number, F_SETLK, &range) == 0)
     for _ in 0..<3 {
-      let lock = try FileLock.acquire(place, seconds: 0)
-      _ = consume lock
+      _ = try lock(place)
       _ = try FileLock.isHeld(place)
     }
     #expect(try FileLock.isHeld(LockPlace(path: place.path, byte: 1 << 30)))
@@ -122,10 +116,7 @@ struct FileLockTests {
 
   @Test func refusesWhatIsNoFile() throws {
     try #require(unsafe symlink(folder("file"), folder("link")) == 0)
-    func acquire(_ path: String) throws -> Bool {
-      let lock = try FileLock.acquire(LockPlace(path: path, byte: 0), seconds: 0)
-      return lock != nil
-    }
+    func acquire(_ path: String) throws { _ = try lock(LockPlace(path: path, byte: 0)) }
     #expect(throws: POSIXError.symbolicLink(path: folder("link"))) { try acquire(folder("link")) }
     #expect(throws: POSIXError.notRegularFile(path: folder.path)) { try acquire(folder.path) }
     #expect(throws: POSIXError.notFound(path: folder("no"))) { try acquire(folder("no")) }
@@ -148,11 +139,9 @@ struct FileLockTests {
       for _ in range(4): os.wait()
       open("end", "w").close()
       """
-    _ = try Launcher.start("python3", holding(script) + ["0"])
+    _ = try Launcher.launch("python3", holding(script) + ["0"])
     for _ in 0..<20 {
-      let lock = try FileLock.acquire(place, seconds: 30)
-      let isHeld = lock != nil
-      #expect(isHeld)
+      let lock = try lock(place, seconds: 30)
       let number = try #require(Int(try folder.text("number")))
       try folder.write("number", "\(number + 1)")
       _ = consume lock

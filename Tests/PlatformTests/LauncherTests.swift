@@ -30,9 +30,7 @@ struct LauncherTests {
   @Test func endsTheWholeFamily() throws {
     let folder = try TemporaryFolder()
     let script = "sh -c 'trap \"\" TERM; echo $$ > \"$0\"; while :; do sleep 1; done' \"$0\" & wait"
-    #expect(throws: POSIXError.timedOut) {
-      try Launcher.run("sh", ["-c", script, folder("pid")], seconds: 3)
-    }
+    #expect(throws: POSIXError.timedOut) { try Launcher.run("sh", ["-c", script, folder("pid")], seconds: 3) }
     let child = try #require(pid_t(try folder.text("pid").filter(\.isNumber)))
     // It is nobody's any more, and whoever takes such processes may not have done so yet.
     func isThere() -> Bool {
@@ -49,13 +47,11 @@ struct LauncherTests {
     #expect(throws: POSIXError.commandNotFound("no-such-command")) { try Launcher.run("no-such-command", []) }
     #expect(throws: POSIXError.commandNotFound("/no/such")) { try Launcher.run("/no/such", []) }
     #expect(throws: POSIXError.commandNotFound("")) { try Launcher.run("", []) }
-    #expect(throws: POSIXError.system(call: "execve", path: nil, code: EINVAL)) {
-      try Launcher.run("true", ["a\0b"])
-    }
+    #expect(throws: POSIXError.system(call: "execve", path: nil, code: EINVAL)) { try Launcher.run("true", ["a\0b"]) }
     #expect(throws: POSIXError.timedOut) { try Launcher.run("sleep", ["60"], seconds: 0.01) }
     #expect(throws: POSIXError.tooLarge(path: "-", limit: 100)) { try Launcher.run("yes", [], limit: 100) }
     #expect(throws: POSIXError.notFound(path: "/no/such")) {
-      try Launcher.replaceProcess("/no/such", ["such"])
+      try Launcher.replaceProcess("/no/such", [Array("such".utf8)])
     }
   }
 
@@ -74,9 +70,8 @@ struct LauncherTests {
   }
 
   @Test func startsWhatOutlivesUs() throws {
-    let script =
-      "while [ ! -e end ]; do sleep 0.01; done; read line < /proc/$$/stat; echo \"$line\" > stat; : > ended"
-    #expect(try Launcher.start("sh", ["-c", "cd '\(folder.path)'; \(script)"]) == nil)
+    let script = "while [ ! -e end ]; do sleep 0.01; done; read line < /proc/$$/stat; echo \"$line\" > stat; : > ended"
+    #expect(try Launcher.launch("sh", ["-c", "cd '\(folder.path)'; \(script)"]).status(within: 0) == nil)
     try File.replace(folder("end"), [])
     try folder.awaitFile("ended")
     // proc(5): process, name, state, parent, process group, session.
@@ -86,8 +81,8 @@ struct LauncherTests {
   }
 
   @Test func noticesWhatFailsAtOnce() throws {
-    #expect(try Launcher.start("sh", ["-c", "exit 3"], patience: 30) == 3)
-    #expect(try Launcher.start("sh", ["-c", "read x && exit 1; echo x; exit 0"], patience: 30) == 0)
+    #expect(try Launcher.launch("sh", ["-c", "exit 3"]).status(within: 30) == 3)
+    #expect(try Launcher.launch("sh", ["-c", "read x && exit 1; echo x; exit 0"]).status(within: 30) == 0)
   }
 
   @Test(

@@ -47,9 +47,7 @@ private final class PseudoTerminal: Sendable {
 }
 
 struct TerminalTests {
-  private func password(typing bytes: [UInt8], limit: Int = 100) throws -> (
-    Result<[UInt8], POSIXError>, String
-  ) {
+  private func password(typing bytes: [UInt8], limit: Int = 100) throws -> (Result<[UInt8], POSIXError>, String) {
     let pseudo = try PseudoTerminal()
     #expect(pseudo.hasEcho)
     // Nobody types before the echo is off: what was typed earlier is thrown away.
@@ -121,9 +119,7 @@ struct TerminalTests {
     close(ends[1])
     let full = try Descriptor(opening: "/dev/full", O_WRONLY)
     let number = full.number
-    #expect(throws: POSIXError.system(call: "write", path: nil, code: ENOSPC)) {
-      try Terminal.writeAll(number, [1])
-    }
+    #expect(throws: POSIXError.system(call: "write", path: nil, code: ENOSPC)) { try Terminal.writeAll(number, [1]) }
     _ = consume full
   }
 }
@@ -147,9 +143,7 @@ struct SignalsTests {
 
   @Test func passesResultsAndErrors() {
     #expect(Signals.deferring { 5 } == 5)
-    #expect(throws: POSIXError.timedOut) {
-      try Signals.deferring { () throws(POSIXError) -> Int in throw .timedOut }
-    }
+    #expect(throws: POSIXError.timedOut) { try Signals.deferring { () throws(POSIXError) -> Int in throw .timedOut } }
   }
 
   @Test func clock() throws {

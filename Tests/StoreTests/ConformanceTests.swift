@@ -124,6 +124,7 @@ final class WaitingClock: WallClock {
         ),
         (.remove(Self.credential, if: .revision(revision + 1)), .conflict(Self.credential, actual: revision)),
         (.require(Self.pending), .conflict(Self.pending, actual: nil)),
+        (.remove(Self.pending, if: .revision(1)), .conflict(Self.pending, actual: nil)),
       ]
       for (change, error) in failing {
         #expect(throws: error) { try store.apply([.store(Secret("x"), as: other), change, .note(Secret("event"))]) }
@@ -133,6 +134,8 @@ final class WaitingClock: WallClock {
       #expect(try store.events().events.isEmpty)
       try store.apply([.require(Self.credential), .store(Secret("2"), as: Self.credential, if: .revision(revision))])
       #expect(try store.record(Self.credential)?.payload == Secret("2"))
+      try store.apply([.remove(other), .remove(Self.credential), .store(Secret("3"), as: Self.credential)])
+      #expect(try store.record(Self.credential)?.payload == Secret("3"))
     }
   }
 

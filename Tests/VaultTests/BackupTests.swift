@@ -1,5 +1,6 @@
 import Cryptography
 import Glibc
+import Platform
 import SQLite
 import Store
 import Testing
@@ -21,20 +22,11 @@ struct BackupTests {
     try vault.store(Secret("then"), as: ana)
   }
 
-  private func backup(
-    _ image: [UInt8], keyFile: String? = nil, _ holders: [KeyHolder] = [.keyFile]
-  ) throws(VaultError) -> Vault {
-    try Vault.open(
-      image: image, path: "/backup", keyFile: keyFile ?? location.keyFile, random: random, holders: holders)
-  }
-
-  private func exists(_ path: String) -> Bool { unsafe access(path, F_OK) == 0 }
-
   @Test("a backup is the file, and opens with the same key")
   func image() throws {
     let image = try vault.image()
     #expect(image == TemporaryVault.read(location.file))
-    let backup = try backup(image)
+    let backup = try location.backup(image)
     #expect(try backup.record(ana)?.payload.reveal() == "then")
     #expect(try backup.verify() == [])
     #expect(throws: VaultError.readOnly(path: "/backup")) { try backup.store(Secret("x"), as: ana) }
@@ -43,29 +35,24 @@ struct BackupTests {
   @Test("a backup that is made while others write is whole")
   func concurrent() async throws {
     let location = location
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask {
-        let vault = try Vault.open(location, .readWrite, random: SystemRandomSource())
+    try await concurrently([
+      {
+        let vault = try location.open()
         for round in 0..<60 {
-          try vault.apply([
-            .store(Secret("\(round)"), as: .credential("p", "a")),
-            .store(Secret("\(round)"), as: .credential("p", "b")),
-          ])
+          try vault.apply(["a", "b"].map { .store(Secret("\(round)"), as: .credential("p", $0)) })
         }
-      }
-      group.addTask {
-        let vault = try Vault.open(location, .readOnly, random: SystemRandomSource())
+      },
+      {
+        let vault = try location.open(.readOnly)
         for _ in 0..<60 {
           let image = try vault.image()
-          let copy = try Vault.open(
-            image: image, path: "/b", keyFile: location.keyFile, random: SystemRandomSource(), holders: [.keyFile])
+          let copy = try location.backup(image)
           #expect(try copy.verify() == [])
           let first = try copy.record(.credential("p", "a"))?.payload
           #expect(try copy.record(.credential("p", "b"))?.payload == first)
         }
-      }
-      try await group.waitForAll()
-    }
+      },
+    ])
   }
 
   @Test("restoring brings the records back, to processes that have the vault open, too")
@@ -74,7 +61,7 @@ struct BackupTests {
     let revision = try vault.store(Secret("now"), as: ana)
     try vault.store(Secret("more"), as: .credential("p", "a"))
     let present = TemporaryVault.read(location.file)
-    let kept = try backup(image).restore(to: location)
+    let kept = try location.backup(image).restore(to: location)
     #expect(kept == [location.file + ".replaced"])
     #expect(TemporaryVault.read(kept[0]) == present)
     #expect(try vault.record(ana)?.payload.reveal() == "then")
@@ -90,10 +77,10 @@ struct BackupTests {
     let old = TemporaryVault.read(location.keyFile)
     try vault.rotate(to: [.keyFile(random: random)], now: 0)
     let new = TemporaryVault.read(location.keyFile)
-    #expect(throws: VaultError.keyFileOfAnotherVault(path: location.keyFile)) { try backup(image) }
+    #expect(throws: VaultError.keyFileOfAnotherVault(path: location.keyFile)) { try location.backup(image) }
     let place = try TemporaryVault()
     TemporaryVault.write(place.location.keyFile, old)
-    let kept = try backup(image, keyFile: place.location.keyFile).restore(to: location)
+    let kept = try location.backup(image, keyFile: place.location.keyFile).restore(to: location)
     #expect(kept == [location.file + ".replaced", location.keyFile + ".replaced"])
     #expect(TemporaryVault.read(location.keyFile) == old)
     #expect(TemporaryVault.read(kept[1]) == new)
@@ -126,12 +113,12 @@ struct BackupTests {
     let (older, inForce) = try strandKeyFile()
     let place = try TemporaryVault()
     TemporaryVault.write(place.location.keyFile, older)
-    let kept = try backup(image, keyFile: isNamed ? place.location.keyFile : nil).restore(to: location)
+    let kept = try location.backup(image, keyFile: isNamed ? place.location.keyFile : nil).restore(to: location)
     #expect(kept == [location.file + ".replaced", location.keyFile + ".replaced"])
     #expect(TemporaryVault.read(kept[1]) == inForce)
     #expect(try openKept(kept) == "now")
     #expect(TemporaryVault.read(location.keyFile) == older)
-    #expect(!exists(location.nextKeyFile))
+    #expect(!File.exists(location.nextKeyFile))
     #expect(try temporary.open().record(ana)?.payload.reveal() == "then")
   }
 
@@ -140,9 +127,9 @@ struct BackupTests {
     let (_, inForce) = try strandKeyFile()
     let image = try vault.image()
     try vault.store(Secret("later"), as: ana)
-    #expect(try backup(image).restore(to: location) == [location.file + ".replaced"])
+    #expect(try location.backup(image).restore(to: location) == [location.file + ".replaced"])
     #expect(TemporaryVault.read(location.keyFile) == inForce)
-    #expect(!exists(location.nextKeyFile))
+    #expect(!File.exists(location.nextKeyFile))
     #expect(try temporary.open().record(ana)?.payload.reveal() == "now")
   }
 
@@ -155,7 +142,7 @@ struct BackupTests {
     // Its records can still be read.
     try temporary.tamper("UPDATE header SET sealed=zeroblob(60)")
     let damaged = TemporaryVault.read(location.file)
-    var kept = try backup(image, keyFile: place.location.keyFile).restore(to: location)
+    var kept = try location.backup(image, keyFile: place.location.keyFile).restore(to: location)
     #expect(TemporaryVault.read(kept[0]) == damaged)
     #expect(kept.dropFirst().map { TemporaryVault.read($0) } == [inForce])
     #expect(try temporary.open().record(ana)?.payload.reveal() == "then")
@@ -164,12 +151,11 @@ struct BackupTests {
     TemporaryVault.write(location.nextKeyFile, inForce)
     let third = try KeyFile(random: random).content
     TemporaryVault.write(location.keyFile, third)
-    kept = try backup(image, keyFile: place.location.keyFile).restore(to: location)
-    #expect(
-      kept == [location.file, location.nextKeyFile, location.keyFile].map { $0 + ".replaced" })
+    kept = try location.backup(image, keyFile: place.location.keyFile).restore(to: location)
+    #expect(kept == [location.file, location.nextKeyFile, location.keyFile].map { $0 + ".replaced" })
     #expect(kept.dropFirst().map { TemporaryVault.read($0) } == [inForce, third])
     #expect(try temporary.open().record(ana)?.payload.reveal() == "then")
-    #expect(!exists(location.nextKeyFile))
+    #expect(!File.exists(location.nextKeyFile))
   }
 
   @Test("a backup without a key file leaves none")
@@ -178,9 +164,9 @@ struct BackupTests {
     try vault.unprotect(.keyFile)
     let image = try vault.image()
     try vault.protect(with: .keyFile(random: random), now: 0)
-    let kept = try backup(image, [.answering("p")]).restore(to: location)
+    let kept = try location.backup(image, [.answering("p")]).restore(to: location)
     #expect(kept.count == 2)
-    #expect(!exists(location.keyFile))
+    #expect(!File.exists(location.keyFile))
     #expect(try temporary.open(holders: [.keyFile, .answering("p")]).verify() == [])
   }
 
@@ -199,10 +185,10 @@ struct BackupTests {
     default: try temporary.tamper("DROP TABLE slot;DROP TABLE record")
     }
     TemporaryVault.write(location.file + "-journal", [])
-    _ = try backup(image).restore(to: location)
+    _ = try location.backup(image).restore(to: location)
     #expect(try temporary.open().record(ana)?.payload.reveal() == "then")
     #expect(try temporary.open().verify() == [])
-    #expect(!exists(location.file + "-journal"))
+    #expect(!File.exists(location.file + "-journal"))
   }
 
   @Test("a backup in which something was altered is refused, and nothing is changed")
@@ -212,14 +198,14 @@ struct BackupTests {
     for (step, byte) in image.enumerated() where byte != 0 && step.isMultiple(of: 7) {
       var altered = image
       altered[step] ^= 0x10
-      guard (try? backup(altered).verify()) != [] else { continue }
-      #expect(throws: VaultError.self, "\(step)") { try backup(altered).restore(to: location) }
+      guard (try? location.backup(altered).verify()) != [] else { continue }
+      #expect(throws: VaultError.self, "\(step)") { try location.backup(altered).restore(to: location) }
     }
     for count in [0, 1, 99, 100, 4096, image.count - 4096] {
-      #expect(throws: VaultError.self) { try backup(Array(image.prefix(count))).restore(to: location) }
+      #expect(throws: VaultError.self) { try location.backup(Array(image.prefix(count))).restore(to: location) }
     }
     #expect(TemporaryVault.read(location.file) == before)
-    #expect(!exists(location.file + ".replaced"))
+    #expect(!File.exists(location.file + ".replaced"))
   }
 
   @Test("a vault of a newer credmgr is not replaced")
@@ -227,7 +213,7 @@ struct BackupTests {
     let image = try vault.image()
     try temporary.tamper("PRAGMA user_version=2")
     #expect(throws: VaultError.newerFormat(path: location.file, found: 2, supported: 1)) {
-      try backup(image).restore(to: location)
+      try location.backup(image).restore(to: location)
     }
   }
 }

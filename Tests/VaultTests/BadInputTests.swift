@@ -79,28 +79,19 @@ struct BadInputTests {
     expect(.newerFormat(path: location.file, found: version, supported: 1))
   }
 
-  @Test("a format that never was")
-  func older() throws {
-    try temporary.tamper("PRAGMA user_version=0")
-    expect(.damaged(path: location.file, .structure))
+  @Test(
+    "a format that never was, a database of another program, and one without the tables of a vault",
+    arguments: [("PRAGMA user_version=0", .structure), ("PRAGMA application_id=1", nil), ("DROP TABLE slot", .schema)]
+      as [(String, VaultPart?)])
+  func otherDatabase(_ sql: String, _ part: VaultPart?) throws {
+    try temporary.tamper(sql)
+    expect(part.map { .damaged(path: location.file, $0) } ?? .notAVault(path: location.file))
   }
 
   @Test("another file", arguments: ["hello", String(repeating: "text", count: 5000)])
   func otherFile(_ text: String) throws {
     TemporaryVault.write(location.file, Array(text.utf8))
     expect(.notAVault(path: location.file))
-  }
-
-  @Test("a database of another program")
-  func otherDatabase() throws {
-    try temporary.tamper("PRAGMA application_id=1")
-    expect(.notAVault(path: location.file))
-  }
-
-  @Test("a database without the tables of a vault")
-  func otherTables() throws {
-    try temporary.tamper("DROP TABLE slot")
-    expect(.damaged(path: location.file, .schema))
   }
 
   @Test("a vault with slots that only a person can open")
@@ -116,73 +107,36 @@ struct BadInputTests {
     let bytes = TemporaryVault.read(location.file)
     try #require(count < bytes.count)
     TemporaryVault.write(location.file, Array(bytes.prefix(count)))
-    for access in [StoreAccess.readOnly, .readWrite] {
-      do throws(VaultError) {
-        _ = try temporary.open(access)
-        Issue.record("opened")
-      } catch {
-        let path = location.file
-        #expect(error == .truncated(path: path))
-      }
-    }
+    expect(.truncated(path: location.file))
     #expect(TemporaryVault.read(location.file) == Array(bytes.prefix(count)))
   }
 
-  @Test("files that others can read or write", arguments: [0o640, 0o604, 0o620, 0o602, 0o610] as [mode_t])
+  @Test("what others can read or write", arguments: [0o740, 0o704, 0o720, 0o702, 0o710] as [mode_t])
   func modes(_ mode: mode_t) throws {
-    unsafe chmod(location.file, mode)
-    expect(.file(.readableByOthers(path: location.file, mode: mode)))
-    unsafe chmod(location.file, 0o600)
-    unsafe chmod(location.keyFile, mode)
-    expect(.file(.readableByOthers(path: location.keyFile, mode: mode)))
+    for (path, own) in [(location.directory, 0o700), (location.keyFile, 0o600), (location.file, 0o600)] {
+      unsafe chmod(path, mode)
+      expect(.file(.readableByOthers(path: path, mode: mode)))
+      unsafe chmod(path, mode_t(own))
+    }
   }
 
-  @Test("a directory that others can read or write", arguments: [0o770, 0o707, 0o750] as [mode_t])
-  func directory(_ mode: mode_t) throws {
-    unsafe chmod(location.directory, mode)
-    expect(.file(.readableByOthers(path: location.directory, mode: mode)))
-    unsafe chmod(location.directory, 0o700)
-  }
-
-  @Test("links")
-  func links() throws {
-    for path in [location.keyFile, location.file] {
+  @Test("links, pipes, folders and open files in the place of files, and where SQLite would look by itself")
+  func otherKinds() throws {
+    for path in [location.keyFile, location.file] + ["-journal", "-wal", "-shm"].map({ location.file + $0 }) {
       unsafe rename(path, path + ".moved")
-      unsafe symlink(path + ".moved", path)
-      expect(.file(.symbolicLink(path: path)))
-      unsafe unlink(path)
-      unsafe rename(path + ".moved", path)
-    }
-  }
-
-  @Test("pipes and folders in the place of files")
-  func notFiles() throws {
-    for path in [location.keyFile, location.file] {
-      unsafe unlink(path)
       unsafe mkfifo(path, 0o600)
       expect(.file(.notRegularFile(path: path)))
       unsafe unlink(path)
       unsafe mkdir(path, 0o700)
       expect(.file(.notRegularFile(path: path)))
       unsafe rmdir(path)
-    }
-  }
-
-  @Test("pipes, folders, links and open files where SQLite would look by itself")
-  func besides() throws {
-    for path in ["-journal", "-wal", "-shm"].map({ location.file + $0 }) {
-      unsafe mkfifo(path, 0o600)
-      expect(.file(.notRegularFile(path: path)))
-      unsafe unlink(path)
-      unsafe mkdir(path, 0o700)
-      expect(.file(.notRegularFile(path: path)))
-      unsafe rmdir(path)
-      unsafe symlink(location.file, path)
+      unsafe symlink(location.directory + "/elsewhere", path)
       expect(.file(.symbolicLink(path: path)))
       unsafe unlink(path)
       TemporaryVault.write(path, [1], mode: 0o644)
       expect(.file(.readableByOthers(path: path, mode: 0o644)))
       unsafe unlink(path)
+      unsafe rename(path + ".moved", path)
     }
     #expect(try temporary.open().verify() == [])
   }
@@ -221,8 +175,7 @@ struct BadInputTests {
     }
   }
 
-  @Test(
-    "a directory that cannot be written", .disabled(if: geteuid() == 0, "the superuser can write everywhere"))
+  @Test("a directory that cannot be written", .disabled(if: geteuid() == 0, "the superuser can write everywhere"))
   func readOnlyDirectory() throws {
     let vault = try temporary.open()
     unsafe chmod(location.directory, 0o500)
@@ -248,13 +201,13 @@ struct BadInputTests {
   @Test("a full disk: nothing is changed, and there is a change when there is room again")
   func full() throws {
     let vault = try temporary.open()
-    let pages = try vault.connection.integer("PRAGMA page_count")
-    _ = try vault.connection.integer("PRAGMA max_page_count=\(pages)")
+    let pages = try vault.file.connection.integer("PRAGMA page_count")
+    _ = try vault.file.connection.integer("PRAGMA max_page_count=\(pages)")
     let large = Secret(String(repeating: "x", count: 50_000))
     #expect(throws: VaultError.full(path: location.file)) { try vault.store(large, as: ana) }
     #expect(try vault.record(ana)?.payload.reveal() == "token")
     #expect(try vault.verify() == [])
-    _ = try vault.connection.integer("PRAGMA max_page_count=100000")
+    _ = try vault.file.connection.integer("PRAGMA max_page_count=100000")
     try vault.store(large, as: ana)
     #expect(try vault.record(ana)?.payload == large)
   }

@@ -29,8 +29,7 @@ struct ByteFlipTests {
     secret = vault.openedKeys.keys
   }
 
-  /// Every byte of the file is altered on its own. Then each record is the one that was stored, or it is an error, or known
-  /// to be lost; also after another record was stored.
+  /// Each record is the one that was stored, or an error, or known to be lost; also after another one was stored.
   @Test("none of them ever changes an answer", arguments: 0..<parts)
   func answers(_ part: Int) throws {
     for offset in stride(from: part, to: image.count, by: Self.parts) {
@@ -52,10 +51,9 @@ struct ByteFlipTests {
   /// A vault in memory that can be changed.
   private func open(_ image: [UInt8]) throws -> Vault {
     let secret = secret
-    try Format.check(fileHeader: Array(image.prefix(100)), path: "/image")
-    return try Vault(
-      temporary.location, .readWrite, SystemRandomSource(), Connection(image: image),
-      [.opened { _ in secret }, .keyFile])
+    let file = try VaultFile(image: image, of: temporary.location)
+    let opening = try VaultOpening(file, [.opened { _ in secret }, .keyFile])
+    return try Vault(file, .readWrite, random: SystemRandomSource(), opening: opening)
   }
 
   /// - Returns: whether all are there.
@@ -76,9 +74,7 @@ struct ByteFlipTests {
     }
     #expect((try? vault.record(removed)) == nil, "offset \(offset)")
     guard let all = try? vault.records(.credential, provider: nil) else { return false }
-    for record in all {
-      #expect(expected[record.identifier] == record.payload.reveal(), "offset \(offset)")
-    }
+    for record in all { #expect(expected[record.identifier] == record.payload.reveal(), "offset \(offset)") }
     return isWhole && all.count == expected.count
   }
 }

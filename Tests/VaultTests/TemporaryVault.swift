@@ -29,15 +29,12 @@ final class TemporaryVault {
   func open(
     _ access: StoreAccess = .readWrite, busyTimeout: Int32 = 20_000, holders: [KeyHolder] = [.keyFile]
   ) throws(VaultError) -> Vault {
-    try Vault.open(
-      location, access, random: SystemRandomSource(), now: 1_700_000_000, busyTimeout: busyTimeout,
-      holders: holders)
+    try location.open(access, busyTimeout: busyTimeout, holders: holders)
   }
 
   /// Runs SQL on the file as somebody could who has no key.
   func tamper(_ sql: String) throws {
-    let connection = try Connection(path: location.file, .readWrite, busyTimeout: 0)
-    try connection.execute(sql)
+    try Connection(path: location.file, .readWrite, busyTimeout: 0).execute(sql)
   }
 
   /// Makes the file longer without closing it, which would drop the locks of those in this process that have it open.
@@ -46,17 +43,7 @@ final class TemporaryVault {
     try #require(unsafe Glibc.write(descriptor, bytes, bytes.count) == bytes.count)
   }
 
-  static func read(_ path: String) -> [UInt8] {
-    let descriptor = unsafe Glibc.open(path, O_RDONLY)
-    defer { close(descriptor) }
-    var bytes: [UInt8] = []
-    var part = [UInt8](repeating: 0, count: 65536)
-    while true {
-      let count = unsafe Glibc.read(descriptor, &part, part.count)
-      guard count > 0 else { return bytes }
-      bytes += part.prefix(count)
-    }
-  }
+  static func read(_ path: String) -> [UInt8] { (try? File.read(path, limit: 1 << 30)) ?? [] }
 
   static func write(_ path: String, _ bytes: [UInt8], mode: mode_t = 0o600) {
     unsafe unlink(path)
@@ -64,6 +51,44 @@ final class TemporaryVault {
     _ = unsafe Glibc.write(descriptor, bytes, bytes.count)
     fchmod(descriptor, mode)
     close(descriptor)
+  }
+}
+
+extension VaultLocation {
+  func open(
+    _ access: StoreAccess = .readWrite, busyTimeout: Int32 = 20_000, holders: [KeyHolder] = [.keyFile]
+  ) throws(VaultError) -> Vault {
+    try Vault.open(
+      self, access, random: SystemRandomSource(), now: 1_700_000_000, busyTimeout: busyTimeout, holders: holders)
+  }
+
+  /// A vault in memory, which this vault's key file opens.
+  func backup(
+    _ image: [UInt8], keyFile: String? = nil, _ holders: [KeyHolder] = [.keyFile]
+  ) throws(VaultError) -> Vault {
+    try Vault.open(
+      image: image, path: "/backup", keyFile: keyFile ?? self.keyFile, random: SystemRandomSource(), holders: holders)
+  }
+}
+
+/// Runs the bodies at the same time: they stand for processes.
+func concurrently(_ bodies: [@Sendable () throws -> Void]) async throws {
+  try await withThrowingTaskGroup(of: Void.self) { group in
+    for body in bodies { group.addTask { try body() } }
+    try await group.waitForAll()
+  }
+}
+
+extension Vault {
+  @discardableResult
+  func store(
+    _ payload: Secret, as identifier: RecordIdentifier, if precondition: Precondition = .any
+  ) throws(VaultError) -> Int64 {
+    try apply([.store(payload, as: identifier, if: precondition)])
+  }
+
+  func remove(_ identifier: RecordIdentifier, if precondition: Precondition = .any) throws(VaultError) {
+    try apply([.remove(identifier, if: precondition)])
   }
 }
 

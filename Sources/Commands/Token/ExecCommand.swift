@@ -47,7 +47,7 @@ extension Command {
     do throws(POSIXError) {
       // The command as it came, in whatever encoding.
       let command = Array(try Environment.arguments().suffix(arguments.count))
-      try Launcher.replaceProcess(program, bytes: command, environment: environment)
+      try Launcher.replaceProcess(program, command, environment: environment)
     } catch {
       // Its interpreter is not there.
       let isMissing = if case .notFound = error { true } else { false }

@@ -53,30 +53,9 @@ package enum Browser {
   }
 
   private static func arguments(_ words: [String], _ url: String) -> [String] {
-    var hasPlace = false
-    var result: [String] = []
-    for word in words {
-      var text = ""
-      var isSign = false
-      for character in word {
-        if isSign {
-          isSign = false
-          switch character {
-          case "s":
-            text += url
-            hasPlace = true
-          case "%": text += "%"
-          default: text += "%\(character)"
-          }
-        } else if character == "%" {
-          isSign = true
-        } else {
-          text.append(character)
-        }
-      }
-      result.append(isSign ? text + "%" : text)
-    }
-    return hasPlace ? result : result + [url]
+    let pieces = words.map { $0.pieces(separatedBy: "%%") }
+    let hasPlace = pieces.joined().contains { $0.firstPlace(of: "%s") != nil }
+    return pieces.map { $0.map { $0.exchanging("%s", for: url) }.joined(separator: "%") } + (hasPlace ? [] : [url])
   }
 
   private static func words(of command: String) -> [String] {

@@ -26,9 +26,7 @@ package enum File {
 
   /// A failure has the path `-`.
   package static func readStandardInput(limit: Int) throws(POSIXError) -> [UInt8] {
-    let number = dup(STDIN_FILENO)
-    if number < 0 { throw Descriptor.failure("dup", "-") }
-    return try Descriptor(owning: number).readAll("-", limit: limit)
+    try Descriptor.standardInput().readAll("-", limit: limit)
   }
 
   /// The names in a folder, without `.` and `..`, sorted by their bytes.
@@ -56,60 +54,46 @@ package enum File {
   }
 
   /// Links are followed.
-  package static func exists(_ path: String) -> Bool {
-    unsafe access(path, F_OK) == 0
+  package static func exists(_ path: String) -> Bool { unsafe access(path, F_OK) == 0 }
+
+  package static func isReadable(_ path: String) -> Bool { unsafe access(path, R_OK) == 0 }
+
+  package static func isWritable(_ path: String) -> Bool { unsafe access(path, W_OK) == 0 }
+
+  package static func isExecutable(_ path: String) -> Bool {
+    unsafe access(path, X_OK) == 0 && status(path)?.isRegularFile ?? false
   }
 
   package static func isLink(_ path: String) -> Bool {
     (try? FileStatus(path: path, following: false))?.isSymbolicLink ?? false
   }
 
-  package static func isExecutable(_ path: String) -> Bool {
-    guard unsafe access(path, X_OK) == 0 else { return false }
-    return (try? FileStatus(path: path, following: true))?.isRegularFile ?? false
-  }
-
-  package static func isReadable(_ path: String) -> Bool { unsafe access(path, R_OK) == 0 }
-
-  /// The first folder on the way to a path that does not let this process through; nil if all do.
-  package static func closedFolder(above path: String) -> String? {
-    var (place, closed) = (path, nil as String?)
-    // Behind a closed folder everything looks closed.
-    while let folder = Path.directory(of: place), folder != place {
-      if unsafe access(folder, X_OK) != 0, errno == EACCES, isDirectory(folder) { closed = folder }
-      place = folder
-    }
-    return closed
-  }
-
-  package static func isWritable(_ path: String) -> Bool { unsafe access(path, W_OK) == 0 }
+  /// Links are followed.
+  package static func isDirectory(_ path: String) -> Bool { status(path)?.isDirectory ?? false }
 
   /// Whether the file is of this process's user; `nil` if there is none. Links are followed.
-  package static func isOwn(_ path: String) -> Bool? {
-    guard let status = try? FileStatus(path: path, following: true) else { return nil }
-    return status.owner == geteuid()
+  package static func isOwn(_ path: String) -> Bool? { status(path).map { $0.owner == geteuid() } }
+
+  static func status(_ path: String) -> FileStatus? { try? FileStatus(path: path, following: true) }
+
+  /// The first folder on the way to a path that does not let this process through.
+  package static func closedFolder(above path: String) -> String? {
+    // Behind a closed folder everything looks closed.
+    Path.ancestors(of: path).filter { unsafe access($0, X_OK) != 0 && errno == EACCES && isDirectory($0) }.last
   }
 
   /// The first of a path and the folders above it that is ours, and whose permissions keep us from it.
   package static func closedPlace(_ path: String) -> String? {
-    var place = path
-    while true {
-      if let status = try? FileStatus(path: place, following: true), status.owner == geteuid() {
-        let needed: UInt32 = status.isDirectory ? 0o700 : 0o600
-        if status.permissions & needed != needed { return place }
-      }
-      guard let above = Path.directory(of: place), above != place else { return nil }
-      place = above
+    ([path] + Path.ancestors(of: path)).first { place in
+      guard let status = status(place), status.owner == geteuid() else { return false }
+      let needed: UInt32 = status.isDirectory ? 0o700 : 0o600
+      return status.permissions & needed != needed
     }
   }
 
+  /// The first of a path and the folders above it that is there.
   package static func existing(_ path: String) -> String {
-    var place = path
-    while !exists(place) {
-      guard let above = Path.directory(of: place), above != place else { return path.hasPrefix("/") ? "/" : "." }
-      place = above
-    }
-    return place
+    ([path] + Path.ancestors(of: path)).first(where: exists) ?? (path.hasPrefix("/") ? "/" : ".")
   }
 
   /// The bytes that this process can still write there; `nil` if the system does not say.
@@ -118,18 +102,6 @@ package enum File {
     guard unsafe statvfs(path, &status) == 0 else { return nil }
     let blocks = geteuid() == 0 ? status.f_bfree : status.f_bavail
     return UInt64(blocks) * UInt64(status.f_frsize)
-  }
-
-  /// Links are followed.
-  package static func isDirectory(_ path: String) -> Bool {
-    (try? FileStatus(path: path, following: true))?.isDirectory ?? false
-  }
-
-  /// Seconds since 1970 (UTC) of the last change; nil if there is no such file.
-  package static func modificationTime(_ path: String) -> Int64? {
-    var status = stat()
-    guard unsafe stat(path, &status) == 0 else { return nil }
-    return Int64(status.st_mtim.tv_sec)
   }
 
   /// `false` if there was none.

@@ -15,9 +15,7 @@ package final class FileBody {
 
   /// Standard input, from its present position.
   package convenience init(standardInput _: Void) throws(POSIXError) {
-    let number = dup(STDIN_FILENO)
-    if number < 0 { throw Descriptor.failure("dup", "-") }
-    try self.init(Descriptor(owning: number), "-")
+    try self.init(Descriptor.standardInput(), "-")
   }
 
   private init(_ file: consuming Descriptor, _ path: String) throws(POSIXError) {
@@ -56,14 +54,7 @@ package final class FileBody {
 
   /// The next bytes; none at the end.
   package func read(atMost count: Int) throws(POSIXError) -> [UInt8] {
-    let number = file.number
-    let place = off_t(offset)
-    var code = 0
-    let piece = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
-      repeat { code = unsafe pread(number, buffer.baseAddress, count, place) } while code < 0 && errno == EINTR
-      initialized = Swift.max(code, 0)
-    }
-    if code < 0 { throw Descriptor.failure("read", path) }
+    let piece = try file.readSome(path, atMost: count, at: Int(offset))
     offset += Int64(piece.count)
     return piece
   }

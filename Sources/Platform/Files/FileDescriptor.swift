@@ -16,6 +16,12 @@ struct Descriptor: ~Copyable {
     self.number = number
   }
 
+  static func standardInput() throws(POSIXError) -> Descriptor {
+    let copy = Descriptor(owning: dup(STDIN_FILENO))
+    if copy.number < 0 { throw failure("dup", "-") }
+    return copy
+  }
+
   /// A file in memory, to be read from its beginning.
   static func inMemory(_ bytes: [UInt8]) throws(POSIXError) -> Descriptor {
     let memory = Descriptor(owning: credmgr_memory_file())
@@ -99,24 +105,29 @@ struct Descriptor: ~Copyable {
     }
   }
 
-  /// What one read(2) gives; empty at the end.
-  func readSome(_ path: String?, atMost count: Int) throws(POSIXError) -> [UInt8] {
-    try Self.readSome(number, path, atMost: count)
+  /// What one read(2) gives, or pread(2) at an offset; empty at the end.
+  func readSome(_ path: String?, atMost count: Int, at offset: Int? = nil) throws(POSIXError) -> [UInt8] {
+    try Self.readSome(number, path, atMost: count, at: offset)
   }
 
-  static func readSome(_ number: Int32, _ path: String?, atMost count: Int) throws(POSIXError) -> [UInt8] {
+  static func readSome(
+    _ number: Int32, _ path: String?, atMost count: Int, at offset: Int? = nil
+  ) throws(POSIXError) -> [UInt8] {
     var code = 0
     let piece = unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
-      repeat { code = unsafe read(number, buffer.baseAddress, count) } while code < 0 && errno == EINTR
+      repeat {
+        code =
+          if let offset { unsafe pread(number, buffer.baseAddress, count, offset) } else {
+            unsafe read(number, buffer.baseAddress, count)
+          }
+      } while code < 0 && errno == EINTR
       initialized = Swift.max(code, 0)
     }
     if code < 0 { throw failure("read", path) }
     return piece
   }
 
-  func writeAll(_ bytes: [UInt8], _ path: String?) throws(POSIXError) {
-    try Self.writeAll(number, bytes, path)
-  }
+  func writeAll(_ bytes: [UInt8], _ path: String?) throws(POSIXError) { try Self.writeAll(number, bytes, path) }
 
   static func writeAll(_ number: Int32, _ bytes: [UInt8], _ path: String?) throws(POSIXError) {
     var done = 0

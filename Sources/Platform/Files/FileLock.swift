@@ -27,18 +27,13 @@ package struct FileLock: ~Copyable, Sendable {
 
   deinit { file.unlock(place) }
 
-  package enum WaitDecision: Sendable {
-    case goOn
-    case giveUp
-  }
-
   /// Takes the lock, and waits for it for as long as `seconds`.
   ///
-  /// - Parameter onWait: called before each new try with the seconds waited so far; `.giveUp` if the lock is not needed
+  /// - Parameter onWait: called before each new try with the seconds waited so far; `false` if the lock is not needed
   /// any more: then the answer is `nil`.
   package static func acquire(
     _ place: LockPlace, seconds: Double, clock: some WallClock = SystemClock(),
-    onWait: (_ seconds: Double) throws(POSIXError) -> WaitDecision = { _ in .goOn }
+    onWait: (_ seconds: Double) throws(POSIXError) -> Bool = { _ in true }
   ) throws(POSIXError) -> FileLock? {
     let start = clock.monotonic()
     var pause = 0.005
@@ -54,7 +49,7 @@ package struct FileLock: ~Copyable, Sendable {
       if waited >= seconds { throw .timedOut }
       try clock.sleep(seconds: min(pause, seconds - waited))
       pause = min(pause * 1.5, 0.05)
-      if try onWait(clock.monotonic() - start) == .giveUp { return nil }
+      if try !onWait(clock.monotonic() - start) { return nil }
     }
   }
 

@@ -30,7 +30,10 @@ package struct LogFile: ~Copyable {
         }
         continue
       }
-      let tail = status.size > 0 ? file.tail(of: status.size, count) : older(path, count)
+      let tail =
+        status.size > 0
+        ? try file.readSome(path, atMost: count, at: max(status.size - count, 0))
+        : ((try? content(path + ".1")) ?? []).suffix(count)
       return LogFile(file, path, tail: tail)
     }
     throw .timedOut
@@ -45,7 +48,7 @@ package struct LogFile: ~Copyable {
   package func append(_ bytes: [UInt8]) throws(POSIXError) { try file.writeAll(bytes, path) }
 
   /// Puts a file with other content in the place of both.
-  package consuming func replace(with bytes: [UInt8]) throws(POSIXError) {
+  package func replace(with bytes: [UInt8]) throws(POSIXError) {
     try PrivateFile.replace(path, bytes)
     try File.remove(path + ".1")
   }
@@ -68,10 +71,6 @@ package struct LogFile: ~Copyable {
     }
   }
 
-  private static func older(_ path: String, _ count: Int) -> [UInt8] {
-    ((try? content(path + ".1")) ?? []).suffix(count)
-  }
-
   private static func lock(_ file: borrowing Descriptor, _ path: String) throws(POSIXError) {
     var end: Double?
     let clock = SystemClock()
@@ -82,13 +81,5 @@ package struct LogFile: ~Copyable {
       end = end ?? now + patience
       try clock.sleep(seconds: 0.000_2)
     }
-  }
-}
-
-extension Descriptor {
-  fileprivate func tail(of size: Int, _ count: Int) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: min(size, count))
-    let got = unsafe pread(number, &bytes, bytes.count, size - bytes.count)
-    return Array(bytes.prefix(max(got, 0)))
   }
 }

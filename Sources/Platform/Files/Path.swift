@@ -19,9 +19,13 @@ package enum Path {
     return String(decoding: bytes[...last], as: UTF8.self)
   }
 
+  /// The folders above a path, the nearest first.
+  static func ancestors(of path: String) -> some Sequence<String> {
+    sequence(first: path) { directory(of: $0) }.dropFirst()
+  }
+
   package static func lastComponent(of path: String) -> String {
-    path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: Array($0), as: UTF8.self) }
-      ?? path
+    path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: Array($0), as: UTF8.self) } ?? path
   }
 
   package static func currentDirectory() throws(POSIXError) -> String {

@@ -24,15 +24,10 @@ package enum PrivateFile {
   /// The permissions of a file that other users can read; `nil` if they cannot, also because a folder on the way is
   /// closed to them.
   package static func modeForOthers(_ path: String) -> UInt32? {
-    guard let status = try? FileStatus(path: path, following: true), status.isRegularFile,
-      status.permissions & 0o044 != 0
-    else { return nil }
-    var folder = Path.resolved(path) ?? path
-    while let parent = Path.directory(of: folder), parent != folder {
-      if let status = try? FileStatus(path: parent, following: true), status.permissions & 0o011 == 0 { return nil }
-      folder = parent
-    }
-    return status.permissions
+    guard let status = File.status(path), status.isRegularFile, status.permissions & 0o044 != 0 else { return nil }
+    let isClosed = Path.ancestors(of: Path.resolved(path) ?? path)
+      .contains { File.status($0).map { $0.permissions & 0o011 == 0 } ?? false }
+    return isClosed ? nil : status.permissions
   }
 
   /// Checks a folder as ``createDirectory(_:)`` does, and makes nothing.
@@ -44,18 +39,15 @@ package enum PrivateFile {
 
   /// Checks the existing folders above a path as ``createDirectory(_:)`` does.
   package static func checkParents(of path: String) throws(POSIXError) {
-    var folder = path
-    while let parent = Path.directory(of: folder), parent != folder {
+    for parent in Path.ancestors(of: path) {
       if let status = try FileStatus(path: parent, following: true) { try checkParent(status, parent) }
-      folder = parent
     }
   }
 
   private static func checkDirectory(_ status: FileStatus, _ path: String) throws(POSIXError) {
     if status.isSymbolicLink { throw .symbolicLink(path: path) }
     if !status.isDirectory { throw .notDirectory(path: path) }
-    if status.owner != geteuid() { throw .otherOwner(path: path) }
-    if status.permissions & 0o077 != 0 { throw .readableByOthers(path: path, mode: status.permissions) }
+    try checkOwner(status, path)
   }
 
   /// Checks that only we and the administrator can change a file or a folder, or put another in its place.
@@ -66,6 +58,10 @@ package enum PrivateFile {
 
   static func check(_ status: FileStatus, _ path: String) throws(POSIXError) {
     if !status.isRegularFile { throw .notRegularFile(path: path) }
+    try checkOwner(status, path)
+  }
+
+  private static func checkOwner(_ status: FileStatus, _ path: String) throws(POSIXError) {
     if status.owner != geteuid() { throw .otherOwner(path: path) }
     if status.permissions & 0o077 != 0 { throw .readableByOthers(path: path, mode: status.permissions) }
   }
@@ -168,9 +164,7 @@ enum DurableFile {
   /// Writes a file of a random name into the same folder, and waits until it is on the disk.
   ///
   /// It stays locked while the result lives, so that nobody takes it for one that a killed process left behind.
-  private static func write(
-    besides path: String, _ bytes: [UInt8], mode: UInt32
-  ) throws(POSIXError) -> TemporaryFile {
+  private static func write(besides path: String, _ bytes: [UInt8], mode: UInt32) throws(POSIXError) -> TemporaryFile {
     let folder = Path.directory(of: path) ?? "."
     removeAbandoned(in: folder)
     let temporary = Path.joining(folder, temporaryName())
@@ -195,21 +189,15 @@ enum DurableFile {
     return TemporaryFile(path: temporary, file: file)
   }
 
-  private static let temporaryBeginning = ".credmgr-"
-  private static let temporaryEnd = ".tmp"
-  /// Of 64 bits in the base 36.
-  private static let digitCount = 13
-
+  /// A name that nobody else gives to a file: 64 bits in the base 36.
   private static func temporaryName() -> String {
     let digits = String(UInt64.random(in: 0 ... .max), radix: 36)
-    return temporaryBeginning + String(repeating: "0", count: digitCount - digits.count) + digits + temporaryEnd
+    return ".credmgr-" + String(repeating: "0", count: 13 - digits.count) + digits + ".tmp"
   }
 
   private static func isTemporaryName(_ name: String) -> Bool {
-    guard name.hasPrefix(temporaryBeginning), name.hasSuffix(temporaryEnd) else { return false }
-    let digits = name.dropFirst(temporaryBeginning.count).dropLast(temporaryEnd.count)
-    return digits.utf8.count == digitCount
-      && digits.utf8.allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
+    name.utf8.count == 26 && name.hasPrefix(".credmgr-") && name.hasSuffix(".tmp")
+      && name.utf8.dropFirst(9).prefix(13).allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
   }
 
   /// Removes unlocked temporary files: their writers were killed.
@@ -218,9 +206,7 @@ enum DurableFile {
     for name in names where isTemporaryName(name) {
       let left = Path.joining(folder, name)
       guard let found = try? FileStatus(path: left, following: false), found.isRegularFile, found.owner == geteuid()
-      else {
-        continue
-      }
+      else { continue }
       // Another name of a file that is done, which may be the vault: to close it would drop the locks of this process
       // on it (fcntl(2)).
       if found.links > 1 {

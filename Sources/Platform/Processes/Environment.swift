@@ -15,36 +15,30 @@ package enum Environment {
   }
 
   /// For this process and those that it starts. No other thread may run.
-  package static func set(_ name: String, _ value: String) {
-    _ = unsafe setenv(name, value, 1)
-  }
+  package static func set(_ name: String, _ value: String) { _ = unsafe setenv(name, value, 1) }
 
   /// No other thread may run.
-  package static func remove(_ name: String) {
-    _ = unsafe unsetenv(name)
-  }
+  package static func remove(_ name: String) { _ = unsafe unsetenv(name) }
 
   /// All variables as `NAME=value`, byte by byte, in their order.
-  package static func entries() -> [[UInt8]] {
-    var result: [[UInt8]] = []
-    guard var entry = unsafe credmgr_environment() else { return result }
-    while let text = unsafe entry.pointee {
-      unsafe result.append(UnsafeRawBufferPointer(start: text, count: strlen(text)).map { $0 })
-      unsafe entry += 1
+  package static func entries() -> [[UInt8]] { unsafe credmgr_environment().map { unsafe texts($0) } ?? [] }
+
+  /// The texts of a list that ends with `nil`.
+  @unsafe private static func texts(_ list: UnsafePointer<UnsafeMutablePointer<CChar>?>) -> [[UInt8]] {
+    var (texts, next) = unsafe ([[UInt8]](), list)
+    while let text = unsafe next.pointee {
+      unsafe texts.append(Array(UnsafeRawBufferPointer(start: text, count: strlen(text))))
+      unsafe next += 1
     }
-    return result
+    return texts
   }
 
   private static let kept = Mutex<[[UInt8]]>([])
 
   /// Keeps the arguments that `main` was given.
-  @unsafe package static func keep(_ count: Int32, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) {
-    var texts: [[UInt8]] = []
-    for index in 0..<Int(count) {
-      guard let text = unsafe arguments[index] else { break }
-      unsafe texts.append(Array(UnsafeRawBufferPointer(start: text, count: strlen(text))))
-    }
-    kept.withLock { [texts] in $0 = texts }
+  @unsafe package static func keep(_ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) {
+    let texts = unsafe texts(UnsafePointer(arguments))
+    kept.withLock { $0 = texts }
   }
 
   /// The arguments of the process, byte by byte, with its name first.
@@ -60,15 +54,9 @@ package enum Environment {
 
   package static func all() -> [String: String] {
     var result: [String: String] = [:]
-    guard var entry = unsafe credmgr_environment() else { return result }
-    while let text = unsafe entry.pointee {
-      let parts = unsafe String(cString: text).utf8
-        .split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-      if parts.count == 2 {
-        result[String(decoding: Array(parts[0]), as: UTF8.self)] = String(
-          decoding: Array(parts[1]), as: UTF8.self)
-      }
-      unsafe entry += 1
+    for entry in entries() {
+      guard let sign = entry.firstIndex(of: UInt8(ascii: "=")) else { continue }
+      result[String(decoding: entry[..<sign], as: UTF8.self)] = String(decoding: entry[(sign + 1)...], as: UTF8.self)
     }
     return result
   }

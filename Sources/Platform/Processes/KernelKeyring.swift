@@ -18,47 +18,38 @@ package enum KernelKeyring {
   }
 
   package static func read(_ name: String) throws(POSIXError) -> [UInt8]? {
-    let key = unsafe credmgr_key_find(name)
-    if key < 0 {
-      if isGone(errno) { return nil }
-      throw failure("keyctl")
-    }
+    guard let key = try find(name) else { return nil }
     var count = 0
     // A payload of type "user" has at most 32767 bytes.
     let bytes = unsafe [UInt8](unsafeUninitializedCapacity: 32767) { buffer, initialized in
       count = unsafe credmgr_key_read(key, buffer.baseAddress, buffer.count)
       initialized = max(0, min(count, buffer.count))
     }
-    if count < 0 {
-      if isGone(errno) { return nil }
-      throw failure("keyctl")
-    }
-    return bytes
+    return try found(count) == nil ? nil : bytes
   }
 
   /// `false` if there was nothing.
   @discardableResult
   package static func remove(_ name: String) throws(POSIXError) -> Bool {
-    let key = unsafe credmgr_key_find(name)
-    if key < 0 {
-      if isGone(errno) { return false }
-      throw failure("keyctl")
-    }
+    guard let key = try find(name) else { return false }
     if credmgr_key_invalidate(key) != 0 { throw failure("keyctl") }
     return true
   }
 
   /// Whether the kernel lets us look for keys.
   package static var isThere: Bool {
-    let key = unsafe credmgr_key_find("credmgr:none")
-    return key >= 0 || isGone(errno)
+    do throws(POSIXError) { _ = try find("credmgr:none") } catch { return false }
+    return true
   }
 
-  private static func isGone(_ code: Int32) -> Bool {
-    [ENOKEY, EKEYEXPIRED, EKEYREVOKED].contains(code)
+  private static func find(_ name: String) throws(POSIXError) -> Int32? { try found(unsafe credmgr_key_find(name)) }
+
+  /// `nil` if the key is gone.
+  private static func found<Answer: SignedInteger>(_ answer: Answer) throws(POSIXError) -> Answer? {
+    if answer >= 0 { return answer }
+    if [ENOKEY, EKEYEXPIRED, EKEYREVOKED].contains(errno) { return nil }
+    throw failure("keyctl")
   }
 
-  private static func failure(_ call: String) -> POSIXError {
-    .system(call: call, path: nil, code: errno)
-  }
+  private static func failure(_ call: String) -> POSIXError { .system(call: call, path: nil, code: errno) }
 }

@@ -4,9 +4,7 @@ import Glibc
 /// Starts other programs. No shell is involved: arguments arrive as they are.
 package enum Launcher {
   /// The file of a command along `PATH`; a name with a slash is a file already.
-  package static func find(_ command: String, path: String? = Environment.value("PATH")) throws(POSIXError)
-    -> String
-  {
+  package static func find(_ command: String, path: String? = Environment.value("PATH")) throws(POSIXError) -> String {
     if command.utf8.contains(UInt8(ascii: "/")) {
       if File.isExecutable(command) { return command }
       throw .commandNotFound(command)
@@ -75,21 +73,9 @@ package enum Launcher {
       let hasEnded = try status(of: child, within: 0.5) != nil
       // Those that are there still are the same ones: the number of a process is not given to another so soon.
       for process in hasEnded ? family.dropFirst() : family[...] where kill(process, 0) == 0 { kill(process, SIGKILL) }
-      if !hasEnded { _ = try wait(for: child) }
+      if !hasEnded { _ = try status(of: child, within: .infinity) }
       throw error
     }
-  }
-
-  /// Starts a program that outlives us: in a session of its own, without our streams.
-  ///
-  /// - Parameter patience: for so many seconds we look whether it fails at once; one that still runs then has started.
-  /// - Returns: its exit status if it ended meanwhile; nil if it runs.
-  /// - Throws: `commandNotFound`, `interrupted`.
-  package static func start(
-    _ command: String, _ arguments: [String], environment: [String: String] = Environment.all(),
-    patience: Double = 0
-  ) throws(POSIXError) -> Int32? {
-    try launch(command, arguments, environment: environment).status(within: patience)
   }
 
   /// Starts a program that outlives us: in a session of its own, without our streams.
@@ -111,21 +97,10 @@ package enum Launcher {
     }
   }
 
-  /// Puts another program in the place of this one (execve(2)). `arguments` begins with the name of the program.
+  /// Puts another program in the place of this one (execve(2)). `arguments` begins with the name of the program. A file
+  /// without `#!` is a script of the shell, as for execvp(3).
   package static func replaceProcess(
-    _ path: String, _ arguments: [String], environment: [String: String] = Environment.all()
-  ) throws(POSIXError) -> Never {
-    let list = try CStringList(arguments)
-    let variables = try CStringList(environment: environment)
-    Signals.restoreDefaults()
-    unsafe execve(path, list.base, variables.base)
-    throw Descriptor.failure("execve", path)
-  }
-
-  /// The same with bytes in whatever encoding they came. A file without `#!` is a script of the shell, as for
-  /// execvp(3).
-  package static func replaceProcess(
-    _ path: String, bytes arguments: [[UInt8]], environment: [[UInt8]] = Environment.entries()
+    _ path: String, _ arguments: [[UInt8]], environment: [[UInt8]] = Environment.entries()
   ) throws(POSIXError) -> Never {
     let list = try CStringList(bytes: arguments)
     let variables = try CStringList(bytes: environment)
@@ -143,16 +118,13 @@ package enum Launcher {
     let list = try CStringList(arguments)
     let variables = try CStringList(environment: environment)
     var child: pid_t = 0
-    let code = unsafe credmgr_spawn(
-      &child, file, list.base, variables.base, input, output, error, ownSession ? 1 : 0)
+    let code = unsafe credmgr_spawn(&child, file, list.base, variables.base, input, output, error, ownSession ? 1 : 0)
     if code == ENOENT { throw .commandNotFound(arguments.first ?? file) }
     if code != 0 { throw .system(call: "posix_spawn", path: file, code: code) }
     return child
   }
 
-  private static func read(
-    _ pipe: borrowing Descriptor, until end: Double, limit: Int
-  ) throws(POSIXError) -> [UInt8] {
+  private static func read(_ pipe: borrowing Descriptor, until end: Double, limit: Int) throws(POSIXError) -> [UInt8] {
     var output: [UInt8] = []
     while true {
       let rest = end - SystemClock().monotonic()
@@ -182,14 +154,6 @@ package enum Launcher {
       next += children[process] ?? []
     }
     return found
-  }
-
-  private static func wait(for child: pid_t) throws(POSIXError) -> Int32 {
-    var status: Int32 = 0
-    while unsafe waitpid(child, &status, 0) < 0 {
-      if errno != EINTR { throw Descriptor.failure("waitpid", nil) }
-    }
-    return credmgr_wait_exit_status(status)
   }
 
   private static func status(of child: pid_t, until end: Double) throws(POSIXError) -> Int32 {

@@ -13,7 +13,5 @@ package enum ProcessProtection {
   }
 
   /// Gives core dumps back to the program that is about to take our place: limits outlive execve(2).
-  package static func lift(coreLimit: UInt64) {
-    _ = credmgr_set_core_limit(coreLimit)
-  }
+  package static func lift(coreLimit: UInt64) { _ = credmgr_set_core_limit(coreLimit) }
 }

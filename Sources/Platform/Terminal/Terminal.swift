@@ -5,13 +5,7 @@ package enum Terminal {
   package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
   /// The columns of standard error's terminal, else of standard output's; 80 where neither is a terminal.
-  package static var width: Int {
-    for descriptor in [STDERR_FILENO, STDOUT_FILENO] {
-      let columns = Int(credmgr_columns(descriptor))
-      if columns > 0 { return columns }
-    }
-    return 80
-  }
+  package static var width: Int { errorColumns ?? outputColumns ?? 80 }
 
   /// Puts null(4) in the place of closed standard streams. To be called before any file is opened.
   package static func openStandardStreams() { credmgr_open_standard_streams() }
@@ -23,7 +17,6 @@ package enum Terminal {
   package static var errorColumns: Int? { columns(of: STDERR_FILENO) }
 
   private static func columns(of descriptor: Int32) -> Int? {
-    guard isTerminal(descriptor) else { return nil }
     let columns = Int(credmgr_columns(descriptor))
     return columns > 0 ? columns : nil
   }
@@ -37,9 +30,7 @@ package enum Terminal {
   }
 
   /// Whether anybody reads it does not matter.
-  package static func writeError(_ text: String) {
-    try? writeAll(STDERR_FILENO, Array(text.utf8))
-  }
+  package static func writeError(_ text: String) { try? writeAll(STDERR_FILENO, Array(text.utf8)) }
 
   /// Reads one line of a descriptor, byte by byte, so that the rest is left for the next reader.
   ///
@@ -86,27 +77,19 @@ package enum Terminal {
   /// - Throws: `interrupted` for Control-C or a signal, after the terminal is as it was; `endOfInput` for Control-D on
   /// an empty line.
   package static func readPassword(prompt: String, limit: Int = 1024) throws(POSIXError) -> [UInt8] {
-    let terminal: Descriptor
-    do throws(POSIXError) {
-      terminal = try Descriptor(opening: "/dev/tty", O_RDWR)
-    } catch {
-      throw .noTerminal
-    }
+    guard let terminal = ControllingTerminal() else { throw .noTerminal }
     return try readPassword(terminal.number, prompt: prompt, limit: limit)
   }
 
   /// Hides what is typed on the terminal of the process while it lives; unread input is thrown away at its end. A
   /// signal does not end the program meanwhile: look at ``Signals/isInterrupted``.
   package final class Silence {
-    private let terminal: Descriptor
+    private let terminal: ControllingTerminal
     private var before = termios()
 
     package init() throws(POSIXError) {
-      do throws(POSIXError) {
-        terminal = try Descriptor(opening: "/dev/tty", O_RDWR)
-      } catch {
-        throw .noTerminal
-      }
+      guard let terminal = ControllingTerminal() else { throw .noTerminal }
+      self.terminal = terminal
       Signals.installInterruptFlag()
       if unsafe tcgetattr(terminal.number, &before) != 0 { throw .noTerminal }
       var quiet = before
@@ -175,4 +158,18 @@ package enum Terminal {
       if errno != EINTR { throw Descriptor.failure("read", nil) }
     }
   }
+}
+
+/// The terminal of the process, whatever its streams are (`/dev/tty`, tty(4)).
+package final class ControllingTerminal {
+  private let descriptor: Descriptor
+
+  /// `nil` where there is none, as in a service.
+  package init?() {
+    guard let descriptor = try? Descriptor(opening: "/dev/tty", O_RDWR) else { return nil }
+    self.descriptor = descriptor
+  }
+
+  /// Valid while this object lives.
+  package var number: Int32 { descriptor.number }
 }

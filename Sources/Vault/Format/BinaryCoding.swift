@@ -7,14 +7,10 @@ struct BinaryWriter {
 
   mutating func append(raw more: [UInt8]) { bytes += more }
 
-  mutating func append(_ number: UInt16) {
-    bytes += [UInt8(number >> 8), UInt8(truncatingIfNeeded: number)]
-  }
+  mutating func append(_ number: UInt16) { bytes += [UInt8(number >> 8), UInt8(truncatingIfNeeded: number)] }
 
   mutating func append(_ number: Int64) {
-    for shift in stride(from: 56, through: 0, by: -8) {
-      bytes.append(UInt8(truncatingIfNeeded: number >> shift))
-    }
+    bytes += stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: number >> $0) }
   }
 
   /// A name of at most 65535 bytes: whoever takes names from outside checks that.
@@ -41,13 +37,9 @@ struct BinaryReader {
 
   mutating func raw(_ count: Int) -> [UInt8]? { piece(count).map { Array($0) } }
 
-  mutating func number16() -> UInt16? {
-    piece(2).map { $0.reduce(0) { $0 << 8 | UInt16($1) } }
-  }
+  mutating func number16() -> UInt16? { piece(2).map { $0.reduce(0) { $0 << 8 | UInt16($1) } } }
 
-  mutating func number64() -> Int64? {
-    piece(8).map { $0.reduce(0) { $0 << 8 | Int64($1) } }
-  }
+  mutating func number64() -> Int64? { piece(8).map { $0.reduce(0) { $0 << 8 | Int64($1) } } }
 
   mutating func name() -> String? {
     guard let count = number16(), let bytes = piece(Int(count)) else { return nil }

@@ -44,21 +44,16 @@ enum Format {
     return fields
   }
 
-  /// Checks the first 100 bytes of the file (sqlite.org/fileformat.html, section 1.3) before SQLite looks at
-  /// them.
+  /// Checks the first 100 bytes of the file (sqlite.org/fileformat.html, section 1.3) before SQLite does.
   static func check(fileHeader bytes: [UInt8], path: String) throws(VaultError) {
     guard bytes.count == 100, bytes.starts(with: "SQLite format 3\0".utf8),
       number(in: bytes, at: 68) == applicationID
     else { throw .notAVault(path: path) }
     let found = Int64(number(in: bytes, at: 60))
-    guard found <= version else {
-      throw .newerFormat(path: path, found: found, supported: version)
-    }
+    guard found <= version else { throw .newerFormat(path: path, found: found, supported: version) }
     guard found == version, constantFields.allSatisfy({ number(in: bytes, at: $0) == $1 }),
       (number(in: bytes, at: 52) != 0) == (number(in: bytes, at: 64) != 0), number(in: bytes, at: 64) <= 1
-    else {
-      throw .damaged(path: path, .structure)
-    }
+    else { throw .damaged(path: path, .structure) }
   }
 
   /// Page size, rollback journal, no reserved space, payload fractions; schema format, cache size,

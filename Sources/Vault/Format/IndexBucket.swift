@@ -1,10 +1,8 @@
 import Cryptography
 import Store
 
-/// A 256th of the index: which records there are, and which sealing of each is the one in force.
-///
-/// A record belongs to the bucket with the number of the first byte of its lookup, so that a change reads and
-/// writes a 256th of the index only.
+/// A 256th of the index, which is all of it that a change of one record reads and writes: which records there are, and
+/// which sealing of each is the one in force. The first byte of a record's lookup is the number of its bucket.
 struct IndexBucket {
   struct Entry: Equatable {
     var revision: Int64
@@ -14,7 +12,6 @@ struct IndexBucket {
   let number: UInt8
   var entries: [RecordIdentifier: Entry] = [:]
 
-  /// The number of the bucket that a record belongs to.
   static func number(_ lookup: Int64) -> UInt8 { UInt8(truncatingIfNeeded: lookup >> 56) }
 
   init(number: UInt8) { self.number = number }
@@ -34,7 +31,7 @@ struct IndexBucket {
     }
   }
 
-  func sealed(key: SealingKey, random: some RandomSource) throws(CryptographyError) -> [UInt8] {
+  func sealed(key: SealingKey, random: some RandomSource) throws(VaultError) -> [UInt8] {
     var fields = BinaryWriter()
     for (identifier, entry) in entries {
       fields.append(identifier.kind.rawValue)

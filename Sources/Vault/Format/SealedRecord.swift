@@ -1,4 +1,5 @@
 import Cryptography
+import SQLite
 import Store
 
 /// A row of the table `record`.
@@ -11,30 +12,6 @@ struct SealedRecord {
 
   /// Tells two sealings apart, also such of the same record and revision.
   var tag: [UInt8] { Array(sealed.suffix(Format.tagByteCount)) }
-
-  init(lookup: Int64, kind: Int64, grouping: Int64, revision: Int64, sealed: [UInt8]) {
-    self.lookup = lookup
-    self.kind = kind
-    self.grouping = grouping
-    self.revision = revision
-    self.sealed = sealed
-  }
-
-  init(
-    _ record: Record, keys: VaultKeys, random: some RandomSource
-  ) throws(CryptographyError) {
-    let identifier = record.identifier
-    lookup = keys.lookup(identifier)
-    kind = Int64(identifier.kind.rawValue)
-    grouping = keys.grouping(identifier.kind, provider: identifier.provider)
-    revision = record.revision
-    sealed = []
-    var names = BinaryWriter()
-    names.append(name: identifier.provider)
-    names.append(name: identifier.account)
-    sealed = try keys.records.sealed(
-      Secret(names.bytes, record.payload), associatedData, random: random)
-  }
 
   /// `nil` if any column is another than at the sealing.
   func opened(_ keys: VaultKeys) -> Record? {
@@ -71,5 +48,26 @@ struct SealedRecord {
     guard let name else { return nil }
     start = beginning + name.utf8.count
     return name
+  }
+}
+
+extension SealedRecord {
+  static let selection = "SELECT lookup,kind,grouping,revision,sealed FROM record"
+
+  init(_ statement: borrowing Statement) throws(SQLiteError) {
+    self.init(
+      lookup: try statement.integer(0), kind: try statement.integer(1), grouping: try statement.integer(2),
+      revision: try statement.integer(3), sealed: try statement.bytes(4))
+  }
+
+  init(_ record: Record, keys: VaultKeys, random: some RandomSource) throws(VaultError) {
+    let identifier = record.identifier
+    self.init(
+      lookup: keys.lookup(identifier), kind: Int64(identifier.kind.rawValue),
+      grouping: keys.grouping(identifier.kind, provider: identifier.provider), revision: record.revision, sealed: [])
+    var names = BinaryWriter()
+    names.append(name: identifier.provider)
+    names.append(name: identifier.account)
+    sealed = try keys.records.sealed(Secret(names.bytes, record.payload), associatedData, random: random)
   }
 }

@@ -4,17 +4,14 @@ import Cryptography
 struct VaultHeader: Equatable {
   /// The number of changes since the vault was made; the revision of what the last change stored.
   var generation: Int64 = 0
-  /// The version of SQLite that wrote last, as it stands in the file's first 100 bytes; 0 if none wrote since
-  /// the making. Earlier programs compare the two.
+  /// The version of SQLite that wrote last; earlier programs compare it with the one in the file's first 100 bytes.
   var libraryVersion: Int64 = 0
   /// Of all slots: none can be added, removed or brought back without the vault key.
   var slots: [UInt8]
   /// The tag of each bucket that has records.
   var buckets: [UInt8: [UInt8]] = [:]
 
-  init(slots: [UInt8]) {
-    self.slots = slots
-  }
+  init(slots: [UInt8]) { self.slots = slots }
 
   /// `nil` if the bytes are not what was sealed.
   init?(opening sealed: [UInt8], key: SealingKey) {
@@ -32,7 +29,7 @@ struct VaultHeader: Equatable {
     }
   }
 
-  func sealed(key: SealingKey, random: some RandomSource) throws(CryptographyError) -> [UInt8] {
+  func sealed(key: SealingKey, random: some RandomSource) throws(VaultError) -> [UInt8] {
     var fields = BinaryWriter()
     fields.append(generation)
     fields.append(libraryVersion)
@@ -43,7 +40,6 @@ struct VaultHeader: Equatable {
       fields.append(number)
       fields.append(raw: tag)
     }
-    return try key.sealed(
-      Secret(bytes: fields.bytes), Format.associatedData(.header), random: random)
+    return try key.sealed(Secret(bytes: fields.bytes), Format.associatedData(.header), random: random)
   }
 }

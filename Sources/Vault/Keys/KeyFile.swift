@@ -13,38 +13,29 @@ struct KeyFile {
   private static let checkByteCount = 8
   private static let limit = 4096
 
-  init(random: some RandomSource) throws(CryptographyError) { key = try SealingKey(random: random) }
+  init(random: some RandomSource) throws(VaultError) { key = try .new(random: random) }
 
   /// - Throws: `.file` for a file that is not private, `.keyFileInvalid` for any other content.
   init(path: String) throws(VaultError) {
-    let bytes: [UInt8]
-    do throws(POSIXError) {
-      bytes = try PrivateFile.read(path, limit: Self.limit)
-    } catch {
-      throw .file(error)
-    }
-    guard bytes.starts(with: Self.prefix.utf8), bytes.last == UInt8(ascii: "\n") else {
-      throw .keyFileInvalid(path: path)
-    }
-    let text = String(decoding: bytes.dropFirst(Self.prefix.utf8.count).dropLast(), as: UTF8.self)
-    guard let content = Base64.decodeURL(text),
+    let bytes = try converting { () throws(POSIXError) in try PrivateFile.read(path, limit: Self.limit) }
+    guard bytes.starts(with: Self.prefix.utf8), bytes.last == UInt8(ascii: "\n"),
+      let content = Base64.decodeURL(
+        String(decoding: bytes.dropFirst(Self.prefix.utf8.count).dropLast(), as: UTF8.self)),
       content.count == SealingKey.byteCount + Self.checkByteCount
     else { throw .keyFileInvalid(path: path) }
-    key = try converting { () throws(CryptographyError) in
-      try SealingKey(Secret(bytes: Array(content.prefix(SealingKey.byteCount))))
-    }
+    key = try .new(Secret(bytes: Array(content.prefix(SealingKey.byteCount))))
     guard constantTimeEqual(check, Array(content.suffix(Self.checkByteCount))) else {
       throw .keyFileInvalid(path: path)
     }
   }
 
   /// Says which key file it is: the parameters of its slot.
-  var identifier: [UInt8] {
-    Array(key.keyedHash(Array("credmgr key file identifier".utf8)).prefix(Format.identifierByteCount))
-  }
+  var identifier: [UInt8] { hash("identifier", Format.identifierByteCount) }
 
-  private var check: [UInt8] {
-    Array(key.keyedHash(Array("credmgr key file check".utf8)).prefix(Self.checkByteCount))
+  private var check: [UInt8] { hash("check", Self.checkByteCount) }
+
+  private func hash(_ purpose: String, _ count: Int) -> [UInt8] {
+    Array(key.keyedHash(Array("credmgr key file \(purpose)".utf8)).prefix(count))
   }
 
   var content: [UInt8] {

@@ -1,4 +1,6 @@
 import Cryptography
+import SQLite
+import Store
 
 /// One wrapping of the vault's keys, as it stands in the table `slot`.
 struct KeySlot: Sendable, Equatable {
@@ -12,26 +14,49 @@ struct KeySlot: Sendable, Equatable {
   var parameters: [UInt8]
   var wrapped: [UInt8] = []
 
-  mutating func wrap(
-    _ keys: VaultKeys, with key: SealingKey, random: some RandomSource
-  ) throws(CryptographyError) {
+  mutating func wrap(_ keys: VaultKeys, with key: SealingKey, random: some RandomSource) throws(VaultError) {
     wrapped = try key.sealed(keys.secret, associatedData, random: random)
   }
 
   /// `nil` if the wrapping key is another one, or if the slot was altered.
-  func unwrap(with key: SealingKey) throws(CryptographyError) -> VaultKeys? {
-    guard let secret = key.opened(wrapped, associatedData), secret.count == VaultKeys.byteCount
-    else { return nil }
+  func unwrap(with key: SealingKey) throws(VaultError) -> VaultKeys? {
+    guard let secret = key.opened(wrapped, associatedData), secret.count == VaultKeys.byteCount else { return nil }
     return try VaultKeys(secret)
   }
 
-  /// The number is not bound, the digest of all slots in the header does that: copying a vault may number
-  /// anew.
+  /// The digest of all slots in the header binds the number: copying a vault may number anew.
   private var associatedData: BinaryWriter {
     var fields = Format.associatedData(.slot)
     fields.append(kind)
     fields.append(created)
     fields.append(blob: parameters)
     return fields
+  }
+
+  /// The Secret Service's item.
+  var item: String? { kind == SlotKind.secretService.rawValue ? Hexadecimal.encode(parameters) : nil }
+}
+
+extension KeySlot {
+  init(_ statement: borrowing Statement) throws(SQLiteError) {
+    self.init(
+      number: try statement.integer(0), kind: try statement.integer(1), created: try statement.integer(2),
+      parameters: try statement.bytes(3), wrapped: try statement.bytes(4))
+  }
+}
+
+extension [KeySlot] {
+  func of(_ kind: SlotKind) -> [KeySlot] { filter { $0.kind == kind.rawValue } }
+
+  /// The one that is opened by this key file.
+  func slot(of file: KeyFile) -> KeySlot? { of(.keyFile).first { $0.parameters == file.identifier } }
+
+  /// `nil` if there is no passphrase.
+  ///
+  /// - Throws: `.damaged`.
+  func passphrase(path: String) throws(VaultError) -> (slot: KeySlot, parameters: PassphraseParameters)? {
+    guard let slot = of(.passphrase).first else { return nil }
+    guard let parameters = PassphraseParameters(decoding: slot.parameters) else { throw .damaged(path: path, .slots) }
+    return (slot, parameters)
   }
 }

@@ -3,27 +3,22 @@ import Store
 
 /// A slot in the making: a new wrapping key, and what is needed to find it again.
 package struct SlotDraft: Sendable {
-  /// How the slot will be opened.
   package let kind: SlotKind
-  /// The Secret Service's part: what to keep there, and under which name, before the slot is made.
-  package let item: SecretServiceItem?
+  /// To be kept by the Secret Service before the slot is made.
+  package private(set) var item: SecretServiceItem?
   let parameters: [UInt8]
   let key: SealingKey
-  let keyFile: KeyFile?
+  private(set) var keyFile: KeyFile?
 
   /// A new key file.
-  ///
-  /// - Throws: `.outOfMemory`.
   package static func keyFile(random: some RandomSource) throws(VaultError) -> SlotDraft {
-    let file = try converting { () throws(CryptographyError) in try KeyFile(random: random) }
-    return SlotDraft(kind: .keyFile, item: nil, parameters: file.identifier, key: file.key, keyFile: file)
+    let file = try KeyFile(random: random)
+    return SlotDraft(kind: .keyFile, parameters: file.identifier, key: file.key, keyFile: file)
   }
 
-  /// A passphrase, with a new salt.
+  /// A passphrase, with a new salt. Takes about a second with the standard costs.
   ///
-  /// Takes about a second with the standard costs.
-  ///
-  /// - Throws: `.wrongPassphrase` for an empty one, `.outOfMemory`.
+  /// - Throws: `.wrongPassphrase` for an empty one.
   package static func passphrase(
     _ passphrase: Secret, costs: PassphraseCosts = .moderate, random: some RandomSource
   ) throws(VaultError) -> SlotDraft {
@@ -32,18 +27,21 @@ package struct SlotDraft: Sendable {
     let key = try converting { () throws(CryptographyError) in
       try SealingKey(passphrase: passphrase, costs: costs, salt: salt)
     }
-    let parameters = PassphraseParameters(salt: salt, costs: costs, key: key)
-    return SlotDraft(kind: .passphrase, item: nil, parameters: parameters.encoded, key: key, keyFile: nil)
+    let parameters = PassphraseParameters(salt: salt, costs: costs, check: PassphraseParameters.check(key))
+    return SlotDraft(kind: .passphrase, parameters: parameters.encoded, key: key)
   }
 
   /// A key for the Secret Service to keep.
-  ///
-  /// - Throws: `.outOfMemory`.
   package static func secretService(random: some RandomSource) throws(VaultError) -> SlotDraft {
-    let name = random.bytes(Format.identifierByteCount)
-    let key = try converting { () throws(CryptographyError) in try SealingKey(random: random) }
+    let (name, key) = (random.bytes(Format.identifierByteCount), try SealingKey.new(random: random))
     let item = SecretServiceItem(name: Hexadecimal.encode(name), key: key.reveal())
-    return SlotDraft(kind: .secretService, item: item, parameters: name, key: key, keyFile: nil)
+    return SlotDraft(kind: .secretService, item: item, parameters: name, key: key)
+  }
+
+  func slot(_ number: Int64, _ keys: VaultKeys, now: Int64, random: some RandomSource) throws(VaultError) -> KeySlot {
+    var slot = KeySlot(number: number, kind: kind.rawValue, created: now, parameters: parameters)
+    try slot.wrap(keys, with: key, random: random)
+    return slot
   }
 }
 
@@ -60,28 +58,9 @@ struct PassphraseParameters {
   let salt: [UInt8]
   let costs: PassphraseCosts
   /// Tells a wrong passphrase from a damaged slot.
-  private let check: [UInt8]
+  let check: [UInt8]
 
   private static let checkByteCount = 8
-
-  init(salt: [UInt8], costs: PassphraseCosts, key: SealingKey) {
-    self.salt = salt
-    self.costs = costs
-    check = Self.check(key)
-  }
-
-  /// `nil` if the bytes are not what was written.
-  init?(decoding bytes: [UInt8]) {
-    var fields = BinaryReader(bytes)
-    guard let salt = fields.raw(PassphraseCosts.saltByteCount), let operations = fields.number64(),
-      let memory = fields.number64(), let check = fields.raw(Self.checkByteCount),
-      let sum = fields.raw(Self.checkByteCount), fields.isAtEnd,
-      sum == Self.sum(Array(bytes.dropLast(Self.checkByteCount)))
-    else { return nil }
-    self.salt = salt
-    self.check = check
-    costs = PassphraseCosts(operations: UInt64(bitPattern: operations), memory: UInt64(bitPattern: memory))
-  }
 
   var encoded: [UInt8] {
     var fields = BinaryWriter()
@@ -106,7 +85,21 @@ struct PassphraseParameters {
     Array(HashAlgorithm.sha256.digest(bytes).prefix(checkByteCount))
   }
 
-  private static func check(_ key: SealingKey) -> [UInt8] {
+  static func check(_ key: SealingKey) -> [UInt8] {
     Array(key.keyedHash(Array("credmgr passphrase check".utf8)).prefix(checkByteCount))
+  }
+}
+
+extension PassphraseParameters {
+  /// `nil` if the bytes are not what was written.
+  init?(decoding bytes: [UInt8]) {
+    var fields = BinaryReader(bytes)
+    guard let salt = fields.raw(PassphraseCosts.saltByteCount), let operations = fields.number64(),
+      let memory = fields.number64(), let check = fields.raw(Self.checkByteCount),
+      let sum = fields.raw(Self.checkByteCount), fields.isAtEnd,
+      sum == Self.sum(Array(bytes.dropLast(Self.checkByteCount)))
+    else { return nil }
+    let costs = PassphraseCosts(operations: UInt64(bitPattern: operations), memory: UInt64(bitPattern: memory))
+    self.init(salt: salt, costs: costs, check: check)
   }
 }

@@ -5,8 +5,7 @@ import Store
 struct VaultKeys: Sendable {
   /// 64 bytes: the vault key, and after it the lock key.
   ///
-  /// `rotate` replaces the first and keeps the second: two processes that know an account by different vault
-  /// keys must still meet at the same lock.
+  /// `rotate` keeps the second: two processes that know an account by different vault keys must meet at the same lock.
   let secret: Secret
   private let vault: SealingKey
   private let locks: SealingKey
@@ -15,32 +14,29 @@ struct VaultKeys: Sendable {
 
   static let byteCount = 64
 
-  init(_ secret: Secret) throws(CryptographyError) {
+  init(_ secret: Secret) throws(VaultError) {
     self.secret = secret
-    vault = try SealingKey(secret[0..<32])
-    locks = try SealingKey(secret[32..<64])
-    records = try vault.subkey(context: "credmgr", id: 1)
-    names = try vault.subkey(context: "credmgr", id: 2)
+    vault = try .new(secret[0..<32])
+    locks = try .new(secret[32..<64])
+    records = try vault.subkey(1)
+    names = try vault.subkey(2)
   }
 
-  init(random: some RandomSource) throws(CryptographyError) {
+  init(random: some RandomSource) throws(VaultError) {
     try self.init(Secret(bytes: random.bytes(Self.byteCount)))
   }
 
   /// A new vault key; the lock key stays.
-  init(after old: VaultKeys, random: some RandomSource) throws(CryptographyError) {
+  init(after old: VaultKeys, random: some RandomSource) throws(VaultError) {
     try self.init(Secret(random.bytes(SealingKey.byteCount), old.secret[SealingKey.byteCount..<Self.byteCount]))
   }
 
   /// The key of the header and of the index, which reading a record does not need.
-  func index() throws(CryptographyError) -> SealingKey {
-    try vault.subkey(context: "credmgr", id: 3)
-  }
+  func index() throws(VaultError) -> SealingKey { try vault.subkey(3) }
 
-  /// Says which vault key it is, and nothing about its bytes.
+  /// Says nothing about the bytes of the vault key.
   var identifier: [UInt8] { hash(0) { _ in } }
 
-  /// Where the record is found.
   func lookup(_ identifier: RecordIdentifier) -> Int64 {
     number(1) {
       $0.append(identifier.kind.rawValue)
@@ -49,7 +45,6 @@ struct VaultKeys: Sendable {
     }
   }
 
-  /// What the records of one kind and provider have in common.
   func grouping(_ kind: RecordKind, provider: String) -> Int64 {
     number(2) {
       $0.append(kind.rawValue)
@@ -70,7 +65,7 @@ struct VaultKeys: Sendable {
     }
   }
 
-  /// A name that says nothing about the account, for the file that is locked while it is refreshed.
+  /// See ``Vault/lockName(provider:account:)``.
   func lockName(provider: String, account: String) -> String {
     var fields = BinaryWriter()
     fields.append(name: provider)
@@ -91,12 +86,26 @@ struct VaultKeys: Sendable {
 }
 
 extension SealingKey {
+  static func new(_ bytes: Secret) throws(VaultError) -> SealingKey {
+    try converting { () throws(CryptographyError) in try SealingKey(bytes) }
+  }
+
+  static func new(random: some RandomSource) throws(VaultError) -> SealingKey {
+    try new(Secret(bytes: random.bytes(byteCount)))
+  }
+
+  fileprivate func subkey(_ number: UInt64) throws(VaultError) -> SealingKey {
+    try converting { () throws(CryptographyError) in try subkey(context: "credmgr", id: number) }
+  }
+
   /// A new nonce, and after it the sealed plaintext, whose last 16 bytes are the tag.
   func sealed(
     _ plaintext: Secret, _ associatedData: BinaryWriter, random: some RandomSource
-  ) throws(CryptographyError) -> [UInt8] {
+  ) throws(VaultError) -> [UInt8] {
     let nonce = random.bytes(Self.nonceByteCount)
-    return try nonce + seal(plaintext, associatedData: associatedData.bytes, nonce: nonce)
+    return try converting { () throws(CryptographyError) in
+      try nonce + seal(plaintext, associatedData: associatedData.bytes, nonce: nonce)
+    }
   }
 
   /// `nil` if the bytes are not what was sealed.

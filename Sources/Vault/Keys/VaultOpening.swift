@@ -2,6 +2,18 @@ import Cryptography
 import SQLite
 import Store
 
+/// Somebody who may have a key to the vault.
+package enum KeyHolder {
+  case keyFile
+  /// Somebody who keeps the keys of an opened vault, by the name of the vault and of its present keys.
+  case opened((_ vault: String) -> Secret?)
+  /// By the name under which the key was kept.
+  case secretService((_ item: String) throws(VaultError) -> Secret)
+  /// A person, or a program in their place. `attempt` is 1, and one more each time that the answer was wrong; throws
+  /// `.wrongPassphrase` not to be asked again.
+  case passphrase((_ attempt: Int) throws(VaultError) -> Secret)
+}
+
 /// How a vault was opened.
 struct VaultOpening {
   let keys: VaultKeys
@@ -10,18 +22,12 @@ struct VaultOpening {
   let identifier: [UInt8]
   /// The slot that was opened; `nil` when the keys were somebody's already.
   let foundBy: SlotKind?
+}
 
-  init(keys: VaultKeys, identifier: [UInt8], foundBy: SlotKind?) {
-    self.keys = keys
-    self.identifier = identifier
-    self.foundBy = foundBy
-  }
-
+extension VaultOpening {
   /// Asks one holder after the other.
-  init(
-    _ connection: Connection, _ location: VaultLocation, _ holders: [KeyHolder]
-  ) throws(VaultError) {
-    var seen = try LockedVault(connection, location)
+  init(_ file: VaultFile, _ holders: [KeyHolder]) throws(VaultError) {
+    var seen = try LockedVault(file)
     var isSecondLook = false
     while true {
       do throws(VaultError) {
@@ -30,11 +36,12 @@ struct VaultOpening {
       } catch {
         // Slots and key file are two files: one of them may have been exchanged after the other one was read.
         guard error.isOfOneHolder else { throw error }
-        let now = try LockedVault(connection, location)
+        let now = try LockedVault(file)
         // The key file of a commit is moved to its place behind it, which changes no slot: between our looks at the one
         // place and at the other.
-        guard now != seen || error.isOfKeyFile && !isSecondLook else { throw error }
-        isSecondLook = now == seen
+        let isSame = now.slots == seen.slots && now.identifier == seen.identifier
+        guard !isSame || error.isOfKeyFile && !isSecondLook else { throw error }
+        isSecondLook = isSame
         seen = now
       }
     }
@@ -61,20 +68,14 @@ extension VaultError {
 }
 
 /// What a vault shows of itself to everybody, and all that opening it needs.
-private struct LockedVault: Equatable {
+private struct LockedVault {
   let location: VaultLocation
   let slots: [KeySlot]
   let identifier: [UInt8]
 
-  init(_ connection: Connection, _ location: VaultLocation) throws(VaultError) {
-    self.location = location
-    (slots, identifier) = try connection.transaction(
-      .deferred, convert: { VaultError($0, location, connection) }
-    ) { () throws(VaultError) in
-      let slots = try Vault.slots(connection, location)
-      try Vault.checkLength(connection, location)
-      return (slots, try Vault.keyIdentifier(connection, location))
-    }
+  init(_ file: VaultFile) throws(VaultError) {
+    location = file.location
+    (slots, identifier) = try file.slotsAndIdentifier()
   }
 
   func opened(_ holders: [KeyHolder]) throws(VaultError) -> VaultOpening {
@@ -82,7 +83,7 @@ private struct LockedVault: Equatable {
     var failure: VaultError?
     for holder in holders {
       do throws(VaultError) {
-        if let opening = try opened(holder) { return opening }
+        if let opening = try opened(by: holder) { return opening }
       } catch {
         guard error.isOfOneHolder else { throw error }
         failure = failure ?? error
@@ -91,27 +92,37 @@ private struct LockedVault: Equatable {
     throw failure ?? .locked(slots.compactMap { SlotKind(rawValue: $0.kind) })
   }
 
-  private func opened(_ holder: KeyHolder) throws(VaultError) -> VaultOpening? {
+  private func opened(by holder: KeyHolder) throws(VaultError) -> VaultOpening? {
     switch holder {
-    case .keyFile: try openedByKeyFile()
-    case .opened(let keep): try opened(keep)
-    case .secretService(let key): try openedBySecretService(key)
-    case .passphrase(let ask): try openedByPassphrase(ask)
+    case .keyFile: return try openedByKeyFile()
+    case .opened(let keep):
+      guard let secret = keep(Hexadecimal.encode(identifier)), secret.count == VaultKeys.byteCount else { return nil }
+      let keys = try VaultKeys(secret)
+      // Keys of another time, or of another vault.
+      guard keys.identifier == identifier else { return nil }
+      return VaultOpening(keys: keys, identifier: identifier, foundBy: nil)
+    case .secretService(let look):
+      guard let slot = slots.of(.secretService).first else { return nil }
+      let secret = try look(Hexadecimal.encode(slot.parameters))
+      guard secret.count == SealingKey.byteCount else { throw .secretService(.noKey) }
+      return try opened(slot, with: .new(secret), .secretService)
+    case .passphrase(let ask):
+      guard let (slot, parameters) = try slots.passphrase(path: location.file) else { return nil }
+      var attempt = 1
+      while true {
+        if let key = try parameters.key(try ask(attempt)) { return try opened(slot, with: key, .passphrase) }
+        attempt += 1
+      }
     }
   }
 
-  private func slots(_ kind: SlotKind) -> [KeySlot] { slots.filter { $0.kind == kind.rawValue } }
-
   private func opened(_ slot: KeySlot, with key: SealingKey, _ kind: SlotKind) throws(VaultError) -> VaultOpening {
-    guard let keys = try converting({ () throws(CryptographyError) in try slot.unwrap(with: key) }) else {
-      throw .damaged(path: location.file, .slots)
-    }
+    guard let keys = try slot.unwrap(with: key) else { throw .damaged(path: location.file, .slots) }
     return VaultOpening(keys: keys, identifier: identifier, foundBy: kind)
   }
 
   private func openedByKeyFile() throws(VaultError) -> VaultOpening? {
-    let candidates = slots(.keyFile)
-    guard !candidates.isEmpty else { return nil }
+    guard !slots.of(.keyFile).isEmpty else { return nil }
     var failure = VaultError.keyFileMissing(path: location.keyFile)
     // The second one is in force when its slot was committed and its writer died before it was moved.
     for path in [location.keyFile, location.nextKeyFile] {
@@ -121,43 +132,9 @@ private struct LockedVault: Equatable {
       } catch .file(.notFound) {
         continue
       }
-      if let slot = candidates.first(where: { $0.parameters == keyFile.identifier }) {
-        return try opened(slot, with: keyFile.key, .keyFile)
-      }
+      if let slot = slots.slot(of: keyFile) { return try opened(slot, with: keyFile.key, .keyFile) }
       if path == location.keyFile { failure = .keyFileOfAnotherVault(path: path) }
     }
     throw failure
-  }
-
-  private func opened(_ keep: (String) -> Secret?) throws(VaultError) -> VaultOpening? {
-    guard let secret = keep(Hexadecimal.encode(identifier)), secret.count == VaultKeys.byteCount else { return nil }
-    let keys = try converting { () throws(CryptographyError) in try VaultKeys(secret) }
-    // Keys of another time, or of another vault.
-    guard keys.identifier == identifier else { return nil }
-    return VaultOpening(keys: keys, identifier: identifier, foundBy: nil)
-  }
-
-  private func openedBySecretService(
-    _ key: (String) throws(VaultError) -> Secret
-  ) throws(VaultError) -> VaultOpening? {
-    guard let slot = slots(.secretService).first else { return nil }
-    let secret = try key(Hexadecimal.encode(slot.parameters))
-    guard secret.count == SealingKey.byteCount else { throw .secretService(.noKey) }
-    let key = try converting { () throws(CryptographyError) in try SealingKey(secret) }
-    return try opened(slot, with: key, .secretService)
-  }
-
-  private func openedByPassphrase(
-    _ ask: (Int) throws(VaultError) -> Secret
-  ) throws(VaultError) -> VaultOpening? {
-    guard let slot = slots(.passphrase).first else { return nil }
-    guard let parameters = PassphraseParameters(decoding: slot.parameters) else {
-      throw .damaged(path: location.file, .slots)
-    }
-    var attempt = 1
-    while true {
-      if let key = try parameters.key(try ask(attempt)) { return try opened(slot, with: key, .passphrase) }
-      attempt += 1
-    }
   }
 }

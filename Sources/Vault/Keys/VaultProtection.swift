@@ -6,20 +6,14 @@ import Store
 extension Vault {
   /// Makes a slot, or puts it in the place of the one of its kind.
   ///
-  /// - Parameters:
-  ///   - now: seconds since 1970, kept with the slot.
-  ///   - event: what is noted in the log.
   /// - Returns: the Secret Service's item that is not needed any more.
-  /// - Throws: as `apply` does; nothing is changed then.
   @discardableResult
-  package func protect(
-    with draft: SlotDraft, now: Int64, noting event: Secret? = nil
-  ) throws(VaultError) -> String? {
+  package func protect(with draft: SlotDraft, now: Int64, noting event: Secret? = nil) throws(VaultError) -> String? {
     let replaced = try changeSlots(noting: event) { slots, keys throws(VaultError) in
-      try self.stage([draft], over: slots)
+      try stage([draft], over: slots)
       let index = slots.firstIndex { $0.kind == draft.kind.rawValue }
       let number = index.map { slots[$0].number } ?? (slots.map(\.number).max() ?? 0) + 1
-      let slot = try draft.slot(number, keys, now: now, random: self.random)
+      let slot = try draft.slot(number, keys, now: now, random: random)
       guard let index else {
         slots.append(slot)
         return nil as KeySlot?
@@ -35,10 +29,8 @@ extension Vault {
 
   /// Removes the slot of a kind. The key file goes with its slot.
   ///
-  /// - Parameter event: what is noted in the log.
   /// - Returns: the Secret Service's item that is not needed any more.
-  /// - Throws: `.noSlot`, `.lastSlot`, and as `apply` does; nothing is changed then. `.file` if the slot is removed and
-  ///   the key file could not be.
+  /// - Throws: `.file` if the slot is removed and the key file could not be; after any other error nothing is changed.
   @discardableResult
   package func unprotect(_ kind: SlotKind, noting event: Secret? = nil) throws(VaultError) -> String? {
     let removed = try changeSlots(noting: event) { slots, _ throws(VaultError) in
@@ -54,35 +46,22 @@ extension Vault {
     return removed.item
   }
 
-  /// The item of the Secret Service in which the slot's key is; `nil` without such a slot.
-  ///
-  /// - Throws: as `record(_:)` does.
+  /// The item of the Secret Service in which the slot's key is.
   package var secretServiceItem: String? {
     get throws(VaultError) {
-      try transaction(.deferred) { _ throws(VaultError) in
-        try Self.slots(self.connection, self.location).compactMap(\.item).first
-      }
+      try transaction(.deferred) { _ throws(VaultError) in try file.slots().compactMap(\.item).first }
     }
   }
 
   /// The items of the Secret Service in which keys of slots are; no key is needed for it.
-  ///
-  /// - Throws: as `open` does.
   package static func secretServiceItems(of location: VaultLocation) throws(VaultError) -> [String] {
-    try slots(try connect(location), location).compactMap(\.item)
+    try VaultFile(location).slots().compactMap(\.item)
   }
 
   /// Whether the passphrase is the one of the vault; `nil` if the vault has none.
-  ///
-  /// - Throws: as `record(_:)` does, `.outOfMemory`.
   package func accepts(_ passphrase: Secret) throws(VaultError) -> Bool? {
-    let slots = try transaction(.deferred) { _ throws(VaultError) in
-      try Self.slots(self.connection, self.location)
-    }
-    guard let slot = slots.first(where: { $0.kind == SlotKind.passphrase.rawValue }) else { return nil }
-    guard let parameters = PassphraseParameters(decoding: slot.parameters) else {
-      throw .damaged(path: location.file, .slots)
-    }
+    let slots = try transaction(.deferred) { _ throws(VaultError) in try file.slots() }
+    guard let (_, parameters) = try slots.passphrase(path: location.file) else { return nil }
     return try parameters.key(passphrase) != nil
   }
 
@@ -90,7 +69,7 @@ extension Vault {
     noting event: Secret?, _ body: (inout [KeySlot], VaultKeys) throws(VaultError) -> Result
   ) throws(VaultError) -> Result {
     try change { change, keys throws(VaultError) in
-      var slots = try Self.slots(self.connection, self.location)
+      var slots = try file.slots()
       let result = try body(&slots, keys)
       try change.setSlots(slots)
       if let event { change.events.append(event) }
@@ -103,11 +82,10 @@ extension Vault {
   /// Puts the key file of a slot that is about to be committed beside the one that is in force. To be called with the
   /// place of the only writer.
   func stage(_ drafts: [SlotDraft], over slots: [KeySlot]) throws(VaultError) {
-    guard let file = drafts.compactMap(\.keyFile).first else { return }
+    guard let keyFile = drafts.compactMap(\.keyFile).first else { return }
     // What a killed process left may be in force.
     try settle(slots)
-    let path = location.nextKeyFile
-    try converting { () throws(POSIXError) in try PrivateFile.replace(path, file.content) }
+    try converting { () throws(POSIXError) in try PrivateFile.replace(location.nextKeyFile, keyFile.content) }
     FaultPoint.reach("key-file.staged")
   }
 
@@ -115,13 +93,10 @@ extension Vault {
   ///
   /// Only who has the place of the only writer may do this: then no slot is about to be committed.
   func settleKeyFile() throws(VaultError) {
-    try transaction(.immediate) { _ throws(VaultError) in
-      try self.settle(try Self.slots(self.connection, self.location))
-    }
+    try transaction(.immediate) { _ throws(VaultError) in try settle(try file.slots()) }
   }
 
   private func settle(_ slots: [KeySlot]) throws(VaultError) {
-    let location = location
     let next: KeyFile?
     do throws(VaultError) {
       next = try KeyFile(path: location.nextKeyFile)
@@ -131,29 +106,56 @@ extension Vault {
       next = nil
     }
     try converting { () throws(POSIXError) in
-      if let next, slots.name(next) {
+      if let next, slots.slot(of: next) != nil {
         try PrivateFile.replace(location.keyFile, next.content)
         FaultPoint.reach("key-file.moved")
       }
       try File.remove(location.nextKeyFile)
-      if !slots.contains(where: { $0.kind == SlotKind.keyFile.rawValue }) { try File.remove(location.keyFile) }
+      if slots.of(.keyFile).isEmpty { try File.remove(location.keyFile) }
     }
   }
-}
 
-extension SlotDraft {
-  func slot(
-    _ number: Int64, _ keys: VaultKeys, now: Int64, random: some RandomSource
-  ) throws(VaultError) -> KeySlot {
-    var slot = KeySlot(number: number, kind: kind.rawValue, created: now, parameters: parameters)
-    try converting { () throws(CryptographyError) in try slot.wrap(keys, with: key, random: random) }
-    return slot
-  }
-}
+  // MARK: The vault key
 
-extension KeySlot {
-  /// The Secret Service's item.
-  var item: String? {
-    kind == SlotKind.secretService.rawValue ? Hexadecimal.encode(parameters) : nil
+  /// Makes a new vault key, and seals every record and every slot anew: whoever knows the old key cannot open anything
+  /// that is written from now on.
+  ///
+  /// Other processes notice it at their next call. Locks keep their names.
+  ///
+  /// - Parameter drafts: one for each kind of slot that there is: a rotation renews the wrapping keys, too.
+  /// - Returns: the Secret Service's item that is not needed any more.
+  /// - Throws: `.otherSlots` if there are others than the drafts are for; `.damaged` or `.damagedRecord` if anything is
+  ///   not as it was written: a rotation would make it look genuine. Nothing is changed then.
+  @discardableResult
+  package func rotate(to drafts: [SlotDraft], now: Int64, noting event: Secret? = nil) throws(VaultError) -> String? {
+    try requireWritable()
+    let (old, fresh, item) = try transaction(.immediate) { old throws(VaultError) in
+      try file.requireLength()
+      let slots = try file.slots()
+      guard slots.map(\.kind).sorted() == drafts.map(\.kind.rawValue).sorted() else { throw .otherSlots }
+      var verification = Verification(vault: self, keys: old)
+      try verification.run()
+      if let finding = verification.findings.first { throw finding.error(path: location.file) }
+      let fresh = try VaultKeys(after: old, random: random)
+      var change = try VaultChange(self, old)
+      try change.begin(anew: fresh)
+      try stage(drafts, over: slots)
+      var new: [KeySlot] = []
+      for slot in slots {
+        guard let draft = drafts.first(where: { $0.kind.rawValue == slot.kind }) else { throw .otherSlots }
+        new.append(try draft.slot(slot.number, fresh, now: now, random: random))
+      }
+      try change.setSlots(new)
+      for record in verification.records { try change.store(record) }
+      try change.finish()
+      FaultPoint.reach("rotate.written")
+      return (old, fresh, slots.compactMap(\.item).first)
+    }
+    FaultPoint.reach("rotate.committed")
+    opening = VaultOpening(keys: fresh, identifier: fresh.identifier, foundBy: opening.foundBy)
+    try? settleKeyFile()
+    try? EventLog(location).reseal(old, fresh, random: random)
+    if let event { try? note(event) }
+    return item
   }
 }

@@ -3,25 +3,18 @@ import SQLite
 import Store
 
 extension Vault {
-  /// The record of this name; `nil` if there is none.
-  ///
-  /// - Throws: `.damagedRecord` if it was altered; `.busy`, `.damaged`, `.truncated`, `.inputOutput` as
-  ///   `open` does.
+  /// See ``AccountStore``.
   package func record(_ identifier: RecordIdentifier) throws(VaultError) -> Record? {
     try transaction(.deferred) { keys throws(VaultError) in
-      guard let row = try self.row(keys.lookup(identifier)) else { return nil }
-      guard let record = row.opened(keys), record.identifier == identifier
-      else { throw .damagedRecord(identifier) }
+      guard let row = try row(keys.lookup(identifier)) else { return nil }
+      guard let record = row.opened(keys), record.identifier == identifier else { throw .damagedRecord(identifier) }
       return record
     }
   }
 
-  /// The records of a kind, of one provider or of all, in the order of their names.
+  /// See ``AccountStore``.
   ///
-  /// A damaged record is left out, and `verify` names it. SQLite's own index is not asked: nobody has sealed it, and a
-  /// record that it hides would be missing without a word.
-  ///
-  /// - Throws: `.busy`, `.damaged`, `.truncated`, `.inputOutput` as `open` does.
+  /// SQLite's own index is not asked: nobody has sealed it, and a record that it hides would be missing without a word.
   package func records(_ kind: RecordKind, provider: String?) throws(VaultError) -> [Record] {
     let records = try opened(kind, provider)
       .filter { record in provider.map { record.identifier.provider.utf8.elementsEqual($0.utf8) } ?? true }
@@ -36,25 +29,17 @@ extension Vault {
 
   private func opened(_ kind: RecordKind, _ provider: String?) throws(VaultError) -> [Record] {
     try transaction(.deferred) { keys throws(VaultError) in
-      let grouping = provider.map { keys.grouping(kind, provider: $0) }
-      return try self.query { connection throws(SQLiteError) -> [SealedRecord] in
-        let statement = try connection.prepare(
-          SealedRecord.selection + " NOT INDEXED WHERE kind=?1" + (grouping == nil ? "" : " AND grouping=?2"))
-        try statement.bind(Int64(kind.rawValue), at: 1)
-        if let grouping { try statement.bind(grouping, at: 2) }
-        var rows: [SealedRecord] = []
-        while try statement.step() { rows.append(try SealedRecord(statement)) }
-        return rows
-      }
-      .compactMap { $0.opened(keys) }
+      let grouping = provider.map { SQLValue.integer(keys.grouping(kind, provider: $0)) }
+      return try file.rows(
+        SealedRecord.selection + " NOT INDEXED WHERE kind=?1" + (grouping == nil ? "" : " AND grouping=?2"),
+        [.integer(Int64(kind.rawValue))] + (grouping.map { [$0] } ?? []), as: SealedRecord.init
+      ).compactMap { $0.opened(keys) }
     }
   }
 
-  /// The records of a kind, of one provider or of all, that the index has and that cannot be read, in the order of
-  /// their names: they were altered or removed.
+  /// See ``AccountStore``.
   ///
-  /// - Parameter known: records that were read already, and are not read again.
-  /// - Throws: `.damaged` if header, slots or index cannot be read, either; and as `record(_:)` does.
+  /// - Throws: `.damaged` if header, slots or index cannot be read, either.
   package func unreadable(
     _ kind: RecordKind, provider: String?, without known: Set<RecordIdentifier> = []
   ) throws(VaultError) -> [RecordIdentifier] {
@@ -65,34 +50,22 @@ extension Vault {
       where identifier.kind == kind && (provider == nil || identifier.provider == provider)
         && !known.contains(identifier)
       {
-        if try !self.isReadable(identifier, keys) { unreadable.append(identifier) }
+        if try !isReadable(identifier, keys) { unreadable.append(identifier) }
       }
       return unreadable.sorted { ($0.provider, $0.account) < ($1.provider, $1.account) }
     }
   }
 
-  /// Whether the index has a record that cannot be read.
-  ///
-  /// - Throws: as `unreadable(_:provider:)`.
+  /// See ``AccountStore``.
   package func isLost(_ identifier: RecordIdentifier) throws(VaultError) -> Bool {
     try transaction(.deferred) { keys throws(VaultError) in
       var change = try VaultChange(self, keys)
       guard try change.entry(identifier) != nil else { return false }
-      return try !self.isReadable(identifier, keys)
+      return try !isReadable(identifier, keys)
     }
   }
 
   private func isReadable(_ identifier: RecordIdentifier, _ keys: VaultKeys) throws(VaultError) -> Bool {
     try row(keys.lookup(identifier))?.opened(keys)?.identifier == identifier
-  }
-}
-
-extension SealedRecord {
-  static let selection = "SELECT lookup,kind,grouping,revision,sealed FROM record"
-
-  init(_ statement: borrowing Statement) throws(SQLiteError) {
-    self.init(
-      lookup: try statement.integer(0), kind: try statement.integer(1), grouping: try statement.integer(2),
-      revision: try statement.integer(3), sealed: try statement.bytes(4))
   }
 }

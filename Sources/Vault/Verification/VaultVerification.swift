@@ -21,9 +21,6 @@ extension Vault {
   ///
   /// A whole file that is exchanged for an older copy of itself is not found out: nothing outside of the file
   /// knows better.
-  ///
-  /// - Returns: nothing if all is well.
-  /// - Throws: `.busy`, `.inputOutput`, `.outOfMemory`.
   package func verify() throws(VaultError) -> [VaultFinding] {
     try transaction(.deferred) { keys throws(VaultError) in
       var verification = Verification(vault: self, keys: keys)
@@ -34,32 +31,31 @@ extension Vault {
 }
 
 struct Verification {
-  let vault: Vault
-  let keys: VaultKeys
+  private let file: VaultFile
+  private let keys: VaultKeys
   private(set) var findings: [VaultFinding] = []
   /// All that could be opened.
   private(set) var records: [Record] = []
   private var index: [RecordIdentifier: IndexBucket.Entry] = [:]
-  private var rows: [SealedRecord] = []
-  private typealias HeaderRow = (number: Int64, key: [UInt8], sealed: [UInt8])
 
   init(vault: Vault, keys: VaultKeys) {
-    self.vault = vault
+    file = vault.file
     self.keys = keys
   }
 
   mutating func run() throws(VaultError) {
-    try checkSchema()
-    let header = try readHeader()
-    try readIndex(header)
-    rows = try read([]) { connection throws(SQLiteError) in
-      let statement = try connection.prepare(SealedRecord.selection)
-      var rows: [SealedRecord] = []
-      while try statement.step() { rows.append(try SealedRecord(statement)) }
-      return rows
+    let schema = try read([]) { connection throws(SQLiteError) in
+      try connection.rows("SELECT name,sql FROM sqlite_schema ORDER BY rowid") { row throws(SQLiteError) in
+        (try row.text(0), try row.text(1))
+      }
     }
-    checkRecords()
-    try checkStructure()
+    if !schema.elementsEqual(Format.schema, by: { $0 == ($1.name, $1.sql) }) { report(.schema) }
+    let key = try keys.index()
+    try readIndex(try readHeader(key), key)
+    try checkRecords()
+    let isSound = try read(false) { connection throws(SQLiteError) in try connection.isSound() }
+    let excess = try file.excess()
+    if !isSound || excess < 0 { report(.structure) }
   }
 
   private mutating func report(_ finding: VaultFinding) {
@@ -70,63 +66,36 @@ struct Verification {
   private mutating func read<Result>(
     _ otherwise: Result, _ body: (Connection) throws(SQLiteError) -> Result
   ) throws(VaultError) -> Result {
-    let (connection, location) = (vault.connection, vault.location)
     do throws(SQLiteError) {
-      return try body(connection)
+      return try body(file.connection)
     } catch {
       switch error.condition {
       case .corrupt, .notADatabase, .other:
         report(.structure)
         return otherwise
-      default: throw VaultError(error, location, connection)
+      default: throw file.error(error)
       }
     }
   }
 
-  private mutating func checkSchema() throws(VaultError) {
-    let actual = try read([]) { connection throws(SQLiteError) -> [(String, String)] in
-      let statement = try connection.prepare("SELECT name,sql FROM sqlite_schema ORDER BY rowid")
-      var schema: [(String, String)] = []
-      while try statement.step() { schema.append((try statement.text(0), try statement.text(1))) }
-      return schema
-    }
-    if !actual.elementsEqual(Format.schema, by: { $0 == ($1.name, $1.sql) }) { report(.schema) }
-  }
-
-  private mutating func readHeader() throws(VaultError) -> VaultHeader? {
-    let rows = try read([]) { connection throws(SQLiteError) -> [HeaderRow] in
-      let statement = try connection.prepare("SELECT number,key,sealed FROM header")
-      var rows: [HeaderRow] = []
-      while try statement.step() {
-        rows.append((try statement.integer(0), try statement.bytes(1), try statement.bytes(2)))
+  private mutating func readHeader(_ key: SealingKey) throws(VaultError) -> VaultHeader? {
+    let rows = try read([]) { connection throws(SQLiteError) in
+      try connection.rows("SELECT number,key,sealed FROM header") { row throws(SQLiteError) in
+        (number: try row.integer(0), key: try row.bytes(1), sealed: try row.bytes(2))
       }
-      return rows
     }
-    let key = try indexKey()
     guard rows.count == 1, rows[0].number == 0, rows[0].key == keys.identifier,
       let header = VaultHeader(opening: rows[0].sealed, key: key)
     else {
       report(.header)
       return nil
     }
-    let slots = try? Vault.slots(vault.connection, vault.location)
-    if slots.map({ keys.digest($0) }) != header.slots { report(.slots) }
+    if (try? file.slots()).map(keys.digest) != header.slots { report(.slots) }
     return header
   }
 
-  private func indexKey() throws(VaultError) -> SealingKey {
-    let keys = keys
-    return try converting { () throws(CryptographyError) in try keys.index() }
-  }
-
-  private mutating func readIndex(_ header: VaultHeader?) throws(VaultError) {
-    let rows = try read([]) { connection throws(SQLiteError) -> [(Int64, [UInt8])] in
-      let statement = try connection.prepare("SELECT number,sealed FROM bucket")
-      var rows: [(Int64, [UInt8])] = []
-      while try statement.step() { rows.append((try statement.integer(0), try statement.bytes(1))) }
-      return rows
-    }
-    let key = try indexKey()
+  private mutating func readIndex(_ header: VaultHeader?, _ key: SealingKey) throws(VaultError) {
+    let rows = try read([]) { connection throws(SQLiteError) in try connection.buckets() }
     var missing = Set(header?.buckets.keys.map { $0 } ?? [])
     for (row, sealed) in rows {
       guard let number = UInt8(exactly: row) else {
@@ -146,7 +115,10 @@ struct Verification {
     for number in missing.sorted() { report(.index(number, .dropped)) }
   }
 
-  private mutating func checkRecords() {
+  private mutating func checkRecords() throws(VaultError) {
+    let rows = try read([]) { connection throws(SQLiteError) in
+      try connection.rows(SealedRecord.selection, as: SealedRecord.init)
+    }
     let damagedBuckets = Set(
       findings.compactMap { finding -> UInt8? in
         if case .index(let number, let fault) = finding, fault != .replayed { number } else { nil }
@@ -173,12 +145,5 @@ struct Verification {
       }
     }
     for identifier in names.values { report(.record(identifier, .dropped)) }
-  }
-
-  private mutating func checkStructure() throws(VaultError) {
-    let (connection, location) = (vault.connection, vault.location)
-    let isSound = try read(false) { connection throws(SQLiteError) in try connection.isSound() }
-    let excess = try Vault.excess(connection, location)
-    if !isSound || excess < 0 { report(.structure) }
   }
 }

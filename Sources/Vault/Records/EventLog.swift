@@ -17,7 +17,6 @@ struct EventLog {
 
   init(_ location: VaultLocation) { path = location.directory + "/vault.log" }
 
-  /// A line of the file.
   struct Line {
     fileprivate let bytes: ArraySlice<UInt8>
     /// `nil` if it cannot be read: only half of it was written, or somebody else wrote it, or another vault key.
@@ -30,20 +29,13 @@ struct EventLog {
   }
 
   func append(_ event: Secret, _ keys: VaultKeys, random: some RandomSource) throws(VaultError) {
-    let file: LogFile
-    do throws(POSIXError) {
-      file = try LogFile.open(path, limit: Self.limit, tail: Self.linkByteCount + 1)
-    } catch {
-      throw .file(error)
+    let file = try converting { () throws(POSIXError) in
+      try LogFile.open(path, limit: Self.limit, tail: Self.linkByteCount + 1)
     }
     // What was begun and not ended spoils no other line.
     let isAtBeginning = file.tail.last ?? Self.end == Self.end
     let line = try Self.line(event, link: Self.link(to: file.tail[...]), keys, random: random)
-    do throws(POSIXError) {
-      try file.append((isAtBeginning ? [] : [Self.end]) + line)
-    } catch {
-      throw .file(error)
-    }
+    try converting { () throws(POSIXError) in try file.append((isAtBeginning ? [] : [Self.end]) + line) }
   }
 
   /// The lines, the oldest first. The last one is left out while it is being written.
@@ -74,12 +66,7 @@ struct EventLog {
 
   /// Seals all events with other keys. What cannot be read stays as it is, and what is missing stays missing.
   func reseal(_ old: VaultKeys, _ new: VaultKeys, random: some RandomSource) throws(VaultError) {
-    let file: LogFile
-    do throws(POSIXError) {
-      file = try LogFile.open(path, limit: .max, tail: 0)
-    } catch {
-      throw .file(error)
-    }
+    let file = try converting { () throws(POSIXError) in try LogFile.open(path, limit: .max, tail: 0) }
     var bytes: [UInt8] = []
     for line in try lines(old) {
       guard let event = line.event else {
@@ -89,11 +76,7 @@ struct EventLog {
       let link = line.isLinked ? Self.link(to: bytes[...]) : Array(repeating: 0xff, count: Self.linkByteCount)
       bytes += try Self.line(event, link: link, new, random: random)
     }
-    do throws(POSIXError) {
-      try file.replace(with: bytes)
-    } catch {
-      throw .file(error)
-    }
+    try converting { () throws(POSIXError) in try file.replace(with: bytes) }
   }
 
   /// Moves a log away of which these keys open nothing.
@@ -110,9 +93,7 @@ struct EventLog {
   private static func line(
     _ event: Secret, link: [UInt8], _ keys: VaultKeys, random: some RandomSource
   ) throws(VaultError) -> [UInt8] {
-    let sealed = try converting { () throws(CryptographyError) in
-      try keys.records.sealed(Secret(link, event), Format.associatedData(.event), random: random)
-    }
+    let sealed = try keys.records.sealed(Secret(link, event), Format.associatedData(.event), random: random)
     return Array(Base64.encodeURL(sealed).utf8) + [end]
   }
 
@@ -120,5 +101,38 @@ struct EventLog {
   private static func link(to bytes: ArraySlice<UInt8>) -> [UInt8] {
     let bytes = (bytes.last == end ? bytes.dropLast() : bytes).suffix(linkByteCount)
     return Array(repeating: 0, count: linkByteCount - bytes.count) + bytes
+  }
+}
+
+extension Vault {
+  /// Appends an event to the log: takes some microseconds, and changes nothing in the vault's file. An event of more
+  /// than 2048 bytes is not noted.
+  package func note(_ event: Secret) throws(VaultError) {
+    guard event.count <= EventLog.eventLimit else { return }
+    try EventLog(location).append(event, opening.keys, random: random)
+  }
+
+  /// The events that are kept, the oldest first, and how many are known to be missing.
+  ///
+  /// - Throws: `.file` when there is something else in the place of the log, so that nothing can be noted.
+  package func events() throws(VaultError) -> (events: [Secret], lost: Int) {
+    try transaction(.deferred) { keys throws(VaultError) in
+      let lines = try EventLog(location).lines(keys)
+      return (try earlierEvents() + lines.compactMap(\.event), lines.count(where: \.isFault))
+    }
+  }
+
+  /// What earlier programs have kept in records, of up to 64 events each:
+  /// `i64(number of the first event) ‖ u8(n) ‖ n bytes`, and then `u16(length) ‖ event` for each one.
+  private func earlierEvents() throws(VaultError) -> [Secret] {
+    var pages: [(series: String, first: Int64, events: [Secret])] = []
+    for record in try records(.event, provider: nil) {
+      var fields = BinaryReader(record.payload.revealBytes())
+      guard let first = fields.number64(), let count = fields.byte(), fields.raw(Int(count)) != nil else { continue }
+      var events: [Secret] = []
+      while let count = fields.number16(), let event = fields.raw(Int(count)) { events.append(Secret(bytes: event)) }
+      pages.append((record.identifier.provider, first, events))
+    }
+    return pages.sorted { ($0.series, $0.first) < ($1.series, $1.first) }.flatMap(\.events)
   }
 }

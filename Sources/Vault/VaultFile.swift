@@ -1,0 +1,207 @@
+import Platform
+import SQLite
+import Store
+
+/// The open file of a vault, for which no key is needed.
+struct VaultFile {
+  let location: VaultLocation
+  let connection: Connection
+
+  /// - Throws: `.absent` if there is no file.
+  init(_ location: VaultLocation, busyTimeout: Int32 = 20_000) throws(VaultError) {
+    do throws(POSIXError) {
+      try PrivateFile.check(location.file)
+    } catch .notFound {
+      // What somebody put in the place of the directory is not the same as nothing.
+      if let reason = PrivateFile.inPlaceOfDirectory(location.directory) { throw .file(reason) }
+      throw .absent(path: location.file)
+    } catch {
+      throw .file(error)
+    }
+    // SQLite looks into them by itself, and would wait for ever for a pipe to say something.
+    for suffix in ["-journal", "-wal", "-shm"] {
+      do throws(POSIXError) {
+        try PrivateFile.check(location.file + suffix)
+      } catch .notFound {
+        continue
+      } catch {
+        throw .file(error)
+      }
+    }
+    try converting { () throws(POSIXError) in try PrivateFile.checkDirectory(location.directory) }
+    self.location = location
+    connection = try converting(path: location.file) { () throws(SQLiteError) in
+      // Also for reading: a writer that was killed half-way left a journal, and a connection that may only
+      // read could neither undo that nor read past it. SQLite falls back to reading where writing is not
+      // allowed.
+      try Connection(path: location.file, .readWrite, busyTimeout: busyTimeout)
+    }
+    guard connection.fileSize != 0 else { throw .truncated(path: location.file) }
+    try Format.check(
+      fileHeader: try query { connection throws(SQLiteError) in try connection.fileHeader() }, path: path)
+  }
+
+  /// A copy in memory.
+  init(image: [UInt8], of location: VaultLocation) throws(VaultError) {
+    guard !image.isEmpty else { throw .truncated(path: location.file) }
+    let header = Array(image.prefix(100)) + Array(repeating: 0, count: max(0, 100 - image.count))
+    try Format.check(fileHeader: header, path: location.file)
+    guard image.count >= Int(Format.number(in: image, at: 28)) * Format.pageSize else {
+      throw .truncated(path: location.file)
+    }
+    self.location = location
+    connection = try converting(path: location.file) { () throws(SQLiteError) in try Connection(image: image) }
+  }
+
+  var path: String { location.file }
+
+  func query<Result>(_ body: (Connection) throws(SQLiteError) -> Result) throws(VaultError) -> Result {
+    do throws(SQLiteError) { return try body(connection) } catch { throw self.error(error) }
+  }
+
+  func error(_ error: SQLiteError) -> VaultError {
+    VaultError(error, path: path, isTruncated: (try? excess()) ?? 0 < 0)
+  }
+
+  func execute(_ sql: String) throws(VaultError) {
+    try query { connection throws(SQLiteError) in try connection.execute(sql) }
+  }
+
+  func run(_ sql: String, _ values: SQLValue...) throws(VaultError) {
+    try query { connection throws(SQLiteError) in try connection.run(sql, values) }
+  }
+
+  func rows<Row>(
+    _ sql: String, _ values: [SQLValue] = [], as read: (borrowing Statement) throws(SQLiteError) -> Row
+  ) throws(VaultError) -> [Row] {
+    try query { connection throws(SQLiteError) in try connection.rows(sql, values, as: read) }
+  }
+
+  func transaction<Result>(
+    _ kind: TransactionKind, _ body: () throws(VaultError) -> Result
+  ) throws(VaultError) -> Result {
+    try connection.transaction(kind, convert: error, confirm: { () throws(VaultError) in try location.confirm() }, body)
+  }
+
+  func makeDurable() throws(VaultError) {
+    // EXTRA also syncs the directory after the journal is gone: what was committed stays committed
+    // (sqlite.org/pragma.html#pragma_synchronous).
+    try execute("PRAGMA synchronous=EXTRA;PRAGMA secure_delete=ON")
+  }
+
+  /// The bytes that the file has beyond what its first page says; a negative number if bytes are missing. To be called
+  /// in a transaction that has read something: what a killed process has begun is undone then.
+  func excess() throws(VaultError) -> Int64 {
+    guard let size = connection.fileSize else { return 0 }
+    let header = try query { connection throws(SQLiteError) in try connection.fileHeader() }
+    return size - Int64(Format.number(in: header, at: 28)) * Int64(Format.pageSize)
+  }
+
+  /// SQLite notices a missing end when it gets there, which may be after a provider was asked for something.
+  func checkLength() throws(VaultError) {
+    if try excess() < 0 { throw .truncated(path: path) }
+  }
+
+  /// Makes sure that a change writes over nothing. To be called with the place of the only writer.
+  ///
+  /// Who is killed after the commit of a change that makes the file shorter leaves pages behind the end. They are
+  /// nobody's if all that is before them fits together without them; if not, the number of pages in the first page was
+  /// altered.
+  func requireLength() throws(VaultError) {
+    let excess = try excess()
+    if excess < 0 { throw .truncated(path: path) }
+    if excess > 0 { try requireSoundness() }
+  }
+
+  /// - Throws: `.damaged` where SQLite finds that the parts of the file do not fit together.
+  func requireSoundness() throws(VaultError) {
+    let isSound = try query { connection throws(SQLiteError) in try connection.isSound() }
+    guard isSound else { throw .damaged(path: path, .structure) }
+  }
+
+  func slots() throws(VaultError) -> [KeySlot] {
+    try rows("SELECT number,kind,created,parameters,wrapped FROM slot ORDER BY number", as: KeySlot.init)
+  }
+
+  /// Slots and the identifier of the vault key, as everybody can read them.
+  func slotsAndIdentifier() throws(VaultError) -> (slots: [KeySlot], identifier: [UInt8]) {
+    try transaction(.deferred) { () throws(VaultError) in
+      let slots = try slots()
+      try checkLength()
+      return (slots, try keyIdentifier())
+    }
+  }
+
+  static let keySelection = "SELECT key FROM header"
+
+  /// The identifier of the vault key, as it stands in the header for everybody; none if there is no header.
+  func keyIdentifier() throws(VaultError) -> [UInt8] {
+    try rows(Self.keySelection) { row throws(SQLiteError) in try row.bytes(0) }.first ?? []
+  }
+
+  func header() throws(VaultError) -> (key: [UInt8], sealed: [UInt8])? {
+    try rows("SELECT key,sealed FROM header") { row throws(SQLiteError) in (try row.bytes(0), try row.bytes(1)) }.first
+  }
+
+  func bucket(_ number: UInt8) throws(VaultError) -> [UInt8]? {
+    try rows("SELECT sealed FROM bucket WHERE number=?1", [.integer(Int64(number))]) { row throws(SQLiteError) in
+      try row.bytes(0)
+    }.first
+  }
+
+  func buckets() throws(VaultError) -> [(number: Int64, sealed: [UInt8])] {
+    try query { connection throws(SQLiteError) in try connection.buckets() }
+  }
+
+  func insert(_ row: SealedRecord) throws(VaultError) {
+    try run(
+      "INSERT OR REPLACE INTO record(lookup,kind,grouping,revision,sealed)VALUES(?1,?2,?3,?4,?5)",
+      .integer(row.lookup), .integer(row.kind), .integer(row.grouping), .integer(row.revision), .blob(row.sealed))
+  }
+
+  func insert(bucket number: Int64, _ sealed: [UInt8]) throws(VaultError) {
+    try run("INSERT OR REPLACE INTO bucket(number,sealed)VALUES(?1,?2)", .integer(number), .blob(sealed))
+  }
+
+  func status() throws(VaultError) -> VaultStatus {
+    try transaction(.deferred) { () throws(VaultError) in
+      let slots = try slots()
+      try checkLength()
+      let count = try query { connection throws(SQLiteError) in
+        try connection.integer(
+          "SELECT count(*) FROM record WHERE kind NOT IN(\(RecordKind.event.rawValue),\(RecordKind.host.rawValue))")
+      }
+      return VaultStatus(
+        path: path, formatVersion: Format.version,
+        slots: slots.map { .init(kind: SlotKind(rawValue: $0.kind), created: $0.created) }, recordCount: Int(count))
+    }
+  }
+}
+
+extension Connection {
+  /// Whether SQLite finds that the parts of the file fit together.
+  func isSound() throws(SQLiteError) -> Bool {
+    try rows("PRAGMA integrity_check(1)") { row throws(SQLiteError) in try row.text(0) }.first == "ok"
+  }
+
+  func buckets() throws(SQLiteError) -> [(number: Int64, sealed: [UInt8])] {
+    try rows("SELECT number,sealed FROM bucket") { row throws(SQLiteError) in
+      (try row.integer(0), try row.bytes(1))
+    }
+  }
+
+  func insert(_ slot: KeySlot) throws(SQLiteError) {
+    try run(
+      "INSERT INTO slot(number,kind,created,parameters,wrapped)VALUES(?1,?2,?3,?4,?5)",
+      [
+        .integer(slot.number), .integer(slot.kind), .integer(slot.created), .blob(slot.parameters),
+        .blob(slot.wrapped),
+      ])
+  }
+
+  func replaceHeader(key: [UInt8], sealed: [UInt8]) throws(SQLiteError) {
+    try run(
+      "INSERT OR REPLACE INTO header(number,digest,key,sealed)VALUES(0,zeroblob(32),?1,?2)",
+      [.blob(key), .blob(sealed)])
+  }
+}
