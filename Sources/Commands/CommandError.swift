@@ -13,13 +13,9 @@ package enum CommandError: Error {
   /// There is nothing more to say; it may be that nobody reads it.
   case ended(ExitStatus)
 
-  init(_ error: CredentialError) {
-    self = error == .networkNeeded ? .handOver(input: nil) : .credential(error)
-  }
+  init(_ error: CredentialError) { self = error == .networkNeeded ? .handOver(input: nil) : .credential(error) }
 
-  package init(_ error: POSIXError) {
-    self = error == .brokenPipe ? .ended(.unexpected) : .failed(error.message)
-  }
+  package init(_ error: POSIXError) { self = error == .brokenPipe ? .ended(.unexpected) : .failed(error.message) }
 
   /// What a person is told of it where nothing else is known; `nil` where there is nothing more to say.
   package var message: Message? {
@@ -73,11 +69,8 @@ package enum CommandError: Error {
   }
 }
 
+/// Runs a step of the manager, whose error becomes one of a command; so do those below.
 func manager<Result>(_ step: @autoclosure () throws(CredentialError) -> Result) throws(CommandError) -> Result {
-  do { return try step() } catch { throw CommandError(error) }
-}
-
-func manager<Result>(_ step: () throws(CredentialError) -> Result) throws(CommandError) -> Result {
   do { return try step() } catch { throw CommandError(error) }
 }
 
@@ -90,9 +83,5 @@ func library<Result>(_ step: @autoclosure () throws(ProviderError) -> Result) th
 }
 
 func system<Result>(_ step: @autoclosure () throws(POSIXError) -> Result) throws(CommandError) -> Result {
-  do { return try step() } catch { throw CommandError(error) }
-}
-
-func system<Result>(_ step: () throws(POSIXError) -> Result) throws(CommandError) -> Result {
   do { return try step() } catch { throw CommandError(error) }
 }

@@ -10,8 +10,7 @@ extension Command {
 
   package static let groups = [
     Group(
-      name: "providers", title: "providers",
-      commands: [.providers, .addProvider, .removeProvider, .check, .simulate]),
+      name: "providers", title: "providers", commands: [.providers, .addProvider, .removeProvider, .check, .simulate]),
     Group(name: "accounts", title: "accounts", commands: [.login, .status, .use, .refresh, .validate, .logout]),
     Group(name: "tokens", title: "what a token is used for", commands: [.token, .header, .request, .exec]),
     Group(

@@ -204,9 +204,8 @@ package struct Context {
 
   /// The file of `credmgr` itself, also where another program of ours has taken its place.
   var program: String {
-    guard Path.lastComponent(of: executable) != "credmgr",
-      let folder = Path.directory(of: executable)
-    else { return executable }
+    let isOther = Path.lastComponent(of: executable) != "credmgr"
+    guard isOther, let folder = Path.directory(of: executable) else { return executable }
     let prefix = Path.directory(of: Path.directory(of: folder) ?? "") ?? ""
     return [folder + "/credmgr", prefix + "/bin/credmgr"].first(where: File.isExecutable) ?? executable
   }

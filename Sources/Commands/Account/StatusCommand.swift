@@ -20,15 +20,11 @@ extension Command {
   ) { invocation, context throws(CommandError) in
     let provider: String? = if let text = invocation.operands.first { try context.provider(text) } else { nil }
     if invocation.has("--why") || invocation.has("--for") { return try whichAccount(provider, invocation, context) }
-    let (accounts, selected, refused) = try manager {
-      () throws(CredentialError) -> ([Account], [String: String], [Bool]) in
-      guard let vault = try context.source.accountsIfAny() else { return ([], [:], []) }
-      let accounts = try vault.accounts(of: provider)
-      let refused = try vault.areRefreshesRefused(accounts)
-      var selected: [String: String] = [:]
-      for provider in Set(accounts.map(\.provider)) { selected[provider] = try vault.selected(for: provider) }
-      return (accounts, selected, refused)
-    }
+    let vault = try manager(context.source.accountsIfAny())
+    let accounts = try manager(vault?.accounts(of: provider) ?? [])
+    let refused = try manager(vault?.areRefreshesRefused(accounts) ?? [])
+    var selected: [String: String] = [:]
+    for provider in Set(accounts.map(\.provider)) { selected[provider] = try manager(vault?.selected(for: provider)) }
     let interrupted = try manager(context.source.interruptedExchanges())
     let now = context.clock.now()
     if context.isJSON {

@@ -72,8 +72,7 @@ final class TerminalUser: User {
       guard Terminal.isTerminal(0) else { return }
       say(error.message.text)
       say("paste the whole address here, and press Enter; Ctrl-C stops")
-    case .strayRedirect:
-      say("a redirect came that does not belong to this login, and was ignored")
+    case .strayRedirect: say("a redirect came that does not belong to this login, and was ignored")
     }
   }
 

@@ -17,9 +17,7 @@ struct Completion {
     }
   }
 
-  enum Besides: String {
-    case files, commands
-  }
+  enum Besides: String { case files, commands }
 
   private(set) var candidates: [Candidate] = []
   private(set) var besides: Besides?

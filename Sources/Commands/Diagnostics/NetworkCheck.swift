@@ -66,7 +66,7 @@ extension Doctor {
   ///
   /// - Throws: `CommandError.handOver` in the program without a network; `.credential` when the provider is not known.
   mutating func reach(_ provider: String) throws(CommandError) {
-    let servers = try manager { () throws(CredentialError) in try context.source.reach(provider) }
+    let servers = try manager(context.source.reach(provider))
     for server in servers {
       switch server.date {
       case .failure(let error):

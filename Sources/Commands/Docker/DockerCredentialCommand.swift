@@ -54,8 +54,7 @@ extension Command {
   private static func answer(_ operation: String, _ input: [UInt8], _ context: Context) throws(CommandError) {
     if operation == "store" {
       let (address, login) = try DockerHelper.login(input)
-      return try HelperSession(helper: DockerHelper(address, context), context: context)
-        .store(login, isOnly: true)
+      return try HelperSession(helper: DockerHelper(address, context), context: context).store(login, isOnly: true)
     }
     let docker = try DockerHelper(RegistryAddress(input), context)
     let session = HelperSession(helper: docker, context: context)

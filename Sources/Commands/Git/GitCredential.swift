@@ -115,9 +115,7 @@ extension String {
 extension GivenToken {
   private static let prefix = "credmgr.given="
 
-  init(_ account: Account) {
-    (provider, self.account, revision) = (account.provider, account.name, account.revision)
-  }
+  init(_ account: Account) { (provider, self.account, revision) = (account.provider, account.name, account.revision) }
 
   /// What git hands back (git-credential(1), `state[]`): ours among the states of several helpers.
   init?(gitStates states: [String]) {

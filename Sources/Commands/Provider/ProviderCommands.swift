@@ -202,8 +202,7 @@ extension Command {
       "Findings go to standard output, as FILE:LINE:COLUMN: error: SENTENCE, with the line and a caret.",
       "It says nothing when there are none.",
       "Hosts to which the tokens of a provider that was added would newly go are warned of.",
-    ], examples: [("credmgr check notes.yaml", "before you send it to somebody")], asksNobody: true,
-    needsHome: false
+    ], examples: [("credmgr check notes.yaml", "before you send it to somebody")], asksNobody: true, needsHome: false
   ) { invocation, context throws(CommandError) in
     var status = ExitStatus.done
     for path in invocation.operands {
@@ -252,8 +251,7 @@ extension Command {
       Option("--git-host", value: "HOST:PORT", repeats: true, "a git host of the descriptor that is written"),
       Option("--keep-redirect", "keep a redirect that does not come back to this machine"),
       Option("--client-secret-file", value: "FILE", "the client's secret, or its RSA key; otherwise a random secret"),
-      Option(
-        "--descriptors", value: "DIR", repeats: true, "a folder of descriptors, instead of those of the machine"),
+      Option("--descriptors", value: "DIR", repeats: true, "a folder of descriptors, instead of those of the machine"),
     ],
     notes: [
       "It prints where it listens, a descriptor to add, and the client's identifier and secret, and goes on until it "

@@ -145,8 +145,8 @@ extension Command {
     if let method = invocation.value("--method") { request.method = method.uppercased() }
     let name = try context.account(invocation, of: provider)
     var failure: CommandError?
-    let head = try manager { () throws(CredentialError) in
-      try context.source.send(request, body: body, account: name, of: provider, limits: .unlimited) { part in
+    let head = try manager(
+      context.source.send(request, body: body, account: name, of: provider, limits: .unlimited) { part in
         do throws(CommandError) {
           switch part {
           case .head(let head):
@@ -164,8 +164,7 @@ extension Command {
           failure = error
           return false
         }
-      }
-    }
+      })
     if let failure { throw failure }
     if head.status >= 300, head.status != 304 { throw .failed(message(head, provider, name, context)) }
   }
