@@ -73,8 +73,8 @@ struct LoginSession {
     do {
       response = try source.send(to: provider, bound: client.binding(of: grant), exchange.request)
     } catch {
-      guard case .http(.unreachable(_, .timedOut), _) = error, let next = exchange.next else { throw error }
-      return next()
+      guard case .http(.unreachable(_, .timedOut), _) = error, let step = exchange.onTimeout else { throw error }
+      return step()
     }
     if exchange.kind.issuesToken { FaultPoint.reach("login.answered") }
     return try kept(core { () throws(OAuthError) in try exchange.read(response, now) }, pending)

@@ -127,7 +127,9 @@ struct DescriptorDecoder {
     guard let template = template(node, names: names) else { return nil }
     let url = URLTemplate(template)
     do {
-      let uri = try sample(url, anyScheme)
+      // A place may also stand for a port.
+      let atPort = try? filled(url, "1", anyScheme)
+      let uri = if let atPort { atPort } else { try filled(url, "sample", anyScheme) }
       for name in uri.queryParameters.pairs.map(\.name) where owned.contains(name) {
         add(.ownedParameter(name), at: node.place)
       }
@@ -139,16 +141,6 @@ struct DescriptorDecoder {
       case .template(let error): add(.template(error), at: node.place)
       }
       return nil
-    }
-  }
-
-  private func sample(_ url: URLTemplate, _ anyScheme: Bool) throws(URLTemplateError) -> URI {
-    do {
-      return try filled(url, "sample", anyScheme)
-    } catch {
-      // A place may also stand for a port.
-      if let uri = try? filled(url, "1", anyScheme) { return uri }
-      throw error
     }
   }
 

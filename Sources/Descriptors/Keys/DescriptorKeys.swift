@@ -234,7 +234,8 @@ extension OAuth1Rules {
       "transport", at: \.transport, as: .template(of: SignatureTransport.self),
       means: "where the protocol parameters go (RFC 5849, 3.5)", for: "Launchpad: `body`")
     Key("realm", at: \.realm, as: .template(), means: "the realm of the header (RFC 5849, 3.5.1)", for: "NetSuite")
-    Key("version", at: \.sendsVersion, as: .boolean, means: "whether `oauth_version` is sent (RFC 5849, 3.1)", for: "–")
+    Key(
+      "version", at: \.sendsVersion, as: .boolean, means: "whether `oauth_version` is sent (RFC 5849, 3.1)", for: "–")
     Key(
       "callback", at: \.callback, as: .choice(among: [.temporaryCredentials, .authorization]),
       means: "the leg that the callback goes with: `authorization` is 1.0 without \"a\"", for: "TripIt")

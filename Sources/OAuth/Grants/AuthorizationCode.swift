@@ -15,7 +15,7 @@ enum AuthorizationCodeGrant: GrantFlow {
       client.page(request, login) { parameters, _ throws(OAuthError) in
         let response = try client.authorizationResponse(parameters, to: request)
         return .send(
-          Step.Exchange(.token) { nonce throws(OAuthError) in
+          Step.Exchange(kind: .token) { nonce throws(OAuthError) in
             try client.tokenRequest(response, nonce: nonce)
           } read: { answer, now throws(OAuthError) in
             try client.end(client.credential(answer, after: response, now: now), answer, .token)

@@ -7,7 +7,7 @@ enum ClientCredentialsGrant: GrantFlow {
   static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
     let (client, scope) = (login.client, login.scope)
     return .send(
-      Step.Exchange(.clientCredentials) { nonce throws(OAuthError) in
+      Step.Exchange(kind: .clientCredentials) { nonce throws(OAuthError) in
         try client.clientCredentialsRequest(scope: scope, nonce: nonce)
       } read: { answer, now throws(OAuthError) in
         try client.end(

@@ -7,7 +7,7 @@ enum DeviceCodeGrant: GrantFlow {
   static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
     let (client, scope) = (login.client, login.scope)
     return .send(
-      Step.Exchange(.deviceAuthorization) { nonce throws(OAuthError) in
+      Step.Exchange(kind: .deviceAuthorization) { nonce throws(OAuthError) in
         try client.deviceAuthorizationRequest(scope: scope, nonce: nonce)
       } read: { answer, now throws(OAuthError) in
         let device = try client.deviceAuthorization(answer, scope: scope, now: now)
@@ -21,7 +21,7 @@ enum DeviceCodeGrant: GrantFlow {
       device.polling.slowDown(to: interval)
       return .send(poll(device, client))
     }
-    return Step.Exchange(.deviceToken, after: device.polling) { nonce throws(OAuthError) in
+    return Step.Exchange(kind: .deviceToken, pause: device.polling) { nonce throws(OAuthError) in
       try client.deviceTokenRequest(device, nonce: nonce)
     } read: { answer, now throws(OAuthError) in
       do throws(OAuthError) {

@@ -9,7 +9,7 @@ enum OAuth1Grant: GrantFlow {
   static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
     let (client, scope, callback) = (login.client, login.scope, login.redirectURI)
     return .send(
-      Step.Exchange(.temporaryCredentials) { nonce throws(OAuthError) in
+      Step.Exchange(kind: .temporaryCredentials) { nonce throws(OAuthError) in
         try client.temporaryCredentialsRequest(callback: callback, scope: scope, nonce: nonce)
       } read: { answer, _ throws(OAuthError) in
         .browse(try page(client.temporaryCredentials(answer, callback: callback), login))
@@ -24,7 +24,7 @@ enum OAuth1Grant: GrantFlow {
     ) { parameters, _ throws(OAuthError) in
       let consent = try client.resourceOwnerAuthorization(parameters, to: temporary)
       return .send(
-        Step.Exchange(.token) { nonce throws(OAuthError) in
+        Step.Exchange(kind: .token) { nonce throws(OAuthError) in
           try client.tokenRequest(temporary, consent, nonce: nonce)
         } read: { answer, now throws(OAuthError) in
           try client.end(

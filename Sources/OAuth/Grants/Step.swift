@@ -13,24 +13,11 @@ package enum Step {
 
   package struct Exchange {
     package let kind: EndpointKind
-    package let pause: DevicePolling?
+    package var pause: DevicePolling?
     package let request: (RequestNonce) throws(OAuthError) -> HTTPRequest
     /// The step after an answer, which came at `now`, in seconds since 1970.
     package let read: (_ response: HTTPResponse, _ now: Int64) throws(OAuthError) -> Step
-    package let next: (() -> Step)?  // After a time-out; `nil`: the login fails.
-
-    init(
-      _ kind: EndpointKind, after pause: DevicePolling? = nil,
-      request: @escaping (RequestNonce) throws(OAuthError) -> HTTPRequest,
-      read: @escaping (_ response: HTTPResponse, _ now: Int64) throws(OAuthError) -> Step,
-      onTimeout: (() -> Step)? = nil
-    ) {
-      self.kind = kind
-      self.pause = pause
-      self.request = request
-      self.read = read
-      next = onTimeout
-    }
+    package var onTimeout: (() -> Step)?  // `nil`: the login fails.
   }
 
   package struct Page {

@@ -25,7 +25,7 @@ extension Client {
   func end(_ credential: Credential, unreadable: [ResponseField]) throws(OAuthError) -> Step {
     guard descriptor.endpoints[.tokenExchange] != nil else { return .done(credential, unreadable: unreadable) }
     return .send(
-      Step.Exchange(.tokenExchange) { nonce throws(OAuthError) in
+      Step.Exchange(kind: .tokenExchange) { nonce throws(OAuthError) in
         try tokenExchangeRequest(credential, nonce: nonce)
       } read: { answer, now throws(OAuthError) in
         let exchanged = try self.credential(

@@ -163,11 +163,8 @@ struct Answer: Sendable {
   var kept: [String: String] {
     var kept: [String: String] = [:]
     for field in rules.keep {
-      for path in field.paths {
-        guard let text = first(of: [path], in: scoped).flatMap(Self.text) ?? text(path), !text.isEmpty else { continue }
-        kept[field.name] = text
-        break
-      }
+      kept[field.name] =
+        field.paths.lazy.compactMap { first(of: [$0], in: scoped).flatMap(Self.text) ?? text($0) }.first { !$0.isEmpty }
     }
     return kept
   }
