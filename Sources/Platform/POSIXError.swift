@@ -38,7 +38,7 @@ package enum POSIXError: Error, Equatable, Sendable {
     return [ENOSPC, EDQUOT, EFBIG].contains(code)
   }
 
-  /// The same about the folder in which a file could not be made: nobody knows the file, and it is not there.
+  /// The same about the folder in which a file could not be made.
   func making(in folder: String) -> POSIXError {
     switch self {
     case .notFound: .folderNotFound(path: folder)

@@ -34,7 +34,6 @@ import CSQLite
     }
   }
 
-  /// A database in memory that has the content of a file.
   package convenience init(image: [UInt8]) throws(SQLiteError) {
     try self.init(path: "", .memory, busyTimeout: 0)
     guard let copy = unsafe sqlite3_malloc64(UInt64(image.count)) else { throw .failed(code: SQLITE_NOMEM) }
@@ -48,8 +47,7 @@ import CSQLite
 
   deinit { unsafe sqlite3_close_v2(database) }
 
-  /// Makes the library take little time and memory, for a process that opens one database and ends. Call it before the
-  /// first connection.
+  /// For a process that opens one database and ends. Call it before the first connection.
   package static func configureForOneShotUse() { csqlite_configure_for_one_shot_use() }
 
   /// A file that somebody altered cannot make SQLite run functions from its schema.
@@ -64,7 +62,6 @@ import CSQLite
     guard status == SQLITE_OK else { throw .failed(code: status) }
   }
 
-  /// Runs statements that answer nothing.
   package func execute(_ sql: String) throws(SQLiteError) {
     try Self.check(unsafe sqlite3_exec(database, sql, nil, nil, nil))
   }

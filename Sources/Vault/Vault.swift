@@ -19,20 +19,16 @@ package final class Vault {
 
   package var location: VaultLocation { file.location }
 
-  /// Makes a process that opens one vault and ends quicker. For programs, before anything else is done with a vault.
   package static func configureForOneShotUse() { Connection.configureForOneShotUse() }
 
   /// Opens a vault, and with `.readWrite` makes it if there is none.
   ///
-  /// Two processes that make the same vault at once both succeed, with the same key. A process that is killed
-  /// meanwhile leaves a key file at most, which the next one uses.
+  /// Two processes that make it at once both succeed, with the same key; one that is killed leaves a key file at most.
   ///
   /// - Parameters:
   ///   - now: seconds since 1970, kept with a key slot that is made.
-  ///   - busyTimeout: the milliseconds to wait for other processes: a change takes some ten of them, and a
-  ///     hundred may queue.
-  ///   - holders: who may have a key to the vault, in the order in which they are asked; also later, when
-  ///     another process has changed the vault key.
+  ///   - busyTimeout: milliseconds to wait for other processes: a change takes some ten, and a hundred may queue.
+  ///   - holders: asked in their order for a key; also later, when another process has changed the vault key.
   package static func open(
     _ location: VaultLocation, _ access: StoreAccess, random: some RandomSource, now: Int64 = 0,
     busyTimeout: Int32 = 20_000, holders: [KeyHolder] = [.keyFile]
@@ -47,7 +43,6 @@ package final class Vault {
     return try Vault(file, access, random: random, opening: VaultOpening(file, holders), holders: holders)
   }
 
-  /// - Parameter holders: who has the next key when another process changes it.
   init(
     _ file: VaultFile, _ access: StoreAccess, random: any RandomSource, opening: VaultOpening,
     holders: [KeyHolder] = []
@@ -98,8 +93,6 @@ package final class Vault {
     Hexadecimal.encode(try VaultFile(location).keyIdentifier())
   }
 
-  /// See ``AccountStore``.
-  ///
   /// The body must not open the vault's file another way: closing the file drops this process's locks on it (fcntl(2)).
   package func snapshot<Value, Failure: Error>(
     _ body: () throws(Failure) -> Value
@@ -109,12 +102,10 @@ package final class Vault {
     }
   }
 
-  /// Runs the body in one transaction, with the keys that the vault has at this moment; within another one, as a part
-  /// of that.
+  /// Runs the body in one transaction, or as a part of the open one, with the keys that the vault has at this moment.
   ///
-  /// Another process may have changed the vault key since this one opened the vault. The new one is looked for
-  /// without a lock: somebody may have to be asked for it. A header that is damaged does not hinder reading:
-  /// `.immediate` transactions look at it themselves.
+  /// Another process may have changed the vault key. The new one is looked for without a lock: a person may have to be
+  /// asked for it. A damaged header does not hinder reading: `.immediate` transactions look at it themselves.
   func transaction<Result>(
     _ kind: TransactionKind, _ body: (VaultKeys) throws(VaultError) -> Result
   ) throws(VaultError) -> Result {
@@ -132,7 +123,7 @@ package final class Vault {
     }
   }
 
-  /// The row of a record; `nil` if there is none. To be called within `transaction`.
+  /// To be called within `transaction`.
   func row(_ lookup: Int64) throws(VaultError) -> SealedRecord? {
     try running(&rowStatement, SealedRecord.selection + " WHERE lookup=?1") { statement throws(SQLiteError) in
       try statement.bind([.integer(lookup)])

@@ -4,8 +4,7 @@ import SQLite
 import Store
 
 extension Vault {
-  /// Makes what is absent, the key file before the vault: whatever dies on the way leaves a key without a
-  /// vault, which the next one takes, and never a vault without its key.
+  /// Makes what is absent, the key file first: a killed process leaves a key without a vault, and never the reverse.
   static func create(_ location: VaultLocation, random: some RandomSource, now: Int64) throws(VaultError) {
     try converting { () throws(POSIXError) in try PrivateFile.createDirectory(location.directory) }
     let image = try image(try obtainKeyFile(location, random: random), location, random: random, now: now)
@@ -36,8 +35,7 @@ extension Vault {
     }
   }
 
-  /// The bytes of a vault without records: made in memory, so that the file comes into being at once and
-  /// whole.
+  /// A vault without records: made in memory, so that the file comes into being at once and whole.
   private static func image(
     _ keyFile: KeyFile, _ location: VaultLocation, random: some RandomSource, now: Int64
   ) throws(VaultError) -> [UInt8] {

@@ -3,7 +3,6 @@ import Platform
 import SQLite
 import Store
 
-/// The error of this store.
 package typealias VaultError = StoreError
 
 extension VaultError {
@@ -28,7 +27,6 @@ extension VaultError {
   }
 }
 
-/// Runs a body and makes this module's error out of the other module's.
 func converting<Result>(path: String, _ body: () throws(SQLiteError) -> Result) throws(VaultError) -> Result {
   do throws(SQLiteError) { return try body() } catch { throw VaultError(error, path: path) }
 }

@@ -41,7 +41,6 @@ struct VaultFile {
       fileHeader: try query { connection throws(SQLiteError) in try connection.fileHeader() }, path: path)
   }
 
-  /// A copy in memory.
   init(image: [UInt8], of location: VaultLocation) throws(VaultError) {
     guard !image.isEmpty else { throw .truncated(path: location.file) }
     let header = Array(image.prefix(100)) + Array(repeating: 0, count: max(0, 100 - image.count))
@@ -104,16 +103,14 @@ struct VaultFile {
 
   /// Makes sure that a change writes over nothing. To be called with the place of the only writer.
   ///
-  /// Who is killed after the commit of a change that makes the file shorter leaves pages behind the end. They are
-  /// nobody's if all that is before them fits together without them; if not, the number of pages in the first page was
-  /// altered.
+  /// A process that is killed after a commit that makes the file shorter leaves pages behind the end. They are nobody's
+  /// if all before them fits together; if not, the number of pages in the first page was altered.
   func requireLength() throws(VaultError) {
     let excess = try excess()
     if excess < 0 { throw .truncated(path: path) }
     if excess > 0 { try requireSoundness() }
   }
 
-  /// - Throws: `.damaged` where SQLite finds that the parts of the file do not fit together.
   func requireSoundness() throws(VaultError) {
     let isSound = try query { connection throws(SQLiteError) in try connection.isSound() }
     guard isSound else { throw .damaged(path: path, .structure) }
@@ -123,7 +120,6 @@ struct VaultFile {
     try rows("SELECT number,kind,created,parameters,wrapped FROM slot ORDER BY number", as: KeySlot.init)
   }
 
-  /// Slots and the identifier of the vault key, as everybody can read them.
   func slotsAndIdentifier() throws(VaultError) -> (slots: [KeySlot], identifier: [UInt8]) {
     try transaction(.deferred) { () throws(VaultError) in
       let slots = try slots()
@@ -134,7 +130,7 @@ struct VaultFile {
 
   static let keySelection = "SELECT key FROM header"
 
-  /// The identifier of the vault key, as it stands in the header for everybody; none if there is no header.
+  /// None if there is no header.
   func keyIdentifier() throws(VaultError) -> [UInt8] {
     try rows(Self.keySelection) { row throws(SQLiteError) in try row.bytes(0) }.first ?? []
   }

@@ -1,13 +1,9 @@
 import Platform
 import Store
 
-/// Where a vault lies.
 package struct VaultLocation: Sendable, Equatable {
-  /// Of mode 0700.
   package let directory: String
-  /// The vault, of mode 0600.
   package let file: String
-  /// Of mode 0600.
   package let keyFile: String
 
   /// The key file that takes the place of the other one with the commit of its slot.
@@ -25,15 +21,14 @@ package struct VaultLocation: Sendable, Equatable {
   /// Far behind all that SQLite locks in the file (2^30 and the 511 bytes behind it), and all that it has.
   private static let firstLock: Int64 = 1 << 62
 
-  /// The lock that stands for what has a lock name (``Vault/lockName(provider:account:)``).
+  /// For a ``Vault/lockName(provider:account:)``.
   package func lock(_ name: String) -> LockPlace {
     LockPlace(path: file, byte: Self.firstLock + (Int64(name.prefix(15), radix: 16) ?? 0))
   }
 
-  /// The lock that keeps processes from asking for a passphrase at the same time.
+  /// Only one process at a time asks for a passphrase.
   package var passphraseLock: LockPlace { LockPlace(path: file, byte: Self.firstLock - 1) }
 
-  /// The lock that keeps processes from changing the rules for accounts at the same time.
   package var rulesLock: LockPlace { LockPlace(path: file, byte: Self.firstLock - 2) }
 }
 

@@ -3,7 +3,6 @@ import Platform
 import Store
 
 extension Vault: AccountStore {
-  /// See ``AccountStore``.
   package func lock(
     _ account: AccountID, timeout: Duration, clock: any WallClock, waiting: (Duration) -> Bool
   ) throws(LockError) -> LockedAccount {
@@ -22,7 +21,6 @@ extension Vault: AccountStore {
     return LockedAccount(account, of: self, clock: clock, lock: HeldLock(lock))
   }
 
-  /// See ``AccountStore``.
   package func isLocked(_ account: AccountID) -> Bool {
     (try? FileLock.isHeld(location.lock(lockName(of: account)))) ?? false
   }

@@ -1,6 +1,5 @@
 package enum Display {
-  /// The variable that names a display on this machine that is not there; `nil` where one is there, or where it cannot
-  /// be told.
+  /// The variable that names a display on this machine that is not there; `nil` also where that cannot be told.
   package static func unreachable(environment: (String) -> String?) -> String? {
     func value(_ name: String) -> String? { Environment.text(name, environment) }
     if value("WSL_DISTRO_NAME") != nil { return nil }

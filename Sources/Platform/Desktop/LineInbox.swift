@@ -4,9 +4,7 @@ import Glibc
 package struct LineInbox: ~Copyable {
   /// A line without its end, never empty.
   package enum Line: Sendable, Equatable {
-    /// From another process.
     case handed(String)
-    /// From the other descriptor.
     case typed(String)
   }
 
@@ -53,10 +51,8 @@ package struct LineInbox: ~Copyable {
     return pipe
   }
 
-  /// Waits for a line. A person may type one at `descriptor` instead; its end is no reason to stop. `isCancelled` is
-  /// called several times a second.
-  ///
-  /// - Throws: `timedOut`, `interrupted`, `system`.
+  /// A person may type a line at `descriptor` instead; its end is no reason to stop. `isCancelled` is called several
+  /// times a second.
   package mutating func line(
     seconds: Double, alsoReading descriptor: Int32?, isCancelled: () -> Bool
   ) throws(POSIXError) -> Line {

@@ -6,9 +6,8 @@ package enum SessionKind: Sendable, Equatable {
   /// A container, a server's console, a job without a person.
   case headless
 
-  /// Setting `BROWSER` says how a browser is shown, wherever that is: remote editors do so. A login by SSH comes before
-  /// a display, which may be forwarded from the person's machine; a loopback address is not. In WSL the browser is that
-  /// of Windows.
+  /// `BROWSER` says how a browser is shown, wherever that is: remote editors set it. SSH comes before a display, which
+  /// may be forwarded from the person's machine; a loopback address is not.
   package init(environment: (String) -> String?) {
     func isSet(_ names: String...) -> Bool { names.contains { environment($0)?.isEmpty == false } }
     if isSet("BROWSER") {

@@ -1,6 +1,5 @@
 import Glibc
 
-/// Ordinary files of the user.
 package enum File {
   /// Reads a regular file, a pipe or a device to its end.
   ///
@@ -18,8 +17,7 @@ package enum File {
     return try file.readAll(path, limit: limit, expecting: status.size)
   }
 
-  /// Whether a path stands for a stream that was opened for us, such as what a shell puts in the place of `<(…)`: it
-  /// may be a pipe.
+  /// Whether a path stands for a stream that was opened for us, such as a shell's `<(…)`: it may be a pipe.
   package static func isGivenStream(_ path: String) -> Bool {
     path == "/dev/stdin" || ["/dev/fd/", "/proc/self/fd/"].contains { path.hasPrefix($0) }
   }
@@ -91,7 +89,6 @@ package enum File {
     }
   }
 
-  /// The first of a path and the folders above it that is there.
   package static func existing(_ path: String) -> String {
     ([path] + Path.ancestors(of: path)).first(where: exists) ?? (path.hasPrefix("/") ? "/" : ".")
   }
@@ -120,8 +117,7 @@ package enum File {
     try Descriptor(opening: path, O_RDONLY | O_DIRECTORY).synchronize(path)
   }
 
-  /// Writes a file that others may read as the umask allows. After a power cut there is the whole old file or the whole
-  /// new one. A link is replaced by a file.
+  /// Others may read the file as the umask allows. After a power cut there is the whole old file or the new one.
   package static func replace(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
     try DurableFile.replace(path, bytes, mode: 0o644)
   }

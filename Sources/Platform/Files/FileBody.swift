@@ -52,7 +52,6 @@ package final class FileBody {
     return try Descriptor(opening: folder, 0o20000000 | O_DIRECTORY | O_RDWR, mode: 0o600)
   }
 
-  /// The next bytes; none at the end.
   package func read(atMost count: Int) throws(POSIXError) -> [UInt8] {
     let piece = try file.readSome(path, atMost: count, at: Int(offset))
     offset += Int64(piece.count)

@@ -1,8 +1,7 @@
 import Glibc
 
-/// A private file at whose end processes write, one at a time, and the older file behind it.
-///
-/// What is written is not forced to the disk: a power cut can take the last of it.
+/// A private file at whose end processes write, one at a time, and the older file behind it. A power cut can take the
+/// last of it.
 package struct LogFile: ~Copyable {
   private let file: Descriptor
   private let path: String

@@ -6,8 +6,7 @@ package struct PreparedFile: ~Copyable {
   private let file: Descriptor
   private let path: String
 
-  /// Makes the file, in the place of an existing one, with room for `size` bytes; more can be written, if there is room
-  /// then.
+  /// In the place of an existing file. More than `size` bytes can be written, if there is room then.
   package static func make(_ path: String, size: Int) throws(POSIXError) -> PreparedFile {
     let folder = Path.directory(of: path) ?? "."
     let file: Descriptor

@@ -1,8 +1,7 @@
 import CPOSIX
 import Glibc
 
-/// Files that only their owner may read: key files, the vault, tokens. What others could have read or written is
-/// refused.
+/// Files that only their owner may read. What others could have read or written is refused.
 package enum PrivateFile {
   package static func read(_ path: String, limit: Int) throws(POSIXError) -> [UInt8] {
     let file = try Descriptor(opening: path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
@@ -21,8 +20,7 @@ package enum PrivateFile {
     try check(status, path)
   }
 
-  /// The permissions of a file that other users can read; `nil` if they cannot, also because a folder on the way is
-  /// closed to them.
+  /// `nil` if other users cannot read the file, also because a folder on the way is closed to them.
   package static func modeForOthers(_ path: String) -> UInt32? {
     guard let status = File.status(path), status.isRegularFile, status.permissions & 0o044 != 0 else { return nil }
     let isClosed = Path.ancestors(of: Path.resolved(path) ?? path)
@@ -71,8 +69,7 @@ package enum PrivateFile {
     try DurableFile.create(path, bytes, mode: 0o600)
   }
 
-  /// Writes a file of mode 0600 in the place of whatever file or link is there. After a power cut there is the whole
-  /// old file or the whole new one.
+  /// Like `create`, in the place of any file or link. After a power cut there is the whole old file or the new one.
   package static func replace(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
     try DurableFile.replace(path, bytes, mode: 0o600)
   }
@@ -126,7 +123,6 @@ package enum PrivateFile {
   }
 }
 
-/// A file that is about to get another name, and locked until then.
 private struct TemporaryFile: ~Copyable {
   let path: String
   private let file: Descriptor

@@ -35,16 +35,14 @@ package enum Environment {
 
   private static let kept = Mutex<[[UInt8]]>([])
 
-  /// Keeps the arguments that `main` was given.
   @unsafe package static func keep(_ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) {
     let texts = unsafe texts(UnsafePointer(arguments))
     kept.withLock { $0 = texts }
   }
 
-  /// The arguments of the process, byte by byte, with its name first.
-  ///
-  /// Without ``keep(_:_:)`` the kernel says what they are (proc(5), `cmdline`): Swift looks for them in front of the
-  /// environment, and a library that was loaded before the program may have put that elsewhere.
+  /// The arguments of the process, byte by byte, with its name first. Without ``keep(_:)`` the kernel says what they
+  /// are: Swift looks for them in front of the environment, and a library that was loaded before may have put that
+  /// elsewhere.
   package static func arguments() throws(POSIXError) -> [[UInt8]] {
     let kept = kept.withLock { $0 }
     if !kept.isEmpty { return kept }

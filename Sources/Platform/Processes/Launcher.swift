@@ -30,10 +30,8 @@ package enum Launcher {
     case withOutput
   }
 
-  /// Runs a program to its end.
-  ///
-  /// - Parameter seconds: after that it is ended, with all that it has started: readers of our standard error would
-  /// wait for them.
+  /// Runs a program to its end. After `seconds` it is ended, with all that it has started: readers of our standard
+  /// error would wait for them.
   package static func run(
     _ command: String, _ arguments: [String], input: [UInt8] = [],
     environment: [String: String] = Environment.all(), seconds: Double = 60, limit: Int = 1 << 20,

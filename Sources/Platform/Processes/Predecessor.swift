@@ -21,8 +21,7 @@ extension Launcher {
     if dup2(memory.number, 0) < 0 { throw Descriptor.failure("dup2", nil) }
   }
 
-  /// Takes what the program before this one left; `nil` if nothing. Programs that are started from now on find nothing
-  /// any more.
+  /// Takes the bytes that were left, so that programs which are started from now on do not find them.
   package static func receiveFromPredecessor() -> [UInt8]? {
     guard let text = Environment.value(variable) else { return nil }
     Environment.remove(variable)

@@ -1,9 +1,8 @@
 import CPOSIX
 
 package enum ProcessProtection {
-  /// Forbids core dumps and, to processes of the same user, attaching (RLIMIT_CORE, PR_SET_DUMPABLE).
-  ///
-  /// - Returns: the earlier limit of core dumps, for ``lift(coreLimit:)``; `nil` if it could not be set.
+  /// Forbids core dumps and, to processes of the same user, attaching (RLIMIT_CORE, PR_SET_DUMPABLE). The earlier limit
+  /// of core dumps is for ``lift(coreLimit:)``; `nil` if it could not be set.
   @discardableResult
   package static func apply() -> UInt64? {
     _ = credmgr_set_undumpable()

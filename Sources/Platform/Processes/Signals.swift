@@ -12,16 +12,13 @@ package enum Signals {
 
   package static var isInterrupted: Bool { credmgr_last_signal() != 0 }
 
-  /// A closed output and a file beyond the process's limit are an error of the write from now on, and not the silent
-  /// end of the program.
+  /// Makes a closed output and a file beyond the process's limit an error of the write, not the program's silent end.
   package static func ignoreFailedWrites() { credmgr_ignore_failed_writes() }
 
-  /// Undoes ``ignoreFailedWrites()``, which would last in the program that takes this one's place. Signals that were
-  /// ignored or blocked before stay so.
+  /// Undoes ``ignoreFailedWrites()``, which would last in the program that takes this one's place.
   static func restoreDefaults() { credmgr_restore_failed_writes() }
 
-  /// Runs `body` while these signals (and SIGQUIT and SIGTSTP) wait: for the moment between a provider's answer and the
-  /// commit.
+  /// Runs `body` while these signals, SIGQUIT and SIGTSTP wait: between a provider's answer and the commit.
   package static func deferring<Result, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {

@@ -29,7 +29,6 @@ package enum Terminal {
     try writeAll(STDOUT_FILENO, Array(text.utf8))
   }
 
-  /// Whether anybody reads it does not matter.
   package static func writeError(_ text: String) { try? writeAll(STDERR_FILENO, Array(text.utf8)) }
 
   /// Reads one line of a descriptor, byte by byte, so that the rest is left for the next reader.
@@ -58,7 +57,6 @@ package enum Terminal {
     return text
   }
 
-  /// Waits until there is something to read, or the end of it.
   private static func wait(_ descriptor: Int32, until end: Double, _ clock: any WallClock) throws(POSIXError) {
     while true {
       // A signal that came before the call interrupts nothing, so it is looked for several times a second.

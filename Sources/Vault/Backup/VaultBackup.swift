@@ -4,16 +4,14 @@ import SQLite
 import Store
 
 extension Vault {
-  /// The bytes of the vault's file as they are between two changes, also while others write.
+  /// The file's bytes as they are between two changes, also while others write.
   package func image() throws(VaultError) -> [UInt8] {
     try transaction(.deferred) { _ throws(VaultError) in
       try file.query { connection throws(SQLiteError) in try connection.serialize() }
     }
   }
 
-  /// A vault in memory, from the bytes of a file: nothing that is done to it reaches the file.
-  ///
-  /// - Parameter path: the file, for errors.
+  /// A vault in memory, from the bytes of a file; `path` is for errors.
   package static func open(
     image: [UInt8], path: String, keyFile: String, random: some RandomSource, holders: [KeyHolder]
   ) throws(VaultError) -> Vault {
@@ -22,11 +20,11 @@ extension Vault {
     return try Vault(file, .readOnly, random: random, opening: VaultOpening(file, holders), holders: holders)
   }
 
-  /// Puts all of this vault in the place of the one at a location: records, slots and vault key, and the key file.
+  /// Puts records, slots, vault key and key file of this vault in the place of those at a location.
   ///
-  /// Other processes go on with it at their next call. What was there is kept in files whose names end in `.replaced`.
+  /// Other processes go on with it at their next call.
   ///
-  /// - Returns: the files in which the old vault and its key file are kept.
+  /// - Returns: the files in which the old vault and its key file are kept; their names end in `.replaced`.
   /// - Throws: `.damaged` or `.damagedRecord` if anything of this vault is not as it was written, `.newerFormat` if the
   ///   other one is of a newer program. The other vault is not changed then.
   package func restore(to target: VaultLocation) throws(VaultError) -> [String] {
@@ -49,7 +47,6 @@ extension Vault {
     }
   }
 
-  /// A vault of which only the file is another one.
   private func twin(_ file: VaultFile) throws(VaultError) -> Vault {
     let opening = VaultOpening(keys: opening.keys, identifier: opening.keys.identifier, foundBy: nil)
     return try Vault(file, .readWrite, random: random, opening: opening)
@@ -81,7 +78,6 @@ extension Vault {
     return (other, kept)
   }
 
-  /// Where there is no vault, or none that could be changed.
   private func replaceFile(at target: VaultLocation) throws(VaultError) -> (Vault, kept: [String]) {
     // Of a damaged vault many a record may still be read.
     let present = try? VaultFile(target).slots()

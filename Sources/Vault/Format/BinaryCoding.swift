@@ -1,5 +1,4 @@
-/// Numbers and names as bytes: integers with the most significant byte first, names with their length before
-/// them.
+/// Numbers and names as bytes: integers with the most significant byte first, names with their length before them.
 struct BinaryWriter {
   private(set) var bytes: [UInt8] = []
 

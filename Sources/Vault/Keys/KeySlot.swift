@@ -5,8 +5,7 @@ import Store
 /// One wrapping of the vault's keys, as it stands in the table `slot`.
 struct KeySlot: Sendable, Equatable {
   var number: Int64
-  /// A number without a meaning here belongs to a kind that is not known yet: such a slot is kept and not
-  /// used.
+  /// A slot of a kind that is not known yet is kept and not used.
   var kind: Int64
   /// Seconds since 1970; 0 if nobody said.
   var created: Int64
@@ -33,7 +32,6 @@ struct KeySlot: Sendable, Equatable {
     return fields
   }
 
-  /// The Secret Service's item.
   var item: String? { kind == SlotKind.secretService.rawValue ? Hexadecimal.encode(parameters) : nil }
 }
 
@@ -52,8 +50,6 @@ extension [KeySlot] {
   func slot(of file: KeyFile) -> KeySlot? { of(.keyFile).first { $0.parameters == file.identifier } }
 
   /// `nil` if there is no passphrase.
-  ///
-  /// - Throws: `.damaged`.
   func passphrase(path: String) throws(VaultError) -> (slot: KeySlot, parameters: PassphraseParameters)? {
     guard let slot = of(.passphrase).first else { return nil }
     guard let parameters = PassphraseParameters(decoding: slot.parameters) else { throw .damaged(path: path, .slots) }

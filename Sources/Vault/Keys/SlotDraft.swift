@@ -10,15 +10,12 @@ package struct SlotDraft: Sendable {
   let key: SealingKey
   private(set) var keyFile: KeyFile?
 
-  /// A new key file.
   package static func keyFile(random: some RandomSource) throws(VaultError) -> SlotDraft {
     let file = try KeyFile(random: random)
     return SlotDraft(kind: .keyFile, parameters: file.identifier, key: file.key, keyFile: file)
   }
 
-  /// A passphrase, with a new salt. Takes about a second with the standard costs.
-  ///
-  /// - Throws: `.wrongPassphrase` for an empty one.
+  /// Takes about a second with the standard costs. Throws `.wrongPassphrase` for an empty passphrase.
   package static func passphrase(
     _ passphrase: Secret, costs: PassphraseCosts = .moderate, random: some RandomSource
   ) throws(VaultError) -> SlotDraft {
@@ -31,7 +28,6 @@ package struct SlotDraft: Sendable {
     return SlotDraft(kind: .passphrase, parameters: parameters.encoded, key: key)
   }
 
-  /// A key for the Secret Service to keep.
   package static func secretService(random: some RandomSource) throws(VaultError) -> SlotDraft {
     let (name, key) = (random.bytes(Format.identifierByteCount), try SealingKey.new(random: random))
     let item = SecretServiceItem(name: Hexadecimal.encode(name), key: key.reveal())
@@ -45,11 +41,9 @@ package struct SlotDraft: Sendable {
   }
 }
 
-/// What the Secret Service keeps for a vault.
 package struct SecretServiceItem: Sendable, Equatable {
   /// 32 hexadecimal digits, which say nothing about the vault.
   package let name: String
-  /// The wrapping key.
   package let key: Secret
 }
 

@@ -14,7 +14,6 @@ package enum KeyHolder {
   case passphrase((_ attempt: Int) throws(VaultError) -> Secret)
 }
 
-/// How a vault was opened.
 struct VaultOpening {
   let keys: VaultKeys
   /// The identifier of the vault key that stood in the header then. It is another one than that of the keys if the
@@ -25,7 +24,6 @@ struct VaultOpening {
 }
 
 extension VaultOpening {
-  /// Asks one holder after the other.
   init(_ file: VaultFile, _ holders: [KeyHolder]) throws(VaultError) {
     var seen = try LockedVault(file)
     var isSecondLook = false

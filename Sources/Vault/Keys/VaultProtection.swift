@@ -46,19 +46,18 @@ extension Vault {
     return removed.item
   }
 
-  /// The item of the Secret Service in which the slot's key is.
   package var secretServiceItem: String? {
     get throws(VaultError) {
       try transaction(.deferred) { _ throws(VaultError) in try file.slots().compactMap(\.item).first }
     }
   }
 
-  /// The items of the Secret Service in which keys of slots are; no key is needed for it.
+  /// No key is needed for it.
   package static func secretServiceItems(of location: VaultLocation) throws(VaultError) -> [String] {
     try VaultFile(location).slots().compactMap(\.item)
   }
 
-  /// Whether the passphrase is the one of the vault; `nil` if the vault has none.
+  /// `nil` if the vault has no passphrase.
   package func accepts(_ passphrase: Secret) throws(VaultError) -> Bool? {
     let slots = try transaction(.deferred) { _ throws(VaultError) in try file.slots() }
     guard let (_, parameters) = try slots.passphrase(path: location.file) else { return nil }
@@ -79,8 +78,7 @@ extension Vault {
 
   // MARK: The key file
 
-  /// Puts the key file of a slot that is about to be committed beside the one that is in force. To be called with the
-  /// place of the only writer.
+  /// Puts the key file of an uncommitted slot beside the one in force. To be called with the place of the only writer.
   func stage(_ drafts: [SlotDraft], over slots: [KeySlot]) throws(VaultError) {
     guard let keyFile = drafts.compactMap(\.keyFile).first else { return }
     // What a killed process left may be in force.
@@ -117,10 +115,8 @@ extension Vault {
 
   // MARK: The vault key
 
-  /// Makes a new vault key, and seals every record and every slot anew: whoever knows the old key cannot open anything
-  /// that is written from now on.
-  ///
-  /// Other processes notice it at their next call. Locks keep their names.
+  /// Makes a new vault key, and seals every record and every slot anew. Other processes notice it at their next call.
+  /// Locks keep their names.
   ///
   /// - Parameter drafts: one for each kind of slot that there is: a rotation renews the wrapping keys, too.
   /// - Returns: the Secret Service's item that is not needed any more.

@@ -4,9 +4,9 @@ import Store
 
 /// A place beside the vault for what a provider is about to answer.
 ///
-/// Between an answer and the end of a change of the vault lie some thirty calls of the system, half a dozen of them
-/// waits for the disk. Who dies there would lose the answer, and with it a refresh token that the provider has
-/// replaced. The place is made before the provider is asked, room on the disk and all; filling it is one call.
+/// Between an answer and the end of a change lie some thirty system calls. A process that dies there would lose a
+/// refresh token that the provider has replaced. The place is made before the provider is asked, with room on the disk;
+/// filling it is one call.
 private final class AnswerFile: AnswerRoom {
   private let file: PreparedFile
   private let vault: Vault
@@ -44,20 +44,17 @@ private final class AnswerFile: AnswerRoom {
 }
 
 extension Vault {
-  /// See ``AccountStore``.
   package func makeRoom(for account: AccountID) throws(VaultError) -> any AnswerRoom {
     try requireWritable()
     return try AnswerFile(self, name: lockName(of: account))
   }
 
-  /// See ``AccountStore``.
   package func answer(for account: AccountID) -> Secret? {
     let name = lockName(of: account)
     guard let bytes = try? PreparedFile.read(location.answerFile(name), limit: Format.payloadLimit) else { return nil }
     return opening.keys.records.opened(bytes, AnswerFile.associatedData(name))
   }
 
-  /// See ``AccountStore``.
   package func removeAnswer(for account: AccountID) {
     _ = try? File.remove(location.answerFile(lockName(of: account)))
   }

@@ -2,13 +2,11 @@ import Cryptography
 import Platform
 import Store
 
-/// The log: lines in a file beside the vault, each sealed on its own and bound to what stands before it.
-///
-/// To note something waits for nobody who changes the vault, nor for the disk.
+/// The log: lines in a file beside the vault, each sealed on its own and bound to what stands before it. Noting an
+/// event waits neither for changes of the vault nor for the disk.
 struct EventLog {
   /// The length at which the file becomes the older one; some thousands of events.
   static let limit = 1 << 20
-  /// The longest event.
   static let eventLimit = 2048
   /// As much of the end of what stands before a line goes into it: most of the tag of the line before.
   private static let linkByteCount = 16
@@ -24,7 +22,6 @@ struct EventLog {
     /// `false` if another line stood before it when it was written.
     let isLinked: Bool
 
-    /// Whether it says that something is missing.
     var isFault: Bool { event == nil || !isLinked }
   }
 
@@ -105,16 +102,13 @@ struct EventLog {
 }
 
 extension Vault {
-  /// Appends an event to the log: takes some microseconds, and changes nothing in the vault's file. An event of more
-  /// than 2048 bytes is not noted.
+  /// Takes some microseconds. An event of more than 2048 bytes is not noted.
   package func note(_ event: Secret) throws(VaultError) {
     guard event.count <= EventLog.eventLimit else { return }
     try EventLog(location).append(event, opening.keys, random: random)
   }
 
-  /// The events that are kept, the oldest first, and how many are known to be missing.
-  ///
-  /// - Throws: `.file` when there is something else in the place of the log, so that nothing can be noted.
+  /// Throws `.file` when something else is in the place of the log, so that nothing can be noted.
   package func events() throws(VaultError) -> (events: [Secret], lost: Int) {
     try transaction(.deferred) { keys throws(VaultError) in
       let lines = try EventLog(location).lines(keys)

@@ -3,7 +3,6 @@ import SQLite
 import Store
 
 extension Vault {
-  /// See ``AccountStore``.
   package func record(_ identifier: RecordIdentifier) throws(VaultError) -> Record? {
     try transaction(.deferred) { keys throws(VaultError) in
       guard let row = try row(keys.lookup(identifier)) else { return nil }
@@ -12,8 +11,6 @@ extension Vault {
     }
   }
 
-  /// See ``AccountStore``.
-  ///
   /// SQLite's own index is not asked: nobody has sealed it, and a record that it hides would be missing without a word.
   package func records(_ kind: RecordKind, provider: String?) throws(VaultError) -> [Record] {
     let records = try opened(kind, provider)
@@ -37,8 +34,6 @@ extension Vault {
     }
   }
 
-  /// See ``AccountStore``.
-  ///
   /// - Throws: `.damaged` if header, slots or index cannot be read, either.
   package func unreadable(
     _ kind: RecordKind, provider: String?, without known: Set<RecordIdentifier> = []
@@ -56,7 +51,6 @@ extension Vault {
     }
   }
 
-  /// See ``AccountStore``.
   package func isLost(_ identifier: RecordIdentifier) throws(VaultError) -> Bool {
     try transaction(.deferred) { keys throws(VaultError) in
       var change = try VaultChange(self, keys)

@@ -4,7 +4,7 @@ import SQLite
 import Store
 
 extension Vault {
-  /// See ``AccountStore``. Events are noted after the change; where they cannot be, that is no error.
+  /// Events are noted after the change; where they cannot be, that is no error.
   @discardableResult
   package func apply(_ changes: [Change]) throws(VaultError) -> Int64 {
     try change { change, _ throws(VaultError) in
@@ -21,7 +21,6 @@ extension Vault {
     }
   }
 
-  /// See ``AccountStore``.
   package func check(_ identifiers: [RecordIdentifier]) throws(VaultError) {
     try requireWritable()
     // The change behind an answer needs other parts of the file than the one before it.
@@ -33,7 +32,6 @@ extension Vault {
     }
   }
 
-  /// Runs the body as one change, and notes what happened.
   func change<Result>(
     _ body: (inout VaultChange, VaultKeys) throws(VaultError) -> Result
   ) throws(VaultError) -> Result {
@@ -62,7 +60,6 @@ struct VaultChange {
   private var key: SealingKey
   private var header: VaultHeader
   private var buckets: [UInt8: IndexBucket] = [:]
-  /// To be noted after the commit.
   var events: [Secret] = []
 
   /// The revision of all that the change stores.
@@ -77,7 +74,6 @@ struct VaultChange {
     try self.init(vault, keys, header: header, advancingBy: 1)
   }
 
-  /// A change of a vault whose header is known.
   init(_ vault: Vault, _ keys: VaultKeys, header: VaultHeader, advancingBy count: Int64) throws(VaultError) {
     self.vault = vault
     file = vault.file
@@ -153,7 +149,6 @@ struct VaultChange {
     try bucket(IndexBucket.number(keys.lookup(identifier)))
   }
 
-  /// All that the index has.
   mutating func identifiers() throws(VaultError) -> [RecordIdentifier] {
     var identifiers: [RecordIdentifier] = []
     for number in header.buckets.keys { identifiers += try bucket(number).entries.keys }
@@ -170,7 +165,6 @@ struct VaultChange {
     return bucket
   }
 
-  /// Exchanges all slots.
   mutating func setSlots(_ slots: [KeySlot]) throws(VaultError) {
     try file.query { connection throws(SQLiteError) in
       try connection.execute("DELETE FROM slot")

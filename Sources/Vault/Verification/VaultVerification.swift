@@ -3,7 +3,6 @@ import SQLite
 import Store
 
 extension VaultFinding {
-  /// The finding as a reason not to do something.
   func error(path: String) -> VaultError {
     switch self {
     case .record(let identifier, _): .damagedRecord(identifier)
@@ -17,10 +16,8 @@ extension VaultFinding {
 }
 
 extension Vault {
-  /// Looks at all that the vault holds and names what is not as it was written.
-  ///
-  /// A whole file that is exchanged for an older copy of itself is not found out: nothing outside of the file
-  /// knows better.
+  /// Names all that is not as it was written. A whole file that is exchanged for an older copy of itself is not found
+  /// out: nothing outside of the file knows better.
   package func verify() throws(VaultError) -> [VaultFinding] {
     try transaction(.deferred) { keys throws(VaultError) in
       var verification = Verification(vault: self, keys: keys)
