@@ -40,7 +40,8 @@ let fullyStatic: [LinkerSetting] = [
 /// Nothing is loaded into them, so no symbol is exported; relocations are packed (glibc 2.36 or later).
 let staticLibrary: [LinkerSetting] = [
   .unsafeFlags(
-    ["-static-stdlib", "-Xlinker", "--no-export-dynamic", "-Xlinker", "-z", "-Xlinker", "pack-relative-relocs"] + small,
+    ["-static-stdlib", "-Xlinker", "--no-export-dynamic", "-Xlinker", "-z", "-Xlinker", "pack-relative-relocs"] + small
+      + quick,
     .when(configuration: .release))
 ]
 

@@ -6,7 +6,8 @@ import Platform
 import QRCode
 import Simulator
 
-exit(
+// Not `exit`: nothing is buffered, and what forty libraries would do at the end takes time.
+_exit(
   Program.run(
     Program.Online(
       network: { userAgent, isCancelled throws(HTTPError) in

@@ -2,6 +2,7 @@ import Cryptography
 import HTTP
 import JSON
 import Descriptors
+import Text
 
 extension Simulation {
   /// How the client has to show who it is at an endpoint.
@@ -137,7 +138,7 @@ extension Simulation {
   func scopes(_ text: String?) throws(Refusal) -> [String] {
     guard let text else { return [] }
     let separator = descriptor.scope.separator
-    let scopes = text.split(separator: separator).map(String.init)
+    let scopes = text.pieces(separatedBy: separator).filter { !$0.isEmpty }.map(String.init)
     // A comma can be part of a scope; where it is not part of any known one, it was meant to separate.
     let otherSeparator: Character = separator.contains(" ") ? "," : " "
     let isPart = descriptor.scope.requested.contains { $0.contains(otherSeparator) }

@@ -1,6 +1,7 @@
 import HTTP
 import JSON
 import Descriptors
+import Text
 
 /// A token that was presented as the descriptor says.
 struct PresentedToken {
@@ -118,7 +119,7 @@ extension Simulation {
       expected = "?\(name)=TOKEN"
       if query.values(of: name).count > 1 { throw .request(.presentedTwice) }
       token = query[first: name]
-      if let token, request.fields.contains(where: { $0.value.contains(token) }) {
+      if let token, request.fields.contains(where: { $0.value.firstPlace(of: token) != nil }) {
         throw .request(.presentedTwice)
       }
     case .none:
