@@ -6,61 +6,21 @@ import Testing
 
 /// The pages of the manual, as they are written and as two readers see them.
 @Suite struct ManualTests {
+  /// Made once: that takes seconds.
+  private static let manual = Result { try Manual() }
+
   private let pages: [String: String]
   private let complaints: String
-  /// The pages as a terminal of 80 columns shows them, by program and name; none where neither is installed.
   private let shown: [String: String]
 
   init() throws {
-    let folder = "/tmp/credmgr-manual.\(UInt64.random(in: 0 ... .max))"
-    let program = Path.joining(Path.directory(of: try Path.executable()) ?? "", "credmgr-manual")
-    let script = Path.joining(HelpTests.root, "script/manual")
-    var environment = Environment.all()
-    environment["SOURCE_DATE_EPOCH"] = "1790000000"
-    let completion = try Launcher.run(script, [folder, program], environment: environment)
-    try #require(completion.status == 0)
-    var pages: [String: String] = [:]
-    let names = try File.names(in: folder)
-    for name in names {
-      pages[name] = String(decoding: try File.read(Path.joining(folder, name), limit: 1 << 20), as: UTF8.self)
-    }
-    self.pages = pages
-    let written = pages.filter { !$0.value.hasPrefix(".so ") }.keys.sorted()
-    complaints = try Self.complaints(about: written.map { Path.joining(folder, $0) })
-    var shown: [String: String] = [:]
-    for (program, script) in Self.readers where (try? Launcher.find(program)) != nil {
-      for name in written {
-        let completion = try Launcher.run("/bin/sh", ["-c", script, "sh", Path.joining(folder, name)], limit: 1 << 22)
-        shown["\(program) \(name)"] = String(decoding: completion.output, as: UTF8.self)
-      }
-    }
-    self.shown = shown
-    for name in names { try File.remove(Path.joining(folder, name)) }
-    unsafe rmdir(folder)
+    let manual = try Self.manual.get()
+    (pages, complaints, shown) = (manual.pages, manual.complaints, manual.shown)
   }
-
-  /// What mandoc and groff do not like; each of them sees other mistakes.
-  private static func complaints(about files: [String]) throws -> String {
-    let script = """
-      command -v mandoc >/dev/null && mandoc -Tlint -Wwarning "$@"
-      command -v groff >/dev/null && for page; do groff -ww -Kutf8 -mdoc -Tutf8 "$page" 2>&1 >/dev/null; done
-      exit 0
-      """
-    let completion = try Launcher.run("/bin/sh", ["-c", script, "sh"] + files, limit: 1 << 22)
-    return String(decoding: completion.output, as: UTF8.self)
-  }
-
-  /// What man(1) has a page shown by, where the terminal has 80 columns: it leaves two of them free. Nothing is bold.
-  private static let readers = [
-    ("mandoc", #"mandoc -Tutf8 -O width=78 "$1" | sed 's/.\x08//g'"#),
-    ("groff", #"groff -Kutf8 -mdoc -Tutf8 -P-cbou -rLL=78n "$1""#),
-  ]
 
   @Test func nobodyComplains() { #expect(complaints == "") }
 
-  private static let hasReader = readers.contains { (try? Launcher.find($0.0)) != nil }
-
-  @Test(.enabled(if: hasReader)) func noLineIsLongerThanATerminal() {
+  @Test(.enabled(if: Manual.hasReader)) func noLineIsLongerThanATerminal() {
     #expect(shown.count >= pages.count { !$0.value.hasPrefix(".so ") })
     for (name, text) in shown {
       let lines = text.split(separator: "\n")
@@ -120,4 +80,59 @@ import Testing
   }
 
   @Test func aPageIsDatedByItsSources() { #expect(pages["credmgr.1"]?.contains(".Dd September 21, 2026\n") == true) }
+}
+
+/// What script/manual writes.
+private struct Manual {
+  let pages: [String: String]
+  let complaints: String
+  /// The pages as a terminal of 80 columns shows them, by program and name; none where neither is installed.
+  let shown: [String: String]
+
+  init() throws {
+    let folder = "/tmp/credmgr-manual.\(UInt64.random(in: 0 ... .max))"
+    let program = Path.joining(Path.directory(of: try Path.executable()) ?? "", "credmgr-manual")
+    let script = Path.joining(HelpTests.root, "script/manual")
+    var environment = Environment.all()
+    environment["SOURCE_DATE_EPOCH"] = "1790000000"
+    let completion = try Launcher.run(script, [folder, program], environment: environment)
+    try #require(completion.status == 0)
+    var pages: [String: String] = [:]
+    let names = try File.names(in: folder)
+    for name in names {
+      pages[name] = String(decoding: try File.read(Path.joining(folder, name), limit: 1 << 20), as: UTF8.self)
+    }
+    self.pages = pages
+    let written = pages.filter { !$0.value.hasPrefix(".so ") }.keys.sorted()
+    complaints = try Self.complaints(about: written.map { Path.joining(folder, $0) })
+    var shown: [String: String] = [:]
+    for (program, script) in Self.readers where (try? Launcher.find(program)) != nil {
+      for name in written {
+        let completion = try Launcher.run("/bin/sh", ["-c", script, "sh", Path.joining(folder, name)], limit: 1 << 22)
+        shown["\(program) \(name)"] = String(decoding: completion.output, as: UTF8.self)
+      }
+    }
+    self.shown = shown
+    for name in names { try File.remove(Path.joining(folder, name)) }
+    unsafe rmdir(folder)
+  }
+
+  /// What mandoc and groff do not like; each of them sees other mistakes.
+  private static func complaints(about files: [String]) throws -> String {
+    let script = """
+      command -v mandoc >/dev/null && mandoc -Tlint -Wwarning "$@"
+      command -v groff >/dev/null && for page; do groff -ww -Kutf8 -mdoc -Tutf8 "$page" 2>&1 >/dev/null; done
+      exit 0
+      """
+    let completion = try Launcher.run("/bin/sh", ["-c", script, "sh"] + files, limit: 1 << 22)
+    return String(decoding: completion.output, as: UTF8.self)
+  }
+
+  /// What man(1) has a page shown by, where the terminal has 80 columns: it leaves two of them free. Nothing is bold.
+  private static let readers = [
+    ("mandoc", #"mandoc -Tutf8 -O width=78 "$1" | sed 's/.\x08//g'"#),
+    ("groff", #"groff -Kutf8 -mdoc -Tutf8 -P-cbou -rLL=78n "$1""#),
+  ]
+
+  static let hasReader = readers.contains { (try? Launcher.find($0.0)) != nil }
 }

@@ -69,7 +69,7 @@ struct VaultExport {
   private static let associatedData = Array("credmgr export 1".utf8)
 
   func encrypted(
-    _ passphrase: Secret, costs: PassphraseCosts = .moderate, random: some RandomSource
+    _ passphrase: Secret, costs: PassphraseCosts = .standard, random: some RandomSource
   ) throws(StoreError) -> JSONValue {
     let salt = random.bytes(PassphraseCosts.saltByteCount)
     let nonce = random.bytes(SealingKey.nonceByteCount)

@@ -21,8 +21,11 @@ package enum FaultPoint {
     }
     /// Seconds by which the wall clock is ahead of the machine's (`CREDMGR_CLOCK_OFFSET`), so that no test has to wait.
     static var clockOffset: Int64 { Environment.value("CREDMGR_CLOCK_OFFSET").flatMap { Int64($0) } ?? 0 }
+    /// Whether a new passphrase costs next to nothing (`CREDMGR_CHEAP_PASSPHRASES`), for the tests of everything else.
+    package static var cheapensPassphrases: Bool { Environment.value("CREDMGR_CHEAP_PASSPHRASES") != nil }
   #else
     @inlinable package static func reach(_ name: StaticString) {}
     static var clockOffset: Int64 { 0 }
+    @inlinable package static var cheapensPassphrases: Bool { false }
   #endif
 }
