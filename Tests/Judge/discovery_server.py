@@ -11,6 +11,7 @@ import types
 os.environ["AUTHLIB_INSECURE_TRANSPORT"] = "1"
 
 from authlib.oauth2 import rfc6749, rfc7591, rfc7592, rfc8414, rfc9207
+from authlib.oauth2.rfc6749.requests import BasicOAuth2Payload
 from authlib.oidc.core.grants import OpenIDCode
 from authlib.oidc.discovery import OpenIDProviderMetadata
 from joserfc.jwk import ECKey
@@ -25,16 +26,7 @@ METHODS = ["client_secret_basic", "client_secret_post", "none"]
 class RegistrationRequest(rfc6749.JsonRequest):
     def __init__(self, request):
         super().__init__(request.method, request.url, headers=request.headers)
-        self.payload = JSONPayload(json.loads(request.body))
-
-
-class JSONPayload(rfc6749.JsonPayload):
-    def __init__(self, data):
-        self._data = data
-
-    @property
-    def data(self):
-        return self._data
+        self.payload = BasicOAuth2Payload(json.loads(request.body))
 
 
 class DiscoveryServer(OAuth2Server):

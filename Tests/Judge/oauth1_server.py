@@ -1,8 +1,4 @@
-"""An OAuth 1.0a provider on oauthlib's server side: every signature is verified by oauthlib.
-
-oauthlib has no session extension, so the refresh with `oauth_session_handle` is read here by hand; its signature
-is again checked by oauthlib.
-"""
+"""An OAuth 1.0a provider: every signature is verified by oauthlib. It has no session extension, so that is read by hand."""
 
 import urllib.parse
 

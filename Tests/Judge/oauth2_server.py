@@ -1,9 +1,7 @@
-"""An OAuth 2.0 authorization server on Authlib: the grants, PKCE, introspection and revocation are Authlib's.
+"""An OAuth 2.0 server on Authlib, whose are the grants, PKCE, introspection and revocation. What it leaves to whoever runs it is
+here: storage, rotation of refresh tokens with detection of their reuse (RFC 9700 section 4.14), and counters."""
 
-What Authlib leaves to whoever runs it is here: storage, rotation of refresh tokens with detection of their reuse
-(RFC 9700 section 4.14), and the counters that the tests read.
-"""
-
+import dataclasses
 import threading
 import time
 
@@ -223,6 +221,12 @@ class OAuth2Server(Service):
             for other in self.tokens:
                 if other is token or (whole_family and other.family == token.family):
                     other.revoked = True
+
+    def kill_access(self):
+        """The newest access token is dead; its refresh token still works."""
+        dead = self.tokens[-1]
+        dead.revoked = True
+        self.tokens.append(dataclasses.replace(dead, access_token="gone", revoked=False))
 
     def accepts(self, access_token):
         """Whether this is an access token that works now."""

@@ -1,10 +1,10 @@
 """What the OAuth 2.0 server keeps, in the shapes that Authlib asks of whoever runs it."""
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 
 from authlib.oauth2 import rfc6749
 from authlib.oauth2.rfc6749 import util
+from authlib.oauth2.rfc6749.requests import BasicOAuth2Payload
 
 import clock
 from service import Response, json_response
@@ -71,14 +71,7 @@ class Code(rfc6749.AuthorizationCodeMixin):
     def get_nonce(self):
         return self.nonce
 
-    def get_auth_time(self):
-        return None
-
-    def get_acr(self):
-        return None
-
-    def get_amr(self):
-        return None
+    get_auth_time = get_acr = get_amr = lambda self: None
 
 
 @dataclass
@@ -139,36 +132,14 @@ class Device:
         return False
 
 
-class Payload(rfc6749.OAuth2Payload):
-    def __init__(self, pairs):
-        self._data = dict(pairs)
-        self._datalist = defaultdict(list)
-        for name, value in pairs:
-            self._datalist[name].append(value)
-
-    @property
-    def data(self):
-        return self._data
-
-    @property
-    def datalist(self):
-        return self._datalist
-
-
 class AuthlibRequest(rfc6749.OAuth2Request):
+    # Properties that raise, otherwise.
+    args = form = None
+
     def __init__(self, request):
         super().__init__(request.method, request.url, headers=request.headers)
-        self._form = request.form_fields()
-        self._args = request.query_fields()
-        self.payload = Payload(request.query + request.form)
-
-    @property
-    def args(self):
-        return self._args
-
-    @property
-    def form(self):
-        return self._form
+        self.args, self.form = request.query_fields(), request.form_fields()
+        self.payload = BasicOAuth2Payload(self.args | self.form)
 
 
 class AuthorizationServer(rfc6749.AuthorizationServer):

@@ -1,6 +1,8 @@
 """The real programs, run as a person runs them, each test in a home of its own that is searched afterwards."""
 
 import base64
+import contextlib
+import http.client
 import os
 import re
 import shutil
@@ -15,11 +17,15 @@ from dataclasses import dataclass
 
 import clock
 from browser import Browser
+from oauth2_server import CLIENT_SECRET, PUBLIC_CLIENT, OAuth2Server
+from terminal import Terminal
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
 BINARY = os.path.abspath(os.environ.get("CREDMGR_BIN", os.path.join(HERE, "../../.build/debug/credmgr")))
 DESCRIPTORS = os.path.join(HERE, "descriptors")
 TIMEOUT = 60
+ADA, GRACE = "ada.lovelace@example.org", "grace-hopper"
 
 # Exit statuses of the contract.
 DONE, UNEXPECTED, USAGE, LOGIN_NEEDED, REFUSED, UNREACHABLE, LOCKED = range(7)
@@ -29,6 +35,12 @@ def is_test_build():
     """Whether the program has fault points and a clock that can be moved: those that are built for use have neither."""
     with open(BINARY, "rb") as file:
         return b"CREDMGR_FAULT" in file.read()
+
+
+def text_of(path):
+    """A file of the project."""
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
 
 
 @dataclass
@@ -99,7 +111,7 @@ class ProgramTest(unittest.TestCase):
     """Afterwards nothing that a server calls a secret may stand on standard error or, readable, in the home."""
 
     # Names of accounts that no file may show.
-    accounts = ("ada.lovelace@example.org", "grace-hopper")
+    accounts = ADA, GRACE
 
     def setUp(self):
         if not os.access(BINARY, os.X_OK):
@@ -111,7 +123,8 @@ class ProgramTest(unittest.TestCase):
         self.environment = {
             "PATH": os.path.dirname(BINARY) + ":/usr/local/bin:/usr/bin:/bin",
             "HOME": self.folder,
-            "BROWSER": os.path.join(HERE, "browser.py"),
+            "BROWSER": self.browser(),
+            "CREDMGR_CHEAP_PASSPHRASES": "1",
             "GIT_CONFIG_GLOBAL": os.path.join(self.folder, "gitconfig"),
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_TERMINAL_PROMPT": "0",
@@ -120,6 +133,32 @@ class ProgramTest(unittest.TestCase):
         clock.offset = 0
         self.homes = []
         self.new_home()
+
+    def browser(self):
+        """A program for $BROWSER, which hands the address to this process: another Python would cost more than the login."""
+        pipe = os.path.join(self.folder, "open-browser.pipe")
+        os.mkfifo(pipe)
+        program = self.file("open-browser", f"#!/bin/sh\necho \"$1\" >'{pipe}'\n", 0o700)
+
+        def follow():
+            # Opened for both, it never ends while nobody writes.
+            with open(os.open(pipe, os.O_RDWR), encoding="utf-8") as addresses:
+                while address := addresses.readline().strip():
+                    # Who waited for it may be gone.
+                    with contextlib.suppress(OSError, http.client.HTTPException):
+                        Browser(authorities=self.environment.get("SSL_CERT_FILE")).open(address)
+
+        thread = threading.Thread(target=follow, daemon=True)
+        thread.start()
+
+        def end():
+            with open(os.open(pipe, os.O_RDWR), "w", encoding="utf-8") as addresses:
+                addresses.write("\n")
+                addresses.flush()
+                thread.join(TIMEOUT)
+
+        self.addCleanup(end)
+        return program
 
     def new_home(self):
         """From here on credmgr starts with nothing, as on another machine."""
@@ -158,6 +197,25 @@ class ProgramTest(unittest.TestCase):
         self.enterContext(service)
         return service
 
+    def copied_programs(self):
+        """A folder with the programs, for somebody else to run."""
+        folder = os.path.join(self.folder, "programs")
+        os.mkdir(folder)
+        for name in ("credmgr", "credmgr-online"):
+            shutil.copy(os.path.join(os.path.dirname(BINARY), name), folder)
+        return folder
+
+    def provided(self, name="oauth2-public", client=PUBLIC_CLIENT, **options):
+        """An OAuth 2.0 server with these options, and the id of the provider that it is."""
+        service = self.serve(OAuth2Server(**options))
+        return service, self.add(name, service, client, "" if client == PUBLIC_CLIENT else CLIENT_SECRET)
+
+    def logged_in(self, **options):
+        """The same, with an account."""
+        service, provider = self.provided(**options)
+        self.credmgr("login", provider, "--account", ADA)
+        return service, provider
+
     # Programs.
     def start(self, *arguments, stdin=True, binary=BINARY, environment=None, cwd=None):
         process = subprocess.Popen(
@@ -167,6 +225,13 @@ class ProgramTest(unittest.TestCase):
         )
         self.addCleanup(lambda: process.poll() is None and process.kill())
         return Running(process, self.finished)
+
+    def terminal(self, *arguments, environment=None, binary=BINARY, **options):
+        """Runs a program with a person at its terminal."""
+        terminal = Terminal([binary, *arguments], environment or self.environment, self.folder, **options)
+        self.addCleanup(lambda: terminal.process.poll() is None and terminal.process.kill())
+        self.addCleanup(lambda: self.errors.append(terminal.seen))
+        return terminal
 
     def finished(self, outcome):
         self.errors.append(outcome.err)
@@ -184,9 +249,9 @@ class ProgramTest(unittest.TestCase):
             self.assertRegex(outcome.err, r"(?m)^credmgr: error: \S")
         return outcome
 
-    def file(self, name, text):
+    def file(self, name, text, mode=0o600):
         path = os.path.join(self.folder, name)
-        with open(path, "w", encoding="utf-8", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
+        with open(path, "w", encoding="utf-8", opener=lambda p, flags: os.open(p, flags, mode)) as file:
             file.write(text)
         return path
 

@@ -1,8 +1,5 @@
-"""A small HTTP server on loopback: the ground that every server of the judge stands on.
-
-Nothing here knows OAuth. A service keeps what it was asked (`exchanges`), counts what it wants to count
-(`counts`), and names every secret that it gave out (`secrets`), so that a test can search for them later.
-"""
+"""A small HTTP server on loopback. It keeps what it was asked (`exchanges`), counts what it wants to count (`counts`), and names
+every secret that it gave out (`secrets`), so that a test can search for them."""
 
 import collections
 import html
@@ -205,11 +202,10 @@ class Service:
             ]
 
     def _answer(self, handler):
-        length = int(handler.headers.get("Content-Length") or 0)
-        if length > MAXIMUM_BODY:
+        if int(handler.headers.get("Content-Length") or 0) > MAXIMUM_BODY:
             handler.send_error(413)
             return
-        body = handler.rfile.read(length)
+        body = self._body(handler)
         request = Request(handler.command, handler.path, handler.headers, body, self.base, time.monotonic())
         try:
             response = self.handle(request)
@@ -231,6 +227,17 @@ class Service:
             except (BrokenPipeError, ConnectionResetError):
                 return  # a client may stop reading a body that is too long for it
         self.counts[f"answered:{request.path}"] += 1
+
+    @staticmethod
+    def _body(handler):
+        if (handler.headers.get("Transfer-Encoding") or "").lower() != "chunked":
+            return handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+        body = b""
+        while size := int(handler.rfile.readline().split(b";")[0], 16):
+            body += handler.rfile.read(size)
+            handler.rfile.readline()
+        handler.rfile.readline()
+        return body
 
     def handle(self, request):
         route = self.routes.get((request.method, request.path))

@@ -15,12 +15,11 @@ import time
 import oauth2_server
 from browser import Browser
 from oauth2_server import OAuth2Server
-from program import BINARY, DESCRIPTORS, DONE, LOGIN_NEEDED, TIMEOUT, Outcome, is_test_build
+from program import ADA, BINARY, DESCRIPTORS, DONE, GRACE, LOGIN_NEEDED, TIMEOUT, Outcome
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.abspath(os.path.join(HERE, "../../Sources"))
 PROVIDER = "oauth2-public"
-ADA, GRACE = "ada.lovelace@example.org", "grace-hopper"
 OTHER, OTHER_TOKEN = "oauth2-post", "token-of-another-provider"
 STRACE = "/usr/bin/strace"
 
@@ -59,7 +58,7 @@ class World:
         self.environment = {
             "PATH": os.path.dirname(BINARY) + ":/usr/bin:/bin", "HOME": folder, "CREDMGR_HOME": self.home,
             "BROWSER": os.path.join(HERE, "browser.py"), "LANG": "C.UTF-8",
-            "CREDMGR_PASSPHRASE_FILE": self.passphrase,
+            "CREDMGR_PASSPHRASE_FILE": self.passphrase, "CREDMGR_CHEAP_PASSPHRASES": "1",
         }
         with open(self.passphrase, "w", encoding="utf-8", opener=lambda p, flags: os.open(p, flags, 0o600)) as file:
             file.write("a passphrase of some words")
@@ -188,33 +187,16 @@ def kill_after(process, seconds):
 
 
 # Commands.
-def refresh(world, **environment):
-    return world.start("token", PROVIDER, "--account", ADA, "--refresh", **environment)
+def command(*words):
+    """Starts the program with these words, in which parts of the world may stand."""
+    return lambda world, **environment: world.start(*(word.format(world=world) for word in words), **environment)
 
 
 def login(world, **environment):
     return world.login("--account", ADA, **environment)
 
 
-def logout(world, **environment):
-    return world.start("logout", PROVIDER, "--account", ADA, **environment)
-
-
-def rotate(world, **environment):
-    return world.start("vault", "rotate", **environment)
-
-
-def protect(world, **environment):
-    return world.start("vault", "protect", "passphrase", "--passphrase-file", world.passphrase, **environment)
-
-
-def unprotect(world, **environment):
-    return world.start("vault", "protect", "key-file", "--remove", **environment)
-
-
-def restore(world, **environment):
-    """A backup that another key file opens, over a vault whose rotation was killed before it moved its key file."""
-    return world.start("vault", "restore", world.backup, "--key-file", world.backup_key, **environment)
+refresh = command("token", PROVIDER, "--account", ADA, "--refresh")
 
 
 def strand_key_file(world):
@@ -228,10 +210,6 @@ def strand_key_file(world):
     world.expect("vault", "rotate")
     os.rename(key, key + ".new")
     shutil.copy(older, key)
-
-
-def protect_again(world, **environment):
-    return world.start("vault", "protect", "key-file", **environment)
 
 
 # What must hold after the death of each: returns whether something was lost (and told).
@@ -289,7 +267,11 @@ def after_change_of_keys(world):
 
 
 COMMANDS = {
-    "refresh": (refresh, after_refresh), "login": (login, after_login), "logout": (logout, after_logout),
-    "rotate": (rotate, after_change_of_keys), "protect": (protect, after_change_of_keys),
-    "restore": (restore, after_change_of_keys), "unprotect": (unprotect, after_change_of_keys), "protect again": (protect_again, after_change_of_keys),
-}
+    "refresh": (refresh, after_refresh), "login": (login, after_login),
+    "logout": (command("logout", PROVIDER, "--account", ADA), after_logout),
+} | {name: (command("vault", *words), after_change_of_keys) for name, words in {
+    "rotate": ("rotate",), "protect": ("protect", "passphrase", "--passphrase-file", "{world.passphrase}"),
+    # A backup that another key file opens, over a vault whose rotation was killed before it moved its key file.
+    "restore": ("restore", "{world.backup}", "--key-file", "{world.backup_key}"),
+    "unprotect": ("protect", "key-file", "--remove"), "protect again": ("protect", "key-file"),
+}.items()}

@@ -15,11 +15,11 @@ import time
 class Terminal:
     """Runs a program with a terminal as its three standard streams, and keeps all that appears there."""
 
-    def __init__(self, arguments, environment, folder, columns=80, rows=40):
+    def __init__(self, arguments, environment, folder, columns=80, rows=40, stdout=None):
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.process = subprocess.Popen(
-            arguments, stdin=slave, stdout=slave, stderr=slave, env=environment, cwd=folder, start_new_session=True,
+            arguments, stdin=slave, stdout=stdout or slave, stderr=slave, env=environment, cwd=folder, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(slave)
         self.seen = ""

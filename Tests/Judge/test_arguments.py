@@ -4,13 +4,8 @@ import os
 import resource
 import shutil
 import subprocess
-import unittest
 
-import oauth2_server
-from oauth2_server import OAuth2Server
-from program import BINARY, DONE, UNEXPECTED, USAGE, LOCKED, ProgramTest
-
-ADA, GRACE = ProgramTest.accounts
+from program import ADA, BINARY, DONE, UNEXPECTED, USAGE, LOCKED, ProgramTest
 ONLINE = os.path.join(os.path.dirname(BINARY), "credmgr-online")
 
 # What libfaketime and others do: the environment is somewhere else before main begins.
@@ -22,9 +17,7 @@ __attribute__((constructor)) static void moved(void) { setenv("CREDMGR_JUDGE", "
 class Arguments(ProgramTest):
     def setUp(self):
         super().setUp()
-        self.service = self.serve(OAuth2Server())
-        self.provider = self.add("oauth2-public", self.service, oauth2_server.PUBLIC_CLIENT)
-        self.credmgr("login", self.provider, "--account", ADA)
+        self.service, self.provider = self.logged_in()
 
     def run_bytes(self, *arguments, program=BINARY, **options):
         return subprocess.run([program, *arguments], capture_output=True, stdin=subprocess.DEVNULL, timeout=60,
@@ -80,7 +73,3 @@ class Arguments(ProgramTest):
         self.assertEqual((done.returncode, done.stdout), (DONE, b"\xff\xfe"))
         done = self.run_bytes("token", self.provider, "--account", "\ufffd")
         self.assertNotIn(b"UTF-8", done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -3,14 +3,10 @@
 import os
 import re
 import time
-import unittest
 
 from faulty_server import FaultyServer
-from program import BINARY, REFUSED, USAGE, ProgramTest
+from program import ADA, REFUSED, USAGE, ProgramTest, text_of
 from service import json_response, redirect
-from terminal import Terminal
-
-ADA = ProgramTest.accounts[0]
 SECONDS = 10
 
 HEAD = """provider: evil
@@ -62,7 +58,6 @@ REFUSED_TEXTS = {
                                      "not https"),
     "a file": (HEAD.replace("https://good.example/token", "file:///etc/passwd"), 6, ""),
     "a script": (HEAD.replace("https://good.example/authorize", "javascript:alert(1)"), 4, ""),
-    "a state of one's own": (HEAD + "    parameters: { state: x }\n", None, None),
     "a state in the page's address": (HEAD.replace("/authorize", "/authorize?state=x"), 4, "protects the login"),
     "a dropped verifier": (HEAD + "    parameters: { code_verifier: null }\n", 7, "protects the login"),
     "another one by the name of the verifier": (HEAD + "    rename: { code: code_verifier }\n", 7, "protects the login"),
@@ -94,8 +89,6 @@ class Refused(ProgramTest):
 
     def test_with_a_place(self):
         for name, (text, line, word) in REFUSED_TEXTS.items():
-            if word is None:
-                continue
             with self.subTest(name):
                 path = self.written(text)
                 checked = self.timed("check", path)
@@ -232,8 +225,7 @@ hosts: [HOST]
         self.credmgr("login", provider, "--account", ADA)
         before = len(service.exchanges)
         path = os.path.join(self.homes[-1], "config/providers/evil.yaml")
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        text = text_of(path)
         changed = text.replace(service.base + "/token", other.base + "/token")
         with open(path, "w", encoding="utf-8") as file:
             file.write(changed)
@@ -255,8 +247,7 @@ hosts: [HOST]
         self.assertEqual((len(service.exchanges), other.exchanges), (before, []))
 
         for answer, status in (("n", USAGE), ("y", 0)):
-            terminal = Terminal([BINARY, "add-provider", "evil", "--replace"], self.environment, self.folder, columns=500)
-            self.addCleanup(lambda terminal=terminal: terminal.process.poll() is None and terminal.process.kill())
+            terminal = self.terminal("add-provider", "evil", "--replace", columns=500)
             terminal.wait_for(re.escape(f'"{authority}" ({place})'))
             terminal.wait_for(r"\[y/N\]")
             terminal.type(answer + "\n")
@@ -265,7 +256,3 @@ hosts: [HOST]
         self.credmgr("login", "evil", "--account", "other")
         self.assertEqual(len(other.requests("/token")), 1)
         self.assertEqual(self.credmgr("check", path).out, "")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -9,11 +9,7 @@ import stat
 import subprocess
 import unittest
 
-import oauth2_server
-from oauth2_server import OAuth2Server
-from program import BINARY, DESCRIPTORS, DONE, LOCKED, ProgramTest
-
-ADA, GRACE = ProgramTest.accounts
+from program import ADA, GRACE, BINARY, DESCRIPTORS, DONE, LOCKED, ProgramTest
 NOBODY = 65534
 
 
@@ -22,8 +18,7 @@ class BadInput(ProgramTest):
 
     def setUp(self):
         super().setUp()
-        self.service = self.serve(OAuth2Server())
-        self.provider = self.add("oauth2-public", self.service, oauth2_server.PUBLIC_CLIENT)
+        self.service, self.provider = self.provided()
         for account in (ADA, GRACE):
             self.credmgr("login", self.provider, "--account", account)
         self.tokens = {name: self.credmgr("token", self.provider, "--account", name).line for name in (ADA, GRACE)}
@@ -276,11 +271,7 @@ class NoRights(ProgramTest):
     def setUp(self):
         super().setUp()
         os.chmod(self.folder, 0o755)
-        programs = os.path.join(self.folder, "programs")
-        os.mkdir(programs)
-        for name in ("credmgr", "credmgr-online"):
-            shutil.copy(os.path.join(os.path.dirname(BINARY), name), programs)
-        self.program = os.path.join(programs, "credmgr")
+        self.program = os.path.join(self.copied_programs(), "credmgr")
         self.descriptor = shutil.copy(os.path.join(DESCRIPTORS, "oauth2-public.yaml"), self.folder)
         os.chmod(self.descriptor, 0o644)
 
@@ -332,7 +323,3 @@ class NoRights(ProgramTest):
             with self.subTest(arguments):
                 self.refused(self.as_nobody(*arguments, stdin="another", CREDMGR_HOME=home),
                              "cannot be written|cannot be made|cannot be used")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -7,10 +7,8 @@ import unittest
 
 import oauth2_server
 from oauth2_server import OAuth2Server
-from program import BINARY, DONE, ProgramTest
+from program import ADA, BINARY, DONE, ProgramTest
 from service import json_response
-
-ADA = ProgramTest.accounts[0]
 FAKETIME = "/usr/bin/faketime"
 # A clock can be put before the system's in a dynamic program only, which this one always is.
 ONLINE = os.path.join(os.path.dirname(BINARY), "credmgr-online")
@@ -65,13 +63,8 @@ class Clocks(ProgramTest):
 
     def test_the_clock_is_really_another_one(self):
         expected = time.gmtime(time.time() + 86_400)
-        service = self.serve(OAuth2Server())
-        provider = self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)
+        service, provider = self.provided()
         outcome = self.at("+1d", "login", provider, "--account", ADA)
         self.assertEqual(outcome.status, DONE)
         obtained = json.loads(self.credmgr("status", "--json").out)[0]["obtained_at"]
         self.assertEqual(obtained[:10], time.strftime("%Y-%m-%d", expected))
-
-
-if __name__ == "__main__":
-    unittest.main()

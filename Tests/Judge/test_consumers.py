@@ -13,26 +13,15 @@ import unittest
 
 import oauth2_server
 from oauth2_server import OAuth2Server
-from program import BINARY, UNREACHABLE, ProgramTest
+from program import ADA, BINARY, UNREACHABLE, ProgramTest, text_of
 from service import Service, json_response
 from tls import Authority
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-ADA = ProgramTest.accounts[0]
 CURL = shutil.which("curl")
-
-
-def text_of(path):
-    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-        return file.read()
 
 
 class API(Service):
     """Answers everything with a list of one repository; what came is in `exchanges`."""
-
-    def __init__(self, tls):
-        super().__init__(tls)
 
     def handle(self, request):
         return json_response([{"full_name": "ada/notes"}])
@@ -112,13 +101,12 @@ class Documentation(ProgramTest):
         out = self.bash(self.recipes()["npm"].replace("npm ci", "sh -c 'cat .npmrc; echo $FORGE_TOKEN'"))
         self.assertIn("_authToken=${FORGE_TOKEN}", out)
         self.assertIn("\nthe-token-of-forge", out)
-        with open(os.path.join(self.folder, ".npmrc"), encoding="utf-8") as file:
-            self.assertNotIn("the-token", file.read())
+        self.assertNotIn("the-token", text_of(os.path.join(self.folder, ".npmrc")))
 
     def test_recipe_a_program_that_reads_a_variable(self):
         # Programs of these names say what they were given.
         for name, variable in (("gh", "GH_TOKEN"), ("make", "DEPLOY_TOKEN")):
-            os.chmod(self.file(name, f'#!/bin/sh\necho {name} "$@" "${variable}" "$GITHUB_TOKEN"\n'), 0o700)
+            self.file(name, f'#!/bin/sh\necho {name} "$@" "${variable}" "$GITHUB_TOKEN"\n', 0o700)
         self.environment["PATH"] = self.folder + ":" + self.environment["PATH"]
         self.assertEqual(self.recipe("a program that reads a variable").splitlines(), [
             "gh repo list the-token-of-github ", "make deploy the-token-of-forge the-token-of-github"])
@@ -239,10 +227,7 @@ class Bodies(ProgramTest):
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("credmgr")], [])
 
     def test_a_refused_body_is_sent_again(self):
-        revoked = self.service.tokens[-1]
-        revoked.revoked = True
-        # Only the access token is dead: its refresh token still works.
-        self.service.tokens.append(type(revoked)(**{**vars(revoked), "access_token": "gone", "revoked": False}))
+        self.service.kill_access()
         cat = subprocess.Popen(["cat", self.path], stdout=subprocess.PIPE)
         self.request(f"{self.blob.base}/", "-d", "@-", stdin=cat.stdout)
         cat.stdout.close()
@@ -326,7 +311,3 @@ class Exec(ProgramTest):
             def run(*prefix):
                 return subprocess.run([*prefix, *command], env=self.environment, capture_output=True).returncode
             self.assertEqual((run(BINARY, "exec", "notes", "--"), run("env")), (status, status), command)
-
-
-if __name__ == "__main__":
-    unittest.main()

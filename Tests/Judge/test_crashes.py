@@ -20,7 +20,7 @@ import tempfile
 import time
 import unittest
 
-from program import BINARY, DONE, LOCKED, LOGIN_NEEDED, USAGE, ProgramTest, is_test_build
+from program import BINARY, DONE, LOCKED, LOGIN_NEEDED, USAGE, ProgramTest, is_test_build, text_of
 from siege import (
     ADA, COMMANDS, GRACE, OTHER, PROVIDER, SOURCES, STRACE, WRITING, World, after_refresh, end, fault_points,
     kill_after, refresh, strand_key_file, strict,
@@ -76,7 +76,7 @@ class CrashTest(ProgramTest):
 
 @unittest.skipUnless(KILLS, "only script/siege kills at random moments")
 class RandomMoments(CrashTest):
-    def kill(self, name, kills=KILLS):
+    def kill(self, name):
         start, check = COMMANDS[name]
         durations = []
 
@@ -96,30 +96,19 @@ class RandomMoments(CrashTest):
             answered = world.service.counts["answered:/token"] + world.service.counts["answered:/revoke"] > 0
             return killed, answered, check(world)
 
-        deaths = [result for _, result in self.each((source.uniform(0, longest) for _ in range(kills)), death)]
+        deaths = [result for _, result in self.each((source.uniform(0, longest) for _ in range(KILLS)), death)]
         counts = collections.Counter(deaths)
         killed = sum(count for (was_killed, _, _), count in counts.items() if was_killed)
         behind = sum(count for (was_killed, answered, _), count in counts.items() if was_killed and answered)
         lost = sum(count for (_, _, was_lost), count in counts.items() if was_lost)
         report(f"{name}: {killed} kills within {longest * 1000:.0f} ms, {behind} of them after the provider's answer, "
                f"{lost} answers lost, all of them told")
-        self.assertGreater(killed, kills // 4, "most of the moments came too late")
+        self.assertGreater(killed, KILLS // 4, "most of the moments came too late")
 
-    def test_refresh(self):
-        self.kill("refresh")
-
-    def test_login(self):
-        self.kill("login")
-
-    def test_logout(self):
-        self.kill("logout")
-
-    def test_rotate(self):
-        self.kill("rotate")
-
-    def test_protect(self):
-        # Deriving a key from a passphrase takes half a second each time.
-        self.kill("protect", max(KILLS // 5, 5))
+    def test_each_command(self):
+        for name in ("refresh", "login", "logout", "rotate", "protect"):
+            with self.subTest(name):
+                self.kill(name)
 
 
 # What is lost when the program dies there; a point that is not here has no test.
@@ -191,7 +180,7 @@ class Release(unittest.TestCase):
         for program in programs:
             with open(program, "rb") as file:
                 content = file.read()
-            for name in ("CREDMGR_FAULT", "CREDMGR_CLOCK_OFFSET", *fault_points()):
+            for name in ("CREDMGR_FAULT", "CREDMGR_CLOCK_OFFSET", "CREDMGR_CHEAP_PASSPHRASES", *fault_points()):
                 self.assertNotIn(name.encode(), content, f"{program} has the fault point {name}")
 
 
@@ -214,12 +203,10 @@ class SystemCalls(CrashTest):
         with open(log, encoding="utf-8", errors="replace") as file:
             return collections.Counter(re.findall(r"^\d+ +(\w+)\(", file.read(), re.M))
 
-    def death_between(self, name, *arguments):
+    def death_between(self, name, *arguments, workers=WORKERS):
         _, check = COMMANDS[name]
         counts = self.calls(*arguments)
-        cases = [(call, when) for call, count in counts.items() for when in range(1, count + 1)]
-
-        cases = cases[::PART]
+        cases = [(call, when) for call, count in counts.items() for when in range(1, count + 1)][::PART]
 
         def death(world, case):
             call, when = case
@@ -228,7 +215,7 @@ class SystemCalls(CrashTest):
             strict(code == -9 or (code == DONE and call == "recvfrom"), "it did not die:", code)
             return check(world)
 
-        lost = sum(was_lost for _, was_lost in self.each(cases, death))
+        lost = sum(was_lost for _, was_lost in self.each(cases, death, workers))
         report(f"{name}: killed before each of {len(cases)} system calls, {lost} answers lost, all of them told")
         return lost
 
@@ -246,19 +233,9 @@ class SystemCalls(CrashTest):
         world = self.world()
         strand_key_file(world)
         world.save()
-        arguments = ("vault", "restore", world.backup, "--key-file", world.backup_key)
-        counts = self.calls(*arguments)
-        cases = [(call, when) for call, count in counts.items() for when in range(1, count + 1)]
-        cases = cases[::PART]
-
-        def death(world, case):
-            call, when = case
-            strict(end(self.inject(world, f"{call}:signal=KILL:when={when}", *arguments)) == -9, "it did not die")
-            # Nobody has moved on since the backup: whichever vault it is, it has everything.
-            world.assert_whole()
-
-        self.each(cases, death, workers=1)
-        report(f"restore: killed before each of {len(cases)} system calls")
+        # Nobody has moved on since the backup: whichever vault it is, it has everything.
+        self.assertEqual(self.death_between(
+            "restore", "vault", "restore", world.backup, "--key-file", world.backup_key, workers=1), 0)
 
     def test_a_change_that_makes_the_file_shorter(self):
         """SQLite cuts the file after the commit: what a killed process leaves behind the end is nobody's."""
@@ -389,13 +366,7 @@ class Disks(CrashTest):
         self.assertEqual(world.service.counts["reuse"], 0)
 
     def stopped(self, process):
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline and process.poll() is None:
-            with open(f"/proc/{process.pid}/stat", encoding="utf-8") as file:
-                if file.read().rpartition(")")[2].split()[0] == "T":
-                    return
-            time.sleep(0.01)
-        self.fail("it never stopped")
+        self.wait_until(lambda: text_of(f"/proc/{process.pid}/stat").rpartition(")")[2].split()[0] == "T")
 
     def test_a_directory_that_is_read_only(self):
         world = self.mounted("--bind", self.world().home)
@@ -420,7 +391,3 @@ class Disks(CrashTest):
                     self.assertEqual(process.returncode, LOCKED, err)
                     self.assertRegex(err, r"(?m)^credmgr: error: \S")
                 self.assertFalse(after_refresh(world))
-
-
-if __name__ == "__main__":
-    unittest.main()

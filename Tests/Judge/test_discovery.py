@@ -1,23 +1,16 @@
-"""Providers that are added by the address of their issuer, and clients that are registered, against Authlib's metadata and
-registration endpoint; and metadata that nobody should believe.
-"""
+"""Providers that are added by the address of their issuer, clients that are registered, metadata that nobody should believe."""
 
 import json
 import os
-import pty
-import select
-import subprocess
-import time
+import tempfile
 import urllib.parse
 
 import yaml
 
 from browser import Browser
 from discovery_server import DiscoveryServer, OpenIDServer
-from program import BINARY, LOGIN_NEEDED, REFUSED, UNREACHABLE, USAGE, ProgramTest
+from program import ADA, LOGIN_NEEDED, REFUSED, UNREACHABLE, USAGE, ProgramTest, text_of
 from service import Response, json_response, text_response
-from terminal import Terminal
-from test_oauth2 import ADA
 from tls import Authority
 
 
@@ -33,31 +26,14 @@ class DiscoveryTest(ProgramTest):
         self.assertEqual(os.listdir(folder) if os.path.isdir(folder) else [], [])
 
     def at_terminal(self, answer, *arguments):
-        """Runs the program at a terminal and answers its question; returns exit status and what the terminal showed."""
-        main, side = pty.openpty()
-        process = subprocess.Popen([BINARY, *arguments], stdin=side, stdout=subprocess.PIPE, stderr=side,
-                                   env=self.environment, cwd=self.folder)
-        os.close(side)
-        shown, answered, end = b"", False, time.monotonic() + 60
-        try:
-            while time.monotonic() < end:
-                if not select.select([main], [], [], 1)[0]:
-                    continue
-                try:
-                    piece = os.read(main, 4096)
-                except OSError:  # the other side is closed
-                    break
-                if not piece:
-                    break
-                shown += piece
-                if not answered and b"[y/N]" in shown:
-                    os.write(main, answer.encode() + b"\n")
-                    answered = True
-        finally:
-            os.close(main)
-        self.assertEqual(process.stdout.read(), b"")
-        process.stdout.close()
-        return process.wait(60), shown.decode()
+        """Answers the question of the program; returns the exit status and what the terminal showed."""
+        with tempfile.TemporaryFile() as output:
+            person = self.terminal(*arguments, stdout=output, columns=0)
+            person.wait_for(r"\[y/N\]")
+            person.type(answer + "\n")
+            status = person.end()
+            self.assertEqual(output.tell(), 0)
+            return status, person.seen
 
 
 class Discovery(DiscoveryTest):
@@ -128,8 +104,7 @@ class Discovery(DiscoveryTest):
         # From a file, and from standard input, which goes from one program to the other.
         self.credmgr("add-provider", service.issuer, "--as", "found", "--yes", "--initial-access-token-file", "-",
                      stdin=service.initial_access_token + "\n")
-        with open(os.path.join(self.environment["CREDMGR_HOME"], "config/providers/found.yaml"), encoding="utf-8") as file:
-            text = file.read()
+        text = text_of(os.path.join(self.environment["CREDMGR_HOME"], "config/providers/found.yaml"))
         self.new_home()
         path = self.file("initial", service.initial_access_token + "\n")
         self.credmgr("add-provider", self.file("found.yaml", text), "--initial-access-token-file", path)
@@ -162,8 +137,7 @@ hosts: [{service.base.removeprefix("http://")}]
 
     def test_a_secret_is_asked_for_at_a_terminal_once_and_without_echo(self):
         service = self.serve(DiscoveryServer())
-        terminal = Terminal([BINARY, "add-provider", self.secret_of_ones_own(service)], self.environment, self.folder)
-        self.addCleanup(lambda: terminal.process.poll() is None and terminal.process.kill())
+        terminal = self.terminal("add-provider", self.secret_of_ones_own(service))
         terminal.wait_for(r"key \(of the API\): ")
         terminal.type("key-of-the-judge\n")
         self.assertEqual(terminal.end(), 0, terminal.seen)
@@ -309,6 +283,12 @@ class OverTLS(DiscoveryTest):
         # Nor one for another name.
         elsewhere = service.issuer.replace("127.0.0.1", "127.0.0.2")
         self.credmgr("add-provider", elsewhere, "--yes", status=UNREACHABLE)
+        # Nor does a token go there.
+        self.credmgr("add-provider", service.issuer, "--as", "found", "--yes")
+        self.credmgr("login", "found")
+        asked = len(service.exchanges)
+        self.credmgr("request", "found", service.base + "/userinfo", status=UNREACHABLE, environment=environment)
+        self.assertEqual(len(service.exchanges), asked)
 
     def test_a_trace_shows_the_metadata_and_no_secret(self):
         service = self.issuer()

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import re
 import shutil
 import subprocess
@@ -12,9 +11,7 @@ import oauth2_server
 from git_server import GitServer
 from oauth2_server import OAuth2Server
 from browser import Browser
-from program import BINARY, HERE, ProgramTest
-
-ADA = ProgramTest.accounts[0]
+from program import ADA, BINARY, HERE, ProgramTest, text_of
 
 # Another git than the system's, such as one that knows `capability[]=state` (2.46).
 GIT = os.environ.get("CREDMGR_GIT", "/usr/bin/git")
@@ -36,7 +33,7 @@ class GitTest(ProgramTest):
                        env={**self.environment, "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "init.defaultBranch",
                             "GIT_CONFIG_VALUE_0": "main"})
 
-    def ready(self, log_in=True, permits=None, scheme="Basic", **options):
+    def ready(self, log_in=True, permits=lambda path, password: True, scheme="Basic", **options):
         self.service = self.serve(OAuth2Server(**options))
         self.git_server = self.enterContext(GitServer(
             self.served, lambda _, password: self.service.accepts(password), permits=permits, scheme=scheme))
@@ -59,12 +56,6 @@ class GitTest(ProgramTest):
 
     def start_git(self, *arguments, **options):
         return self.start(*self.options(), *arguments, binary=GIT, stdin=False, **options)
-
-    def revoke(self):
-        """At the provider; the refresh token stays good."""
-        dead = self.service.tokens[-1]
-        dead.revoked = True
-        self.service.tokens.append(type(dead)(**{**vars(dead), "access_token": "gone", "revoked": False}))
 
     def commit(self, text):
         with open(os.path.join(self.work, "file"), "w", encoding="utf-8") as file:
@@ -107,7 +98,7 @@ class Git(GitTest):
 
     def test_a_token_that_the_server_refuses_is_replaced(self):
         self.ready()
-        self.revoke()
+        self.service.kill_access()
         # A git before 2.46 gives up after a refusal; the next one gets another token.
         self.git("clone", "--quiet", self.url, self.work, status=0 if VERSION >= (2, 46) else 128)
         self.git("clone", "--quiet", self.url, self.work + "2")
@@ -118,7 +109,7 @@ class Git(GitTest):
         self.ready()
         self.publish(self.url)
         for count in (1, 2):
-            self.revoke()
+            self.service.kill_access()
             self.git("fetch", "--quiet", cwd=self.work)
             self.assertEqual(self.service.counts["granted:refresh_token"], count)
 
@@ -176,27 +167,26 @@ class Git(GitTest):
         self.ready(log_in=False)
         environment = {**self.environment, "GIT_TERMINAL_PROMPT": "1"}
         del environment["BROWSER"]
-        child, terminal = pty.fork()
-        if child == 0:
-            os.execve(GIT, [GIT, *self.options(), "clone", "--quiet", self.url, self.work], environment)
-        self.addCleanup(os.close, terminal)
-        seen = ""
-        while not (address := re.search(r"(http://\S+/authorize\S+)\r?\n", seen)) or "paste it here" not in seen:
-            seen += os.read(terminal, 4096).decode()
-        _, _, final = Browser(follows_loopback=False).open(address.group(1))
-        os.write(terminal, final.encode() + b"\n")
-        try:
-            while piece := os.read(terminal, 4096):
-                seen += piece.decode()
-        except OSError:
-            pass  # the other end of the terminal is gone
-        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0, seen)
-        self.assertEqual(seen.count("needs a login"), 1)
+        person = self.terminal(
+            *self.options(), "clone", "--quiet", self.url, self.work, binary=GIT, environment=environment, columns=0)
+        address = person.wait_for(r"(http://\S+/authorize\S+)\r?\n").group(1)
+        person.wait_for("paste it here")
+        _, _, final = Browser(follows_loopback=False).open(address)
+        person.type(final + "\n")
+        self.assertEqual(person.end(), 0, person.seen)
+        self.assertEqual(person.seen.count("needs a login"), 1)
 
     def test_several_gits_open_one_browser(self):
         self.ready(log_in=False)
+        # Nobody consents before the last of them has begun: whoever comes later wants a login of his own.
+        begun = os.path.join(self.folder, "begun")
+        slow = self.file("slow", f"#!/bin/sh\nuntil [ -e {begun} ]; do sleep 0.1; done\nsleep 0.5\n"
+                         f'exec {self.environment["BROWSER"]} "$1"\n', 0o700)
         running = [self.start_git("clone", "--quiet", self.url, f"{self.work}-{number}",
-                                  environment={"GIT_TERMINAL_PROMPT": "1"}) for number in range(8)]
+                                  environment={"GIT_TERMINAL_PROMPT": "1", "BROWSER": slow}) for number in range(8)]
+        for clone in running:
+            clone.wait_for("needs a login")
+        self.file(begun, "")
         outcomes = [clone.end() for clone in running]
         self.assertEqual([outcome.err for outcome in outcomes if outcome.status], [])
         self.assertEqual(len(self.service.requests("/authorize", "GET")), 1)
@@ -218,8 +208,7 @@ class Git(GitTest):
     def test_a_login_that_is_refused_ends_the_question(self):
         self.ready(log_in=False)
         refusing = self.file("refusing", f"#!/usr/bin/env python3\nimport sys\nsys.path.insert(0, {HERE!r})\n"
-                             "import browser\nbrowser.Browser(decision='deny').open(sys.argv[1])\n")
-        os.chmod(refusing, 0o700)
+                             "import browser\nbrowser.Browser(decision='deny').open(sys.argv[1])\n", 0o700)
         outcome = self.git("clone", "--quiet", self.url, self.work, status=128,
                            environment={"GIT_TERMINAL_PROMPT": "1", "BROWSER": refusing})
         self.assertIn("quit", outcome.err)
@@ -284,54 +273,22 @@ class Git(GitTest):
         server = self.enterContext(GitServer(self.served, lambda user, password: (user, password) == ("ada", "typed-1")))
         asked = os.path.join(self.folder, "asked")
         askpass = self.file("askpass", f"#!/bin/sh\necho x >> '{asked}'\n"
-                            "case $1 in User*) echo ada;; *) echo typed-1;; esac\n")
-        os.chmod(askpass, 0o700)
+                            "case $1 in User*) echo ada;; *) echo typed-1;; esac\n", 0o700)
         url = f"{server.base}/team/demo.git"
         self.git("clone", "--quiet", url, self.work, environment={"GIT_ASKPASS": askpass})
         self.git("clone", "--quiet", url, self.work + "2")
-        with open(asked, encoding="utf-8") as file:
-            self.assertEqual(file.read(), "x\nx\n", "the user name and the password")
+        self.assertEqual(text_of(asked), "x\nx\n", "the user name and the password")
         self.assert_nowhere_in(self.homes[-1], {"typed-1", f"127.0.0.1:{server.port}"})
-
-    def test_another_host_gets_nothing(self):
-        self.ready()
-        outcome = self.credmgr("git-credential", "get", stdin="protocol=https\nhost=evil.example\n\n")
-        self.assertEqual(outcome.out, "")
-        for text in ("protocol=https\nhost=127.0.0.1\n\n", "protocol=http\nhost=\n\n",
-                     f"protocol=http\nhost=evil.example\r127.0.0.1:{self.git_server.port}\n\n"):
-            outcome = self.run_program("git-credential", "get", stdin=text)
-            self.assertNotIn("password", outcome.out, text)
-
-    def test_protocol(self):
-        self.ready()
-        host = f"127.0.0.1:{self.git_server.port}"
-        outcome = self.credmgr("git-credential", "get", stdin=f"protocol=http\nhost={host}\npath=team/demo.git\n\n")
-        fields = dict(line.split("=", 1) for line in outcome.out.splitlines() if line)
-        self.assertEqual(fields["password"], self.service.tokens[-1].access_token)
-        self.assertTrue(fields["username"])
-        for unknown in ("approve-everything", "list"):
-            self.assertEqual(self.run_program("git-credential", unknown, stdin="\n").out, "")
-        self.credmgr("git-credential", "store",
-                     stdin=f"protocol=http\nhost={host}\nusername=x\npassword={fields['password']}\n\n")
-        self.credmgr("git-credential", "erase", stdin=f"protocol=http\nhost={host}\nusername=x\npassword=another\n\n")
-        self.assertEqual(self.credmgr("token", self.provider).line, fields["password"],
-                         "another password than ours is none of our business")
 
     def test_git_setup_touches_its_own_entry_only(self):
         self.ready()
         configuration = self.environment["GIT_CONFIG_GLOBAL"]
         before = '# mine\n[user]\n\tname = Ada\n[credential "https://other.example"]\n\thelper = store\n'
-        with open(configuration, "w", encoding="utf-8") as file:
-            file.write(before)
+        self.file(configuration, before)
         self.credmgr("git-setup", "--global")
         self.git("clone", "--quiet", self.url, self.work, helper=False)
         once = self.git("config", "--global", "--list", helper=False).out
         self.credmgr("git-setup", "--global")
         self.assertEqual(self.git("config", "--global", "--list", helper=False).out, once)
         self.credmgr("git-setup", "--global", "--remove")
-        with open(configuration, encoding="utf-8") as file:
-            self.assertEqual(file.read(), before)
-
-
-if __name__ == "__main__":
-    unittest.main()
+        self.assertEqual(text_of(configuration), before)

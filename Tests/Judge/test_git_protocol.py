@@ -1,7 +1,6 @@
 """The protocol between git and its helpers (git-credential(1)), spoken to credmgr without git and with it."""
 
 import os
-import unittest
 
 from program import BINARY, USAGE, ProgramTest
 from test_git import GIT, GitTest
@@ -273,8 +272,7 @@ class WithGit(GitTest):
         os.mkdir(folder)
         os.symlink(BINARY, os.path.join(folder, "git-credential-credmgr"))
         self.environment["PATH"] = folder + ":" + self.environment["PATH"]
-        self.environment["GIT_ASKPASS"] = self.file("askpass", "#!/bin/sh\necho asked-for\n")
-        os.chmod(self.environment["GIT_ASKPASS"], 0o700)
+        self.environment["GIT_ASKPASS"] = self.file("askpass", "#!/bin/sh\necho asked-for\n", 0o700)
 
     def credential(self, operation, *lines, helper="credmgr", options=()):
         outcome = self.run_program("-c", f"credential.helper={helper}", *options, "credential", operation, binary=GIT,
@@ -314,7 +312,3 @@ class WithGit(GitTest):
 
 
 del GitTest
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -14,7 +14,9 @@ import urllib.parse
 import jwt
 from oauthlib.oauth1.rfc5849 import signature, utils
 
-GOLDENS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../OAuthTests/Goldens")
+from program import ROOT, text_of
+
+GOLDENS = os.path.join(ROOT, "Tests/OAuthTests/Goldens")
 
 # What the goldens are made with.
 CLIENT_SECRET = "s:e c"
@@ -36,8 +38,7 @@ class Request:
 
 def goldens():
     for path in sorted(glob.glob(os.path.join(GOLDENS, "*.txt"))):
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        text = text_of(path)
         yield os.path.basename(path), [
             Request(part) for part in text.split("\n\n") if re.match(r".* [A-Z]+ https?://", part)]
 
@@ -112,7 +113,3 @@ class Goldens(unittest.TestCase):
                             unsigned = text.removesuffix("SIGNATURE") + "AA"
                             claims = jwt.decode(unsigned, options={"verify_signature": False})
                             self.assertEqual(claims["exp"] - claims["iat"], 300, parameter)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import BINARY, DESCRIPTORS, DONE, LOCKED, UNEXPECTED, USAGE, ProgramTest
+from program import DESCRIPTORS, DONE, LOCKED, UNEXPECTED, USAGE, ProgramTest
 
 NOBODY = 65534
 PROVIDER = "oauth2-public"
@@ -19,14 +19,10 @@ class HintTest(ProgramTest):
     def setUp(self):
         super().setUp()
         os.chmod(self.folder, 0o755)
-        programs = os.path.join(self.folder, "programs")
-        os.mkdir(programs)
-        for name in ("credmgr", "credmgr-online"):
-            shutil.copy(os.path.join(os.path.dirname(BINARY), name), programs)
         self.descriptor = shutil.copy(os.path.join(DESCRIPTORS, PROVIDER + ".yaml"), self.folder)
         os.chmod(self.descriptor, 0o644)
         self.person = os.path.join(self.folder, "person")
-        self.shown = {"PATH": programs + ":/usr/bin:/bin", "HOME": self.person, "CREDMGR_HOME": self.person + "/box",
+        self.shown = {"PATH": self.copied_programs() + ":/usr/bin:/bin", "HOME": self.person, "CREDMGR_HOME": self.person + "/box",
                       "H": self.person, "GIT_CONFIG_NOSYSTEM": "1"}
         self.begin = (f"credmgr add-provider {self.descriptor} --client-id c --set port=1 && "
                       f"echo a-token-of-a-test | credmgr login {PROVIDER} --with-token --account ada")

@@ -9,11 +9,9 @@ import unittest
 
 import oauth2_server
 from oauth2_server import OAuth2Server
-from program import BINARY, LOGIN_NEEDED, USAGE, ProgramTest
+from program import ADA, BINARY, LOGIN_NEEDED, USAGE, ProgramTest
 from service import Service, json_response
 from tls import Authority
-
-ADA = ProgramTest.accounts[0]
 KUBECTL = shutil.which("kubectl")
 V1, V1BETA1 = "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"
 
@@ -57,12 +55,6 @@ class Kubectl(ProgramTest):
         self.assertEqual(outcome.status, status, outcome.out + outcome.err)
         return outcome
 
-    def revoke(self):
-        """At the provider; the refresh token stays good."""
-        dead = self.service.tokens[-1]
-        dead.revoked = True
-        self.service.tokens.append(type(dead)(**{**vars(dead), "access_token": "gone", "revoked": False}))
-
     def version(self, status=0):
         return self.kubectl("get", "--raw", "/version", status=status)
 
@@ -96,7 +88,7 @@ class RealClient(Kubectl):
         # kubectl asks for another one and does not try again with it; the next kubectl has a good one.
         self.ready(V1BETA1)
         for count in (1, 2):
-            self.revoke()
+            self.service.kill_access()
             # A kubectl that asks the cluster for its version first has the new token for what comes then.
             outcome = self.run_program(
                 "--cache-dir", os.path.join(self.folder, "cache"), "get", "--raw", "/version", binary=KUBECTL)
@@ -156,7 +148,3 @@ class Protocol(Kubectl):
         self.ready()
         self.credmgr("logout", "oauth2-public", "--keep-remote")
         self.ask(interactive=True, status=LOGIN_NEEDED)
-
-
-if __name__ == "__main__":
-    unittest.main()

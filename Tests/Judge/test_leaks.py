@@ -12,20 +12,17 @@ import sys
 import tempfile
 import threading
 import time
-import unittest
 
 import oauth2_server
 from echo_server import EchoServer
-from program import BINARY, DESCRIPTORS, DONE, TIMEOUT, ProgramTest, disguises
-
-ADA = ProgramTest.accounts[0]
+from program import ADA, BINARY, DESCRIPTORS, DONE, TIMEOUT, ProgramTest, disguises, text_of
 PASSPHRASE = "the-passphrase-of-the-judge"
 PERSONAL_TOKEN = "personal-token-0123456789abcdef"
 PASSWORD = "password-of-a-host-0123456789"
 
 
 class Watcher:
-    """Collects the arguments and environments of all processes that belong to a test, for as long as it runs."""
+    """Collects the arguments and environments of all processes that belong to a test."""
 
     def __init__(self, mark):
         self.mark = mark.encode()
@@ -35,11 +32,23 @@ class Watcher:
         self.thread.start()
 
     def watch(self):
+        """Follows our descendants, a thousand times a second, and all other processes less often."""
         while self.running:
-            for name in os.listdir("/proc"):
-                if name.isdigit() and int(name) != os.getpid():
-                    self.look(name)
-            time.sleep(0.001)
+            for pid in (name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()):
+                self.look(pid)
+            for _ in range(50):
+                self.descend(str(os.getpid()))
+                time.sleep(0.001)
+
+    def descend(self, pid):
+        try:
+            for task in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                    for child in file.read().split():
+                        self.look(child)
+                        self.descend(child)
+        except OSError:
+            return
 
     def look(self, pid):
         try:
@@ -88,39 +97,29 @@ class Leaks(ProgramTest):
             outcomes.append(outcome)
         return outcomes
 
-    def everything(self, service, provider):
-        self.runs("token", provider, "--account", ADA)
-        self.runs("token", provider, "--account", ADA, "--refresh")
-        self.runs("refresh", provider, "--account", ADA)
-        self.runs("refresh", "--all")
-        self.runs("header", provider, "--account", ADA, "--url", service.base + "/resource")
-        self.runs("request", provider, service.base + "/resource", "--account", ADA, "--include")
-        self.runs("request", provider, service.base + "/identity?x=1", "--account", ADA, "-H", f"X-Key: {PASSWORD}")
-        self.runs("validate", provider, "--account", ADA)
-        self.runs("status")
-        self.runs("status", provider)
-        self.runs("providers")
-        self.runs("providers", provider)
-        self.runs("use", provider, ADA)
-        for more in ((), ("--with-token",), ("--account", ADA, "--grant", "authorization_code")):
-            self.runs("login", provider, "--dry-run", *more, stdin=PERSONAL_TOKEN)
-        self.runs("doctor")
-        self.runs("doctor", provider)
-        self.runs("docker-credential", "list")
+    def everything(self, service, *providers):
+        for provider in providers:
+            self.runs("token", provider, "--account", ADA)
+            self.runs("token", provider, "--account", ADA, "--refresh")
+            self.runs("refresh", provider, "--account", ADA)
+            self.runs("header", provider, "--account", ADA, "--url", service.base + "/resource")
+            self.runs("request", provider, service.base + "/resource", "--account", ADA, "--include")
+            self.runs("request", provider, service.base + "/identity?x=1", "--account", ADA, "-H", f"X-Key: {PASSWORD}")
+            self.runs("validate", provider, "--account", ADA)
+            self.runs("use", provider, ADA)
+            for more in ((), ("--with-token",), ("--account", ADA, "--grant", "authorization_code")):
+                self.runs("login", provider, "--dry-run", *more, stdin=PERSONAL_TOKEN)
+            for command in ("status", "providers", "doctor", "kubectl-credential"):
+                self.runs(command, provider)
+            self.runs("exec", f"{provider}:{ADA}=TOKEN", "--", "true")
+        for command in ("refresh --all", "status", "providers", "doctor", "docker-credential list", "completion bash",
+                        "vault unlock --for 1s", "vault lock", "vault status", "vault verify", "log", "help"):
+            self.runs(*command.split())
         self.runs("docker-credential", "get", stdin=f"127.0.0.1:{service.port}")
-        self.runs("completion", "bash")
-        self.runs("vault", "unlock", "--for", "1s")
-        self.runs("vault", "lock")
-        self.runs("kubectl-credential", provider)
-        self.runs("exec", f"{provider}:{ADA}=TOKEN", "--", "true")
         host = f"protocol=http\nhost=127.0.0.1:{service.port}\n"
         for operation in ("get", "store", "erase"):
             self.runs("git-credential", operation, stdin=host + f"username=ada\npassword={PASSWORD}\n\n")
-        self.runs("vault", "status")
-        self.runs("vault", "verify")
-        self.runs("log")
         self.runs("check", os.path.join(DESCRIPTORS, "oauth2-post.yaml"))
-        self.runs("help")
 
     def search(self, service, seen, asked=()):
         """Every secret in every form in every place."""
@@ -150,12 +149,11 @@ class Leaks(ProgramTest):
             logins = self.runs("login", name, "--account", ADA)
             self.assertEqual(logins[0].status, DONE, logins[0].err)
         self.runs("login", provider, "--account", "by-hand", "--with-token", stdin=PERSONAL_TOKEN)
-        for name in (provider, basic):
-            self.everything(service, name)
+        self.everything(service, provider, basic)
         # Refused, each of them, with all that was sent in the words of the refusal.
         service.refuses = True
+        self.everything(service, provider, basic)
         for name in (provider, basic):
-            self.everything(service, name)
             self.runs("login", name, "--account", ADA)
             self.runs("login", name)
             self.runs("logout", name, "--account", ADA)
@@ -192,12 +190,10 @@ class Leaks(ProgramTest):
         self.credmgr("login", provider, "--account", "by-hand", "--with-token", stdin=PERSONAL_TOKEN)
         seen = os.path.join(self.folder, "seen")
         script = self.file("browser", f'#!/bin/sh\nenv >>{seen}\necho "$@" >>{seen}\n'
-                                      f'ls -l /proc/$$/fd >>{seen}\nexec {self.environment["BROWSER"]} "$1"\n')
-        os.chmod(script, 0o700)
+                                      f'ls -l /proc/$$/fd >>{seen}\nexec {self.environment["BROWSER"]} "$1"\n', 0o700)
         self.credmgr("login", provider, "--account", ADA, environment={"BROWSER": script})
         shown = self.credmgr("exec", f"{provider}:by-hand=MINE", "--", "sh", "-c", "env; ls -l /proc/$$/fd").out
-        with open(seen, encoding="utf-8") as file:
-            browser = file.read()
+        browser = text_of(seen)
         self.assertIn(f"MINE={PERSONAL_TOKEN}", shown)
         for text, secrets in ((browser, service.secrets | {PERSONAL_TOKEN, PASSPHRASE}),
                               (shown, service.secrets | {PASSPHRASE})):
@@ -242,8 +238,7 @@ class Protection(ProgramTest):
         for line in process.stderr:
             if "http://" in line:
                 break
-        with open(f"/proc/{process.pid}/limits", encoding="utf-8") as file:
-            limits = file.read()
+        limits = text_of(f"/proc/{process.pid}/limits")
         self.assertRegex(limits, r"(?m)^Max core file size +0 ")
         # proc(5): the files of a process that is not dumpable belong to root.
         self.assertEqual(os.stat(f"/proc/{process.pid}/environ").st_uid, 0)
@@ -266,7 +261,3 @@ class Protection(ProgramTest):
         shown = self.credmgr("exec", "notes=TOKEN", "--", "sh", "-c", "ulimit -c").out.strip()
         ours = subprocess.run(["sh", "-c", "ulimit -c"], capture_output=True, text=True, check=True).stdout.strip()
         self.assertEqual(shown, ours)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -9,10 +9,8 @@ import unittest
 
 import oauth2_server
 from oauth2_server import OAuth2Server
-from program import BINARY, ProgramTest
+from program import BINARY, ROOT, ProgramTest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILT = os.path.dirname(BINARY)
 LIBRARIES = ("yaml", "sqlite3", "sodium", "crypto", "curl")
 SWIFT = shutil.which("swiftc")
@@ -68,15 +66,9 @@ class Library(ProgramTest):
         self.assertRegex(out, r"^ada may [a-z, ]*read")
         self.assertRegex(out, r"(?m)^200 .*ada")
         # Two tasks, one of which has to refresh: the access token alone is dead.
-        revoked = self.service.tokens[-1]
-        revoked.revoked = True
-        self.service.tokens.append(type(revoked)(**{**vars(revoked), "access_token": "gone", "revoked": False}))
+        self.service.kill_access()
         self.assertRegex(example(), r"(?m)^200 .*ada")
         self.assertEqual(self.service.counts["granted:refresh_token"], 1)
         # A host that the descriptor does not name gets nothing.
         self.assertIn("foreignHost", self.run_program("oauth2-public", "https://evil.example/", binary=program).out)
         self.assertIn("library for repositories", self.credmgr("log").out)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,14 +1,13 @@
 """The shipped descriptor of Mastodon, from the registration to the revocation, over TLS with an authority of our own."""
 
 import json
-import os
 import re
 import socket
 import urllib.parse
 
 from browser import Browser
 from mastodon_server import OUT_OF_BAND, Mastodon
-from program import LOGIN_NEEDED, REFUSED, UNREACHABLE, ProgramTest
+from program import LOGIN_NEEDED, REFUSED, ProgramTest
 from tls import Authority
 
 
@@ -113,21 +112,6 @@ class Refusals(MastodonTest):
         outcome = self.add_instance(service, status=REFUSED)
         self.assertIn(service.refuses, outcome.err)
         self.assert_nothing_added()
-
-    def test_an_authority_that_nobody_trusts(self):
-        service = self.instance()
-        other = os.path.join(self.folder, "other")
-        os.mkdir(other)
-        environment = {"SSL_CERT_FILE": Authority(other).certificate}
-        self.add_instance(service, status=UNREACHABLE, environment=environment)
-        self.assertEqual(service.registered, [])
-        self.assert_nothing_added()
-        self.add_instance(service)
-        self.credmgr("login", "mastodon", "--account", "ada")
-        # The token goes nowhere either.
-        self.credmgr("request", "mastodon", service.base + "/api/v1/accounts/verify_credentials", status=UNREACHABLE,
-                     environment=environment)
-        self.assertEqual(len(service.requests("/api/v1/accounts/verify_credentials")), 1)
 
     def test_a_trace_shows_what_is_public_alone(self):
         service = self.instance()

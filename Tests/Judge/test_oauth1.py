@@ -2,7 +2,6 @@
 
 import json
 import os
-import unittest
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -10,9 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 import oauth1_server
 from browser import Browser
 from oauth1_server import OAuth1Server
-from program import LOGIN_NEEDED, REFUSED, ProgramTest
-
-ADA = ProgramTest.accounts[0]
+from program import ADA, LOGIN_NEEDED, REFUSED, ProgramTest
 
 
 class OAuth1(ProgramTest):
@@ -112,7 +109,3 @@ class OAuth1(ProgramTest):
         Browser().open(address)
         outcome = login.end()
         self.assertEqual(outcome.status, 0, outcome.err)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 from browser import Browser
-from program import HERE, TIMEOUT, Running
+from program import HERE, TIMEOUT, Running, text_of
 
 PACKAGES = os.environ.get("CREDMGR_PACKAGES")
 BARE = os.path.abspath(os.path.join(HERE, "../../.build/bookworm.tar"))
@@ -164,14 +164,9 @@ class Package(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="credmgr-upgrade-") as folder:
             run("dpkg-deb", "--raw-extract", self.deb, folder)
             control = os.path.join(folder, "DEBIAN/control")
-            with open(control, encoding="utf-8") as file:
-                text = file.read()
+            text = text_of(control)
             with open(control, "w", encoding="utf-8") as file:
                 file.write(text.replace("\nVersion: ", "\nVersion: 9:", 1))
             run("dpkg-deb", "--root-owner-group", "-Znone", "--build", folder, self.tree + "/newer.deb")
         self.apt("install", "/newer.deb")
         self.assertIn("9:", self.inside("dpkg-query", "--show", "--showformat=${Version}", "credmgr"))
-
-
-if __name__ == "__main__":
-    unittest.main()

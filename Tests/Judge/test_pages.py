@@ -78,8 +78,7 @@ class Pages(ProgramTest):
         self.assertEqual(len(own), 2, "the page, and what it posts")
 
     def test_not_the_awaited_one(self):
-        service = self.serve(OAuth2Server())
-        provider = self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)
+        service, provider = self.provided()
         login = self.start("login", provider, "--no-browser", stdin=False)
         port = login.wait_for(r"127\.0\.0\.1%3A(\d+)").group(1)
         with Chromium(os.path.join(self.folder, "chromium")) as browser:
@@ -89,7 +88,3 @@ class Pages(ProgramTest):
             self.keep(browser, "page-ignored")
         login.process.terminate()
         login.end()
-
-
-if __name__ == "__main__":
-    unittest.main()

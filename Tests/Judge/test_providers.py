@@ -4,16 +4,10 @@ Each test runs twice: with a descriptor that was written for the server, and wit
 """
 
 import json
-import unittest
 
 from browser import Browser
-from github_server import GitHub
-from l2p_server import L2P
-from linkedin_server import LinkedIn
-from oclc_servers import OCLCToday, OCLCUserAgent
-from program import LOGIN_NEEDED, REFUSED, ProgramTest
-
-ADA, GRACE = ProgramTest.accounts
+from program import ADA, GRACE, LOGIN_NEEDED, REFUSED, ProgramTest
+from provider_server import L2P, GitHub, LinkedIn, OCLCToday, OCLCUserAgent
 
 
 class GitHubStyle(ProgramTest):
@@ -86,11 +80,14 @@ class OCLCUserAgentStyle(ProgramTest):
     descriptor = "oclc-style"
     values = {}
 
-    def user_agent(self, **options):
+    def provider(self, **options):
         service = self.serve(OCLCUserAgent(**options))
-        provider = self.add(self.descriptor, service, service.client_id,
-                            authenticating_institution=service.authenticating, context_institution=service.context,
-                            **self.values)
+        return service, self.add(
+            self.descriptor, service, service.client_id, authenticating_institution=service.authenticating,
+            context_institution=service.context, **self.values)
+
+    def user_agent(self, **options):
+        service, provider = self.provider(**options)
         outcome = self.login_by_paste(provider, "--account", ADA)
         self.assertEqual(outcome.status, 0, outcome.err)
         return service, provider
@@ -98,7 +95,7 @@ class OCLCUserAgentStyle(ProgramTest):
     def test_user_agent_flow(self):
         service, provider = self.user_agent()
         kept = json.dumps(json.loads(self.credmgr("token", provider, "--json").out))
-        for value in (service.identity()["principalID"], "urn:oclc:wms:da", service.context):
+        for value in (service.identity["principalID"], "urn:oclc:wms:da", service.context):
             self.assertIn(value, kept)
         url = service.base + "/ncip/circ"
         header = self.credmgr("header", provider, "--url", url).line
@@ -117,10 +114,7 @@ class OCLCUserAgentStyle(ProgramTest):
         self.assertEqual(service.counts["refresh"], 2, "the answer has no refresh token: the old one is kept")
 
     def test_a_person_who_says_no(self):
-        service = self.serve(OCLCUserAgent())
-        provider = self.add(self.descriptor, service, service.client_id,
-                            authenticating_institution=service.authenticating, context_institution=service.context,
-                            **self.values)
+        service, provider = self.provider()
         login = self.start("login", provider, "--paste", "--no-browser")
         _, _, final = Browser(decision="deny").open(login.address())
         outcome = login.end(final + "\n")
@@ -131,19 +125,20 @@ class OCLCUserAgentStyle(ProgramTest):
 class OCLCTodayStyle(ProgramTest):
     descriptor = "oclc-today-style"
 
-    def test_today_authorization_code(self):
+    def provider(self):
         service = self.serve(OCLCToday())
-        provider = self.add(self.descriptor, service, service.client_id, service.client_secret,
-                            institution=service.context, redirect_uri="http://127.0.0.1/callback")
+        return service, self.add(self.descriptor, service, service.client_id, service.client_secret,
+                                 institution=service.context, redirect_uri="http://127.0.0.1/callback")
+
+    def test_today_authorization_code(self):
+        service, provider = self.provider()
         self.credmgr("login", provider, "--account", ADA, "--grant", "authorization_code")
         self.credmgr("request", provider, service.base + "/bibs")
         self.credmgr("token", provider, "--refresh")
         self.assertEqual(service.counts["token:refresh_token"], 1)
 
     def test_today_client_credentials(self):
-        service = self.serve(OCLCToday())
-        provider = self.add(self.descriptor, service, service.client_id, service.client_secret,
-                            institution=service.context, redirect_uri="http://127.0.0.1/callback")
+        service, provider = self.provider()
         self.credmgr("login", provider, "--grant", "client_credentials", "--scope", "WorldCatMetadataAPI",
                      "--scope", f"context:{service.context}")
         self.assertEqual(self.credmgr("request", provider, service.base + "/bibs").out, '{"oclcNumber": "1"}')
@@ -234,7 +229,3 @@ class ShippedL2P(L2PStyle):
 class ShippedLinkedIn(LinkedInStyle):
     descriptor = "shipped-linkedin"
     values = {"redirect_uri": LinkedIn.redirect_uri}
-
-
-if __name__ == "__main__":
-    unittest.main()

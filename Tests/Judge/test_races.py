@@ -9,13 +9,10 @@ import signal
 import struct
 import subprocess
 import time
-import unittest
 
 import oauth2_server
 from oauth2_server import OAuth2Server
-from program import BINARY, DONE, LOGIN_NEEDED, TIMEOUT, UNEXPECTED, ProgramTest, is_test_build
-
-ADA = ProgramTest.accounts[0]
+from program import ADA, BINARY, DONE, LOGIN_NEEDED, TIMEOUT, UNEXPECTED, ProgramTest, is_test_build, text_of
 MANY = 64
 F_OFD_SETLK = 37  # fcntl(2); Python does not name it
 
@@ -25,11 +22,9 @@ class RaceTest(ProgramTest):
         super().setUp()
         self.began = time.monotonic()
 
-    def logged_in(self, **options):
+    def expired(self, **options):
         """An account whose token has expired already, at a provider that ends the family when a token is used twice."""
-        service = self.serve(OAuth2Server(lifetime=1, **options))
-        provider = self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)
-        self.credmgr("login", provider, "--account", ADA)
+        service, provider = self.logged_in(lifetime=1, **options)
         self.later(2)
         return service, provider
 
@@ -91,19 +86,19 @@ class RaceTest(ProgramTest):
 
 class Refreshes(RaceTest):
     def test_one_refresh_for_sixty_four(self):
-        service, provider = self.logged_in()
+        service, provider = self.expired()
         self.assert_one_token(self.ends(self.many(MANY, "token", provider)), service)
         self.assertEqual(service.counts["token:refresh_token"], 1)
 
     def test_a_provider_that_takes_three_seconds(self):
-        service, provider = self.logged_in(refresh_delay=3)
+        service, provider = self.expired(refresh_delay=3)
         began = time.monotonic()
         self.assert_one_token(self.ends(self.many(MANY, "token", provider)), service)
         self.assertEqual(service.counts["token:refresh_token"], 1)
         self.assertLess(time.monotonic() - began, 20)
 
     def test_every_command_takes_part(self):
-        service, provider = self.logged_in()
+        service, provider = self.expired()
         self.hold()
         processes = [process for command in (
             ("token", provider), ("header", provider), ("refresh", provider), ("token", provider, "--refresh"),
@@ -140,7 +135,7 @@ class Refreshes(RaceTest):
 
     def test_environments_that_differ(self):
         """A desktop, a job of cron, a service: the same vault, and one lock, whatever their environments say."""
-        service, provider = self.logged_in(refresh_delay=0.5)
+        service, provider = self.expired(refresh_delay=0.5)
         folders = []
         for name in ("one", "two"):
             folders.append(os.path.join(self.folder, name))
@@ -161,7 +156,7 @@ class Refreshes(RaceTest):
 
     def test_whoever_cleans_up_takes_no_lock_away(self):
         """Whatever lies in the home and is not needed to read the vault goes while somebody refreshes."""
-        service, provider = self.logged_in(refresh_delay=1.5)
+        service, provider = self.expired(refresh_delay=1.5)
         first = self.many(8, "token", provider)
         self.wait_until(lambda: service.counts["token:refresh_token"] == 1)
         for folder, _, files in os.walk(self.homes[-1]):
@@ -175,7 +170,7 @@ class Refreshes(RaceTest):
     def test_the_holder_of_the_lock_dies_before_it_asks(self):
         if not is_test_build():
             self.skipTest("this program was built for use, and has no fault points")
-        service, provider = self.logged_in()
+        service, provider = self.expired()
         holder = self.many(1, "token", provider, CREDMGR_FAULT="refresh.noted=stop")
         self.wait_until(lambda: state(holder[0].pid) == "T")
         others = self.many(MANY - 1, "token", provider)
@@ -187,7 +182,7 @@ class Refreshes(RaceTest):
 
     def test_the_holder_of_the_lock_dies_while_the_provider_answers(self):
         """The answer is lost. Who waited asks once more, all others take its refusal, and each is told why."""
-        service, provider = self.logged_in(refresh_delay=1.5)
+        service, provider = self.expired(refresh_delay=1.5)
         holder = self.many(1, "token", provider)
         self.wait_until(lambda: service.counts["token:refresh_token"] == 1)
         # It sees no answer, however long the others take to start.
@@ -206,7 +201,7 @@ class Refreshes(RaceTest):
         self.assertNotIn("interrupted", self.credmgr("status", provider).err)
 
     def test_logout_and_login_in_between(self):
-        service, provider = self.logged_in(refresh_delay=0.3)
+        service, provider = self.expired(refresh_delay=0.3)
         service.lifetime = 3600
         first = self.many(16, "token", provider)
         logout = self.many(1, "logout", provider, "--account", ADA)
@@ -238,14 +233,12 @@ class Logins(RaceTest):
         return opened >= 2
 
     def test_fifty_logins_open_one_browser(self):
-        service = self.serve(OAuth2Server())
-        provider = self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)
+        service, provider = self.provided()
         opened = os.path.join(self.folder, "opened")
         begun = os.path.join(self.folder, "begun")
         # Nobody consents before the last of them has looked: whoever comes later wants a login of his own.
         script = self.file("count", f'#!/bin/sh\necho "$1" >>{opened}\nuntil [ -e {begun} ]; do sleep 0.1; done\n'
-                           f'exec {self.environment["BROWSER"]} "$1"\n')
-        os.chmod(script, 0o700)
+                           f'exec {self.environment["BROWSER"]} "$1"\n', 0o700)
         processes = self.many(50, "login", provider, BROWSER=script)
         self.wait_until(lambda: all(map(self.has_looked, processes)), seconds=TIMEOUT)
         self.file("begun", "")
@@ -258,8 +251,7 @@ class Logins(RaceTest):
 
     def test_a_shell_that_runs_one_login_after_the_other(self):
         """It runs its last command in its own process, which is older than the first login."""
-        service = self.serve(OAuth2Server())
-        provider = self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)
+        service, provider = self.provided()
         login = f"{BINARY} login {provider} --account {ADA}"
         for script in (f"{login}; {login}", f"sh -c '{login}'; exec {login}"):
             service.counts.clear()
@@ -273,7 +265,7 @@ class Waiting(RaceTest):
 
     def setUp(self):
         super().setUp()
-        self.service, self.provider = self.logged_in()
+        self.service, self.provider = self.expired()
         self.hold()
 
     def at_a_terminal(self, *arguments):
@@ -331,9 +323,4 @@ def waits_for_the_lock(pid):
 
 
 def state(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-        return file.read().rpartition(")")[2].split()[0]
-
-
-if __name__ == "__main__":
-    unittest.main()
+    return text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]

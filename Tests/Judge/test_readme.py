@@ -3,18 +3,9 @@
 import os
 import re
 import subprocess
-import sys
-import unittest
 
 from browser import Browser
-from program import BINARY, HERE, TIMEOUT, ProgramTest
-
-ROOT = os.path.dirname(os.path.dirname(HERE))
-
-
-def text_of(path):
-    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-        return file.read()
+from program import BINARY, ROOT, TIMEOUT, ProgramTest, text_of
 
 
 def commands(text):
@@ -38,8 +29,7 @@ class Documents(ProgramTest):
             if value == "ready":
                 break
         # The program that the README gives a token to, which is not GitHub's here.
-        path = self.file("gh", '#!/bin/sh\n[ -n "$GH_TOKEN" ]\n')
-        os.chmod(path, 0o700)
+        path = self.file("gh", '#!/bin/sh\n[ -n "$GH_TOKEN" ]\n', 0o700)
         self.environment["PATH"] = self.folder + ":" + self.environment["PATH"]
 
     def add_github(self):
@@ -63,37 +53,11 @@ class Documents(ProgramTest):
         self.assertEqual(outcome.status, 0, f"{line}\n{outcome.out}{outcome.err}")
         return outcome
 
-    def test_everyday_use(self):
-        self.add_github()
+    def run_commands(self, text):
+        """Runs each command of a document; returns how many there were."""
         # Whoever pastes has no browser that opens by itself.
         browser = self.environment.pop("BROWSER")
-        ran = commands(re.search(r"(?ms)^## Everyday use\n(.*?)^## ", text_of("README.md")).group(1))
-        self.assertGreater(len(ran), 15)
-        for line in ran:
-            with self.subTest(line):
-                self.environment.pop("BROWSER", None)
-                if line == "credmgr login github":
-                    self.environment["BROWSER"] = browser
-                if "--with-token" in line:
-                    token = self.credmgr("token", "github").line
-                    line = line.replace("FILE", self.file("token", token + "\n"))
-                self.run_line(line)
-
-    def test_the_first_login(self):
-        ran = commands(re.search(r"(?ms)^## The first login\n(.*?)^## ", text_of("README.md")).group(1))
-        self.assertEqual(len(ran), 5)
-        for line in ran:
-            with self.subTest(line):
-                if line.startswith("credmgr add-provider github"):
-                    line = line.replace(" github ", f" {self.said['descriptor']} ").replace("ID", self.said["client-id"])
-                    line = line.replace("FILE", self.said["client-secret-file"])
-                self.run_line(line)
-
-    def test_logging_in(self):
-        self.add_github()
-        browser = self.environment.pop("BROWSER")
-        ran = commands(text_of("docs/login.md"))
-        self.assertEqual(len(ran), 5)
+        ran = commands(text)
         for line in ran:
             with self.subTest(line):
                 self.environment.pop("BROWSER", None)
@@ -101,7 +65,25 @@ class Documents(ProgramTest):
                     self.environment["BROWSER"] = browser
                 if "--with-token" in line:
                     line = line.replace("FILE", self.file("token", self.credmgr("token", "github").line + "\n"))
+                if line.startswith("credmgr add-provider github"):
+                    line = line.replace(" github ", f" {self.said['descriptor']} ").replace("ID", self.said["client-id"])
+                    line = line.replace("FILE", self.said["client-secret-file"])
                 self.run_line(line)
+        return len(ran)
+
+    def section(self, name):
+        return re.search(rf"(?ms)^## {name}\n(.*?)^## ", text_of("README.md")).group(1)
+
+    def test_everyday_use(self):
+        self.add_github()
+        self.assertGreater(self.run_commands(self.section("Everyday use")), 15)
+
+    def test_the_first_login(self):
+        self.assertEqual(self.run_commands(self.section("The first login")), 5)
+
+    def test_logging_in(self):
+        self.add_github()
+        self.assertEqual(self.run_commands(text_of("docs/login.md")), 5)
 
     def test_links(self):
         """Every link to a file of ours leads to one, and to a heading that is there."""
@@ -118,7 +100,3 @@ class Documents(ProgramTest):
                     if heading:
                         headings = re.findall(r"(?m)^#+ (.*)$", text_of(path))
                         self.assertIn(heading, [re.sub(r"[^\w\- ]", "", h).lower().replace(" ", "-") for h in headings])
-
-
-if __name__ == "__main__":
-    unittest.main()

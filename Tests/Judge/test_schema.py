@@ -9,8 +9,8 @@ import unittest
 import yaml
 from jsonschema import Draft202012Validator
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
+from program import DESCRIPTORS, ROOT, text_of
+
 
 
 class Loader(yaml.SafeLoader):
@@ -29,8 +29,7 @@ def parse(text):
 class Schema(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        with open(os.path.join(ROOT, "docs", "descriptor.schema.json"), encoding="utf-8") as file:
-            schema = json.load(file)
+        schema = json.loads(text_of("docs/descriptor.schema.json"))
         Draft202012Validator.check_schema(schema)
         cls.validator = Draft202012Validator(schema)
 
@@ -42,21 +41,16 @@ class Schema(unittest.TestCase):
                 self.assertEqual([], [error.message for error in self.validator.iter_errors(parse(file.read()))])
 
     def test_examples_of_the_reference_are_accepted(self):
-        with open(os.path.join(ROOT, "docs", "descriptors.md"), encoding="utf-8") as file:
-            examples = [part.split("```")[0] for part in file.read().split("```yaml\n")[1:]]
+        examples = [part.split("```")[0] for part in text_of("docs/descriptors.md").split("```yaml\n")[1:]]
         self.assertGreater(len(examples), 10)
         for example in examples:
             with self.subTest(example=example.splitlines()[0]):
                 self.assertEqual([], [error.message for error in self.validator.iter_errors(parse(example))])
 
     def test_faulty_descriptors_are_refused(self):
-        with open(os.path.join(HERE, "descriptors", "faulty.json"), encoding="utf-8") as file:
+        with open(os.path.join(DESCRIPTORS, "faulty.json"), encoding="utf-8") as file:
             faulty = json.load(file)
         self.assertGreater(len(faulty), 20)
         for description, text in faulty:
             with self.subTest(description=description):
                 self.assertFalse(self.validator.is_valid(parse(text)))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -8,11 +8,9 @@ import subprocess
 import sys
 import unittest
 
-import oauth2_server
 from browser import Browser
 from chromium import PROGRAM, Chromium
-from oauth2_server import OAuth2Server
-from program import HERE, TIMEOUT, ProgramTest
+from program import HERE, TIMEOUT, ProgramTest, text_of
 
 TYPE = "x-scheme-handler/judge.app"
 
@@ -21,8 +19,7 @@ TYPE = "x-scheme-handler/judge.app"
 class Schemes(ProgramTest):
     def setUp(self):
         super().setUp()
-        self.service = self.serve(OAuth2Server())
-        self.provider = self.add("oauth2-implicit-app", self.service, oauth2_server.PUBLIC_CLIENT)
+        self.service, self.provider = self.provided("oauth2-implicit-app")
         # xdg-open asks whether there is a display, and nothing of it.
         self.environment.update(DISPLAY=":0", XDG_CURRENT_DESKTOP="X-Generic")
         del self.environment["BROWSER"]
@@ -33,8 +30,7 @@ class Schemes(ProgramTest):
         path = self.file("xdg-browser", (
             f"#!{sys.executable}\nimport os, sys\nsys.path.insert(0, {HERE!r})\nfrom browser import Browser\n"
             f"end = Browser().open(sys.argv[1])[2]\nopen({self.end!r} + '.new', 'w').write(end)\n"
-            f"os.rename({self.end!r} + '.new', {self.end!r})\n"))
-        os.chmod(path, 0o700)
+            f"os.rename({self.end!r} + '.new', {self.end!r})\n"), 0o700)
         self.browser = {"BROWSER": path}
 
     def xdg(self, *arguments):
@@ -53,14 +49,8 @@ class Schemes(ProgramTest):
             os.remove(self.end)
         login = self.start("login", self.provider, environment=self.browser)
         login.wait_for(r"https?://\S+")
-        for _ in range(TIMEOUT * 20):
-            if os.path.exists(self.end):
-                break
-            login.process.poll()
-            self.assertIsNone(login.process.returncode, login.err)
-            signal.sigtimedwait([], 0.05)
-        with open(self.end, encoding="utf-8") as file:
-            return login, file.read()
+        self.wait_until(lambda: os.path.exists(self.end), TIMEOUT)
+        return login, text_of(self.end)
 
     def another(self, name="other"):
         """A program of the person's that has the scheme already."""
@@ -75,8 +65,7 @@ class Schemes(ProgramTest):
             self.assertEqual([name for name in names if name.endswith(".redirect")], [], folder)
 
     def text(self):
-        with open(self.choices, encoding="utf-8") as file:
-            return file.read()
+        return text_of(self.choices)
 
     def test_the_browser_brings_it(self):
         login, final = self.log_in()
@@ -159,12 +148,8 @@ class Schemes(ProgramTest):
         os.remove(self.end)
         second = self.start("login", self.provider, "--account", "second", environment=self.browser)
         second.wait_for(r"waiting|https?://\S+")
-        for _ in range(TIMEOUT * 20):
-            if os.path.exists(self.end):
-                break
-            signal.sigtimedwait([], 0.05)
-        with open(self.end, encoding="utf-8") as file:
-            two = file.read()
+        self.wait_until(lambda: os.path.exists(self.end), TIMEOUT)
+        two = text_of(self.end)
         self.xdg("xdg-open", one)
         self.assertEqual(first.end().status, 0)
         self.xdg("xdg-open", two)
@@ -198,7 +183,3 @@ class Schemes(ProgramTest):
         _, _, final = Browser().open(login.address())
         self.assertFalse(os.path.exists(self.entries))
         self.assertEqual(login.end(final + "\n").status, 0)
-
-
-if __name__ == "__main__":
-    unittest.main()

