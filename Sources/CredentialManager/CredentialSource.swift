@@ -59,9 +59,7 @@ package final class CredentialSource {
     }
   }
 
-  func client(
-    _ loaded: DescriptorLibrary.Loaded, variables: [String: String] = [:]
-  ) throws(CredentialError) -> Client {
+  func client(_ loaded: DescriptorLibrary.Loaded, variables: [String: String] = [:]) throws(CredentialError) -> Client {
     let provider = loaded.descriptor.identifier
     guard let registration = try accountsIfAny()?.registration(of: provider) else {
       throw .notAdded(provider: provider, ClientNeeds(loaded.descriptor))

@@ -39,9 +39,7 @@ public struct Credentials: Sendable {
   }
 
   /// Finds the credentials with another environment and another network.
-  package init(
-    environment: @escaping @Sendable (String) -> String?, network: Network? = nil
-  ) throws(CredentialsError) {
+  package init(environment: @escaping @Sendable (String) -> String?, network: Network? = nil) throws(CredentialsError) {
     do throws(CredentialError) {
       let program: String
       do throws(POSIXError) {

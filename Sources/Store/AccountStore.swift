@@ -27,9 +27,7 @@ package protocol AccountStore: AnyObject {
   /// Lets several records be read as one: nobody changes the store between them.
   ///
   /// The body must not wait for anything. What it throws is in the result.
-  func snapshot<Value, Failure: Error>(
-    _ body: () throws(Failure) -> Value
-  ) throws(StoreError) -> Result<Value, Failure>
+  func snapshot<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(StoreError) -> Result<Value, Failure>
 
   /// Makes all of the changes or none, in their order; returns the revision of what was stored. They last when the call
   /// returns. `.conflict` is the first precondition that does not hold.

@@ -120,8 +120,7 @@ struct AccountRulesTests {
   @Test(arguments: ["yes", "No", "on", "OFF", "y", "n", "null", "True", "a: b", "- x", "~", "12", "a\"b\\"])
   func whatCouldBeSomethingElseIsQuoted(_ account: String) throws {
     let fixture = try Fixture()
-    let text = try Self.rules("", fixture).adding(
-      provider: "p", account: account, remote: nil, folder: "/x", home: nil)
+    let text = try Self.rules("", fixture).adding(provider: "p", account: account, remote: nil, folder: "/x", home: nil)
     #expect(text.contains("account: \""))
     #expect(try Self.rules(text, fixture).rules.map(\.account) == [account])
   }

@@ -46,8 +46,7 @@ struct AddProviderTests {
   private static func file(
     _ fixture: Fixture, _ text: String, _ identifier: String = "example", as name: String? = nil
   ) throws -> ProviderAddition {
-    try fixture.source.addition(
-      Array("provider: \(identifier)\n\(text)\n".utf8), named: "\(identifier).yaml", as: name)
+    try fixture.source.addition(Array("provider: \(identifier)\n\(text)\n".utf8), named: "\(identifier).yaml", as: name)
   }
 
   private static func registration(_ fixture: Fixture, _ provider: String = "example") throws -> Registration? {
@@ -404,8 +403,7 @@ struct AddProviderTests {
     try fixture.add("extends: base")
     try fixture.store(Fixture.credential())
     try File.createDirectory(fixture.home.userProviders)
-    try File.replace(
-      fixture.home.userProviders + "/base.yaml", Array("provider: base\n\(Self.elsewhere)\n".utf8))
+    try File.replace(fixture.home.userProviders + "/base.yaml", Array("provider: base\n\(Self.elsewhere)\n".utf8))
     #expect(Self.expectNewHosts([], ["evil.example"]) { _ = try fixture.another().client("example") } == ["8:13"])
   }
 

@@ -188,9 +188,7 @@ struct AuthenticatedRequestTests {
       Fixture.endpoints + "\nheader_style: token\nextra_headers: { Accept: application/vnd.example+json }")
     let fields = try fixture.source.headerFields(nil, of: "example", for: nil)
     #expect(
-      fields.map { "\($0.name): \($0.value)" } == [
-        "Authorization: token old", "Accept: application/vnd.example+json",
-      ])
+      fields.map { "\($0.name): \($0.value)" } == ["Authorization: token old", "Accept: application/vnd.example+json"])
   }
 
   // MARK: Validation

@@ -17,9 +17,7 @@ struct CredentialsTests {
   }
 
   private static func credentials(_ fixture: Fixture, _ network: Credentials.Network? = nil) -> Credentials {
-    Credentials(
-      home: fixture.home, network: network, clock: fixture.clock,
-      random: SystemRandomSource())
+    Credentials(home: fixture.home, network: network, clock: fixture.clock, random: SystemRandomSource())
   }
 
   @Test func aTokenWithoutANetwork() throws {

@@ -388,8 +388,7 @@ extension HTTPResponse {
   }
 
   static func form(_ text: String) -> HTTPResponse {
-    HTTPResponse(
-      status: 200, fields: ["Content-Type": "application/x-www-form-urlencoded"], body: Array(text.utf8))
+    HTTPResponse(status: 200, fields: ["Content-Type": "application/x-www-form-urlencoded"], body: Array(text.utf8))
   }
 
   static func token(_ token: String, refresh: String? = nil, seconds: Int64 = 3600) -> HTTPResponse {

@@ -399,8 +399,7 @@ struct LoginTests {
     }
     fixture.http.then(.identity("ana"))
     _ = try fixture.login()
-    #expect(
-      notices == [.interrupted(Interruption(provider: "example", account: nil, exchange: .login, startedAt: 1))])
+    #expect(notices == [.interrupted(Interruption(provider: "example", account: nil, exchange: .login, startedAt: 1))])
     #expect(try fixture.another().accounts().note(AccountID("example")) == nil)
   }
 

@@ -76,8 +76,7 @@ struct RefreshTests {
     let stored = try #require(try fixture.stored())
     #expect(stored == account.credential)
     #expect(stored.refreshToken == Secret("refresh-2"))
-    #expect(
-      fixture.http.requests[0].parameters == [("grant_type", "refresh_token"), ("refresh_token", "refresh-1")])
+    #expect(fixture.http.requests[0].parameters == [("grant_type", "refresh_token"), ("refresh_token", "refresh-1")])
     #expect(try fixture.another().interruptedExchanges().isEmpty)
     // The next one needs nothing.
     #expect(try fixture.another().freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
@@ -555,9 +554,7 @@ struct RefreshTests {
     fixture.source.notice = { notices.append($0) }
     #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("old"))
     #expect(
-      notices == [
-        .interrupted(Interruption(provider: "example", account: "ana", exchange: .refresh, startedAt: 1))
-      ])
+      notices == [.interrupted(Interruption(provider: "example", account: "ana", exchange: .refresh, startedAt: 1))])
     // A refresh that works settles it.
     fixture.http.then(.token("new"))
     _ = try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(always: true))

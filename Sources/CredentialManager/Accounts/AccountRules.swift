@@ -54,9 +54,7 @@ package struct AccountRules: Sendable {
     rules = try Self.rules(in: bytes, path: path, home: home)
   }
 
-  private static func rules(
-    in bytes: [UInt8], path: String, home: String?
-  ) throws(CredentialError) -> [AccountRule] {
+  private static func rules(in bytes: [UInt8], path: String, home: String?) throws(CredentialError) -> [AccountRule] {
     var decoder = RuleDecoder(home: home)
     let rules: [AccountRule]
     do throws(YAMLError) {
@@ -76,9 +74,7 @@ package struct AccountRules: Sendable {
   }
 
   /// Asks for `remotes` and `folders` only where a rule needs them.
-  package func first(
-    for provider: String, remotes: () -> [RemoteAddress], folders: () -> [String]
-  ) -> AccountRule? {
+  package func first(for provider: String, remotes: () -> [RemoteAddress], folders: () -> [String]) -> AccountRule? {
     let needed = concerns(provider)
     guard needed.remotes || needed.folders else { return nil }
     let (remotes, folders) = (needed.remotes ? remotes() : [], needed.folders ? folders() : [])
@@ -191,9 +187,7 @@ extension AccountRules {
   package func adding(
     provider: String, account: String, remote: String?, folder: String?, home: String?
   ) throws(CredentialError) -> String {
-    var lines = [
-      "provider: " + provider, "account: " + Scalar.written(account),
-    ]
+    var lines = ["provider: " + provider, "account: " + Scalar.written(account)]
     if let remote { lines.append("for: " + Scalar.written(remote)) }
     if let folder { lines.append("in: " + Scalar.written(folder)) }
     let address = remote.flatMap { RemoteAddress($0) }
@@ -265,9 +259,7 @@ extension AccountRules {
 
 extension CredentialSource {
   /// Puts a rule into the file, while no other process changes it.
-  package func addRule(
-    provider: String, account: String, remote: String?, folder: String?
-  ) throws(CredentialError) {
+  package func addRule(provider: String, account: String, remote: String?, folder: String?) throws(CredentialError) {
     func system<Result: ~Copyable>(_ body: () throws(POSIXError) -> Result) throws(CredentialError) -> Result {
       do throws(POSIXError) { return try body() } catch { throw .system(error) }
     }

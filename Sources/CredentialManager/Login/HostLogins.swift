@@ -122,8 +122,7 @@ extension CredentialSource {
     if removals.isEmpty, try accounts.record(identifier).flatMap({ HostLogin(decoding: $0.payload) }) == login {
       return
     }
-    try accounts.apply(
-      removals + [.store(login.encoded, as: identifier), noting(.store, nil, login.username, origin)])
+    try accounts.apply(removals + [.store(login.encoded, as: identifier), noting(.store, nil, login.username, origin)])
   }
 
   package func eraseHostLogins(_ pattern: HostLoginPattern) throws(CredentialError) {

@@ -8,17 +8,13 @@ import Store
 extension CredentialSource {
   /// Logs in, and keeps what comes back. One process at a time does so for an account name; the others wait, get what
   /// the first one got, and open no browser. When this throws, nothing that was there before is changed.
-  package func login(
-    _ provider: String, _ options: LoginOptions, user: any User
-  ) throws(CredentialError) -> Account {
+  package func login(_ provider: String, _ options: LoginOptions, user: any User) throws(CredentialError) -> Account {
     let login = try Login(self, provider, options)
     return try login.run(try grant(options, login.client.descriptor.grants), user)
   }
 
   /// Keeps a token that the person has already, such as a personal access token.
-  package func login(
-    _ provider: String, _ options: LoginOptions, token: Secret
-  ) throws(CredentialError) -> Account {
+  package func login(_ provider: String, _ options: LoginOptions, token: Secret) throws(CredentialError) -> Account {
     let text = token.reveal()
     guard !text.isEmpty, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { throw .malformedToken }
     return try Login(self, provider, options).keep(token)

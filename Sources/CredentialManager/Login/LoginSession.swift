@@ -13,9 +13,7 @@ struct LoginSession {
   let user: any User
   private let deadline: Double
 
-  init(
-    source: CredentialSource, client: Client, options: LoginOptions, user: any User, seconds: Int64
-  ) {
+  init(source: CredentialSource, client: Client, options: LoginOptions, user: any User, seconds: Int64) {
     self.source = source
     self.client = client
     self.options = options
@@ -121,8 +119,7 @@ struct LoginSession {
     let seconds = patience < 2 * interval ? min(patience, polling.secondsLeft(now: now) - 1) : interval
     // Second by second, for a person who watches the time that is left.
     for _ in 0..<seconds {
-      user.tell(
-        .awaitingConsent(secondsLeft: min(polling.secondsLeft(now: now), Int64(secondsLeft.rounded(.up)))))
+      user.tell(.awaitingConsent(secondsLeft: min(polling.secondsLeft(now: now), Int64(secondsLeft.rounded(.up)))))
       do { try source.clock.sleep(seconds: 1) } catch { throw .interrupted }
       if isCancelled() { throw .interrupted }
     }

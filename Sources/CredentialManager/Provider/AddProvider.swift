@@ -57,8 +57,7 @@ extension CredentialSource {
       throw .provider(error)
     }
     guard let name, name != identifier else {
-      return ProviderAddition(
-        descriptor: loaded.descriptor, warnings: loaded.warnings, file: nil, loaded: loaded)
+      return ProviderAddition(descriptor: loaded.descriptor, warnings: loaded.warnings, file: nil, loaded: loaded)
     }
     guard DescriptorLibrary.isIdentifier(name) else { throw .provider(.malformedIdentifier(name)) }
     var descriptor = loaded.descriptor
@@ -74,8 +73,7 @@ extension CredentialSource {
     do throws(ProviderError) {
       let loaded = try home.library.load(bytes, name: file)
       guard let name, name != loaded.descriptor.identifier else {
-        return ProviderAddition(
-          descriptor: loaded.descriptor, warnings: loaded.warnings, file: bytes, loaded: loaded)
+        return ProviderAddition(descriptor: loaded.descriptor, warnings: loaded.warnings, file: bytes, loaded: loaded)
       }
       guard DescriptorLibrary.isIdentifier(name) else { throw .malformedIdentifier(name) }
       let renamed = try Self.renamed(bytes, file, to: name)
@@ -172,9 +170,7 @@ extension CredentialSource {
 
   /// Whether a value stays that is a secret. A secret is what either descriptor calls one: the new one could leave the
   /// word out.
-  func keepsSecretVariable(
-    _ addition: ProviderAddition, _ previous: Registration?, given: [String: String]
-  ) -> Bool {
+  func keepsSecretVariable(_ addition: ProviderAddition, _ previous: Registration?, given: [String: String]) -> Bool {
     let before = (try? home.library.load(addition.identifier))?.descriptor.variables ?? []
     let names = Set((addition.descriptor.variables + before).filter(\.isSecret).map(\.name))
     return !names.isDisjoint(with: previous?.variables.keys.filter { given[$0] == nil } ?? [])

@@ -41,8 +41,7 @@ package struct Agreement: Sendable, Equatable {
     func claims(_ helper: HostClaim.Helper, _ hosts: [Template], username: Template, any: Bool = false) -> [HostClaim] {
       let username = (try? username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2"
       return hosts.compactMap { try? $0.filled(values).lowercased() }.map {
-        HostClaim(
-          helper: helper, host: $0, provider: descriptor.identifier, username: username, ignoresUsername: any)
+        HostClaim(helper: helper, host: $0, provider: descriptor.identifier, username: username, ignoresUsername: any)
       }
     }
     clientIdentifier = client.identifier

@@ -46,9 +46,7 @@ struct DiscoveredDescriptor {
       lines.append("redirect: \"{redirect_uri}\"")
       lines += Self.pkce(metadata)
     }
-    lines += [
-      "", "client:", "  authentication: \(authentication.rawValue)  # token_endpoint_auth_methods_supported",
-    ]
+    lines += ["", "client:", "  authentication: \(authentication.rawValue)  # token_endpoint_auth_methods_supported"]
     if let page = metadata.documentation?.text {
       lines.append("  register: \(Scalar.written(page))  # service_documentation")
     }

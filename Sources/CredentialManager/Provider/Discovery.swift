@@ -76,9 +76,7 @@ extension CredentialSource {
   ///
   /// A client that was registered so is registered anew when it would not fit any more: another redirect, another place
   /// to register at, or a secret that has expired.
-  func registers(
-    _ client: Client, given: String?, previous: Registration?
-  ) throws(CredentialError) -> Bool {
+  func registers(_ client: Client, given: String?, previous: Registration?) throws(CredentialError) -> Bool {
     guard given == nil, client.descriptor.client.identifier == nil, client.descriptor.endpoints[.registration] != nil
     else { return false }
     guard let previous else { return true }

@@ -85,9 +85,7 @@ extension CredentialSource {
 
   /// Stores registrations, or removes them, with the records of the hosts that they claim, and at once the `changes`,
   /// which have no preconditions.
-  func store(
-    _ registrations: [String: Registration?], with changes: [Change]
-  ) throws(CredentialError) {
+  func store(_ registrations: [String: Registration?], with changes: [Change]) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     while true {
       let own = registrations.map { provider, registration -> Change in

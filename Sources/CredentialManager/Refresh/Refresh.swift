@@ -223,8 +223,7 @@ extension CredentialSource {
     _ request: (RequestNonce) throws(OAuthError) -> HTTPRequest
   ) -> TokenOutcome {
     do throws(CredentialError) {
-      let response = try send(
-        to: client.descriptor.identifier, bound: client.binding(of: credential.grant), request)
+      let response = try send(to: client.descriptor.identifier, bound: client.binding(of: credential.grant), request)
       if kind != .tokenExchange { FaultPoint.reach("refresh.answered") }
       return client.outcome(response, kind, refreshing: credential, now: clock.now())
     } catch {

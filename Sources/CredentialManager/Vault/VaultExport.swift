@@ -97,8 +97,7 @@ struct VaultExport {
       let salt = value["salt"]?.text.flatMap(Base64.decode), let nonce = value["nonce"]?.text.flatMap(Base64.decode),
       let sealed = value["sealed"]?.text.flatMap(Base64.decode)
     else { throw .malformedExport }
-    let costs = PassphraseCosts(
-      operations: UInt64(bitPattern: operations), memory: UInt64(bitPattern: memory))
+    let costs = PassphraseCosts(operations: UInt64(bitPattern: operations), memory: UInt64(bitPattern: memory))
     var attempt = 1
     while true {
       let passphrase: Secret
@@ -168,9 +167,7 @@ extension CredentialSource {
 
   /// Stores what was exported, and returns how many records that were. What is there and the same stays; what is there
   /// and different is replaced, or `.alreadyThere` says it and nothing is changed.
-  package func importVault(
-    _ bytes: [UInt8], passphrase: Secret? = nil, replaces: Bool
-  ) throws(CredentialError) -> Int {
+  package func importVault(_ bytes: [UInt8], passphrase: Secret? = nil, replaces: Bool) throws(CredentialError) -> Int {
     let keys = keys
     let export = try keys.asking(CredentialError.exportPassphraseUnavailable(.interrupted)) {
       () throws(CredentialError) in

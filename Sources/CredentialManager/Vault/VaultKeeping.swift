@@ -58,9 +58,7 @@ extension CredentialSource {
     }
   }
 
-  private func draft(
-    _ kind: SlotKind, passphrase: () throws(StoreError) -> Secret
-  ) throws(StoreError) -> SlotDraft {
+  private func draft(_ kind: SlotKind, passphrase: () throws(StoreError) -> Secret) throws(StoreError) -> SlotDraft {
     switch kind {
     case .keyFile: try .keyFile(random: random)
     case .passphrase: try .passphrase(try passphrase(), random: random)
@@ -70,9 +68,7 @@ extension CredentialSource {
 
   /// The Secret Service gets the new key before the vault needs it, and gives up the old one when the vault does not
   /// need it any more.
-  private func changingItems(
-    _ drafts: [SlotDraft], _ change: () throws(StoreError) -> String?
-  ) throws(StoreError) {
+  private func changingItems(_ drafts: [SlotDraft], _ change: () throws(StoreError) -> String?) throws(StoreError) {
     let item = drafts.compactMap(\.item).first
     if let item { try keys.secretService.store(item) }
     let old: String?
