@@ -3,8 +3,8 @@ import Descriptors
 import HTTP
 import OAuth
 import Platform
-import Text
 import Store
+import Text
 
 /// Gets credentials: from a provider's name to a token that is good. Not thread-safe.
 package final class CredentialSource {
@@ -22,7 +22,7 @@ package final class CredentialSource {
   /// Without `http`, a step that needs a network throws `.networkNeeded` before anything is changed.
   package init(
     home: Home, http: (any HTTPExchange)?, clock: any WallClock, random: any RandomSource,
-    secrets: KnownSecrets = KnownSecrets(), keys: KeySources = .keyFile
+    secrets: KnownSecrets = KnownSecrets(), keys: KeySources = KeySources(environment: { _ in nil })
   ) {
     self.home = home
     self.http = http
@@ -32,13 +32,15 @@ package final class CredentialSource {
     self.secrets = secrets
   }
 
-  /// `nil` when there is no vault yet.
   package func accountsIfAny() throws(CredentialError) -> Accounts? {
-    do {
-      return try accounts()
-    } catch .vault(.absent) {
-      return nil
+    do { return try accounts() } catch .vault(.absent) { return nil }
+  }
+
+  func accounts(neededFor account: String?, of provider: String) throws(CredentialError) -> Accounts {
+    guard let accounts = try accountsIfAny() else {
+      throw .loginNeeded(provider: provider, account: account, .noCredential)
     }
+    return accounts
   }
 
   // MARK: Clients
@@ -75,45 +77,35 @@ package final class CredentialSource {
     var descriptor = descriptor
     // What the provider says of this one client goes before what the descriptor says of all.
     if let method = registration.registered?.authentication { descriptor.client.authentication = method }
-    do {
-      secrets.learn(registration.clientSecret)
-      secrets.learn(registration.registered?.accessToken)
-      for variable in descriptor.variables where variable.isSecret {
-        secrets.learn((variables[variable.name] ?? registration.variables[variable.name]).map { Secret($0) })
-      }
-      return try Client(
-        descriptor: descriptor, identifier: registration.clientIdentifier, secret: registration.clientSecret,
-        variables: registration.variables.merging(variables) { _, new in new })
-    } catch {
-      throw .provider(error)
+    secrets.learn(registration.clientSecret)
+    secrets.learn(registration.registered?.accessToken)
+    for variable in descriptor.variables where variable.isSecret {
+      secrets.learn((variables[variable.name] ?? registration.variables[variable.name]).map { Secret($0) })
     }
+    return try wrapping(
+      CredentialError.provider,
+      Client(
+        descriptor: descriptor, identifier: registration.clientIdentifier, secret: registration.clientSecret,
+        variables: registration.variables.merging(variables) { _, new in new }))
   }
 
   package func knownProviders() -> [String] {
-    var identifiers: Set<String> = []
-    for folder in home.library.directories {
-      for name in (try? File.names(in: folder)) ?? [] where name.hasSuffix(".yaml") {
-        identifiers.insert(String(name.dropLast(".yaml".count)))
-      }
-    }
-    return identifiers.sorted()
+    let names = home.library.directories.flatMap { (try? File.names(in: $0)) ?? [] }
+    return Set(names.filter { $0.hasSuffix(".yaml") }.map { String($0.dropLast(".yaml".count)) }).sorted()
   }
 
-  /// The descriptors whose hosts say one of these realms (RFC 9110, 11.5). Anybody can say it: it is worth a hint, no
-  /// more.
+  /// The descriptors whose hosts say one of these realms (RFC 9110, 11.5). Anybody can: it is worth a hint only.
   package func providers(ofRealms realms: [String]) -> [Descriptor] {
     let wanted = realms.map { $0.lowercased() }
-    var found: [Descriptor] = []
-    for identifier in knownProviders() {
+    return knownProviders().compactMap { identifier in
       // Most have none, and need not be decoded for that.
       guard let path = home.library.path(of: identifier), let bytes = try? Home.descriptor(at: path),
         bytes.firstPlace(of: "realms:".utf8) != nil,
         let descriptor = try? home.library.load(identifier).descriptor, let git = descriptor.git,
         git.realms.contains(where: { wanted.contains($0.lowercased()) })
-      else { continue }
-      found.append(descriptor)
+      else { return nil }
+      return descriptor
     }
-    return found
   }
 
   // MARK: The network
@@ -125,9 +117,10 @@ package final class CredentialSource {
     return http
   }
 
-  /// Runs a step of the protocol core, and masks secrets that the provider repeated in an error. `.networkNeeded` for a
-  /// signature that the program without a network cannot make.
-  func core<Result>(_ provider: String, _ step: () throws(OAuthError) -> Result) throws(CredentialError) -> Result {
+  /// Runs a step of the protocol core, and masks secrets in its errors. Signatures need the program with a network.
+  func core<Result>(
+    _ provider: String, _ step: @autoclosure () throws(OAuthError) -> Result
+  ) throws(CredentialError) -> Result {
     do { return try step() } catch .noSignatures { throw .networkNeeded } catch {
       throw .oauth(error.masked(by: secrets), provider: provider)
     }
@@ -135,8 +128,7 @@ package final class CredentialSource {
 
   // MARK: Locks
 
-  /// Runs `body` while no other process does so for this account. `isDone` is asked while waiting: its value is the
-  /// result, and `body` is not run then.
+  /// Runs `body` while no other process does so, unless `isDone`, which is asked while waiting, has a result.
   func withAccountLock<Result>(
     _ id: AccountID, timeout: Duration = .seconds(60), waiting: ((Double) -> Void)? = nil,
     isDone: () throws(CredentialError) -> Result? = { () throws(CredentialError) in nil },
@@ -166,4 +158,19 @@ package final class CredentialSource {
     }
     return try body(locked)
   }
+}
+
+package enum Notice: Sendable, Equatable {
+  case waiting(provider: String, account: String?, seconds: Double)
+  case interrupted(Interruption)
+  /// Fields of a token answer cannot be read; the tokens were kept without them.
+  case unreadable(provider: String, fields: [ResponseField])
+  /// It cannot be noted who was handed a credential: something else is in the place of the file for it.
+  case handOutNotNoted(POSIXError)
+  /// The token is about to expire and could not be refreshed, and is handed out as long as it lives.
+  case notRefreshed(provider: String, account: String, secondsLeft: Int64, CredentialError)
+  /// The provider did not say for whom a login was, so that the account has a name and no identity.
+  case unidentified(account: String, CredentialError)
+  /// The provider's name for somebody cannot be an account's, so that the account has another name and no identity.
+  case unnameable(account: String, provider: String)
 }

@@ -9,10 +9,8 @@ package struct Home: Sendable, Equatable {
   package var systemProviders: [String] { ["/etc/credmgr/providers"] + Self.shippedProviders(executable) }
   /// `nil` where neither `HOME` nor the system says it.
   package let person: String?
-  /// Where processes of a login meet, and what processes were given last; gone after a restart of the machine, where
-  /// the system has such a folder.
+  /// Where processes of a login meet, and what processes were given last. Empty after a restart, if the system can.
   let runtime: String
-  /// `nil` where there is no home.
   let desktop: SchemeHandler.Desktop?
   let executable: String
 
@@ -32,9 +30,7 @@ package struct Home: Sendable, Equatable {
     let data = absolute("XDG_DATA_HOME") ?? person.map { $0 + "/.local/share" }
     if let home = own {
       guard let home = absolute("CREDMGR_HOME") else { throw .relativeHome(home) }
-      configuration = home + "/config"
-      vault = home + "/vault"
-      runtime = home + "/run"
+      (configuration, vault, runtime) = (home + "/config", home + "/vault", home + "/run")
     } else {
       guard let choices, let data else { throw .noHome }
       configuration = choices + "/credmgr"
@@ -52,11 +48,8 @@ package struct Home: Sendable, Equatable {
   /// Folders in which nothing is and nothing can be put, for what needs none where there is no home.
   package init(withoutFolders executable: String) {
     // proc(5): nobody makes a file there.
-    configuration = "/proc/credmgr/config"
-    vault = "/proc/credmgr/vault"
-    runtime = "/proc/credmgr/run"
-    person = nil
-    desktop = nil
+    (configuration, vault, runtime) = ("/proc/credmgr/config", "/proc/credmgr/vault", "/proc/credmgr/run")
+    (person, desktop) = (nil, nil)
     self.executable = executable
   }
 
@@ -108,8 +101,7 @@ package struct Home: Sendable, Equatable {
     }
   }
 
-  /// Whether a path is not there because a link on its way leads to nothing: what somebody put there is only not here
-  /// now.
+  /// Whether a link on the way to a path leads to nothing: the file may be absent only for now.
   private static func leadsNowhere(_ path: String) -> Bool {
     var path = path
     while !File.isLink(path) {

@@ -5,8 +5,7 @@ import OAuth
 extension CredentialSource {
   var nonce: RequestNonce { RequestNonce(now: clock.now(), random: random) }
 
-  /// Makes a request, sends it, and returns the whole answer. If the `binding` says that the answer demands another
-  /// try, makes and sends it once more.
+  /// Makes and sends a request, and once more if the `binding` says that the answer demands another try.
   func send(
     to provider: String, limits: HTTPLimits = .tokenEndpoint, bound binding: (any TokenBinding)? = nil,
     _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest
@@ -44,7 +43,7 @@ extension CredentialSource {
     var nonce = nonce
     var mayRepeat = true
     while true {
-      let request = try core(provider) { () throws(OAuthError) in try make(nonce) }
+      let request = try core(provider, make(nonce))
       secrets.learn(request)
       var demanded: RequestNonce?
       let response: HTTPResponse

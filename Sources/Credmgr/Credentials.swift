@@ -27,49 +27,32 @@ public struct Credentials: Sendable {
   private let network: Network?
   private let environment: @Sendable (String) -> String?
   private let clock: any WallClock
-  private let random: any RandomSource
 
   /// Finds the credentials with the environment of the process (`CREDMGR_HOME`, or the XDG base directories).
   ///
   /// - Parameter userAgent: the value of `User-Agent` in requests that name no other (RFC 9110, 10.1.5).
   /// - Throws: ``CredentialsError/failed(_:)`` if the environment names no home directory.
   public init(userAgent: String) throws(CredentialsError) {
-    try self.init(environment: { Environment.value($0) }) { () throws(HTTPError) in try CurlClient(userAgent: userAgent)
-    }
-  }
-
-  /// Finds the credentials with another environment and another network.
-  package init(environment: @escaping @Sendable (String) -> String?, network: Network? = nil) throws(CredentialsError) {
+    // The shipped descriptors are beside the installed program.
+    let installed = try? Launcher.find("credmgr", path: Environment.value("PATH"))
     do throws(CredentialError) {
-      let program: String
-      do throws(POSIXError) {
-        // The shipped descriptors are beside the installed program.
-        if let installed = try? Launcher.find("credmgr", path: environment("PATH")) {
-          program = installed
-        } else {
-          program = try Path.executable()
-        }
-      } catch {
-        throw .system(error)
-      }
-      self.init(
-        home: try Home(environment: environment, executable: program), network: network, environment: environment,
-        clock: SystemClock(), random: SystemRandomSource())
+      let program = installed ?? (try? Path.executable()) ?? ""
+      let home = try Home(environment: { Environment.value($0) }, executable: program)
+      self.init(home: home, network: { () throws(HTTPError) in try CurlClient(userAgent: userAgent) })
     } catch {
       throw CredentialsError(error)
     }
   }
 
   package init(
-    home: Home, network: Network?,
-    environment: @escaping @Sendable (String) -> String? = { Environment.value($0) }, clock: any WallClock,
-    random: any RandomSource
+    home: Home, network: Network? = nil,
+    environment: @escaping @Sendable (String) -> String? = { Environment.value($0) },
+    clock: any WallClock = SystemClock()
   ) {
     self.home = home
     self.network = network
     self.environment = environment
     self.clock = clock
-    self.random = random
   }
 
   /// Returns the names of a provider's accounts in order.
@@ -87,7 +70,6 @@ public struct Credentials: Sendable {
   ///   - provider: the provider's identifier, for example `github`.
   ///   - account: the account's name; `nil` for the default account, or the only one.
   ///   - lifetime: how long the token has to be valid from now on; `nil` for the margin of the provider's descriptor.
-  /// - Throws: ``CredentialsError``.
   public func token(
     of provider: String, account: String? = nil, validFor lifetime: Duration? = nil
   ) throws(CredentialsError) -> Token {
@@ -97,8 +79,8 @@ public struct Credentials: Sendable {
       note(found, source)
       let credential = found.credential
       return Token(
-        account: found.name, secret: credential.accessToken, expiresAt: credential.expiresAt,
-        scope: credential.grantedScope ?? credential.requestedScope)
+        account: found.name, expiresAt: credential.expiresAt,
+        scope: credential.grantedScope ?? credential.requestedScope, secret: credential.accessToken)
     }
   }
 
@@ -125,12 +107,9 @@ public struct Credentials: Sendable {
   /// A `GET` or `HEAD` request follows redirects within its origin; no other request follows any.
   ///
   /// - Parameters:
-  ///   - method: the request's method.
   ///   - url: the request's address, on a host that the provider's descriptor names, over TLS or on loopback.
-  ///   - headers: further header fields.
-  ///   - body: the request's body; empty for none.
+
   /// - Returns: the response, whatever its status; its body has at most 1 MiB and arrived within 30 seconds.
-  /// - Throws: ``CredentialsError``.
   public func send(
     _ method: String = "GET", to url: String, headers: [HeaderField] = [], body: [UInt8] = [],
     of provider: String, account: String? = nil
@@ -165,17 +144,13 @@ public struct Credentials: Sendable {
       if let network {
         do { exchange = try network() } catch { throw .http(error, provider: "") }
       }
-      return try body(CredentialSource(home: home, http: exchange, clock: clock, random: random, keys: keys))
+      // Every source of the vault key except a prompt.
+      let keys = KeySources(environment: environment, lock: home.passphraseLock)
+      return try body(
+        CredentialSource(home: home, http: exchange, clock: clock, random: SystemRandomSource(), keys: keys))
     } catch {
       throw CredentialsError(error)
     }
-  }
-
-  /// Every source of the vault key except a prompt.
-  private var keys: KeySources {
-    KeySources(
-      environment: environment, predecessor: nil, lock: home.passphraseLock,
-      ask: { _ throws(POSIXError) in throw .noTerminal })
   }
 
   private func note(_ account: Account, _ source: CredentialSource) {
@@ -192,14 +167,7 @@ public struct Token: Sendable {
   public let expiresAt: Int64?
   /// The granted scopes, or the requested ones if the provider does not say.
   public let scope: [String]
-  private let secret: Secret
-
-  fileprivate init(account: String, secret: Secret, expiresAt: Int64?, scope: [String]) {
-    self.account = account
-    self.secret = secret
-    self.expiresAt = expiresAt
-    self.scope = scope
-  }
+  fileprivate let secret: Secret
 
   /// Returns the token itself.
   public func reveal() -> String { secret.reveal() }
@@ -227,4 +195,23 @@ public struct Response: Sendable {
   public let headers: [HeaderField]
   /// The body.
   public let body: [UInt8]
+}
+
+/// Why a program gets no credential.
+public enum CredentialsError: Error, Sendable, Equatable {
+  /// A user has to log in: `credmgr login PROVIDER`.
+  case loginRequired(provider: String, account: String?)
+  /// The provider or another process did not answer in time; a later call may succeed.
+  case unavailable(String)
+  /// Another error; its description is for a log and shows no secret.
+  case failed(String)
+
+  init(_ error: CredentialError) {
+    self =
+      switch error {
+      case .loginNeeded(let provider, let account, _): .loginRequired(provider: provider, account: account)
+      case .http, .lockTimedOut, .timedOut: .unavailable("\(error)")
+      default: .failed("\(error)")
+      }
+  }
 }

@@ -2,10 +2,7 @@ import Cryptography
 import Platform
 
 /// Accounts at rest: sealed records that are read and changed as one, a lock for each account, room for an answer that
-/// must not be lost, and a log.
-///
-/// How records are sealed and where they lie is the store's own business. Every store passes the same tests
-/// (Tests/StoreTests).
+/// must not be lost, and a log. Every store passes the same tests (Tests/StoreTests).
 package protocol AccountStore: AnyObject {
   // MARK: Records
 
@@ -15,18 +12,14 @@ package protocol AccountStore: AnyObject {
   /// The records of a kind, of one provider or of all, in the order of their names; without those that are damaged.
   func records(_ kind: RecordKind, provider: String?) throws(StoreError) -> [Record]
 
-  /// The records that were stored and cannot be read any more, because they were altered or taken away. Those that are
-  /// `known` were read already.
+  /// The records that were altered or taken away. Those that are `known` were read already.
   func unreadable(
     _ kind: RecordKind, provider: String?, without known: Set<RecordIdentifier>
   ) throws(StoreError) -> [RecordIdentifier]
 
-  /// Whether a record was stored, and cannot be read any more.
   func isLost(_ identifier: RecordIdentifier) throws(StoreError) -> Bool
 
-  /// Lets several records be read as one: nobody changes the store between them.
-  ///
-  /// The body must not wait for anything. What it throws is in the result.
+  /// Reads several records as one; `body` must not wait for anything, and its error is in the result.
   func snapshot<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(StoreError) -> Result<Value, Failure>
 
   /// Makes all of the changes or none, in their order; returns the revision of what was stored. They last when the call
@@ -68,8 +61,7 @@ package protocol AccountStore: AnyObject {
   func events() throws(StoreError) -> (events: [Secret], lost: Int)
 }
 
-/// Room for one answer of a provider, made before the provider is asked: filling it is one step that hardly anything
-/// can hinder.
+/// Room for one answer, made before the provider is asked: filling it is one step that hardly anything can hinder.
 package protocol AnswerRoom: AnyObject {
   /// `isForced`: a power cut must not take it, either; for where no change of the store follows at once.
   func fill(_ answer: Secret, isForced: Bool) throws(StoreError)
@@ -84,9 +76,7 @@ package enum StoreAccess: Sendable {
 
 package enum LockError: Error, Sendable, Equatable {
   case timedOut
-  /// The caller did not want it any more.
   case gaveUp
-  /// A signal asked the program to end.
   case interrupted
   case store(StoreError)
 }

@@ -6,13 +6,11 @@ package enum RecordKind: UInt8, Sendable, CaseIterable {
   /// How this program is known to a provider: the client's name and secret, the values of variables.
   case registration = 2
   case selection = 3
-  /// A user name and a password that a git host takes.
   case login = 4
   /// Events, as earlier programs kept them.
   case event = 5
   /// What was in flight.
   case pending = 6
-  /// Which provider claims a host.
   case host = 7
 }
 
@@ -79,4 +77,15 @@ package enum Change: Sendable {
   case require(RecordIdentifier)
   /// Appends an event of at most 2048 bytes to the log, after the commit.
   case note(Secret)
+}
+
+package struct AccountID: Sendable, Equatable {
+  package let provider: String
+  /// The account's name; `nil` for a login that does not know yet whose it is.
+  package let name: String?
+
+  package init(_ provider: String, _ name: String? = nil) {
+    self.provider = provider
+    self.name = name
+  }
 }

@@ -31,7 +31,6 @@ package enum StoreError: Error, Equatable, Sendable {
   case tooLarge(RecordIdentifier)
   /// The vault, its key file or its directory is not private to the user, or cannot be used.
   case file(POSIXError)
-  /// Other processes hold the vault for longer than the time limit.
   case busy(path: String)
   /// The disk or the quota is full. Nothing was changed.
   case full(path: String)
@@ -45,11 +44,8 @@ package enum StoreError: Error, Equatable, Sendable {
 }
 
 package enum SecretServiceFault: Sendable, Equatable {
-  /// There is no session bus, and none is started.
   case noBus
-  /// Nobody on the bus offers the service.
   case noService
-  /// The collection is locked, and nobody unlocks it here.
   case locked
   case noKey
   case timedOut
@@ -59,10 +55,7 @@ package enum SecretServiceFault: Sendable, Equatable {
 }
 
 package enum VaultPart: Sendable, Equatable {
-  case structure
-  case schema
-  case slots
-  case header
+  case structure, schema, slots, header
   case index(UInt8)
 }
 

@@ -25,7 +25,6 @@ package struct VaultStatus: Sendable, Equatable {
   }
 }
 
-/// Something in a vault that is not what was written.
 package enum VaultFinding: Sendable, Hashable {
   case record(RecordIdentifier, RecordFault)
   /// A row that no record of the index fits and that cannot be opened: its look-up hash in hexadecimal.
@@ -33,7 +32,6 @@ package enum VaultFinding: Sendable, Hashable {
   case index(UInt8, IndexFault)
   /// The sealed header cannot be opened: records that were brought back are not found out while this is so.
   case header
-  /// A key slot was altered, added, removed or brought back.
   case slots
   case schema
   /// SQLite cannot read all of the file, or finds that its parts do not fit together.
@@ -41,7 +39,6 @@ package enum VaultFinding: Sendable, Hashable {
 
   package enum RecordFault: Sendable, Hashable {
     case altered
-    /// The index has it, and it is not there.
     case dropped
     /// It is an older sealing of the same record, or one that was removed.
     case replayed

@@ -56,17 +56,12 @@ struct AccountRulesTests {
     #expect(none.rules.isEmpty)
     let folders = try Self.rules("rules: [{provider: github, in: /a, account: b}]", fixture)
     var asked: [String] = []
+    func asking<Answer>(_ what: String) -> [Answer] {
+      asked.append(what)
+      return []
+    }
     for (rules, provider) in [(none, "github"), (folders, "gitlab"), (folders, "github")] {
-      _ = rules.first(
-        for: provider,
-        remotes: {
-          asked.append("remotes")
-          return []
-        },
-        folders: {
-          asked.append("folders")
-          return []
-        })
+      _ = rules.first(for: provider, remotes: { asking("remotes") }, folders: { asking("folders") })
     }
     #expect(asked == ["folders"])
   }

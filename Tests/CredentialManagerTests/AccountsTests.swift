@@ -1,6 +1,5 @@
 import Cryptography
 import OAuth
-import SQLite
 import Testing
 import Store
 
@@ -8,8 +7,7 @@ import Store
 
 struct AccountsTests {
   private static func fixture(_ names: String...) throws -> Fixture {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     for name in names { try fixture.store(Fixture.credential("token of " + name), name) }
     return fixture
   }
@@ -31,9 +29,7 @@ struct AccountsTests {
   @Test func byAUserName() throws {
     let fixture = try Self.fixture("octo", "ana")
     for (name, identity) in [("work", "Octo-Cat"), ("home", "octo-cat"), ("other", "ana")] {
-      var credential = Fixture.credential("token of " + name)
-      credential.identity = identity
-      try fixture.store(credential, name)
+      try fixture.store(Fixture.credential("token of " + name, identity: identity), name)
     }
     let accounts = try fixture.source.accounts(.readWrite)
     #expect(try accounts.name(forUsername: "octo", of: "example") == "octo")
@@ -87,8 +83,7 @@ struct AccountsTests {
     let bob = RecordIdentifier(.credential, of: AccountID("example", "bob"))
     if isDefaultKnown { try fixture.source.accounts(.readWrite).select("bob", provider: "example") }
     let revision = try #require(try fixture.source.accounts().account(AccountID("example", "bob"))).revision
-    try Connection(path: fixture.home.vaultLocation.file, .readWrite, busyTimeout: 0)
-      .execute(change + "kind=1 AND revision=\(revision)")
+    try fixture.execute(change + "kind=1 AND revision=\(revision)")
     let accounts = try fixture.another().accounts()
     for name in [nil, "bob"] {
       #expect(throws: CredentialError.vault(.damagedRecord(bob))) { try accounts.resolve(name, provider: "example") }
@@ -102,8 +97,7 @@ struct AccountsTests {
   @Test func aDefaultThatWasTakenAway() throws {
     let fixture = try Self.fixture("ana", "bob")
     try fixture.source.accounts(.readWrite).select("bob", provider: "example")
-    try Connection(path: fixture.home.vaultLocation.file, .readWrite, busyTimeout: 0)
-      .execute("DELETE FROM record WHERE kind=3")
+    try fixture.execute("DELETE FROM record WHERE kind=3")
     let accounts = try fixture.another().accounts(.readWrite)
     #expect(throws: CredentialError.vault(.damagedRecord(Accounts.selection("example")))) {
       try accounts.resolve(nil, provider: "example")
@@ -146,9 +140,7 @@ struct AccountsTests {
       ("a\u{7F}", false), ("a\u{9B}", false), ("\0", false), (String(repeating: "a", count: 255), true),
       (String(repeating: "a", count: 256), false), (String(repeating: "é", count: 128), false),
     ])
-  func names(_ text: String, _ isName: Bool) {
-    #expect(Accounts.isName(text) == isName)
-  }
+  func names(_ text: String, _ isName: Bool) { #expect(Accounts.isName(text) == isName) }
 
   @Test func registration() throws {
     for registration in [

@@ -20,9 +20,7 @@ struct AddProviderTests {
       replaces: replaces, confirms: { accounts, hosts in confirms(accounts, hosts.map(\.name)) })
   }
 
-  /// Expects that something is refused because of hosts to which nobody agreed.
-  ///
-  /// - Returns: where the descriptor names them, as `line:column`.
+  /// Expects a refusal because of new hosts; returns where the descriptor names them, as `line:column`.
   @discardableResult
   private static func expectNewHosts(
     _ accounts: [String], _ hosts: [String], sourceLocation: SourceLocation = #_sourceLocation,
@@ -100,8 +98,7 @@ struct AddProviderTests {
   }
 
   @Test func aSecondTime() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     let addition = try fixture.source.addition(shipped: "example", as: nil)
     #expect(throws: CredentialError.alreadyAdded(provider: "example")) {
       try Self.add(fixture, addition, id: "client-2")
@@ -200,15 +197,8 @@ struct AddProviderTests {
 
   private static let elsewhere = Fixture.endpoints.replacing("api.provider.example", with: "evil.example")
 
-  private static func fixtureWithAccount() throws -> Fixture {
-    let fixture = try Fixture()
-    try fixture.add()
-    try fixture.store(Fixture.credential())
-    return fixture
-  }
-
   @Test func newHostsAreAskedAbout() throws {
-    let fixture = try Self.fixtureWithAccount()
+    let fixture = try Fixture.added(credential: Fixture.credential())
     let before = try Self.registration(fixture)
     var asked: [[String]] = []
     let addition = try Self.file(fixture, Self.elsewhere)
@@ -227,9 +217,7 @@ struct AddProviderTests {
   }
 
   @Test func aVariableMayBringNewHosts() throws {
-    let fixture = try Fixture()
-    try fixture.add(Self.variables, variables: ["tenant": "a"])
-    try fixture.store(Fixture.credential())
+    let fixture = try Fixture.added(Self.variables, variables: ["tenant": "a"], credential: Fixture.credential())
     let addition = try fixture.source.addition(shipped: "example", as: nil)
     Self.expectNewHosts(["ana"], ["b.eu.example"]) {
       try Self.add(fixture, addition, variables: ["tenant": "b"], replaces: true) { _, _ in false }
@@ -238,26 +226,22 @@ struct AddProviderTests {
   }
 
   @Test func theSameOrFewerHostsAreNotAskedAbout() throws {
-    let fixture = try Self.fixtureWithAccount()
+    let fixture = try Fixture.added(credential: Fixture.credential())
     try Self.add(fixture, Self.file(fixture, Fixture.endpoints + "\nheader_style: token"), replaces: true)
     let fewer = Fixture.endpoints.replacing("  identity: https://api.provider.example/me\n", with: "")
     try Self.add(fixture, Self.file(fixture, fewer), replaces: true)
   }
 
   @Test func withoutAccountsNobodyIsAsked() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     try Self.add(fixture, Self.file(fixture, Self.elsewhere), secret: "new", replaces: true)
   }
 
   /// The client's secret would go there, too.
   @Test func aSecretThatStaysIsAskedAbout() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     let addition = try Self.file(fixture, Self.elsewhere)
-    Self.expectNewHosts([], ["evil.example"]) {
-      try Self.add(fixture, addition, replaces: true) { _, _ in false }
-    }
+    Self.expectNewHosts([], ["evil.example"]) { try Self.add(fixture, addition, replaces: true) { _, _ in false } }
   }
 
   /// A variable that was a secret goes nowhere else unasked, though the new descriptor no longer calls it one.
@@ -266,29 +250,24 @@ struct AddProviderTests {
     let variable = "\nextra_headers: { X-Key: \"{key}\" }\nvariables:\n  key: "
     try fixture.add(Fixture.endpoints + variable + "{ secret: true }", secret: nil, variables: ["key": "k"])
     let addition = try Self.file(fixture, Self.elsewhere + variable + "{}")
-    Self.expectNewHosts([], ["evil.example"]) {
-      try Self.add(fixture, addition, replaces: true) { _, _ in false }
-    }
+    Self.expectNewHosts([], ["evil.example"]) { try Self.add(fixture, addition, replaces: true) { _, _ in false } }
     // Given anew, it is meant for there.
     try Self.add(fixture, addition, variables: ["key": "new"], replaces: true)
   }
 
   /// A host of git gets no secret, and an endpoint does, whatever else it is.
   @Test func aSecretGoesToEndpointsAlone() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     let git = "\ngit: { hosts: [evil.example] }"
     try Self.add(fixture, Self.file(fixture, Fixture.endpoints + git), replaces: true) { _, _ in false }
-    let both = Fixture.endpoints.replacing("https://provider.example/token", with: "https://other.example/token")
+    let both = Self.with("provider.example/token", "other.example/token") + "\ngit: { hosts: [other.example] }"
     Self.expectNewHosts([], ["other.example"]) {
-      try Self.add(
-        fixture, Self.file(fixture, both + "\ngit: { hosts: [other.example] }"), replaces: true
-      ) { _, _ in false }
+      try Self.add(fixture, Self.file(fixture, both), replaces: true) { _, _ in false }
     }
   }
 
   @Test func anOldDescriptorThatCannotBeRead() throws {
-    let fixture = try Self.fixtureWithAccount()
+    let fixture = try Fixture.added(credential: Fixture.credential())
     try fixture.ship("grant: telepathy")
     // What was agreed to is noted.
     #expect(throws: CredentialError.self) {
@@ -305,39 +284,25 @@ struct AddProviderTests {
     try File.replace(fixture.home.userProviders + "/example.yaml", Array("provider: example\n\(text)\n".utf8))
   }
 
+  private static func with(_ old: String, _ new: String) -> String { Fixture.endpoints.replacing(old, with: new) }
+
   /// Each sends something elsewhere; none of them was installed.
   @Test(
     arguments: [
+      (elsewhere, "evil.example"), (with("provider.example/token", "evil.example/token"), "evil.example"),
+      (with("provider.example/token", "provider.example:8443/token"), "provider.example:8443"),
+      (with("[api.provider.example]", "[api.provider.example, \"*.example\"]"), "*.example"),
+      (with("provider.example/revoke", "{access_token}.evil.example/"), "{access_token}.evil.example"),
+      (with("https://provider.example/revoke", "\"{base}/revoke\"") + "\nresponse: { keep: [base] }", "{base}"),
       (
-        Fixture.endpoints.replacing("https://provider.example/token", with: "https://evil.example/token"),
-        "evil.example"
-      ),
-      (
-        Fixture.endpoints.replacing("https://provider.example/token", with: "https://provider.example:8443/token"),
-        "provider.example:8443"
-      ),
-      (elsewhere, "evil.example"),
-      (
-        Fixture.endpoints.replacing("[api.provider.example]", with: "[api.provider.example, \"*.example\"]"),
-        "*.example"
-      ),
-      (
-        Fixture.endpoints.replacing("https://provider.example/revoke", with: "https://{access_token}.evil.example/"),
-        "{access_token}.evil.example"
-      ),
-      (
-        Fixture.endpoints.replacing("https://provider.example/revoke", with: "\"{base}/revoke\"")
-          + "\nresponse: { keep: [base] }", "{base}"
-      ),
-      (
-        Fixture.endpoints.replacing("https://provider.example/revoke", with: "\"https://{base || other}/\"")
+        with("https://provider.example/revoke", "\"https://{base || other}/\"")
           + "\nresponse: { keep: [base] }\nvariables: { other: { default: evil.example } }", "evil.example,{base}"
       ),
       (Fixture.endpoints + "\ngit: { hosts: [git.evil.example] }", "git.evil.example"),
       (Fixture.endpoints + "\nredirect: https://evil.example/cb", "evil.example"),
     ])
   func editedInPlace(_ text: String, _ hosts: String) throws {
-    let fixture = try Self.fixtureWithAccount()
+    let fixture = try Fixture.added(credential: Fixture.credential())
     try Self.edit(fixture, text)
     let names = hosts.split(separator: ",").map(String.init)
     let source = CredentialSource(home: fixture.home, http: fixture.http, clock: fixture.clock, random: KnownRandom())
@@ -368,7 +333,7 @@ struct AddProviderTests {
       ),
     ])
   func theNewHostHasAPlace(_ old: String, _ new: String, _ host: String, _ place: String) throws {
-    let fixture = try Self.fixtureWithAccount()
+    let fixture = try Fixture.added(credential: Fixture.credential())
     let text = Fixture.endpoints.replacing(old, with: new)
     let addition = try Self.file(fixture, text)
     let places = Self.expectNewHosts(["ana"], [host]) {
@@ -408,17 +373,9 @@ struct AddProviderTests {
   }
 
   @Test func editedInPlaceForTheSameHosts() throws {
-    let fixture = try Self.fixtureWithAccount()
+    let fixture = try Fixture.added(credential: Fixture.credential())
     try Self.edit(fixture, Fixture.endpoints.replacing("/token", with: "/v2/token") + "\nheader_style: token")
     _ = try fixture.source.client("example")
-  }
-
-  /// The value of a variable is part of where tokens go.
-  @Test func aDefaultThatWasEdited() throws {
-    let fixture = try Fixture()
-    try fixture.add(Self.variables, variables: ["tenant": "a"])
-    try Self.edit(fixture, Self.variables.replacing("default: eu", with: "default: evil"))
-    #expect(throws: CredentialError.self) { try fixture.source.client("example") }
   }
 
   /// A file can take the place of what another descriptor extends.
@@ -428,9 +385,7 @@ struct AddProviderTests {
     try fixture.add("extends: base")
     try fixture.store(Fixture.credential())
     let addition = try Self.file(fixture, Self.elsewhere, "base")
-    Self.expectNewHosts(["ana"], ["evil.example"]) {
-      try Self.add(fixture, addition) { _, _ in false }
-    }
+    Self.expectNewHosts(["ana"], ["evil.example"]) { try Self.add(fixture, addition) { _, _ in false } }
     #expect(!File.exists(fixture.home.userProviders))
     #expect(try Self.registration(fixture, "base") == nil)
     try Self.add(fixture, addition) { _, _ in true }
@@ -441,10 +396,8 @@ struct AddProviderTests {
 
   /// A host of git or docker gets the token, too.
   @Test(arguments: ["git", "docker"]) func aNewHostOfAHelperIsAskedAbout(_ key: String) throws {
-    let fixture = try Self.fixtureWithAccount()
+    let fixture = try Fixture.added(credential: Fixture.credential())
     let addition = try Self.file(fixture, Fixture.endpoints + "\n\(key): { hosts: [evil.example] }")
-    Self.expectNewHosts(["ana"], ["evil.example"]) {
-      try Self.add(fixture, addition, replaces: true) { _, _ in false }
-    }
+    Self.expectNewHosts(["ana"], ["evil.example"]) { try Self.add(fixture, addition, replaces: true) { _, _ in false } }
   }
 }

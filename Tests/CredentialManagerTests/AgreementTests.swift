@@ -51,6 +51,7 @@ struct AgreementTests {
     #expect(claims.map(\.helper) == [.git, .git, .docker])
     #expect(claims.map(\.host) == ["code.example", "gist.code.example", "registry.code.example"])
     #expect(claims.map(\.username) == ["x-access-token", "x-access-token", "{account}"])
+    #expect(claims.map { $0.username(for: "ana") } == ["x-access-token", "x-access-token", "ana"])
     #expect(claims.map(\.ignoresUsername) == [true, true, false])
     #expect(Agreement(agreement.value) == agreement)
     #expect(try Self.agreement("git: { hosts: [git.example] }").claims?.first?.username == "oauth2")

@@ -10,19 +10,17 @@ import Store
 
 struct AuthenticatedRequestTests {
   private static func fixture(refresh: String? = "refresh-1", _ text: String = Fixture.endpoints) throws -> Fixture {
-    let fixture = try Fixture()
-    try fixture.add(text)
-    try fixture.store(Fixture.credential("old", refresh: refresh))
+    let fixture = try Fixture.added(text, credential: Fixture.credential("old", refresh: refresh))
     return fixture
   }
 
   private static func send(
-    _ fixture: Fixture, _ url: String = "https://api.provider.example/resource"
+    _ fixture: Fixture, _ url: String = "https://api.provider.example/resource", _ method: String = "POST"
   ) throws -> (status: Int, body: String, heads: [Int]) {
     var heads: [Int] = []
     var body: [UInt8] = []
     let request = HTTPRequest(
-      method: "POST", uri: try URI(parsing: url), fields: ["Content-Type": "text/xml"], body: Array("<a/>".utf8))
+      method: method, uri: try URI(parsing: url), fields: ["Content-Type": "text/xml"], body: Array("<a/>".utf8))
     let head = try fixture.source.send(request, account: nil, of: "example", limits: .unlimited) { part in
       switch part {
       case .head(let response): heads.append(response.status)
@@ -60,9 +58,7 @@ struct AuthenticatedRequestTests {
 
   @Test func refreshesAndRepeatsOnce() throws {
     let fixture = try Self.fixture()
-    fixture.http.then(.json("\"expired\"", status: 401))
-    fixture.http.then(.token("new", refresh: "refresh-2"))
-    fixture.http.then(.json("\"done\""))
+    fixture.http.then(.json("\"expired\"", status: 401), .token("new", refresh: "refresh-2"), .json("\"done\""))
     let answer = try Self.send(fixture)
     #expect(answer.status == 200)
     #expect(answer.body == "\"done\"")
@@ -78,14 +74,8 @@ struct AuthenticatedRequestTests {
   }
 
   private static func get(_ fixture: Fixture, _ method: String = "GET") throws -> (status: Int, body: String) {
-    var body: [UInt8] = []
-    let request = HTTPRequest(
-      method: method, uri: try URI(parsing: "https://api.provider.example/a/b?c=d"), fields: ["X-Api-Key": "mine"])
-    let head = try fixture.source.send(request, account: nil, of: "example", limits: .unlimited) { part in
-      if case .body(let bytes) = part { body += bytes }
-      return true
-    }
-    return (head.status, String(decoding: body, as: UTF8.self))
+    let answer = try send(fixture, "https://api.provider.example/a/b?c=d", method)
+    return (answer.status, answer.body)
   }
 
   /// RFC 3986, 5.2: relative and absolute, within the origin.
@@ -97,14 +87,13 @@ struct AuthenticatedRequestTests {
     ])
   func followsWithinTheOrigin(_ location: String, _ expected: String) throws {
     let fixture = try Self.fixture()
-    fixture.http.then(Self.redirect(301, location))
-    fixture.http.then(.json("\"done\""))
+    fixture.http.then(Self.redirect(301, location), .json("\"done\""))
     #expect(try Self.get(fixture) == (200, "\"done\""))
     #expect(fixture.http.requests[1].uri.text == expected)
     #expect(fixture.http.requests[1].fields["Authorization"] == "Bearer old")
   }
 
-  /// Neither other hosts, though the descriptor may name them, nor this machine, nor addresses of the network's own services.
+  /// Neither other hosts, though the descriptor may name them, nor this machine, nor the network's own services.
   @Test(
     arguments: [
       "https://provider.example/", "http://api.provider.example/", "https://api.provider.example:8443/",
@@ -140,20 +129,9 @@ struct AuthenticatedRequestTests {
     #expect(try Self.get(fixture).status == 302)
   }
 
-  /// The endpoints of the protocol follow nothing at all: RFC 6749 knows of no redirect there.
-  @Test func anEndpointThatRedirects() throws {
-    let fixture = try Self.fixture()
-    fixture.http.then(Self.redirect(307, "https://provider.example/other"))
-    #expect(throws: CredentialError.oauth(.redirected(.refresh, status: 307), provider: "example")) {
-      try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(always: true))
-    }
-  }
-
   @Test func doesNotRepeatForever() throws {
     let fixture = try Self.fixture()
-    fixture.http.then(.json("1", status: 401))
-    fixture.http.then(.token("new"))
-    fixture.http.then(.json("2", status: 401))
+    fixture.http.then(.json("1", status: 401), .token("new"), .json("2", status: 401))
     let answer = try Self.send(fixture)
     #expect(answer.status == 401)
     #expect(answer.body == "2")
@@ -167,28 +145,7 @@ struct AuthenticatedRequestTests {
     let answer = try Self.send(fixture)
     #expect(answer.status == 401)
     #expect(answer.heads == [401])
-    #expect(throws: CredentialError.loginNeeded(provider: "example", account: "ana", .rejected)) {
-      try fixture.source.freshAccount(nil, of: "example")
-    }
-  }
-
-  @Test func somebodyElseHasRefreshedAlready() throws {
-    let fixture = try Self.fixture()
-    fixture.http.then { _ in
-      try? fixture.store(Fixture.credential("theirs"))
-      return .json("1", status: 401)
-    }
-    fixture.http.then(.json("2"))
-    #expect(try Self.send(fixture).status == 200)
-    #expect(fixture.http.requests[1].fields["Authorization"] == "Bearer theirs")
-  }
-
-  @Test func headerLines() throws {
-    let fixture = try Self.fixture(
-      Fixture.endpoints + "\nheader_style: token\nextra_headers: { Accept: application/vnd.example+json }")
-    let fields = try fixture.source.headerFields(nil, of: "example", for: nil)
-    #expect(
-      fields.map { "\($0.name): \($0.value)" } == ["Authorization: token old", "Accept: application/vnd.example+json"])
+    #expect(throws: CredentialError.loginNeeded(provider: "example", account: "ana", .rejected)) { try fixture.fresh() }
   }
 
   // MARK: Validation
@@ -224,8 +181,7 @@ struct AuthenticatedRequestTests {
   @Test func revokesAndForgets() throws {
     let fixture = try Self.fixture()
     try fixture.source.accounts(.readWrite).select("ana", provider: "example")
-    fixture.http.then(HTTPResponse(status: 200))
-    fixture.http.then(.json("{\"error\":\"invalid_token\"}", status: 400))
+    fixture.http.then(HTTPResponse(status: 200), .json("{\"error\":\"invalid_token\"}", status: 400))
     let (account, isRevoked) = try fixture.source.logout(nil, of: "example", keepsRemote: false)
     #expect(account == "ana")
     #expect(isRevoked)
@@ -283,9 +239,7 @@ struct AuthenticatedRequestTests {
   @Test func aLogoutThatIsInterrupted() throws {
     let fixture = try Self.fixture()
     fixture.http.then { _ in
-      #expect(
-        (try? fixture.another().accounts().note(AccountID("example", "ana")))
-          == ExchangeNote(.logout, startedAt: Fixture.now))
+      #expect((try? fixture.note("ana")) == ExchangeNote(.logout, startedAt: Fixture.now))
       return HTTPResponse(status: 503)
     }
     #expect(throws: CredentialError.self) { try fixture.source.logout(nil, of: "example", keepsRemote: false) }

@@ -9,7 +9,6 @@ import Testing
 
 /// What other packages use of the library.
 struct CredentialsTests {
-  /// Answers every request with its authorization.
   private struct Echo: HTTPExchange {
     func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse {
       HTTPResponse(status: 200, fields: ["X": "y"], body: Array((request.fields["Authorization"] ?? "").utf8))
@@ -17,7 +16,7 @@ struct CredentialsTests {
   }
 
   private static func credentials(_ fixture: Fixture, _ network: Credentials.Network? = nil) -> Credentials {
-    Credentials(home: fixture.home, network: network, clock: fixture.clock, random: SystemRandomSource())
+    Credentials(home: fixture.home, network: network, clock: fixture.clock)
   }
 
   @Test func aTokenWithoutANetwork() throws {
@@ -50,26 +49,21 @@ struct CredentialsTests {
 
   /// The environment that is given is asked for all: also for the passphrase.
   @Test func anEnvironmentOfOnesOwn() throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    try fixture.store(Fixture.credential())
+    let fixture = try Fixture.added(credential: Fixture.credential())
     _ = try fixture.source.protect(with: .passphrase, passphrase: Secret("of her own"))
     try fixture.source.unprotect(.keyFile)
     let file = fixture.root + "/passphrase"
     try File.replace(file, Array("of her own\n".utf8))
-    let environment = ["CREDMGR_HOME": fixture.root + "/home", "CREDMGR_PASSPHRASE_FILE": file]
-    #expect(try Credentials(environment: { environment[$0] }).accounts(of: "example") == ["ana"])
+    let credentials = Credentials(home: fixture.home, environment: { ["CREDMGR_PASSPHRASE_FILE": file][$0] })
+    #expect(try credentials.accounts(of: "example") == ["ana"])
   }
 
   @Test func aRequest() throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    try fixture.store(Fixture.credential())
+    let fixture = try Fixture.added(credential: Fixture.credential())
     let credentials = Self.credentials(fixture) { Echo() }
     let answer = try credentials.send(
       "POST", to: "https://api.provider.example/things", headers: [HeaderField("Content-Type", "text/plain")],
-      body: [1],
-      of: "example")
+      body: [1], of: "example")
     #expect(answer.status == 200 && answer.headers == [HeaderField("X", "y")])
     #expect(String(decoding: answer.body, as: UTF8.self) == "Bearer token-1")
     #expect(throws: CredentialsError.self) { try credentials.send(to: "https://evil.example/", of: "example") }
@@ -77,9 +71,7 @@ struct CredentialsTests {
   }
 
   @Test func severalTasksAtOnce() async throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    try fixture.store(Fixture.credential())
+    let fixture = try Fixture.added(credential: Fixture.credential())
     let credentials = Self.credentials(fixture)
     let tokens = try await withThrowingTaskGroup(of: String.self) { group in
       for _ in 0..<8 { group.addTask { try credentials.token(of: "example").reveal() } }

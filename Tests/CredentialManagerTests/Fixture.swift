@@ -22,7 +22,6 @@ final class ManualClock: WallClock {
   func monotonic() -> Double { elapsed.withLock { $0 } }
   func advance(_ seconds: Double) { elapsed.withLock { $0 += seconds } }
 
-  /// Called at each wait.
   func onSleep(_ body: @escaping @Sendable () -> Void) { onSleep.withLock { $0 = body } }
 
   func sleep(seconds: Double) throws(POSIXError) {
@@ -51,11 +50,10 @@ final class ScriptedExchange: HTTPExchange {
   private var answers: [Answer] = []
   private(set) var requests: [HTTPRequest] = []
 
-  func then(_ response: HTTPResponse) { answers.append { _ in .success(response) } }
+  func then(_ responses: HTTPResponse...) { for response in responses { answers.append { _ in .success(response) } } }
   func then(_ error: HTTPError) { answers.append { _ in .failure(error) } }
   func then(_ answer: @escaping (HTTPRequest) -> HTTPResponse) { answers.append { .success(answer($0)) } }
 
-  /// Whether every answer was asked for.
   var isDone: Bool { answers.isEmpty }
 
   func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse {
@@ -72,15 +70,6 @@ final class ScriptedExchange: HTTPExchange {
 final class ScriptedUser: User {
   private(set) var steps: [LoginStep] = []
   private(set) var opened: [String] = []
-  /// The steps without those that only say what is waited for.
-  var told: [LoginStep] {
-    steps.filter { step in
-      switch step {
-      case .awaiting, .awaitingConsent: false
-      default: true
-      }
-    }
-  }
   var lines: [String] = []
   /// What the browser does with a page; `nil` when no browser can be opened.
   var browse: ((String) throws -> Void)?
@@ -92,6 +81,13 @@ final class ScriptedUser: User {
     do {
       for visit in visits where try !visit.goOn() { break }
     } catch { Issue.record(error) }
+  }
+
+  /// Pastes lines, which are made of the page's `state`.
+  func paste(_ lines: @escaping (_ state: String) -> [String]) {
+    browse = { [unowned self] url in
+      self.lines = lines(try #require(try URI(parsing: url).queryParameters[first: "state"]))
+    }
   }
 
   /// The browser is sent back with these parameters; `state` stands for the one of the request.
@@ -162,9 +158,7 @@ final class Visit {
     return socket
   }
 
-  /// Sends, or takes what is there.
-  ///
-  /// - Returns: whether the whole answer is there.
+  /// Sends, or takes what is there; whether the whole answer is there.
   func goOn() throws -> Bool {
     guard let socket else {
       socket = try connect()
@@ -180,17 +174,12 @@ final class Visit {
     return true
   }
 
-  /// What was answered.
-  var answer: String {
-    get throws {
-      _ = try goOn()
-      return received
-    }
+  func answer() throws -> String {
+    _ = try goOn()
+    return received
   }
 
-  var status: String {
-    get throws { String(try answer.split(separator: " ").dropFirst().first ?? "") }
-  }
+  var status: String { get throws { String(try answer().split(separator: " ").dropFirst().first ?? "") } }
 
   /// Goes where a provider sends the browser.
   static func get(_ redirectURI: String, _ parameters: FormParameters) throws -> Visit {
@@ -250,6 +239,7 @@ final class Fixture {
   let clock = ManualClock()
   let user = ScriptedUser()
   let source: CredentialSource
+  private(set) var notices: [Notice] = []
 
   init() throws {
     root = "/tmp/credmgr-manager-" + Hexadecimal.encode(SystemRandomSource().bytes(8))
@@ -259,6 +249,18 @@ final class Fixture {
       environment: { $0 == "CREDMGR_HOME" ? root + "/home" : nil }, executable: root + "/.build/debug/credmgr",
       ownHome: { _ in nil })
     source = CredentialSource(home: home, http: http, clock: clock, random: KnownRandom())
+    source.notice = { [unowned self] in notices.append($0) }
+  }
+
+  /// With a provider that was added.
+  static func added(
+    _ text: String = Fixture.endpoints, secret: String? = "secret-1", variables: [String: String] = [:],
+    credential: Credential? = nil, account: String = "ana"
+  ) throws -> Fixture {
+    let fixture = try Fixture()
+    try fixture.add(text, secret: secret, variables: variables)
+    if let credential { try fixture.store(credential, account) }
+    return fixture
   }
 
   deinit {
@@ -280,13 +282,11 @@ final class Fixture {
     CredentialSource(home: home, http: http, clock: clock, random: SystemRandomSource())
   }
 
-  /// Puts a descriptor where the shipped ones are.
   func ship(_ text: String, _ identifier: String = "example") throws {
     try File.createDirectory(root + "/providers")
     try File.replace("\(root)/providers/\(identifier).yaml", Array("provider: \(identifier)\n\(text)\n".utf8))
   }
 
-  /// Ships a provider and adds it.
   func add(
     _ text: String = Fixture.endpoints, _ identifier: String = "example", secret: String? = "secret-1",
     variables: [String: String] = [:]
@@ -298,21 +298,33 @@ final class Fixture {
   }
 
   /// A credential that is good for an hour, and can be refreshed.
-  static func credential(_ token: String = "token-1", refresh: String? = "refresh-1") -> Credential {
+  static func credential(
+    _ token: String = "token-1", refresh: String? = "refresh-1", identity: String? = nil
+  ) -> Credential {
     var credential = Credential(grant: .authorizationCode, accessToken: Secret(token), obtainedAt: now)
     credential.refreshToken = refresh.map { Secret($0) }
     credential.expiresAt = now + 3600
+    credential.identity = identity
     return credential
   }
 
-  /// Puts a credential into the vault, as another process would.
   func store(_ credential: Credential, _ account: String = "ana", _ provider: String = "example") throws {
     _ = try another().accounts(.readWrite).store.apply([
       .store(credential.encoded, as: RecordIdentifier(.credential, of: AccountID(provider, account)))
     ])
   }
 
-  /// What the vault holds for an account.
+  /// The change that stores a credential for the account "ana".
+  static func storing(_ token: String) -> Change {
+    .store(credential(token).encoded, as: RecordIdentifier(.credential, of: AccountID("example", "ana")))
+  }
+
+  func change(_ body: (inout Credential) -> Void) throws {
+    var credential = try #require(try stored())
+    body(&credential)
+    try store(credential)
+  }
+
   func stored(_ account: String = "ana", _ provider: String = "example") throws -> Credential? {
     try another().accounts().account(AccountID(provider, account))?.credential
   }
@@ -333,28 +345,7 @@ final class Fixture {
   }
 
   /// Names of files with answers that are not in the vault.
-  var answerFiles: [String] {
-    get throws { try File.names(in: home.vault).filter { $0.hasSuffix(".answer") } }
-  }
-
-  /// From here on nothing can be written to the file for an answer that is open: the disk is full.
-  func breakAnswerFile() throws {
-    let full = unsafe Glibc.open("/dev/full", O_WRONLY)
-    defer { close(full) }
-    var broken = 0
-    for name in try File.names(in: "/proc/self/fd") {
-      var bytes = [CChar](repeating: 0, count: 4096)
-      guard let number = Int32(name), unsafe readlink("/proc/self/fd/" + name, &bytes, bytes.count - 1) > 0 else {
-        continue
-      }
-      let path = String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-      if path.hasPrefix(root + "/"), path.hasSuffix(".answer") {
-        try #require(dup2(full, number) == number)
-        broken += 1
-      }
-    }
-    try #require(broken == 1)
-  }
+  var answerFiles: [String] { get throws { try File.names(in: home.vault).filter { $0.hasSuffix(".answer") } } }
 
   /// Writes over a file where it stands.
   static func overwrite(_ path: String, with bytes: [UInt8]) throws {
@@ -364,14 +355,26 @@ final class Fixture {
   }
 
   /// Makes the vault one that can be read and not be changed.
-  func damageVault() throws {
-    try Connection(path: home.vaultLocation.file, .readWrite, busyTimeout: 0).execute("UPDATE header SET sealed=x'00'")
+  func damageVault() throws { try execute("UPDATE header SET sealed=x'00'") }
+
+  /// Changes the vault's file as somebody who has no key.
+  func execute(_ statement: String) throws {
+    try Connection(path: home.vaultLocation.file, .readWrite, busyTimeout: 0).execute(statement)
   }
 
-  /// The parameters of the page that was opened last.
-  var page: FormParameters {
-    get throws { try URI(parsing: #require(user.opened.last)).queryParameters }
+  var page: FormParameters { get throws { try URI(parsing: #require(user.opened.last)).queryParameters } }
+
+  func fresh(_ policy: RefreshPolicy = RefreshPolicy()) throws(CredentialError) -> Account {
+    try source.freshAccount(nil, of: "example", policy)
   }
+
+  /// What is told of an exchange that an earlier process began at 1.
+  static func interrupted(_ exchange: Interruption.Exchange, _ account: String? = "ana") -> Notice {
+    .interrupted(Interruption(provider: "example", account: account, exchange: exchange, startedAt: 1))
+  }
+
+  /// The note about an account, as another process reads it.
+  func note(_ account: String?) throws -> ExchangeNote? { try another().accounts().note(AccountID("example", account)) }
 
   func login(_ change: (inout LoginOptions) -> Void = { _ in }) throws -> Account {
     var wish = LoginOptions()
@@ -379,7 +382,26 @@ final class Fixture {
     return try source.login("example", wish, user: user)
   }
 
-  func consent() { user.consent([("code", "code-1"), ("state", "state")]) }
+  /// The person consents, and these are the provider's answers.
+  func consent(_ responses: HTTPResponse...) {
+    user.consent([("code", "code-1"), ("state", "state")])
+    for response in responses { http.then(response) }
+  }
+
+  /// Nothing is under way, or waits beside the vault.
+  func expectNothingLeft(sourceLocation: SourceLocation = #_sourceLocation) throws {
+    #expect(try another().interruptedExchanges().isEmpty, sourceLocation: sourceLocation)
+    #expect(try answerFiles.isEmpty, sourceLocation: sourceLocation)
+  }
+
+  /// While somebody waits, another process applies changes.
+  func whileWaiting(_ changes: [Change], then: @escaping @Sendable () -> Void = {}) {
+    clock.onSleep { [home] in
+      let other = CredentialSource(home: home, http: nil, clock: ManualClock(), random: SystemRandomSource())
+      if !changes.isEmpty { _ = try? other.accounts(.readWrite).store.apply(changes) }
+      then()
+    }
+  }
 }
 
 extension HTTPResponse {

@@ -1,12 +1,10 @@
 import Cryptography
 import Platform
-import SQLite
 import Testing
 import Store
 
 @testable import CredentialManager
 
-/// Which provider a host of git or docker belongs to.
 struct HostClaimsTests {
   private let fixture: Fixture
 
@@ -17,7 +15,6 @@ struct HostClaimsTests {
     try fixture.another().claim(of: host, for: helper).map { [$0.provider, $0.username] } ?? []
   }
 
-  /// Writes a person's own descriptor.
   private func write(_ text: String, _ name: String = "example") throws {
     try File.createDirectory(fixture.home.userProviders)
     try File.replace(
@@ -59,17 +56,6 @@ struct HostClaimsTests {
     #expect(try found("code.example") == ["other", "oauth2"])
   }
 
-  @Test func docker() throws {
-    let rules = Fixture.endpoints + "\nvariables: { host: { default: Code.example } }\n"
-    try fixture.add(rules + "docker: { hosts: [\"registry.{host}\", \"{host}:5000\"], username: \"{account}\" }")
-    try fixture.add(Fixture.endpoints + "\ndocker: { hosts: [other.example] }", "other")
-    let claims = try fixture.another().hostClaims()
-    #expect(claims.map(\.host) == ["registry.code.example", "code.example:5000", "other.example"])
-    #expect(claims.map(\.provider) == ["example", "example", "other"])
-    #expect(claims.map { $0.username(for: "ana") } == ["ana", "ana", "oauth2"])
-    #expect(try found("code.example:5000", .docker) == ["example", "{account}"])
-  }
-
   @Test func theFirstOfSeveralProvidersHasTheHost() throws {
     for name in ["b", "a", "c"] { try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }", name) }
     #expect(try found("git.example") == ["a", "oauth2"])
@@ -106,8 +92,7 @@ struct HostClaimsTests {
   @Test func aRecordThatSomebodyTookAwayIsNotTheSameAsNone() throws {
     try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
     let identifier = RecordIdentifier(kind: .host, provider: "git.example", account: "git")
-    try Connection(path: fixture.home.vaultLocation.file, .readWrite, busyTimeout: 0).execute(
-      "DELETE FROM record WHERE kind=7")
+    try fixture.execute("DELETE FROM record WHERE kind=7")
     #expect(throws: CredentialError.vault(.damagedRecord(identifier))) { try found("git.example") }
     // To add it once more mends it.
     try replace()

@@ -12,11 +12,8 @@ import Text
 
 struct LoginTests {
   @Test func authorizationCode() throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    fixture.consent()
-    fixture.http.then(.token("token-1", refresh: "refresh-1"))
-    fixture.http.then(.identity("ana"))
+    let fixture = try Fixture.added()
+    fixture.consent(.token("token-1", refresh: "refresh-1"), .identity("ana"))
     let account = try fixture.login()
     #expect(account.name == "ana")
     #expect(account.credential.accessToken == Secret("token-1"))
@@ -36,7 +33,7 @@ struct LoginTests {
     #expect(fixture.http.requests[1].fields["Authorization"] == "Bearer token-1")
 
     #expect(try fixture.user.visits.map { try $0.status } == ["200"])
-    #expect(fixture.user.told == [.open(url: try #require(fixture.user.opened.first))])
+    #expect(fixture.user.steps == [.open(url: try #require(fixture.user.opened.first))])
     #expect(try fixture.another().accounts().selected(for: "example") == "ana")
     #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
@@ -50,9 +47,7 @@ struct LoginTests {
       with: "identity: { url: https://api.provider.example/me, response: { keep: { tenant: teams.0.id } } }")
     if !namesAccount { text = text.replacing("account: login\n", with: "") }
     try fixture.add(text + "\nextra_headers: { X-Tenant: \"{tenant}\" }")
-    fixture.consent()
-    fixture.http.then(.token("token-1", refresh: "refresh-1"))
-    fixture.http.then(.json(#"{"login": "ana", "teams": [{"id": 7}]}"#))
+    fixture.consent(.token("token-1", refresh: "refresh-1"), .json(#"{"login": "ana", "teams": [{"id": 7}]}"#))
     let account = try fixture.login()
     #expect(account.name == (namesAccount ? "ana" : "default"))
     #expect(account.credential.kept == ["tenant": "7"])
@@ -61,13 +56,11 @@ struct LoginTests {
   }
 
   @Test func aForgedRedirectChangesNothing() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     fixture.user.consent(
       [("code", "forged"), ("state", String(repeating: "A", count: 43))], [("code", "forged")],
       [("error", "access_denied"), ("state", "other")], [("code", "code-1"), ("state", "state")])
-    fixture.http.then(.token("token-1"))
-    fixture.http.then(.identity("ana"))
+    fixture.http.then(.token("token-1"), .identity("ana"))
     _ = try fixture.login()
     #expect(fixture.http.requests[0].parameters[first: "code"] == "code-1")
     #expect(try fixture.user.visits.map { try $0.status } == ["400", "400", "400", "200"])
@@ -75,21 +68,19 @@ struct LoginTests {
   }
 
   @Test func thePersonSaysNo() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     fixture.user.consent([("error", "access_denied"), ("error_description", "the person said no"), ("state", "state")])
     let refusal = ErrorResponse(code: "access_denied", words: "the person said no", status: nil)
     #expect(throws: CredentialError.oauth(.refused(.authorization, refusal), provider: "example")) {
       try fixture.login()
     }
-    #expect(try fixture.user.visits[0].answer.contains("the person said no"))
+    #expect(try fixture.user.visits[0].answer().contains("the person said no"))
     #expect(try fixture.source.accounts().accounts(of: nil).isEmpty)
   }
 
   /// RFC 8252, 7.3, with a query of its own, which has to come back.
   @Test func redirectWithItsOwnQuery() throws {
-    let fixture = try Fixture()
-    try fixture.add(Fixture.endpoints + "\nredirect: http://127.0.0.1/done?own=1")
+    let fixture = try Fixture.added(Fixture.endpoints + "\nredirect: http://127.0.0.1/done?own=1")
     fixture.user.browse = { url in
       let page = try URI(parsing: url).queryParameters
       let redirect = try #require(page[first: "redirect_uri"])
@@ -98,44 +89,15 @@ struct LoginTests {
       fixture.user.visits.append(try Visit.get(stripped, [("code", "c"), ("state", state)]))
       fixture.user.visits.append(try Visit.get(redirect, [("code", "c"), ("state", state)]))
     }
-    fixture.http.then(.token("token-1"))
-    fixture.http.then(.identity("ana"))
+    fixture.http.then(.token("token-1"), .identity("ana"))
     _ = try fixture.login()
     #expect(try fixture.user.visits.map { try $0.status } == ["404", "200"])
     #expect(fixture.http.requests[0].parameters[first: "redirect_uri"]?.hasSuffix("/done?own=1") == true)
   }
 
-  @Test func tokenInTheFragment() throws {
-    let fixture = try Fixture()
-    try fixture.add(
-      """
-      grant: implicit
-      endpoints: { authorization: https://provider.example/authorize }
-      response: { keep: [principalID] }
-      account: principalID
-      """, secret: nil)
-    fixture.user.browse = { url in
-      let page = try URI(parsing: url).queryParameters
-      let redirect = try #require(page[first: "redirect_uri"])
-      fixture.user.visits.append(try Visit.get(redirect, []))
-      fixture.user.visits.append(
-        try Visit.post(
-          redirect, [("access_token", "tk_1"), ("principalID", "p-1"), ("state", try #require(page[first: "state"]))]))
-    }
-    let account = try fixture.login()
-    #expect(account.name == "p-1")
-    #expect(account.credential.grant == .implicit)
-    #expect(account.credential.accessToken == Secret("tk_1"))
-    #expect(try fixture.user.visits.map { try $0.status } == ["200", "200"])
-    #expect(try fixture.page[first: "response_type"] == "token")
-  }
-
   @Test func theTokenBecomesAnother() throws {
-    let fixture = try Fixture()
-    try fixture.add(Fixture.exchanging())
-    fixture.consent()
-    fixture.http.then(.token("short", refresh: "refresh-1"))
-    fixture.http.then(.json("{\"session\": \"long\", \"expires_in\": 7200}"))
+    let fixture = try Fixture.added(Fixture.exchanging())
+    fixture.consent(.token("short", refresh: "refresh-1"), .json("{\"session\": \"long\", \"expires_in\": 7200}"))
     fixture.http.then(.identity("ana"))
     let account = try fixture.login()
     #expect(account.credential.accessToken == Secret("long"))
@@ -148,93 +110,52 @@ struct LoginTests {
 
   /// What was interrupted between the two is no use, and the person is asked once more.
   @Test func aTokenThatDidNotBecomeAnotherIsNotKept() throws {
-    let fixture = try Fixture()
-    try fixture.add(Fixture.exchanging())
-    fixture.consent()
-    fixture.http.then(.token("short", refresh: "refresh-1"))
-    fixture.http.then(.json("{\"error\": \"invalid_request\"}", status: 400))
+    let fixture = try Fixture.added(Fixture.exchanging())
+    fixture.consent(.token("short", refresh: "refresh-1"), .json("{\"error\": \"invalid_request\"}", status: 400))
     #expect(
       throws: CredentialError.oauth(
         .refused(.tokenExchange, ErrorResponse(code: "invalid_request", words: nil, status: 400)), provider: "example")
     ) { try fixture.login() }
     #expect(try fixture.source.accounts().accounts(of: nil).isEmpty)
-    fixture.consent()
-    fixture.http.then(.token("short-2"))
-    fixture.http.then(.json("{\"session\": \"long\"}"))
-    fixture.http.then(.identity("ana"))
+    fixture.consent(.token("short-2"), .json("{\"session\": \"long\"}"), .identity("ana"))
     #expect(try fixture.login().credential.accessToken == Secret("long"))
     #expect(fixture.http.requests[2].parameters[first: "grant_type"] == "authorization_code")
   }
 
   /// Where `state` does not come back, a request that is no answer ends nothing.
   @Test func aStrayRequestBeforeTheFragment() throws {
-    let fixture = try Fixture()
-    try fixture.add(
+    let fixture = try Fixture.added(
       """
       grant: implicit
       state: optional
       endpoints: { authorization: https://provider.example/authorize }
+      response: { keep: [principalID] }
+      account: principalID
       """, secret: nil)
     fixture.user.browse = { url in
       let redirect = try #require(try URI(parsing: url).queryParameters[first: "redirect_uri"])
       fixture.user.visits = [
         try Visit.get(redirect, [("x", "1")]), try Visit.post(redirect, [("x", "1")]),
         try Visit.post(redirect, [("access_token", "forged"), ("state", "other")]), try Visit.get(redirect, []),
-        try Visit.post(redirect, [("access_token", "tk_1")]),
+        try Visit.post(redirect, [("access_token", "tk_1"), ("principalID", "p-1")]),
       ]
     }
     let account = try fixture.login()
+    #expect(account.name == "p-1")
+    #expect(account.credential.grant == .implicit)
     #expect(account.credential.accessToken == Secret("tk_1"))
+    #expect(try fixture.page[first: "response_type"] == "token")
     #expect(try fixture.user.visits.map { try $0.status } == ["400", "400", "400", "200", "200"])
   }
 
   @Test func clientCredentials() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     fixture.http.then(.token("token-1"))
-    let account = try fixture.login {
-      $0.grant = .clientCredentials
-      $0.scope = ["a", "b"]
-    }
+    let account = try fixture.login { ($0.grant, $0.scope) = (.clientCredentials, ["a", "b"]) }
     #expect(account.name == "default")
     #expect(account.credential.grant == .clientCredentials)
     #expect(fixture.http.requests[0].parameters == [("grant_type", "client_credentials"), ("scope", "a b")])
     #expect(fixture.user.steps.isEmpty)
-  }
-
-  @Test func oauth1() throws {
-    let fixture = try Fixture()
-    try fixture.add(
-      """
-      grant: oauth1
-      endpoints:
-        temporary_credentials: https://provider.example/initiate
-        authorization: https://provider.example/authorize
-        token: https://provider.example/token
-      response: { keep: [user_id] }
-      account: user_id
-      """)
-    fixture.http.then { request in
-      let field = request.fields["Authorization"] ?? ""
-      #expect(field.contains("oauth_callback=\"http%3A%2F%2F127.0.0.1%3A"))
-      let callback = field.split(separator: "oauth_callback=\"").last?.split(separator: "\"").first ?? ""
-      fixture.user.browse = { url in
-        #expect(url == "https://provider.example/authorize?oauth_token=temporary")
-        let redirect = try #require(PercentEncoding.decode(callback, plusAsSpace: false))
-        fixture.user.visits.append(try Visit.get(redirect, [("oauth_token", "other"), ("oauth_verifier", "x")]))
-        fixture.user.visits.append(try Visit.get(redirect, [("oauth_token", "temporary"), ("oauth_verifier", "v-1")]))
-      }
-      return .form("oauth_token=temporary&oauth_token_secret=s-1&oauth_callback_confirmed=true")
-    }
-    fixture.http.then { request in
-      #expect(request.fields["Authorization"]?.contains("oauth_verifier=\"v-1\"") == true)
-      return .form("oauth_token=token-1&oauth_token_secret=s-2&user_id=17")
-    }
-    let account = try fixture.login()
-    #expect(account.name == "17")
-    #expect(account.credential.accessToken == Secret("token-1"))
-    #expect(account.credential.tokenSecret == Secret("s-2"))
-    #expect(try fixture.user.visits.map { try $0.status } == ["400", "200"])
   }
 
   // MARK: Interruptions
@@ -242,8 +163,7 @@ struct LoginTests {
   /// The process died behind the commit of the token: the next login goes on from there.
   /// So it does when the vault has got another key since.
   @Test(arguments: [false, true]) func aLoginThatWasInterruptedIsFinished(_ isRotated: Bool) throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     var kept = Fixture.credential("kept")
     kept.requestedScope = ["read"]
     try fixture.leave(ExchangeNote(.login, startedAt: Fixture.now), KeptAnswer(kept, after: nil), "")
@@ -263,83 +183,35 @@ struct LoginTests {
   /// Another scope, another grant, too long ago, done already: the login is a new one.
   @Test(arguments: 0..<4)
   func aLoginThatIsAnotherOne(_ number: Int) throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     var kept = Fixture.credential("kept")
     kept.requestedScope = number == 0 ? ["read", "write"] : ["read"]
     if number == 1 { kept.grant = .deviceCode }
     if number == 2 { kept.loggedInAt -= 601 }
     // The commit takes the note away before the file: one without the other is of a login that is done.
     try fixture.leave(number == 3 ? nil : ExchangeNote(.login, startedAt: 1), KeptAnswer(kept, after: nil), "")
-    fixture.consent()
-    fixture.http.then(.token("token-1"))
-    fixture.http.then(.identity("ana"))
+    fixture.consent(.token("token-1"), .identity("ana"))
     #expect(try fixture.login().credential.accessToken == Secret("token-1"))
-    #expect(try fixture.another().interruptedExchanges().isEmpty)
-    #expect(try fixture.answerFiles.isEmpty)
-  }
-
-  /// The vault may be written all the same.
-  @Test(arguments: [Grant.authorizationCode, .clientCredentials])
-  func anAnswerThatCannotBeKeptBesideTheVault(_ grant: Grant) throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    if grant == .authorizationCode { fixture.consent() }
-    fixture.http.then { _ in
-      do { try fixture.breakAnswerFile() } catch { Issue.record(error) }
-      return .token("token-1")
-    }
-    if grant == .authorizationCode { fixture.http.then(.identity("ana")) }
-    let account = try fixture.login { $0.grant = grant }
-    #expect(try fixture.stored(account.name)?.accessToken == Secret("token-1"))
-    #expect(try fixture.another().interruptedExchanges().isEmpty)
-    #expect(try fixture.answerFiles.isEmpty)
-  }
-
-  /// What can be kept in neither place is told.
-  @Test func anAnswerThatCannotBeKeptAtAll() throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    fixture.consent()
-    fixture.http.then { _ in
-      do { try fixture.breakAnswerFile() } catch { Issue.record(error) }
-      return .token("token-1")
-    }
-    fixture.http.then { _ in
-      do { try fixture.damageVault() } catch { Issue.record(error) }
-      return .identity("ana")
-    }
-    let damage = StoreError.damaged(path: fixture.home.vaultLocation.file, .header)
-    #expect(throws: CredentialError.uncommitted(provider: "example", account: nil, isKept: false, damage)) {
-      try fixture.login()
-    }
-    #expect(try fixture.another().accounts().note(AccountID("example")) == ExchangeNote(.login, startedAt: Fixture.now))
+    try fixture.expectNothingLeft()
   }
 
   /// A refresh and a logout need the place of its answer.
   @Test(arguments: [true, false])
   func anInterruptedLoginThatAnotherCommandEndsIsTold(_ isRefresh: Bool) throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    try fixture.store(Fixture.credential())
+    let fixture = try Fixture.added(credential: Fixture.credential())
     try fixture.leave(ExchangeNote(.login, startedAt: 1), KeptAnswer(Fixture.credential("kept"), after: nil))
-    var notices: [Notice] = []
-    fixture.source.notice = { notices.append($0) }
     if isRefresh {
       fixture.http.then(.token("token-2"))
       _ = try fixture.source.freshAccount("ana", of: "example", RefreshPolicy(always: true))
     } else {
       _ = try fixture.source.logout("ana", of: "example", keepsRemote: true)
     }
-    #expect(
-      notices == [.interrupted(Interruption(provider: "example", account: "ana", exchange: .login, startedAt: 1))])
-    #expect(try fixture.another().interruptedExchanges().isEmpty)
-    #expect(try fixture.answerFiles.isEmpty)
+    #expect(fixture.notices == [Fixture.interrupted(.login)])
+    try fixture.expectNothingLeft()
   }
 
   @Test func aProviderStaysWhileSomebodyLogsIn() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     fixture.consent()
     let consents = fixture.user.browse
     fixture.user.browse = { url in
@@ -348,8 +220,7 @@ struct LoginTests {
       }
       try consents?(url)
     }
-    fixture.http.then(.token("token-1"))
-    fixture.http.then(.identity("ana"))
+    fixture.http.then(.token("token-1"), .identity("ana"))
     #expect(try fixture.login().name == "ana")
     #expect(try fixture.another().accounts().registration(of: "example") != nil)
   }
@@ -357,65 +228,48 @@ struct LoginTests {
   /// Whoever removed the provider meanwhile has forgotten its client: an account would be left that nobody can refresh.
   @Test(arguments: [true, false])
   func aProviderThatWasRemovedMeanwhileGetsNoAccount(_ isGiven: Bool) throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    if !isGiven {
-      fixture.consent()
-      fixture.http.then(.token("token-1"))
-    }
+    let fixture = try Fixture.added()
+    if !isGiven { fixture.consent(.token("token-1")) }
     fixture.http.then { _ in
       do {
         try fixture.another().accounts(.readWrite).store.apply([.remove(Accounts.registration("example"))])
       } catch { Issue.record(error) }
       return .identity("ana")
     }
-    let error = #expect(throws: CredentialError.self) {
-      if isGiven {
-        _ = try fixture.source.login("example", LoginOptions(), token: Secret("token-1"))
-      } else {
-        _ = try fixture.login()
-      }
-    }
-    guard case .notAdded(provider: "example", _)? = error else {
-      Issue.record("\(String(describing: error))")
-      return
+    let needs = ClientNeeds(needsIdentifier: true, needsSecret: false, register: nil)
+    #expect(throws: CredentialError.notAdded(provider: "example", needs)) {
+      guard isGiven else { return _ = try fixture.login() }
+      _ = try fixture.source.login("example", LoginOptions(), token: Secret("token-1"))
     }
     #expect(try fixture.stored() == nil)
-    #expect(try fixture.another().interruptedExchanges().isEmpty)
-    #expect(try fixture.answerFiles.isEmpty)
+    try fixture.expectNothingLeft()
   }
 
   @Test func anInterruptedLoginIsTold() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     try fixture.leave(ExchangeNote(.login, startedAt: 1), nil, "")
-    var notices: [Notice] = []
-    fixture.source.notice = { notices.append($0) }
     fixture.consent()
     fixture.http.then { _ in
-      #expect(
-        (try? fixture.another().accounts().note(AccountID("example"))) == ExchangeNote(.login, startedAt: Fixture.now))
+      #expect((try? fixture.note(nil)) == ExchangeNote(.login, startedAt: Fixture.now))
       return .token("token-1")
     }
     fixture.http.then(.identity("ana"))
     _ = try fixture.login()
-    #expect(notices == [.interrupted(Interruption(provider: "example", account: nil, exchange: .login, startedAt: 1))])
-    #expect(try fixture.another().accounts().note(AccountID("example")) == nil)
+    #expect(fixture.notices == [Fixture.interrupted(.login, nil)])
+    #expect(try fixture.note(nil) == nil)
   }
 
   /// Nothing is lost when the provider says no, and what was told before stays true.
   @Test func aRefusedLoginLeavesNoNote() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     let earlier = ExchangeNote(.refresh, startedAt: 1)
     try fixture.leave(earlier, nil)
     for account in [nil, "ana"] {
-      fixture.consent()
-      fixture.http.then(.json("{\"error\":\"invalid_grant\"}", status: 400))
+      fixture.consent(.json("{\"error\":\"invalid_grant\"}", status: 400))
       #expect(throws: CredentialError.self) { try fixture.login { $0.account = account } }
     }
-    #expect(try fixture.another().accounts().note(AccountID("example")) == nil)
-    #expect(try fixture.another().accounts().note(AccountID("example", "ana")) == earlier)
+    #expect(try fixture.note(nil) == nil)
+    #expect(try fixture.note("ana") == earlier)
   }
 
   // MARK: Devices
@@ -430,22 +284,16 @@ struct LoginTests {
   }
 
   @Test func deviceCode() throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    fixture.http.then(Self.device)
-    for response in [Self.pending(), Self.pending("slow_down"), Self.pending()] { fixture.http.then(response) }
+    let fixture = try Fixture.added()
+    fixture.http.then(Self.device, Self.pending(), Self.pending("slow_down"), Self.pending())
     fixture.http.then(.unreachable(host: "provider.example", reason: .timedOut))
-    fixture.http.then(.token("token-1"))
-    fixture.http.then(.identity("ana"))
-    let account = try fixture.login {
-      $0.grant = .deviceCode
-      $0.opensBrowser = false
-    }
+    fixture.http.then(.token("token-1"), .identity("ana"))
+    let account = try fixture.login { ($0.grant, $0.opensBrowser) = (.deviceCode, false) }
     #expect(account.name == "ana")
     // 5, 5, then slower: 10, 10; after a time-out 15.
     #expect(fixture.clock.now() == Fixture.now + 45)
     #expect(
-      fixture.user.told == [
+      fixture.user.steps == [
         .device(userCode: "U-1", url: "https://provider.example/d", completeURL: nil, seconds: 60, patience: 300)
       ])
     #expect(fixture.user.opened.isEmpty)
@@ -454,8 +302,7 @@ struct LoginTests {
   }
 
   @Test func deviceCodeExpires() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     fixture.http.then(Self.device)
     for _ in 0..<11 { fixture.http.then(Self.pending()) }
     #expect(throws: CredentialError.oauth(.deviceCodeExpired, provider: "example")) {
@@ -467,29 +314,22 @@ struct LoginTests {
   /// It is shown, and the person decides.
   @Test(arguments: [
     "javascript:alert(1)", "file:///etc/passwd", "http://provider.example/d", "https://provider.example/d\\u001b[31m",
-    "7",
-    "https://provider.example/a d", "-h",
+    "7", "https://provider.example/a d", "-h",
   ])
   func aDevicePageThatIsNoHTTPSIsNotOpened(_ page: String) throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     fixture.http.then(
       .json("{\"device_code\":\"D\",\"user_code\":\"U-1\",\"verification_uri\":\"\(page)\",\"expires_in\":1}"))
     #expect(throws: CredentialError.self) { try fixture.login { $0.grant = .deviceCode } }
     #expect(fixture.user.opened.isEmpty)
-    #expect(fixture.user.told.contains { if case .device = $0 { true } else { false } })
+    #expect(fixture.user.steps.contains { if case .device = $0 { true } else { false } })
   }
 
   @Test func deviceLoginTakesTooLong() throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    fixture.http.then(Self.device)
-    fixture.http.then(Self.pending())
+    let fixture = try Fixture.added()
+    fixture.http.then(Self.device, Self.pending())
     #expect(throws: CredentialError.timedOut(seconds: 8)) {
-      try fixture.login {
-        $0.grant = .deviceCode
-        $0.timeout = 8
-      }
+      try fixture.login { ($0.grant, $0.timeout) = (.deviceCode, 8) }
     }
     #expect(fixture.clock.now() == Fixture.now + 8)
   }
@@ -497,23 +337,17 @@ struct LoginTests {
   /// Two intervals of five seconds do not fit into what is left: the last question comes at the end, and not too soon.
   @Test(arguments: [(13, [5, 13]), (10, [5, 10]), (8, [8]), (3, [3])] as [(Int64, [Int64])])
   func deviceConsentOfTheLastMoment(_ timeout: Int64, _ asked: [Int64]) throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     fixture.http.then(Self.device)
     for _ in asked.dropLast() { fixture.http.then(Self.pending()) }
-    fixture.http.then(.token("token-1"))
-    fixture.http.then(.identity("ana"))
-    let account = try fixture.login {
-      $0.grant = .deviceCode
-      $0.timeout = timeout
-    }
+    fixture.http.then(.token("token-1"), .identity("ana"))
+    let account = try fixture.login { ($0.grant, $0.timeout) = (.deviceCode, timeout) }
     #expect(account.credential.obtainedAt == Fixture.now + (asked.last ?? 0))
     #expect(fixture.http.requests.count == asked.count + 2)
   }
 
   @Test func deviceLoginIsStopped() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     fixture.http.then(Self.device)
     fixture.user.isCancelled = true
     #expect(throws: CredentialError.interrupted) { try fixture.login { $0.grant = .deviceCode } }
@@ -522,8 +356,7 @@ struct LoginTests {
   // MARK: Whose it is
 
   @Test func aGivenTokenThatTheProviderDoesNotTake() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     fixture.http.then(.json("{\"error\":\"invalid_token\",\"error_description\":\"who?\"}", status: 401))
     #expect(throws: CredentialError.tokenRefused(provider: "example", words: "who?")) {
       try fixture.source.login("example", LoginOptions(), token: Secret("token-1"))
@@ -531,56 +364,30 @@ struct LoginTests {
     #expect(try fixture.source.accounts().accounts(of: nil).isEmpty)
     // 403 is about what the token may do, and 503 about the provider.
     for (status, name) in [(403, "one"), (503, "two")] {
-      var notices: [Notice] = []
-      fixture.source.notice = { notices.append($0) }
       fixture.http.then(.json("{}", status: status))
       var wish = LoginOptions()
       wish.account = name
       #expect(try fixture.source.login("example", wish, token: Secret("token-1")).name == name)
-      guard case .unidentified(name, _)? = notices.first else {
-        Issue.record("nobody was told")
-        continue
-      }
+      #expect(fixture.notices.contains { if case .unidentified(name, _) = $0 { true } else { false } })
     }
-  }
-
-  @Test func anIdentityThatCannotBeAskedForIsTold() throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    var notices: [Notice] = []
-    fixture.source.notice = { notices.append($0) }
-    fixture.consent()
-    fixture.http.then(.token("token-1"))
-    fixture.http.then(.json("{}", status: 502))
-    #expect(try fixture.login().name == "default")
-    let reason = OAuthError.unavailable(.identity, status: 502, words: nil, retryAfter: nil)
-    #expect(notices == [.unidentified(account: "default", .oauth(reason, provider: "example"))])
   }
 
   /// Controls, ends of line, and marks that make a name look like another.
   @Test(arguments: ["a\\nb", "\\u001b[31m", "\\u0085", "\\u202egpj", "\\u200bada", "\\u2028", "\\u0000"])
   func aNameThatNoAccountCanHave(_ name: String) throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    var notices: [Notice] = []
-    fixture.source.notice = { notices.append($0) }
-    fixture.consent()
-    fixture.http.then(.token("token-1"))
-    fixture.http.then(.identity(name))
+    let fixture = try Fixture.added()
+    fixture.consent(.token("token-1"), .identity(name))
     let account = try fixture.login()
     #expect(account.name == "default")
     #expect(account.credential.identity == nil)
-    #expect(notices == [.unnameable(account: "default", provider: "example")])
+    #expect(fixture.notices == [.unnameable(account: "default", provider: "example")])
   }
 
   /// "é" is one code point or two, and one account.
   @Test func aNameInOtherCodePoints() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     for (index, name) in ["ren\u{E9}", "rene\u{301}"].enumerated() {
-      fixture.consent()
-      fixture.http.then(.token("token-\(index)"))
-      fixture.http.then(.identity(name))
+      fixture.consent(.token("token-\(index)"), .identity(name))
       _ = try fixture.login()
     }
     let accounts = try fixture.source.accounts()
@@ -593,14 +400,9 @@ struct LoginTests {
   // MARK: Pasting
 
   @Test func pastedRedirect() throws {
-    let fixture = try Fixture()
-    try fixture.add(Fixture.endpoints + "\nredirect: ncipApp://success", secret: nil)
-    fixture.user.browse = { url in
-      let state = try #require(try URI(parsing: url).queryParameters[first: "state"])
-      fixture.user.lines = ["ncipapp://success?code=code-1&state=\(state)"]
-    }
-    fixture.http.then(.token("token-1"))
-    fixture.http.then(.identity("ana"))
+    let fixture = try Fixture.added(Fixture.endpoints + "\nredirect: ncipApp://success", secret: nil)
+    fixture.user.paste { state in ["ncipapp://success?code=code-1&state=\(state)"] }
+    fixture.http.then(.token("token-1"), .identity("ana"))
     _ = try fixture.login()
     #expect(try fixture.page[first: "redirect_uri"] == "ncipApp://success")
     #expect(fixture.http.requests[0].parameters[first: "redirect_uri"] == "ncipApp://success")
@@ -608,8 +410,7 @@ struct LoginTests {
   }
 
   @Test func pastedInsteadOfListening() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     fixture.user.lines = ["http://127.0.0.1:49152/callback?code=code-1&state=other"]
     #expect(throws: CredentialError.oauth(.stateMismatch, provider: "example")) {
       try fixture.login { $0.pastes = true }
@@ -626,18 +427,15 @@ struct LoginTests {
 
   /// What does not fit changes nothing, and the person can paste once more.
   @Test func pastedOnceMore() throws {
-    let fixture = try Fixture()
-    try fixture.add(Fixture.endpoints + "\nstate: optional")
+    let fixture = try Fixture.added(Fixture.endpoints + "\nstate: optional")
     let redirect = "http://127.0.0.1:49152/callback"
-    fixture.user.browse = { url in
-      let state = try #require(try URI(parsing: url).queryParameters[first: "state"])
-      fixture.user.lines = [
+    fixture.user.paste { state in
+      [
         "code=forged", "https://evil.example/callback?code=forged&state=\(state)", "\(redirect)?x=1",
         "\(redirect)?code=forged&state=other", "\(redirect)?code=code-1",
       ]
     }
-    fixture.http.then(.token("token-1"))
-    fixture.http.then(.identity("ana"))
+    fixture.http.then(.token("token-1"), .identity("ana"))
     _ = try fixture.login { $0.pastes = true }
     #expect(fixture.http.requests[0].parameters[first: "code"] == "code-1")
     let strays: [OAuthError] = [.notARedirect, .foreignRedirect(expected: redirect), .stateMissing, .stateMismatch]
@@ -649,22 +447,16 @@ struct LoginTests {
   /// As it stands in a mail, a chat or a script.
   @Test(arguments: [("<", ">"), ("\"", "\""), ("'", "'"), ("“", "”"), (" `", "` "), ("<\"", "\">"), ("", "")])
   func pastedWithMarks(_ before: String, _ after: String) throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    fixture.user.browse = { url in
-      let state = try #require(try URI(parsing: url).queryParameters[first: "state"])
-      fixture.user.lines = ["\(before)http://127.0.0.1:49152/callback?code=code-1&state=\(state)\(after)"]
-    }
-    fixture.http.then(.token("token-1"))
-    fixture.http.then(.identity("ana"))
+    let fixture = try Fixture.added()
+    fixture.user.paste { state in ["\(before)http://127.0.0.1:49152/callback?code=code-1&state=\(state)\(after)"] }
+    fixture.http.then(.token("token-1"), .identity("ana"))
     _ = try fixture.login { $0.pastes = true }
     #expect(fixture.http.requests[0].parameters[first: "code"] == "code-1")
   }
 
   /// The refusal of the provider is the end, wherever it is read.
   @Test func pastedRefusal() throws {
-    let fixture = try Fixture()
-    try fixture.add(Fixture.endpoints + "\nstate: optional")
+    let fixture = try Fixture.added(Fixture.endpoints + "\nstate: optional")
     fixture.user.lines = ["http://127.0.0.1:49152/callback?error=access_denied", "another"]
     let refusal = ErrorResponse(code: "access_denied", words: nil, status: nil)
     #expect(throws: CredentialError.oauth(.refused(.authorization, refusal), provider: "example")) {
@@ -674,57 +466,35 @@ struct LoginTests {
   }
 
   @Test func codeThatAPageShows() throws {
-    let fixture = try Fixture()
-    try fixture.add(Fixture.endpoints + "\nredirect: oob")
+    let fixture = try Fixture.added(Fixture.endpoints + "\nredirect: oob")
     fixture.user.lines = ["\"code-1\""]
-    fixture.http.then(.token("token-1"))
-    fixture.http.then(.identity("ana"))
+    fixture.http.then(.token("token-1"), .identity("ana"))
     _ = try fixture.login { $0.opensBrowser = false }
     #expect(fixture.http.requests[0].parameters[first: "code"] == "code-1")
     #expect(fixture.http.requests[0].parameters[first: "redirect_uri"] == "oob")
     #expect(fixture.user.opened.isEmpty)
     #expect(throws: CredentialError.pasteNeeded(provider: "example", isCode: true)) {
-      try fixture.login {
-        $0.account = "other"
-        $0.opensBrowser = false
-      }
+      try fixture.login { ($0.account, $0.opensBrowser) = ("other", false) }
     }
-    guard case .visit(let url)? = fixture.user.steps.first else {
-      Issue.record("the page is not shown")
-      return
-    }
+    guard case .visit(let url)? = fixture.user.steps.first else { throw CredentialError.interrupted }
     #expect(url.hasPrefix("https://provider.example/authorize?"))
   }
 
   @Test func noBrowserCanBeOpened() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     fixture.user.isCancelled = true
     #expect(throws: CredentialError.interrupted) { try fixture.login() }
     let url = try #require(fixture.user.opened.first)
-    #expect(fixture.user.told == [.open(url: url), .visit(url: url)])
+    #expect(fixture.user.steps == [.open(url: url), .visit(url: url)])
   }
 
   // MARK: Accounts
 
-  private static func fixture(with account: String, identity: String?) throws -> Fixture {
-    let fixture = try Fixture()
-    try fixture.add()
-    var credential = Fixture.credential("old", refresh: nil)
-    credential.identity = identity
-    try fixture.store(credential, account)
-    return fixture
-  }
-
-  private static func answer(_ fixture: Fixture, identity: HTTPResponse) {
-    fixture.consent()
-    fixture.http.then(.token("new"))
-    fixture.http.then(identity)
-  }
+  private static let old = Fixture.credential("old", refresh: nil, identity: "ana")
 
   @Test func anotherIdentityIsRefused() throws {
-    let fixture = try Self.fixture(with: "work", identity: "ana")
-    Self.answer(fixture, identity: .identity("bob"))
+    let fixture = try Fixture.added(credential: Self.old, account: "work")
+    fixture.consent(.token("new"), .identity("bob"))
     #expect(throws: CredentialError.identityMismatch(account: "work", expected: "ana", found: "bob")) {
       try fixture.login { $0.account = "work" }
     }
@@ -733,8 +503,8 @@ struct LoginTests {
   }
 
   @Test func theSameIdentityAgain() throws {
-    let fixture = try Self.fixture(with: "work", identity: "ana")
-    Self.answer(fixture, identity: .identity("ana"))
+    let fixture = try Fixture.added(credential: Self.old, account: "work")
+    fixture.consent(.token("new"), .identity("ana"))
     let account = try fixture.login { $0.account = "work" }
     #expect(account.name == "work")
     #expect(try fixture.stored("work")?.accessToken == Secret("new"))
@@ -742,9 +512,9 @@ struct LoginTests {
   }
 
   @Test func aSecondPersonDoesNotTakeTheFirstOnesPlace() throws {
-    let fixture = try Self.fixture(with: "ana", identity: "ana")
+    let fixture = try Fixture.added(credential: Self.old)
     try fixture.source.accounts(.readWrite).select("ana", provider: "example")
-    Self.answer(fixture, identity: .identity("bob"))
+    fixture.consent(.token("new"), .identity("bob"))
     #expect(try fixture.login().name == "bob")
     #expect(try fixture.stored("ana")?.accessToken == Secret("old"))
     #expect(try fixture.stored("bob")?.accessToken == Secret("new"))
@@ -753,30 +523,25 @@ struct LoginTests {
 
   @Test(arguments: [HTTPResponse.json("{}", status: 500), .json("{}", status: 403)])
   func anIdentityThatCannotBeHadCostsNoToken(_ response: HTTPResponse) throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    Self.answer(fixture, identity: response)
+    let fixture = try Fixture.added()
+    fixture.consent(.token("new"), response)
     #expect(try fixture.login().name == "default")
     #expect(try fixture.stored("default")?.accessToken == Secret("new"))
+    #expect(fixture.notices.contains { if case .unidentified("default", _) = $0 { true } else { false } })
 
     // It could be somebody else now.
-    Self.answer(fixture, identity: response)
+    fixture.consent(.token("new"), response)
     #expect(throws: CredentialError.self) { try fixture.login() }
     #expect(try fixture.stored("default")?.accessToken == Secret("new"))
   }
 
   @Test func aNameThatIsNone() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     #expect(throws: CredentialError.malformedAccount("a\nb")) { try fixture.login { $0.account = "a\nb" } }
-    // A provider's idea of a name is not forced upon anybody.
-    Self.answer(fixture, identity: .json("{\"login\":\"a\\nb\"}"))
-    #expect(try fixture.login().name == "default")
   }
 
   @Test func aTokenThatThePersonHas() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     fixture.http.then(.identity("ana"))
     let account = try fixture.source.login("example", LoginOptions(), token: Secret("pat-1"))
     #expect(account.name == "ana")
@@ -791,25 +556,22 @@ struct LoginTests {
   }
 
   @Test func variablesOfThisAccountAlone() throws {
-    let fixture = try Fixture()
-    try fixture.add(
+    let fixture = try Fixture.added(
       """
       grant: client_credentials
       variables: { tenant: { default: one } }
       endpoints: { client_credentials: "https://{tenant}.example/token" }
       """)
-    fixture.http.then(.token("token-1", seconds: 10))
-    fixture.http.then(.token("token-2"))
+    fixture.http.then(.token("token-1", seconds: 10), .token("token-2"))
     _ = try fixture.login { $0.variables = ["tenant": "two"] }
-    _ = try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(validity: .seconds(60)))
+    _ = try fixture.fresh(RefreshPolicy(validity: .seconds(60)))
     #expect(fixture.http.requests.map(\.uri.host) == ["two.example", "two.example"])
   }
 
   // MARK: Before anything is asked
 
   @Test func aVaultThatCannotBeWritten() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     try fixture.damageVault()
     #expect(throws: CredentialError.vault(.damaged(path: fixture.home.vaultLocation.file, .header))) {
       try fixture.login { $0.grant = .clientCredentials }
@@ -820,8 +582,7 @@ struct LoginTests {
   }
 
   @Test func grantThatIsNotOffered() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     #expect(
       throws: CredentialError.grantNotOffered(
         .implicit, offered: [.authorizationCode, .deviceCode, .clientCredentials])
@@ -847,60 +608,23 @@ struct LoginTests {
   // MARK: Two processes
 
   @Test func whoWaitsGetsWhatTheFirstOneGot() throws {
-    let fixture = try Fixture()
-    try fixture.add()
+    let fixture = try Fixture.added()
     let lock = try fixture.lock(nil)
-    let home = fixture.home
-    fixture.clock.onSleep {
-      let other = CredentialSource(home: home, http: nil, clock: ManualClock(), random: SystemRandomSource())
-      _ = try? other.accounts(.readWrite).store.apply([
-        .store(Fixture.credential("theirs").encoded, as: RecordIdentifier(.credential, of: AccountID("example", "ana")))
-      ])
-    }
+    fixture.whileWaiting([Fixture.storing("theirs")])
     let account = try fixture.login()
     _ = consume lock
     #expect(account.credential.accessToken == Secret("theirs"))
     #expect(fixture.user.opened.isEmpty)
-    guard case .waiting? = fixture.user.steps.first else {
-      Issue.record("nobody was told")
-      return
-    }
+    #expect(fixture.user.steps.contains { if case .waiting = $0 { true } else { false } })
   }
 
   /// Somebody logged in before: that is not what was asked for. So it is when an account is refreshed meanwhile.
   @Test(arguments: [false, true]) func aLoginOfBeforeIsNoneOfNow(_ isRefreshed: Bool) throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    try fixture.store(Fixture.credential("theirs"))
+    let fixture = try Fixture.added(credential: Fixture.credential("theirs"))
     let lock = Mutex(try fixture.lock(nil))
-    let home = fixture.home
-    fixture.clock.onSleep {
-      let other = CredentialSource(home: home, http: nil, clock: ManualClock(), random: SystemRandomSource())
-      if isRefreshed {
-        _ = try? other.accounts(.readWrite).store.apply([
-          .store(
-            Fixture.credential("renewed").encoded, as: RecordIdentifier(.credential, of: AccountID("example", "ana")))
-        ])
-      }
-      lock.withLock { $0 = nil }
-    }
-    fixture.http.then(.token("ours"))
-    fixture.http.then(.identity("ana"))
-    fixture.consent()
+    let changes = isRefreshed ? [Fixture.storing("renewed")] : []
+    fixture.whileWaiting(changes) { lock.withLock { $0 = nil } }
+    fixture.consent(.token("ours"), .identity("ana"))
     #expect(try fixture.login().credential.accessToken == Secret("ours"))
-  }
-
-  @Test func waitingEnds() throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    let lock = try fixture.lock("work")
-    #expect(throws: CredentialError.lockTimedOut(provider: "example", account: "work")) {
-      try fixture.login {
-        $0.account = "work"
-        $0.timeout = 1
-      }
-    }
-    _ = consume lock
-    #expect(fixture.user.opened.isEmpty)
   }
 }

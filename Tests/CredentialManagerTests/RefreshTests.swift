@@ -3,7 +3,6 @@ import HTTP
 import OAuth
 import Platform
 import Descriptors
-import SQLite
 import Synchronization
 import Testing
 import Store
@@ -14,19 +13,18 @@ import Text
 struct RefreshTests {
   /// An account whose token has expired, unless `left` says otherwise.
   private static func fixture(left: Int64 = 0, refresh: String? = "refresh-1") throws -> Fixture {
-    let fixture = try Fixture()
-    try fixture.add()
-    var credential = Fixture.credential("old", refresh: refresh)
+    var credential = Fixture.credential("old", refresh: refresh, identity: "ana")
     credential.expiresAt = Fixture.now + left
     credential.obtainedAt = Fixture.now - 3600
-    credential.identity = "ana"
-    try fixture.store(credential)
-    return fixture
+    return try Fixture.added(credential: credential)
   }
 
   private static func needed(_ reason: CredentialError.LoginReason, _ account: String? = "ana") -> CredentialError {
     .loginNeeded(provider: "example", account: account, reason)
   }
+
+  private static let unavailable = CredentialError.oauth(
+    .unavailable(.refresh, status: 503, words: nil, retryAfter: nil), provider: "example")
 
   // MARK: A token that is good
 
@@ -54,12 +52,9 @@ struct RefreshTests {
   }
 
   @Test func aTokenThatNeverExpires() throws {
-    let fixture = try Fixture()
-    try fixture.add()
-    var credential = Fixture.credential("old")
-    credential.expiresAt = nil
-    try fixture.store(credential)
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("old"))
+    let fixture = try Self.fixture()
+    try fixture.change { $0.expiresAt = nil }
+    #expect(try fixture.fresh().credential.accessToken == Secret("old"))
   }
 
   // MARK: The exchange
@@ -68,7 +63,7 @@ struct RefreshTests {
     let fixture = try Self.fixture()
     let before = try fixture.source.accounts().resolve(nil, provider: "example").revision
     fixture.http.then(.token("new", refresh: "refresh-2"))
-    let account = try fixture.source.freshAccount(nil, of: "example")
+    let account = try fixture.fresh()
     #expect(account.credential.accessToken == Secret("new"))
     #expect(account.credential.expiresAt == Fixture.now + 3600)
     #expect(account.credential.identity == "ana")
@@ -82,45 +77,27 @@ struct RefreshTests {
     #expect(try fixture.another().freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
   }
 
-  @Test func aNoteStandsInTheVaultMeanwhile() throws {
-    let fixture = try Self.fixture()
-    fixture.http.then { _ in
-      #expect(
-        (try? fixture.another().accounts().note(AccountID("example", "ana")))
-          == ExchangeNote(.refresh, startedAt: Fixture.now))
-      // Nothing was interrupted while somebody is at it.
-      #expect((try? fixture.another().interruptedExchanges()) == [])
-      return .token("new")
-    }
-    _ = try fixture.source.freshAccount(nil, of: "example")
-    #expect(try fixture.another().accounts().note(AccountID("example", "ana")) == nil)
-  }
-
   @Test func aVaultThatCannotBeWritten() throws {
     let fixture = try Self.fixture()
     try fixture.damageVault()
     #expect(throws: CredentialError.vault(.damaged(path: fixture.home.vaultLocation.file, .header))) {
-      try fixture.source.freshAccount(nil, of: "example")
+      try fixture.fresh()
     }
     #expect(fixture.http.requests.isEmpty)
   }
 
   @Test func aClientGetsATokenAnew() throws {
     let fixture = try Self.fixture(refresh: nil)
-    var credential = try #require(try fixture.stored())
-    credential.grant = .clientCredentials
-    credential.requestedScope = ["a"]
-    try fixture.store(credential)
+    try fixture.change { ($0.grant, $0.requestedScope) = (.clientCredentials, ["a"]) }
     fixture.http.then(.token("new"))
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    #expect(try fixture.fresh().credential.accessToken == Secret("new"))
     #expect(fixture.http.requests[0].parameters == [("grant_type", "client_credentials"), ("scope", "a")])
   }
 
   // MARK: A token that becomes another
 
   private static func exchanging(_ follows: String, grant: Grant = .authorizationCode) throws -> Fixture {
-    let fixture = try Fixture()
-    try fixture.add(Fixture.exchanging(follows))
+    let fixture = try Fixture.added(Fixture.exchanging(follows))
     var credential = Fixture.credential("old")
     credential.grant = grant
     credential.expiresAt = Fixture.now
@@ -142,7 +119,7 @@ struct RefreshTests {
     let fixture = try Self.exchanging(follows, grant: grant)
     fixture.http.then(.token("short", refresh: grant == .clientCredentials ? nil : "refresh-2"))
     if token == "long" { fixture.http.then(Self.exchanged) }
-    let account = try fixture.source.freshAccount(nil, of: "example")
+    let account = try fixture.fresh()
     #expect(account.credential.accessToken == Secret(token))
     #expect(account.credential.refreshToken == (grant == .clientCredentials ? nil : Secret("refresh-2")))
     #expect(try fixture.stored() == account.credential)
@@ -155,20 +132,18 @@ struct RefreshTests {
     let fixture = try Self.exchanging("[token, refresh]")
     // What an earlier process lost is of no account any more.
     try fixture.leave(ExchangeNote(.refresh, startedAt: 1), nil)
-    fixture.http.then(.token("short", refresh: "refresh-2"))
-    fixture.http.then(.json("{}", status: 503))
+    fixture.http.then(.token("short", refresh: "refresh-2"), .json("{}", status: 503))
     #expect(
       throws: CredentialError.oauth(
         .unavailable(.tokenExchange, status: 503, words: nil, retryAfter: nil), provider: "example")
     ) {
-      try fixture.source.freshAccount(nil, of: "example")
+      try fixture.fresh()
     }
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
     #expect(try fixture.stored()?.isRejected == true, "the token in between is never handed out")
     #expect(try fixture.another().interruptedExchanges().isEmpty)
-    fixture.http.then(.token("short-2", refresh: "refresh-3"))
-    fixture.http.then(Self.exchanged)
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("long"))
+    fixture.http.then(.token("short-2", refresh: "refresh-3"), Self.exchanged)
+    #expect(try fixture.fresh().credential.accessToken == Secret("long"))
     #expect(fixture.http.requests[2].parameters[first: "refresh_token"] == "refresh-2")
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-3"))
   }
@@ -198,7 +173,7 @@ struct RefreshTests {
     #expect(
       throws: CredentialError.uncommitted(
         provider: "example", account: "ana", isKept: true, .damaged(path: file, .header))
-    ) { try fixture.source.freshAccount(nil, of: "example") }
+    ) { try fixture.fresh() }
     mend()
     #expect(try fixture.answerFiles.count == 1)
     let account = try fixture.another(http: fixture.http).freshAccount(nil, of: "example")
@@ -206,78 +181,42 @@ struct RefreshTests {
     #expect(try fixture.answerFiles.isEmpty)
   }
 
-  private static let oauth1 = """
-    grant: oauth1
-    endpoints:
-      temporary_credentials: https://provider.example/initiate
-      authorization: https://provider.example/authorize
-      token: https://provider.example/token
-    response_format: form
-    response: { fields: { expires_in: oauth_expires_in }, errors: { code: oauth_problem } }
-    """
-
-  private static func session() throws -> Fixture {
-    let fixture = try Fixture()
-    try fixture.add(oauth1)
-    var credential = Credential(grant: .oauth1, accessToken: Secret("old"), obtainedAt: Fixture.now)
-    credential.tokenSecret = Secret("s")
-    credential.sessionHandle = Secret("h")
-    credential.expiresAt = Fixture.now
-    try fixture.store(credential)
-    return fixture
-  }
-
-  @Test func aSession() throws {
-    let fixture = try Self.session()
-    fixture.http.then(.form("oauth_token=new&oauth_token_secret=s2&oauth_expires_in=3600&oauth_session_handle=h2"))
-    let credential = try fixture.source.freshAccount(nil, of: "example").credential
-    #expect(credential.accessToken == Secret("new"))
-    #expect(credential.sessionHandle == Secret("h2"))
-    #expect(fixture.http.requests[0].fields["Authorization"]?.contains("oauth_session_handle=\"h\"") == true)
-  }
-
   @Test func aSessionThatIsOver() throws {
-    let fixture = try Self.session()
+    var credential = Credential(grant: .oauth1, accessToken: Secret("old"), obtainedAt: Fixture.now)
+    (credential.tokenSecret, credential.sessionHandle) = (Secret("s"), Secret("h"))
+    credential.expiresAt = Fixture.now
+    let fixture = try Fixture.added(
+      """
+      grant: oauth1
+      endpoints:
+        temporary_credentials: https://provider.example/initiate
+        authorization: https://provider.example/authorize
+        token: https://provider.example/token
+      response_format: form
+      response: { errors: { code: oauth_problem } }
+      """, credential: credential)
     fixture.http.then(
       HTTPResponse(status: 401, fields: ["Content-Type": "text/plain"], body: Array("oauth_problem=token_revoked".utf8))
     )
-    #expect(throws: Self.needed(.refreshRefused(nil))) { try fixture.source.freshAccount(nil, of: "example") }
+    #expect(throws: Self.needed(.refreshRefused(nil))) { try fixture.fresh() }
+    #expect(fixture.http.requests[0].fields["Authorization"]?.contains("oauth_session_handle=\"h\"") == true)
     #expect(try fixture.stored()?.sessionHandle == Secret("h"))
   }
 
   // MARK: Refusals
 
+  /// Who is told once that it is over does not ask again: other programs of the provider may count it as an attack.
   @Test(
     arguments: [
       .json("{\"error\":\"invalid_grant\",\"error_description\":\"revoked\"}", status: 400),
       .json("{\"error\":\"invalid_grant\",\"error_description\":\"revoked\"}"),
       .json("{\"error\":\"invalid_token\",\"error_description\":\"revoked\"}", status: 401),
     ] as [HTTPResponse])
-  func theProviderWillNeverTakeItAgain(_ response: HTTPResponse) throws {
+  func aRefusalIsRemembered(_ refusal: HTTPResponse) throws {
     let fixture = try Self.fixture()
     let before = try fixture.stored()
-    fixture.http.then(response)
-    #expect(throws: Self.needed(.refreshRefused("revoked"))) { try fixture.source.freshAccount(nil, of: "example") }
-    // The record stays: somebody else may have had the better of us, or the provider may be wrong.
-    #expect(try fixture.stored() == before)
-    #expect(try fixture.another().interruptedExchanges().isEmpty)
-    #expect(try fixture.answerFiles.isEmpty)
-  }
-
-  @Test(arguments: [400, 401, 403])
-  func refusedWithoutAWord(_ status: Int) throws {
-    let fixture = try Self.fixture()
-    fixture.http.then(HTTPResponse(status: status))
-    #expect(throws: Self.needed(.refreshRefused(nil))) { try fixture.source.freshAccount(nil, of: "example") }
-  }
-
-  /// Who is told once that it is over does not ask again: other programs of the provider may count it as an attack.
-  @Test func aRefusalIsRemembered() throws {
-    let fixture = try Self.fixture()
-    fixture.http.then(.json("{\"error\":\"invalid_grant\",\"error_description\":\"revoked\"}", status: 400))
-    for _ in 0..<3 {
-      #expect(throws: Self.needed(.refreshRefused("revoked"))) { try fixture.source.freshAccount(nil, of: "example") }
-    }
+    fixture.http.then(refusal)
+    for _ in 0..<3 { #expect(throws: Self.needed(.refreshRefused("revoked"))) { try fixture.fresh() } }
     // Not by another process either, with a network or without.
     for wish in [RefreshPolicy(), RefreshPolicy(always: true), RefreshPolicy(validity: .seconds(10))] {
       #expect(throws: Self.needed(.refreshRefused("revoked"))) {
@@ -285,23 +224,21 @@ struct RefreshTests {
       }
     }
     #expect(fixture.http.requests.count == 1)
+    // The record stays: somebody else may have had the better of us, or the provider may be wrong.
+    #expect(try fixture.stored() == before)
+    try fixture.expectNothingLeft()
     let accounts = try fixture.another().accounts()
     #expect(try accounts.areRefreshesRefused([accounts.resolve(nil, provider: "example")]) == [true])
     // Who says so asks, and what comes of it counts.
     fixture.http.then(.json("{\"error\":\"invalid_grant\",\"error_description\":\"still\"}", status: 400))
     #expect(throws: Self.needed(.refreshRefused("still"))) {
-      try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(always: true, asksAgain: true))
+      try fixture.fresh(RefreshPolicy(always: true, asksAgain: true))
     }
     fixture.http.then(HTTPResponse(status: 503))
-    #expect(
-      throws: CredentialError.oauth(
-        .unavailable(.refresh, status: 503, words: nil, retryAfter: nil), provider: "example")
-    ) {
-      try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(always: true, asksAgain: true))
-    }
-    #expect(throws: Self.needed(.refreshRefused("still"))) { try fixture.source.freshAccount(nil, of: "example") }
+    #expect(throws: Self.unavailable) { try fixture.fresh(RefreshPolicy(always: true, asksAgain: true)) }
+    #expect(throws: Self.needed(.refreshRefused("still"))) { try fixture.fresh() }
     fixture.http.then(.token("new"))
-    _ = try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(always: true, asksAgain: true))
+    _ = try fixture.fresh(RefreshPolicy(always: true, asksAgain: true))
     #expect(try fixture.another().freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
   }
 
@@ -309,23 +246,21 @@ struct RefreshTests {
   @Test func aRefusalIsOfOneRefreshToken() throws {
     let fixture = try Self.fixture()
     fixture.http.then(.json("{\"error\":\"invalid_grant\"}", status: 400))
-    #expect(throws: Self.needed(.refreshRefused(nil))) { try fixture.source.freshAccount(nil, of: "example") }
-    var credential = try #require(try fixture.stored())
-    credential.refreshToken = Secret("refresh-of-a-backup")
-    try fixture.store(credential)
+    #expect(throws: Self.needed(.refreshRefused(nil))) { try fixture.fresh() }
+    try fixture.change { $0.refreshToken = Secret("refresh-of-a-backup") }
     fixture.http.then(.token("new"))
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    #expect(try fixture.fresh().credential.accessToken == Secret("new"))
   }
 
   /// A bare status may come from whoever stands in between: the next one asks again.
   @Test(arguments: [400, 401, 403]) func aRefusalWithoutAWordIsNotRemembered(_ status: Int) throws {
     let fixture = try Self.fixture()
     fixture.http.then(HTTPResponse(status: status))
-    #expect(throws: Self.needed(.refreshRefused(nil))) { try fixture.source.freshAccount(nil, of: "example") }
+    #expect(throws: Self.needed(.refreshRefused(nil))) { try fixture.fresh() }
     let accounts = try fixture.another().accounts()
     #expect(try accounts.areRefreshesRefused([accounts.resolve(nil, provider: "example")]) == [false])
     fixture.http.then(.token("new"))
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    #expect(try fixture.fresh().credential.accessToken == Secret("new"))
   }
 
   /// What was interrupted stays told when the provider cannot answer the next time.
@@ -333,12 +268,7 @@ struct RefreshTests {
     let fixture = try Self.fixture()
     try fixture.leave(ExchangeNote(.refresh, startedAt: 1), nil)
     fixture.http.then(HTTPResponse(status: 503))
-    #expect(
-      throws: CredentialError.oauth(
-        .unavailable(.refresh, status: 503, words: nil, retryAfter: nil), provider: "example")
-    ) {
-      try fixture.source.freshAccount(nil, of: "example")
-    }
+    #expect(throws: Self.unavailable) { try fixture.fresh() }
     #expect(try fixture.another().interruptedExchanges().map(\.startedAt) == [1])
   }
 
@@ -355,18 +285,16 @@ struct RefreshTests {
     ] as [Result<HTTPResponse, HTTPError>])
   func isHandedOutAsLongAsItLives(_ answer: Result<HTTPResponse, HTTPError>) throws {
     let fixture = try Self.fixture(left: 30)
-    var notices: [Notice] = []
-    fixture.source.notice = { notices.append($0) }
     switch answer {
     case .success(let response): fixture.http.then(response)
     case .failure(let error): fixture.http.then(error)
     }
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("old"))
-    guard case .notRefreshed("example", "ana", 30, _)? = notices.first else {
-      Issue.record("\(notices)")
+    #expect(try fixture.fresh().credential.accessToken == Secret("old"))
+    guard case .notRefreshed("example", "ana", 30, _)? = fixture.notices.first else {
+      Issue.record("\(fixture.notices)")
       return
     }
-    #expect(notices.count == 1)
+    #expect(fixture.notices.count == 1)
   }
 
   /// Who asked for more gets the reason instead.
@@ -376,12 +304,7 @@ struct RefreshTests {
   func isNotHandedOutToWhoAskedForMore(_ left: Int64, _ wish: RefreshPolicy) throws {
     let fixture = try Self.fixture(left: left)
     fixture.http.then(HTTPResponse(status: 503))
-    #expect(
-      throws: CredentialError.oauth(
-        .unavailable(.refresh, status: 503, words: nil, retryAfter: nil), provider: "example")
-    ) {
-      try fixture.source.freshAccount(nil, of: "example", wish)
-    }
+    #expect(throws: Self.unavailable) { try fixture.fresh(wish) }
   }
 
   /// It expired, or somebody was refused with it, while the provider was waited for.
@@ -395,19 +318,14 @@ struct RefreshTests {
       }
       return HTTPResponse(status: 503)
     }
-    #expect(
-      throws: CredentialError.oauth(
-        .unavailable(.refresh, status: 503, words: nil, retryAfter: nil), provider: "example")
-    ) {
-      try fixture.source.freshAccount(nil, of: "example")
-    }
+    #expect(throws: Self.unavailable) { try fixture.fresh() }
   }
 
   /// The lock of the account is somebody else's for too long.
   @Test func whoWaitsInVainGetsItAsLongAsItLives() throws {
     let fixture = try Self.fixture(left: 30)
     let lock = try fixture.lock("ana")
-    let account = try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(lockTimeout: .seconds(5)))
+    let account = try fixture.fresh(RefreshPolicy(lockTimeout: .seconds(5)))
     #expect(account.credential.accessToken == Secret("old"))
     _ = consume lock
   }
@@ -427,23 +345,19 @@ struct RefreshTests {
     ] as [(String, [ResponseField])])
   func anOddFieldCostsNoToken(_ member: String, _ fields: [ResponseField]) throws {
     let fixture = try Self.fixture()
-    var notices: [Notice] = []
-    fixture.source.notice = { notices.append($0) }
     fixture.http.then(.json("{\"access_token\": \"new\", \"refresh_token\": \"refresh-2\", \(member)}"))
-    let account = try fixture.source.freshAccount(nil, of: "example")
+    let account = try fixture.fresh()
     #expect(account.credential.accessToken == Secret("new"))
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
-    #expect(notices == (fields.isEmpty ? [] : [.unreadable(provider: "example", fields: fields)]))
+    #expect(fixture.notices == (fields.isEmpty ? [] : [.unreadable(provider: "example", fields: fields)]))
   }
 
   @Test(arguments: ["{}", "17", "[\"a\"]", "\"\\u00e9\""]) func anOddRefreshToken(_ value: String) throws {
     let fixture = try Self.fixture()
-    var notices: [Notice] = []
-    fixture.source.notice = { notices.append($0) }
     fixture.http.then(.json("{\"access_token\": \"new\", \"expires_in\": 3600, \"refresh_token\": \(value)}"))
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    #expect(try fixture.fresh().credential.accessToken == Secret("new"))
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-1"))
-    #expect(notices == [.unreadable(provider: "example", fields: [.refreshToken])])
+    #expect(fixture.notices == [.unreadable(provider: "example", fields: [.refreshToken])])
   }
 
   /// The access token is no use, but the refresh token that it came with is the only one from now on.
@@ -451,7 +365,7 @@ struct RefreshTests {
     let fixture = try Self.fixture()
     fixture.http.then(.json("{\"access_token\": \(value), \"refresh_token\": \"refresh-2\"}"))
     do throws(CredentialError) {
-      _ = try fixture.source.freshAccount(nil, of: "example")
+      _ = try fixture.fresh()
       Issue.record("there is a token")
     } catch {
       #expect(
@@ -459,72 +373,67 @@ struct RefreshTests {
           || error == .oauth(.missingField(.refresh, .accessToken), provider: "example"))
     }
     #expect(try fixture.stored()?.accessToken == Secret("old"))
-    #expect(try fixture.answerFiles.isEmpty)
-    #expect(try fixture.another().interruptedExchanges().isEmpty)
+    try fixture.expectNothingLeft()
     fixture.http.then { request in
       #expect(request.parameters[first: "refresh_token"] == "refresh-2")
       return .token("new")
     }
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    #expect(try fixture.fresh().credential.accessToken == Secret("new"))
+  }
+
+  private static func refused(_ code: String, _ status: Int) -> OAuthError {
+    .refused(.refresh, ErrorResponse(code: code, words: nil, status: status))
   }
 
   /// Nothing of this says anything about the refresh token.
   @Test(
     arguments: [
-      (
-        HTTPResponse(status: 404),
-        OAuthError.refused(.refresh, ErrorResponse(code: "http_404", words: nil, status: 404))
-      ),
-      (HTTPResponse(status: 408), .refused(.refresh, ErrorResponse(code: "http_408", words: nil, status: 408))),
+      (HTTPResponse(status: 404), refused("http_404", 404)), (HTTPResponse(status: 408), refused("http_408", 408)),
       (HTTPResponse(status: 429), .unavailable(.refresh, status: 429, words: nil, retryAfter: nil)),
       (HTTPResponse(status: 503), .unavailable(.refresh, status: 503, words: nil, retryAfter: nil)),
       (HTTPResponse(status: 302), .redirected(.refresh, status: 302)),
       (.json("<html>"), .unreadable(.refresh, expected: .json, mediaType: "application/json")),
-      (
-        .json("{\"error\":\"invalid_client\"}", status: 401),
-        .refused(.refresh, ErrorResponse(code: "invalid_client", words: nil, status: 401))
-      ),
+      (.json("{\"error\":\"invalid_client\"}", status: 401), refused("invalid_client", 401)),
     ] as [(HTTPResponse, OAuthError)])
   func faultOfTheProvider(_ response: HTTPResponse, _ error: OAuthError) throws {
     let fixture = try Self.fixture()
     let before = try fixture.stored()
     fixture.http.then(response)
-    #expect(throws: CredentialError.oauth(error, provider: "example")) {
-      try fixture.source.freshAccount(nil, of: "example")
-    }
+    #expect(throws: CredentialError.oauth(error, provider: "example")) { try fixture.fresh() }
     #expect(try fixture.stored() == before)
-    #expect(try fixture.another().interruptedExchanges().isEmpty)
-    #expect(try fixture.answerFiles.isEmpty)
+    try fixture.expectNothingLeft()
   }
 
   @Test func unreachable() throws {
     let fixture = try Self.fixture()
     let error = HTTPError.unreachable(host: "provider.example", reason: .nameNotResolved)
     fixture.http.then(error)
-    #expect(throws: CredentialError.http(error, provider: "example")) {
-      try fixture.source.freshAccount(nil, of: "example")
-    }
+    #expect(throws: CredentialError.http(error, provider: "example")) { try fixture.fresh() }
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-1"))
     #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
 
   @Test func nothingToRefreshWith() throws {
     let fixture = try Self.fixture(refresh: nil)
-    #expect(throws: Self.needed(.expired)) { try fixture.source.freshAccount(nil, of: "example") }
+    #expect(throws: Self.needed(.expired)) { try fixture.fresh() }
     // Also where there is no network: a login is what is needed.
     #expect(throws: Self.needed(.expired)) { try fixture.another().freshAccount(nil, of: "example") }
-    var credential = try #require(try fixture.stored())
-    credential.isRejected = true
-    try fixture.store(credential)
-    #expect(throws: Self.needed(.rejected)) { try fixture.source.freshAccount(nil, of: "example") }
+    try fixture.change { $0.isRejected = true }
+    #expect(throws: Self.needed(.rejected)) { try fixture.fresh() }
+    // As a refresh token that has expired.
+    try fixture.change { credential in
+      (credential.isRejected, credential.refreshToken) = (false, Secret("refresh-1"))
+      credential.refreshTokenExpiresAt = Fixture.now
+    }
+    #expect(throws: Self.needed(.expired)) { try fixture.fresh() }
   }
 
   /// A good token is not called an expired one because it cannot be made a new one.
   @Test(arguments: [RefreshPolicy(always: true), RefreshPolicy(validity: .seconds(2000))])
   func aGoodTokenThatCannotBeRefreshed(_ wish: RefreshPolicy) throws {
     let fixture = try Self.fixture(left: 1000, refresh: nil)
-    #expect(throws: Self.needed(.notRefreshable)) { try fixture.source.freshAccount(nil, of: "example", wish) }
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("old"))
+    #expect(throws: Self.needed(.notRefreshable)) { try fixture.fresh(wish) }
+    #expect(try fixture.fresh().credential.accessToken == Secret("old"))
   }
 
   /// A process died between the provider's answer and its commit: the refresh token is used up, and that is the reason.
@@ -537,9 +446,7 @@ struct RefreshTests {
       if wish.asksAgain || fixture.http.requests.isEmpty {
         fixture.http.then(.json("{\"error\":\"invalid_grant\",\"error_description\":\"used\"}", status: 400))
       }
-      #expect(throws: Self.needed(.refreshInterrupted("used"))) {
-        try fixture.source.freshAccount(nil, of: "example", wish)
-      }
+      #expect(throws: Self.needed(.refreshInterrupted("used"))) { try fixture.fresh(wish) }
     }
     #expect(fixture.http.requests.count == 2)
     // It is the reason until somebody logs in.
@@ -550,14 +457,11 @@ struct RefreshTests {
   @Test func anInterruptedExchangeIsTold() throws {
     let fixture = try Self.fixture(left: 1000)
     try fixture.leave(ExchangeNote(.refresh, startedAt: 1), nil)
-    var notices: [Notice] = []
-    fixture.source.notice = { notices.append($0) }
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("old"))
-    #expect(
-      notices == [.interrupted(Interruption(provider: "example", account: "ana", exchange: .refresh, startedAt: 1))])
+    #expect(try fixture.fresh().credential.accessToken == Secret("old"))
+    #expect(fixture.notices == [Fixture.interrupted(.refresh)])
     // A refresh that works settles it.
     fixture.http.then(.token("new"))
-    _ = try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(always: true))
+    _ = try fixture.fresh(RefreshPolicy(always: true))
     #expect(try fixture.source.interruptedExchanges().isEmpty)
   }
 
@@ -565,38 +469,16 @@ struct RefreshTests {
   @Test func whoWaitsTakesARefusal() throws {
     let fixture = try Self.fixture()
     let lock = Mutex(try fixture.lock("ana"))
-    let home = fixture.home
-    fixture.clock.onSleep {
-      let other = CredentialSource(home: home, http: nil, clock: ManualClock(), random: SystemRandomSource())
-      let refusal = ExchangeNote.Refusal(at: Fixture.now, words: "used", isAfterInterruption: true)
-      let note = ExchangeNote(.refresh, startedAt: Fixture.now, refusal: refusal)
-      _ = try? other.accounts(.readWrite).store.apply([
-        .store(note.encoded, as: RecordIdentifier(.pending, of: AccountID("example", "ana")))
-      ])
+    let refusal = ExchangeNote.Refusal(at: Fixture.now, words: "used", isAfterInterruption: true)
+    let note = ExchangeNote(.refresh, startedAt: Fixture.now, refusal: refusal).encoded
+    fixture.whileWaiting([.store(note, as: RecordIdentifier(.pending, of: AccountID("example", "ana")))]) {
       lock.withLock { $0 = nil }
     }
-    #expect(throws: Self.needed(.refreshInterrupted("used"))) { try fixture.source.freshAccount(nil, of: "example") }
+    #expect(throws: Self.needed(.refreshInterrupted("used"))) { try fixture.fresh() }
     #expect(fixture.http.requests.isEmpty)
     // Who comes later asks the provider.
     fixture.http.then(.token("new"))
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
-  }
-
-  /// The vault fails between the answer and its commit, and not for a moment only.
-  @Test func anAnswerThatCannotBeCommitted() throws {
-    let fixture = try Self.fixture()
-    fixture.http.then { _ in
-      #expect(throws: Never.self) { try fixture.damageVault() }
-      return .token("new", refresh: "refresh-2")
-    }
-    let damage = StoreError.damaged(path: fixture.home.vaultLocation.file, .header)
-    #expect(throws: CredentialError.uncommitted(provider: "example", account: "ana", isKept: true, damage)) {
-      try fixture.source.freshAccount(nil, of: "example")
-    }
-    // It is beside the vault.
-    let kept = try fixture.another().accounts().keptAnswer(AccountID("example", "ana"))
-    #expect(kept?.credential.refreshToken == Secret("refresh-2"))
-    #expect(try fixture.another().interruptedExchanges().isEmpty)
+    #expect(try fixture.fresh().credential.accessToken == Secret("new"))
   }
 
   /// A process died between the answer and its commit, and the answer is beside the vault.
@@ -607,11 +489,11 @@ struct RefreshTests {
       ExchangeNote(.refresh, startedAt: 1),
       KeptAnswer(Fixture.credential("new", refresh: "refresh-2"), after: Secret("old")))
     #expect(try fixture.source.interruptedExchanges().isEmpty, "nothing is lost")
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    #expect(try fixture.fresh().credential.accessToken == Secret("new"))
     #expect(fixture.http.requests.isEmpty)
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
     #expect(try fixture.answerFiles.isEmpty)
-    #expect(try fixture.another().accounts().note(AccountID("example", "ana")) == nil)
+    #expect(try fixture.note("ana") == nil)
   }
 
   /// What it is of is another token than the one that is kept now.
@@ -620,7 +502,7 @@ struct RefreshTests {
     let fixture = try Self.fixture()
     try fixture.leave(nil, KeptAnswer(Fixture.credential("stale", refresh: "stale"), after: previous))
     fixture.http.then(.token("new"))
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    #expect(try fixture.fresh().credential.accessToken == Secret("new"))
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-1"))
     #expect(try fixture.answerFiles.isEmpty)
   }
@@ -634,20 +516,20 @@ struct RefreshTests {
       #expect(request.parameters[first: "refresh_token"] == "refresh-2")
       return .token("new", refresh: "refresh-3")
     }
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    #expect(try fixture.fresh().credential.accessToken == Secret("new"))
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-3"))
     #expect(try fixture.answerFiles.isEmpty)
   }
 
   /// Whatever somebody writes into it is no answer.
-  @Test(arguments: [[], [0], Array(repeating: 0, count: 16_384), [0, 0, 0, 0, 0, 0, 0, 4, 1, 2, 3, 4]] as [[UInt8]])
-  func aFileThatIsNoAnswer(_ bytes: [UInt8]) throws {
+  @Test(arguments: ["", "\0", String(repeating: "\0", count: 999), "\0\0\0\0\0\0\0\u{4}\u{1}\u{2}\u{3}\u{4}"])
+  func aFileThatIsNoAnswer(_ text: String) throws {
     let fixture = try Self.fixture()
     try fixture.leave(nil, KeptAnswer(Fixture.credential("stale"), after: Secret("old")))
     let file = fixture.home.vault + "/" + (try #require(try fixture.answerFiles.first))
-    try PrivateFile.replace(file, bytes)
+    try PrivateFile.replace(file, Array(text.utf8))
     fixture.http.then(.token("new"))
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    #expect(try fixture.fresh().credential.accessToken == Secret("new"))
   }
 
   /// What a provider repeats of what it was sent is not shown.
@@ -655,20 +537,12 @@ struct RefreshTests {
     let fixture = try Self.fixture()
     fixture.http.then(
       .json("{\"error\":\"invalid_grant\",\"error_description\":\"no refresh-1 or secret-1\"}", status: 400))
-    #expect(throws: Self.needed(.refreshRefused("no … or …"))) { try fixture.source.freshAccount(nil, of: "example") }
-  }
-
-  @Test func aRefreshTokenThatHasExpired() throws {
-    let fixture = try Self.fixture()
-    var credential = try #require(try fixture.stored())
-    credential.refreshTokenExpiresAt = Fixture.now
-    try fixture.store(credential)
-    #expect(throws: Self.needed(.expired)) { try fixture.source.freshAccount(nil, of: "example") }
+    #expect(throws: Self.needed(.refreshRefused("no … or …"))) { try fixture.fresh() }
   }
 
   @Test func nobodyIsLoggedIn() throws {
     let fixture = try Fixture()
-    #expect(throws: Self.needed(.noCredential, nil)) { try fixture.source.freshAccount(nil, of: "example") }
+    #expect(throws: Self.needed(.noCredential, nil)) { try fixture.fresh() }
     #expect(!File.exists(fixture.home.vault))
     try fixture.add()
     #expect(throws: Self.needed(.noCredential, "bob")) { try fixture.source.freshAccount("bob", of: "example") }
@@ -690,12 +564,12 @@ struct RefreshTests {
       try? fixture.store(Fixture.credential("theirs", refresh: "theirs"))
       return .token("ours", refresh: "ours")
     }
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("theirs"))
+    #expect(try fixture.fresh().credential.accessToken == Secret("theirs"))
     #expect(try fixture.stored()?.refreshToken == Secret("theirs"))
     #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
 
-  /// `git credential erase` came while we refreshed: what it rejected is the old token, and the new one must not be lost.
+  /// `git credential erase` came while we refreshed: it rejected the old token, and the new one must not be lost.
   @Test func aRejectionMeanwhileCostsNoToken() throws {
     let fixture = try Self.fixture()
     fixture.http.then { _ in
@@ -703,27 +577,10 @@ struct RefreshTests {
       #expect((try? fixture.stored())?.isRejected == true)
       return .token("new", refresh: "refresh-2")
     }
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    #expect(try fixture.fresh().credential.accessToken == Secret("new"))
     let stored = try #require(try fixture.stored())
     #expect(stored.refreshToken == Secret("refresh-2"))
     #expect(!stored.isRejected)
-    #expect(try fixture.another().interruptedExchanges().isEmpty)
-  }
-
-  /// An account that is gone does not come back.
-  @Test func aLogoutMeanwhile() throws {
-    let fixture = try Self.fixture()
-    let identifier = RecordIdentifier(.credential, of: AccountID("example", "ana"))
-    fixture.http.then { _ in
-      _ = try? fixture.another().accounts(.readWrite).store.apply([.remove(identifier)])
-      return .token("new")
-    }
-    let conflict = StoreError.conflict(identifier, actual: nil)
-    #expect(throws: CredentialError.uncommitted(provider: "example", account: "ana", isKept: false, conflict)) {
-      try fixture.source.freshAccount(nil, of: "example")
-    }
-    #expect(try fixture.stored() == nil)
-    #expect(try fixture.answerFiles.isEmpty)
     #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
 
@@ -733,11 +590,11 @@ struct RefreshTests {
     let fixture = try Self.fixture()
     fixture.http.then { _ in
       do {
-        try Connection(path: fixture.home.vaultLocation.file, .readWrite, busyTimeout: 0).execute(change)
+        try fixture.execute(change)
       } catch { Issue.record(error) }
       return .token("new", refresh: "refresh-2")
     }
-    #expect(try fixture.source.freshAccount(nil, of: "example").credential.accessToken == Secret("new"))
+    #expect(try fixture.fresh().credential.accessToken == Secret("new"))
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
     #expect(try fixture.another().verifyVault() == [])
   }
@@ -745,19 +602,11 @@ struct RefreshTests {
   @Test func whoWaitsTakesWhatTheFirstOneGot() throws {
     let fixture = try Self.fixture()
     let lock = try fixture.lock("ana")
-    let home = fixture.home
-    fixture.clock.onSleep {
-      let other = CredentialSource(home: home, http: nil, clock: ManualClock(), random: SystemRandomSource())
-      _ = try? other.accounts(.readWrite).store.apply([
-        .store(Fixture.credential("theirs").encoded, as: RecordIdentifier(.credential, of: AccountID("example", "ana")))
-      ])
-    }
-    var waited: [Double] = []
-    fixture.source.notice = { if case .waiting("example", "ana", let seconds) = $0 { waited.append(seconds) } }
-    let account = try fixture.source.freshAccount(nil, of: "example")
+    fixture.whileWaiting([Fixture.storing("theirs")])
+    let account = try fixture.fresh()
     _ = consume lock
     #expect(account.credential.accessToken == Secret("theirs"))
-    #expect(!waited.isEmpty)
+    #expect(fixture.notices.contains { if case .waiting("example", "ana", _) = $0 { true } else { false } })
     #expect(fixture.http.requests.isEmpty)
   }
 
@@ -775,13 +624,13 @@ struct RefreshTests {
     let fixture = try Self.fixture()
     let lock = try fixture.lock("ana")
     #expect(throws: CredentialError.lockTimedOut(provider: "example", account: "ana")) {
-      try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(lockTimeout: .seconds(5)))
+      try fixture.fresh(RefreshPolicy(lockTimeout: .seconds(5)))
     }
     _ = consume lock
     #expect((5..<6).contains(fixture.clock.monotonic()))
     // It is free again.
     fixture.http.then(.token("new"))
-    _ = try fixture.source.freshAccount(nil, of: "example")
+    _ = try fixture.fresh()
   }
 
   // MARK: Rejected tokens

@@ -27,9 +27,7 @@ struct RemoteAddressTests {
   @Test(arguments: [
     "", "/srv/git/demo.git", "../demo.git", "file:///srv/demo.git", "https://", "https:///acme", "a b/c", "ho st",
   ])
-  func isNone(_ text: String) {
-    #expect(RemoteAddress(text) == nil)
-  }
+  func isNone(_ text: String) { #expect(RemoteAddress(text) == nil) }
 
   @Test(
     arguments: [

@@ -9,17 +9,12 @@ struct RepeatedRequestTests {
   private let fixture: Fixture
   private let kubectl = ProcessIdentity(number: 70, start: "1", program: "/kubectl")
 
-  init() throws {
-    fixture = try Fixture()
-    try fixture.add()
-    try fixture.store(Fixture.credential("old"))
-  }
+  init() throws { fixture = try Fixture.added(credential: Fixture.credential("old")) }
 
-  /// Asks as the plugin does, and says what it is given.
   private func ask(_ process: ProcessIdentity, server: String = "https://a.example") throws -> String {
-    var account = try fixture.source.freshAccount(nil, of: "example")
+    var account = try fixture.fresh()
     if try fixture.source.rejectIfRepeated(account, process: process, server: server) {
-      account = try fixture.source.freshAccount(nil, of: "example")
+      account = try fixture.fresh()
     }
     return account.credential.accessToken.reveal()
   }
@@ -51,7 +46,7 @@ struct RepeatedRequestTests {
   @Test func anotherTokenThanTheRefusedOneIsHandedOut() throws {
     #expect(try ask(kubectl) == "old")
     fixture.http.then(.token("new"))
-    _ = try fixture.source.freshAccount(nil, of: "example", RefreshPolicy(always: true))
+    _ = try fixture.fresh(RefreshPolicy(always: true))
     #expect(try ask(kubectl) == "new")
     #expect(fixture.http.requests.count == 1)
   }

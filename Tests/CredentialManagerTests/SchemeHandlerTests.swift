@@ -39,8 +39,7 @@ import Text
 
   @Test(arguments: [
     ("myapp:/callback", "myapp"), ("Com.Example.App://x", "com.example.app"), ("https://example.org/", nil),
-    ("mailto:ada@example.org", nil),
-    ("file:///etc", nil), ("1x:/a", nil), ("a b:/c", nil), ("nothing", nil),
+    ("mailto:ada@example.org", nil), ("file:///etc", nil), ("1x:/a", nil), ("a b:/c", nil), ("nothing", nil),
   ]) func onlyAnAppsOwnScheme(redirect: String, expected: String?) {
     #expect(SchemeHandler.scheme(of: redirect) == expected)
   }

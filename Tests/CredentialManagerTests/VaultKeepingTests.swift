@@ -10,11 +10,7 @@ import Vault
 @Suite struct VaultKeepingTests {
   private let fixture: Fixture
 
-  init() throws {
-    fixture = try Fixture()
-    try fixture.add()
-    try fixture.store(Fixture.credential())
-  }
+  init() throws { fixture = try Fixture.added(credential: Fixture.credential()) }
 
   /// Another process, in which somebody answers for the passphrase.
   private func source(
@@ -117,8 +113,7 @@ import Vault
     try fixture.leave(ExchangeNote(.refresh, startedAt: 1), kept)
     try fixture.another().rotateVault()
     #expect(try fixture.stored()?.accessToken == Secret("new"))
-    #expect(try fixture.answerFiles.isEmpty)
-    #expect(try fixture.another().interruptedExchanges().isEmpty)
+    try fixture.expectNothingLeft()
   }
 
   /// What `secret-tool` says on either stream, and with which status, when it is asked for a key.
@@ -137,9 +132,7 @@ import Vault
 
   @Test(arguments: [[:], ["DBUS_SESSION_BUS_ADDRESS": "autolaunch:"], ["XDG_RUNTIME_DIR": "/nonexistent"]])
   func withoutASessionBusNothingIsStarted(environment: [String: String]) {
-    let keys = KeySources(environment: { environment[$0] }, predecessor: nil, lock: nil) { _ throws(POSIXError) in
-      throw .noTerminal
-    }
+    let keys = KeySources(environment: { environment[$0] })
     let source = CredentialSource(
       home: fixture.home, http: nil, clock: fixture.clock, random: SystemRandomSource(), keys: keys)
     #expect(throws: CredentialError.vault(.secretService(.noBus))) { try source.protect(with: .secretService) }
@@ -220,9 +213,7 @@ import Vault
   private let fixture: Fixture
 
   init() throws {
-    fixture = try Fixture()
-    try fixture.add()
-    try fixture.store(Fixture.credential())
+    fixture = try Fixture.added(credential: Fixture.credential())
     try fixture.source.accounts(.readWrite).select("ana", provider: "example")
     try fixture.source.store(
       HostLogin(username: "u", password: Secret("p"), path: "\"x\""), for: "https://host.example")
@@ -322,10 +313,7 @@ import Vault
 @Suite struct LogTests {
   private let fixture: Fixture
 
-  init() throws {
-    fixture = try Fixture()
-    try fixture.add()
-  }
+  init() throws { fixture = try Fixture.added() }
 
   private func log() throws -> [String] {
     try fixture.another().log().events.map { event in
@@ -334,9 +322,7 @@ import Vault
   }
 
   @Test func whatChangesIsNoted() throws {
-    fixture.http.then(.token("token-1", refresh: "refresh-1"))
-    fixture.http.then(.identity("ana"))
-    fixture.consent()
+    fixture.consent(.token("token-1", refresh: "refresh-1"), .identity("ana"))
     _ = try fixture.login()
     fixture.http.then(.token("token-2", refresh: "refresh-2"))
     let account = try fixture.source.freshAccount("ana", of: "example", RefreshPolicy(always: true))
@@ -357,14 +343,14 @@ import Vault
   }
 
   @Test func whatFailsIsNotNoted() throws {
-    fixture.http.then(.json("{}", status: 400))
-    fixture.consent()
+    fixture.consent(.json("{}", status: 400))
     #expect(throws: CredentialError.self) { try fixture.login() }
     #expect(try log() == ["add-provider example"])
   }
 
   @Test func aLongTextIsCut() throws {
-    let event = LogEvent(time: 1, action: .handOut, detail: String(repeating: "ü", count: 5000))
+    let event = LogEvent(
+      time: 1, action: .handOut, provider: nil, account: nil, detail: String(repeating: "ü", count: 5000))
     let decoded = try #require(LogEvent(decoding: event.encoded))
     #expect(decoded.detail == String(repeating: "ü", count: 255))
     #expect(event.encoded.count <= 2048)
@@ -403,7 +389,6 @@ import Vault
   }
 }
 
-/// What was asked.
 final class Asked {
   var questions: [PassphraseQuestion] = []
 }

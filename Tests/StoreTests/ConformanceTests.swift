@@ -27,7 +27,6 @@ final class WaitingClock: WallClock {
   }
 }
 
-/// What every store has to do.
 @Suite(.serialized) struct ConformanceTests {
   static let stores: [@Sendable () throws -> (Place, Folder?)] = [
     {
@@ -116,13 +115,11 @@ final class WaitingClock: WallClock {
       let store = try place.open()
       let revision = try store.apply([.store(Secret("one"), as: Self.credential, if: .absent)])
       let other = RecordIdentifier(.credential, of: AccountID("example", "ben"))
+      let conflict = StoreError.conflict(Self.credential, actual: revision)
       let failing: [(Change, StoreError)] = [
-        (.store(Secret("two"), as: Self.credential, if: .absent), .conflict(Self.credential, actual: revision)),
-        (
-          .store(Secret("two"), as: Self.credential, if: .revision(revision + 1)),
-          .conflict(Self.credential, actual: revision)
-        ),
-        (.remove(Self.credential, if: .revision(revision + 1)), .conflict(Self.credential, actual: revision)),
+        (.store(Secret("two"), as: Self.credential, if: .absent), conflict),
+        (.store(Secret("two"), as: Self.credential, if: .revision(revision + 1)), conflict),
+        (.remove(Self.credential, if: .revision(revision + 1)), conflict),
         (.require(Self.pending), .conflict(Self.pending, actual: nil)),
         (.remove(Self.pending, if: .revision(1)), .conflict(Self.pending, actual: nil)),
       ]
@@ -334,6 +331,26 @@ final class WaitingClock: WallClock {
       #expect(try next.record(Self.pending) == nil)
       #expect(next.answer(for: Self.ana) == nil)
     }
+  }
+
+  /// The disk is full. There may be room again for the commit; what can be kept in neither place is told.
+  @Test(arguments: [false, true]) func anAnswerThatCannotBeKept(_ isCommitted: Bool) throws {
+    let contents = MemoryStore.Contents()
+    let store = MemoryStore(contents)
+    let locked = try lock(store)
+    let pending = try locked.begin(noting: Secret("under way"))
+    contents.setFull(true)
+    pending.keep(Secret("token"), isForced: true)
+    if isCommitted { contents.setFull(false) }
+    do throws(CommitError) {
+      try pending.finish(.committed([.store(Secret("token"), as: Self.credential)]))
+      #expect(isCommitted)
+    } catch {
+      #expect(!isCommitted && !error.isKept && error.reason == .full(path: ""))
+    }
+    #expect(store.record(Self.credential)?.payload == (isCommitted ? Secret("token") : nil))
+    #expect(store.record(Self.pending)?.payload == (isCommitted ? nil : Secret("under way")))
+    #expect(store.answer(for: Self.ana) == nil)
   }
 
   /// A new exchange takes the place of what waited.

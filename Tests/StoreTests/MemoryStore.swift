@@ -13,8 +13,11 @@ final class MemoryStore: AccountStore {
       var locked: Set<RecordIdentifier> = []
       var log: [Secret] = []
       var revision: Int64 = 0
+      var isFull = false
     }
     fileprivate let state = Mutex(State())
+
+    func setFull(_ isFull: Bool) { state.withLock { $0.isFull = isFull } }
   }
 
   private final class Lock {
@@ -32,7 +35,10 @@ final class MemoryStore: AccountStore {
     init(_ contents: Contents, _ identifier: RecordIdentifier) {
       (self.contents, self.identifier) = (contents, identifier)
     }
-    func fill(_ answer: Secret, isForced: Bool) { contents.state.withLock { $0.answers[identifier] = answer } }
+    func fill(_ answer: Secret, isForced: Bool) throws(StoreError) {
+      if contents.state.withLock({ $0.isFull }) { throw .full(path: "") }
+      contents.state.withLock { $0.answers[identifier] = answer }
+    }
   }
 
   private let contents: Contents
@@ -64,6 +70,7 @@ final class MemoryStore: AccountStore {
 
   func apply(_ changes: [Change]) throws(StoreError) -> Int64 {
     let result = contents.state.withLock { state -> Result<Int64, StoreError> in
+      if state.isFull { return .failure(.full(path: "")) }
       var next = state
       next.revision += 1
       func conflict(_ identifier: RecordIdentifier, _ precondition: Precondition) -> StoreError? {

@@ -23,22 +23,13 @@ package struct AccountChoice: Sendable, Equatable {
 }
 
 extension CredentialSource {
-  /// Asks for `remotes` and `folders` only where a rule needs them.
-  package func rule(
-    for provider: String, remotes: () -> [RemoteAddress], folders: () -> [String]
-  ) throws(CredentialError) -> AccountRule? {
-    try accountRules().first(for: provider, remotes: remotes, folders: folders)
-  }
-
   /// Costs a user without rules one look for a file that is not there.
   package func accountRules() throws(CredentialError) -> AccountRules {
     try AccountRules(path: home.accountRules, home: home.person)
   }
 
   package func standardChoice(of provider: String) throws(CredentialError) -> AccountChoice {
-    guard let accounts = try accountsIfAny() else {
-      throw .loginNeeded(provider: provider, account: nil, .noCredential)
-    }
+    let accounts = try accounts(neededFor: nil, of: provider)
     let account = try accounts.resolve(nil, provider: provider)
     return AccountChoice(account.name, try accounts.selected(for: provider) == account.name ? .selected : .only)
   }

@@ -82,31 +82,33 @@ package struct AccountRules: Sendable {
   }
 }
 
-/// Reads the file, and finds everything that is wrong with it.
 private struct RuleDecoder {
   let home: String?
   var findings: [Finding] = []
 
-  private static let keys = ["provider", "account", "for", "in"]
+  private mutating func find(_ problem: Finding.Problem, at place: Place) {
+    findings.append(Finding(problem, at: place))
+  }
 
-  init(home: String?) { self.home = home }
+  private mutating func findUnknownKeys(_ entries: [Node.Entry], known: [String]) {
+    for entry in entries where !known.contains(entry.key) {
+      find(.unknownKey(entry.key, suggestion: nearMiss(entry.key, among: known)), at: entry.keyPlace)
+    }
+  }
 
   mutating func rules(_ root: Node) -> [AccountRule] {
     guard let entries = root.entries else {
-      findings.append(Finding(.wrongType(expected: "a mapping with the key \"rules\""), at: root.place))
+      find(.wrongType(expected: "a mapping with the key \"rules\""), at: root.place)
       return []
     }
-    for entry in entries where entry.key != "rules" {
-      findings.append(
-        Finding(.unknownKey(entry.key, suggestion: nearMiss(entry.key, among: ["rules"])), at: entry.keyPlace))
-    }
+    findUnknownKeys(entries, known: ["rules"])
     guard let list = root["rules"] else {
-      findings.append(Finding(.missingKey("rules"), at: root.place))
+      find(.missingKey("rules"), at: root.place)
       return []
     }
     if list.isNull { return [] }
     guard let elements = list.elements else {
-      findings.append(Finding(.wrongType(expected: "a list of rules"), at: list.place))
+      find(.wrongType(expected: "a list of rules"), at: list.place)
       return []
     }
     return elements.compactMap { rule($0) }
@@ -114,40 +116,31 @@ private struct RuleDecoder {
 
   private mutating func rule(_ node: Node) -> AccountRule? {
     guard let entries = node.entries else {
-      findings.append(
-        Finding(.wrongType(expected: "a rule: \"provider\", \"account\", and \"for\" or \"in\""), at: node.place))
+      find(.wrongType(expected: "a rule: \"provider\", \"account\", and \"for\" or \"in\""), at: node.place)
       return nil
     }
     let before = findings.count
-    for entry in entries where !Self.keys.contains(entry.key) {
-      findings.append(
-        Finding(.unknownKey(entry.key, suggestion: nearMiss(entry.key, among: Self.keys)), at: entry.keyPlace))
-    }
+    findUnknownKeys(entries, known: ["provider", "account", "for", "in"])
     let provider = text("provider", of: node, isRequired: true)
     if let provider, !DescriptorLibrary.isIdentifier(provider.text) {
-      findings.append(Finding(.malformedName(provider.text), at: provider.place))
+      find(.malformedName(provider.text), at: provider.place)
     }
     let account = text("account", of: node, isRequired: true)
     if let account, !Accounts.isName(account.text) {
-      findings.append(Finding(.wrongType(expected: "an account's name"), at: account.place))
+      find(.wrongType(expected: "an account's name"), at: account.place)
     }
     let remoteText = text("for", of: node, isRequired: false)
     let remote = remoteText.flatMap { RemoteAddress($0.text) }
     if let remoteText, remote == nil {
-      findings.append(
-        Finding(
-          .wrongType(expected: "a remote's URL or the beginning of one, such as https://HOST/OWNER"),
-          at: remoteText.place))
+      let expected = "a remote's URL or the beginning of one, such as https://HOST/OWNER"
+      find(.wrongType(expected: expected), at: remoteText.place)
     }
     let folderText = text("in", of: node, isRequired: false)
     let folder = folderText.flatMap { Self.folder($0.text, home: home) }
     if let folderText, folder == nil {
-      findings.append(
-        Finding(.wrongType(expected: "a folder's absolute path, or one that begins with ~/"), at: folderText.place))
+      find(.wrongType(expected: "a folder's absolute path, or one that begins with ~/"), at: folderText.place)
     }
-    if node["for"] == nil, node["in"] == nil {
-      findings.append(Finding(.missingKey("for"), at: node.place))
-    }
+    if node["for"] == nil, node["in"] == nil { find(.missingKey("for"), at: node.place) }
     guard findings.count == before, let provider, let account else { return nil }
     let conditions = [remoteText.map { "for " + $0.text }, folderText.map { "in " + $0.text }].compactMap { $0 }
     return AccountRule(
@@ -157,11 +150,11 @@ private struct RuleDecoder {
 
   private mutating func text(_ key: String, of node: Node, isRequired: Bool) -> (text: String, place: Place)? {
     guard let value = node[key] else {
-      if isRequired { findings.append(Finding(.missingKey(key), at: node.place)) }
+      if isRequired { find(.missingKey(key), at: node.place) }
       return nil
     }
     guard let text = value.text, !text.isEmpty else {
-      findings.append(Finding(.wrongType(expected: "a text"), at: value.place))
+      find(.wrongType(expected: "a text"), at: value.place)
       return nil
     }
     return (text, value.place)
@@ -192,9 +185,7 @@ extension AccountRules {
     if let folder { lines.append("in: " + Scalar.written(folder)) }
     let address = remote.flatMap { RemoteAddress($0) }
     let place = folder.flatMap { RuleDecoder.folder($0, home: home) }
-    guard let source = rules.first?.place.source else {
-      return try starting(with: lines)
-    }
+    guard let source = rules.first?.place.source else { return try starting(with: lines) }
     // By scalars: a carriage return and a line feed are one character, and would not be parted.
     var text = source.text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     let own = rules.filter { $0.provider == provider }
@@ -258,21 +249,14 @@ extension AccountRules {
 }
 
 extension CredentialSource {
-  /// Puts a rule into the file, while no other process changes it.
   package func addRule(provider: String, account: String, remote: String?, folder: String?) throws(CredentialError) {
-    func system<Result: ~Copyable>(_ body: () throws(POSIXError) -> Result) throws(CredentialError) -> Result {
-      do throws(POSIXError) { return try body() } catch { throw .system(error) }
-    }
-    let lock = try system { () throws(POSIXError) in
-      try FileLock.acquire(home.rulesLock, seconds: 10, clock: clock)
-    }
+    let lock = try wrapping(CredentialError.system, FileLock.acquire(home.rulesLock, seconds: 10, clock: clock))
     let text = try accountRules().adding(
       provider: provider, account: account, remote: remote, folder: folder, home: home.person)
-    try system { () throws(POSIXError) in
-      try File.createDirectory(home.configuration)
-      // A link, into a repository of such files, stays one.
-      try File.replace(Path.resolved(home.accountRules) ?? home.accountRules, Array(text.utf8))
-    }
+    try wrapping(CredentialError.system, File.createDirectory(home.configuration))
+    // A link, into a repository of such files, stays one.
+    let file = Path.resolved(home.accountRules) ?? home.accountRules
+    try wrapping(CredentialError.system, File.replace(file, Array(text.utf8)))
     _ = consume lock
   }
 }

@@ -13,21 +13,29 @@ package struct Account: Sendable {
 extension Account {
   package var id: AccountID { AccountID(provider, name) }
 
-  /// Whether a user name is this account's: its name, or whom the provider says it is for. Providers do not tell
-  /// letters by case there.
+  /// Whether a user name is this account's name or identity; providers do not tell letters by case there.
   package func matches(username: String) -> Bool {
     name == username || credential.identity?.lowercased() == username.lowercased()
   }
 }
 
-func inStore<Result>(_ step: () throws(StoreError) -> Result) throws(CredentialError) -> Result {
+/// Runs a step with another type of errors.
+func wrapping<Failure: Error, Wrapped: Error, Result: ~Copyable>(
+  _ wrap: (Failure) -> Wrapped, _ step: @autoclosure () throws(Failure) -> Result
+) throws(Wrapped) -> Result {
+  do throws(Failure) { return try step() } catch { throw wrap(error) }
+}
+
+func inStore<Result>(_ step: @autoclosure () throws(StoreError) -> Result) throws(CredentialError) -> Result {
   do { return try step() } catch { throw .vault(error) }
+}
+
+func inStore<Result>(_ steps: () throws(StoreError) -> Result) throws(CredentialError) -> Result {
+  do { return try steps() } catch { throw .vault(error) }
 }
 
 package struct Accounts {
   let store: any AccountStore
-
-  package init(_ store: any AccountStore) { self.store = store }
 
   static func selection(_ provider: String) -> RecordIdentifier {
     RecordIdentifier(.selection, of: AccountID(provider))
@@ -38,16 +46,14 @@ package struct Accounts {
   }
 
   func record(_ identifier: RecordIdentifier) throws(CredentialError) -> Record? {
-    try inStore { () throws(StoreError) in try store.record(identifier) }
+    try inStore(store.record(identifier))
   }
 
   func records(_ kind: RecordKind, of provider: String?) throws(CredentialError) -> [Record] {
-    try inStore { () throws(StoreError) in try store.records(kind, provider: provider) }
+    try inStore(store.records(kind, provider: provider))
   }
 
-  func apply(_ changes: [Change]) throws(CredentialError) {
-    try inStore { () throws(StoreError) in _ = try store.apply(changes) }
-  }
+  func apply(_ changes: [Change]) throws(CredentialError) { _ = try inStore(store.apply(changes)) }
 
   package func account(_ id: AccountID) throws(CredentialError) -> Account? {
     if let record = try record(RecordIdentifier(.credential, of: id)) { return try account(record) }
@@ -65,9 +71,8 @@ package struct Accounts {
 
   /// In the order of their names, without those that are damaged.
   package func accounts(of provider: String?) throws(CredentialError) -> [Account] {
-    let records = try records(.credential, of: provider)
     var accounts: [Account] = []
-    for record in records { accounts.append(try account(record)) }
+    for record in try records(.credential, of: provider) { accounts.append(try account(record)) }
     return accounts.sorted { ($0.provider, $0.name) < ($1.provider, $1.name) }
   }
 
@@ -110,10 +115,8 @@ package struct Accounts {
   }
 
   /// A record that is not there is one thing, and one that somebody took away is another.
-  private func throwIfDamaged(_ identifier: RecordIdentifier) throws(CredentialError) {
-    if try inStore({ () throws(StoreError) in try store.isLost(identifier) }) {
-      throw .vault(.damagedRecord(identifier))
-    }
+  func throwIfDamaged(_ identifier: RecordIdentifier) throws(CredentialError) {
+    if try inStore(store.isLost(identifier)) { throw .vault(.damagedRecord(identifier)) }
   }
 
   /// The accounts that are damaged, which `accounts(of:)` leaves out. Those that are `known` are not read again.
@@ -121,18 +124,12 @@ package struct Accounts {
     of provider: String?, without known: [Account] = []
   ) throws(CredentialError) -> [RecordIdentifier] {
     let known = Set(known.map { RecordIdentifier(.credential, of: $0.id) })
-    return try inStore { () throws(StoreError) in
-      try store.unreadable(.credential, provider: provider, without: known)
-    }
+    return try inStore(store.unreadable(.credential, provider: provider, without: known))
   }
 
   /// As `account(_:)`; an account that is damaged is one that is not there: what it was is not known.
   func readableAccount(_ id: AccountID) throws(CredentialError) -> Account? {
-    do {
-      return try account(id)
-    } catch .vault(.damagedRecord) {
-      return nil
-    }
+    do { return try account(id) } catch .vault(.damagedRecord) { return nil }
   }
 
   package func select(_ name: String, provider: String) throws(CredentialError) {
@@ -140,7 +137,6 @@ package struct Accounts {
     try apply([.store(Secret(account.name), as: Self.selection(provider))])
   }
 
-  /// `nil` when the provider was not added.
   package func registration(of provider: String) throws(CredentialError) -> Registration? {
     guard let record = try record(Self.registration(provider)) else { return nil }
     guard let registration = Registration(decoding: record.payload) else {
@@ -154,17 +150,13 @@ package struct Accounts {
   }
 
   private func account(_ record: Record) throws(CredentialError) -> Account {
+    let (provider, name) = (record.identifier.provider, record.identifier.account)
     do {
-      return Account(
-        provider: record.identifier.provider, name: record.identifier.account,
-        credential: try Credential(decoding: record.payload), revision: record.revision)
+      let credential = try Credential(decoding: record.payload)
+      return Account(provider: provider, name: name, credential: credential, revision: record.revision)
     } catch {
-      throw .oauth(error, provider: record.identifier.provider)
+      throw .oauth(error, provider: provider)
     }
-  }
-
-  func withSnapshot<Value>(_ body: () throws(CredentialError) -> Value) throws(CredentialError) -> Value {
-    try inStore { () throws(StoreError) in try store.snapshot(body) }.get()
   }
 
   /// Whether a text can be an account's name: 1 to 255 bytes without controls, ends of line, and marks that reorder

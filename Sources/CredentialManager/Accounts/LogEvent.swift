@@ -6,28 +6,19 @@ import Store
 package struct LogEvent: Sendable, Equatable {
   /// What happened. The text is in the log and in the output of `credmgr log --json`.
   package enum Action: String, Sendable, CaseIterable {
-    case login
-    case refresh
-    case logout
-    /// Somebody was refused with a token.
+    case login, refresh, logout
     case refused
     case addProvider = "add-provider"
     case removeProvider = "remove-provider"
     case handOut = "hand-out"
-    /// A user name and password for a host was stored.
     case store
     case erase
     /// A way into the vault was added or changed.
-    case protect
-    case unprotect
+    case protect, unprotect
     /// The keys were given to the kernel to keep.
     case unlock
-    /// The vault key was changed.
     case rotate
-    case backup
-    case restore
-    case export
-    case `import`
+    case backup, restore, export, `import`
   }
 
   /// Seconds since 1970.
@@ -37,15 +28,9 @@ package struct LogEvent: Sendable, Equatable {
   package let account: String?
   /// To whom, how, or what else is worth knowing.
   package let detail: String?
+}
 
-  init(time: Int64, action: Action, provider: String? = nil, account: String? = nil, detail: String? = nil) {
-    self.time = time
-    self.action = action
-    self.provider = provider
-    self.account = account
-    self.detail = detail
-  }
-
+extension LogEvent {
   /// What comes from outside is cut to this length.
   private static let limit = 255
 
@@ -79,8 +64,7 @@ extension CredentialSource {
     LogEvent(time: clock.now(), action: action, provider: provider, account: account, detail: detail).encoded
   }
 
-  /// Notes that a credential was given to `receiver`, such as `git github.com`. That it cannot be noted is no reason
-  /// not to give it.
+  /// Notes that `receiver`, such as `git github.com`, gets a credential, also if that cannot be noted.
   package func noteHandOut(_ account: Account, to receiver: String) {
     noteHandOut(account.provider, account.name, to: receiver)
   }
@@ -103,11 +87,10 @@ extension CredentialSource {
     try? accountsIfAny()?.store.note(event(action, nil, nil, detail))
   }
 
-  /// The events, the oldest first, and how many are known to be lost. Throws also where something else is in the log's
-  /// place.
+  /// The events, the oldest first, and how many are known to be lost. Throws if something else is in the log's place.
   package func log() throws(CredentialError) -> (events: [LogEvent], lost: Int) {
     guard let accounts = try accountsIfAny() else { return ([], 0) }
-    let logged = try inStore { () throws(StoreError) in try accounts.store.events() }
+    let logged = try inStore(accounts.store.events())
     // In the order in which they were noted, where the clock says the same or was set back between them.
     let events = logged.events.compactMap(LogEvent.init(decoding:))
     let sorted = events.enumerated().sorted { ($0.element.time, $0.offset) < ($1.element.time, $1.offset) }

@@ -8,9 +8,12 @@ package struct RemoteAddress: Sendable, Equatable {
   /// The pieces of the path in lower case: the hosts of repositories do not tell owners by case.
   package let path: [String]
 
-  /// Reads the forms that git takes (gitcredentials(7), git-fetch(1), GIT URLS):
-  /// `https://user@host:port/owner/name.git`, `git@host:owner/name`; and `host/owner`. `nil` for a local path and
-  /// whatever else has no host.
+  package func contains(_ other: RemoteAddress) -> Bool { host == other.host && other.path.starts(with: path) }
+}
+
+extension RemoteAddress {
+  /// Reads the forms that git takes (git-fetch(1), GIT URLS), such as `git@host:owner/name.git`; and `host/owner`.
+  /// `nil` for a local path and whatever else has no host.
   package init?(_ text: String) {
     var rest = text[...]
     var scheme = "https"
@@ -41,14 +44,5 @@ package struct RemoteAddress: Sendable, Equatable {
   package init(_ uri: URI, path: String?) {
     let text = uri.origin + "/" + (path ?? uri.path)
     self = RemoteAddress(text) ?? RemoteAddress(host: uri.host ?? "", path: [])
-  }
-
-  private init(host: String, path: [String]) {
-    self.host = host
-    self.path = path
-  }
-
-  package func contains(_ other: RemoteAddress) -> Bool {
-    host == other.host && other.path.starts(with: path)
   }
 }

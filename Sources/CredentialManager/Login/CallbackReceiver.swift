@@ -3,8 +3,7 @@ import HTTP
 import OAuth
 import Platform
 
-/// Where the provider's answer comes in: a port of this machine, the scheme of an app, or a line that the person
-/// pastes.
+/// Where the provider's answer arrives: a port of this machine, the scheme of an app, or a line that is pasted.
 struct CallbackReceiver: ~Copyable {
   private enum Arrival {
     /// The browser was sent to our port, and waits for a page.
@@ -22,13 +21,11 @@ struct CallbackReceiver: ~Copyable {
 
   init(_ grant: Grant, _ session: LoginSession) throws(CredentialError) {
     let (client, options, home) = (session.client, session.options, session.source.home)
-    loopback = nil
-    handler = nil
     guard let part = grant.callback(client) else {
       (redirectURI, isCode) = ("", false)
       return
     }
-    let redirect = try session.core { () throws(OAuthError) in try client.redirect() }
+    let redirect = try session.source.core(session.provider, client.redirect())
     switch redirect {
     case .loopback(let uri) where !options.pastes:
       do {
@@ -40,7 +37,7 @@ struct CallbackReceiver: ~Copyable {
         (redirectURI, isCode) = (uri.replacing(port: receiver.port).text, false)
         loopback = consume receiver
       } catch {
-        throw .http(error, provider: client.descriptor.identifier)
+        throw .http(error, provider: session.provider)
       }
     case .loopback(let uri):
       // Nothing listens: the browser ends on an error page, whose address the person pastes.
@@ -82,8 +79,7 @@ struct CallbackReceiver: ~Copyable {
         loopback?.reply(.loggedIn(title), isAwaited: true)
         return step
       } catch {
-        let told = CredentialError.oauth(
-          error.masked(by: session.source.secrets), provider: session.client.descriptor.identifier)
+        let told = CredentialError.oauth(error.masked(by: session.source.secrets), provider: session.provider)
         guard error.isStray else {
           loopback?.reply(.refused(error, title), isAwaited: true)
           throw told
@@ -97,7 +93,8 @@ struct CallbackReceiver: ~Copyable {
 
   /// `stray` is what was wrong with the input before, for a user who cannot bring anything else.
   private mutating func next(_ session: LoginSession, _ stray: CredentialError?) throws(CredentialError) -> Arrival {
-    let (user, provider) = (session.user, session.client.descriptor.identifier)
+    let (user, provider) = (session.user, session.provider)
+    let late = CredentialError.timedOut(seconds: session.options.timeout)
     do throws(HTTPError) {
       switch try loopback?.receive(
         seconds: session.secondsLeft, alsoReading: user.pasteDescriptor, isCancelled: session.isCancelled)
@@ -107,11 +104,8 @@ struct CallbackReceiver: ~Copyable {
       case nil: break
       }
     } catch {
-      switch error {
-      case .receiverTimedOut: throw .timedOut(seconds: session.options.timeout)
-      case .interrupted: throw .interrupted
-      default: throw .http(error, provider: provider)
-      }
+      if error == .receiverTimedOut { throw late }
+      throw error == .interrupted ? .interrupted : .http(error, provider: provider)
     }
     do throws(POSIXError) {
       // Where nobody is at a terminal, a line may come from standard input, as it may without a desktop.
@@ -123,15 +117,38 @@ struct CallbackReceiver: ~Copyable {
       case nil: break
       }
     } catch {
-      switch error {
-      case .timedOut: throw .timedOut(seconds: session.options.timeout)
-      case .interrupted: throw .interrupted
-      default: throw .system(error)
-      }
+      if error == .timedOut { throw late }
+      throw error == .interrupted ? .interrupted : .system(error)
     }
     if let line = user.pastedLine(within: session.secondsLeft) { return .typed(line) }
     if user.isCancelled { throw .interrupted }
-    if session.secondsLeft == 0 { throw .timedOut(seconds: session.options.timeout) }
+    if session.secondsLeft == 0 { throw late }
     throw stray ?? .pasteNeeded(provider: provider, isCode: isCode)
+  }
+}
+
+extension Page {
+  static func loggedIn(_ title: String) -> Page {
+    Page(
+      .done, title: "Consent given: \(title)",
+      text: "credmgr finishes the login in the terminal. You can close this window.")
+  }
+
+  static var stray: Page {
+    Page(
+      .ignored, title: "Not the answer that is waited for",
+      text: """
+        This address does not belong to the login that is under way, so nothing was changed.
+        Use the page that credmgr opened last, or begin again in the terminal.
+        """)
+  }
+
+  static func refused(_ error: OAuthError, _ title: String) -> Page {
+    guard case .refused(_, let response) = error else {
+      return Page(.refused, title: "The login did not work", text: "The terminal says what is wrong.")
+    }
+    return Page(
+      .refused, title: "Login refused: \(title)",
+      text: "\(response.words ?? response.code)\n\nYou can close this window, and try again in the terminal.")
   }
 }

@@ -8,14 +8,12 @@ package struct HostLogin: Sendable, Equatable {
   package var username: String?
   /// The password, or a token that serves as one; with `scheme`, what stands behind it in the header.
   package var password: Secret
-  /// The authentication scheme, such as `Bearer`, where this is no user name and password (git-credential(1),
-  /// `authtype`).
+  /// The authentication scheme, such as `Bearer`, if this is not a password (git-credential(1), `authtype`).
   package var scheme: String?
   /// The path on the host that it is for, without the slash before it; `nil` for all of them.
   package var path: String?
   /// When the password expires, in seconds since 1970.
   package var expiresAt: Int64?
-  /// What another helper gave git to refresh the password with.
   package var refreshToken: Secret?
 
   package init(
@@ -56,7 +54,6 @@ package struct HostLogin: Sendable, Equatable {
 
 /// Which logins are meant: what is `nil` is not looked at, as git's helpers have it (gitcredentials(7)).
 package struct HostLoginPattern: Sendable {
-  /// Scheme and host, such as `https://git.example.org:8443`.
   package var origin: String
   package var path: String?
   package var username: String?
@@ -111,8 +108,7 @@ extension CredentialSource {
       .sorted { ($0.0, $0.1.username ?? "") < ($1.0, $1.1.username ?? "") }
   }
 
-  /// Replaces a login with the same user name and path. `isOnly` removes all others of the origin: a host that is asked
-  /// for by its name alone has one.
+  /// Replaces a login with the same user name and path; with `isOnly`, all others of the origin, too.
   package func store(_ login: HostLogin, for origin: String, isOnly: Bool = false) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     let identifier = Self.identifier(origin, login)

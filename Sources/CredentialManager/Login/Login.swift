@@ -13,14 +13,12 @@ extension CredentialSource {
     return try login.run(try grant(options, login.client.descriptor.grants), user)
   }
 
-  /// Keeps a token that the person has already, such as a personal access token.
   package func login(_ provider: String, _ options: LoginOptions, token: Secret) throws(CredentialError) -> Account {
     let text = token.reveal()
     guard !text.isEmpty, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { throw .malformedToken }
     return try Login(self, provider, options).keep(token)
   }
 
-  /// The grant that the person named, else the one that the provider prefers.
   func grant(_ options: LoginOptions, _ offered: [Grant]) throws(CredentialError) -> Grant {
     if let grant = options.grant {
       guard offered.contains(grant) else { throw .grantNotOffered(grant, offered: offered) }
@@ -35,7 +33,6 @@ private struct Login {
   let client: Client
   let options: LoginOptions
   let accounts: Accounts
-  /// The account, where the person named it.
   let id: AccountID
 
   private var provider: String { id.provider }
@@ -49,9 +46,7 @@ private struct Login {
     client = try source.client(provider, variables: options.variables)
     let accounts = try source.accounts(.readWrite)
     let id = AccountID(provider, options.account)
-    try inStore { () throws(StoreError) in
-      try accounts.store.check([RecordIdentifier(.credential, of: id), RecordIdentifier(.pending, of: id)])
-    }
+    try inStore(accounts.store.check([RecordIdentifier(.credential, of: id), RecordIdentifier(.pending, of: id)]))
     (self.accounts, self.id) = (accounts, id)
   }
 
@@ -59,7 +54,7 @@ private struct Login {
 
   func run(_ grant: Grant, _ user: any User) throws(CredentialError) -> Account {
     let before = try accounts.accounts(of: provider)
-    let started = source.clock.now()
+    let deadline = source.clock.monotonic() + Double(options.timeout)
     // Who logged in since the first look: what was waited for, or what made the lock free.
     func done() throws(CredentialError) -> Account? {
       try accounts.accounts(of: provider).first { account in
@@ -79,9 +74,10 @@ private struct Login {
       if let kept = unfinished(note, grant) { return try commit(kept, locked.resume()) }
       if let note, note.isInterruption { source.notice(.interrupted(Interruption(id, note))) }
       if !before.isEmpty { user.tell(.alreadyLoggedIn(accounts: before.map(\.name))) }
-      let remaining = options.timeout - (source.clock.now() - started)
+
       let session = LoginSession(
-        source: source, client: client, options: options, user: user, seconds: max(remaining, 1))
+        source: source, client: client, options: options, user: user,
+        deadline: max(deadline, source.clock.monotonic() + 1))
       // Whose it is may be known only when it is there.
       let pending = try locked.begin(
         ExchangeNote(.login, startedAt: source.clock.now()), for: id.name == nil ? before.map(\.id) : [id])
@@ -99,8 +95,7 @@ private struct Login {
   /// For so long, in seconds, an interrupted login is finished instead of begun anew.
   private static let unfinishedSeconds: Int64 = 600
 
-  /// What an earlier login kept before it was interrupted, if it is what this one is about to ask for: the person need
-  /// not consent once more.
+  /// What an interrupted login kept, if it is what this one is about to ask for: that saves a second consent.
   private func unfinished(_ note: ExchangeNote?, _ grant: Grant) -> Credential? {
     // A token that is exchanged for the one to keep is no use by itself.
     guard client.descriptor.endpoints[.tokenExchange] == nil, let note, note.exchange == .login,
@@ -114,8 +109,7 @@ private struct Login {
     return kept
   }
 
-  /// Puts a new credential under the name of whom it is for. It is on the disk already: until then nothing is asked of
-  /// anybody.
+  /// Puts a new credential, which is on disk already, under the name of whom it is for.
   private func commit(
     _ credential: Credential, _ pending: consuming PendingExchange
   ) throws(CredentialError) -> Account {
@@ -155,7 +149,6 @@ private struct Login {
 
   // MARK: Whose it is
 
-  /// The name of an account whose provider names none.
   private static let standardName = "default"
 
   /// `isGiven`: the person brought the token, and one that the provider does not take is not kept.
@@ -190,8 +183,7 @@ private struct Login {
     return (name, credential, changes)
   }
 
-  /// A login of which nobody says whose it is must not take the place of another one that is still good: it may be
-  /// somebody else's.
+  /// A login of unknown identity must not replace one that is still good: it may be somebody else's.
   private func requireName(_ grant: Grant, found: String?) throws(CredentialError) {
     // With its own credentials a client is always the same.
     guard id.name == nil, found == nil, grant.traits.needsPerson,
@@ -217,7 +209,7 @@ private struct Login {
         let response = try source.send(to: provider, bound: client.binding(of: credential.grant)) {
           nonce throws(OAuthError) in try client.identityRequest(credential, nonce: nonce)
         }
-        (name, kept) = try source.core(provider) { () throws(OAuthError) in try client.identity(response) }
+        (name, kept) = try source.core(provider, client.identity(response))
       } catch {
         if isGiven, case .oauth(.refused(_, let refusal), _) = error, refusal.status == 401 {
           throw .tokenRefused(provider: provider, words: refusal.words)
@@ -229,5 +221,29 @@ private struct Login {
     }
     guard let name, !Accounts.isName(name) else { return (name, kept, nil) }
     return (nil, kept, .unnameable(account: standard, provider: provider))
+  }
+}
+
+extension CredentialSource {
+  /// The requests that a login would make. Nothing is sent or changed, and the provider need not have been added.
+  package func plannedLogin(
+    _ descriptor: Descriptor, _ options: LoginOptions, hasToken: Bool
+  ) throws(CredentialError) -> (planned: LoginRequests, clientIdentifier: String?) {
+    let grant = try grant(options, descriptor.grants)
+    let registration = try accountsIfAny()?.registration(of: descriptor.identifier)
+    let identifier = registration?.clientIdentifier ?? descriptor.client.identifier
+    var descriptor = descriptor
+    // As in a login: what the provider says of this one client goes before what the descriptor says of all.
+    if let method = registration?.registered?.authentication { descriptor.client.authentication = method }
+    let registered = registration?.variables.filter { descriptor.variable($0.key) != nil } ?? [:]
+    let client = try wrapping(
+      CredentialError.provider,
+      Client(
+        showing: descriptor, identifier: identifier,
+        hasSecret: registration.map { $0.clientSecret != nil } ?? descriptor.client.hasSecret,
+        variables: registered.merging(options.variables) { _, new in new }))
+    let scope = options.scope.isEmpty ? descriptor.scope.requested : options.scope
+    let planned = try core(descriptor.identifier, LoginRequests(grant, client, scope: scope, hasToken: hasToken))
+    return (planned, identifier)
   }
 }

@@ -5,23 +5,15 @@ import OAuth
 import Platform
 import Store
 
-/// Runs the steps of one login, from the first request to the credential.
 struct LoginSession {
   let source: CredentialSource
   let client: Client
   let options: LoginOptions
   let user: any User
-  private let deadline: Double
+  /// By the monotonic clock.
+  let deadline: Double
 
-  init(source: CredentialSource, client: Client, options: LoginOptions, user: any User, seconds: Int64) {
-    self.source = source
-    self.client = client
-    self.options = options
-    self.user = user
-    deadline = source.clock.monotonic() + Double(seconds)
-  }
-
-  private var provider: String { client.descriptor.identifier }
+  var provider: String { client.descriptor.identifier }
   var secondsLeft: Double { max(deadline - source.clock.monotonic(), 0) }
   var now: Int64 { source.clock.now() }
 
@@ -30,7 +22,7 @@ struct LoginSession {
     let login = LoginContext(
       grant, client, scope: options.scope.isEmpty ? client.descriptor.scope.requested : options.scope,
       redirectURI: receiver.redirectURI, random: source.random, nonce: source.nonce)
-    var step = try core { () throws(OAuthError) in try login.begin() }
+    var step = try source.core(provider, login.begin())
     while true {
       switch step {
       case .send(let exchange):
@@ -47,20 +39,12 @@ struct LoginSession {
     }
   }
 
-  func core<Result>(_ step: () throws(OAuthError) -> Result) throws(CredentialError) -> Result {
-    try source.core(provider, step)
-  }
-
-  /// Sends a request. Where the answer to it may be a token, signals wait until that is kept; but for a device, whose
-  /// person may want to stop while it asks.
+  /// Sends a request. If the answer may be a token, signals wait until it is kept, except while a device is polled.
   private func answer(
     to exchange: Step.Exchange, _ grant: Grant, _ pending: borrowing PendingExchange
   ) throws(CredentialError) -> Step {
-    if let pause = exchange.pause {
-      try wait(pause)
-      return try answered(exchange, grant, pending)
-    }
-    guard exchange.kind.issuesToken else { return try answered(exchange, grant, pending) }
+    if let pause = exchange.pause { try wait(pause) }
+    guard exchange.pause == nil, exchange.kind.issuesToken else { return try answered(exchange, grant, pending) }
     return try Signals.deferring { () throws(CredentialError) in try answered(exchange, grant, pending) }
   }
 
@@ -75,7 +59,7 @@ struct LoginSession {
       return step()
     }
     if exchange.kind.issuesToken { FaultPoint.reach("login.answered") }
-    return try kept(core { () throws(OAuthError) in try exchange.read(response, now) }, pending)
+    return try kept(source.core(provider, exchange.read(response, now)), pending)
   }
 
   /// Keeps the credential at the end until it is known whose it is.
@@ -88,7 +72,6 @@ struct LoginSession {
 
   // MARK: The person
 
-  /// Asked several times a second while something is waited for.
   func isCancelled() -> Bool {
     user.poll()
     return user.isCancelled
@@ -113,9 +96,8 @@ struct LoginSession {
     }
     let patience = Int64(secondsLeft.rounded(.up))
     guard patience > 0 else { throw .timedOut(seconds: options.timeout) }
-    // What is left after the interval may be too short for another one. A consent in that time is not to be lost: then
-    // the last question comes at the end, which is never sooner than the provider allows, unless there is no time for
-    // one.
+    // What is left may be too short for another interval. So that a late consent is not lost, the last question comes
+    // at the end, unless the provider does not allow it then.
     let seconds = patience < 2 * interval ? min(patience, polling.secondsLeft(now: now) - 1) : interval
     // Second by second, for a person who watches the time that is left.
     for _ in 0..<seconds {

@@ -6,17 +6,14 @@ import Descriptors
 package enum LoginStep: Sendable, Equatable {
   case alreadyLoggedIn(accounts: [String])
   case open(url: String)
-  /// The page to open by hand, where no browser is opened.
   case visit(url: String)
-  /// A redirect to this machine is waited for. The person may paste it as well, if there is a terminal for it; where no
-  /// browser was opened here, the page at the redirect's address may be one that the browser cannot load.
+  /// The user may also paste the redirect. If no browser was opened here, the browser may not be able to load it.
   case awaiting(redirect: String, canPaste: Bool, opensBrowser: Bool)
   case awaitingConsent(secondsLeft: Int64)
   /// The person has to paste the address of the page where the browser ends up, or the code that it shows.
   case paste(redirect: String)
   /// The code to type on another device's browser; how long it is valid, and how long the login waits for it.
   case device(userCode: String, url: String, completeURL: String?, seconds: Int64, patience: Int64)
-  /// Another process logs in or refreshes; seconds waited so far.
   case waiting(seconds: Double)
   case strayRedirect
   /// What was pasted is not the answer to this login; why. Another line is waited for.
@@ -42,20 +39,13 @@ package struct LoginOptions: Sendable {
   /// The grant; `nil`: the first one of the descriptor that is possible here.
   package var grant: Grant?
   /// The scopes; empty: the descriptor's.
-  package var scope: [String]
-  /// Values of variables for this account alone.
-  package var variables: [String: String]
-  package var opensBrowser: Bool
+  package var scope: [String] = []
+  package var variables: [String: String] = [:]
+  package var opensBrowser = true
   /// Whether the redirect is pasted, and nothing listens.
-  package var pastes: Bool
+  package var pastes = false
   /// Seconds until the login is given up.
-  package var timeout: Int64
+  package var timeout: Int64 = 300
 
-  package init() {
-    scope = []
-    variables = [:]
-    opensBrowser = true
-    pastes = false
-    timeout = 300
-  }
+  package init() {}
 }

@@ -8,7 +8,7 @@ import YAML
 
 package struct ProviderAddition: Sendable {
   package let descriptor: Descriptor
-  package let warnings: [Finding]
+  package var warnings: [Finding] { loaded.warnings }
   /// The file to install; `nil` when the descriptor lies along the path already.
   let file: [UInt8]?
   /// What was read, whose places are those of the file that the person knows.
@@ -17,13 +17,10 @@ package struct ProviderAddition: Sendable {
   package var identifier: String { descriptor.identifier }
 }
 
-/// What a person has to have of a provider's client before it is added.
 package struct ClientNeeds: Sendable, Equatable {
-  /// Whether a client is registered by hand.
   package var needsIdentifier: Bool
   /// Whether that client has a secret for sure.
   package var needsSecret: Bool
-  /// The page where a person registers it.
   package var register: String?
 
   package init(needsIdentifier: Bool, needsSecret: Bool, register: String?) {
@@ -48,23 +45,15 @@ package struct ClientNeeds: Sendable, Equatable {
 
 extension CredentialSource {
   package func addition(shipped identifier: String, as name: String?) throws(CredentialError) -> ProviderAddition {
-    let loaded: DescriptorLibrary.Loaded
-    do {
-      loaded = try home.library.load(identifier)
-    } catch .unknown {
-      throw .provider(.unknown(identifier: identifier, suggestion: nearMiss(identifier, among: knownProviders())))
-    } catch {
-      throw .provider(error)
-    }
+    let loaded = try descriptor(identifier)
     guard let name, name != identifier else {
-      return ProviderAddition(descriptor: loaded.descriptor, warnings: loaded.warnings, file: nil, loaded: loaded)
+      return ProviderAddition(descriptor: loaded.descriptor, file: nil, loaded: loaded)
     }
     guard DescriptorLibrary.isIdentifier(name) else { throw .provider(.malformedIdentifier(name)) }
     var descriptor = loaded.descriptor
     descriptor.identifier = name
     return ProviderAddition(
-      descriptor: descriptor, warnings: loaded.warnings,
-      file: Array("provider: \(name)\nextends: \(identifier)\n".utf8), loaded: loaded)
+      descriptor: descriptor, file: Array("provider: \(name)\nextends: \(identifier)\n".utf8), loaded: loaded)
   }
 
   package func addition(
@@ -73,13 +62,12 @@ extension CredentialSource {
     do throws(ProviderError) {
       let loaded = try home.library.load(bytes, name: file)
       guard let name, name != loaded.descriptor.identifier else {
-        return ProviderAddition(descriptor: loaded.descriptor, warnings: loaded.warnings, file: bytes, loaded: loaded)
+        return ProviderAddition(descriptor: loaded.descriptor, file: bytes, loaded: loaded)
       }
       guard DescriptorLibrary.isIdentifier(name) else { throw .malformedIdentifier(name) }
       let renamed = try Self.renamed(bytes, file, to: name)
       return ProviderAddition(
-        descriptor: try home.library.load(renamed, name: file).descriptor, warnings: loaded.warnings, file: renamed,
-        loaded: loaded)
+        descriptor: try home.library.load(renamed, name: file).descriptor, file: renamed, loaded: loaded)
     } catch {
       throw .provider(error)
     }
@@ -88,9 +76,7 @@ extension CredentialSource {
   /// The text with another identifier: the value of `provider` is exchanged where it stands.
   private static func renamed(_ bytes: [UInt8], _ file: String, to name: String) throws(ProviderError) -> [UInt8] {
     guard let root = try? Node.parse(bytes: bytes, name: file), let value = root["provider"], let old = value.text
-    else {
-      throw .malformedIdentifier(name)
-    }
+    else { throw .malformedIdentifier(name) }
     // By scalars: a carriage return and a line feed are one character, and would not be parted.
     var lines = String(decoding: bytes, as: UTF8.self).unicodeScalars
       .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
@@ -104,10 +90,9 @@ extension CredentialSource {
     return Array(lines.joined(separator: "\n").utf8)
   }
 
-  /// Installs a descriptor with the client's registration, and brings the records of claimed hosts up to date. When
-  /// this throws, nothing is changed here. With `replaces`, what is not given stays as it was; `confirms` is asked when
-  /// tokens of existing accounts would go to new hosts. Returns the registration where a client was registered at the
-  /// provider, with the `initialAccessToken` where that needs one (RFC 7591, 3).
+  /// Installs a descriptor with the client's registration and its claims of hosts; changes nothing when it throws. With
+  /// `replaces`, what is not given stays. `confirms` is asked if tokens of existing accounts would go to new hosts.
+  /// Returns the registration if a client was registered, which may take an `initialAccessToken` (RFC 7591, 3).
   @discardableResult
   package func add(
     _ addition: ProviderAddition, clientIdentifier: String?, clientSecret: Secret?, variables: [String: String],
@@ -115,13 +100,11 @@ extension CredentialSource {
   ) throws(CredentialError) -> Registration? {
     let identifier = addition.identifier
     let existing = try accountsIfAny()
-    let previous: Registration?
-    do throws(CredentialError) {
-      previous = try existing?.registration(of: identifier)
-    } catch {
+    var previous: Registration?
+    do throws(CredentialError) { previous = try existing?.registration(of: identifier) } catch {
       // What is damaged is replaced, if that is what is wanted; what it was is not known.
       switch error {
-      case .vault(.damagedRecord), .malformedRegistration: if replaces { previous = nil } else { throw error }
+      case .vault(.damagedRecord) where replaces, .malformedRegistration where replaces: break
       default: throw error
       }
     }
@@ -158,9 +141,7 @@ extension CredentialSource {
     // The vault is opened for writing before the descriptor is there: one with the registration of another would send a
     // secret to the wrong place, were it not for the question above.
     _ = try accounts(.readWrite)
-    if registers {
-      registration = try register(client, variables: values, initialAccessToken: initialAccessToken)
-    }
+    if registers { registration = try register(client, variables: values, initialAccessToken: initialAccessToken) }
     registration.agreement = Agreement(try self.client(addition.descriptor, registration))
     try install(addition)
     dependents[identifier] = registration
@@ -168,8 +149,7 @@ extension CredentialSource {
     return registers ? registration : nil
   }
 
-  /// Whether a value stays that is a secret. A secret is what either descriptor calls one: the new one could leave the
-  /// word out.
+  /// Whether a secret value stays. Either descriptor may call it one: the new one could leave the word out.
   func keepsSecretVariable(_ addition: ProviderAddition, _ previous: Registration?, given: [String: String]) -> Bool {
     let before = (try? home.library.load(addition.identifier))?.descriptor.variables ?? []
     let names = Set((addition.descriptor.variables + before).filter(\.isSecret).map(\.name))
@@ -178,16 +158,11 @@ extension CredentialSource {
 
   private func install(_ addition: ProviderAddition) throws(CredentialError) {
     guard let file = addition.file else { return }
-    do {
-      try File.createDirectory(home.userProviders)
-      try File.replace(home.userProviders + "/" + addition.identifier + ".yaml", file)
-    } catch {
-      throw .system(error)
-    }
+    try wrapping(CredentialError.system, File.createDirectory(home.userProviders))
+    try wrapping(CredentialError.system, File.replace(home.userProviders + "/" + addition.identifier + ".yaml", file))
   }
 
-  /// Asks the same for providers whose descriptors extend the one that is installed. Returns the registrations that
-  /// change.
+  /// Asks the same for providers whose descriptors extend the installed one; returns the registrations that change.
   private func dependentProviders(
     of addition: ProviderAddition, _ accounts: Accounts, _ confirms: Consent
   ) throws(CredentialError) -> [String: Registration?] {
@@ -203,9 +178,7 @@ extension CredentialSource {
         let client = try? client(loaded.descriptor, registration)
       else { continue }
       let before = registration.agreement ?? (try? self.client(provider)).map { Agreement($0) }
-      let keepsVariable = loaded.descriptor.variables.contains {
-        $0.isSecret && registration.variables[$0.name] != nil
-      }
+      let keepsVariable = loaded.descriptor.variables.contains { $0.isSecret && registration.variables[$0.name] != nil }
       try requireConsent(
         loaded, client, replacing: before,
         kept: KeptSecrets(

@@ -29,7 +29,6 @@ package struct Agreement: Sendable, Equatable {
   package var redirect: String?
   /// The page where a person enters a device's code (RFC 8628, 3.3), where the descriptor says it.
   package var devicePage: String?
-  /// The issuer (RFC 9207), where the descriptor says it.
   package var issuer: String?
   /// The hosts at which helpers hand out tokens; `nil` in a registration of an earlier version.
   package var claims: [HostClaim]?
@@ -59,7 +58,6 @@ package struct Agreement: Sendable, Equatable {
 
   package func covers(_ host: String) -> Bool { tokenHosts.contains(host) }
 
-  /// The hosts that a later agreement has and that nobody agreed to.
   func newHosts(in later: Agreement, for subject: Subject) -> [String] {
     (subject == .token ? later.tokenHosts : later.secretHosts).filter { !covers($0) }
   }
@@ -106,9 +104,7 @@ extension Agreement {
 
   init?(_ value: JSONValue) {
     func list(_ value: JSONValue?) -> [String]? { value?.elements?.compactMap(\.text) }
-    guard let secretHosts = list(value["secret_hosts"]), let tokenHosts = list(value["token_hosts"]) else {
-      return nil
-    }
+    guard let secretHosts = list(value["secret_hosts"]), let tokenHosts = list(value["token_hosts"]) else { return nil }
     self.secretHosts = secretHosts
     self.tokenHosts = tokenHosts
     clientIdentifier = value["client_id"]?.text
@@ -132,16 +128,11 @@ package struct NewHost: Sendable, Equatable {
   package let name: String
   /// Where the descriptor names it; `nil` where no descriptor was read for it.
   package let place: Place?
-
-  package init(_ name: String, at place: Place?) {
-    self.name = name
-    self.place = place
-  }
 }
 
 extension DescriptorLibrary.Loaded {
   fileprivate func places(of hosts: [String], _ client: Client) -> [NewHost] {
-    hosts.map { host in NewHost(host, at: place(ofHost: host) { Agreement.hosts(of: [$0], client) }) }
+    hosts.map { host in NewHost(name: host, place: place(ofHost: host) { Agreement.hosts(of: [$0], client) }) }
   }
 }
 
@@ -149,7 +140,6 @@ extension DescriptorLibrary.Loaded {
 struct KeptSecrets {
   var accounts: [Account]
   var clientSecret: Bool
-  /// Whether a variable stays that is a secret.
   var variable: Bool
 }
 

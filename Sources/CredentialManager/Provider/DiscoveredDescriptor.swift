@@ -115,7 +115,6 @@ struct DiscoveredDescriptor {
     return lines
   }
 
-  /// How the client shows who it is at an endpoint that does not take what the token endpoint takes.
   private static func other(_ offered: [String]?, than method: ClientAuthentication) -> String? {
     guard let offered, !offered.contains(method.rawValue) else { return nil }
     return methods.first { offered.contains($0.rawValue) }?.rawValue
@@ -181,8 +180,5 @@ struct DiscoveredDescriptor {
 
   // MARK: YAML
 
-  /// A text in a template, where braces would be places.
-  private static func template(_ text: String) -> String {
-    text.exchanging("{", for: "{{").exchanging("}", for: "}}")
-  }
+  private static func template(_ text: String) -> String { text.exchanging("{", for: "{{").exchanging("}", for: "}}") }
 }

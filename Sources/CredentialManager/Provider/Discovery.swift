@@ -4,11 +4,9 @@ import OAuth
 import Platform
 import Descriptors
 
-/// A provider that was discovered, and is not kept yet.
 package struct Discovery: Sendable {
   package let addition: ProviderAddition
   package let text: String
-  /// Where the metadata was.
   package let location: String
   /// Endpoints on other hosts than the issuer's, by their names in the metadata.
   package let foreignEndpoints: [(name: String, host: String)]
@@ -19,18 +17,14 @@ extension CredentialSource {
   /// redirect is followed: metadata counts because it comes from the issuer's own host by TLS. Without a `name`, the
   /// identifier is made of the issuer.
   package func discover(_ text: String, as name: String?) throws(CredentialError) -> Discovery {
-    let issuer: Issuer
-    do { issuer = try Issuer(text) } catch { throw .http(error, provider: text) }
+    let issuer = try wrapping({ CredentialError.http($0, provider: text) }, Issuer(text))
     guard issuer.isSecure else { throw .discovery(.insecure("issuer", text: text), issuer: text) }
     let identifier = name ?? Self.identifier(of: issuer)
     guard DescriptorLibrary.isIdentifier(identifier) else { throw .provider(.malformedIdentifier(identifier)) }
     let metadata = try metadata(of: issuer)
-    let descriptor: DiscoveredDescriptor
-    do throws(MetadataError) {
-      descriptor = try DiscoveredDescriptor(metadata, identifier: identifier)
-    } catch {
-      throw .discovery(error, issuer: issuer.text)
-    }
+    let descriptor = try wrapping(
+      { CredentialError.discovery($0, issuer: issuer.text) },
+      DiscoveredDescriptor(metadata, identifier: identifier))
     let addition = try addition(Array(descriptor.text.utf8), named: identifier + ".yaml", as: nil)
     let foreign = EndpointKind.allCases.compactMap { kind in
       metadata.endpoints[kind]?.host.flatMap { host in
@@ -56,14 +50,10 @@ extension CredentialSource {
         attempts.append(attempt)
         continue
       }
-      guard (200..<300).contains(response.status) else {
-        throw .discovery(.unavailable(attempt), issuer: issuer.text)
-      }
-      do {
-        return try AuthorizationServerMetadata(response, of: issuer, at: location)
-      } catch {
-        throw .discovery(error, issuer: issuer.text)
-      }
+      guard (200..<300).contains(response.status) else { throw .discovery(.unavailable(attempt), issuer: issuer.text) }
+      return try wrapping(
+        { CredentialError.discovery($0, issuer: issuer.text) },
+        AuthorizationServerMetadata(response, of: issuer, at: location))
     }
     throw .discovery(.absent(attempts), issuer: issuer.text)
   }
@@ -72,10 +62,8 @@ extension CredentialSource {
 // MARK: Registration
 
 extension CredentialSource {
-  /// Whether adding a provider registers a client there: it can be done, and no client is known.
-  ///
-  /// A client that was registered so is registered anew when it would not fit any more: another redirect, another place
-  /// to register at, or a secret that has expired.
+  /// Whether adding a provider registers a client there: also anew, if the client that was registered does not fit any
+  /// more because of its redirect, its place of registration, or a secret that has expired.
   func registers(_ client: Client, given: String?, previous: Registration?) throws(CredentialError) -> Bool {
     guard given == nil, client.descriptor.client.identifier == nil, client.descriptor.endpoints[.registration] != nil
     else { return false }
@@ -95,7 +83,7 @@ extension CredentialSource {
     let response = try send(to: provider) { nonce throws(OAuthError) in
       try client.registrationRequest(redirectURI: redirectURI, initialAccessToken: initialAccessToken, nonce: nonce)
     }
-    let registration = try core(provider) { () throws(OAuthError) in try client.clientRegistration(response) }
+    let registration = try core(provider, client.clientRegistration(response))
     secrets.learn(registration.secret)
     secrets.learn(registration.accessToken)
     return Registration(
@@ -105,17 +93,16 @@ extension CredentialSource {
         secretExpiresAt: registration.secretExpiresAt, accessToken: registration.accessToken, uri: registration.uri))
   }
 
-  /// The address at which clients are registered.
   private func place(_ client: Client) throws(CredentialError) -> String {
-    try core(client.descriptor.identifier) { () throws(OAuthError) in
-      try client.registrationRequest(redirectURI: nil, initialAccessToken: nil, nonce: nonce).uri
-        .withoutQueryAndFragment.text
-    }
+    let request = try core(
+      client.descriptor.identifier,
+      client.registrationRequest(redirectURI: nil, initialAccessToken: nil, nonce: nonce))
+    return request.uri.withoutQueryAndFragment.text
   }
 
   private func redirectURI(_ client: Client) throws(CredentialError) -> String? {
     guard client.descriptor.grants.contains(where: { $0.traits.responseType != nil }) else { return nil }
-    let redirect = try core(client.descriptor.identifier) { () throws(OAuthError) in try client.redirect() }
+    let redirect = try core(client.descriptor.identifier, client.redirect())
     return switch redirect {
     case .loopback(let uri): uri.text
     case .elsewhere(let text): text

@@ -9,9 +9,7 @@ extension CredentialSource {
   /// Asks the Secret Service for the vault's key, as opening the vault does.
   package func checkSecretService() throws(CredentialError) {
     let vault = try vault()
-    try inStore { () throws(StoreError) in
-      if let item = try vault.secretServiceItem { _ = try keys.secretService.lookup(item) }
-    }
+    if let item = try inStore(vault.secretServiceItem) { _ = try inStore(keys.secretService.lookup(item)) }
   }
 
   package struct Reachability: Sendable {
@@ -38,17 +36,11 @@ extension CredentialSource {
     return results
   }
 
-  /// As `client`, also for a provider that was not added and whose variables have defaults.
   private func clientIfPossible(_ provider: String) throws(CredentialError) -> Client {
-    do {
-      return try client(provider)
-    } catch .notAdded {
-      do {
-        return try Client(
-          descriptor: home.library.load(provider).descriptor, identifier: "", secret: nil, variables: [:])
-      } catch {
-        throw .provider(error)
-      }
+    do { return try client(provider) } catch .notAdded {
+      let descriptor = try descriptor(provider).descriptor
+      return try wrapping(
+        CredentialError.provider, Client(descriptor: descriptor, identifier: "", secret: nil, variables: [:]))
     }
   }
 }

@@ -63,28 +63,20 @@ extension CredentialSource {
     let host = host.lowercased()
     guard !host.isEmpty, let accounts = try accountsIfAny() else { return nil }
     let identifier = HostClaim.identifier(of: host, helper)
-    let store = accounts.store
-    let record = try inStore { () throws(StoreError) -> Record? in
-      if let record = try store.record(identifier) { return record }
-      // A record that somebody took away is not the same as none.
-      if try store.isLost(identifier) { throw .damagedRecord(identifier) }
-      return nil
-    }
-    if let record { return HostClaim(record) }
-    if try inStore({ () throws(StoreError) in try store.record(Self.allClaimed) }) != nil { return nil }
+    if let record = try accounts.record(identifier) { return HostClaim(record) }
+    try accounts.throwIfDamaged(identifier)
+    if try accounts.record(Self.allClaimed) != nil { return nil }
     let (claims, changes) = try claims(accounts)
     // Of an earlier version's vault. Where that cannot be written, it is found out anew at the next question.
     if let accounts = try? self.accounts(.readWrite) { _ = try? accounts.store.apply(changes) }
     return claims.first { $0.host == host && $0.helper == helper }
   }
 
-  /// All hosts that providers claim, in the order of the providers.
   package func hostClaims() throws(CredentialError) -> [HostClaim] {
     try accountsIfAny().map { accounts throws(CredentialError) in try claims(accounts).claims } ?? []
   }
 
-  /// Stores registrations, or removes them, with the records of the hosts that they claim, and at once the `changes`,
-  /// which have no preconditions.
+  /// Stores or removes registrations with their claims of hosts, together with `changes` without preconditions.
   func store(_ registrations: [String: Registration?], with changes: [Change]) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     while true {

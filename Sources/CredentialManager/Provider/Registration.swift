@@ -9,10 +9,10 @@ package struct Registration: Sendable, Equatable {
   /// The client secret, consumer secret, or private key as PEM.
   package var clientSecret: Secret?
   package var variables: [String: String]
-  /// Where tokens and the secret may go, as the person agreed to it. `nil` where nobody noted it.
-  package var agreement: Agreement?
   /// How the client came about, where the provider registered it at our request.
   package var registered: Registered?
+  /// Where tokens and the secret may go, as the person agreed to it. `nil` where nobody noted it.
+  package var agreement: Agreement?
 
   /// What a provider answered that registered a client (RFC 7591, 3.2.1), beside identifier and secret.
   package struct Registered: Sendable, Equatable {
@@ -28,18 +28,9 @@ package struct Registration: Sendable, Equatable {
     /// Where that is done (RFC 7592, 3).
     package var uri: String?
   }
+}
 
-  package init(
-    clientIdentifier: String, clientSecret: Secret?, variables: [String: String], registered: Registered? = nil,
-    agreement: Agreement? = nil
-  ) {
-    self.clientIdentifier = clientIdentifier
-    self.clientSecret = clientSecret
-    self.variables = variables
-    self.registered = registered
-    self.agreement = agreement
-  }
-
+extension Registration {
   var encoded: Secret {
     var members: [JSONValue.Member] = [.init("client_id", .string(clientIdentifier))]
     if let clientSecret { members.append(.init("client_secret", .string(clientSecret.reveal()))) }

@@ -7,7 +7,6 @@ import Store
 
 package struct ProviderRemoval: Sendable, Equatable {
   package enum RegisteredClient: Sendable, Equatable {
-    /// It was deleted there (RFC 7592, 2.3).
     case deleted(String)
     /// It stays: the provider has no way to delete it, or was not to be asked.
     case kept
@@ -37,19 +36,15 @@ extension CredentialSource {
     guard accounts.isEmpty else { throw .accountsRemain(provider: provider, accounts: accounts) }
     let dependents = added.filter { $0 != provider && (try? home.library.load($0))?.bases.contains(path) ?? false }
     guard dependents.isEmpty else { throw .extended(provider: provider, by: dependents) }
-    if let existing {
-      for id in try existing.pending(of: provider) where existing.store.isLocked(id) {
-        throw .loginUnderWay(provider: provider, account: id.name)
-      }
+    for id in try existing?.pending(of: provider) ?? [] where existing?.store.isLocked(id) == true {
+      throw .loginUnderWay(provider: provider, account: id.name)
     }
     // What is damaged says nothing of a client, and goes as well.
     let registration = try? existing?.registration(of: provider)
-    let client = try registration.map { registration throws(CredentialError) in
-      try deleteClient(registration, provider, keepsRemote)
-    }
+    let client = try deleteClient(registration, provider, keepsRemote)
     if existing != nil { try forget(provider) }
     do throws(POSIXError) { _ = try File.remove(path) } catch { throw .system(error) }
-    return ProviderRemoval(client: client ?? nil, successor: home.library.path(of: provider))
+    return ProviderRemoval(client: client, successor: home.library.path(of: provider))
   }
 
   /// Removes the registration, and what interrupted logins left behind. The descriptor goes after that: another one in
@@ -63,9 +58,9 @@ extension CredentialSource {
   }
 
   private func deleteClient(
-    _ registration: Registration, _ provider: String, _ keepsRemote: Bool
+    _ registration: Registration?, _ provider: String, _ keepsRemote: Bool
   ) throws(CredentialError) -> ProviderRemoval.RegisteredClient? {
-    guard let registered = registration.registered else { return nil }
+    guard let registration, let registered = registration.registered else { return nil }
     guard !keepsRemote, let text = registered.uri, let token = registered.accessToken, let uri = try? URI(parsing: text)
     else { return .kept }
     // The token goes to no other host than the client's own.
@@ -79,7 +74,7 @@ extension CredentialSource {
     try accounts.apply([.store(registration.encoded, as: Accounts.registration(provider))])
     secrets.learn(token)
     let response = try send(to: provider) { _ throws(OAuthError) in try ClientRegistration.deletion(at: uri, token) }
-    let isDeleted = try core(provider) { () throws(OAuthError) in try ClientRegistration.isDeleted(response) }
+    let isDeleted = try core(provider, ClientRegistration.isDeleted(response))
     return isDeleted ? .deleted(text) : .kept
   }
 }

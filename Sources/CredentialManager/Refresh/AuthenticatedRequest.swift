@@ -12,9 +12,7 @@ extension CredentialSource {
   ) throws(CredentialError) -> HTTPFields {
     let account = try freshAccount(name, of: provider, policy)
     let client = try client(provider, variables: account.credential.variables)
-    return try core(provider) { () throws(OAuthError) in
-      try client.headerFields(presenting: account.credential, on: request, nonce: nonce)
-    }
+    return try core(provider, client.headerFields(presenting: account.credential, on: request, nonce: nonce))
   }
 
   /// Makes a request with an account's credential on it. Refreshes and repeats once when the provider answers 401. A
@@ -78,15 +76,11 @@ extension CredentialSource {
     _ name: String?, of provider: String
   ) throws(CredentialError) -> (account: Account, validity: Validity) {
     _ = try network()
-    guard let accounts = try accountsIfAny() else {
-      throw .loginNeeded(provider: provider, account: name, .noCredential)
-    }
+    let accounts = try accounts(neededFor: name, of: provider)
     let account = try accounts.resolve(name, provider: provider)
     let client = try client(provider, variables: account.credential.variables)
     secrets.learn(account.credential)
-    if let interruption = accounts.interruption(try accounts.note(account.id), account.id) {
-      notice(.interrupted(interruption))
-    }
+    try tellInterruption(of: account.id, accounts)
     var kind = EndpointKind.identity
     let response: HTTPResponse
     do {
@@ -99,21 +93,16 @@ extension CredentialSource {
     } catch .oauth(.noEndpoint, _) {
       throw .notValidatable(provider: provider)
     }
-    let validity = try core(provider) { () throws(OAuthError) in
-      try client.validity(response, kind)
-    }
+    let validity = try core(provider, client.validity(response, kind))
     return (account, validity)
   }
 
-  /// Revokes an account's tokens at the provider, unless `keepsRemote`, then forgets them. The account is kept if the
-  /// provider could not be told.
+  /// Revokes an account's tokens unless `keepsRemote`, then forgets them; not if the provider could not be told.
   package func logout(_ name: String?, of provider: String, keepsRemote: Bool) throws(CredentialError) -> (
     account: String, isRevoked: Bool
   ) {
     if !keepsRemote { _ = try network() }
-    guard let existing = try accountsIfAny() else {
-      throw .loginNeeded(provider: provider, account: name, .noCredential)
-    }
+    let existing = try accounts(neededFor: name, of: provider)
     let account = try existing.resolve(name, provider: provider)
     let accounts = try accounts(.readWrite)
     // The lock of a refresh: a token that is being exchanged for another would be revoked, and the other one stay.
@@ -137,7 +126,7 @@ extension CredentialSource {
             nonce throws(OAuthError) in
             try client?.revocationRequests(current.credential, nonce: nonce)[index] ?? requests[index]
           }
-          try core(provider) { () throws(OAuthError) in try client?.checkRevocation(response) }
+          try core(provider, client?.checkRevocation(response))
         }
       } catch {
         _ = try? pending.finish(error.mayHaveArrived ? .unfinished : .ended(noting: nil))
@@ -149,9 +138,7 @@ extension CredentialSource {
       if try accounts.accounts(of: provider).count == 1 {
         // The note of a login that named no account goes with the last of them.
         let anybody = AccountID(provider)
-        if let interruption = accounts.interruption(try accounts.note(anybody), anybody) {
-          notice(.interrupted(interruption))
-        }
+        try tellInterruption(of: anybody, accounts)
         changes.append(.remove(RecordIdentifier(.pending, of: anybody)))
       }
       changes.append(noting(.logout, provider, account.name, isRevoked ? "revoked" : "forgotten"))
@@ -161,7 +148,6 @@ extension CredentialSource {
     }
   }
 
-  /// The requests that revoke a credential; none where the provider cannot be told.
   private func revocation(of account: Account, _ client: Client) throws(CredentialError) -> [HTTPRequest] {
     secrets.learn(account.credential)
     do throws(OAuthError) {

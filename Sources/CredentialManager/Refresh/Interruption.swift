@@ -8,9 +8,7 @@ import Store
 /// An exchange that was under way when its process ended, so that nobody knows whether the provider had answered.
 package struct Interruption: Sendable, Equatable {
   package enum Exchange: String, Sendable {
-    case refresh
-    case login
-    case logout
+    case refresh, login, logout
   }
 
   package let provider: String
@@ -21,10 +19,8 @@ package struct Interruption: Sendable, Equatable {
   package let startedAt: Int64
 }
 
-/// The record of the kind `pending`: it is written before an exchange that must not happen twice, and its commit
-/// takes it away again.
+/// The record of the kind `pending`, written before an exchange that must not happen twice, removed by its commit.
 struct ExchangeNote: Equatable {
-  /// What the provider said when it took a refresh token no more.
   struct Refusal: Equatable {
     let at: Int64
     let words: String?
@@ -50,17 +46,13 @@ struct ExchangeNote: Equatable {
   var isInterruption: Bool { refusal?.isAfterInterruption ?? true }
 
   var encoded: Secret {
-    var members: [JSONValue.Member] = [
-      .init("exchange", .string(exchange.rawValue)), .init("started_at", .integer(startedAt)),
+    let value: JSONValue = [
+      "exchange": .string(exchange.rawValue), "started_at": .integer(startedAt),
+      "refused_at": refusal.map { .integer($0.at) } ?? .null, "words": .optional(refusal?.words),
+      "after_interruption": .boolean(refusal?.isAfterInterruption == true),
+      "ended": .optional(refusal?.ended?.reveal()), "answer": .optional(answer?.encoded.reveal()),
     ]
-    if let refusal {
-      members.append(.init("refused_at", .integer(refusal.at)))
-      members.append(.init("words", .optional(refusal.words)))
-      members.append(.init("after_interruption", .boolean(refusal.isAfterInterruption)))
-      if let ended = refusal.ended { members.append(.init("ended", .string(ended.reveal()))) }
-    }
-    if let answer { members.append(.init("answer", .string(answer.encoded.reveal()))) }
-    return Secret(JSONValue.object(members).encoded)
+    return Secret(value.encoded)
   }
 
   /// Reads a record. What cannot be read stands for a refresh, which is the one that can lose something.
@@ -91,10 +83,10 @@ struct KeptAnswer: Equatable {
   }
 
   var encoded: Secret {
-    Secret(
-      JSONValue.object([
-        .init("previous", .optional(previous?.reveal())), .init("credential", .string(credential.encoded.reveal())),
-      ]).encoded)
+    let value: JSONValue = [
+      "previous": .optional(previous?.reveal()), "credential": .string(credential.encoded.reveal()),
+    ]
+    return Secret(value.encoded)
   }
 
   init?(decoding secret: Secret) {
@@ -114,19 +106,16 @@ extension LockedAccount {
 }
 
 extension PendingExchange {
-  /// Keeps what a provider gave until it is committed; `previous` is `nil` for a login, which may take a person a
-  /// while.
+  /// Keeps what a provider gave until it is committed; `previous` is `nil` for a login, which may take a while.
   borrowing func keep(_ credential: Credential, after previous: Secret?) {
     keep(KeptAnswer(credential, after: previous).encoded, isForced: previous == nil)
   }
 }
 
 extension Accounts {
-  /// What the provider answered to an exchange that was interrupted before its commit. For who holds the account's
-  /// lock.
+  /// The answer to an exchange that was interrupted before its commit. For who holds the account's lock.
   func keptAnswer(_ id: AccountID) -> KeptAnswer? { store.answer(for: id).flatMap { KeptAnswer(decoding: $0) } }
 
-  /// The answer to a refresh of the token that an account has.
   func answer(of account: Account) -> KeptAnswer? {
     keptAnswer(account.id).flatMap { $0.previous == account.credential.accessToken ? $0 : nil }
   }
@@ -139,27 +128,23 @@ extension Accounts {
     try records(.pending, of: provider).map(\.identifier.accountID)
   }
 
-  /// The provider's word that it will never refresh this credential again; `nil` when it did not say so of the refresh
-  /// token that the account has now.
+  /// The provider's word that it will never take the account's present refresh token again; `nil` without one.
   func refusal(_ account: Account, _ note: ExchangeNote?) -> ExchangeNote.Refusal? {
     guard let refusal = note?.refusal, let ended = refusal.ended, ended == account.credential.refreshedWith
     else { return nil }
     return refusal
   }
 
-  /// Whether the provider has said of each of these accounts that it will never refresh it again, so that only a login
-  /// helps.
+  /// Whether the provider said of each account that it will never refresh it again, so that only a login helps.
   package func areRefreshesRefused(_ accounts: [Account]) throws(CredentialError) -> [Bool] {
     var notes: [RecordIdentifier: ExchangeNote] = [:]
     for record in try records(.pending, of: nil) { notes[record.identifier] = ExchangeNote(decoding: record.payload) }
     let damaged = (try? store.unreadable(.pending, provider: nil, without: Set(notes.keys))) ?? []
-    var refused: [Bool] = []
-    for account in accounts {
+    return try accounts.map { account throws(CredentialError) in
       let identifier = RecordIdentifier(.pending, of: account.id)
       if damaged.contains(identifier) { throw .vault(.damagedRecord(identifier)) }
-      refused.append(refusal(account, notes.isEmpty ? nil : notes[identifier]) != nil)
+      return refusal(account, notes[identifier]) != nil
     }
-    return refused
   }
 
   func interruption(_ note: ExchangeNote?, _ id: AccountID) -> Interruption? {
@@ -185,8 +170,11 @@ extension CredentialSource {
       .sorted { ($0.provider, $0.account ?? "") < ($1.provider, $1.account ?? "") }
   }
 
-  /// Tells of a login that was interrupted, where its note is about to go, and with it what was kept of its answer.
-  /// To be called with the account's lock.
+  func tellInterruption(of id: AccountID, _ accounts: Accounts) throws(CredentialError) {
+    if let interruption = accounts.interruption(try accounts.note(id), id) { notice(.interrupted(interruption)) }
+  }
+
+  /// Tells of an interrupted login whose note and kept answer are about to go. For who holds the account's lock.
   func tellUnfinishedLogin(_ note: ExchangeNote?, _ id: AccountID) {
     guard let note, note.exchange == .login, note.isInterruption else { return }
     notice(.interrupted(Interruption(id, note)))

@@ -5,14 +5,11 @@ import OAuth
 import Platform
 import Store
 
-/// When a token is good enough for a caller, and what may be done for a better one.
 package struct RefreshPolicy: Sendable {
   /// How long the token has to live from now on; `nil`: as the provider's descriptor says.
   package var validity: Duration?
-  /// How long the token should live from now on, where a token of this provider lives for twice as long, and a longer
-  /// one is to be had.
+  /// The lifetime to have, if tokens of this provider live for twice as long and a longer one can be had.
   package var preferredLifetime: Duration
-  /// Whether to refresh although the token is good.
   package var always: Bool
   /// Whether to ask a provider again that has said that it will never take the refresh token.
   package var asksAgain: Bool
@@ -43,14 +40,13 @@ extension CredentialSource {
   package func freshAccount(
     _ name: String?, of provider: String, _ policy: RefreshPolicy = RefreshPolicy()
   ) throws(CredentialError) -> Account {
-    guard let accounts = try accountsIfAny() else {
-      throw .loginNeeded(provider: provider, account: name, .noCredential)
-    }
+    let accounts = try accounts(neededFor: name, of: provider)
     let now = clock.now()
-    let (account, note) = try accounts.withSnapshot { () throws(CredentialError) -> (Account, ExchangeNote?) in
+    func look() throws(CredentialError) -> (Account, ExchangeNote?) {
       let account = try accounts.resolve(name, provider: provider)
       return (account, try accounts.note(account.id))
     }
+    let (account, note) = try inStore(accounts.store.snapshot(look)).get()
     if policy.accepts(account.credential, at: now) {
       let interruption = accounts.interruption(note, account.id)
       if let interruption { notice(.interrupted(interruption)) }
@@ -80,8 +76,7 @@ extension CredentialSource {
     return now.credential.expiresAt.map { $0 - clock.now() }
   }
 
-  /// The account with a new token. One process at a time does so for an account; who comes late gets what the first one
-  /// got.
+  /// One process at a time refreshes an account; the others wait, and get what the first one got.
   func refreshed(_ account: Account, _ policy: RefreshPolicy) throws(CredentialError) -> Account {
     guard account.credential.isRefreshable(at: clock.now()) else { throw notRefreshable(account) }
     let loaded = try descriptor(account.provider)
@@ -131,15 +126,10 @@ extension CredentialSource {
   }
 
   private func notRefreshable(_ account: Account) -> CredentialError {
-    let reason: CredentialError.LoginReason =
-      if account.credential.isRejected {
-        .rejected
-      } else if account.credential.isUsable(at: clock.now(), for: 0) {
-        .notRefreshable
-      } else {
-        .expired
-      }
-    return .loginNeeded(provider: account.provider, account: account.name, reason)
+    let isGood = account.credential.isUsable(at: clock.now(), for: 0)
+    return .loginNeeded(
+      provider: account.provider, account: account.name,
+      account.credential.isRejected ? .rejected : isGood ? .notRefreshable : .expired)
   }
 
   private func needed(_ account: Account, _ refusal: ExchangeNote.Refusal) -> CredentialError {
@@ -161,16 +151,12 @@ extension CredentialSource {
       try finish(pending, asking: client, for: account)
     }
     FaultPoint.reach("refresh.committed")
-    if !renewed.unreadable.isEmpty {
-      notice(.unreadable(provider: account.provider, fields: renewed.unreadable))
-    }
-    return renewed.account
+    return renewed
   }
 
-  /// Asks the provider, and ends the exchange with what it answers.
   private func finish(
     _ pending: consuming PendingExchange, asking client: Client, for account: Account
-  ) throws(CredentialError) -> (account: Account, unreadable: [ResponseField]) {
+  ) throws(CredentialError) -> Account {
     let old = account.credential
     let outcome = ask(client, old.grant.refreshEndpoint, refreshing: old) { nonce throws(OAuthError) in
       try client.refreshRequest(old, nonce: nonce)
@@ -215,7 +201,8 @@ extension CredentialSource {
     FaultPoint.reach("refresh.kept")
     let renewed = try commit(credential, of: account, pending)
     if let failure { throw failure }
-    return (renewed, unreadable)
+    if !unreadable.isEmpty { notice(.unreadable(provider: account.provider, fields: unreadable)) }
+    return renewed
   }
 
   private func ask(
@@ -313,14 +300,11 @@ extension CredentialSource {
 }
 
 extension Descriptor {
-  fileprivate func refreshes(_ credential: Credential) -> Bool {
-    endpoints[credential.grant.refreshEndpoint] != nil
-  }
+  fileprivate func refreshes(_ credential: Credential) -> Bool { endpoints[credential.grant.refreshEndpoint] != nil }
 }
 
 extension CredentialError {
-  /// Whether a refresh that failed like this says nothing against the token that there is: nobody was reached, somebody
-  /// is not able to answer, or what was refused is the refresh.
+  /// Whether a failed refresh says nothing against the present token: nobody answered, or the refresh was refused.
   fileprivate var leavesTokenGood: Bool {
     switch self {
     case .http, .oauth, .lockTimedOut, .notAdded, .provider, .malformedRegistration: true

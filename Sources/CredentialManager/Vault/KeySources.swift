@@ -3,7 +3,6 @@ import Platform
 import Store
 import Vault
 
-/// What a passphrase is asked for.
 package enum PassphraseQuestion: Sendable, Equatable {
   /// To open the vault; 2 and more after a wrong answer.
   case vault(attempt: Int)
@@ -24,39 +23,36 @@ package struct KeySources {
   /// Asks a person. Throws `.noTerminal` where there is nobody.
   package typealias Ask = (PassphraseQuestion) throws(POSIXError) -> Secret
 
-  /// Who is asked, in this order.
-  let holders: [KeyHolder]
-  let secretService: SecretServiceClient
-  private let answers: PassphraseAnswers
+  let environment: (String) -> String?
+  private let predecessor: OpenedKeys?
+  private let lock: LockPlace?
+  private let ask: Ask
   private let settle: () -> Bool
 
-  /// Key file, kept keys, Secret Service, and then a person. `predecessor` has the keys that this program left when it
-  /// put itself in its own place. `settle` is called when an answer was looked at: false if the person wanted to stop.
+  /// `predecessor` has the keys that this program left when it put itself in its own place. `settle` is called when an
+  /// answer was looked at: false if the person wanted to stop.
   package init(
-    environment: @escaping (String) -> String?, predecessor: OpenedKeys?, lock: LockPlace?,
-    ask: @escaping Ask, settle: @escaping () -> Bool = { true }
+    environment: @escaping (String) -> String?, predecessor: OpenedKeys? = nil, lock: LockPlace? = nil,
+    ask: @escaping Ask = { _ throws(POSIXError) in throw .noTerminal }, settle: @escaping () -> Bool = { true }
   ) {
-    let client = SecretServiceClient(environment: environment)
-    let answers = PassphraseAnswers(environment: environment, lock: lock, ask: ask)
-    self.secretService = client
-    self.answers = answers
+    self.environment = environment
+    self.predecessor = predecessor
+    self.lock = lock
+    self.ask = ask
     self.settle = settle
-    holders = [
+  }
+
+  var secretService: SecretServiceClient { SecretServiceClient(environment: environment) }
+
+  /// Who is asked, in this order.
+  var holders: [KeyHolder] {
+    [
       .keyFile, .opened { vault in predecessor?.vault == vault ? predecessor?.keys : nil },
       .opened { vault in KeptKeys(vault)?.keys },
-      .secretService { item throws(StoreError) in try client.lookup(item) },
-      .passphrase { attempt throws(StoreError) in try answers.answer(.vault(attempt: attempt)) },
+      .secretService { item throws(StoreError) in try secretService.lookup(item) },
+      .passphrase { attempt throws(StoreError) in try passphrase(.vault(attempt: attempt)) },
     ]
   }
-
-  package static var keyFile: KeySources {
-    KeySources(
-      environment: { _ in nil }, predecessor: nil, lock: nil,
-      ask: { _ throws(POSIXError) in throw .noTerminal })
-  }
-
-  /// Throws `.wrongPassphrase` when it makes no sense to ask again.
-  func passphrase(_ question: PassphraseQuestion) throws(StoreError) -> Secret { try answers.answer(question) }
 
   /// Runs what may ask for a passphrase and looks at the answer. Nothing is changed before it has ended.
   func asking<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
@@ -79,12 +75,9 @@ package struct KeySources {
 package struct OpenedKeys: Sendable {
   let vault: String
   let keys: Secret
+}
 
-  init(vault: String, keys: Secret) {
-    self.vault = vault
-    self.keys = keys
-  }
-
+extension OpenedKeys {
   /// The name has 32 hexadecimal digits.
   private static let nameCount = 32
 
@@ -98,50 +91,36 @@ package struct OpenedKeys: Sendable {
   package var bytes: [UInt8] { Array(vault.utf8) + keys.revealBytes() }
 }
 
-private struct PassphraseAnswers {
-  let environment: (String) -> String?
-  let lock: LockPlace?
-  let ask: KeySources.Ask
-
+extension KeySources {
   private static let attempts = 3
   private static let limit = 1 << 16
 
-  func answer(_ question: PassphraseQuestion) throws(StoreError) -> Secret {
+  /// Throws `.wrongPassphrase` when it makes no sense to ask again.
+  func passphrase(_ question: PassphraseQuestion) throws(StoreError) -> Secret {
     if let answer = try given() {
       // It will not be another one the next time.
       guard question.attempt == 1 else { throw .wrongPassphrase }
       return answer
     }
     guard question.attempt <= Self.attempts else { throw .wrongPassphrase }
-    do throws(POSIXError) {
-      return try alone { () throws(POSIXError) in try ask(question) }
-    } catch {
-      throw .passphraseUnavailable(error)
-    }
+    return try wrapping(StoreError.passphraseUnavailable, alone(ask(question)))
   }
 
   /// Several processes would share the keys that are typed. Where no lock can be had, the question is worth more.
-  private func alone(_ body: () throws(POSIXError) -> Secret) throws(POSIXError) -> Secret {
+  private func alone(_ body: @autoclosure () throws(POSIXError) -> Secret) throws(POSIXError) -> Secret {
     guard let lock else { return try body() }
     let held: FileLock?
-    do throws(POSIXError) {
-      held = try FileLock.acquire(lock, seconds: 600)
-    } catch {
+    do throws(POSIXError) { held = try FileLock.acquire(lock, seconds: 600) } catch {
       if error == .interrupted { throw error }
       held = nil
     }
     return try withExtendedLifetime(held) { () throws(POSIXError) in try body() }
   }
 
-  /// The answer of a file or of a command; `nil` where neither is named.
   private func given() throws(StoreError) -> Secret? {
     var bytes: [UInt8]
     if let path = value("CREDMGR_PASSPHRASE_FILE") {
-      do throws(POSIXError) {
-        bytes = try File.read(path, limit: Self.limit, patience: 60)
-      } catch {
-        throw .passphraseUnavailable(error)
-      }
+      bytes = try wrapping(StoreError.passphraseUnavailable, File.read(path, limit: Self.limit, patience: 60))
     } else if let command = value("CREDMGR_PASSPHRASE_COMMAND") {
       bytes = try output(of: command)
     } else {
@@ -155,15 +134,43 @@ private struct PassphraseAnswers {
   private func output(of command: String) throws(StoreError) -> [UInt8] {
     // A command that asks credmgr for something would be asked itself.
     let environment = Environment.all().filter { $0.key != "CREDMGR_PASSPHRASE_COMMAND" }
-    let completion: Launcher.Completion
-    do throws(POSIXError) {
-      completion = try Launcher.run("/bin/sh", ["-c", command], environment: environment, limit: Self.limit)
-    } catch {
-      throw .passphraseUnavailable(error)
-    }
+    let completion = try wrapping(
+      StoreError.passphraseUnavailable,
+      Launcher.run("/bin/sh", ["-c", command], environment: environment, limit: Self.limit))
     if completion.status != 0 { throw .passphraseCommandFailed(status: completion.status) }
     return completion.output
   }
 
   private func value(_ name: String) -> String? { Environment.text(name, environment) }
+}
+
+/// The keys of a vault as `vault unlock` leaves them in the kernel's memory. They are under the name of the vault key,
+/// which everybody can read in the vault's file: after a rotation nobody finds the old ones.
+struct KeptKeys {
+  /// Seconds since 1970.
+  let deadline: Int64
+  let keys: Secret
+
+  private static func name(_ vault: String) -> String { "credmgr:" + vault }
+
+  private static let deadlineCount = 8
+
+  init?(_ vault: String) {
+    guard let bytes = try? KernelKeyring.read(Self.name(vault)), bytes.count > Self.deadlineCount else { return nil }
+    deadline = bytes.prefix(Self.deadlineCount).reduce(0) { $0 << 8 | Int64($1) }
+    keys = Secret(bytes: Array(bytes.dropFirst(Self.deadlineCount)))
+  }
+
+  static func keep(_ keys: Secret, of vault: String, seconds: Int64, now: Int64) throws(StoreError) {
+    let deadline = now + seconds
+    let bytes = (0..<deadlineCount).map { UInt8(truncatingIfNeeded: deadline >> (56 - 8 * $0)) }
+    try wrapping(
+      StoreError.kernelKeyring,
+      KernelKeyring.store(name(vault), bytes + keys.revealBytes(), seconds: UInt32(clamping: seconds)))
+  }
+
+  /// Whether there was anything.
+  static func forget(_ vault: String) throws(StoreError) -> Bool {
+    try wrapping(StoreError.kernelKeyring, KernelKeyring.remove(name(vault)))
+  }
 }

@@ -2,8 +2,7 @@ import Platform
 import Store
 import Vault
 
-/// The vault as this process has it open: opened at the first use, and anew for writing. Who was asked for a key once
-/// is not asked again.
+/// The vault as this process has it open: opened at the first use, and anew for writing, without asking again.
 struct OpenVault {
   private var open: (vault: Vault, access: StoreAccess)?
   private var known: OpenedKeys?
@@ -41,12 +40,12 @@ extension OpenedKeys {
 extension CredentialSource {
   /// The vault, for what no other store has: ways to its key, copies of its file.
   func vault(_ access: StoreAccess = .readOnly) throws(CredentialError) -> Vault {
-    try inStore { () throws(StoreError) in try openVault.vault(access, for: self) }
+    try inStore(openVault.vault(access, for: self))
   }
 
   /// Opens the store at the first use; `.absent` when there is none yet and nothing is to be written.
   package func accounts(_ access: StoreAccess = .readOnly) throws(CredentialError) -> Accounts {
-    Accounts(try vault(access))
+    Accounts(store: try vault(access))
   }
 
   /// Makes a process that opens one vault and ends quicker. For programs, before anything else is done with a vault.
@@ -54,14 +53,13 @@ extension CredentialSource {
 
   package func verifyVault() throws(CredentialError) -> [VaultFinding] {
     let vault = try vault()
-    return try inStore { () throws(StoreError) in try vault.verify() }
+    return try inStore(vault.verify())
   }
 }
 
 extension Home {
   package var vaultLocation: VaultLocation { VaultLocation(directory: vault) }
 
-  /// The lock that keeps processes from asking for a passphrase at the same time.
   package var passphraseLock: LockPlace { vaultLocation.passphraseLock }
 
   /// The lock that keeps processes from changing the rules at the same time. Who has rules has a vault.

@@ -47,8 +47,7 @@ struct SecretServiceClient {
     guard try run(["clear"] + Self.attributes(name)).status == 0 else { throw .secretService(.failed) }
   }
 
-  /// The secret of an item as it is kept; `nil` if there is no such item. `secret-tool lookup` would ask the person to
-  /// unlock it.
+  /// `nil` if there is no such item. `secret-tool lookup` would ask the user to unlock it.
   private func search(_ name: String) throws(StoreError) -> String? {
     let found = try run(["search"] + Self.attributes(name))
     let lines = String(decoding: found.output, as: UTF8.self).split(separator: "\n")

@@ -5,8 +5,7 @@ import Platform
 import Descriptors
 import Store
 
-/// What is in an exported file: every record that another machine can use. The log, and notes of what is under way
-/// here, are not among them.
+/// What another machine can use of a vault: not the log, nor notes of what is under way here.
 struct VaultExport {
   struct Item {
     let identifier: RecordIdentifier
@@ -19,16 +18,12 @@ struct VaultExport {
     (.registration, "registration"), (.credential, "credential"), (.selection, "selection"), (.login, "login"),
   ]
 
-  let items: [Item]
+  private(set) var items: [Item] = []
 
   init(_ store: any AccountStore) throws(StoreError) {
-    var items: [Item] = []
     for (kind, _) in Self.kinds {
-      for record in try store.records(kind, provider: nil) {
-        items.append(Item(identifier: record.identifier, payload: record.payload))
-      }
+      items += try store.records(kind, provider: nil).map { Item(identifier: $0.identifier, payload: $0.payload) }
     }
-    self.items = items
   }
 
   // MARK: Plain
@@ -47,10 +42,7 @@ struct VaultExport {
   }
 
   init(plain value: JSONValue) throws(CredentialError) {
-    guard value["format"]?.text == Self.format, let records = value["records"]?.elements else {
-      throw .malformedExport
-    }
-    var items: [Item] = []
+    guard value["format"]?.text == Self.format, let records = value["records"]?.elements else { throw .malformedExport }
     for record in records {
       guard let kind = Self.kinds.first(where: { $0.name == record["kind"]?.text })?.kind,
         let provider = record["provider"]?.text, let account = record["account"]?.text, let value = record["value"]
@@ -61,7 +53,6 @@ struct VaultExport {
       guard item.isUsable else { throw .malformedExport }
       items.append(item)
     }
-    self.items = items
   }
 
   // MARK: Encrypted
@@ -100,8 +91,7 @@ struct VaultExport {
     let costs = PassphraseCosts(operations: UInt64(bitPattern: operations), memory: UInt64(bitPattern: memory))
     var attempt = 1
     while true {
-      let passphrase: Secret
-      do { passphrase = try ask(attempt) } catch { throw CredentialError(export: error) }
+      let passphrase = try wrapping(CredentialError.init(export:), ask(attempt))
       let opened: Secret
       do throws(CryptographyError) {
         let key = try SealingKey(passphrase: passphrase, costs: costs, salt: salt)
@@ -120,7 +110,6 @@ struct VaultExport {
 }
 
 extension VaultExport.Item {
-  /// Whether this program could have stored it.
   fileprivate var isUsable: Bool {
     switch identifier.kind {
     case .registration:
@@ -148,15 +137,10 @@ extension CredentialSource {
     let store = try accounts(.readWrite).store
     do throws(StoreError) {
       let export = try VaultExport(store)
-      let json: JSONValue
-      if isPlain {
-        json = export.plain
-      } else if let passphrase {
-        json = try export.encrypted(passphrase, random: random)
-      } else {
-        json = try keys.asking { () throws(StoreError) in
-          try export.encrypted(try keys.passphrase(.newForExport), random: random)
-        }
+      let json = try keys.asking { () throws(StoreError) in
+        if isPlain { return export.plain }
+        guard let passphrase else { return try export.encrypted(keys.passphrase(.newForExport), random: random) }
+        return try export.encrypted(passphrase, random: random)
       }
       note(.export, isPlain ? "plain" : "encrypted")
       return (json, export.items.count)
@@ -183,30 +167,24 @@ extension CredentialSource {
       registrations[item.identifier.provider] = Registration(decoding: item.payload)
     }
     let claims = try claims(accounts, replacing: registrations).changes
-    let stored = try inStore { () throws(StoreError) -> Result<Int, CredentialError> in
-      var changes: [Change] = []
-      var there: [RecordIdentifier] = []
-      for item in export.items {
-        guard let record = try accounts.store.record(item.identifier) else {
-          changes.append(.store(item.payload, as: item.identifier, if: .absent))
-          continue
-        }
-        if record.payload == item.payload { continue }
-        there.append(item.identifier)
-        changes.append(.store(item.payload, as: item.identifier, if: .revision(record.revision)))
-      }
-      if !there.isEmpty, !replaces { return .failure(.alreadyThere(there)) }
-      if !changes.isEmpty {
-        try accounts.store.apply(changes + claims + [noting(.import, nil, nil, "\(changes.count) records")])
-      }
-      return .success(changes.count)
+    var changes: [Change] = []
+    var there: [RecordIdentifier] = []
+    for item in export.items {
+      let record = try accounts.record(item.identifier)
+      if record?.payload == item.payload { continue }
+      if record != nil { there.append(item.identifier) }
+      let precondition = record.map { Precondition.revision($0.revision) } ?? .absent
+      changes.append(.store(item.payload, as: item.identifier, if: precondition))
     }
-    return try stored.get()
+    if !there.isEmpty, !replaces { throw .alreadyThere(there) }
+    if !changes.isEmpty {
+      try accounts.apply(changes + claims + [noting(.import, nil, nil, "\(changes.count) records")])
+    }
+    return changes.count
   }
 }
 
 extension CredentialError {
-  /// The passphrase in question is that of a file, and not of the vault.
   fileprivate init(export error: StoreError) {
     self =
       switch error {

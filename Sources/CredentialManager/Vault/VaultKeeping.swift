@@ -31,9 +31,8 @@ extension CredentialSource {
     let draft: SlotDraft
     do throws(StoreError) {
       draft = try keys.asking { () throws(StoreError) in
-        try self.draft(kind) { () throws(StoreError) in
-          if let passphrase { passphrase } else { try keys.passphrase(.newForVault) }
-        }
+        guard let passphrase else { return try self.draft(kind, passphrase: keys.passphrase(.newForVault)) }
+        return try self.draft(kind, passphrase: passphrase)
       }
     } catch .passphraseUnavailable(let error) {
       throw .newPassphraseUnavailable(error)
@@ -41,9 +40,8 @@ extension CredentialSource {
       throw .vault(error)
     }
     return try inStore { () throws(StoreError) in
-      try changingItems([draft]) { () throws(StoreError) in
-        try vault.protect(with: draft, now: clock.now(), noting: event(.protect, nil, nil, kind.logName))
-      }
+      let note = event(.protect, nil, nil, kind.logName)
+      try changingItems([draft], vault.protect(with: draft, now: clock.now(), noting: note))
       return try vault.status.slots.compactMap(\.kind).filter { $0 != kind }
     }
   }
@@ -51,14 +49,12 @@ extension CredentialSource {
   /// `.lastSlot` for the only one.
   package func unprotect(_ kind: SlotKind) throws(CredentialError) {
     let vault = try vault(.readWrite)
-    try inStore { () throws(StoreError) in
-      try changingItems([]) { () throws(StoreError) in
-        try vault.unprotect(kind, noting: event(.unprotect, nil, nil, kind.logName))
-      }
-    }
+    try inStore(changingItems([], vault.unprotect(kind, noting: event(.unprotect, nil, nil, kind.logName))))
   }
 
-  private func draft(_ kind: SlotKind, passphrase: () throws(StoreError) -> Secret) throws(StoreError) -> SlotDraft {
+  private func draft(
+    _ kind: SlotKind, passphrase: @autoclosure () throws(StoreError) -> Secret
+  ) throws(StoreError) -> SlotDraft {
     switch kind {
     case .keyFile: try .keyFile(random: random)
     case .passphrase: try .passphrase(try passphrase(), random: random)
@@ -66,15 +62,14 @@ extension CredentialSource {
     }
   }
 
-  /// The Secret Service gets the new key before the vault needs it, and gives up the old one when the vault does not
-  /// need it any more.
-  private func changingItems(_ drafts: [SlotDraft], _ change: () throws(StoreError) -> String?) throws(StoreError) {
+  /// The Secret Service gets the new key before the vault needs it, and gives up the old one after that.
+  private func changingItems(
+    _ drafts: [SlotDraft], _ change: @autoclosure () throws(StoreError) -> String?
+  ) throws(StoreError) {
     let item = drafts.compactMap(\.item).first
     if let item { try keys.secretService.store(item) }
     let old: String?
-    do throws(StoreError) {
-      old = try change()
-    } catch {
+    do throws(StoreError) { old = try change() } catch {
       // What went wrong may have done so behind the change. In doubt both keys stay: after a power cut it could be the
       // old one that is needed.
       if let item, let needed = try? Vault.secretServiceItems(of: home.vaultLocation), !needed.contains(item.name) {
@@ -88,17 +83,14 @@ extension CredentialSource {
 
   // MARK: Lock and unlock
 
-  /// Gives the vault's keys to the kernel to keep.
   package func unlock(seconds: Int64) throws(CredentialError) -> Unlocking {
     // One that is not there is not made for it.
-    _ = try inStore { () throws(StoreError) in try Vault.keyName(of: home.vaultLocation) }
+    _ = try inStore(Vault.keyName(of: home.vaultLocation))
     let vault = try vault(.readWrite)
     let opened = vault.openedKeys
     if opened.foundBy == .keyFile { return .opensByItself }
     let now = clock.now()
-    try inStore { () throws(StoreError) in
-      try KeptKeys.keep(opened.keys, of: opened.vault, seconds: seconds, now: now)
-    }
+    try inStore(KeptKeys.keep(opened.keys, of: opened.vault, seconds: seconds, now: now))
     note(.unlock)
     return .kept(until: now + seconds)
   }
@@ -129,13 +121,11 @@ extension CredentialSource {
         var drafts: [SlotDraft] = []
         for slot in try vault.status.slots {
           guard let kind = slot.kind else { throw .otherSlots }
-          drafts.append(try draft(kind) { () throws(StoreError) in try passphrase(of: vault) })
+          drafts.append(try draft(kind, passphrase: passphrase(of: vault)))
         }
         return drafts
       }
-      try changingItems(drafts) { () throws(StoreError) in
-        try vault.rotate(to: drafts, now: clock.now(), noting: event(.rotate))
-      }
+      try changingItems(drafts, vault.rotate(to: drafts, now: clock.now(), noting: event(.rotate)))
       guard let kept = KeptKeys(before) else { return }
       let opened = vault.openedKeys
       let now = clock.now()
@@ -160,21 +150,16 @@ extension CredentialSource {
   /// Writes the vault as it is into a new file, while others may change it; returns the ways that the backup opens by.
   package func backUpVault(to path: String) throws(CredentialError) -> [SlotKind] {
     let vault = try vault()
-    let image = try inStore { () throws(StoreError) in try vault.image() }
-    do { try PrivateFile.create(path, image) } catch { throw .system(error) }
+    let image = try inStore(vault.image())
+    try wrapping(CredentialError.system, PrivateFile.create(path, image))
     note(.backup, path)
-    return try inStore { () throws(StoreError) in try vault.status.slots.compactMap(\.kind) }
+    return try inStore(vault.status.slots.compactMap(\.kind))
   }
 
-  /// Puts a backup in the place of the vault; returns the files in which what was there is kept. `keyFile` is that of
-  /// the time of the backup; `nil` for the one that is there.
+  /// Returns the files in which what was there is kept. `keyFile` is of the time of the backup, if it was another one.
   package func restoreVault(from path: String, keyFile: String?) throws(CredentialError) -> [String] {
-    let image: [UInt8]
-    do {
-      image = try File.read(path, limit: 1 << 30, ordinary: !File.isGivenStream(path))
-    } catch {
-      throw .system(error)
-    }
+    let image = try wrapping(
+      CredentialError.system, File.read(path, limit: 1 << 30, ordinary: !File.isGivenStream(path)))
     let location = home.vaultLocation
     let kept = try inStore { () throws(StoreError) in
       let backup = try keys.asking { () throws(StoreError) in

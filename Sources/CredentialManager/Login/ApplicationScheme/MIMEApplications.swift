@@ -6,8 +6,7 @@ struct MIMEApplications: Equatable {
 
   init(_ text: String) { self.text = text }
 
-  /// Puts a desktop entry before the others that open `type`. The others stay: of a list the first one that exists
-  /// counts.
+  /// Puts a desktop entry before the others that open `type`: of a list the first one that exists counts.
   mutating func prefer(_ entry: String, for type: String) {
     var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     guard let start = lines.firstIndex(of: Self.group) else {
@@ -24,7 +23,6 @@ struct MIMEApplications: Equatable {
     text = lines.joined(separator: "\n")
   }
 
-  /// Takes desktop entries out again, wherever they stand, and lines that have nothing else.
   mutating func forget(where isGone: (String) -> Bool) {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     text = lines.compactMap { line -> String? in

@@ -41,8 +41,7 @@ struct SchemeHandler: ~Copyable {
     return isScheme && scheme.first?.isLetter == true && !common.contains(scheme) ? scheme : nil
   }
 
-  /// Registers the scheme, given in lower case; when this throws, nothing is registered. `runtime` is the folder of
-  /// ours that both processes know.
+  /// Registers a scheme in lower case, or throws and registers nothing. Both processes know the folder `runtime`.
   init(_ scheme: String, executable: String, runtime: String, desktop: Desktop) throws(POSIXError) {
     try PrivateFile.createDirectory(runtime)
     try File.createDirectory(desktop.entries)
@@ -98,15 +97,13 @@ struct SchemeHandler: ~Copyable {
     try inbox.line(seconds: seconds, alsoReading: descriptor, isCancelled: isCancelled)
   }
 
-  /// Hands a redirect over to all logins that wait; the one that it belongs to knows it by its state. False if none
-  /// waits.
+  /// Hands a redirect to all logins that wait, which know theirs by its state. False if none waits.
   static func hand(_ address: String, runtime: String) -> Bool {
     guard !address.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else { return false }
     let names = ((try? File.names(in: runtime)) ?? []).filter { $0.hasSuffix(suffix) }
     return !names.filter { LineInbox.hand(address, to: runtime + "/" + $0) }.isEmpty
   }
 
-  /// Takes away what logins that were killed left behind.
   static func removeDead(_ runtime: String, _ desktop: Desktop) throws(POSIXError) {
     for dead in try dead(runtime, desktop) {
       try File.remove(desktop.entries + "/" + dead.entry)
@@ -133,7 +130,6 @@ struct SchemeHandler: ~Copyable {
     return found
   }
 
-  /// Takes the entries of ours that are not there any more out of the choices.
   private static func forgetMissing(_ desktop: Desktop) throws(POSIXError) {
     guard let text = try read(desktop.choices) else { return }
     let there = Set(try File.names(in: desktop.entries))
@@ -158,8 +154,7 @@ struct SchemeHandler: ~Copyable {
     try File.replace(Path.resolved(path) ?? path, Array(text.utf8))
   }
 
-  /// An argument of `Exec` (Desktop Entry Specification): quoted where it must be, for not everybody who reads it knows
-  /// quotes.
+  /// An argument of `Exec` (Desktop Entry Specification), quoted only if it must be: some readers know no quotes.
   static func quoted(_ argument: String) -> String {
     let argument = argument.map { $0 == "%" ? "%%" : String($0) }.joined()
     let isPlain = argument.utf8.allSatisfy { byte in
@@ -181,17 +176,15 @@ struct SchemeHandler: ~Copyable {
 }
 
 extension CredentialSource {
-  /// The desktop entries of logins that were killed, and the schemes whose addresses they take from whatever opens them
-  /// otherwise.
+  /// The desktop entries of logins that were killed, and the schemes that they still take.
   package func deadLogins() -> [(entry: String, schemes: [String])] {
     guard let desktop = home.desktop else { return [] }
     let left = (try? SchemeHandler.dead(home.runtime, desktop)) ?? []
     return left.map { (desktop.entries + "/" + $0.entry, $0.schemes) }
   }
 
-  /// Hands the address that a browser was sent to over to the logins that wait for one; `runtime` is the folder that
-  /// the desktop entry names. Where none waits, the entry is of a login that was killed, and is removed, so that the
-  /// scheme is opened next time by what opened it before.
+  /// Hands a browser's address to the logins that wait, by way of the folder `runtime`. If none waits, removes the
+  /// entry, which is of a login that was killed.
   package func handOver(redirect address: String, runtime: String) -> Bool {
     if SchemeHandler.hand(address, runtime: runtime) { return true }
     if let desktop = home.desktop { try? SchemeHandler.removeDead(runtime, desktop) }

@@ -1,0 +1,46 @@
+import HTTP
+import OAuth
+import Testing
+
+@testable import CredentialManager
+
+struct SenderTests {
+  /// Demands another try of every answer 401, as the nonce of a provider does (RFC 9449, 8).
+  private struct Demanding: TokenBinding {
+    let isUsableAlone = false
+    let authenticatesClient = false
+    let fieldNames: Set<String> = []
+    func signsBody(of request: HTTPRequest) -> Bool { false }
+    func sign(_ request: HTTPRequest, with: Credential, nonce: RequestNonce) -> HTTPRequest { request }
+    func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce? {
+      response.status == 401 ? RequestNonce(timestamp: nonce.timestamp + 1, text: "demanded") : nil
+    }
+  }
+
+  /// A request that is demanded once more is made anew and sent once more, and the caller sees one answer.
+  @Test(arguments: [[401, 200], [401, 401], [200]], [true, false])
+  func anAnswerMayDemandASecondTry(_ statuses: [Int], _ isStreamed: Bool) throws {
+    let fixture = try Fixture()
+    for status in statuses { fixture.http.then(HTTPResponse(status: status)) }
+    var values: [String] = []
+    var heads: [Int] = []
+    let uri = try URI(parsing: "https://provider.example/")
+    func make(_ nonce: RequestNonce) -> HTTPRequest {
+      values.append(nonce.text)
+      return HTTPRequest(method: "GET", uri: uri)
+    }
+    let response =
+      if isStreamed {
+        try fixture.source.stream(to: "example", limits: HTTPLimits(), bound: Demanding(), make) { part in
+          if case .head(let head) = part { heads.append(head.status) }
+          return true
+        }
+      } else {
+        try fixture.source.send(to: "example", bound: Demanding(), make)
+      }
+    #expect(response.status == statuses.last)
+    #expect(heads == (isStreamed ? [response.status] : []))
+    #expect(values.count == statuses.count)
+    #expect(values.dropFirst().allSatisfy { $0 == "demanded" } && values.first != "demanded")
+  }
+}
