@@ -51,7 +51,8 @@ struct RSAKeyTests {
   @Test(
     "refuses what is no RSA key, and asks nobody for a passphrase",
     arguments: [
-      "", "key", "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n", ellipticKey, encryptedKey, firstPublicKey,
+      "", "key", "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n", ECKeyTests.privateKey, encryptedKey,
+      firstPublicKey,
     ])
   func refuses(_ pem: String) { #expect(throws: CryptographyError.notAnRSAKey) { try RSAPrivateKey(pem: Secret(pem)) } }
 
@@ -101,16 +102,6 @@ struct RSAKeyTests {
     j0x7zamu0Ck1LtQ4c7pFMVah5IYGhBi2E9ycNS329W27nJPWNCbESTu7snVlG8V8
     mfvGGg3xNjTMO7IdrwIDAQAB
     -----END PUBLIC KEY-----
-
-    """
-
-  /// A key of the curve P-256, made for this test.
-  private static let ellipticKey = """
-    -----BEGIN PRIVATE KEY-----
-    MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg+EHBrDCnG3nsUVlI
-    41sYhwwXUIwQ+zRPiEeyzFGep3ShRANCAAQcehVNrFyMoMy3DZtoBhvzKL3D1jj4
-    ctDDf6C2LxgBod6X6NbyAtNim94EzhrQBiqKgGxK6J/S+NtNJTm0b6bi
-    -----END PRIVATE KEY-----
 
     """
 

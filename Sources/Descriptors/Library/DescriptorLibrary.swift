@@ -113,18 +113,15 @@ package struct DescriptorLibrary: Sendable {
     findings += duplicates.map { Finding(.yaml($0.reason), at: $0.place) }
     let root = DescriptorTree.expanded(parsed)
     guard let base = root["extends"], !base.isNull else { return root }
+    func unextended(_ problem: Finding.Problem) -> Node {
+      findings.append(Finding(problem, at: base.place))
+      return root
+    }
     guard let identifier = base.text, Self.isIdentifier(identifier) else {
-      findings.append(Finding(.malformedName(base.text ?? ""), at: base.place))
-      return root
+      return unextended(.malformedName(base.text ?? ""))
     }
-    guard !chain.contains(name) else {
-      findings.append(Finding(.cyclicExtends(chain + [name]), at: base.place))
-      return root
-    }
-    guard chain.count < Self.baseLimit else {
-      findings.append(Finding(.tooManyBases(Self.baseLimit), at: base.place))
-      return root
-    }
+    guard !chain.contains(name) else { return unextended(.cyclicExtends(chain + [name])) }
+    guard chain.count < Self.baseLimit else { return unextended(.tooManyBases(Self.baseLimit)) }
     // A file that extends its own identifier means the one of the next folder: that is how a person overrides a shipped
     // one.
     let isOverride = root["provider"]?.text == identifier
@@ -132,13 +129,9 @@ package struct DescriptorLibrary: Sendable {
     do throws(Obstacle) {
       found = try find(identifier, after: isOverride ? directory ?? -1 : nil, except: isOverride ? name : nil)
     } catch {
-      findings.append(Finding(.unreadable(path: error.path, error.reason), at: base.place))
-      return root
+      return unextended(.unreadable(path: error.path, error.reason))
     }
-    guard let file = found else {
-      findings.append(Finding(.unknownBase(identifier), at: base.place))
-      return root
-    }
+    guard let file = found else { return unextended(.unknownBase(identifier)) }
     bases.append(file.path)
     guard
       let underneath = tree(
