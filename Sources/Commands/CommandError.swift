@@ -17,7 +17,7 @@ package enum CommandError: Error {
 
   package init(_ error: POSIXError) { self = error == .brokenPipe ? .ended(.unexpected) : .failed(error.message) }
 
-  /// What a person is told of it where nothing else is known; `nil` where there is nothing more to say.
+  /// What a person is told of it where nothing else is known (`Context.message`); `nil` where there is nothing to say.
   package var message: Message? {
     switch self {
     case .failed(let message): message

@@ -87,7 +87,14 @@ package struct Context {
 
   /// What a person is told of an error, with what helps here; `nil` where there is nothing to say.
   func message(_ error: CommandError) -> Message? {
-    guard case .credential(let error) = error else { return error.message }
+    guard case .credential(let error) = error else {
+      return error.message.map { $0.with(hints: resolved($0.hints)) }
+    }
+    let message = message(error)
+    return message.with(hints: resolved(message.hints))
+  }
+
+  private func message(_ error: CredentialError) -> Message {
     switch error {
     case .loginNeeded(let provider, let account, .noCredential): return noCredential(provider, account)
     case .unknownAccount(let name, let provider, let known):
@@ -98,6 +105,7 @@ package struct Context {
       let names = names(at: record.provider)
       let others = names.count > 1 ? "; there are \(some(names))" : ""
       return Message(error.message.text + others, hint: mending(record), status: .vault)
+    case .vault(let error): return error.message(passphrase: passphraseSource)
     default: return error.message
     }
   }
@@ -108,7 +116,7 @@ package struct Context {
     do {
       guard try source.accountsIfAny()?.registration(of: provider) == nil else { return message }
     } catch {
-      return error.message
+      return self.message(error)
     }
     let needs = (try? home.library.load(provider)).map { ClientNeeds($0.descriptor) }
     let add = "\(credmgr: ["add-provider", provider] + (needs?.options ?? ["--client-id", "ID"])), then " as Remedy

@@ -1,3 +1,4 @@
+import Cryptography
 import Glibc
 import HTTP
 import OAuth
@@ -11,18 +12,15 @@ import Store
 
 /// What a hint says to run is what helps.
 @Suite struct HintTests {
-  private static let failures: [CredentialError] = [
-    .http(.unreachable(host: "notes.example", reason: .nameNotResolved), provider: "notes"),
-    .http(.unreachable(host: "notes.example", reason: .connectionRefused), provider: "notes"),
-    .http(.unreachable(host: "notes.example", reason: .timedOut), provider: "notes"),
-    .http(.unreachable(host: "notes.example", reason: .tls(detail: "no")), provider: "notes"),
-    .http(.unreachable(host: "notes.example", reason: .proxy), provider: "notes"),
-    .http(.unreachable(host: "notes.example", reason: .broken), provider: "notes"),
-    .http(.bodyTooLarge(limit: 1 << 20), provider: "notes"),
-    .oauth(.unreadable(.token, expected: .json, mediaType: nil), provider: "notes"),
-    .oauth(.missingField(.token, .accessToken), provider: "notes"),
-    .oauth(.malformedField(.deviceAuthorization, .expiresIn), provider: "notes"),
-  ]
+  private static let failures: [CredentialError] =
+    [HTTPError.Unreachable.nameNotResolved, .connectionRefused, .timedOut, .tls(detail: "no"), .proxy, .broken].map {
+      .http(.unreachable(host: "notes.example", reason: $0), provider: "notes")
+    } + [
+      .http(.bodyTooLarge(limit: 1 << 20), provider: "notes"),
+      .oauth(.unreadable(.token, expected: .json, mediaType: nil), provider: "notes"),
+      .oauth(.missingField(.token, .accessToken), provider: "notes"),
+      .oauth(.malformedField(.deviceAuthorization, .expiresIn), provider: "notes"),
+    ]
 
   @Test(arguments: failures) func whoIsNotReachedIsExamined(_ error: CredentialError) {
     #expect(error.message.hints.first == "\(credmgr: "doctor", "notes")")
@@ -95,12 +93,49 @@ import Store
     return all
   }
 
-  @Test(arguments: all) func whatIsWrongComesWithAHint(_ error: CredentialError) {
+  @Test(arguments: all) func whatIsWrongComesWithAHintThatAShellTakesAsItIs(_ error: CredentialError) throws {
     #expect(!error.message.hints.isEmpty, "\(error.message.text)")
+    for remedy in error.message.hints { try expectWhole(remedy) }
   }
 
-  @Test(arguments: all) func aShellTakesItAsItIs(_ error: CredentialError) throws {
-    for remedy in error.message.hints { try expectWhole(remedy) }
+  /// What only the doctor says.
+  private static let remedies: [Remedy] =
+    [Interruption.Exchange.refresh, .login, .logout].map {
+      Interruption(provider: "notes", account: "it's me", exchange: $0, startedAt: 0).remedy
+    } + entries.flatMap { [$0.removal, $0.removalOfAll] } + [
+      .rescuing("/home/ada/my vault"), .restoring(vault: file), .anotherHome, record.remedy(),
+      .reinstalling("/src/credmgr/.build/debug/credmgr"), .reinstalling("/usr/local/bin/credmgr"),
+      RecordIdentifier(kind: .selection, provider: "notes", account: "").remedy(account: "it's me"),
+      StoreError.keyFileMissing(path: file).message(opensOtherwise: true).hints[0],
+      StoreError.wrongPassphrase.message(passphrase: .command).hints[0],
+      StoreError.wrongPassphrase.message(passphrase: .file(file)).hints[0],
+    ]
+
+  private static let entries = ["store", "!f() { echo password=x; }; f", "", "cache --timeout 60"].map {
+    GitHelperEntry(scope: "global", origin: "/home/ada/my files/config", key: "credential.helper", value: $0)
+  }
+
+  @Test func eachHasOneCommand() throws {
+    for remedy in Self.remedies {
+      try expectWhole(remedy)
+      let sentence = try #require(remedy.sentence())
+      #expect(sentence.matches(of: /run "/).count == 1, "\(sentence)")
+    }
+  }
+
+  /// A value that may be a password is neither shown nor named.
+  @Test func aHelperOfAShellIsTakenOutByItsBeginning() {
+    #expect(Self.entries[1].shown == "!f() …")
+    #expect(Self.entries[1].removal.commands.first?.last == "^!f[(][)]")
+    let entry = GitHelperEntry(scope: "command", origin: "command line:", key: "credential.helper", value: "store")
+    #expect(entry.removal.commands == [["unset", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"]])
+  }
+
+  @Test func aMistakeInGitsConfigurationIsNamedByItsLine() {
+    let message = Doctor.gitFailure("fatal: bad config line 3 in file /home/ada/my config\n")
+    #expect(message?.text == "git cannot read its configuration: bad config line 3 in file /home/ada/my config")
+    #expect(message?.hints.first?.commands == [["sed", "-i.old", "3s/^/# /", "/home/ada/my config"]])
+    #expect(Doctor.gitFailure("fatal: unable to access 'x'") == nil)
   }
 
   /// An issuer that is being added is no provider yet.
@@ -139,45 +174,37 @@ import Store
 
   // MARK: What is to be added
 
-  private static let completions: [(arguments: [String], remedy: Remedy, sentence: String)] = [
+  private static let completions: [(typed: String, remedy: Remedy, sentence: String)] = [
+    ("token notes", "\(add: "--account", "ada") for now", "run \"credmgr token notes --account ada\" for now"),
     (
-      ["credmgr", "token", "notes"], "\(add: "--account", "ada") for now",
-      "run \"credmgr token notes --account ada\" for now"
-    ),
-    (
-      ["credmgr", "login", "notes", "--account", "ada", "--paste"], "\(add: "--account", "it's me")",
+      "login notes --account ada --paste", "\(add: "--account", "it's me")",
       "run \"credmgr login notes --paste --account 'it'\\''s me'\""
     ),
-    (
-      ["credmgr", "login", "notes", "--account=ada"], "\(add: "--account", "bob")",
-      "run \"credmgr login notes --account bob\""
-    ),
-    (["credmgr", "token", "notes"], "\(add: "--trace") to see", "run \"credmgr token notes --trace\" to see"),
-    (["credmgr", "token", "notes", "--trace"], "\(add: "--trace")", "run \"credmgr token notes --trace\""),
+    ("login notes --account=ada", "\(add: "--account", "bob")", "run \"credmgr login notes --account bob\""),
+    ("token notes", "\(add: "--trace") to see", "run \"credmgr token notes --trace\" to see"),
+    ("token notes --trace", "\(add: "--trace")", "run \"credmgr token notes --trace\""),
     // A secret is not repeated, nor is what no line could hold.
-    (["credmgr", "login", "notes", "--set", "a=b"], "\(add: "--account", "ada")", "add \"--account ada\""),
-    (
-      ["credmgr", "token", String(repeating: "x", count: 150)], "\(add: "--account", "ada")",
-      "add \"--account ada\""
-    ),
+    ("login notes --set a=b", "\(add: "--account", "ada")", "add \"--account ada\""),
+    ("token " + String(repeating: "x", count: 150), "\(add: "--account", "ada")", "add \"--account ada\""),
     // No such option.
-    (["credmgr", "token", "notes"], "\(add: "--replace")", "add \"--replace\""),
-    (["credmgr", "token", "notes"], "\(credmgr: "login", "notes")", "run \"credmgr login notes\""),
+    ("token notes", "\(add: "--replace")", "add \"--replace\""),
+    ("token notes", "\(credmgr: "login", "notes")", "run \"credmgr login notes\""),
     // A login is the one that failed.
     (
-      ["credmgr", "login", "notes", "--paste", "--timeout=1m", "--with-token"], "\(credmgr: "login", "notes") again",
+      "login notes --paste --timeout=1m --with-token", "\(credmgr: "login", "notes") again",
       "run \"credmgr login notes --timeout 1m --paste\" again"
     ),
     (
-      ["credmgr", "login", "--timeout", "1m", "notes"], "\(credmgr: "login", "notes", "--timeout", "2m")",
+      "login --timeout 1m notes", "\(credmgr: "login", "notes", "--timeout", "2m")",
       "run \"credmgr login notes --timeout 2m\""
     ),
-    (["credmgr", "login", "other", "--paste"], "\(credmgr: "login", "notes")", "run \"credmgr login notes\""),
+    ("login other --paste", "\(credmgr: "login", "notes")", "run \"credmgr login notes\""),
   ]
 
   @Test func whatIsToBeDoneIsAWholeCommand() {
-    for (arguments, remedy, sentence) in Self.completions {
-      #expect(remedy.sentence(after: CommandLine(arguments)) == sentence)
+    for (typed, remedy, sentence) in Self.completions {
+      #expect(
+        remedy.sentence(after: CommandLine(["credmgr"] + typed.split(separator: " ").map(String.init))) == sentence)
     }
   }
 
@@ -191,32 +218,50 @@ import Store
 
   // MARK: Files
 
-  /// What keeps a person from a file of the person's own is opened, be it a folder above.
-  @Test func whatIsClosedIsOpened() throws {
+  private static func context(_ home: String) throws -> Context {
+    let environment = ["CREDMGR_HOME": home, "HOME": home]
+    let home = try Home(environment: { environment[$0] }, executable: "/usr/bin/credmgr")
+    let source = CredentialSource(home: home, http: nil, clock: SystemClock(), random: SystemRandomSource())
+    return Context(
+      source: source, homeFault: nil, clock: SystemClock(), executable: "/usr/bin/credmgr",
+      environment: { environment[$0] }, coreLimit: nil, online: nil, line: CommandLine(["credmgr", "status"]))
+  }
+
+  /// What keeps a person from a file of the person's own is opened, be it a folder above. What is not ours is looked at.
+  @Test func whatMendsAFaultOfAFile() throws {
     let folder = try TemporaryFolder()
+    let context = try Self.context(folder.path + "/home")
+    func mended(_ error: POSIXError) -> [[String]] { context.resolved(error.message.hints).flatMap(\.commands) }
     try File.createDirectory(folder.path + "/above")
     let file = folder.path + "/above/file"
     try PrivateFile.create(file, [])
-    #expect(!POSIXError.permissionDenied(path: file).message.hints.flatMap(\.commands).contains { $0[0] == "chmod" })
     #expect(unsafe chmod(file, 0o000) == 0)
-    #expect(POSIXError.permissionDenied(path: file).message.hints == ["\(run: "chmod", "u+rwX", file)"])
+    #expect(mended(.permissionDenied(path: file)) == [["chmod", "u+rwX", file]])
     #expect(unsafe chmod(file, 0o600) == 0)
     #expect(unsafe chmod(folder.path + "/above", 0o500) == 0)
-    #expect(
-      POSIXError.permissionDenied(path: file + "/none").message.hints
-        == ["\(run: "chmod", "u+rwX", folder.path + "/above")"])
+    #expect(mended(.permissionDenied(path: file + "/none")) == [["chmod", "u+rwX", folder.path + "/above"]])
     #expect(unsafe chmod(folder.path + "/above", 0o700) == 0)
+    #expect(mended(.otherOwner(path: file)).isEmpty && mended(.notRegularFile(path: file)).isEmpty)
+    let vault = folder.path + "/home/vault"
+    #expect(mended(.notDirectory(path: vault)) == [["mv", vault, vault + ".old"]])
+    #expect(mended(.notDirectory(path: folder.path + "/home")) == [["unset", "CREDMGR_HOME"]])
+    #expect(mended(.symbolicLink(path: vault)) == [["rm", vault]])
+    #expect(mended(.symbolicLink(path: file)).isEmpty)
+    #expect(mended(.readableByOthers(path: vault, mode: 0o755)) == [["chmod", "go=", vault]])
+    // What a command looks at is there.
+    #expect(mended(.readOnlyFileSystem(path: folder.path + "/none/at/all")) == [["findmnt", "-T", folder.path]])
   }
 
-  /// What a command looks at is there.
-  @Test func aFileThatIsNotThereIsNotLookedAt() throws {
-    let folder = try TemporaryFolder()
-    let none = folder.path + "/none/at/all"
-    for error: POSIXError in [
-      .readOnlyFileSystem(path: none), .system(call: "write", path: none, code: 28), .otherOwner(path: none),
-    ] {
-      let command = try #require(error.message.hints.first?.commands.first)
-      #expect(command.last == folder.path, "\(command)")
+  /// What a sentence depends on is handed in: the folder of the sentences asks neither the disk nor the environment.
+  @Test func messagesDoNoIO() throws {
+    let folder = Path.joining(Path.directory(of: #filePath) ?? "", "../../Sources/Commands/Messages")
+    for name in try File.names(in: folder) {
+      let text = String(decoding: try File.read(Path.joining(folder, name), limit: 1 << 20), as: UTF8.self)
+      let asked = text.matches(
+        of:
+          /\b(File|PrivateFile|Environment|UserEntry|Launcher|Terminal|Browser)\.|Path\.(resolved|currentDirectory|executable)/
+      )
+      #expect(asked.isEmpty, "\(name): \(asked.map { text[$0.range] })")
     }
   }
 }

@@ -45,8 +45,9 @@ extension Command {
         context.tell("refreshed \"\(account.name)\" at \"\(account.provider)\"" + validity(renewed.credential, context))
       } catch {
         if error == .interrupted { throw CommandError(error) }
-        StandardError.show(error.message)
-        worst = worst == .done ? error.message.status : worst
+        let message = context.message(CommandError(error)) ?? error.message
+        StandardError.show(message)
+        worst = worst == .done ? message.status : worst
       }
     }
     try context.reportDamagedRecords(nil)

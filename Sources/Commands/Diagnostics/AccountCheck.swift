@@ -9,27 +9,23 @@ extension Doctor {
       accounts = try vault.accounts(of: nil)
       refused = try vault.areRefreshesRefused(accounts)
     } catch {
-      var message = error.message
-      if case .vault(let error) = error {
-        message.hints = error.remedies(context.home.vault, opensOtherwise: false)
-      }
-      return problem(.accounts, message)
+      return tell(error, as: .accounts)
     }
-    let before = diagnostics.count
     let now = context.clock.now()
     let ended = zip(accounts, refused).filter { account, isRefused in
       !account.credential.isUsable(at: now) && (isRefused || !account.credential.isRefreshable(at: now))
     }.map(\.0)
-    for (index, account) in ended.prefix(Self.shownDamage + 1).enumerated() {
-      let more = ended.count - Self.shownDamage
+    if !ended.isEmpty {
+      let names = ended.prefix(Self.shown).map { "\(quoted($0.name)) at \(quoted($0.provider))" }
+      let more = ended.count > Self.shown ? " and \(ended.count - Self.shown) more" : ""
       problem(
         .accounts,
-        index < Self.shownDamage
-          ? "the token of \(quoted(account.name)) at \(quoted(account.provider)) has expired, and cannot be refreshed"
-          : "so it is with \(more) more \(more == 1 ? "account" : "accounts")",
-        "\(credmgr: "login", account.provider, "--account", account.name)", status: .loginNeeded)
+        Message(
+          "\(ended.count == 1 ? "the token" : "the tokens") of \(names.joined(separator: ", "))\(more) "
+            + "\(ended.count == 1 ? "has" : "have") expired, and cannot be refreshed",
+          hints: ended.prefix(Self.shown).map { "\(credmgr: "login", $0.provider, "--account", $0.name)" },
+          status: .loginNeeded))
     }
-    let isWhole = diagnostics.count == before
     for exchange in (try? context.source.interruptedExchanges()) ?? [] {
       note(.accounts, exchange.words(now: now), exchange.remedy)
     }
@@ -37,7 +33,7 @@ extension Doctor {
       problem(
         .accounts, "CREDMGR_ACCOUNT names \(quoted(name)), who is logged in nowhere",
         "\(run: "unset", "CREDMGR_ACCOUNT")")
-    } else if isWhole {
+    } else if ended.isEmpty {
       let count = accounts.count == 1 ? "one account is" : "\(accounts.count) accounts are"
       ok(.accounts, accounts.isEmpty ? "nobody is logged in" : "\(count) logged in")
     }

@@ -13,9 +13,7 @@ extension Doctor {
     }
   }
 
-  /// Compares the clock with that of a server.
-  ///
-  /// - Parameter date: what it is there, in seconds since 1970.
+  /// - Parameter date: what it is at a server, in seconds since 1970.
   mutating func checkClock(of host: String, _ date: Int64) {
     let seconds = context.clock.now() - date
     guard abs(seconds) > Self.tolerance, !diagnostics.contains(where: { $0.check == .clock }) else { return }

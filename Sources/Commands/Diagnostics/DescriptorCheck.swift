@@ -30,7 +30,7 @@ extension Doctor {
           if !mistakes[index].findings.contains(fault) { mistakes[index].findings.append(fault) }
         }
       } catch {
-        problem(.descriptors, Message(error.message.text, hint: "\(credmgr: "check", path)", status: .usage))
+        problem(.descriptors, error.message.text, "\(credmgr: "check", path)")
       }
     }
     let hasOwn = mistakes.contains { isOwn($0.file) }
@@ -41,13 +41,12 @@ extension Doctor {
   }
 
   private mutating func tell(_ faults: [Finding], in file: String) {
-    var hints: [Remedy] = ["\(credmgr: "check", file)"]
-    if isOwn(file) {
-      // Where it cannot be read there is nothing to correct in it.
-      if faults.contains(where: \.isUnreadable) { hints = [] } else { hints = ["\(hints[0]), and correct it"] }
-      hints.append("to do without it, \(Remedy.settingAside(file))")
-    }
-    problem(.descriptors, Message(listed(faults), hints: hints, status: .usage))
+    let text = listed(faults)
+    guard isOwn(file) else { return problem(.descriptors, text, "\(credmgr: "check", file)") }
+    let without: Remedy = "to do without it, \(Remedy.settingAside(file))"
+    // Where it cannot be read there is nothing to correct in it.
+    if faults.contains(where: \.isUnreadable) { return problem(.descriptors, text, without) }
+    problem(.descriptors, text, "\(credmgr: "check", file), and correct it", without)
   }
 
   /// Whether what was given when a provider was added still fits its descriptor.
@@ -103,19 +102,16 @@ extension Doctor {
       let hosts = claims.filter { $0.helper == helper }
       for (index, host) in hosts.enumerated() {
         guard let first = hosts[..<index].first(where: { $0.host == host.host }) else { continue }
-        note(
-          .hosts,
-          "\(quoted(host.host)) is of \(quoted(first.provider)) and of \(quoted(host.provider)); the first one is taken"
-        )
+        let providers = "\(quoted(first.provider)) and of \(quoted(host.provider))"
+        note(.hosts, "\(quoted(host.host)) is of \(providers); the first one is taken")
       }
     }
-    let count = claims.count
     guard diagnostics.count == before else { return }
-    ok(
-      .hosts,
-      count == 0
-        ? "no provider claims any for git or docker"
-        : count == 1 ? "one is claimed for git or docker" : "\(count) are claimed for git and docker, each once")
+    switch claims.count {
+    case 0: ok(.hosts, "no provider claims any for git or docker")
+    case 1: ok(.hosts, "one is claimed for git or docker")
+    default: ok(.hosts, "\(claims.count) are claimed for git and docker, each once")
+    }
   }
 
   // MARK: Rules

@@ -11,11 +11,9 @@ extension Doctor {
     } catch .notRegularFile {
       return tellDockerFile(path, .notFile(path))
     } catch .permissionDenied where File.isOwn(path) == true {
-      return tellDockerFile(path, .unreadable(path))
+      return problem(.docker, POSIXError.permissionDenied(path: path).message)
     } catch {
-      if case .notFound = error, File.isLink(path), let fault = FileFault.obstacle(to: path) {
-        return tellDockerFile(path, fault)
-      }
+      if File.isLink(path), let fault = context.obstacle(to: path) { return tellDockerFile(path, fault) }
       return ok(.docker, "docker is not set up")
     }
     guard let configuration = DockerConfiguration(bytes) else {
@@ -34,7 +32,7 @@ extension Doctor {
     }
     let others = Set(claimed.map(\.host)).sorted().filter { configuration.helper(of: $0) != "credmgr" }
     if !others.isEmpty {
-      if let fault = FileFault.obstacle(to: path) { return tellDockerFile(path, fault) }
+      if let fault = context.obstacle(to: path) { return tellDockerFile(path, fault) }
       note(
         .docker, "docker does not ask credmgr for " + some(others), "\(credmgr: "docker-credential", "setup")")
     }
@@ -42,7 +40,7 @@ extension Doctor {
     if !readable.isEmpty {
       note(
         .docker, "\(quoted(path)) has passwords that can be read, for " + some(readable),
-        remedies: readable.prefix(5).map { "\(run: "docker", "logout", $0)" })
+        "\(all: readable.prefix(Self.shown).map { ["docker", "logout", $0] })")
     }
     guard diagnostics.count == before else { return }
     ok(
@@ -56,33 +54,20 @@ extension Doctor {
 
   private mutating func checkDockerProgram() {
     let name = "docker-credential-credmgr"
-    guard let file = try? Launcher.find(name) else {
-      let folder = folderInPath
-      let sudo = sudo(File.exists(folder) && !File.isWritable(folder))
-      return problem(
-        .docker, "docker looks for \(quoted(name)) in PATH, and there is none",
-        "\(run: sudo + ["ln", "-s", program, folder + "/" + name])")
-    }
-    if isAnother(file) {
-      let sudo = sudo(!File.isWritable(Path.directory(of: file) ?? "/"))
-      note(
-        .docker, "docker asks \(quoted(file)), which is another credmgr than \(quoted(program))",
-        "\(run: sudo + ["ln", "-sf", program, file])")
-    }
-  }
-
-  /// A folder in which a person can put a program, where there is one.
-  private var folderInPath: String {
+    guard (try? Launcher.find(name)) == nil else { return }
     let folders = (context.environment("PATH") ?? "").split(separator: ":").map(String.init)
     let own = folders.first { folder in context.home.person.map { folder.hasPrefix($0 + "/") } ?? false }
-    return own ?? "/usr/local/bin"
+    let folder = own ?? "/usr/local/bin"
+    let sudo = File.exists(folder) && !File.isWritable(folder) ? ["sudo"] : []
+    problem(
+      .docker, "docker looks for \(quoted(name)) in PATH, and there is none",
+      "\(run: sudo + ["ln", "-s", program, folder + "/" + name])")
   }
 }
 
 extension DockerConfiguration {
   static func unreadable(_ path: String) -> Message {
-    Message(
-      "\(quoted(path)) is no JSON object, and docker cannot read it, either",
-      hint: "correct it, or \(Remedy.settingAside(path))", status: .usage)
+    .usage("\(quoted(path)) is no JSON object, and docker cannot read it, either")
+      .hint("correct it, or \(Remedy.settingAside(path))")
   }
 }

@@ -1,5 +1,35 @@
 import CredentialManager
+import JSON
 import Platform
+
+/// What was found at one place: as it should be, worth knowing, or not working, with what a person can do about it.
+struct Diagnostic {
+  /// What was looked at.
+  enum Check: String, Sendable {
+    case home, vault, accounts, clock, browser, keyring, programs, git, docker, descriptors, hosts, rules, certificates
+    case proxy, network
+  }
+
+  enum Severity: String, Sendable {
+    case ok
+    /// Worth knowing; nothing has to be done.
+    case note
+    /// Something does not work, or will not.
+    case problem
+  }
+
+  let check: Check
+  let severity: Severity
+  /// Its status is that of a command that comes across it.
+  let message: Message
+
+  var json: JSONValue {
+    [
+      "check": .string(check.rawValue), "state": .string(severity.rawValue), "sentence": .string(message.text),
+      "hints": .array(message.hints.compactMap { $0.sentence() }.map(JSONValue.string)),
+    ]
+  }
+}
 
 /// Looks at everything that a command may depend on. Nothing is changed, and nobody is asked.
 ///
@@ -36,16 +66,10 @@ struct Doctor {
 
   // MARK: What is found
 
-  mutating func ok(_ check: Diagnostic.Check, _ text: String) {
-    diagnostics.append(Diagnostic(check: check, severity: .ok, text: text))
-  }
+  mutating func ok(_ check: Diagnostic.Check, _ text: String) { add(check, .ok, Message(text, status: .done)) }
 
   mutating func note(_ check: Diagnostic.Check, _ text: String, _ remedies: Remedy...) {
-    note(check, text, remedies: remedies)
-  }
-
-  mutating func note(_ check: Diagnostic.Check, _ text: String, remedies: [Remedy]) {
-    tell(Diagnostic(check: check, severity: .note, text: Message.visible(text), remedies: remedies))
+    add(check, .note, Message(text, hints: remedies, status: .done))
   }
 
   mutating func problem(
@@ -55,38 +79,30 @@ struct Doctor {
   }
 
   /// What an ordinary error says.
-  mutating func problem(_ check: Diagnostic.Check, _ message: Message) {
-    tell(
-      Diagnostic(
-        check: check, severity: .problem, text: message.text, remedies: message.hints, status: message.status))
-  }
+  mutating func problem(_ check: Diagnostic.Check, _ message: Message) { add(check, .problem, message) }
 
-  private mutating func tell(_ diagnostic: Diagnostic) {
+  private mutating func add(_ check: Diagnostic.Check, _ severity: Diagnostic.Severity, _ message: Message) {
     // One cause is told once, at whatever it was met first.
-    guard !diagnostics.contains(where: { $0.text == diagnostic.text }) else { return }
-    diagnostics.append(diagnostic)
+    guard severity == .ok || !diagnostics.contains(where: { $0.message.text == message.text }) else { return }
+    let message = message.with(hints: context.resolved(message.hints))
+    diagnostics.append(Diagnostic(check: check, severity: severity, message: message))
   }
 
   /// Tells a person on standard error what is not as it should be.
   func tellAll() {
     for diagnostic in diagnostics where diagnostic.severity != .ok {
-      context.tell(diagnostic.text)
-      for remedy in diagnostic.remedies { context.tell(hint: remedy) }
+      context.tell(diagnostic.message.text)
+      for remedy in diagnostic.message.hints { context.tell(hint: remedy) }
     }
   }
 
   // MARK: What several checks need
 
-  var isRoot: Bool { UserEntry.identifier == 0 }
+  /// Of faults of one kind that there may be thousands of.
+  static let shown = 5
 
   var program: String { context.program }
 
   /// The value of a variable that is set.
-  func value(_ variable: String) -> String? { context.environment(variable).flatMap { $0.isEmpty ? nil : $0 } }
-
-  /// A folder that does not let the person through, or does not say what is in it.
-  mutating func tellClosed(_ folder: String) {
-    problem(
-      .home, POSIXError.permissionDenied(path: folder).message.with(hints: [.opening(folder)]))
-  }
+  func value(_ variable: String) -> String? { Environment.text(variable, context.environment) }
 }

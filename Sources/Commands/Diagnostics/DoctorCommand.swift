@@ -26,45 +26,38 @@ extension Command {
     for text in invocation.operands + invocation.all("--reach") { try doctor.reach(context.provider(text)) }
     doctor.examine()
     let found = doctor.diagnostics
+    let problems = found.filter { $0.severity == .problem }
     if invocation.has("--json") {
       try context.output(.array(found.map(\.json)))
     } else {
       try context.output(shown(found))
-    }
-    let problems = found.filter { $0.severity == .problem }
-    if !invocation.has("--json") {
       context.tell(
         problems.isEmpty ? "all is well" : problems.count == 1 ? "one problem" : "\(problems.count) problems")
     }
-    if let first = problems.first { throw .ended(first.status) }
+    if let first = problems.first { throw .ended(first.message.status) }
   }
 
   private static func shown(_ diagnostics: [Diagnostic]) -> String {
-    let style = Style(1)
-    let columns = Terminal.outputColumns
-    let width = diagnostics.map(\.check.rawValue.count).max() ?? 0
-    let indent = String(repeating: " ", count: 9 + width + 2)
+    let (style, columns) = (Style(1), Terminal.outputColumns)
+    func padded(_ text: String, _ width: Int) -> String { text + String(repeating: " ", count: width - text.count) }
+    let width = (diagnostics.map(\.check.rawValue.count).max() ?? 0) + 2
+    let indent = padded("", 9 + width)
+    func shown(_ sentence: String) -> String {
+      let sentence = Message.visible(sentence)
+      // A command is not broken: it is there to be copied.
+      return columns.map {
+        Layout.wrapped(sentence, width: $0, first: indent.count, indent: indent, longestQuotation: .max)
+      } ?? sentence
+    }
     var text = ""
     for diagnostic in diagnostics {
-      let state = diagnostic.severity.rawValue
-      let word =
-        switch diagnostic.severity {
-        case .ok: style.green(state)
-        case .note: style.yellow(state)
-        case .problem: style.red(state)
-        }
-      let check = diagnostic.check.rawValue
-      text += word + String(repeating: " ", count: 9 - state.count) + check
-      text += String(repeating: " ", count: width - check.count + 2)
-      func shown(_ sentence: String) -> String {
-        let sentence = Message.visible(sentence)
-        // A command is not broken: it is there to be copied.
-        return columns.map {
-          Layout.wrapped(sentence, width: $0, first: indent.count, indent: indent, longestQuotation: .max)
-        } ?? sentence
+      let state = padded(diagnostic.severity.rawValue, 9)
+      let shade = [Diagnostic.Severity.ok: style.green, .note: style.yellow, .problem: style.red][diagnostic.severity]
+      text += shade?(state) ?? state
+      text += padded(diagnostic.check.rawValue, width) + shown(diagnostic.message.text) + "\n"
+      for hint in diagnostic.message.hints.compactMap({ $0.sentence() }) {
+        text += indent + style.bold(shown(hint)) + "\n"
       }
-      text += shown(diagnostic.text) + "\n"
-      for hint in diagnostic.remedies.compactMap({ $0.sentence() }) { text += indent + style.bold(shown(hint)) + "\n" }
     }
     return text
   }

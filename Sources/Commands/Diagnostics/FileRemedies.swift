@@ -1,118 +1,119 @@
-import Descriptors
+import CredentialManager
+import Glibc
 import Platform
-import Text
 import Store
+import Text
 
-extension Remedy {
-  /// A home that everybody can make, and that stays when the machine starts anew (hier(7)).
-  static let anotherHome: Remedy =
-    "\(shell: "export CREDMGR_HOME=/var/tmp/credmgr-$(id -u)"), or set it to another folder in which you can write"
-
-  /// Puts something out of the way, from where it can be had back.
-  static func settingAside(_ path: String) -> Remedy { "\(run: "mv", path, path + ".old")" }
-
-  /// Lets a person into a file or folder. Where it is the system's, everybody is to read it.
-  static func opening(_ path: String) -> Remedy {
-    "\(run: (File.isOwn(path) == true ? ["chmod", "u+rwX"] : ["sudo", "chmod", "a+rX"]) + [path])"
+/// What mends a fault depends on the disk and the environment. Both are looked at here, and nowhere in `Messages`.
+extension Context {
+  /// The remedies, with a command in the place of each that depends on a file.
+  func resolved(_ remedies: [Remedy]) -> [Remedy] {
+    remedies.compactMap { remedy in
+      if case .mending(let fault, let path) = remedy.parts.first { mending(fault, path) } else { remedy }
+    }
   }
 
-  /// Puts what a link leads to in its place; takes the link away where there is nothing to put there.
-  static func replacingLink(_ link: String, by target: String?) -> Remedy {
-    // A folder that stands for a file is none of ours.
+  private func mending(_ fault: POSIXError, _ path: String) -> Remedy? {
+    let sudo = File.isOwn(path) == false ? sudo : []
+    switch fault {
+    case .readableByOthers: return "\(run: sudo + ["chmod", "go=", path])"
+    case .writableByOthers: return "\(run: sudo + ["chmod", "go-w", path])"
+    case .system(_, _, ENOSPC), .system(_, _, EDQUOT): return .makingRoom(in: File.existing(path))
+    case .symbolicLink: return isOurs(path) ? replacingLink(path) : nil
+    case .notDirectory where path == environment("CREDMGR_HOME"): return "\(run: "unset", "CREDMGR_HOME")"
+    case .notRegularFile, .notDirectory: return isOurs(path) ? .settingAside(path) : .mending(fault, at: path)
+    case .otherOwner: return isOurs(path) ? ownership([path]) : .mending(fault, at: path)
+    default: break
+    }
+    let place = File.existing(path)
+    if fault == .readOnlyFileSystem(path: path) || File.isOnReadOnlyFileSystem(place) {
+      return isOurs(path) ? usableHome : "\(run: "findmnt", "-T", place) to see how it is mounted"
+    }
+    if let closed = File.closedPlace(path) { return "\(run: "chmod", "u+rwX", closed)" }
+    // In another user's home nothing would work.
+    if let person = home.person, File.isOwn(person) == false, path.hasPrefix(person + "/") { return usableHome }
+    if case .system = fault { return .anotherHome }
+    return isOurs(path) ? ownership([path]) : .mending(fault, at: place)
+  }
+
+  /// Whether a file is one of those that credmgr keeps, or a folder above them.
+  private func isOurs(_ path: String) -> Bool {
+    [home.configuration, home.vault].contains { place in
+      path == "/" || path == place || path.hasPrefix(place + "/") || place.hasPrefix(path + "/")
+    }
+  }
+
+  /// Puts what a link leads to in its place, where that is ours and of the right kind.
+  private func replacingLink(_ link: String) -> Remedy {
     let isFile = link.hasSuffix(".db") || link.hasSuffix(".key")
-    guard let target, !isFile || !File.isDirectory(target) else { return "\(run: "rm", link)" }
+    guard let target = Path.resolved(link), File.isOwn(target) == true, File.isDirectory(target) != isFile else {
+      return "\(run: "rm", link)"
+    }
     return "\(all: [["rm", link], ["mv", target, link]]) to put there what it leads to"
   }
 
-  /// Makes a vault of all that can be read in a damaged one, which stays beside it.
-  ///
-  /// - Parameter folder: that of the vault.
-  static func rescuing(_ folder: String) -> Remedy {
-    let file = "credmgr-rescued.json"
-    let commands = [
-      ["credmgr", "vault", "export", file], ["mv", folder, folder + ".old"], ["credmgr", "vault", "import", file],
-    ]
-    return "put it back with \(command: "credmgr", "vault", "restore", "FILE"), "
-      + "or \(all: commands) to keep all that can be read, under a passphrase meanwhile"
+  /// Gives us files of another user: they get another owner where they are in a home of ours; else it is the wrong
+  /// home.
+  func ownership(_ paths: [String]) -> Remedy {
+    let own = [environment("CREDMGR_HOME"), home.person].compactMap { $0 }
+    let isOurs = paths.allSatisfy { path in own.contains { path.hasPrefix($0 + "/") && File.isOwn($0) == true } }
+    guard isOurs else { return usableHome }
+    let tops = paths.filter { path in !paths.contains { path.hasPrefix($0 + "/") } }
+    let owner = UserEntry.current(elsewhere: false)?.name ?? "\(UserEntry.identifier)"
+    return "\(run: sudo + ["chown", "-R", owner] + tops)"
   }
 
-  /// Puts a vault in the place of one that cannot be mended.
-  ///
-  /// - Parameter folder: that of the vault.
-  static func restoring(_ folder: String) -> Remedy {
-    "put it back with \(command: "credmgr", "vault", "restore", "FILE"), "
-      + "or \(settingAside(folder)) to begin with an empty one"
-  }
-}
-
-func sudo(_ needsRoot: Bool) -> [String] { needsRoot ? ["sudo"] : [] }
-
-extension UserEntry {
-  /// What chown(1) takes for who runs the program.
-  static var ownName: String { current(elsewhere: false)?.name ?? "\(identifier)" }
-}
-
-extension POSIXError {
-  /// What gives a file or folder of ours the permissions that it is to have.
-  func remedies(needsRoot: Bool = false) -> [Remedy] {
-    let sudo = sudo(needsRoot)
-    return switch self {
-    case .readableByOthers(let path, _): ["\(run: sudo + ["chmod", "go=", path])"]
-    case .writableByOthers(let path, _): ["\(run: sudo + ["chmod", "go-w", path])"]
-    case .permissionDenied(let path): ["\(run: sudo + ["chmod", "u+rwX", File.closedPlace(path) ?? path])"]
-    case .symbolicLink(let path): [.replacingLink(path, by: Path.resolved(path))]
-    case .notDirectory(let path) where path == Environment.value("CREDMGR_HOME"): ["\(run: "unset", "CREDMGR_HOME")"]
-    case .notRegularFile(let path), .notDirectory(let path): ["\(run: sudo + ["mv", path, path + ".old"])"]
-    case .otherOwner(let path): ["\(run: "sudo", "chown", "-R", UserEntry.ownName, path)"]
-    default: message.hints
+  /// A home that this user can write.
+  private var usableHome: Remedy {
+    func isUsable(_ home: String) -> Bool { File.isOwn(home) == true && File.isWritable(home) }
+    if Environment.text("CREDMGR_HOME", environment) != nil, let person = home.person, isUsable(person) {
+      return "\(run: "unset", "CREDMGR_HOME")"
     }
-  }
-}
-
-extension StoreError {
-  /// What lets the vault be used again, or one in its place.
-  func remedies(_ folder: String, opensOtherwise: Bool = false) -> [Remedy] {
-    switch self {
-    case .keyFileMissing, .keyFileInvalid, .keyFileOfAnotherVault:
-      return opensOtherwise
-        ? ["\(credmgr: "vault", "protect", "key-file") to make a new one"]
-        : ["put the key file back from a backup, or \(Remedy.settingAside(folder)) to begin with an empty vault"]
-    case .notAVault, .truncated, .damaged, .damagedRecord, .inputOutput: return [.restoring(folder)]
-    case .wrongPassphrase: return [Message.askingForPassphrase ?? Message.mendingPassphraseFile]
-    case .file(let error): return error.remedies()
-    case .readOnly(let path): return POSIXError.permissionDenied(path: path).remedies()
-    default: return message.hints
+    if let own = UserEntry.current(elsewhere: true)?.home, own != home.person, isUsable(own) {
+      return "\(export: "HOME", own)"
     }
+    return .anotherHome
   }
-}
 
-extension SecretServiceFault {
-  /// What makes the service give the key, or does without it where the vault opens otherwise.
-  ///
-  /// - Parameter bus: the socket of a bus that is there, and that the environment does not name.
-  func remedy(unnamedBus bus: String? = nil) -> Remedy {
-    let otherwise: Remedy = "\(credmgr: "vault", "protect", "secret-service", "--remove") to do without"
-    return switch self {
-    case .noBus:
-      bus.map { "\(export: "DBUS_SESSION_BUS_ADDRESS", "unix:path=" + $0)" }
-        ?? "come here through the desktop's session, or \(otherwise)"
-    case .noService: "\(run: "sudo", "apt-get", "install", "gnome-keyring"), and log in to the desktop anew"
-    case .locked: "unlock it on the desktop, or \(otherwise)"
-    case .noKey: "\(credmgr: "vault", "protect", "secret-service") to give it a new one"
-    case .timedOut, .failed: "mend the keyring of the desktop, or \(otherwise)"
-    case .notInstalled: "\(run: "sudo", "apt-get", "install", "libsecret-tools")"
+  var sudo: [String] { UserEntry.identifier == 0 ? [] : ["sudo"] }
+
+  var passphraseSource: PassphraseSource {
+    if let path = Environment.text("CREDMGR_PASSPHRASE_FILE", environment) { return .file(path) }
+    return Environment.text("CREDMGR_PASSPHRASE_COMMAND", environment) == nil ? .person : .command
+  }
+
+  /// Why another program cannot put a new file in the place of its configuration.
+  func obstacle(to path: String) -> FileFault? {
+    if File.isDirectory(path) { return .notFile(path) }
+    if File.isLink(path), !File.exists(path) {
+      return FileFault(words: "it is a link to where nothing can be", remedy: "\(run: "rm", path), which leads nowhere")
     }
+    let folder = Path.directory(of: Path.resolved(path) ?? path) ?? "."
+    if !File.exists(folder) {
+      return FileFault(
+        words: "there is no folder \(quoted(folder))", remedy: "\(run: "mkdir", "-p", folder)", isOfFolder: true)
+    }
+    if File.exists(path + ".lock") {
+      let remedy: Remedy = "if no other git is at work, \(run: "rm", path + ".lock")"
+      return FileFault(words: "another program changes it", remedy: remedy)
+    }
+    for place in [path, folder] where File.isOwn(place) == true && !File.isWritable(place) {
+      let remedy = resolved([.mending(.permissionDenied(path: place), at: place)])[0]
+      return FileFault(words: "nothing can be written in \(quoted(place))", remedy: remedy, isOfFolder: true)
+    }
+    return nil
   }
 }
 
-extension Finding {
-  /// Whether the file itself is at fault, and not what stands in it.
-  var isUnreadable: Bool {
-    if case .unreadable = problem { true } else { false }
-  }
+/// Why another program's configuration cannot be used.
+struct FileFault {
+  let words: String
+  let remedy: Remedy
+  /// Whether nothing can be written in its folder, which matters to nobody until something is to be.
+  var isOfFolder = false
 
-  /// The file that is to be mended.
-  var file: String {
-    if case .unreadable(let path, _) = problem { path } else { place.source.name }
+  /// There is a folder, or whatever else is no file, in its place.
+  static func notFile(_ path: String) -> FileFault {
+    FileFault(words: "it is not an ordinary file", remedy: .settingAside(path))
   }
 }

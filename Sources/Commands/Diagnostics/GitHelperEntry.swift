@@ -11,7 +11,7 @@ struct GitHelperEntry: Equatable {
   let scope: String
   /// The file, or whatever else it is from.
   let origin: String
-  /// The whole key, such as `credential.https://github.com.helper`.
+  /// Such as `credential.https://github.com.helper`.
   let key: String
   let value: String
 
@@ -69,13 +69,15 @@ struct GitHelperEntry: Equatable {
   /// The beginning of a line of a shell, in which no password can be.
   private var beginning: String { String(value.prefix { !" =;$".contains($0) }) }
 
-  /// What a person is shown of it.
   var shown: String { isPlain ? value : beginning + " …" }
 
-  /// What takes out all that is under its key there; `nil` for what stands on a command line.
-  var removalOfAll: Remedy? {
-    scope == "command" ? nil : "\(run: command + ["--unset-all", key])"
+  /// What takes out all that is under its key there.
+  var removalOfAll: Remedy {
+    scope == "command" ? Self.forgettingCommandLine : "\(run: command + ["--unset-all", key])"
   }
+
+  /// What git was told for this time alone stands in variables (git(1)).
+  private static let forgettingCommandLine: Remedy = "\(run: "unset", "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS")"
 
   /// By its file: there may be several for the same scope, and files that they include. That of a repository is not
   /// named from the folder here.
@@ -84,9 +86,9 @@ struct GitHelperEntry: Equatable {
     return (File.isWritable(origin) ? [] : ["sudo"]) + ["git", "config", "--file", origin]
   }
 
-  /// What takes it out; `nil` for what stands on a command line.
-  var removal: Remedy? {
-    if scope == "command" { return nil }
+  /// What takes it out.
+  var removal: Remedy {
+    if scope == "command" { return Self.forgettingCommandLine }
     if isPlain { return "\(run: command + ["--fixed-value", "--unset-all", key, value])" }
     let pattern = beginning.map { $0.isLetter || $0.isNumber || "!/_-".contains($0) ? String($0) : "[\($0)]" }.joined()
     return "\(run: command + ["--unset-all", key, "^" + pattern])"

@@ -41,8 +41,10 @@ extension Doctor {
       let scheme = text.firstPlace(of: "://").map { String(text[..<$0.lowerBound]).lowercased() } ?? "http"
       // A password may stand before the host.
       let rest = text.firstPlace(of: "://").map { text[$0.upperBound...] } ?? text[...]
-      let shown = scheme + "://" + (rest.lastIndex(of: "@").map { rest[rest.index(after: $0)...] } ?? rest)
-      if ["http", "https", "socks4", "socks4a", "socks5", "socks5h"].contains(scheme), Self.isPlace(shown) {
+      let host = rest.lastIndex(of: "@").map { rest[rest.index(after: $0)...] } ?? rest
+      let shown = scheme + "://" + host
+      let isHost = host.last != ":" && (try? URI(parsing: "http://" + host)) != nil
+      if isHost, ["http", "https", "socks4", "socks4a", "socks5", "socks5h"].contains(scheme) {
         ok(.proxy, "\(name) is \"\(shown)\"")
       } else {
         problem(.proxy, "\(name) is \(quoted(shown)), which is no proxy that is known", "\(run: "unset", name)")
@@ -51,27 +53,13 @@ extension Doctor {
     if proxies.isEmpty { ok(.proxy, "there is none") }
   }
 
-  /// Whether a host, and a port where there is one, can be what they say.
-  private static func isPlace(_ proxy: String) -> Bool {
-    guard let begin = proxy.firstPlace(of: "://") else { return false }
-    let authority = proxy[begin.upperBound...].prefix { $0 != "/" }
-    let host = authority.hasPrefix("[") ? authority.prefix { $0 != "]" } : authority.prefix { $0 != ":" }
-    guard !host.isEmpty, host.allSatisfy({ !$0.isWhitespace }) else { return false }
-    let rest = authority[host.endIndex...].drop { $0 == "]" }
-    guard let colon = rest.first else { return true }
-    return colon == ":" && UInt16(rest.dropFirst()).map { $0 > 0 } ?? false
-  }
-
   /// Asks a provider's servers for an answer.
-  ///
-  /// - Throws: `CommandError.handOver` in the program without a network; `.credential` when the provider is not known.
   mutating func reach(_ provider: String) throws(CommandError) {
     let servers = try manager(context.source.reach(provider))
     for server in servers {
       switch server.date {
       case .failure(let error):
-        let message = error.message(provider: provider)
-        problem(.network, message.with(hints: [remedy(error, server.host, provider)]))
+        problem(.network, error.message(provider: provider).with(hints: [remedy(error, provider)]))
       case .success(let date):
         ok(.network, "\"\(server.host)\" of \"\(provider)\" answers")
         if let date { checkClock(of: server.host, date) }
@@ -79,18 +67,10 @@ extension Doctor {
     }
   }
 
-  private func remedy(_ error: HTTPError, _ host: String, _ provider: String) -> Remedy {
-    guard case .unreachable(_, let reason) = error else { return comparing(provider) }
-    switch reason {
-    case .proxy where !proxies.isEmpty, .connectionRefused where !proxies.isEmpty,
-      .nameNotResolved where !proxies.isEmpty, .timedOut where !proxies.isEmpty:
-      return "correct the proxy, or \(run: ["unset"] + proxies) to do without it"
-    case .tls:
-      return "\(run: "sudo", "apt-get", "install", "--reinstall", "ca-certificates"), or see "
-        + "\(command: "curl", "-v", "https://\(host)/")"
-    case .nameNotResolved:
-      return "connect this machine; \(command: "getent", "hosts", host) shows when the name is known"
-    default: return comparing(provider)
-    }
+  private func remedy(_ error: HTTPError, _ provider: String) -> Remedy {
+    guard !proxies.isEmpty, case .unreachable(_, let reason) = error,
+      [.proxy, .connectionRefused, .nameNotResolved, .timedOut].contains(reason)
+    else { return comparing(provider) }
+    return "correct the proxy, or \(run: ["unset"] + proxies) to do without it"
   }
 }

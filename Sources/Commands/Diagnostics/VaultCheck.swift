@@ -1,7 +1,7 @@
 import CredentialManager
 import Platform
-import Text
 import Store
+import Text
 
 extension Doctor {
   /// - Returns: the accounts, where the vault opens.
@@ -13,14 +13,14 @@ extension Doctor {
     do throws(CredentialError) {
       let fault: StoreError?
       (status, unlockedUntil, fault) = try context.source.vaultStatus()
-      if let fault { tell(fault, opensOtherwise: status.slots.contains { $0.kind != .keyFile }) }
+      if let fault { tell(fault, as: .vault, opensOtherwise: status.slots.contains { $0.kind != .keyFile }) }
     } catch .vault(.absent) {
       note(
         .vault, "there is none yet; the first provider that you add makes one",
         "\(credmgr: "providers") to see which there are")
       return nil
     } catch {
-      tell(error)
+      tell(error, as: .vault)
       return nil
     }
     let ways = status.slots.map { $0.kind?.words ?? "way of a newer credmgr" }.joined(separator: ", or the ")
@@ -44,72 +44,60 @@ extension Doctor {
     } catch .vault(.passphraseUnavailable) {
       // Told with the file of the passphrase.
     } catch {
-      tell(error)
+      tell(error, as: .vault)
     }
     return nil
   }
 
-  private mutating func tell(_ error: CredentialError) {
-    if case .vault(let error) = error { tell(error) } else { problem(.accounts, error.message) }
+  mutating func tell(_ error: CredentialError, as check: Diagnostic.Check) {
+    if case .vault(let error) = error { tell(error, as: check) } else { problem(.accounts, error.message) }
   }
 
-  private mutating func tell(_ error: StoreError, opensOtherwise: Bool = false) {
+  private mutating func tell(_ error: StoreError, as check: Diagnostic.Check, opensOtherwise: Bool = false) {
+    let message = error.message(passphrase: context.passphraseSource, opensOtherwise: opensOtherwise)
     switch error {
     case .file(.otherOwner) where isForeign, .file(.permissionDenied) where isForeign: break
-    case .file(.symbolicLink(let path)): tellLink(path)
-    case .secretService(let fault):
-      problem(.keyring, error.message.with(hints: [fault.remedy(unnamedBus: unnamedBus)]))
-    default:
-      problem(
-        .vault,
-        Message(
-          error.message.text, hints: error.remedies(context.home.vault, opensOtherwise: opensOtherwise),
-          status: .vault))
+    case .file(.symbolicLink(let path)): problem(.home, POSIXError.symbolicLink(path: path).message)
+    case .secretService: problem(.keyring, message)
+    case .damaged, .damagedRecord, .inputOutput:
+      problem(check, message.with(hints: [.restoring(vault: context.home.vaultLocation.file)]))
+    default: problem(check, message)
     }
   }
 
   private mutating func checkPassphraseFile() {
-    guard let path = value("CREDMGR_PASSPHRASE_FILE") else { return }
+    guard case .file(let path) = context.passphraseSource else { return }
     do throws(POSIXError) {
       if File.isGivenStream(path) { return }
       let bytes = try File.read(path, limit: 1 << 16, ordinary: true)
       // What ends a line is no part of it.
-      guard bytes.allSatisfy({ $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }) else {
-        // Secrets of containers are often readable by all, which need not matter there: it is no problem by itself.
-        guard let mode = PrivateFile.modeForOthers(path) else { return }
-        return note(
-          .vault, "other users can read the passphrase in \(quoted(path)) (mode \(String(mode, radix: 8)))",
-          "\(run: "chmod", "go=", path)")
-      }
-      throw .endOfInput
+      guard !bytes.allSatisfy({ $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }) else { throw .endOfInput }
+      // Secrets of containers are often readable by all, which need not matter there: it is no problem by itself.
+      guard let mode = PrivateFile.modeForOthers(path) else { return }
+      note(
+        .vault, "other users can read the passphrase in \(quoted(path)) (mode \(String(mode, radix: 8)))",
+        "\(run: "chmod", "go=", path)")
     } catch .notRegularFile where !File.isDirectory(path) {
       // A pipe is not read: what writes into it does so once.
     } catch {
-      problem(.vault, error.passphraseFileWords(path), Message.mendingPassphraseFile)
+      let message = context.passphraseSource.message(error)
+      problem(.vault, Message(message.text, hints: message.hints, status: .usage))
     }
   }
 
-  static let shownDamage = 5
-
-  /// Records that can be made anew are told one by one, and all else at once: a backup mends that, or nothing does.
+  /// Records that can be made anew are made so one by one, and all else at once: a backup mends that, or nothing does.
   private mutating func tell(_ damage: [VaultFinding]) {
-    var records: [(finding: VaultFinding, record: RecordIdentifier)] = []
-    for finding in damage {
-      guard case .record(let record, _) = finding, [.credential, .registration, .selection].contains(record.kind) else {
-        return problem(
-          .vault, damage.map(\.sentence).joined(separator: "; "), .rescuing(context.home.vault), status: .vault)
-      }
-      records.append((finding, record))
+    let records = damage.compactMap { finding -> RecordIdentifier? in
+      guard case .record(let record, _) = finding else { return nil }
+      return [.credential, .registration, .selection].contains(record.kind) ? record : nil
     }
-    for (finding, record) in records.prefix(Self.shownDamage) {
-      problem(.vault, finding.sentence, record.remedy(), status: .vault)
-    }
-    let count = records.count - Self.shownDamage
-    if count > 0 {
-      problem(
-        .vault, "\(count) more \(count == 1 ? "record is" : "records are") not as written",
-        records[Self.shownDamage].record.remedy(), status: .vault)
-    }
+    let more = damage.count > Self.shown ? "; and \(damage.count - Self.shown) more" : ""
+    problem(
+      .vault,
+      Message(
+        damage.prefix(Self.shown).map(\.sentence).joined(separator: "; ") + more,
+        hints: records.count == damage.count
+          ? records.prefix(Self.shown).map { $0.remedy() } : [.rescuing(context.home.vault)], status: .vault))
   }
 
   private mutating func checkSecretService() {
@@ -117,15 +105,8 @@ extension Doctor {
       try context.source.checkSecretService()
       ok(.keyring, "the Secret Service has the key of the vault")
     } catch {
-      tell(error)
+      tell(error, as: .keyring)
     }
-  }
-
-  /// The socket of the session's bus, where it is there and the environment does not say so.
-  private var unnamedBus: String? {
-    guard SessionBus.address(environment: context.environment) == nil else { return nil }
-    let path = "/run/user/\(UserEntry.identifier)/bus"
-    return File.exists(path) ? path : nil
   }
 
   mutating func checkKeyring() {

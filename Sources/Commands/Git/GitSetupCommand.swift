@@ -22,25 +22,28 @@ extension Command {
     if scope == "--local" {
       let (status, said) = try git(["rev-parse", "--is-inside-git-dir"])
       if status != 0 {
-        guard said.firstPlace(of: "not a git repository") != nil else { throw refused(said, status, nil) }
+        guard said.firstPlace(of: "not a git repository") != nil else {
+          throw .failed(context.gitRefusal(said, status: status, scope: scope))
+        }
         throw .usage(
           "there is no git repository here", hint: "\(credmgr: "git-setup") for all repositories, or go to the one")
       }
     }
     let entry = helper(context.executable)
-    let administrator = scope == "--system" ? [context.program, "git-setup", "--system"] : nil
     let (status, listed) = try git(["config", scope, "--get-all", "credential.helper"])
     // It has the status 1 where there is no such key, and where it cannot read a file.
-    if status > 1 || status == 1 && !listed.isEmpty { throw refused(listed, status, administrator) }
+    if status > 1 || status == 1 && !listed.isEmpty {
+      throw .failed(context.gitRefusal(listed, status: status, scope: scope))
+    }
     let isThere = listed.split(separator: "\n").contains { $0 == entry }
     if invocation.has("--remove") {
       guard isThere else { return context.tell("git's configuration has no entry of ours") }
-      try change(["config", scope, "--fixed-value", "--unset-all", "credential.helper", entry], administrator)
+      try change(["config", scope, "--fixed-value", "--unset-all", "credential.helper", entry], context)
       context.tell("took the helper out of git's configuration")
     } else if isThere {
       context.tell("git's configuration has the helper already")
     } else {
-      try change(["config", scope, "--add", "credential.helper", entry], administrator)
+      try change(["config", scope, "--add", "credential.helper", entry], context)
       context.tell("git asks credmgr for credentials now")
     }
     if !invocation.has("--remove") {
@@ -73,13 +76,8 @@ extension Command {
     }
   }
 
-  private static func change(_ arguments: [String], _ administrator: [String]?) throws(CommandError) {
+  private static func change(_ arguments: [String], _ context: Context) throws(CommandError) {
     let (status, said) = try git(arguments)
-    if status != 0 { throw refused(said, status, administrator) }
-  }
-
-  private static func refused(_ said: String, _ status: Int32, _ administrator: [String]?) -> CommandError {
-    if let failure = Doctor.gitFailure(said) { return .failed(failure) }
-    return .failed(GitRefusal(said: said, status: status, asAdministrator: administrator).message)
+    if status != 0 { throw .failed(context.gitRefusal(said, status: status, scope: arguments[1])) }
   }
 }

@@ -2,58 +2,41 @@ import CredentialManager
 import Descriptors
 import OAuth
 import Platform
-import Text
 import Store
+import Text
 
 extension CredentialError {
   /// What is wrong, what to do, and the exit status.
   var message: Message {
     switch self {
-    case .noHome:
-      Message(
-        "there is no home folder",
-        hint: "set HOME, or \(Remedy.anotherHome)",
-        status: .usage)
+    case .noHome: .usage("there is no home folder").hint("set HOME, or \(Remedy.anotherHome)")
     case .relativeHome(let path):
-      Message(
-        "CREDMGR_HOME is \(quoted(path)), which is not an absolute path",
-        hint: "\(export: "CREDMGR_HOME", Self.absolute(path))", status: .usage)
+      .usage("CREDMGR_HOME is \(quoted(path)), which is not an absolute path").hint(Self.absolute(path))
     case .provider(let error): error.message
     case .oauth(let error, let provider): error.message(provider: provider)
     case .http(let error, let provider): error.message(provider: provider)
-    case .vault(let error): error.message
+    case .vault(let error): error.message()
     case .system(let error): error.message
-    case .notAdded(let provider, let needs):
-      Message(
-        "the provider \(quoted(provider)) was not added yet" + needs.registration,
-        hint: "\(credmgr: ["add-provider", provider] + needs.options)", status: .usage)
-    case .alreadyAdded(let provider):
-      Message(
-        "the provider \(quoted(provider)) was added already",
-        hints: ["\(add: "--replace") to change it", "\(add: "--as", "ID") to add it once more"], status: .usage)
     case .discovery(let error, let issuer): error.message(issuer: issuer)
+    case .notAdded(let provider, let needs):
+      .usage("the provider \(quoted(provider)) was not added yet" + needs.registration)
+        .hint("\(credmgr: ["add-provider", provider] + needs.options)")
+    case .alreadyAdded(let provider):
+      .usage("the provider \(quoted(provider)) was added already")
+        .hint("\(add: "--replace") to change it")
+        .hint("\(add: "--as", "ID") to add it once more")
     case .clientIdentifierMissing(let provider, let needs):
-      Message(
-        "\(quoted(provider)) needs a client identifier" + needs.registration,
-        hint: "\(add: needs.options)", status: .usage)
+      .usage("\(quoted(provider)) needs a client identifier" + needs.registration).hint("\(add: needs.options)")
     case .loginNeeded(let provider, let account, let reason):
-      Message(
-        reason.sentence(provider, account),
-        hint: "\(credmgr: ["login", provider] + accountOption(account))",
-        status: .loginNeeded)
+      .loginNeeded(reason.sentence(provider, account)).hint("\(credmgr: ["login", provider] + accountOption(account))")
     case .unknownAccount(let name, let provider, let known):
       Self.unknown(name, "there is no account \(quoted(name)) at \(quoted(provider))", provider, known, hints: [])
     case .ambiguousAccount(let provider, let known):
-      Message(
-        "there are several accounts at \(quoted(provider)): \(some(known))",
-        hints: known.first.map { first in
-          [
-            "\(credmgr: "use", provider, first) to make one the default",
-            "\(add: "--account", first) for this time",
-          ]
-        } ?? [], status: .usage)
+      .usage("there are several accounts at \(quoted(provider)): \(some(known))")
+        .hint("\(credmgr: "use", provider, known.first ?? "ACCOUNT") to make one the default")
+        .hint("\(add: "--account", known.first ?? "ACCOUNT") for this time")
     case .malformedAccount(let name):
-      Message("\(quoted(name)) is no name for an account: 1 to 255 bytes without control characters", status: .usage)
+      .usage("\(quoted(name)) is no name for an account: 1 to 255 bytes without control characters")
     case .identityMismatch(let account, let expected, let found):
       Message(
         "the login was for \(found.map(quoted) ?? "somebody whom the provider does not name"), and the account "
@@ -73,21 +56,16 @@ extension CredentialError {
     case .grantNotOffered(let grant, let offered):
       Message(
         "the provider does not offer the grant \(quoted(grant.rawValue))",
-        hints: .correcting(grant.rawValue, to: offered.first?.rawValue) + [
-          "it offers \(listed(offered.map(\.rawValue)))"
-        ], status: .usage)
+        hints: .correcting(grant.rawValue, to: offered.first?.rawValue)
+          + ["it offers \(listed(offered.map(\.rawValue)))"], status: .usage)
     case .pasteNeeded(let provider, let isCode):
       Message(
-        isCode
-          ? "nobody pasted the code that the page shows"
-          : "nobody pasted the address of the page where the browser ended up",
+        "nobody pasted the " + (isCode ? "code that the page shows" : "address of the page where the browser ended up"),
         hint:
           "\(credmgr: "login", provider) at a terminal, or give the \(isCode ? "code" : "address") on standard input",
         status: .usage)
     case .timedOut(let seconds):
-      Message(
-        "nobody finished the login within \(duration(seconds))",
-        hint: "run the command again", status: .loginNeeded)
+      .loginNeeded("nobody finished the login within \(duration(seconds))").hint("run the command again")
     case .lockTimedOut(let provider, let account):
       Message(
         "another process did not finish with " + (account.map { "\(quoted($0)) at " } ?? "") + quoted(provider),
@@ -95,20 +73,15 @@ extension CredentialError {
     case .uncommitted(let provider, let account, let isKept, let error):
       Message(
         "\(quoted(provider)) gave a new token\(account.map { " for \(quoted($0))" } ?? ""), "
-          + (isKept ? "which waits beside the vault: " : "which is lost: ")
-          + error.message.text.exchanging("; nothing was changed", for: ""),
+          + (isKept ? "which waits beside the vault: " : "which is lost: ") + error.cause,
         hint: isKept
           ? "mend that, and run the command again"
-          : "mend that, then \(credmgr: ["login", provider] + accountOption(account))",
-        status: .vault)
+          : "mend that, then \(credmgr: ["login", provider] + accountOption(account))", status: .vault)
     case .interrupted: Message("interrupted", status: .interrupted)
     case .noLoginWaits:
-      Message(
-        "no login waits for this address", hint: "begin the login again, and use the page that it opens",
-        status: .usage)
+      .usage("no login waits for this address").hint("begin the login again, and use the page that it opens")
     case .networkNeeded:
-      Message(
-        "this program has no network", hint: "\(credmgr: "doctor") to see how to install it", status: .unexpected)
+      .unexpected("this program has no network").hint("\(credmgr: "doctor") to see how to install it")
     case .destinationChange(let provider, let accounts, let hosts):
       Message(
         "the new descriptor of \(quoted(provider)) would send "
@@ -116,80 +89,56 @@ extension CredentialError {
         hint: "run it at a terminal to agree, or \(command: "credmgr", "logout", provider, "--all") first",
         status: .usage)
     case .descriptorChanged(let provider, let file, let hosts):
-      Message(
-        "\(quoted(file)) was changed after \(quoted(provider)) was added, and would send tokens to \(hosts.words)",
-        hint: "look at the file; if it is right, \(credmgr: "add-provider", provider, "--replace") at a terminal",
-        status: .usage)
+      .usage("\(quoted(file)) was changed after \(quoted(provider)) was added, and would send tokens to \(hosts.words)")
+        .hint("look at the file; if it is right, \(credmgr: "add-provider", provider, "--replace") at a terminal")
     case .accountsRemain(let provider, let accounts):
-      Message(
-        "somebody is logged in to \(quoted(provider)): \(some(accounts))",
-        hint: "\(credmgr: "logout", provider, "--all") first", status: .usage)
+      .usage("somebody is logged in to \(quoted(provider)): \(some(accounts))")
+        .hint("\(credmgr: "logout", provider, "--all") first")
     case .loginUnderWay(let provider, let account):
-      Message(
-        "a login at \(quoted(provider))\(account.map { " as \(quoted($0))" } ?? "") is under way",
-        hint: "end it, then \(credmgr: "remove-provider", provider) again", status: .usage)
+      .usage("a login at \(quoted(provider))\(account.map { " as \(quoted($0))" } ?? "") is under way")
+        .hint("end it, then \(credmgr: "remove-provider", provider) again")
     case .extended(let provider, let dependents):
-      Message(
-        "your descriptor \(quoted(provider)) is extended by \(some(dependents))",
-        hint: "\(credmgr: "remove-provider", dependents.first ?? "ID") first", status: .usage)
+      .usage("your descriptor \(quoted(provider)) is extended by \(some(dependents))")
+        .hint("\(credmgr: "remove-provider", dependents.first ?? "ID") first")
     case .nothingToRemove(let provider):
       Message(
         "there is nothing to remove: \(quoted(provider)) was not added, and you have no descriptor of your own for it",
         hint: "\(credmgr: "providers") to see which were added", status: .usage)
     case .malformedRegistration(let provider):
-      Message(
-        "the registration at \(quoted(provider)) in the vault cannot be read",
-        hint: RecordIdentifier(kind: .registration, provider: provider, account: "").remedy(),
-        status: .vault)
+      .vault("the registration at \(quoted(provider)) in the vault cannot be read")
+        .hint(RecordIdentifier(kind: .registration, provider: provider, account: "").remedy())
     case .malformedRules(let findings):
       Message(
         "the rules for accounts have \(findings.count == 1 ? "an error" : "\(findings.count) errors")"
           + (findings.first.map { " in \(quoted($0.place.source.name))" } ?? ""), findings: findings)
     case .uneditableRules(let path):
-      Message("\(quoted(path)) is not written line by line, and can be edited only by hand", status: .usage)
+      .usage("\(quoted(path)) is not written line by line, and can be edited only by hand")
     case .malformedToken:
-      Message(
-        "what was given is no token: it is empty, or has spaces or other characters that a header cannot have",
-        status: .usage)
+      .usage("what was given is no token: it is empty, or has spaces or other characters that a header cannot have")
     case .tokenRefused(let provider, let words):
-      Message(
-        "\(quoted(provider)) does not take this token" + (words.map { ": \($0)" } ?? "") + "; it was not kept",
-        hint:
+      .refused("\(quoted(provider)) does not take this token" + (words.map { ": \($0)" } ?? "") + "; it was not kept")
+        .hint(
           "\(credmgr: "login", provider, "--with-token") with another one, or "
-          + "\(command: "credmgr", "login", provider) for a new one",
-        status: .refused)
-    case .malformedExport:
-      Message("this is no file that \"credmgr vault export\" made", status: .usage)
-    case .wrongExportPassphrase: Message("the passphrase is not the one of the exported file", status: .usage)
-    case .newPassphraseUnavailable(.interrupted), .exportPassphraseUnavailable(.interrupted):
-      Message("interrupted", status: .interrupted)
+            + "\(command: "credmgr", "login", provider) for a new one")
+    case .malformedExport: .usage("this is no file that \"credmgr vault export\" made")
+    case .wrongExportPassphrase: .usage("the passphrase is not the one of the exported file")
     case .newPassphraseUnavailable(.noTerminal):
-      Message(
-        "there is no terminal to ask for the new passphrase at", hint: "\(add: "--passphrase-file", "FILE")",
-        status: .usage)
+      .usage("there is no terminal to ask for the new passphrase at").hint("\(add: "--passphrase-file", "FILE")")
     case .newPassphraseUnavailable(.endOfInput):
-      Message(
-        "there was no passphrase; nothing was changed", hint: "\(add: "--passphrase-file", "FILE")", status: .usage)
-    case .newPassphraseUnavailable(let error): error.message
+      .usage("there was no passphrase; nothing was changed").hint("\(add: "--passphrase-file", "FILE")")
     case .exportPassphraseUnavailable(.noTerminal):
-      Message(
-        "there is no terminal to ask for the passphrase of the exported file at",
-        hint: "\(add: "--passphrase-file", "FILE")",
-        status: .usage)
-    case .exportPassphraseUnavailable(.endOfInput): Message("there was no passphrase", status: .usage)
-    case .exportPassphraseUnavailable(let error): error.message
+      .usage("there is no terminal to ask for the passphrase of the exported file at")
+        .hint("\(add: "--passphrase-file", "FILE")")
+    case .exportPassphraseUnavailable(.endOfInput): .usage("there was no passphrase")
+    case .newPassphraseUnavailable(let error), .exportPassphraseUnavailable(let error): error.message
     case .alreadyThere(let records):
-      Message(
-        "the import would replace " + records.prefix(3).map(\.words).joined(separator: ", ")
-          + (records.count > 3 ? " and \(records.count - 3) more" : "") + "; nothing was changed",
-        hint: "\(add: "--replace") to replace what is there", status: .usage)
+      .usage("the import would replace \(records.words); nothing was changed")
+        .hint("\(add: "--replace") to replace what is there")
     case .notValidatable(let provider):
-      Message("\(quoted(provider)) has no endpoint that says whether a token is good", status: .usage)
+      .usage("\(quoted(provider)) has no endpoint that says whether a token is good")
     }
   }
-}
 
-extension CredentialError {
   /// `unknownAccount` for a name that is from the environment.
   static func unknownAccount(ofEnvironment name: String, provider: String, known: [String]) -> Message {
     let near = nearMiss(name, among: known, isShort: true).map { "\(export: "CREDMGR_ACCOUNT", $0)" as Remedy }
@@ -209,20 +158,16 @@ extension CredentialError {
   }
 
   /// What a person meant by a path that no shell has made absolute.
-  fileprivate static func absolute(_ path: String) -> String {
-    if path == "~" || path.hasPrefix("~/") {
-      let home = Environment.value("HOME") ?? UserEntry.current(elsewhere: true)?.home
-      return (home ?? "") + path.dropFirst()
-    }
-    return Path.joining((try? Path.currentDirectory()) ?? "/", path)
+  private static func absolute(_ path: String) -> Remedy {
+    let isBelowHome = path == "~" || path.hasPrefix("~/")
+    let rest = isBelowHome ? String(path.dropFirst()) : "/" + path
+    return "\(shell: "export CREDMGR_HOME=\(isBelowHome ? "~" : "$PWD")" + (rest.isEmpty ? "" : argument(rest)))"
   }
 }
 
 extension ClientNeeds {
-  /// Where a client is registered, behind a sentence.
   fileprivate var registration: String {
-    guard needsIdentifier else { return "" }
-    return "; register a client at " + (register ?? "the provider")
+    needsIdentifier ? "; register a client at " + (register ?? "the provider") : ""
   }
 
   /// What follows "credmgr add-provider ID".
@@ -233,20 +178,18 @@ extension ClientNeeds {
 
 extension CredentialError.LoginReason {
   fileprivate func sentence(_ provider: String, _ account: String?) -> String {
-    let whose = (account.map { " and account \(quoted($0))" } ?? "")
+    let whose = "provider \(quoted(provider))" + (account.map { " and account \(quoted($0))" } ?? "")
+    func said(_ words: String?) -> String { words.map { ": \($0)" } ?? "" }
     return switch self {
-    case .noCredential: "no credential for provider \(quoted(provider))\(whose)"
-    case .expired:
-      "the credential for provider \(quoted(provider))\(whose) has expired, and cannot be refreshed"
+    case .noCredential: "no credential for \(whose)"
+    case .expired: "the credential for \(whose) has expired, and cannot be refreshed"
     case .refreshRefused(let words):
       "the provider \(quoted(provider)) does not refresh the credential" + (account.map { " of \(quoted($0))" } ?? "")
-        + " any more" + (words.map { ": \($0)" } ?? "")
-    case .notRefreshable:
-      "the credential for provider \(quoted(provider))\(whose) is good, and there is nothing to refresh it with"
+        + " any more" + said(words)
+    case .notRefreshable: "the credential for \(whose) is good, and there is nothing to refresh it with"
     case .refreshInterrupted(let words):
-      "an earlier refresh at \(quoted(provider)) was interrupted, and its answer is lost"
-        + (words.map { ": \($0)" } ?? "")
-    case .rejected: "the credential for provider \(quoted(provider))\(whose) was refused, and cannot be refreshed"
+      "an earlier refresh at \(quoted(provider)) was interrupted, and its answer is lost" + said(words)
+    case .rejected: "the credential for \(whose) was refused, and cannot be refreshed"
     }
   }
 }
@@ -255,8 +198,7 @@ extension [NewHost] {
   /// The hosts, each with the place where a descriptor names it, as a finding has it.
   var words: String {
     map { host in
-      let place = host.place.map { " (\($0.source.name):\($0.line):\($0.column))" } ?? ""
-      return quoted(host.name) + place
+      quoted(host.name) + (host.place.map { " (\($0.source.name):\($0.line):\($0.column))" } ?? "")
     }.joined(separator: ", ")
   }
 }

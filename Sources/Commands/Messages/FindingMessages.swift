@@ -8,8 +8,7 @@ extension Finding {
   /// `file:line:column: error: sentence`, the source line, and a caret below the place; of a line without text only the
   /// first.
   ///
-  /// - Parameter columns: those of the terminal that shows it; `nil` for another program, for which the sentence is one
-  ///   line.
+  /// - Parameter columns: those of a terminal; `nil` for another program, for which the sentence is one line.
   func report(columns: Int? = nil) -> String {
     let name = Message.visible(place.source.name)
     let text = "\(name):\(place.line):\(place.column): \(severity.rawValue): \(Message.visible(sentence))"
@@ -32,7 +31,6 @@ extension Finding {
   private static let shownWidth = 160
   private static let narrowest = 20
 
-  /// What was found, as a sentence.
   var sentence: String {
     switch problem {
     case .yaml(let reason): return reason.sentence
@@ -96,6 +94,16 @@ extension Finding {
   var closedFolder: String? {
     if case .unreadable(_, .closedFolder(let folder)) = problem { folder } else { nil }
   }
+
+  /// Whether the file itself is at fault, and not what stands in it.
+  var isUnreadable: Bool {
+    if case .unreadable = problem { true } else { false }
+  }
+
+  /// The file that is to be mended.
+  var file: String {
+    if case .unreadable(let path, _) = problem { path } else { place.source.name }
+  }
 }
 
 /// A suggestion in brackets, or nothing.
@@ -158,29 +166,20 @@ extension ProviderError {
         closed.map { POSIXError.permissionDenied(path: $0).message.text }
           ?? "the descriptor \(quoted(findings.first?.place.source.name ?? "")) has "
           + "\(count == 1 ? "an error" : "\(count) errors")",
-        hint: findings.lazy.compactMap(\.unreadablePath).first.map { path in
-          // With another user's home nothing would work.
-          let isAnothers =
-            Environment.value("HOME").map { (path + "/").hasPrefix($0 + "/") && File.isOwn($0) == false } ?? false
-          return isAnothers
-            ? UserEntry.current(elsewhere: true).map { "\(export: "HOME", $0.home)" } ?? .anotherHome
-            : closed.map { .opening($0) } ?? "\(run: "ls", "-ld", path) to see who may read it"
-        }, findings: findings)
+        hint: findings.lazy.compactMap(\.unreadablePath).first.map { .mending(.permissionDenied(path: $0), at: $0) },
+        findings: findings)
     case .unknown(let identifier, let suggestion):
       return Message(
         "there is no provider \(quoted(identifier))" + didYouMean(suggestion),
         hints: .correcting(identifier, to: suggestion) + ["\(credmgr: "providers") to see them"], status: .usage)
     case .malformedIdentifier(let text):
-      return Message(
-        "\(quoted(text)) is no identifier of a provider: lower-case letters, digits, \"-\", \"_\" and \".\"",
-        status: .usage)
+      return .usage(
+        "\(quoted(text)) is no identifier of a provider: lower-case letters, digits, \"-\", \"_\" and \".\"")
     case .missingVariable(let variable): return .missing([variable])
     case .invalidVariable(let variable, let value):
-      let given = variable.isSecret ? "what was given" : quoted(value)
-      return Message(
-        "\(given) is no value for the variable \(quoted(variable.name))" + rule(variable)
-          + variable.explanation,
-        status: .usage)
+      return .usage(
+        "\(variable.isSecret ? "what was given" : quoted(value)) is no value for the variable \(quoted(variable.name))"
+          + rule(variable) + variable.explanation)
     case .unknownVariable(let name, let known):
       let others = known.isEmpty ? "; there is none" : "; there \(known.count == 1 ? "is" : "are") \(listed(known))"
       return Message(
@@ -207,30 +206,24 @@ extension Variable {
 }
 
 extension Message {
-  /// Mistakes in a file.
-  init(_ text: String, hint: Remedy? = nil, findings: [Finding]) {
-    self.init(text, hint: hint, status: .usage)
-    self.findings = findings
-  }
-
   /// A secret that stands where other programs can read it.
   static func secretInArguments(_ variable: Variable) -> Message {
-    Message(
-      "the variable \(quoted(variable.name)) is a secret, which is not taken from the command line",
-      hint: "write it into a file, and \"--set \(variable.name)=@FILE\"; \"@-\" is standard input", status: .usage)
+    .usage("the variable \(quoted(variable.name)) is a secret, which is not taken from the command line")
+      .hint("write it into a file, and \"--set \(variable.name)=@FILE\"; \"@-\" is standard input")
   }
 
   /// Variables of a descriptor that have no value.
   static func missing(_ variables: [Variable]) -> Message {
-    let names = listed(variables.map(\.name))
-    return Message(
-      variables.count == 1 ? "the variable \(names) has no value" : "the variables \(names) have no value",
+    Message(
+      (variables.count == 1
+        ? "the variable \(listed(variables.map(\.name))) has" : "the variables \(listed(variables.map(\.name))) have")
+        + " no value",
       hints: variables.map { variable in
-        let option = "--set \(variable.name)=\(variable.isSecret ? "@FILE" : "VALUE")"
+        let option = ["--set", "\(variable.name)=\(variable.isSecret ? "@FILE" : "VALUE")"]
         // A command that lacks one of two values helps nobody.
         return variables.count > 1
-          ? "add \(quoted(option))\(variable.explanation)"
-          : "\(add: option.split(separator: " ").map(String.init))\(variable.explanation)"
+          ? "add \(quoted(option.joined(separator: " ")))\(variable.explanation)"
+          : "\(add: option)\(variable.explanation)"
       }, status: .usage)
   }
 }

@@ -2,29 +2,42 @@ import Descriptors
 import Text
 
 /// What a person is told when something does not work: a sentence in lower case without a full stop, and what mends it.
+///
+/// The files beside this one make it of an error alone: they do not look at the disk or the environment. What mends a
+/// fault of a file depends on both, so such a remedy is looked up by `Context.message`.
 package struct Message: Sendable, Equatable {
-  /// What is wrong.
   let text: String
-  /// What to do, in a line each.
   var hints: [Remedy]
-  /// The exit status of the program.
   package let status: ExitStatus
   /// The mistakes in a file, each with its place, which are shown before it.
   var findings: [Finding] = []
 
-  /// A message.
   package init(_ text: String, hint: Remedy? = nil, status: ExitStatus) {
     self.init(text, hints: hint.map { [$0] } ?? [], status: status)
   }
 
-  /// A message with several things to do.
   package init(_ text: String, hints: [Remedy], status: ExitStatus) {
     self.text = Self.visible(text)
     self.hints = hints
     self.status = status
   }
 
-  /// The same with other things to do.
+  /// Mistakes in a file.
+  init(_ text: String, hint: Remedy? = nil, findings: [Finding]) {
+    self.init(text, hint: hint, status: .usage)
+    self.findings = findings
+  }
+
+  static func usage(_ text: String) -> Message { Message(text, status: .usage) }
+  static func loginNeeded(_ text: String) -> Message { Message(text, status: .loginNeeded) }
+  static func refused(_ text: String) -> Message { Message(text, status: .refused) }
+  static func unreachable(_ text: String) -> Message { Message(text, status: .unreachable) }
+  static func vault(_ text: String) -> Message { Message(text, status: .vault) }
+  static func unexpected(_ text: String) -> Message { Message(text, status: .unexpected) }
+
+  /// The same with another thing to do.
+  func hint(_ remedy: Remedy) -> Message { with(hints: hints + [remedy]) }
+
   func with(hints: [Remedy]) -> Message {
     var message = self
     message.hints = hints
@@ -34,7 +47,6 @@ package struct Message: Sendable, Equatable {
   /// The lines on standard error.
   ///
   /// - Parameters:
-  ///   - program: the name in front of each sentence.
   ///   - line: the command that failed, with which hints are completed.
   ///   - columns: where sentences are broken; `nil` for nowhere, so that each is one line for other programs.
   func lines(
@@ -56,4 +68,24 @@ package struct Message: Sendable, Equatable {
     }
     return visible
   }
+}
+
+/// The exit statuses of every command.
+package enum ExitStatus: Int32, Sendable {
+  case done = 0
+  case unexpected = 1
+  /// Usage, or input that does not parse or validate.
+  case usage = 2
+  case loginNeeded = 3
+  /// The provider refused.
+  case refused = 4
+  /// The provider could not be reached.
+  case unreachable = 5
+  /// The vault is locked, damaged or not ours.
+  case vault = 6
+  /// A command that takes this program's place cannot be run (env(1)).
+  case notExecutable = 126
+  /// There is no command to take this program's place (env(1)).
+  case commandNotFound = 127
+  case interrupted = 130
 }

@@ -7,18 +7,20 @@ extension OAuthError {
   /// What is wrong with a provider's answer, or with what was to be sent.
   func message(provider: String) -> Message {
     let name = quoted(provider)
+    func at(_ kind: EndpointKind) -> String { "\(name) at the endpoint \(quoted(kind.rawValue))" }
+    func answer(_ text: String) -> Message { Message(text, hints: answerHints(provider), status: .refused) }
+    let login: Remedy = "\(credmgr: "login", provider)"
+    let whole: Remedy = login + " again, and paste the whole address"
+    let newSecret: Remedy = "\(credmgr: "add-provider", provider, "--replace", "--client-secret-file", "FILE")"
     switch self {
     case .noEndpoint(let kind):
-      return Message(
-        "the descriptor of \(name) has no endpoint \(quoted(kind.rawValue))",
-        hint: "name it in the descriptor: \(command: "credmgr", "providers", provider) shows which file that is",
-        status: .usage)
+      return .usage("the descriptor of \(name) has no endpoint \(quoted(kind.rawValue))")
+        .hint("name it in the descriptor: \(command: "credmgr", "providers", provider) shows which file that is")
     case .url(let kind, let error):
-      return Message("the URL of the endpoint \(quoted(kind.rawValue)) of \(name): \(error.sentence)", status: .usage)
+      return .usage("the URL of the endpoint \(quoted(kind.rawValue)) of \(name): \(error.sentence)")
     case .missingValue(let kind, let value):
-      return Message(
-        "the endpoint \(quoted(kind.rawValue)) of \(name) needs a value for \(quoted(value))",
-        hint: "\(credmgr: "add-provider", provider, "--replace", "--set", "\(value)=VALUE")", status: .usage)
+      return .usage("the endpoint \(quoted(kind.rawValue)) of \(name) needs a value for \(quoted(value))")
+        .hint("\(credmgr: "add-provider", provider, "--replace", "--set", "\(value)=VALUE")")
     case .refused(let kind, let response):
       let words = response.words.map { ": \($0)" } ?? ""
       let status = response.status.map { ["status \($0)"] } ?? []
@@ -39,108 +41,66 @@ extension OAuthError {
         hint: comparing(provider), status: .refused)
     case .unreadable(let kind, let expected, let mediaType):
       let found = mediaType.map { "is \($0)" } ?? "is not told"
-      return Message(
-        "the answer of \(name) at the endpoint \(quoted(kind.rawValue)) cannot be read as \(expected.words); its "
-          + "type \(found)",
-        hints: answerHints(provider), status: .refused)
+      return answer(
+        "the answer of \(at(kind)) cannot be read as \(expected == .json ? "JSON" : "a " + expected.rawValue); its type \(found)"
+      )
     case .missingField(let kind, let field):
-      return Message(
-        "the answer of \(name) at the endpoint \(quoted(kind.rawValue)) has no \(quoted(field.rawValue))",
-        hints: answerHints(provider), status: .refused)
+      return answer("the answer of \(at(kind)) has no \(quoted(field.rawValue))")
     case .malformedField(let kind, let field):
-      return Message(
-        "the \(quoted(field.rawValue)) in the answer of \(name) at the endpoint \(quoted(kind.rawValue)) cannot be "
-          + "read",
-        hints: answerHints(provider), status: .refused)
+      return answer("the \(quoted(field.rawValue)) in the answer of \(at(kind)) cannot be read")
     case .stateMismatch:
-      return Message(
-        "the redirect does not belong to this login: its state is another one",
-        hint: "\(credmgr: "login", provider) again",
-        status: .refused)
+      return .refused("the redirect does not belong to this login: its state is another one").hint(login + " again")
     case .stateMissing:
-      return Message(
-        "the redirect does not belong to this login: it has no state", hint: "\(credmgr: "login", provider) again",
-        status: .refused)
+      return .refused("the redirect does not belong to this login: it has no state").hint(login + " again")
+    case .tokenMismatch:
+      return .refused("the redirect does not belong to this login: its token is another one").hint(login + " again")
     case .issuerMismatch(let expected, let found):
-      return Message("the redirect comes from \(quoted(found)), and not from \(quoted(expected))", status: .refused)
+      return .refused("the redirect comes from \(quoted(found)), and not from \(quoted(expected))")
     case .issuerMissing(let expected):
-      return Message(
-        "the redirect does not say that it comes from \(quoted(expected)), which always says so", status: .refused)
+      return .refused("the redirect does not say that it comes from \(quoted(expected)), which always says so")
     case .unknownAuthentication(let method):
       return Message(
         "\(name) registered a client that has to show who it is by \(quoted(method)), which credmgr cannot",
         hint: "register a client yourself, and \(add: "--client-id", "ID")", status: .refused)
     case .notARedirect:
-      return Message(
-        "what was pasted is not the address of the page where the browser ended up",
-        hint: "\(credmgr: "login", provider) again, and paste the whole address", status: .usage)
+      return .usage("what was pasted is not the address of the page where the browser ended up").hint(whole)
     case .foreignRedirect(let expected):
-      return Message(
-        "what was pasted is not an address that begins with \(quoted(expected))",
-        hint: "\(credmgr: "login", provider) again, and paste the whole address where the browser ended up",
-        status: .usage)
-    case .tokenMismatch:
-      return Message(
-        "the redirect does not belong to this login: its token is another one",
-        hint: "\(credmgr: "login", provider) again",
-        status: .refused)
+      return .usage("what was pasted is not an address that begins with \(quoted(expected))")
+        .hint(whole + " where the browser ended up")
     case .callbackNotConfirmed:
-      return Message(
-        "\(name) did not confirm the callback, as OAuth 1.0a asks it to",
-        hint: "a provider that never does needs \"callback_confirmed: optional\" below \"oauth1\" in its descriptor",
-        status: .refused)
-    case .deviceCodeExpired:
-      return Message(
-        "the code was not confirmed in time", hint: "\(credmgr: "login", provider) again", status: .refused)
-    case .clientSecretMissing:
-      return Message(
-        "\(name) asks for a client secret, and none was given",
-        hint: "\(credmgr: "add-provider", provider, "--replace", "--client-secret-file", "FILE")", status: .usage)
+      return .refused("\(name) did not confirm the callback, as OAuth 1.0a asks it to")
+        .hint("a provider that never does needs \"callback_confirmed: optional\" below \"oauth1\" in its descriptor")
+    case .deviceCodeExpired: return .refused("the code was not confirmed in time").hint(login + " again")
+    case .clientSecretMissing: return .usage("\(name) asks for a client secret, and none was given").hint(newSecret)
     case .clientKeyMalformed:
-      return Message(
-        "the client secret of \(name) is no RSA private key in PEM, which the signature method needs",
-        hint: "\(credmgr: "add-provider", provider, "--replace", "--client-secret-file", "FILE")", status: .usage)
-    case .noSignatures:
-      return Message("this program is static and cannot sign with a private key", status: .unexpected)
+      return .usage("the client secret of \(name) is no RSA private key in PEM, which the signature method needs")
+        .hint(newSecret)
+    case .noSignatures: return .unexpected("this program is static and cannot sign with a private key")
     case .unknownSignature(let text):
-      return Message("\(quoted(text)) is neither a signature method nor a transport of OAuth 1.0a", status: .usage)
-    case .notRefreshable:
-      return Message(
-        "there is nothing to refresh the token of \(name) with", hint: "\(credmgr: "login", provider)",
-        status: .loginNeeded)
+      return .usage("\(quoted(text)) is neither a signature method nor a transport of OAuth 1.0a")
+    case .notRefreshable: return .loginNeeded("there is nothing to refresh the token of \(name) with").hint(login)
     case .foreignHost(let host):
       return Message(
         "the descriptor of \(name) does not name the host \(quoted(host)), so the credential is not sent there",
         hint: "the hosts are below \"hosts\" in the descriptor: \(credmgr: "providers", provider)", status: .usage)
     case .presentedInQuery:
-      return Message(
-        "the credential of \(name) goes into the URL or the body of a request, not into a header",
-        hint: "\(credmgr: "request", provider, "URL")",
-        status: .usage)
+      return .usage("the credential of \(name) goes into the URL or the body of a request, not into a header")
+        .hint("\(credmgr: "request", provider, "URL")")
     case .credentialHeader(let header):
-      return Message(
-        "the header \(quoted(header)) carries the credential of \(name), and cannot be given besides",
-        hint: "leave \"--header\" out for it", status: .usage)
+      return .usage("the header \(quoted(header)) carries the credential of \(name), and cannot be given besides")
+        .hint("leave \"--header\" out for it")
     case .signatureNeedsURL:
-      return Message(
-        "requests to \(name) are signed, so the header depends on the URL", hint: "\(add: "--url", "URL")",
-        status: .usage)
+      return .usage("requests to \(name) are signed, so the header depends on the URL").hint("\(add: "--url", "URL")")
     case .malformedHeader(let header):
-      return Message(
-        "the value of the header \(quoted(header)) has characters that a header cannot have", status: .refused)
-    case .malformedCredential:
-      return Message(
-        "a credential of \(name) in the vault cannot be read", hint: "\(credmgr: "login", provider)", status: .vault
-      )
+      return .refused("the value of the header \(quoted(header)) has characters that a header cannot have")
+    case .malformedCredential: return .vault("a credential of \(name) in the vault cannot be read").hint(login)
     }
   }
 
-  private func hint(_ code: String, _ provider: String) -> Remedy? {
-    let secret = ["--client-secret-file", "FILE"]
+  private func hint(_ code: String, _ provider: String) -> Remedy {
+    let client = ["add-provider", provider, "--replace", "--client-id", "ID", "--client-secret-file", "FILE"]
     return switch code {
-    case "invalid_client", "incorrect_client_credentials":
-      "check the client with "
-        + "\(command: ["credmgr", "add-provider", provider, "--replace", "--client-id", "ID"] + secret)"
+    case "invalid_client", "incorrect_client_credentials": "check the client with \(command: ["credmgr"] + client)"
     case "access_denied", "invalid_grant": "\(credmgr: "login", provider) again"
     case "invalid_scope": "name other scopes with \(command: "credmgr", "login", provider, "--scope", "SCOPE")"
     case "http_404", "http_405": comparing(provider)
@@ -162,20 +122,8 @@ private func reachHints(_ provider: String?) -> [Remedy] {
     ? ["\(credmgr: "doctor", provider)"] : ["\(credmgr: "doctor") to check certificates and proxy"]
 }
 
-/// The same where it was reached, and its answer is of no use.
 private func answerHints(_ provider: String?) -> [Remedy] {
   reachHints(provider) + ["\(add: "--trace") to see what was answered"]
-}
-
-extension ResponseFormat {
-  fileprivate var words: String {
-    switch self {
-    case .json: "JSON"
-    case .form: "a form (application/x-www-form-urlencoded)"
-    case .fragment: "a fragment"
-    case .query: "a query"
-    }
-  }
 }
 
 extension URLTemplateError {
@@ -194,15 +142,13 @@ extension URLTemplateError {
 
 extension HTTPError {
   /// What went wrong on the way.
-  ///
-  /// - Parameter provider: whom it was about, where it was about one.
   func message(provider: String? = nil) -> Message {
     let whom = provider.map { " of \(quoted($0))" } ?? ""
     switch self {
     case .invalidURI(let text, let reason):
-      return Message("\(quoted(text)) is not a URL that can be used: \(reason.sentence)", status: .usage)
-    case .invalidMethod(let method): return Message("\(quoted(method)) is no HTTP method", status: .usage)
-    case .invalidField(let name): return Message("the header \(quoted(name)) cannot be sent", status: .usage)
+      return .usage("\(quoted(text)) is not a URL that can be used: \(reason.sentence)")
+    case .invalidMethod(let method): return .usage("\(quoted(method)) is no HTTP method")
+    case .invalidField(let name): return .usage("the header \(quoted(name)) cannot be sent")
     case .unreachable(let host, let reason):
       return Message(
         "cannot reach the host \(quoted(host))\(whom): \(reason.sentence)", hints: reachHints(provider),
@@ -213,17 +159,12 @@ extension HTTPError {
         "the answer\(whom) is longer than \(size), and was not read",
         hints: provider == nil ? [] : answerHints(provider), status: .refused)
     case .portUnavailable(let port):
-      return Message(
-        "port \(port) of this machine is taken, and the redirect\(whom) needs it",
-        hints: [
-          "\(run: "ss", "-ltnp", "sport = :\(port)") to see which program has it",
-          "\(add: "--paste") to do without it",
-        ],
-        status: .unexpected)
-    case .receiverTimedOut: return Message("nobody answered in time", status: .refused)
+      return .unexpected("port \(port) of this machine is taken, and the redirect\(whom) needs it")
+        .hint("\(run: "ss", "-ltnp", "sport = :\(port)") to see which program has it")
+        .hint("\(add: "--paste") to do without it")
+    case .receiverTimedOut: return .refused("nobody answered in time")
     case .interrupted: return Message("interrupted", status: .interrupted)
-    case .system(let call, let code):
-      return Message("the system call \(call) failed: \(systemWords(code))", status: .unexpected)
+    case .system(let call, let code): return .unexpected("the system call \(call) failed: \(systemWords(code))")
     }
   }
 }
@@ -253,5 +194,53 @@ extension HTTPError.Unreachable {
     case .broken: "the connection broke off"
     case .other(_, let text): text
     }
+  }
+}
+
+extension MetadataError {
+  /// Why an issuer cannot be added by its address.
+  func message(issuer: String) -> Message {
+    let name = quoted(issuer)
+    func its(_ member: String, _ text: String) -> String {
+      "the \(quoted(member)) in the metadata of \(name) is \(quoted(text)), "
+    }
+    switch self {
+    case .absent(let attempts):
+      let places = attempts.map { attempt in
+        "\(attempt.url) (status \(attempt.status)" + (attempt.location.map { ", sends to \($0)" } ?? "") + ")"
+      }
+      return .refused("\(name) has no metadata that could be discovered; looked at \(places.joined(separator: ", "))")
+        .hint(
+          "check the issuer in the provider's documentation, or write a descriptor: "
+            + "\(run: "man", "credmgr-descriptor")")
+    case .unavailable(let attempt):
+      return .unreachable("\(name) cannot answer now at \(attempt.url) (status \(attempt.status))")
+        .hint("try again later")
+    case .notJSON: return .refused("the metadata of \(name) is no JSON object")
+    case .otherIssuer(let found):
+      return Message(
+        "the metadata at \(name) is that of the issuer \(quoted(found)), and both have to be the same to the letter",
+        // Only where it is the same server: who is asked for one issuer does not choose another.
+        hint: Self.isAlmost(found, issuer) ? "\(credmgr: "add-provider", found)" : nil, status: .refused)
+    case .missing(let member): return .refused("the metadata of \(name) has no \(quoted(member))")
+    case .malformed(let member): return .refused("the \(quoted(member)) in the metadata of \(name) cannot be read")
+    case .invalidURL(let member, let text): return .refused(its(member, text) + "which is no URL of an endpoint")
+    case .insecure("issuer", _):
+      return .usage("\(name) is not https; http is for this machine's own addresses only")
+    case .insecure(let member, let text): return .refused(its(member, text) + "which is not https")
+    case .inwardAddress(let member, let text):
+      return .refused(its(member, text) + "an address of this machine or its network")
+    case .noGrant(let offered):
+      return .refused("the metadata of \(name) has no grant that credmgr knows; it has \(listed(offered.prefix(8)))")
+    case .noAuthentication(let offered):
+      return .refused(
+        "a client shows \(name) who it is only in ways that credmgr does not know: \(listed(offered.prefix(8)))")
+    }
+  }
+
+  /// Whether two issuers differ in a slash at the end, or in the case of letters alone.
+  private static func isAlmost(_ one: String, _ other: String) -> Bool {
+    func plain(_ text: String) -> String { (text.hasSuffix("/") ? String(text.dropLast()) : text).lowercased() }
+    return plain(one) == plain(other)
   }
 }

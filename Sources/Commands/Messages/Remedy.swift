@@ -1,3 +1,4 @@
+import Platform
 import Text
 
 /// What a person can do about a fault: a sentence whose commands are values.
@@ -15,9 +16,16 @@ package struct Remedy: Sendable, Equatable {
     case again([String])
     /// The command that failed, with another word in the place of the mistyped one.
     case correction(of: String, to: String)
+    /// What mends a fault of a file: `Context` looks at the file, and puts a command in the place of this.
+    case mending(POSIXError, path: String)
   }
 
   private(set) var parts: [Part]
+
+  /// What mends a fault of a file, by what is found there when it is told.
+  static func mending(_ error: POSIXError, at path: String) -> Remedy {
+    Remedy(parts: [.mending(error, path: path)])
+  }
 
   /// The command lines in it that are lists of arguments.
   var commands: [[String]] {
@@ -26,7 +34,7 @@ package struct Remedy: Sendable, Equatable {
 
   /// The sentence, in one line.
   ///
-  /// - Parameter line: the command that failed; `nil` where none is to be completed.
+  /// - Parameter line: the command that failed, which completes the remedy.
   /// - Returns: `nil` for what does not fit the command that failed.
   func sentence(after line: CommandLine? = nil) -> String? {
     var sentence = ""
@@ -43,6 +51,8 @@ package struct Remedy: Sendable, Equatable {
       case .correction(let word, let meant):
         guard let command = line?.replacing(word, with: meant) else { return nil }
         sentence += "run " + quoted(command)
+      case .mending(_, let path):
+        sentence += "name another file; \(quoted(shell([["ls", "-ld", path]]))) shows what this one is"
       }
     }
     return Message.visible(sentence)
@@ -86,27 +96,21 @@ extension Remedy: ExpressibleByStringInterpolation {
 
     mutating func appendInterpolation(_ remedy: Remedy) { parts += remedy.parts }
 
-    /// A command, without a verb before it.
     mutating func appendInterpolation(command words: String...) { parts.append(.commands([words])) }
     mutating func appendInterpolation(command words: [String]) { parts.append(.commands([words])) }
 
-    /// `run` and a command.
     mutating func appendInterpolation(run words: String...) { appendInterpolation(all: [words]) }
     mutating func appendInterpolation(run words: [String]) { appendInterpolation(all: [words]) }
 
-    /// `run` and a command of credmgr's own.
     package mutating func appendInterpolation(credmgr words: String...) {
       appendInterpolation(all: [["credmgr"] + words])
     }
     mutating func appendInterpolation(credmgr words: [String]) { appendInterpolation(all: [["credmgr"] + words]) }
 
-    /// `run` and commands of which each runs if the one before it succeeded.
     mutating func appendInterpolation(all commands: [[String]]) { parts += [.words("run "), .commands(commands)] }
 
-    /// `run` and a line for a shell, as it is.
     mutating func appendInterpolation(shell line: String) { parts += [.words("run "), .shell(line)] }
 
-    /// Sets a variable of the environment.
     mutating func appendInterpolation(export name: String, _ value: String) {
       appendInterpolation(shell: "export \(name)=\(argument(value))")
     }

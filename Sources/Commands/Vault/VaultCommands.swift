@@ -100,8 +100,8 @@ extension Command {
     do throws(CredentialError) {
       findings = try context.source.verifyVault()
     } catch .vault(.damaged(let path, let part)) {
-      let restoring = Remedy.restoring(Path.directory(of: context.home.vaultLocation.file) ?? ".")
-      throw .failed(StoreError.damaged(path: path, part).message.with(hints: [restoring]))
+      let restoring = Remedy.restoring(vault: context.home.vaultLocation.file)
+      throw .failed(StoreError.damaged(path: path, part).message().with(hints: [restoring]))
     } catch {
       throw CommandError(error)
     }
