@@ -48,6 +48,11 @@ let staticLibrary: [LinkerSetting] = [
 /// A program whose `main` is a function of its own.
 let entryPoint: [SwiftSetting] = isFetched ? [] : [.unsafeFlags(["-parse-as-library"])]
 
+/// What the fuzzer and the test of the parsers of what comes from outside need.
+let fuzzed: [Target.Dependency] = [
+  "Text", "Commands", "CredentialManager", "OAuth", "Descriptors", "HTTP", "JSON", "YAML", "Cryptography",
+]
+
 let package = Package(
   name: "credmgr",
   products: [
@@ -165,22 +170,15 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "FuzzedParsersTests",
-      dependencies: [
-        "Text", "Commands", "CredentialManager", "OAuth", "Descriptors", "HTTP", "JSON", "YAML", "Cryptography",
-      ],
-      swiftSettings: strict),
+      name: "FuzzedParsersTests", dependencies: fuzzed, exclude: ["Fuzzing"], swiftSettings: strict),
   ]
 )
 
-// What script/fuzz builds: it needs a runtime that no other program has.
+// What script/fuzz builds, in the place of the test of the same parsers: it needs a runtime that no other program has.
 if Context.environment["CREDMGR_FUZZING"] != nil {
+  package.targets.removeAll { $0.name == "FuzzedParsersTests" }
   package.targets.append(
     .executableTarget(
-      name: "Fuzzing",
-      dependencies: [
-        "Text", "Commands", "CredentialManager", "OAuth", "Descriptors", "HTTP", "JSON", "YAML", "Cryptography",
-      ],
-      path: "Tests/Fuzzing", swiftSettings: strict,
-      linkerSettings: [.unsafeFlags(["-use-ld=lld"])]))
+      name: "Fuzzing", dependencies: fuzzed, path: "Tests/FuzzedParsersTests", exclude: ["FuzzedParsersTests.swift"],
+      swiftSettings: strict, linkerSettings: [.unsafeFlags(["-use-ld=lld"])]))
 }

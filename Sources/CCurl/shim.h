@@ -10,11 +10,7 @@ static inline CURLcode credmgr_curl_set_number(CURL *handle, CURLoption option, 
   return curl_easy_setopt(handle, option, value);
 }
 
-static inline CURLcode credmgr_curl_set_text(CURL *handle, CURLoption option, const char *value) {
-  return curl_easy_setopt(handle, option, value);
-}
-
-static inline CURLcode credmgr_curl_set_list(CURL *handle, CURLoption option, struct curl_slist *value) {
+static inline CURLcode credmgr_curl_set_pointer(CURL *handle, CURLoption option, const void *value) {
   return curl_easy_setopt(handle, option, value);
 }
 
@@ -31,10 +27,6 @@ static inline CURLcode credmgr_curl_set_reader(CURL *handle, int64_t count, void
   if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_READFUNCTION, reader);
   if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_READDATA, context);
   return code;
-}
-
-static inline CURLcode credmgr_curl_set_error_buffer(CURL *handle, char *buffer) {
-  return curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, buffer);
 }
 
 typedef size_t (*credmgr_curl_writer)(char *bytes, size_t size, size_t count, void *context);

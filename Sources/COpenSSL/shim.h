@@ -15,90 +15,43 @@
 
 // Keys and signatures. A weak reference takes nothing out of a static library: in a fully static program these functions are
 // null, and it has to leave signatures to a program that is linked with the shared library.
-#pragma weak BIO_free
-#pragma weak BIO_new_mem_buf
-#pragma weak ERR_clear_error
-#pragma weak EVP_DigestSign
-#pragma weak EVP_DigestSignInit
-#pragma weak EVP_DigestVerify
-#pragma weak EVP_DigestVerifyInit
-#pragma weak EVP_MD_CTX_free
-#pragma weak EVP_MD_CTX_new
-#pragma weak EVP_PKEY_free
-#pragma weak EVP_PKEY_get_base_id
-#pragma weak EVP_PKEY_get_group_name
-#pragma weak EVP_PKEY_get_size
-#pragma weak EVP_sha1
-#pragma weak EVP_sha256
-#pragma weak EVP_sha384
-#pragma weak EVP_sha512
-#pragma weak PEM_read_bio_PrivateKey
+#define COPENSSL_SIGNATURES(EACH) \
+  EACH(BIO_free) EACH(BIO_new_mem_buf) EACH(ERR_clear_error) EACH(EVP_DigestSign) EACH(EVP_DigestSignInit) \
+  EACH(EVP_DigestVerify) EACH(EVP_DigestVerifyInit) EACH(EVP_MD_CTX_free) EACH(EVP_MD_CTX_new) EACH(EVP_PKEY_free) \
+  EACH(EVP_PKEY_get_base_id) EACH(EVP_PKEY_get_group_name) EACH(EVP_PKEY_get_size) EACH(EVP_sha1) EACH(EVP_sha256) \
+  EACH(EVP_sha384) EACH(EVP_sha512) EACH(PEM_read_bio_PrivateKey)
+
+#define COPENSSL_PRAGMA(text) _Pragma(#text)
+#define COPENSSL_WEAK(name) COPENSSL_PRAGMA(weak name)
+#define COPENSSL_MEMBER(name) __typeof__(&name) name;
+#define COPENSSL_VALUE(name) name,
+
+COPENSSL_SIGNATURES(COPENSSL_WEAK)
 
 /// The functions for keys and signatures; the names are theirs.
 typedef struct {
-  __typeof__(&BIO_free) BIO_free;
-  __typeof__(&BIO_new_mem_buf) BIO_new_mem_buf;
-  __typeof__(&ERR_clear_error) ERR_clear_error;
-  __typeof__(&EVP_DigestSign) EVP_DigestSign;
-  __typeof__(&EVP_DigestSignInit) EVP_DigestSignInit;
-  __typeof__(&EVP_DigestVerify) EVP_DigestVerify;
-  __typeof__(&EVP_DigestVerifyInit) EVP_DigestVerifyInit;
-  __typeof__(&EVP_MD_CTX_free) EVP_MD_CTX_free;
-  __typeof__(&EVP_MD_CTX_new) EVP_MD_CTX_new;
-  __typeof__(&EVP_PKEY_free) EVP_PKEY_free;
-  __typeof__(&EVP_PKEY_get_base_id) EVP_PKEY_get_base_id;
-  __typeof__(&EVP_PKEY_get_group_name) EVP_PKEY_get_group_name;
-  __typeof__(&EVP_PKEY_get_size) EVP_PKEY_get_size;
-  __typeof__(&EVP_sha1) EVP_sha1;
-  __typeof__(&EVP_sha256) EVP_sha256;
-  __typeof__(&EVP_sha384) EVP_sha384;
-  __typeof__(&EVP_sha512) EVP_sha512;
-  __typeof__(&PEM_read_bio_PrivateKey) PEM_read_bio_PrivateKey;
+  COPENSSL_SIGNATURES(COPENSSL_MEMBER)
 } COpenSSLSignatures;
 
 /// Fills in all functions; 0 in a program that was linked without them.
 static inline int copenssl_signatures(COpenSSLSignatures *functions) {
   if (!EVP_DigestSign || !PEM_read_bio_PrivateKey) return 0;
-  *functions = (COpenSSLSignatures){
-    BIO_free, BIO_new_mem_buf, ERR_clear_error, EVP_DigestSign, EVP_DigestSignInit, EVP_DigestVerify,
-    EVP_DigestVerifyInit, EVP_MD_CTX_free, EVP_MD_CTX_new, EVP_PKEY_free, EVP_PKEY_get_base_id,
-    EVP_PKEY_get_group_name, EVP_PKEY_get_size, EVP_sha1, EVP_sha256, EVP_sha384, EVP_sha512,
-    PEM_read_bio_PrivateKey,
-  };
+  *functions = (COpenSSLSignatures){COPENSSL_SIGNATURES(COPENSSL_VALUE)};
   return 1;
 }
 
 // One call for each digest; they cannot fail.
-static inline void copenssl_sha1(const unsigned char *bytes, size_t count, unsigned char *digest) {
-  SHA_CTX context;
-  SHA1_Init(&context);
-  SHA1_Update(&context, bytes, count);
-  SHA1_Final(digest, &context);
-  OPENSSL_cleanse(&context, sizeof context);
-}
-
-static inline void copenssl_sha256(const unsigned char *bytes, size_t count, unsigned char *digest) {
-  SHA256_CTX context;
-  SHA256_Init(&context);
-  SHA256_Update(&context, bytes, count);
-  SHA256_Final(digest, &context);
-  OPENSSL_cleanse(&context, sizeof context);
-}
-
-static inline void copenssl_sha384(const unsigned char *bytes, size_t count, unsigned char *digest) {
-  SHA512_CTX context;
-  SHA384_Init(&context);
-  SHA384_Update(&context, bytes, count);
-  SHA384_Final(digest, &context);
-  OPENSSL_cleanse(&context, sizeof context);
-}
-
-static inline void copenssl_sha512(const unsigned char *bytes, size_t count, unsigned char *digest) {
-  SHA512_CTX context;
-  SHA512_Init(&context);
-  SHA512_Update(&context, bytes, count);
-  SHA512_Final(digest, &context);
-  OPENSSL_cleanse(&context, sizeof context);
-}
+#define COPENSSL_DIGEST(name, CONTEXT, FUNCTION) \
+  static inline void name(const unsigned char *bytes, size_t count, unsigned char *digest) { \
+    CONTEXT context; \
+    FUNCTION##_Init(&context); \
+    FUNCTION##_Update(&context, bytes, count); \
+    FUNCTION##_Final(digest, &context); \
+    OPENSSL_cleanse(&context, sizeof context); \
+  }
+COPENSSL_DIGEST(copenssl_sha1, SHA_CTX, SHA1)
+COPENSSL_DIGEST(copenssl_sha256, SHA256_CTX, SHA256)
+COPENSSL_DIGEST(copenssl_sha384, SHA512_CTX, SHA384)
+COPENSSL_DIGEST(copenssl_sha512, SHA512_CTX, SHA512)
 
 #endif

@@ -24,16 +24,6 @@
 #include <time.h>
 #include <unistd.h>
 
-// POSIX.1-2024; the C library's header has it with _GNU_SOURCE only.
-extern void *memmem(const void *bytes, size_t count, const void *pattern, size_t length);
-
-static inline const void *credmgr_find(const void *bytes, size_t count, const void *pattern, size_t length) {
-  return memmem(bytes, count, pattern, length);
-}
-
-/// Whether the last call was interrupted, and is to be made again.
-static inline int credmgr_is_interrupted_call(void) { return errno == EINTR; }
-
 static inline int credmgr_open(const char *path, int flags, unsigned mode) {
   int descriptor;
   do {
@@ -143,16 +133,18 @@ static inline void credmgr_catch_signal(int number) {
 
 static inline int credmgr_last_signal(void) { return credmgr_caught_signal; }
 
+static inline sigset_t credmgr_ending_signals(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP};
+  for (int index = 0; index < 5; index++) sigaddset(&set, numbers[index]);
+  return set;
+}
+
 /// Catches the signal. One that is ignored (nohup) stays ignored. Calls are not restarted, so that a wait ends.
 static inline void credmgr_catch(int number) {
-  struct sigaction action, old;
+  struct sigaction action = {.sa_handler = credmgr_catch_signal, .sa_mask = credmgr_ending_signals()}, old;
   if (sigaction(number, NULL, &old) != 0 || old.sa_handler == SIG_IGN) return;
-  action.sa_handler = credmgr_catch_signal;
-  action.sa_flags = 0;
-  sigemptyset(&action.sa_mask);
-  sigaddset(&action.sa_mask, SIGINT);
-  sigaddset(&action.sa_mask, SIGTERM);
-  sigaddset(&action.sa_mask, SIGHUP);
   sigaction(number, &action, NULL);
 }
 
@@ -167,17 +159,6 @@ static inline void credmgr_ignore_failed_writes(void) {
 static inline void credmgr_restore_failed_writes(void) {
   if (!(credmgr_ignored_signals & 1)) signal(SIGPIPE, SIG_DFL);
   if (!(credmgr_ignored_signals & 2)) signal(SIGXFSZ, SIG_DFL);
-}
-
-static inline sigset_t credmgr_ending_signals(void) {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGHUP);
-  sigaddset(&set, SIGQUIT);
-  sigaddset(&set, SIGTSTP);
-  return set;
 }
 
 /// Whether one of the ending signals waits, blocked.
@@ -195,7 +176,7 @@ static inline int credmgr_spawn(
 ) {
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_t actions;
-  sigset_t all, none;
+  sigset_t none, all = credmgr_ending_signals();
   int streams[3] = {input, output, error};
   int code = posix_spawnattr_init(&attributes);
   if (code != 0) return code;
@@ -205,14 +186,8 @@ static inline int credmgr_spawn(
     return code;
   }
   sigemptyset(&none);
-  sigemptyset(&all);
-  sigaddset(&all, SIGINT);
-  sigaddset(&all, SIGTERM);
-  sigaddset(&all, SIGHUP);
-  sigaddset(&all, SIGQUIT);
   sigaddset(&all, SIGPIPE);
   sigaddset(&all, SIGXFSZ);
-  sigaddset(&all, SIGTSTP);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setflags(

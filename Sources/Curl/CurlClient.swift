@@ -38,9 +38,7 @@ package final class CurlClient: HTTPExchange {
     self.trace = trace
   }
 
-  deinit {
-    unsafe curl_easy_cleanup(handle)
-  }
+  deinit { unsafe curl_easy_cleanup(handle) }
 
   package func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse {
     var body: [UInt8] = []
@@ -89,8 +87,7 @@ package final class CurlClient: HTTPExchange {
     let lines = try CurlFields.lines(of: request)
     var outcome: Result<HTTPResponse, HTTPError> = .failure(.interrupted)
     withoutActuallyEscaping(receive) { receive in
-      let transfer = CurlTransfer(
-        limit: limits.bodyBytes, body: body, isCancelled: isCancelled, receive: receive)
+      let transfer = CurlTransfer(limit: limits.bodyBytes, body: body, isCancelled: isCancelled, receive: receive)
       outcome = Result { () throws(HTTPError) -> HTTPResponse in
         try perform(request, limits, lines, transfer)
       }
@@ -119,8 +116,8 @@ package final class CurlClient: HTTPExchange {
       unsafe message.deallocate()
     }
     try configure(request, limits)
-    try check(unsafe credmgr_curl_set_list(handle, CURLOPT_HTTPHEADER, list))
-    try check(unsafe credmgr_curl_set_error_buffer(handle, message))
+    try check(unsafe credmgr_curl_set_pointer(handle, CURLOPT_HTTPHEADER, list))
+    try check(unsafe credmgr_curl_set_pointer(handle, CURLOPT_ERRORBUFFER, message))
     try check(unsafe transfer.attach(to: handle))
     if transfer.body != nil {
       // After the rest: libcurl takes a method of its own for it.
@@ -185,7 +182,7 @@ package final class CurlClient: HTTPExchange {
   }
 
   private func set(_ option: CURLoption, _ value: String) throws(HTTPError) {
-    try check(unsafe credmgr_curl_set_text(handle, option, value))
+    try check(unsafe credmgr_curl_set_pointer(handle, option, value))
   }
 
   private func set(_ option: CURLoption, _ value: Int) throws(HTTPError) {

@@ -1,5 +1,6 @@
 import CCurl
 import HTTP
+import Text
 
 final class CurlTransfer {
   private(set) var head: HTTPResponse?
@@ -100,11 +101,9 @@ final class CurlTransfer {
       let code = text.split(separator: UInt8(ascii: " "), maxSplits: 2).dropFirst().first
       status = code.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
     } else if let colon = text.firstIndex(of: UInt8(ascii: ":")) {
-      let value = text[(colon + 1)...].drop { $0 == 0x20 || $0 == 0x09 }
-      let last = value.lastIndex { $0 != 0x20 && $0 != 0x09 }
       fields.append(
         String(decoding: text[..<colon], as: UTF8.self),
-        String(decoding: last.map { value[...$0] } ?? [], as: UTF8.self))
+        String(decoding: text[(colon + 1)...].trimmingBlanks, as: UTF8.self))
     }
     return true
   }

@@ -1,7 +1,7 @@
 /// Names and values in their order, duplicates kept: a query, a form body, an OAuth parameter list
 /// (`application/x-www-form-urlencoded`). The description names the parameters and never shows a value.
-package struct FormParameters: Sendable, Equatable {
-  package struct Pair: Sendable, Hashable {
+package struct FormParameters: Sendable, Equatable, Redacted, ExpressibleByArrayLiteral {
+  package struct Pair: Sendable, Hashable, Redacted {
     package var name: String
     package var value: String
 
@@ -9,19 +9,24 @@ package struct FormParameters: Sendable, Equatable {
       self.name = name
       self.value = value
     }
+
+    package var description: String { name }
   }
 
   package var pairs: [Pair]
 
   package init(_ pairs: [Pair] = []) { self.pairs = pairs }
 
+  package init(arrayLiteral elements: (String, String)...) {
+    pairs = elements.map { Pair(name: $0.0, value: $0.1) }
+  }
+
   /// Reads a query or a form body as the URL Standard does (section 5.1): `name` is `name=`, a plus is a space, an
   /// empty piece is nothing, a `%` that begins no escape stands for itself, and bytes that are not UTF-8 become U+FFFD.
   package init(decoding text: String) {
     pairs = text.utf8.split(separator: UInt8(ascii: "&")).map { piece in
       let parts = piece.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-      return Pair(
-        name: Self.decoded(Array(parts[0])), value: parts.count > 1 ? Self.decoded(Array(parts[1])) : "")
+      return Pair(name: Self.decoded(Array(parts[0])), value: parts.count > 1 ? Self.decoded(Array(parts[1])) : "")
     }
   }
 
@@ -32,52 +37,25 @@ package struct FormParameters: Sendable, Equatable {
 
   /// A space is `%20`, which servers of either school understand.
   package var encoded: String {
-    pairs.map { "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))" }
-      .joined(separator: "&")
+    pairs.map { "\(PercentEncoding.encode($0.name))=\(PercentEncoding.encode($0.value))" }.joined(separator: "&")
   }
+
+  package var description: String { "FormParameters(\(names.joined(separator: ", ")))" }
 
   package var isEmpty: Bool { pairs.isEmpty }
 
   package var names: [String] { pairs.map(\.name) }
 
   /// The value of the first pair of that name.
-  package subscript(first name: String) -> String? {
-    pairs.first { $0.name == name }?.value
-  }
+  package subscript(first name: String) -> String? { pairs.first { $0.name == name }?.value }
 
-  package func values(of name: String) -> [String] {
-    pairs.filter { $0.name == name }.map(\.value)
-  }
+  package func values(of name: String) -> [String] { pairs.filter { $0.name == name }.map(\.value) }
 
-  package func contains(_ name: String) -> Bool {
-    pairs.contains { $0.name == name }
-  }
+  package func contains(_ name: String) -> Bool { pairs.contains { $0.name == name } }
 
-  package mutating func append(_ name: String, _ value: String) {
-    pairs.append(Pair(name: name, value: value))
-  }
+  package mutating func append(_ name: String, _ value: String) { pairs.append(Pair(name: name, value: value)) }
 
-  package mutating func append(contentsOf other: FormParameters) {
-    pairs.append(contentsOf: other.pairs)
-  }
+  package mutating func append(contentsOf other: FormParameters) { pairs.append(contentsOf: other.pairs) }
 
-  package mutating func remove(_ name: String) {
-    pairs.removeAll { $0.name == name }
-  }
-}
-
-extension FormParameters: ExpressibleByArrayLiteral {
-  package init(arrayLiteral elements: (String, String)...) {
-    pairs = elements.map { Pair(name: $0.0, value: $0.1) }
-  }
-}
-
-extension FormParameters: CustomStringConvertible, CustomReflectable {
-  package var description: String { "FormParameters(\(names.joined(separator: ", ")))" }
-  package var customMirror: Mirror { Mirror(self, children: []) }
-}
-
-extension FormParameters.Pair: CustomStringConvertible, CustomReflectable {
-  package var description: String { name }
-  package var customMirror: Mirror { Mirror(self, children: []) }
+  package mutating func remove(_ name: String) { pairs.removeAll { $0.name == name } }
 }

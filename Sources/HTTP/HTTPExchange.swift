@@ -58,12 +58,6 @@ package protocol HTTPExchange {
 }
 
 extension HTTPExchange {
-  package func stream(
-    _ request: HTTPRequest, limits: HTTPLimits, receive: (HTTPPart) -> Bool
-  ) throws(HTTPError) -> HTTPResponse {
-    try stream(request, body: nil, limits: limits, receive: receive)
-  }
-
   /// Takes the whole body and the whole answer first; for exchanges that have them in memory anyway.
   package func stream(
     _ request: HTTPRequest, body source: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool

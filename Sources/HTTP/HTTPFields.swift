@@ -1,5 +1,5 @@
 /// One header field (RFC 9110, section 5). The description shows the name and never the value.
-package struct HTTPField: Sendable, Hashable {
+package struct HTTPField: Sendable, Hashable, Redacted {
   package var name: String
   package var value: String
 
@@ -7,21 +7,23 @@ package struct HTTPField: Sendable, Hashable {
     self.name = name
     self.value = value
   }
+
+  package var description: String { name }
 }
 
 /// Header fields in their order, looked up without regard to case (RFC 9110, section 5.1).
-package struct HTTPFields: Sendable, Equatable {
+package struct HTTPFields: Sendable, Equatable, Redacted, Sequence, ExpressibleByDictionaryLiteral {
   private var fields: [HTTPField]
 
   package init(_ fields: [HTTPField] = []) { self.fields = fields }
 
-  package subscript(_ name: String) -> String? {
-    fields.first { Self.isSame($0.name, name) }?.value
+  package init(dictionaryLiteral elements: (String, String)...) {
+    fields = elements.map { HTTPField(name: $0.0, value: $0.1) }
   }
 
-  package func values(_ name: String) -> [String] {
-    fields.filter { Self.isSame($0.name, name) }.map(\.value)
-  }
+  package subscript(_ name: String) -> String? { fields.first { Self.isSame($0.name, name) }?.value }
+
+  package func values(_ name: String) -> [String] { fields.filter { Self.isSame($0.name, name) }.map(\.value) }
 
   package mutating func append(_ name: String, _ value: String) {
     fields.append(HTTPField(name: name, value: value))
@@ -34,9 +36,7 @@ package struct HTTPFields: Sendable, Equatable {
     fields.insert(HTTPField(name: name, value: value), at: place)
   }
 
-  package mutating func removeAll(named name: String) {
-    fields.removeAll { Self.isSame($0.name, name) }
-  }
+  package mutating func removeAll(named name: String) { fields.removeAll { Self.isSame($0.name, name) } }
 
   /// Whether the name is a token (RFC 9110, sections 5.1 and 5.6.2).
   package static func isValid(name: String) -> Bool {
@@ -48,27 +48,11 @@ package struct HTTPFields: Sendable, Equatable {
     value.utf8.allSatisfy { ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }
   }
 
+  package var description: String { "HTTPFields(\(fields.map(\.name).joined(separator: ", ")))" }
+
   private static func isSame(_ one: String, _ other: String) -> Bool {
     one.utf8.count == other.utf8.count && Octet.lowerCase(one) == Octet.lowerCase(other)
   }
-}
 
-extension HTTPFields: Sequence {
   package func makeIterator() -> IndexingIterator<[HTTPField]> { fields.makeIterator() }
-}
-
-extension HTTPFields: ExpressibleByDictionaryLiteral {
-  package init(dictionaryLiteral elements: (String, String)...) {
-    fields = elements.map { HTTPField(name: $0.0, value: $0.1) }
-  }
-}
-
-extension HTTPFields: CustomStringConvertible, CustomReflectable {
-  package var description: String { "HTTPFields(\(fields.map(\.name).joined(separator: ", ")))" }
-  package var customMirror: Mirror { Mirror(self, children: []) }
-}
-
-extension HTTPField: CustomStringConvertible, CustomReflectable {
-  package var description: String { name }
-  package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -1,10 +1,19 @@
+import Text
+
+/// What shows no value in a description or a dump: there may be secrets in it.
+package protocol Redacted: CustomStringConvertible, CustomReflectable {}
+
+extension Redacted {
+  package var customMirror: Mirror { Mirror(self, children: []) }
+}
+
 /// A request as a value (RFC 9110, section 3.4). The description never shows the query, a field's value or the body.
-package struct HTTPRequest: Sendable, Equatable {
+package struct HTTPRequest: Sendable, Equatable, Redacted {
   package var method: String
   package var uri: URI
-  /// The header fields, without those that the client owns (`Host`, `Content-Length`, …).
+  /// Without those that the client owns (`Host`, `Content-Length`, …).
   package var fields: HTTPFields
-  /// The body; an empty one is none, except that a `POST`, `PUT` or `PATCH` then has length 0.
+  /// An empty one is none, except that a `POST`, `PUT` or `PATCH` then has length 0.
   package var body: [UInt8]
 
   package init(method: String, uri: URI, fields: HTTPFields = HTTPFields(), body: [UInt8] = []) {
@@ -13,13 +22,16 @@ package struct HTTPRequest: Sendable, Equatable {
     self.fields = fields
     self.body = body
   }
+
+  package var description: String { "\(method) \(uri)" }
 }
 
 /// The description shows the status, and never a field's value or the body.
-package struct HTTPResponse: Sendable, Equatable {
+package struct HTTPResponse: Sendable, Equatable, Redacted {
+  /// The status code (RFC 9110, section 15).
   package var status: Int
   package var fields: HTTPFields
-  /// The body, decoded from its transfer and content codings.
+  /// Decoded from its transfer and content codings.
   package var body: [UInt8]
 
   package init(status: Int, fields: HTTPFields = HTTPFields(), body: [UInt8] = []) {
@@ -28,27 +40,20 @@ package struct HTTPResponse: Sendable, Equatable {
     self.body = body
   }
 
-  /// In lower case and without parameters, as `application/json` (RFC 9110, section 8.3.1).
-  package var mediaType: String? {
-    fields["Content-Type"].map(MediaType.essence)
-  }
-}
+  package var mediaType: String? { fields.mediaType }
 
-enum MediaType {
-  static func essence(_ value: String) -> String {
-    let type = value.utf8.prefix { $0 != UInt8(ascii: ";") }
-    let blank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
-    let trimmed = type.drop(while: blank).reversed().drop(while: blank).reversed()
-    return Octet.lowerCase(String(decoding: Array(trimmed), as: UTF8.self))
-  }
-}
-
-extension HTTPRequest: CustomStringConvertible, CustomReflectable {
-  package var description: String { "\(method) \(uri)" }
-  package var customMirror: Mirror { Mirror(self, children: []) }
-}
-
-extension HTTPResponse: CustomStringConvertible, CustomReflectable {
   package var description: String { "\(status), \(body.count) bytes" }
-  package var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// The media types of requests and answers.
+package enum MediaType {
+  package static let form = "application/x-www-form-urlencoded"
+  package static let json = "application/json"
+}
+
+extension HTTPFields {
+  /// The type of the body in lower case and without parameters, as `application/json` (RFC 9110, section 8.3.1).
+  package var mediaType: String? {
+    self["Content-Type"].map { Octet.lowerCase($0.prefix { $0 != ";" }.trimmingBlanks) }
+  }
 }

@@ -13,8 +13,6 @@ struct LoopbackClients: ~Copyable {
     var bytes: [UInt8]?
     /// Seconds until it goes out.
     var delay = 0.0
-    /// Whether nothing more is to be read from anybody.
-    var isLast = false
   }
 
   init(listeners: [Int32], limit: Int, requestLimit: Int = LoopbackRequest.limit) {
@@ -29,8 +27,7 @@ struct LoopbackClients: ~Copyable {
   }
 
   /// Waits until somebody can go on, and goes on with all who can; returns whether there is something on `input`.
-  /// `reply` is called for each whole request, not after a last reply; with `nil`, this returns, and `answer` is called
-  /// later.
+  /// `reply` is called for each whole request; with `nil`, this returns, and `answer` is called later.
   mutating func wait(
     seconds: Double, alsoFor input: Int32? = nil, reply: (LoopbackRequest) -> Reply?
   ) throws(HTTPError) -> Bool {
@@ -63,12 +60,10 @@ struct LoopbackClients: ~Copyable {
   private mutating func accept(_ listener: Int32) {
     guard let socket = LoopbackSocket.accept(listener) else { return }
     if connections.count == limit { connections.removeFirst().close() }
-    connections.append(
-      LoopbackConnection(socket: socket, now: LoopbackSocket.monotonic(), requestLimit: requestLimit))
+    connections.append(LoopbackConnection(socket: socket, now: LoopbackSocket.monotonic(), requestLimit: requestLimit))
   }
 
-  /// Goes on with one connection.
-  /// Returns whether nobody else is served now: that was the last reply, which is sent, or one that comes later.
+  /// Goes on with one connection; returns whether its request is answered later, and nobody else is served now.
   private mutating func serve(_ index: Int, _ reply: (LoopbackRequest) -> Reply?) -> Bool {
     switch connections[index].advance() {
     case .goOn: break
@@ -80,13 +75,9 @@ struct LoopbackClients: ~Copyable {
       }
       guard let bytes = reply.bytes else {
         connections.remove(at: index).close()
-        return reply.isLast
+        break
       }
       connections[index].answer(bytes, after: reply.delay)
-      if reply.isLast {
-        connections.remove(at: index).finish()
-        return true
-      }
     }
     return false
   }

@@ -2,19 +2,12 @@
 /// A request that fits is handed out, and waits for a reply. All else (another path, method, host, a favicon, a slow or
 /// a long request) gets a status of the 400s, and changes nothing.
 package struct LoopbackReceiver: ~Copyable {
-  package enum Interface: Sendable, Equatable {
-    case ipv4
-    case ipv6
-    /// The name `localhost`: both addresses, as far as the machine has them.
+  /// The raw values stand in the redirect URI.
+  package enum Interface: String, Sendable {
+    case ipv4 = "127.0.0.1"
+    case ipv6 = "[::1]"
+    /// Both addresses, as far as the machine has them.
     case localhost
-
-    package var host: String {
-      switch self {
-      case .ipv4: "127.0.0.1"
-      case .ipv6: "[::1]"
-      case .localhost: "localhost"
-      }
-    }
   }
 
   package enum Received: Sendable, Equatable {
@@ -35,23 +28,16 @@ package struct LoopbackReceiver: ~Copyable {
   /// Listens at once: what comes before ``receive(seconds:alsoReading:isCancelled:)`` waits.
   /// `path` is that of the redirect URI as written; the parameters of its query, if it has one, must come back.
   /// With `fragment`, a request without parameters gets a page that posts the fragment to us.
-  package init(
-    interface: Interface, port: UInt16?, path: String, fragment: Bool = false
-  ) throws(HTTPError) {
+  package init(interface: Interface, port: UInt16?, path: String, fragment: Bool = false) throws(HTTPError) {
     let listeners: [Int32]
     (listeners, self.port) = try Self.listen(interface, port)
     clients = LoopbackClients(listeners: listeners, limit: Self.connectionLimit)
-    endpoint = LoopbackEndpoint(
-      host: interface.host, port: self.port, path: path, takesFragment: fragment)
+    endpoint = LoopbackEndpoint(host: interface.rawValue, port: self.port, path: path, takesFragment: fragment)
   }
 
   private static func listen(_ interface: Interface, _ port: UInt16?) throws(HTTPError) -> ([Int32], UInt16) {
     let families: [LoopbackSocket.Family] =
-      switch interface {
-      case .ipv4: [.ipv4]
-      case .ipv6: [.ipv6]
-      case .localhost: [.ipv4, .ipv6]
-      }
+      interface == .ipv4 ? [.ipv4] : interface == .ipv6 ? [.ipv6] : [.ipv4, .ipv6]
     var attempts = 16
     while true {
       attempts -= 1

@@ -1,3 +1,5 @@
+import Text
+
 /// What a client of a server on loopback sent, taken apart strictly (RFC 9112): whoever is not a browser that was sent
 /// here need not be understood.
 struct LoopbackRequest: Equatable {
@@ -16,9 +18,12 @@ struct LoopbackRequest: Equatable {
   }
 
   static func parse(_ bytes: [UInt8], limit: Int = limit) -> Progress {
-    guard let end = headEnd(bytes) else { return bytes.count > limit ? .refused(431) : .incomplete }
+    guard let end = bytes.firstPlace(of: "\r\n\r\n".utf8)?.lowerBound else {
+      return bytes.count > limit ? .refused(431) : .incomplete
+    }
     if end > limit { return .refused(431) }
-    var lines = lines(of: bytes[..<end])
+    // Ends of line other than CR LF stay in the lines, and are refused there.
+    var lines = bytes[..<end].ranges(between: "\r\n".utf8).map { bytes[$0] }
     let words = lines.removeFirst().split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
     guard words.count == 3, words[0].allSatisfy(Octet.isTokenCharacter), !words[0].isEmpty,
       words[1].allSatisfy({ (0x21...0x7E).contains($0) }), !words[1].isEmpty,
@@ -35,30 +40,12 @@ struct LoopbackRequest: Equatable {
         method: string(words[0]), target: string(words[1]), fields: fields, body: Array(body.prefix(length))))
   }
 
-  private static func headEnd(_ bytes: [UInt8]) -> Int? {
-    let mark: [UInt8] = [13, 10, 13, 10]
-    return bytes.indices.dropLast(3).first { bytes[$0] == 13 && bytes[$0..<($0 + 4)].elementsEqual(mark) }
-  }
-
-  /// Ends of line other than CR LF stay in the lines, and are refused there.
-  private static func lines(of head: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
-    var lines: [ArraySlice<UInt8>] = []
-    var start = head.startIndex
-    for index in head.indices where head[index] == 10 && index > start && head[index - 1] == 13 {
-      lines.append(head[start..<(index - 1)])
-      start = index + 1
-    }
-    return lines + [head[start...]]
-  }
-
   private static func fields(_ lines: [ArraySlice<UInt8>]) -> HTTPFields? {
     var fields = HTTPFields()
     for line in lines {
       guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return nil }
       let name = string(line[..<colon])
-      let value = line[(colon + 1)...].drop { $0 == 0x20 || $0 == 0x09 }
-      let last = value.lastIndex { $0 != 0x20 && $0 != 0x09 }
-      let text = last.map { string(value[...$0]) } ?? ""
+      let text = string(line[(colon + 1)...].trimmingBlanks)
       guard HTTPFields.isValid(name: name), HTTPFields.isValid(value: text) else { return nil }
       fields.append(name, text)
     }
@@ -68,7 +55,7 @@ struct LoopbackRequest: Equatable {
   private static func length(_ fields: HTTPFields) -> Int? {
     let values = fields.values("Content-Length")
     guard let value = values.first else { return 0 }
-    guard values.count == 1, (1...9).contains(value.utf8.count), value.utf8.allSatisfy(Octet.isDigit) else {
+    guard values.count == 1, (1...9).contains(value.utf8.count), value.utf8.allSatisfy(\.isDigit) else {
       return nil
     }
     return Int(value)
@@ -119,8 +106,7 @@ struct LoopbackEndpoint {
   }
 
   private func answer(posted request: LoopbackRequest, _ query: FormParameters) -> Answer {
-    let type = request.fields["Content-Type"].map(MediaType.essence)
-    guard type == "application/x-www-form-urlencoded" else { return .refusal(415) }
+    guard request.fields.mediaType == MediaType.form else { return .refusal(415) }
     // Our own page posts the fragment; from elsewhere a post is the provider's `form_post`, which carries the
     // provider's origin.
     if takesFragment, request.fields.values("Origin") != ["http://\(authorities[0])"] { return .refusal(403) }

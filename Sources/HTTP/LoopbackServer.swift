@@ -22,9 +22,7 @@ package struct LoopbackServer: ~Copyable {
   }
 
   /// A request that is none, or goes to no host, is answered with a status of the 400s.
-  package mutating func serve(
-    isCancelled: () -> Bool, answer: (HTTPRequest) -> Answer
-  ) throws(HTTPError) {
+  package mutating func serve(isCancelled: () -> Bool, answer: (HTTPRequest) -> Answer) throws(HTTPError) {
     while !isCancelled() {
       _ = try clients.wait(seconds: 0.2) { received in
         guard received.target.hasPrefix("/"), let host = received.fields["Host"],
@@ -48,25 +46,12 @@ extension HTTPResponse {
     return Array(lines.utf8) + (withBody ? body : [])
   }
 
-  static func phrase(_ status: Int) -> String {
-    switch status {
-    case 200: "OK"
-    case 201: "Created"
-    case 302: "Found"
-    case 307: "Temporary Redirect"
-    case 400: "Bad Request"
-    case 401: "Unauthorized"
-    case 403: "Forbidden"
-    case 404: "Not Found"
-    case 405: "Method Not Allowed"
-    case 408: "Request Timeout"
-    case 411: "Length Required"
-    case 413: "Content Too Large"
-    case 415: "Unsupported Media Type"
-    case 421: "Misdirected Request"
-    case 431: "Request Header Fields Too Large"
-    case 500: "Internal Server Error"
-    default: ""
-    }
-  }
+  static func phrase(_ status: Int) -> String { phrases[status] ?? "" }
+
+  private static let phrases = [
+    200: "OK", 201: "Created", 302: "Found", 307: "Temporary Redirect", 400: "Bad Request", 401: "Unauthorized",
+    403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 408: "Request Timeout", 411: "Length Required",
+    413: "Content Too Large", 415: "Unsupported Media Type", 421: "Misdirected Request",
+    431: "Request Header Fields Too Large", 500: "Internal Server Error",
+  ]
 }

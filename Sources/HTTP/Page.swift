@@ -67,11 +67,11 @@ enum PageDocument {
       isRelay ? "<noscript><p>Scripts are off here. Paste the address of this page in the terminal.</p></noscript>" : ""
     let body = """
       <!doctype html>
-      <html lang="en"><head><meta charset="utf-8"><title>\(escaped(page.title))</title>
+      <html lang="en"><head><meta charset="utf-8"><title>\(page.title.htmlEscaped)</title>
       <meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="data:,">
       <style>\(style)</style></head>
       <body><main class="\(page.kind.rawValue)" aria-live="polite">\(sign(page.kind))
-      <h1>\(escaped(page.title))</h1><p>\(escaped(page.text))</p>\(withoutScripts)</main>
+      <h1>\(page.title.htmlEscaped)</h1><p>\(page.text.htmlEscaped)</p>\(withoutScripts)</main>
       <script>\(script)</script></body></html>
 
       """
@@ -80,8 +80,7 @@ enum PageDocument {
       + "frame-ancestors 'none'; "
       + (isRelay
         ? "script-src '\(relayScriptHash)'; connect-src 'self'" : "script-src '\(cleaningScriptHash)'")
-    return head(
-      status, ["Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy], body)
+    return head(status, ["Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy], body)
   }
 
   private static func sign(_ kind: Page.Kind) -> String {
@@ -109,19 +108,11 @@ enum PageDocument {
     ] { fields.append(name, value) }
     return HTTPResponse(status: status, fields: fields, body: Array(body.utf8)).bytes()
   }
+}
 
-  static func escaped(_ text: String) -> String {
-    var result = ""
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "&": result += "&amp;"
-      case "<": result += "&lt;"
-      case ">": result += "&gt;"
-      case "\"": result += "&quot;"
-      case "'": result += "&#39;"
-      default: result.unicodeScalars.append(scalar)
-      }
-    }
-    return result
+extension String {
+  package var htmlEscaped: String {
+    let entities: [Unicode.Scalar: String] = ["&": "&amp;", "<": "&lt;", ">": "&gt;", "\"": "&quot;", "'": "&#39;"]
+    return unicodeScalars.map { entities[$0] ?? String($0) }.joined()
   }
 }

@@ -1,3 +1,5 @@
+import Text
+
 /// Percent-encoding of RFC 3986, section 2.1, in the form that RFC 5849, section 3.6 demands for signatures.
 package enum PercentEncoding {
   /// Encodes the UTF-8 of `text`: all but letters, digits, `-`, `.`, `_` and `~` becomes `%` and two upper-case digits.
@@ -51,22 +53,12 @@ package enum PercentEncoding {
 
 /// The classes of bytes that RFC 3986 and RFC 9110 tell apart.
 enum Octet {
-  static func isLetter(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
-  }
-
-  static func isDigit(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-  }
-
   /// RFC 3986, section 2.3.
-  static func isUnreserved(_ byte: UInt8) -> Bool {
-    isLetter(byte) || isDigit(byte) || isOne(of: "-._~", byte)
-  }
+  static func isUnreserved(_ byte: UInt8) -> Bool { byte.isLetterOrDigit || isOne(of: "-._~", byte) }
 
   /// RFC 9110, section 5.6.2.
   static func isTokenCharacter(_ byte: UInt8) -> Bool {
-    isLetter(byte) || isDigit(byte) || isOne(of: "!#$%&'*+-.^_`|~", byte)
+    byte.isLetterOrDigit || isOne(of: "!#$%&'*+-.^_`|~", byte)
   }
 
   static func isOne(of characters: StaticString, _ byte: UInt8) -> Bool {

@@ -1,7 +1,7 @@
 /// An absolute URI (RFC 3986): `https://host/path?query`, and the redirects of native applications,
 /// `ncipapp:/path` and `urn:ietf:wg:oauth:2.0:oob` (RFC 8252, section 7.1).
 /// ``text`` is the whole of it; the description leaves query and fragment out, because they may be secret.
-package struct URI: Hashable, Sendable {
+package struct URI: Hashable, Sendable, Redacted {
   package let scheme: String
   /// The host in lower case, an IPv6 address in brackets; nil where there is no `//`, and empty in `app://?a=b`.
   package let host: String?
@@ -9,24 +9,15 @@ package struct URI: Hashable, Sendable {
   package let path: String
   package let query: String?
   package let fragment: String?
+}
 
-  private init(
-    scheme: String, host: String?, port: UInt16?, path: String, query: String?, fragment: String?
-  ) {
-    self.scheme = scheme
-    self.host = host
-    self.port = port
-    self.path = path
-    self.query = query
-    self.fragment = fragment
-  }
-
+extension URI {
   /// Query and fragment may hold what browsers leave unencoded there (`[]{}|^` and the backtick).
   /// Refuses relative references, user information, numeric hosts other than four decimal numbers, ports outside
   /// 1…65535, and `http` or `https` without a host.
   package init(parsing text: String) throws(HTTPError) {
     do throws(HTTPError.InvalidURI) {
-      self = try URISyntax.parse(Array(text.utf8), make: Self.init)
+      self = try URISyntax.parse(Array(text.utf8))
     } catch {
       throw .invalidURI(text: URISyntax.withoutSecrets(text), reason: error)
     }
@@ -39,6 +30,10 @@ package struct URI: Hashable, Sendable {
     return result
   }
 
+  package var description: String {
+    withoutSecrets + (query == nil ? "" : "?…") + (fragment == nil ? "" : "#…")
+  }
+
   private var withoutSecrets: String {
     var result = "\(scheme):"
     if let host { result += "//\(host)" }
@@ -49,13 +44,7 @@ package struct URI: Hashable, Sendable {
   /// The port, or the one that the scheme implies (80, 443); nil for other schemes.
   package var effectivePort: UInt16? { port ?? defaultPort }
 
-  private var defaultPort: UInt16? {
-    switch scheme {
-    case "https": 443
-    case "http": 80
-    default: nil
-    }
-  }
+  private var defaultPort: UInt16? { ["https": 443, "http": 80][scheme] }
 
   /// As a browser's `Origin` field (RFC 6454, section 6.2): the implied port is left out.
   package var origin: String {
@@ -139,11 +128,4 @@ package struct URI: Hashable, Sendable {
   private func with(query: String) -> URI {
     URI(scheme: scheme, host: host, port: port, path: path, query: query, fragment: fragment)
   }
-}
-
-extension URI: CustomStringConvertible, CustomReflectable {
-  package var description: String {
-    withoutSecrets + (query == nil ? "" : "?…") + (fragment == nil ? "" : "#…")
-  }
-  package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -1,10 +1,8 @@
+import Text
+
 /// The grammar of RFC 3986, appendix A, as far as ``URI`` accepts it.
 enum URISyntax {
-  typealias Make = (
-    _ scheme: String, _ host: String?, _ port: UInt16?, _ path: String, _ query: String?, _ fragment: String?
-  ) -> URI
-
-  static func parse(_ text: [UInt8], make: Make) throws(HTTPError.InvalidURI) -> URI {
+  static func parse(_ text: [UInt8]) throws(HTTPError.InvalidURI) -> URI {
     let colon = text.firstIndex(of: UInt8(ascii: ":"))
     guard let colon, isScheme(text[..<colon]) else {
       try check(text[...], allowing: { isQueryCharacter($0) || $0 == UInt8(ascii: "#") })
@@ -25,12 +23,14 @@ enum URISyntax {
     if let fragment { try check(fragment, allowing: isQueryCharacter) }
     let (host, port) = try hostAndPort(authority)
     if scheme == "http" || scheme == "https", host?.isEmpty ?? true { throw .noHost }
-    return make(scheme, host, port, string(rest), query.map(string), fragment.map(string))
+    return URI(
+      scheme: scheme, host: host, port: port, path: string(rest), query: query.map(string),
+      fragment: fragment.map(string))
   }
 
   private static func isScheme(_ text: ArraySlice<UInt8>) -> Bool {
-    guard let first = text.first, Octet.isLetter(first) else { return false }
-    return text.allSatisfy { Octet.isLetter($0) || Octet.isDigit($0) || Octet.isOne(of: "+-.", $0) }
+    guard let first = text.first, first.isLetterOrDigit, !first.isDigit else { return false }
+    return text.allSatisfy { $0.isLetterOrDigit || Octet.isOne(of: "+-.", $0) }
   }
 
   private static func cutOff(_ rest: inout ArraySlice<UInt8>, at mark: UInt8) -> ArraySlice<UInt8>? {
@@ -39,9 +39,7 @@ enum URISyntax {
     return rest[(place + 1)...]
   }
 
-  private static func hostAndPort(
-    _ authority: ArraySlice<UInt8>?
-  ) throws(HTTPError.InvalidURI) -> (String?, UInt16?) {
+  private static func hostAndPort(_ authority: ArraySlice<UInt8>?) throws(HTTPError.InvalidURI) -> (String?, UInt16?) {
     guard let authority else { return (nil, nil) }
     if authority.contains(UInt8(ascii: "@")) { throw .userInformation }
     if let bad = authority.first(where: { $0 <= 0x20 || $0 >= 0x7F || $0 == UInt8(ascii: "\\") }) {
@@ -69,7 +67,7 @@ enum URISyntax {
   /// An empty port is the implied one (RFC 3986, section 3.2.3).
   private static func portNumber(_ text: ArraySlice<UInt8>?) throws(HTTPError.InvalidURI) -> UInt16? {
     guard let text, !text.isEmpty else { return nil }
-    guard text.allSatisfy(Octet.isDigit), let number = UInt16(string(text)), number > 0 else { throw .port }
+    guard text.allSatisfy(\.isDigit), let number = UInt16(string(text)), number > 0 else { throw .port }
     return number
   }
 
@@ -79,11 +77,11 @@ enum URISyntax {
     var labels = host.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     if labels.last?.isEmpty ?? true { labels.removeLast() }
     guard let last = labels.last, labels.allSatisfy({ !$0.isEmpty }) else { return false }
-    if last.allSatisfy(Octet.isDigit) || last.starts(with: "0x".utf8) || last.starts(with: "0X".utf8) {
+    if last.allSatisfy(\.isDigit) || last.starts(with: "0x".utf8) || last.starts(with: "0X".utf8) {
       return isIPv4(host)
     }
     return labels.allSatisfy { label in
-      label.allSatisfy { Octet.isLetter($0) || Octet.isDigit($0) || Octet.isOne(of: "-_", $0) }
+      label.allSatisfy { $0.isLetterOrDigit || Octet.isOne(of: "-_", $0) }
     }
   }
 
@@ -91,7 +89,7 @@ enum URISyntax {
     let numbers = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     return numbers.count == 4
       && numbers.allSatisfy { digits in
-        guard (1...3).contains(digits.count), digits.allSatisfy(Octet.isDigit) else { return false }
+        guard (1...3).contains(digits.count), digits.allSatisfy(\.isDigit) else { return false }
         if digits.count > 1, digits.first == UInt8(ascii: "0") { return false }
         return digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) } <= 255
       }
@@ -134,9 +132,7 @@ enum URISyntax {
     isPathCharacter(byte) || Octet.isOne(of: "?[]{}|^`", byte)
   }
 
-  static func check(
-    _ text: ArraySlice<UInt8>, allowing isAllowed: (UInt8) -> Bool
-  ) throws(HTTPError.InvalidURI) {
+  static func check(_ text: ArraySlice<UInt8>, allowing isAllowed: (UInt8) -> Bool) throws(HTTPError.InvalidURI) {
     for index in text.indices {
       guard isAllowed(text[index]) else { throw .character(text[index]) }
       guard text[index] == UInt8(ascii: "%") else { continue }
@@ -171,7 +167,5 @@ enum URISyntax {
     return "…" + string(Array(shown[sign...])[...])
   }
 
-  private static func string(_ bytes: ArraySlice<UInt8>) -> String {
-    String(decoding: bytes, as: UTF8.self)
-  }
+  private static func string(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
 }

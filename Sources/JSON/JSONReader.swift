@@ -64,48 +64,35 @@ private struct JSONReader {
   }
 
   private mutating func object(depth: Int) throws(JSONError) -> JSONValue {
-    try take("{")
     var members: [JSONValue.Member] = []
-    skipSpace()
-    if next == UInt8(ascii: "}") {
-      position += 1
-      return .object([])
+    try list("{", "}") { reader throws(JSONError) in
+      let name = try reader.string()
+      reader.skipSpace()
+      try reader.take(":")
+      reader.skipSpace()
+      members.append(JSONValue.Member(name, try reader.value(depth: depth + 1)))
     }
-    while true {
-      skipSpace()
-      let name = try string()
-      skipSpace()
-      try take(":")
-      skipSpace()
-      members.append(JSONValue.Member(name, try value(depth: depth + 1)))
-      skipSpace()
-      if next == UInt8(ascii: ",") {
-        position += 1
-      } else {
-        try take("}")
-        return .object(members)
-      }
-    }
+    return .object(members)
   }
 
   private mutating func array(depth: Int) throws(JSONError) -> JSONValue {
-    try take("[")
     var elements: [JSONValue] = []
+    try list("[", "]") { reader throws(JSONError) in elements.append(try reader.value(depth: depth + 1)) }
+    return .array(elements)
+  }
+
+  private mutating func list(
+    _ begin: StaticString, _ end: StaticString, _ item: (inout JSONReader) throws(JSONError) -> Void
+  ) throws(JSONError) {
+    try take(begin)
     skipSpace()
-    if next == UInt8(ascii: "]") {
-      position += 1
-      return .array([])
-    }
+    if next == end.description.utf8.first { return try take(end) }
     while true {
       skipSpace()
-      elements.append(try value(depth: depth + 1))
+      try item(&self)
       skipSpace()
-      if next == UInt8(ascii: ",") {
-        position += 1
-      } else {
-        try take("]")
-        return .array(elements)
-      }
+      guard next == UInt8(ascii: ",") else { return try take(end) }
+      position += 1
     }
   }
 

@@ -30,22 +30,14 @@ package enum JSONValue: Sendable, Equatable {
     if case .object(let members) = self { members.last { $0.name == name }?.value } else { nil }
   }
 
-  package var text: String? {
-    if case .string(let text) = self { text } else { nil }
-  }
+  package var text: String? { if case .string(let text) = self { text } else { nil } }
 
   /// Of a whole number that fits.
-  package var integer: Int64? {
-    if case .number(let text) = self { Int64(text) } else { nil }
-  }
+  package var integer: Int64? { if case .number(let text) = self { Int64(text) } else { nil } }
 
-  package var elements: [JSONValue]? {
-    if case .array(let elements) = self { elements } else { nil }
-  }
+  package var elements: [JSONValue]? { if case .array(let elements) = self { elements } else { nil } }
 
-  package var members: [Member]? {
-    if case .object(let members) = self { members } else { nil }
-  }
+  package var members: [Member]? { if case .object(let members) = self { members } else { nil } }
 }
 
 extension JSONValue: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral, ExpressibleByStringLiteral,

@@ -1,152 +1,116 @@
 import Descriptors
+import Text
 
-/// Why the simulated provider says no: the code that goes over the wire, and what was wrong.
+/// Why the simulated provider says no.
 struct Refusal: Error, Equatable, Sendable {
-  /// The code of RFC 6749 (4.1.2.1, 5.2), RFC 6750 (3.1) or RFC 8628 (3.5), before the descriptor's own words for it.
-  var code: String
-  /// What was wrong.
-  var reason: Reason
-
-  init(_ code: String, _ reason: Reason) {
-    self.code = code
-    self.reason = reason
-  }
-
-  static func request(_ reason: Reason) -> Refusal { Refusal("invalid_request", reason) }
-  static func client(_ reason: Reason) -> Refusal { Refusal("invalid_client", reason) }
-  static func grant(_ reason: Reason) -> Refusal { Refusal("invalid_grant", reason) }
-  static func token(_ reason: Reason) -> Refusal { Refusal("invalid_token", reason) }
-}
-
-/// What was wrong with a request: never a token, a secret or another value that was sent.
-struct Reason: Equatable, Sendable {
-  /// For a person.
+  /// For a person: never a token, a secret or another value that was sent.
   let sentence: String
+  /// The code of RFC 6749 (4.1.2.1, 5.2), RFC 6750 (3.1), RFC 7591 (3.2.2) or RFC 8628 (3.5), before the descriptor's
+  /// own words for it.
+  var code: String
   /// The word of the problem reporting extension that most providers of OAuth 1.0a use.
   let problem: String
 
-  init(_ sentence: String, problem: String = "parameter_rejected") {
+  private init(_ sentence: String, _ code: String = "invalid_request", problem: String = "parameter_rejected") {
     self.sentence = sentence
+    self.code = code
     self.problem = problem
   }
+
+  func with(code: String) -> Refusal { Refusal(sentence, code, problem: problem) }
 }
 
-// The shape of a request.
-extension Reason {
-  static let foreignHost = Reason("the request is for another host")
-  static let noSuchPath = Reason("no endpoint of the descriptor has this path")
-  static let malformedBody = Reason("the body cannot be read")
-  static let unwantedBody = Reason("the parameters belong into the query, and the body must be empty")
+extension Refusal {
+  static let foreignHost = Refusal("the request is for another host")
+  static let noSuchPath = Refusal("no endpoint of the descriptor has this path")
+  static let malformedBody = Refusal("the body cannot be read")
+  static let unwantedBody = Refusal("the parameters belong into the query, and the body must be empty")
 
-  static func wrongMethod(expected: [String]) -> Reason {
-    Reason("the method must be \(expected.joined(separator: ", "))")
+  static func wrongMethod(expected: [String]) -> Refusal {
+    Refusal("the method must be \(expected.joined(separator: ", "))")
   }
-  static func wrongMediaType(expected: String) -> Reason { Reason("the body must be of the type \(expected)") }
-}
+  static func wrongMediaType(expected: String) -> Refusal { Refusal("the body must be of the type \(expected)") }
+  /// The kind of what is no parameter.
+  static let header = "the header "
 
-// Parameters and headers.
-extension Reason {
-  static func missing(_ name: String) -> Reason {
-    Reason("\(quoted(name)) is missing", problem: "parameter_absent")
+  static func missing(_ name: String, kind: String = "") -> Refusal {
+    Refusal("\(kind)\(quoted(name)) is missing", problem: "parameter_absent")
   }
-  static func misplaced(_ name: String, expected: ParameterPlacement) -> Reason {
-    let place =
-      switch expected {
-      case .query: "the query"
-      case .form: "the form body"
-      case .json: "the JSON body"
-      case .fragment: "the fragment"
-      }
-    return Reason("\(quoted(name)) must be in \(place)")
+  static func wrongValue(_ name: String, kind: String = "") -> Refusal {
+    Refusal("\(kind)\(quoted(name)) does not have the value that the descriptor says")
   }
-  static func repeated(_ name: String) -> Reason { Reason("\(quoted(name)) is there twice") }
-  static func renamed(_ name: String, to wire: String) -> Reason {
-    Reason("\(quoted(name)) is called \(quoted(wire)) here")
+  static func misplaced(_ name: String, expected: ParameterPlacement) -> Refusal {
+    let place = [ParameterPlacement.form: "form body", .json: "JSON body"][expected] ?? expected.rawValue
+    return Refusal("\(quoted(name)) must be in the \(place)")
   }
-  static func unwanted(_ name: String) -> Reason { Reason("\(quoted(name)) must not be there") }
-  static func wrongValue(_ name: String) -> Reason {
-    Reason("\(quoted(name)) does not have the value that the descriptor says")
+  static func repeated(_ name: String) -> Refusal { Refusal("\(quoted(name)) is there twice") }
+  static func renamed(_ name: String, to wire: String) -> Refusal {
+    Refusal("\(quoted(name)) is called \(quoted(wire)) here")
   }
-  static func missingHeader(_ name: String) -> Reason { Reason("the header \(quoted(name)) is missing") }
-  static func wrongHeader(_ name: String) -> Reason {
-    Reason("the header \(quoted(name)) does not have the value that the descriptor says")
+  static func unwanted(_ name: String) -> Refusal { Refusal("\(quoted(name)) must not be there") }
+  static func wrongScopeSeparator(expected: String) -> Refusal {
+    Refusal("scopes must be separated by \(quoted(expected))", "invalid_scope")
   }
-  static func wrongScopeSeparator(expected: String) -> Reason {
-    Reason("scopes must be separated by \(quoted(expected))")
-  }
-}
 
-// The client.
-extension Reason {
-  static func wrongClientAuthentication(expected: ClientAuthentication) -> Reason {
-    Reason("the client must authenticate by \(expected.rawValue)")
+  static func wrongClientAuthentication(expected: ClientAuthentication) -> Refusal {
+    Refusal("the client must authenticate by \(expected.rawValue)", "invalid_client")
   }
-  static let twoClientAuthentications = Reason("the client authenticates in two ways at once")
-  static let unknownClient = Reason(
-    "the client identifier or secret is not the registered one", problem: "consumer_key_unknown")
-  static let unsupportedGrantType = Reason("the descriptor has no leg with this grant type")
-  static let unsupportedResponseType = Reason("the descriptor has no grant with this response type")
-}
+  static let twoClientAuthentications = Refusal("the client authenticates in two ways at once", "invalid_client")
+  static let unknownClient = Refusal(
+    "the client identifier or secret is not the registered one", "invalid_client", problem: "consumer_key_unknown")
+  static let unsupportedGrantType = Refusal("the descriptor has no leg with this grant type", "unsupported_grant_type")
+  static let unsupportedResponseType = Refusal(
+    "the descriptor has no grant with this response type", "unsupported_response_type")
 
-// Authorization and token requests.
-extension Reason {
-  static let redirectMismatch = Reason(
+  // MARK: Authorization and token requests
+
+  static let redirectMismatch = Refusal(
     "the redirect URI is not the registered one, or not the one of the authorization request")
-  static let malformedChallenge = Reason("the code challenge does not have the form of its method")
-  static func unwantedChallenge(_ name: String) -> Reason {
-    Reason("the descriptor says that there is no PKCE, and \(quoted(name)) is there")
+  static let malformedChallenge = Refusal("the code challenge does not have the form of its method")
+  static func unwantedChallenge(_ name: String) -> Refusal {
+    Refusal("the descriptor says that there is no PKCE, and \(quoted(name)) is there")
   }
-  static let verifierMismatch = Reason("the code verifier does not belong to the challenge")
-  static let codeUnknown = Reason("the code is not known")
-  static let codeExpired = Reason("the code has expired")
-  static let codeUsedTwice = Reason("the code was used before, and what it gave is revoked")
-  static let refreshTokenUnknown = Reason("the refresh token is not known")
-  static let refreshTokenExpired = Reason("the refresh token has expired")
-  static let refreshTokenReused = Reason(
-    "the refresh token was replaced before, and what came of it is revoked")
-  static let revoked = Reason("the consent was revoked", problem: "token_revoked")
-  static let denied = Reason("the person said no", problem: "permission_denied")
-  static let consentUnknown = Reason(
-    "this page was answered before, or is from another start of the simulator")
-  static let malformedAccount = Reason("an account is a name of 1 to 64 characters")
-}
+  static let verifierMismatch = grant("the code verifier does not belong to the challenge")
+  static let codeUnknown = grant("the code is not known")
+  static let codeExpired = grant("the code has expired")
+  static let codeUsedTwice = grant("the code was used before, and what it gave is revoked")
+  static let refreshTokenUnknown = grant("the refresh token is not known")
+  static let refreshTokenExpired = grant("the refresh token has expired")
+  static let refreshTokenReused = grant("the refresh token was replaced before, and what came of it is revoked")
+  static let revoked = grant("the consent was revoked", problem: "token_revoked")
+  static let denied = Refusal("the person said no", "access_denied", problem: "permission_denied")
+  static let consentUnknown = Refusal("this page was answered before, or is from another start of the simulator")
+  static let malformedAccount = Refusal("an account is a name of 1 to 64 characters")
+  static let deviceCodeUnknown = grant("the device code is not known")
+  static let userCodeUnknown = Refusal("no device waits with this code")
+  static let devicePending = Refusal("nobody has confirmed yet", "authorization_pending")
+  static let pollTooSoon = Refusal("the device asked sooner than it may", "slow_down")
+  static let deviceCodeExpired = Refusal("the device code has expired", "expired_token")
 
-// Devices.
-extension Reason {
-  static let deviceCodeUnknown = Reason("the device code is not known")
-  static let userCodeUnknown = Reason("no device waits with this code")
-  static let devicePending = Reason("nobody has confirmed yet")
-  static let pollTooSoon = Reason("the device asked sooner than it may")
-  static let deviceCodeExpired = Reason("the device code has expired")
-}
-
-// The token at the API.
-extension Reason {
-  static func notPresented(expected: String) -> Reason { Reason("the token must be presented as: \(expected)") }
-  static let presentedTwice = Reason("the token is presented twice")
-  static let tokenUnknown = Reason("the token is not known", problem: "token_rejected")
-  static let tokenExpired = Reason("the token has expired", problem: "token_expired")
-}
-
-// OAuth 1.0a.
-extension Reason {
-  static func protocolParametersMisplaced(expected: SignatureTransport) -> Reason {
-    Reason(
-      "the signature and its parameters must be in the \(expected.rawValue), and nowhere else",
-      problem: "parameter_absent")
+  private static func grant(_ sentence: String, problem: String = "token_rejected") -> Refusal {
+    Refusal(sentence, "invalid_grant", problem: problem)
   }
-  static func wrongSignatureMethod(expected: SignatureMethod) -> Reason {
-    Reason("the signature method must be \(expected.rawValue)", problem: "signature_method_rejected")
+
+  static func notPresented(expected: String) -> Refusal { Refusal("the token must be presented as: \(expected)") }
+  static let presentedTwice = Refusal("the token is presented twice")
+  static let tokenUnknown = Refusal("the token is not known", "invalid_token", problem: "token_rejected")
+  static let tokenExpired = Refusal("the token has expired", "invalid_token", problem: "token_expired")
+
+  // MARK: OAuth 1.0a
+
+  static func protocolParametersMisplaced(expected: SignatureTransport) -> Refusal {
+    let sentence = "the signature and its parameters must be in the \(expected.rawValue), and nowhere else"
+    return Refusal(sentence, problem: "parameter_absent")
   }
-  static let wrongSignature = Reason("the signature is not that of the request", problem: "signature_invalid")
-  static let timestampOutOfRange = Reason(
+  static func wrongSignatureMethod(expected: SignatureMethod) -> Refusal {
+    Refusal("the signature method must be \(expected.rawValue)", problem: "signature_method_rejected")
+  }
+  static let wrongSignature = Refusal("the signature is not that of the request", problem: "signature_invalid")
+  static let timestampOutOfRange = Refusal(
     "the timestamp is missing, or far from the time here", problem: "timestamp_refused")
-  static let nonceUsed = Reason("the nonce was used before", problem: "nonce_used")
-  static let temporaryCredentialsUnknown = Reason(
-    "the temporary credentials are not known, or were used before", problem: "token_rejected")
-  static let notAuthorized = Reason("nobody has approved the temporary credentials", problem: "token_rejected")
-  static let wrongVerifier = Reason("the verifier is not the one of the approval", problem: "token_rejected")
-  static let sessionHandleUnknown = Reason("the session handle does not belong to the token")
+  static let nonceUsed = Refusal("the nonce was used before", problem: "nonce_used")
+  static let temporaryCredentialsUnknown = grant("the temporary credentials are not known, or were used before")
+  static let notAuthorized = grant("nobody has approved the temporary credentials")
+  static let wrongVerifier = grant("the verifier is not the one of the approval")
+  static let sessionHandleUnknown = grant("the session handle does not belong to the token")
 }
-
-func quoted(_ text: String) -> String { "\"\(text)\"" }

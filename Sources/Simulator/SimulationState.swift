@@ -1,9 +1,10 @@
 import Descriptors
+import JSON
 
 /// A moment in milliseconds since 1970.
 typealias Milliseconds = Int64
 
-/// What somebody consented to once, and all that came of it: revoking it revokes every token.
+/// What somebody consented to once; revoking it revokes every token that came of it.
 struct Consent: Sendable {
   var account: String
   var scope: [String]
@@ -12,31 +13,24 @@ struct Consent: Sendable {
   var isRevoked = false
 }
 
-/// The number under which a consent is kept.
 typealias ConsentID = Int
 
-/// An access token, or a token of RFC 5849.
+/// Also a token of RFC 5849.
 struct IssuedToken: Sendable {
   var consent: ConsentID
   /// `nil`: it does not expire.
   var expiresAt: Milliseconds?
   /// The shared secret (RFC 5849).
-  var secret: String?
-}
-
-/// A refresh token.
-struct IssuedRefreshToken: Sendable {
-  var consent: ConsentID
-  var expiresAt: Milliseconds
-  /// When another one took its place.
+  var secret = ""
+  /// When another refresh token took its place.
   var replacedAt: Milliseconds?
 }
 
 /// What is remembered of an authorization request until the person has decided, and with the code.
 struct AuthorizationTerms: Sendable {
   var grant: Grant
-  var redirectURI: String
-  var isRedirectExplicit: Bool
+  /// `nil`: the request named none, and the registered one is meant.
+  var redirectURI: String?
   var scope: [String]
   var state: String?
   var challenge: String?
@@ -52,7 +46,7 @@ enum ConsentSubject: Sendable {
   case temporaryCredentials(String)
 }
 
-/// A code of RFC 6749, 4.1.2.
+/// RFC 6749, 4.1.2.
 struct IssuedCode: Sendable {
   var terms: AuthorizationTerms
   var consent: ConsentID
@@ -71,7 +65,7 @@ struct IssuedDeviceCode: Sendable {
   var userCode: String
   var scope: [String]
   var expiresAt: Milliseconds
-  /// Milliseconds that have to lie between two questions.
+  /// What has to lie between two questions.
   var interval: Milliseconds
   var askedAt: Milliseconds?
   var decision = Decision.pending
@@ -82,17 +76,16 @@ struct IssuedTemporaryCredentials: Sendable {
   var secret: String
   var callback: String
   var scope: [String]
-  /// After the consent: the verifier, and the consent.
+  /// After the consent.
   var authorization: (verifier: String, consent: ConsentID)?
 }
 
-/// Everything that the simulated provider remembers.
 struct SimulationState: Sendable {
   var consents: [Consent] = []
   var pages: [String: ConsentSubject] = [:]
   var codes: [String: IssuedCode] = [:]
   var tokens: [String: IssuedToken] = [:]
-  var refreshTokens: [String: IssuedRefreshToken] = [:]
+  var refreshTokens: [String: IssuedToken] = [:]
   var sessionHandles: [String: ConsentID] = [:]
   var deviceCodes: [String: IssuedDeviceCode] = [:]
   /// The newest one, which is approved when none is named.
@@ -101,8 +94,41 @@ struct SimulationState: Sendable {
   /// Timestamp, nonce and token of every signed request (RFC 5849, 3.3).
   var nonces: Set<String> = []
   var log = SimulationLog()
+}
 
-  mutating func revoke(_ consent: ConsentID) {
-    consents[consent].isRevoked = true
+/// What happened, in numbers, and the last reasons to say no.
+struct SimulationLog: Sendable {
+  /// What is counted; the raw values are the names at `/simulator/log`.
+  enum Event: String, CaseIterable, Sendable {
+    case logins, denials, tokens, refreshes, reuses
+    case codeReuses = "code_reuses"
+    case deviceCodes = "device_codes"
+    case polls
+    case slowDowns = "slow_downs"
+    case introspections, identities, revocations
+    case resourceOK = "resource_ok"
+    case resourceRefused = "resource_refused"
+    case refusals
+  }
+
+  private var counts: [Event: Int] = [:]
+  private var reasons: [(place: String, sentence: String)] = []
+
+  mutating func count(_ event: Event) { counts[event, default: 0] += 1 }
+
+  mutating func refused(at place: String, _ refusal: Refusal) {
+    count(.refusals)
+    reasons.append((place, refusal.sentence))
+    if reasons.count > 20 { reasons.removeFirst() }
+  }
+
+  /// The counters, and the reasons with the newest one last.
+  var json: JSONValue {
+    var members = Event.allCases.map { JSONValue.Member($0.rawValue, .integer(counts[$0] ?? 0)) }
+    let list = reasons.map { reason -> JSONValue in
+      ["at": .string(reason.place), "reason": .string(reason.sentence)]
+    }
+    members.append(.init("last_refusals", .array(list)))
+    return .object(members)
   }
 }

@@ -6,8 +6,7 @@ package func nearMiss(_ name: String, among known: some Sequence<String>, isShor
   let shortest = isShort ? 2 : 3
   let bound = name.count < shortest ? 0 : name.count <= 4 ? 1 : 2
   let wanted = Array(name.lowercased())
-  return known.lazy
-    .map { (distance: distance(wanted, Array($0.lowercased())), name: $0) }
+  return known.lazy.map { (distance: distance(wanted, Array($0.lowercased())), name: $0) }
     .filter { $0.distance <= bound || ($0.name.count > shortest && $0.name.hasPrefix(name) && name.count >= shortest) }
     .min { $0.distance < $1.distance }?.name
 }

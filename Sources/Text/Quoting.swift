@@ -12,13 +12,7 @@ package func some(_ names: [String]) -> String {
 
 /// A name as an argument in a shell.
 package func argument(_ text: String) -> String {
-  let isPlain = text.utf8.allSatisfy { byte in
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): true
-    default: "@%+=:,./-_".utf8.contains(byte)
-    }
-  }
+  let isPlain = text.utf8.allSatisfy { $0.isLetterOrDigit || "@%+=:,./-_".utf8.contains($0) }
   return isPlain && !text.isEmpty
     ? text : "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
 }

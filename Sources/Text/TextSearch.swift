@@ -14,22 +14,25 @@ extension Collection where Element == UInt8 {
     }
     return nil
   }
+
+  /// Where the pieces between the occurrences of the other bytes stand, also those that are empty.
+  package func ranges(between separator: some Collection<UInt8>) -> [Range<Index>] {
+    var ranges: [Range<Index>] = []
+    var start = startIndex
+    while let place = self[start...].firstPlace(of: separator) {
+      ranges.append(start..<place.lowerBound)
+      start = place.upperBound
+    }
+    return ranges + [start..<endIndex]
+  }
 }
 
 extension StringProtocol {
   /// Where the other text stands first, byte for byte; nil if it does not, or is empty.
   package func firstPlace(of text: some StringProtocol) -> Range<Index>? { utf8.firstPlace(of: text.utf8) }
 
-  /// The pieces between the occurrences of the other text, also those that are empty.
   package func pieces(separatedBy separator: some StringProtocol) -> [SubSequence] {
-    var pieces: [SubSequence] = []
-    var rest = self[...]
-    while let place = rest.firstPlace(of: separator) {
-      pieces.append(rest[..<place.lowerBound])
-      rest = rest[place.upperBound...]
-    }
-    pieces.append(rest)
-    return pieces
+    utf8.ranges(between: separator.utf8).map { self[$0] }
   }
 
   /// The text with another one in the place of each occurrence.
@@ -38,4 +41,24 @@ extension StringProtocol {
     guard firstPlace(of: old) != nil else { return String(self) }
     return pieces(separatedBy: old).joined(separator: String(new))
   }
+}
+
+extension BidirectionalCollection where Element == UInt8 {
+  /// Without the spaces and tabs around it (RFC 9110, section 5.6.3).
+  package var trimmingBlanks: SubSequence {
+    let isBlank = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
+    let rest = drop(while: isBlank)
+    return rest.lastIndex { !isBlank($0) }.map { rest[...$0] } ?? rest[rest.endIndex...]
+  }
+}
+
+extension Substring {
+  package var trimmingBlanks: Substring { Substring(utf8.trimmingBlanks) }
+}
+
+// Of ASCII.
+extension UInt8 {
+  package var isDigit: Bool { (0x30...0x39).contains(self) }
+
+  package var isLetterOrDigit: Bool { isDigit || (0x61...0x7A).contains(self | 0x20) }
 }

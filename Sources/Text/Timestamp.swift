@@ -33,14 +33,24 @@ package enum Moment {
     return days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
   }
 
+  private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
   /// Reads the preferred form of a date in HTTP, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7).
   package static func parseHTTPDate(_ text: String) -> Int64? {
     let words = text.split(separator: " ")
-    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     guard words.count == 6, words[5] == "GMT", words[1].utf8.count == 2,
       let month = months.firstIndex(of: String(words[2]))
     else { return nil }
     return parse("\(words[3])-\(month < 9 ? "0" : "")\(month + 1)-\(words[1])T\(words[4])Z")
+  }
+
+  /// The preferred form of a date in HTTP, for a moment after 1970.
+  package static func formatHTTPDate(_ moment: Int64) -> String {
+    let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
+    let parts = format(moment).split { "-T:Z".contains($0) }
+    let month = months[(Int(parts[1]) ?? 1) - 1]
+    let time = parts[3...].joined(separator: ":")
+    return "\(days[Int(moment / 86_400 % 7)]), \(parts[2]) \(month) \(parts[0]) \(time) GMT"
   }
 
   /// `2026-11-21T02:16:06Z` for a moment (RFC 3339).

@@ -14,19 +14,8 @@ package enum Scalar {
       return !rest.isEmpty && rest.allSatisfy { $0.isLetterOrDigit || more.utf8.contains($0) }
     }
     let words = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"]
-    return text.utf8.first.map { $0.isLetterOrDigit && $0 > UInt8(ascii: "9") } ?? false
+    return text.utf8.first.map { $0.isLetterOrDigit && !$0.isDigit } ?? false
       && text.utf8.allSatisfy { $0.isLetterOrDigit || "-._~/@+".utf8.contains($0) }
       && !words.contains(text.lowercased())
-  }
-}
-
-extension UInt8 {
-  /// Of ASCII.
-  package var isLetterOrDigit: Bool {
-    switch self {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): true
-    default: false
-    }
   }
 }

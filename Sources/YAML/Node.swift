@@ -30,9 +30,7 @@ package struct Node: Sendable, Equatable {
   }
 
   /// The text of a scalar that is not null.
-  package var text: String? {
-    if case .scalar(let text, _) = content, !isNull { text } else { nil }
-  }
+  package var text: String? { if case .scalar(let text, _) = content, !isNull { text } else { nil } }
 
   /// Whether this is `null`, `~` or nothing at all, written without quotes (YAML 1.2, 10.3.2).
   package var isNull: Bool {
@@ -46,15 +44,9 @@ package struct Node: Sendable, Equatable {
     return text == "true" ? true : text == "false" ? false : nil
   }
 
-  package var entries: [Entry]? {
-    if case .mapping(let entries) = content { entries } else { nil }
-  }
+  package var entries: [Entry]? { if case .mapping(let entries) = content { entries } else { nil } }
 
-  package var elements: [Node]? {
-    if case .sequence(let elements) = content { elements } else { nil }
-  }
+  package var elements: [Node]? { if case .sequence(let elements) = content { elements } else { nil } }
 
-  package subscript(key: String) -> Node? {
-    entries?.first { $0.key == key }?.value
-  }
+  package subscript(key: String) -> Node? { entries?.first { $0.key == key }?.value }
 }

@@ -27,8 +27,7 @@ extension Node {
     var found: [YAMLError] = []
     // libyaml keeps the pointer that `yaml_parser_set_input_string` is given, so the whole use lies inside.
     let node = try unsafe bytes.withUnsafeBufferPointer { buffer throws(YAMLError) -> Node in
-      var builder = unsafe TreeBuilder(
-        events: EventStream(reading: buffer), source: source, limits: limits)
+      var builder = unsafe TreeBuilder(events: EventStream(reading: buffer, of: source), limits: limits)
       let node = try builder.document()
       found = builder.duplicates
       return node
@@ -38,9 +37,7 @@ extension Node {
   }
 
   /// A key that stands twice is an error as any other.
-  package static func parse(
-    bytes: [UInt8], name: String, limits: Limits = Limits()
-  ) throws(YAMLError) -> Node {
+  package static func parse(bytes: [UInt8], name: String, limits: Limits = Limits()) throws(YAMLError) -> Node {
     var duplicates: [YAMLError] = []
     let node = try parse(bytes: bytes, name: name, limits: limits, duplicates: &duplicates)
     if let first = duplicates.first { throw first }
@@ -59,17 +56,11 @@ private enum Event {
 
 /// The owner of a libyaml parser. The C structure points into itself, so it lives at an allocated address.
 @safe private struct EventStream: ~Copyable {
-  struct Failure: Error {
-    let problem: String
-    let line: Int
-    let column: Int
-    /// The bytes before a character that is not allowed anywhere: for these, libyaml knows no line.
-    let offset: Int?
-  }
-
   private let parser: UnsafeMutablePointer<yaml_parser_t>
+  private let source: Source
 
-  init(reading buffer: UnsafeBufferPointer<UInt8>) {
+  init(reading buffer: UnsafeBufferPointer<UInt8>, of source: Source) {
+    self.source = source
     unsafe parser = UnsafeMutablePointer<yaml_parser_t>.allocate(capacity: 1)
     unsafe parser.initialize(to: yaml_parser_t())
     _ = unsafe yaml_parser_initialize(parser)
@@ -82,24 +73,30 @@ private enum Event {
     unsafe parser.deallocate()
   }
 
-  /// The next event, with line and column counted from 1.
-  mutating func next() throws(Failure) -> (event: Event, line: Int, column: Int) {
+  mutating func next() throws(YAMLError) -> (event: Event, place: Place) {
     var event = unsafe yaml_event_t()
     // "An application is responsible for freeing any buffers associated with the produced event" – also on success
     // only.
     guard unsafe yaml_parser_parse(parser, &event) == 1 else { throw failure }
     defer { unsafe yaml_event_delete(&event) }
-    let line = unsafe Int(event.start_mark.line) + 1
-    let column = unsafe Int(event.start_mark.column) + 1
-    return (unsafe Self.copy(event), line, column)
+    return (unsafe Self.copy(event), unsafe place(event.start_mark))
   }
 
-  private var failure: Failure {
+  private func place(_ mark: yaml_mark_t) -> Place {
+    Place(source: source, line: Int(mark.line) + 1, column: Int(mark.column) + 1)
+  }
+
+  private var failure: YAMLError {
     let problem = unsafe parser.pointee.problem.map { unsafe String(cString: $0) } ?? "out of memory"
-    let mark = unsafe parser.pointee.problem_mark
-    let offset = unsafe parser.pointee.error == YAML_READER_ERROR ? Int(parser.pointee.problem_offset) : nil
-    return Failure(
-      problem: problem, line: Int(mark.line) + 1, column: Int(mark.column) + 1, offset: offset)
+    guard unsafe parser.pointee.error == YAML_READER_ERROR else {
+      return YAMLError(.syntax(problem), at: place(unsafe parser.pointee.problem_mark))
+    }
+    // For a character that is not allowed anywhere, libyaml knows no line, but the bytes before it.
+    let bytes = source.text.utf8.prefix(unsafe Int(parser.pointee.problem_offset))
+    let before = String(decoding: bytes, as: UTF8.self).unicodeScalars
+    let lastLine = before.reversed().prefix { $0 != "\n" }
+    let place = Place(source: source, line: 1 + before.count { $0 == "\n" }, column: 1 + lastLine.count)
+    return YAMLError(.syntax(problem), at: place)
   }
 
   private static func copy(_ event: yaml_event_t) -> Event {
@@ -132,43 +129,24 @@ private enum Event {
 /// Builds the tree from the events, within the bounds.
 private struct TreeBuilder: ~Copyable {
   private var events: EventStream
-  private let source: Source
   private let limits: Limits
   private var anchors: [String: (node: Node, count: Int)] = [:]
   private var count = 0
   private(set) var duplicates: [YAMLError] = []
 
-  init(events: consuming EventStream, source: Source, limits: Limits) {
+  init(events: consuming EventStream, limits: Limits) {
     self.events = events
-    self.source = source
     self.limits = limits
   }
 
-  private mutating func next() throws(YAMLError) -> (event: Event, place: Place) {
-    do {
-      let (event, line, column) = try events.next()
-      return (event, Place(source: source, line: line, column: column))
-    } catch {
-      var place = Place(source: source, line: error.line, column: error.column)
-      if let offset = error.offset { place = Self.place(offset: offset, in: source) }
-      throw YAMLError(.syntax(error.problem), at: place)
-    }
-  }
-
-  private static func place(offset: Int, in source: Source) -> Place {
-    let before = String(decoding: source.text.utf8.prefix(offset), as: UTF8.self).unicodeScalars
-    let lastLine = before.reversed().prefix { $0 != "\n" }
-    return Place(source: source, line: 1 + before.count { $0 == "\n" }, column: 1 + lastLine.count)
-  }
-
   mutating func document() throws(YAMLError) -> Node {
-    _ = try next()
-    let (first, start) = try next()
+    _ = try events.next()
+    let (first, start) = try events.next()
     guard case .documentStart = first else { throw YAMLError(.empty, at: start) }
-    let (event, place) = try next()
+    let (event, place) = try events.next()
     let root = try node(event, place, depth: 0)
-    _ = try next()
-    let (last, end) = try next()
+    _ = try events.next()
+    let (last, end) = try events.next()
     guard case .streamEnd = last else { throw YAMLError(.severalDocuments, at: end) }
     return root
   }
@@ -210,7 +188,7 @@ private struct TreeBuilder: ~Copyable {
   private mutating func elements(depth: Int) throws(YAMLError) -> [Node] {
     var elements: [Node] = []
     while true {
-      let (event, place) = try next()
+      let (event, place) = try events.next()
       if case .sequenceEnd = event { return elements }
       elements.append(try node(event, place, depth: depth + 1))
     }
@@ -220,13 +198,13 @@ private struct TreeBuilder: ~Copyable {
     var entries: [Node.Entry] = []
     var lines: [String: Int] = [:]
     while true {
-      let (event, place) = try next()
+      let (event, place) = try events.next()
       if case .mappingEnd = event { return entries }
       let keyNode = try node(event, place, depth: depth + 1)
       guard case .scalar(let key, _) = keyNode.content else {
         throw YAMLError(.keyNotScalar, at: place)
       }
-      let (valueEvent, valuePlace) = try next()
+      let (valueEvent, valuePlace) = try events.next()
       let value = try node(valueEvent, valuePlace, depth: depth + 1)
       if let firstLine = lines[key] {
         duplicates.append(YAMLError(.duplicateKey(key, firstLine: firstLine), at: place))

@@ -17,6 +17,11 @@ struct CurlClientTests {
   }
 
   private static let limits = HTTPLimits(bodyBytes: 1000, seconds: 20)
+
+  private static func send(_ request: HTTPRequest) throws(HTTPError) -> HTTPResponse {
+    try CurlClient(userAgent: "t").send(request, limits: limits)
+  }
+
   private static let ok = ScriptedServer.Turn("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
   @Test func sendsAndReceives() throws {
@@ -40,8 +45,7 @@ struct CurlClientTests {
     #expect(sent.hasPrefix("POST /a/../b?x=%2F&y=[] HTTP/1.1\r\n"))
     #expect(sent.hasSuffix("\r\n\r\nbody"))
     for line in [
-      "Host: 127.0.0.1:\(server.port)", "User-Agent: credmgr/test", "Content-Type: text/plain",
-      "Content-Length: 4",
+      "Host: 127.0.0.1:\(server.port)", "User-Agent: credmgr/test", "Content-Type: text/plain", "Content-Length: 4",
       "Accept: application/json", "X-Empty:",
     ] {
       #expect(sent.contains("\r\n\(line)\r\n"))
@@ -115,9 +119,7 @@ struct CurlClientTests {
   ])
   func methods(method: String, body: String, hasLength: Bool) throws {
     let server = try ScriptedServer([Self.ok])
-    let client = try CurlClient(userAgent: "t")
-    let response = try client.send(
-      try Self.request(server.port, method: method, body: body), limits: Self.limits)
+    let response = try Self.send(Self.request(server.port, method: method, body: body))
     #expect(response.status == 200)
     let sent = try #require(server.finish().first)
     #expect(sent.hasPrefix("\(method) / HTTP/1.1\r\n"))
@@ -129,8 +131,7 @@ struct CurlClientTests {
 
   @Test func headHasNoBody() throws {
     let server = try ScriptedServer([.init("HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n")])
-    let response = try CurlClient(userAgent: "t").send(
-      try Self.request(server.port, method: "HEAD"), limits: Self.limits)
+    let response = try Self.send(Self.request(server.port, method: "HEAD"))
     #expect(response.fields["Content-Length"] == "2000")
     #expect(response.body == [])
     #expect(server.finish()[0].hasPrefix("HEAD / "))
@@ -162,7 +163,7 @@ struct CurlClientTests {
         "HTTP/1.1 103 Early Hints\r\nX-Early: 1\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
           + "3\r\nabc\r\n2\r\nde\r\n0\r\nX-Late: 1\r\n\r\n")
     ])
-    let response = try CurlClient(userAgent: "t").send(try Self.request(server.port), limits: Self.limits)
+    let response = try Self.send(Self.request(server.port))
     #expect(response.status == 200)
     #expect(response.fields["X-Early"] == nil)
     #expect(response.fields["X-Late"] == nil)
@@ -175,13 +176,10 @@ struct CurlClientTests {
     let server = try ScriptedServer([
       .init("HTTP/1.1 200 OK\r\nContent-Length: \(count)\r\n\r\n" + String(repeating: "a", count: count))
     ])
-    let client = try CurlClient(userAgent: "t")
     if count <= 1000 {
-      #expect(try client.send(try Self.request(server.port), limits: Self.limits).body.count == count)
+      #expect(try Self.send(Self.request(server.port)).body.count == count)
     } else {
-      #expect(throws: HTTPError.bodyTooLarge(limit: 1000)) {
-        try client.send(try Self.request(server.port), limits: Self.limits)
-      }
+      #expect(throws: HTTPError.bodyTooLarge(limit: 1000)) { try Self.send(Self.request(server.port)) }
     }
     _ = server.finish()
   }
@@ -216,12 +214,8 @@ struct CurlClientTests {
   ])
   func brokenAnswers(answer: String) throws {
     let server = try ScriptedServer([.init(answer)])
-    let error = #expect(throws: HTTPError.self) {
-      try CurlClient(userAgent: "t").send(try Self.request(server.port), limits: Self.limits)
-    }
-    guard case .unreachable(host: "127.0.0.1", .broken) = error else {
-      Issue.record("another error: \(String(describing: error))")
-      return
+    #expect(throws: HTTPError.unreachable(host: "127.0.0.1", reason: .broken)) {
+      try Self.send(Self.request(server.port))
     }
     _ = server.finish()
   }
@@ -230,17 +224,13 @@ struct CurlClientTests {
     let server = try ScriptedServer([])
     _ = server.finish()
     #expect(throws: HTTPError.unreachable(host: "127.0.0.1", reason: .connectionRefused)) {
-      try CurlClient(userAgent: "t").send(try Self.request(server.port), limits: Self.limits)
+      try Self.send(Self.request(server.port))
     }
   }
 
   @Test func noTLS() throws {
-    let server = try ScriptedServer([
-      .init("no TLS here, and enough of it to be read as a record", isImpatient: true)
-    ])
-    let error = #expect(throws: HTTPError.self) {
-      try CurlClient(userAgent: "t").send(try Self.request(server.port, scheme: "https"), limits: Self.limits)
-    }
+    let server = try ScriptedServer([.init("no TLS here, and enough of it to be read as a record", isImpatient: true)])
+    let error = #expect(throws: HTTPError.self) { try Self.send(Self.request(server.port, scheme: "https")) }
     _ = server.finish()
     guard case .unreachable(host: "127.0.0.1", .tls(let detail)) = error else {
       Issue.record("another error: \(String(describing: error))")
@@ -275,31 +265,22 @@ struct CurlClientTests {
   }
 
   @Test(arguments: [
-    ("Host", "evil.example"), ("content-length", "5"), ("Transfer-Encoding", "chunked"),
-    ("Connection", "close"),
+    ("Host", "evil.example"), ("content-length", "5"), ("Transfer-Encoding", "chunked"), ("Connection", "close"),
     ("X-A", "a\r\nX-B: b"), ("X-A", "a\nb"), ("X-A", "a\0b"), ("X A", "b"), ("", "b"), ("X-A: b\r\nX-C", "d"),
   ])
   func fieldsThatCannotBeSent(name: String, value: String) throws {
-    let client = try CurlClient(userAgent: "t")
-    #expect(throws: HTTPError.invalidField(name: name)) {
-      try client.send(
-        try Self.request(1, fields: HTTPFields([HTTPField(name: name, value: value)])), limits: Self.limits)
-    }
+    let request = try Self.request(1, fields: HTTPFields([HTTPField(name: name, value: value)]))
+    #expect(throws: HTTPError.invalidField(name: name)) { try Self.send(request) }
   }
 
   @Test(arguments: ["", "GET /x HTTP/1.1\r\nA:", "G T"])
   func methodsThatCannotBeSent(method: String) throws {
-    let client = try CurlClient(userAgent: "t")
-    #expect(throws: HTTPError.invalidMethod(method)) {
-      try client.send(try Self.request(1, method: method), limits: Self.limits)
-    }
+    #expect(throws: HTTPError.invalidMethod(method)) { try Self.send(Self.request(1, method: method)) }
   }
 
   @Test func otherSchemes() throws {
     let uri = try URI(parsing: "file:///etc/hostname?secret")
-    #expect(
-      throws: HTTPError.unreachable(host: "", reason: .other(code: 1, text: "Unsupported protocol: file"))
-    ) {
+    #expect(throws: HTTPError.unreachable(host: "", reason: .other(code: 1, text: "Unsupported protocol: file"))) {
       try CurlClient(userAgent: "t").send(HTTPRequest(method: "GET", uri: uri), limits: Self.limits)
     }
   }
@@ -309,8 +290,7 @@ struct CurlClientTests {
       try #require(unsafe setenv(name, "http://127.0.0.1:1", 1) == 0)
     }
     let server = try ScriptedServer([Self.ok])
-    #expect(
-      try CurlClient(userAgent: "t").send(try Self.request(server.port), limits: Self.limits).status == 200)
+    #expect(try Self.send(Self.request(server.port)).status == 200)
     _ = server.finish()
   }
 
@@ -318,14 +298,14 @@ struct CurlClientTests {
   func streams(wanted: Int, expected: [String]) throws {
     let server = try ScriptedServer([.init("HTTP/1.1 401 No\r\nContent-Length: 3\r\n\r\nabc")])
     var parts: [String] = []
-    let head = try CurlClient(userAgent: "t")
-      .stream(try Self.request(server.port), limits: .unlimited) { part in
-        switch part {
-        case .head(let head): parts.append("\(head.status)")
-        case .body(let bytes): parts.append(String(decoding: bytes, as: UTF8.self))
-        }
-        return parts.count <= wanted
+    let head = try CurlClient(userAgent: "t").stream(try Self.request(server.port), body: nil, limits: .unlimited) {
+      part in
+      switch part {
+      case .head(let head): parts.append("\(head.status)")
+      case .body(let bytes): parts.append(String(decoding: bytes, as: UTF8.self))
       }
+      return parts.count <= wanted
+    }
     #expect(head.status == 401)
     #expect(head.body == [])
     #expect(parts == expected)

@@ -1,5 +1,5 @@
 // The parsers of what comes from outside, and what has to hold for whatever they take. The tests give them the same few thousand inputs
-// each time; script/fuzz builds the same file (through a link) into a program of libFuzzer. Each of the two says what `require` does.
+// each time; script/fuzz builds the same file into a program of libFuzzer. Each of the two says what `require` does.
 
 import Cryptography
 import HTTP

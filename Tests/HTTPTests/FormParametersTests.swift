@@ -5,8 +5,7 @@ import Testing
 struct PercentEncodingTests {
   /// From the test cases of the OAuth 1 community (section 5.1).
   @Test(arguments: [
-    ("abcABC123", "abcABC123"), ("-._~", "-._~"), ("%", "%25"), ("+", "%2B"), ("&=*", "%26%3D%2A"),
-    ("\n", "%0A"),
+    ("abcABC123", "abcABC123"), ("-._~", "-._~"), ("%", "%25"), ("+", "%2B"), ("&=*", "%26%3D%2A"), ("\n", "%0A"),
     (" ", "%20"), ("\u{7F}", "%7F"), ("\u{80}", "%C2%80"), ("\u{3001}", "%E3%80%81"), ("", ""), ("\0", "%00"),
   ])
   func encodes(text: String, encoded: String) {
@@ -17,8 +16,7 @@ struct PercentEncodingTests {
 
   @Test(
     arguments: [
-      ("a+b", false, "a+b"), ("a+b", true, "a b"), ("%2b", true, "+"), ("%c3%A9", false, "é"),
-      ("%", false, nil),
+      ("a+b", false, "a+b"), ("a+b", true, "a b"), ("%2b", true, "+"), ("%c3%A9", false, "é"), ("%", false, nil),
       ("%4", false, nil), ("%zz", false, nil), ("%ff", false, nil), ("a%41", false, "aA"),
     ] as [(String, Bool, String?)])
   func decodes(text: String, plusAsSpace: Bool, expected: String?) {
@@ -30,8 +28,7 @@ struct FormParametersTests {
   @Test(
     arguments: [
       ("", []), ("a=1&b=2", [("a", "1"), ("b", "2")]), ("name", [("name", "")]), ("name=", [("name", "")]),
-      ("=v", [("", "v")]), ("a=b=c", [("a", "b=c")]), ("&&a=1&", [("a", "1")]),
-      ("a=x+y%20z", [("a", "x y z")]),
+      ("=v", [("", "v")]), ("a=b=c", [("a", "b=c")]), ("&&a=1&", [("a", "1")]), ("a=x+y%20z", [("a", "x y z")]),
       ("a=%&b=%4&c=%zz", [("a", "%"), ("b", "%4"), ("c", "%zz")]), ("a=%ff", [("a", "\u{FFFD}")]),
       ("z=t&z=p", [("z", "t"), ("z", "p")]), ("%61=%26", [("a", "&")]), ("a=é", [("a", "é")]),
     ] as [(String, [(String, String)])])

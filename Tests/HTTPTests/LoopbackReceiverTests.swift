@@ -85,11 +85,9 @@ struct LoopbackReceiverTests {
     let port = receiver.port
     // Each request is sent when the one before is answered; the last ends the wait.
     let requests = [
-      Self.get("/favicon.ico", port), Self.get("/callback?code=a&state=wrong", port),
-      Self.get("/callback", port),
+      Self.get("/favicon.ico", port), Self.get("/callback?code=a&state=wrong", port), Self.get("/callback", port),
       Self.get("/callback?code=a&state=right", port, host: "evil.example"), "NONSENSE\r\n\r\n",
-      "GET /" + String(repeating: "a", count: 100_000),
-      "DELETE /callback HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n",
+      "GET /" + String(repeating: "a", count: 100_000), "DELETE /callback HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n",
       Self.get("/callback?code=a&state=right", port),
     ]
     var clients: [LoopbackClient] = []
@@ -185,7 +183,7 @@ struct LoopbackReceiverTests {
   func listensOnIPv6(interface: LoopbackReceiver.Interface) throws {
     var receiver = try LoopbackReceiver(interface: interface, port: nil, path: "/")
     let client = try LoopbackClient(port: receiver.port, ipv6: true)
-    client.send(Self.get("/?state=right", receiver.port, host: interface.host))
+    client.send(Self.get("/?state=right", receiver.port, host: interface.rawValue))
     let received = try receiver.receive(seconds: 20, judge: Self.judge)
     #expect(received == .callback([("state", "right")]))
   }

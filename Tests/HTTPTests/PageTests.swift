@@ -36,9 +36,7 @@ struct PageTests {
     #expect(text.contains("<style>\(PageDocument.style)</style>"))
     let script = isRelay ? PageDocument.relayScript : PageDocument.cleaningScript
     #expect(text.contains("<script>\(script)</script>"))
-    #expect(
-      text.contains(
-        "script-src '\(isRelay ? PageDocument.relayScriptHash : PageDocument.cleaningScriptHash)'"))
+    #expect(text.contains("script-src '\(isRelay ? PageDocument.relayScriptHash : PageDocument.cleaningScriptHash)'"))
     for field in [
       "default-src 'none'; style-src '\(PageDocument.styleHash)'", "Referrer-Policy: no-referrer\r\n",
       "Cache-Control: no-store\r\n", "frame-ancestors 'none'", "X-Content-Type-Options: nosniff\r\n",

@@ -5,8 +5,7 @@ import Text
 struct TextSearchTests {
   @Test(arguments: [
     ("https://a", "://", 5), ("aaab", "ab", 2), ("abc", "abc", 0), ("abc", "abcd", nil), ("abc", "", nil),
-    ("", "a", nil),
-    ("a\r\nb", "\n", 2),
+    ("", "a", nil), ("a\r\nb", "\n", 2),
   ])
   func firstPlace(_ text: String, _ other: String, _ offset: Int?) {
     let place = text.firstPlace(of: other)

@@ -8,8 +8,7 @@ import Testing
 @testable import Simulator
 
 struct AuthorizationCodeTests {
-  @Test(
-    "a login, the resource, who it is, and a refresh", arguments: [Descriptors.linkedIn, Descriptors.gitHub])
+  @Test("a login, the resource, who it is, and a refresh", arguments: [Descriptors.linkedIn, Descriptors.gitHub])
   func wholeWay(_ sample: Sample) throws {
     let play = try Play(sample)
     let credential = try play.login(account: "grace")
@@ -85,14 +84,12 @@ struct AuthorizationCodeTests {
   @Test("a form is answered as one, with commas between scopes, and an error with status 200")
   func forms() throws {
     let play = try Play(Descriptors.gitHub)
-    let request = try play.authorization(.authorizationCode, scope: ["repo", "gist"])
-    let target = try play.decide(request.uri)
-    let response = try play.client.authorizationResponse(target.queryParameters, to: request)
-    let answer = play.send(try play.client.tokenRequest(response, nonce: play.nonce()))
+    let request = try play.tokenRequest(scope: ["repo", "gist"])
+    let answer = play.send(request)
     #expect(answer.mediaType == "application/x-www-form-urlencoded")
     #expect(answer.form[first: "scope"] == "repo,gist")
     #expect(answer.form[first: "token_type"] == "bearer")
-    let again = play.send(try play.client.tokenRequest(response, nonce: play.nonce()))
+    let again = play.send(request)
     #expect(again.status == 200)
     #expect(again.form[first: "error"] == "bad_verification_code")
     #expect(try play.log("code_reuses") == 1)
@@ -104,11 +101,9 @@ struct AuthorizationCodeTests {
   @Test("a code lives a minute")
   func expiry() throws {
     let play = try Play(Descriptors.linkedIn)
-    let request = try play.authorization(.authorizationCode, scope: [])
-    let target = try play.decide(request.uri)
-    let response = try play.client.authorizationResponse(target.queryParameters, to: request)
+    let request = try play.tokenRequest()
     play.clock.advance(seconds: 61)
-    let answer = play.send(try play.client.tokenRequest(response, nonce: play.nonce()))
+    let answer = play.send(request)
     #expect(answer.status == 400)
     #expect(try answer.json()["error"]?.text == "invalid_grant")
     #expect(try play.lastRefusal() == "the code has expired")
@@ -128,9 +123,7 @@ struct AuthorizationCodeTests {
 
   @Test("within the grace, it does not")
   func grace() throws {
-    var settings = SimulationSettings()
-    settings.grace = 10
-    let play = try Play(Descriptors.linkedIn, settings)
+    let play = try Play(Descriptors.linkedIn, SimulationSettings(grace: 10))
     let credential = try play.login()
     let first = try play.refresh(credential)
     play.clock.advance(seconds: 10)
@@ -144,9 +137,7 @@ struct AuthorizationCodeTests {
 
   @Test("a token lives as long as it was said, or until it is told to expire")
   func lifetimes() throws {
-    var settings = SimulationSettings()
-    settings.lifetime = 5
-    let play = try Play(Descriptors.linkedIn, settings)
+    let play = try Play(Descriptors.linkedIn, SimulationSettings(lifetime: 5))
     let credential = try play.login()
     #expect(credential.expiresAt == play.clock.seconds + 5)
     play.clock.advance(seconds: 4)
@@ -174,9 +165,7 @@ struct AuthorizationCodeTests {
     #expect(target.queryParameters[first: "error"] == "access_denied")
     #expect(target.queryParameters[first: "state"] == request.state)
     let page = play.send(HTTPRequest(method: "GET", uri: request.uri)).text
-    let form: FormParameters = [
-      ("request", page.hidden("request") ?? ""), ("account", "ada"), ("decision", "approve"),
-    ]
+    let form: FormParameters = [("request", page.hidden("request") ?? ""), ("account", "ada"), ("decision", "approve")]
     #expect(try play.post("/simulator/consent", form).status == 302)
     #expect(try play.post("/simulator/consent", form).status == 400)
   }
@@ -187,39 +176,32 @@ struct AuthorizationCodeTests {
     let testDescription: String
     let reason: String
     let change: @Sendable (inout FormParameters) -> Void
+
+    init(_ description: String, _ reason: String, change: @escaping @Sendable (inout FormParameters) -> Void) {
+      testDescription = description
+      self.reason = reason
+      self.change = change
+    }
+
+    init(_ description: String, _ refusal: Refusal, change: @escaping @Sendable (inout FormParameters) -> Void) {
+      self.init(description, refusal.sentence, change: change)
+    }
   }
 
   static let authorizationChanges = [
-    Change(testDescription: "no state", reason: "\"state\" is missing") { $0.remove("state") },
-    Change(testDescription: "no challenge", reason: "\"code_challenge\" is missing") {
-      $0.remove("code_challenge")
-    },
-    Change(testDescription: "short challenge", reason: Reason.malformedChallenge.sentence) {
-      $0.set("code_challenge", "abc")
-    },
-    Change(
-      testDescription: "plain challenge",
-      reason: Reason.wrongValue("code_challenge_method").sentence
-    ) { $0.set("code_challenge_method", "plain") },
-    Change(testDescription: "implicit", reason: Reason.unsupportedResponseType.sentence) {
-      $0.set("response_type", "token")
-    },
-    Change(testDescription: "commas", reason: Reason.wrongScopeSeparator(expected: " ").sentence) {
-      $0.set("scope", "repo,gist")
-    },
-    Change(testDescription: "state twice", reason: "\"state\" is there twice") { $0.append("state", "x") },
+    Change("no state", "\"state\" is missing") { $0.remove("state") },
+    Change("no challenge", "\"code_challenge\" is missing") { $0.remove("code_challenge") },
+    Change("short challenge", Refusal.malformedChallenge) { $0.set("code_challenge", "abc") },
+    Change("plain challenge", Refusal.wrongValue("code_challenge_method")) { $0.set("code_challenge_method", "plain") },
+    Change("implicit", Refusal.unsupportedResponseType) { $0.set("response_type", "token") },
+    Change("commas", Refusal.wrongScopeSeparator(expected: " ")) { $0.set("scope", "repo,gist") },
+    Change("state twice", "\"state\" is there twice") { $0.append("state", "x") },
   ]
 
-  @Test(
-    "an authorization request that is not as declared is refused in a redirect",
-    arguments: authorizationChanges)
+  @Test("an authorization request that is not as declared is refused in a redirect", arguments: authorizationChanges)
   func authorizationRefusals(_ change: Change) throws {
     let play = try Play(Descriptors.gitHub)
-    let request = try play.authorization(.authorizationCode, scope: ["repo"])
-    var parameters = request.uri.queryParameters
-    change.change(&parameters)
-    let uri = request.uri.withoutQueryAndFragment.adding(query: parameters)
-    let answer = play.send(HTTPRequest(method: "GET", uri: uri))
+    let answer = try answer(play, scope: ["repo"], change)
     #expect(answer.status == 302)
     let target = try URI(parsing: try #require(answer.fields["Location"]))
     #expect(target.queryParameters[first: "error_description"] == change.reason)
@@ -227,87 +209,54 @@ struct AuthorizationCodeTests {
   }
 
   static let untrusted = [
-    Change(testDescription: "another client", reason: "client") { $0.set("client_id", "other") },
-    Change(testDescription: "another path", reason: "redirect") {
-      $0.set("redirect_uri", "http://127.0.0.1:1/other")
-    },
-    Change(testDescription: "another host", reason: "redirect") {
-      $0.set("redirect_uri", "http://localhost/callback")
-    },
-    Change(testDescription: "no redirect", reason: "redirect") { $0.remove("redirect_uri") },
+    Change("another client", "client") { $0.set("client_id", "other") },
+    Change("another path", "redirect") { $0.set("redirect_uri", "http://127.0.0.1:1/other") },
+    Change("another host", "redirect") { $0.set("redirect_uri", "http://localhost/callback") },
+    Change("no redirect", "redirect") { $0.remove("redirect_uri") },
   ]
 
   @Test("nobody is sent to a redirect that is not certain", arguments: untrusted)
   func untrustedRedirects(_ change: Change) throws {
     let play = try Play(Descriptors.gitHub)
-    let request = try play.authorization(.authorizationCode, scope: ["repo"])
-    var parameters = request.uri.queryParameters
-    change.change(&parameters)
-    let uri = request.uri.withoutQueryAndFragment.adding(query: parameters)
-    let answer = play.send(HTTPRequest(method: "GET", uri: uri))
+    let answer = try answer(play, scope: ["repo"], change)
     #expect(answer.status == 400)
     #expect(answer.fields["Location"] == nil)
     #expect(answer.text.contains(change.reason))
   }
 
   static let renamings = [
-    Change(testDescription: "standard name", reason: "\"state\" is called \"customState\" here") {
+    Change("standard name", "\"state\" is called \"customState\" here") {
       $0.set("state", $0[first: "customState"] ?? "")
       $0.remove("customState")
     },
-    Change(testDescription: "not added", reason: "\"audience\" is missing") { $0.remove("audience") },
-    Change(testDescription: "another value", reason: Reason.wrongValue("audience").sentence) {
-      $0.set("audience", "x")
-    },
-    Change(testDescription: "not dropped", reason: "\"response_type\" must not be there") {
-      $0.append("response_type", "code")
-    },
-    Change(testDescription: "spaces", reason: Reason.wrongScopeSeparator(expected: ",").sentence) {
-      $0.set("scopes", "a b")
-    },
+    Change("not added", "\"audience\" is missing") { $0.remove("audience") },
+    Change("another value", Refusal.wrongValue("audience")) { $0.set("audience", "x") },
+    Change("not dropped", "\"response_type\" must not be there") { $0.append("response_type", "code") },
+    Change("spaces", Refusal.wrongScopeSeparator(expected: ",")) { $0.set("scopes", "a b") },
   ]
 
   @Test("renamed, added and dropped parameters are looked at", arguments: renamings)
   func renamedParameters(_ change: Change) throws {
     let play = try Play(Descriptors.odd)
-    let request = try play.authorization(.authorizationCode, scope: ["a", "b"])
-    var parameters = request.uri.queryParameters
-    change.change(&parameters)
-    let uri = request.uri.withoutQueryAndFragment.adding(query: parameters)
-    let answer = play.send(HTTPRequest(method: "GET", uri: uri))
+    let answer = try answer(play, scope: ["a", "b"], change)
     #expect(answer.status == 302)
     #expect(try play.lastRefusal() == change.reason)
   }
 
   static let tokenChanges = [
-    Change(testDescription: "another redirect", reason: Reason.redirectMismatch.sentence) {
-      $0.set("redirect_uri", "http://127.0.0.1:2/callback")
-    },
-    Change(testDescription: "another verifier", reason: Reason.verifierMismatch.sentence) {
-      $0.set("code_verifier", String(repeating: "v", count: 43))
-    },
-    Change(testDescription: "no verifier", reason: "\"code_verifier\" is missing") {
-      $0.remove("code_verifier")
-    },
-    Change(testDescription: "another secret", reason: Reason.unknownClient.sentence) {
-      $0.set("client_secret", "x")
-    },
-    Change(
-      testDescription: "no secret",
-      reason: Reason.wrongClientAuthentication(expected: .clientSecretPost).sentence
-    ) { $0.remove("client_secret") },
-    Change(testDescription: "another code", reason: Reason.codeUnknown.sentence) {
-      $0.set("code", "x")
-    },
-    Change(testDescription: "another grant type", reason: Reason.unsupportedGrantType.sentence) {
-      $0.set("grant_type", "password")
-    },
+    Change("another redirect", Refusal.redirectMismatch) { $0.set("redirect_uri", "http://127.0.0.1:2/callback") },
+    Change("another verifier", Refusal.verifierMismatch) { $0.set("code_verifier", String(repeating: "v", count: 43)) },
+    Change("no verifier", "\"code_verifier\" is missing") { $0.remove("code_verifier") },
+    Change("another secret", Refusal.unknownClient) { $0.set("client_secret", "x") },
+    Change("no secret", Refusal.wrongClientAuthentication(expected: .clientSecretPost)) { $0.remove("client_secret") },
+    Change("another code", Refusal.codeUnknown) { $0.set("code", "x") },
+    Change("another grant type", Refusal.unsupportedGrantType) { $0.set("grant_type", "password") },
   ]
 
   @Test("a token request that is not as declared is refused", arguments: tokenChanges)
   func tokenRefusals(_ change: Change) throws {
     let play = try Play(Descriptors.gitHub)
-    var request = try tokenRequest(play)
+    var request = try play.tokenRequest(scope: ["repo"])
     var form = FormParameters(decoding: String(decoding: request.body, as: UTF8.self))
     change.change(&form)
     request.body = Array(form.encoded.utf8)
@@ -319,21 +268,19 @@ struct AuthorizationCodeTests {
   @Test("parameters in the wrong place, in the wrong type, and two authentications are refused")
   func misplaced() throws {
     let play = try Play(Descriptors.gitHub)
-    let right = try tokenRequest(play)
+    let right = try play.tokenRequest(scope: ["repo"])
     let form = FormParameters(decoding: String(decoding: right.body, as: UTF8.self))
     var inQuery = right
     inQuery.uri = right.uri.adding(query: form)
     inQuery.body = []
-    #expect(
-      play.send(inQuery).form[first: "error_description"]?.hasSuffix("must be in the form body") == true)
+    #expect(play.send(inQuery).form[first: "error_description"]?.hasSuffix("must be in the form body") == true)
     var wrongType = right
     wrongType.fields.set("Content-Type", "text/plain")
     let type = "the body must be of the type application/x-www-form-urlencoded"
     #expect(play.send(wrongType).form[first: "error_description"] == type)
     var both = right
     both.fields.set("Authorization", "Basic " + Base64.encode(Array("simulator-client:s3cret".utf8)))
-    #expect(
-      play.send(both).form[first: "error_description"] == Reason.twoClientAuthentications.sentence)
+    #expect(play.send(both).form[first: "error_description"] == Refusal.twoClientAuthentications.sentence)
     #expect(try play.log("tokens") == 0)
     #expect(play.send(right).form[first: "access_token"] != nil)
   }
@@ -348,7 +295,7 @@ struct AuthorizationCodeTests {
     }
     var request = right
     request.uri = right.uri.adding(query: [("client_id", "other")])
-    #expect(try reason(request) == Reason.unknownClient.sentence)
+    #expect(try reason(request) == Refusal.unknownClient.sentence)
     for pair in ["simulator-client:wrong", "other:s3cret", "simulator-client"] {
       request = right
       request.fields.set("Authorization", "Basic " + Base64.encode(Array(pair.utf8)))
@@ -356,7 +303,7 @@ struct AuthorizationCodeTests {
     }
     request = right
     request.fields.removeAll(named: "Authorization")
-    let wanted = Reason.wrongClientAuthentication(expected: .clientSecretBasic)
+    let wanted = Refusal.wrongClientAuthentication(expected: .clientSecretBasic)
     #expect(try reason(request) == wanted.sentence)
     request.uri = right.uri.adding(query: [("client_id", "simulator-client"), ("client_secret", "s3cret")])
     #expect(try reason(request) == wanted.sentence)
@@ -367,18 +314,19 @@ struct AuthorizationCodeTests {
   @Test("another method, path or host reaches nothing")
   func elsewhere() throws {
     let play = try Play(Descriptors.gitHub)
-    var request = try tokenRequest(play)
+    var request = try play.tokenRequest(scope: ["repo"])
     request.method = "GET"
     #expect(play.send(request).status == 405)
     #expect(try play.get(Play.origin + "/github.example/login").status == 404)
     #expect(try play.get("http://localhost:4711/simulator/log").status == 421)
   }
 
-  private func tokenRequest(_ play: Play) throws -> HTTPRequest {
-    let request = try play.authorization(.authorizationCode, scope: ["repo"])
-    let target = try play.decide(request.uri)
-    return try play.client.tokenRequest(
-      play.client.authorizationResponse(target.queryParameters, to: request), nonce: play.nonce())
+  /// The answer to an authorization request that is changed.
+  private func answer(_ play: Play, scope: [String], _ change: Change) throws -> HTTPResponse {
+    let request = try play.authorization(.authorizationCode, scope: scope)
+    var parameters = request.uri.queryParameters
+    change.change(&parameters)
+    return try play.get(request.uri.withoutQueryAndFragment.adding(query: parameters).text)
   }
 }
 

@@ -3,6 +3,7 @@ import Platform
 import Descriptors
 import Testing
 
+@testable import Commands
 @testable import Simulator
 
 struct DescriptorTextTests {
@@ -15,7 +16,7 @@ struct DescriptorTextTests {
     let again = try library.load(Array(text.utf8), name: "written").descriptor
     #expect(again == descriptor)
     #expect(again.yaml == text)
-    #expect(!SimulatedProvider.isOurs(Array(sample.text.utf8)))
+    #expect(!Simulation.isOurs(Array(sample.text.utf8)))
   }
 
   @Test("the shipped descriptors, too, as they are and as they are played")
@@ -42,7 +43,7 @@ struct DescriptorTextTests {
 
   @Test("endpoints of two hosts stay two, and those that share a URL share one")
   func paths() throws {
-    let descriptor = try Play(Descriptors.gitHub).provider.descriptor
+    let descriptor = try Play(Descriptors.gitHub).simulation.value.descriptor
     func url(_ leg: EndpointKind) throws -> String? {
       try descriptor.endpoints[leg]?.url.filled { name in
         name == "client_id" ? "c" : descriptor.variable(name)?.defaultValue
@@ -58,7 +59,7 @@ struct DescriptorTextTests {
   @Test("a redirect to somewhere else comes to this machine, unless it is to be kept or was given")
   func redirects() throws {
     func redirect(_ sample: Sample, _ settings: SimulationSettings) throws -> String? {
-      let descriptor = try Play(sample, settings).provider.descriptor
+      let descriptor = try Play(sample, settings).simulation.value.descriptor
       return try? descriptor.redirect.template.filled { descriptor.variable($0)?.defaultValue }
     }
     var settings = SimulationSettings()
@@ -76,8 +77,8 @@ struct DescriptorTextTests {
     var settings = SimulationSettings()
     settings.gitHosts = ["127.0.0.1:99"]
     for sample in [Descriptors.gitHub, Descriptors.linkedIn] {
-      let text = try Play(sample, settings).provider.descriptorText
-      #expect(SimulatedProvider.isOurs(Array(text.utf8)))
+      let text = try Play(sample, settings).simulation.value.descriptorText
+      #expect(Simulation.isOurs(Array(text.utf8)))
       let git = try #require(try library.load(Array(text.utf8), name: "written").descriptor.git)
       #expect(git.hosts.map(\.literal) == ["127.0.0.1:99"])
     }
@@ -87,21 +88,11 @@ struct DescriptorTextTests {
   func variables() throws {
     var settings = SimulationSettings()
     settings.variables = ["institutoin": "1"]
-    #expect {
-      _ = try Play(Descriptors.oclc, settings)
-    } throws: { error in
-      guard case SimulatorError.provider(.unknownVariable("institutoin", let known)) = error else { return false }
-      return known.contains("institution")
-    }
+    let unknown = #expect(throws: CommandError.self) { try Play(Descriptors.oclc, settings) }
+    #expect(
+      unknown?.message == ProviderError.unknownVariable("institutoin", known: ["institution", "redirect_uri"]).message)
     let hard = Sample(text: Descriptors.oclc.text.replacing("[0-9]+", with: "Q[0-9]Z"))
-    #expect {
-      _ = try Play(hard)
-    } throws: { error in
-      if case .variableNeeded(let variable)? = error as? SimulatorError {
-        variable.name == "institution"
-      } else {
-        false
-      }
-    }
+    let needed = #expect(throws: CommandError.self) { try Play(hard) }
+    #expect(needed?.message?.text == "the variable \"institution\" has no value")
   }
 }

@@ -5,6 +5,7 @@ import OAuth
 import Descriptors
 import Testing
 
+@testable import Commands
 @testable import Simulator
 
 struct ImplicitTests {
@@ -30,7 +31,7 @@ struct ImplicitTests {
     var other = credential
     other.kept["principalIDNS"] = "other"
     #expect(try play.resource(other).status == 401)
-    #expect(try play.lastRefusal() == Reason.wrongValue("principalIDNS").sentence)
+    #expect(try play.lastRefusal() == Refusal.wrongValue("principalIDNS").sentence)
     other.kept["principalIDNS"] = nil
     #expect(try play.resource(other).status == 401)
     #expect(try play.lastRefusal() == "\"principalIDNS\" is missing")
@@ -62,37 +63,17 @@ struct ImplicitTests {
     let play = try Play(Descriptors.oclc, settings, variables: ["institution": "128807"])
     let request = try play.authorization(.implicit, scope: [])
     _ = play.send(HTTPRequest(method: "GET", uri: request.uri))
-    #expect(try play.lastRefusal() == Reason.wrongValue("authenticatingInstitutionId").sentence)
+    #expect(try play.lastRefusal() == Refusal.wrongValue("authenticatingInstitutionId").sentence)
   }
 }
 
 struct DeviceTests {
-  private func begin(_ play: Play) throws -> DeviceAuthorization {
-    let response = play.send(try play.client.deviceAuthorizationRequest(scope: ["l2p.rwth"], nonce: play.nonce()))
-    return try play.client.deviceAuthorization(response, scope: ["l2p.rwth"], now: play.clock.seconds)
-  }
-
-  private func poll(_ play: Play, _ authorization: DeviceAuthorization) throws -> DeviceAnswer {
-    play.clock.advance(seconds: 5)
-    return try play.client.deviceAnswer(
-      play.send(play.client.deviceTokenRequest(authorization, nonce: play.nonce())), to: authorization,
-      now: play.clock.seconds)
-  }
-
-  @Test(
-    "pending, slow down, approved, and the code works once", arguments: [Descriptors.l2p, Descriptors.gitHub])
+  @Test("pending, slow down, approved, and the code works once", arguments: [Descriptors.l2p, Descriptors.gitHub])
   func wholeWay(_ sample: Sample) throws {
     let play = try Play(sample)
-    let authorization = try begin(play)
-    guard case .pending = try poll(play, authorization) else {
-      _ = Issue.record("not pending")
-      return
-    }
-    play.clock.advance(seconds: -4)
-    guard case .slowDown = try poll(play, authorization) else {
-      _ = Issue.record("not too soon")
-      return
-    }
+    let authorization = try play.deviceAuthorization()
+    #expect(try play.poll(authorization, after: 5).isPending)
+    #expect(try play.poll(authorization, after: 1).isSlowDown)
     let complete = try #require(authorization.verificationURIComplete)
     let page = try play.get(complete)
     #expect(page.text.hidden("user_code") == authorization.userCode)
@@ -100,15 +81,10 @@ struct DeviceTests {
       ("user_code", authorization.userCode.lowercased()), ("account", "grace"), ("decision", "approve"),
     ]
     #expect(try play.post("/simulator/device", form).status == 200)
-    play.clock.advance(seconds: 10)
-    guard case .credential(let credential) = try poll(play, authorization) else {
-      _ = Issue.record("not approved")
-      return
-    }
+    let credential = try #require(play.poll(authorization, after: 15).credential)
     #expect(try play.resource(credential).json()["account"]?.text == "grace")
     #expect(try play.resource(play.refresh(credential)).status == 200)
-    play.clock.advance(seconds: 10)
-    #expect(throws: OAuthError.self) { try poll(play, authorization) }
+    #expect(throws: OAuthError.self) { try play.poll(authorization, after: 15) }
     #expect(try play.log("polls") == 4)
     #expect(try play.log("slow_downs") == 1)
   }
@@ -116,7 +92,7 @@ struct DeviceTests {
   @Test("the words are the provider's own, with status 200")
   func words() throws {
     let play = try Play(Descriptors.l2p)
-    let authorization = try begin(play)
+    let authorization = try play.deviceAuthorization()
     let answer = play.send(try play.client.deviceTokenRequest(authorization, nonce: play.nonce()))
     #expect(answer.status == 200)
     #expect(try answer.json()["status"]?.text == "authorization pending")
@@ -130,52 +106,36 @@ struct DeviceTests {
   @Test("slow down makes the interval longer, as declared")
   func interval() throws {
     let play = try Play(Descriptors.l2p)
-    let authorization = try begin(play)
-    _ = try poll(play, authorization)
-    play.clock.advance(seconds: -1)
-    guard case .slowDown = try poll(play, authorization) else {
-      _ = Issue.record("not too soon")
-      return
-    }
+    let authorization = try play.deviceAuthorization()
+    _ = try play.poll(authorization, after: 5)
+    #expect(try play.poll(authorization, after: 4).isSlowDown)
     // Six seconds from now on.
-    play.clock.advance(seconds: 0.5)
-    guard case .slowDown = try poll(play, authorization) else {
-      _ = Issue.record("not too soon")
-      return
-    }
-    play.clock.advance(seconds: 2.3)
-    guard case .pending = try poll(play, authorization) else {
-      _ = Issue.record("not pending")
-      return
-    }
+    #expect(try play.poll(authorization, after: 5.5).isSlowDown)
+    #expect(try play.poll(authorization, after: 7.3).isPending)
   }
 
   @Test("a no, and a code that is too old")
   func ends() throws {
     let play = try Play(Descriptors.gitHub)
-    let denied = try begin(play)
+    let denied = try play.deviceAuthorization()
     _ = try play.post("/simulator/device", [("user_code", denied.userCode), ("decision", "deny")])
-    #expect { try poll(play, denied) } throws: { error in
+    #expect { try play.poll(denied, after: 5) } throws: { error in
       if case .refused(_, let response)? = error as? OAuthError {
         response.code == "access_denied"
       } else {
         false
       }
     }
-    let late = try begin(play)
-    play.clock.advance(seconds: 900)
-    #expect(throws: OAuthError.deviceCodeExpired) { try poll(play, late) }
+    let late = try play.deviceAuthorization()
+    #expect(throws: OAuthError.deviceCodeExpired) { try play.poll(late, after: 905) }
   }
 
   @Test("a token in a header is none here, and a token in the query is none elsewhere")
   func presentation() throws {
     let play = try Play(Descriptors.l2p)
-    let authorization = try begin(play)
+    let authorization = try play.deviceAuthorization()
     _ = try play.post("/simulator/approve-device?user_code=" + authorization.userCode)
-    guard case .credential(let credential) = try poll(play, authorization) else {
-      _ = Issue.record("not approved")
-      return
-    }
+    let credential = try #require(play.poll(authorization, after: 5).credential)
     let uri = try URI(parsing: Play.origin + "/simulator/resource")
     let token = credential.accessToken.reveal()
     let inHeader = HTTPRequest(method: "GET", uri: uri, fields: ["Authorization": "Bearer " + token])
@@ -194,32 +154,20 @@ struct OAuth1Tests {
   private static let key = Secret(
     """
     -----BEGIN PRIVATE KEY-----
-    MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQDQlvk051X45B42
-    yeWFPEAr+z5idrSTzI3L3EmHyGomsXAWW8+k0JRM/4TrO7Ks57ePp2QVhHRa246B
-    vXSXm0EsBEbDdsl1WDPQF8WcIrj8UNUN/qrb4X916mmgB+7bHVmeP25VnmpAtDKR
-    /a/Md7sqz2jZEDanjKgViSGTZhKRCERzr1SQ1tmzNVhPwriMdCSNCJljAs148hTn
-    hkUxkzjxdkgrJYOX54G48FcME+SJdU5FkQLD4/nk+ux2ZciAfMgoxJdbiTpFgnue
-    e/mFM47cW5lqnY3Ldz4ayp9D3Rfyn9+OyIOpTipRC8HEC7PduystWW7rp/4TWJda
-    JNUEIePjAgMBAAECggEACE7uWWXnGr7Oi66HCEONTf/35o9SQ5psm3SIYtj5jjwx
-    efKDCgGOc3KwcxFk3VY6QLj3vfoRcf0EzbSKJe/Dky+oa4JNWL5mpSDaEibTHEAf
-    L5Hq14J0qgtOob0vJzMhreTA54NXBoGNWIG0tH3Tl36J1chVJPjvr2WC6agX9tOj
-    1+pWMJQINPNoetCPSmPaPslxrjHUed81Rum5b+QK/2JCin7aKzaaxhNAxHyGFUyT
-    En8174NstCuPopCH/UtGIFEvBzCwOq0zent07oBuj56FRr6XdJJk83Q6qauYnNbD
-    gqurqz2NGqDSCaA4Gm5LYcAajaIte/otJzwFMac2gQKBgQDy18wUN6J4DJIpHuHQ
-    qK2XJS83YLx2JsJcKOrzApbUxITE1XNCCoV3YEV5LIf9mWRQtuwCVMrI74ucYkZr
-    3rqXPpPGtlvkl1uNx/HXhvJQam4v/pDczYiie3hs0c8YM49PdDDXwa05GluTLRBp
-    ef/lAv88k0bgEUBADwM2oAgKcQKBgQDb5BaXEdPh/G1NVc67qloQj0Ok42lOP9vb
-    myoTVtpfSgFoWbfC4S0LiPRB7e8hrdMhlLJ0H7mce3038PVLbZRZ/LIET4gWCWmP
-    zRKLt0ahr6To3dKnbIeaf+bRwlQSOBqmPpr4+fIwMhshP3B9hJrFzthm0YVzPBte
-    S2iUL0K1kwKBgDImOnDaZGTiQ7TWOc/7ZY3XEf8frQvBSVX65To2CKv7wWdcpSa4
-    QYO7j91MQvEuIjdA71Az7oS8Y1pyORTBtErTk3Tv5943G6MV7W2S4quUrxieO5A9
-    qb/UO7RNR7U5wJip6ARGbN1kAhFMtxzxItVKXydFSteu+FPCRemb9s0hAoGAI/U3
-    kHq02GasBRJ8HQotcjnLSQJ7LPWaYV4NUl5IlX6HnmXVfAPQlutNbh6XlT1UolAr
-    onuxoZo8DtLTegMwWErPXY8X5OqjHYXee4R8A2Kyp/XmRcSkpCo4N6L8loIgMYFZ
-    XE+bQDBhaV1zasMtgB1kG+Q1W3O/0fqo3lqgIQsCgYEA2YZg0BZ+oyxtwVTxzteT
-    gva5dgQlHIEvwmo8Pv0emDDjalP70IaQCFdJo4YgBtEoobjQCdd4YM3dWkCc8Ch3
-    80XkhGGBviqLslwT5wGLPwCEfn/cVfoqH30lE2ZxEPGmTE+Ipd8zh5Z9YsmKmQKY
-    fHhzJiBdN0nAuyaeCm1h9BM=
+    MIICdQIBADANBgkqhkiG9w0BAQEFAASCAl8wggJbAgEAAoGBAOJJvTNp/nJiKOtE
+    sd7HtR9c5Ya0N+RqjkS6A0euUhUcDn+AKp7IhTl4eui177/HO/EqcKUsf8yO7r4j
+    ew9bMI9RfdnWuKDa8sNhBD3xpqYG6OLQj/hwYVnxi3kAqhF4JVw2IgpVqo66MwqW
+    p96Lt6gHtIUmL2sN5ruwDALvSkfzAgMBAAECgYBbYtJBCEZVJWVHFlgLE3YHM3oS
+    e4ey/IF2KfUXJsRJeCo2vaj4tRxwiEKC5q7rMWf4zl3tptn536N1MFkLa5VhGWyb
+    1j+bUw/1XrzkSgWNcOpAgcMB2v6odDOdw69U0GsVAVO/PKmgBjFgP494lrUVnhcy
+    ViemOwhnoDrXlHNYYQJBAPIygR6Pom7vUJWknYLK6JoZF9RbnbMoWjlXTDPOLCQv
+    kkZoWcF587uZbBuFdmWl+1W8vXS1SchiCgPT5XUSVBECQQDvLyEsCoejWzix866k
+    hcHerayYI2l9VNJ2sRq1uzU3BW9IU78kPhn8S06O8jyaC2daFggAdlMxqhTMm4yr
+    M0/DAkAx4vs7i0Re60ZC/HxBI4BTtVV2NUS/UVF8PCIDDbWD4pSTkgzi0DbG7mwZ
+    Ix1nBJBHca/oaSsAbkk3zp6VxaexAkBytBJfcYlMsOGGjYsyQScRKA6+QzVCspvf
+    6d0aS/YgNc4BTJA8zD9f+6ln6glgApoE3M3nktcg2STyXqJeM9RLAkAdUtjtpT3W
+    OJSzUwHbnZ7wI3QRMGQD+uDcDe3maC8p5hV8XOLIaS+PQ7DDJrcMQl+dAlJ77H18
+    N4FEY9rYRJzZ
     -----END PRIVATE KEY-----
     """)
 
@@ -237,22 +185,13 @@ struct OAuth1Tests {
     var settings = settings
     settings.variables["signature_method"] = way.method.rawValue
     settings.variables["transport"] = way.transport.rawValue
-    return try Play(
-      Descriptors.oauth1, settings, secret: way.method.isRSA ? Self.key : Secret("s3 cret"))
+    return try Play(Descriptors.oauth1, settings, secret: way.method.isRSA ? Self.key : Secret("s3 cret"))
   }
 
   private func login(_ play: Play) throws -> Credential {
-    let callback = try play.redirectURI
-    let temporary = try play.client.temporaryCredentials(
-      play.send(
-        play.client.temporaryCredentialsRequest(callback: callback, scope: [], nonce: play.nonce())),
-      callback: callback)
-    let target = try play.decide(try play.client.authorizationPage(temporary, scope: [], nonce: play.nonce()))
-    let authorization = try play.client.resourceOwnerAuthorization(target.queryParameters, to: temporary)
-    let response = play.send(
-      try play.client.tokenRequest(temporary, authorization, nonce: play.nonce()))
-    return try play.client.oauth1Credential(
-      response, .token, after: authorization, scope: [], now: play.clock.seconds)
+    let temporary = try play.temporaryCredentials()
+    let target = try play.decide(play.page(temporary))
+    return try play.credential(temporary, play.client.resourceOwnerAuthorization(target.queryParameters, to: temporary))
   }
 
   @Test("a login, the resource, and a session that is renewed", arguments: ways)
@@ -265,9 +204,7 @@ struct OAuth1Tests {
     #expect(try play.resource(credential, "POST").status == 200)
     play.clock.advance(seconds: 3600)
     #expect(try play.resource(credential).status == 401)
-    let response = play.send(try play.client.refreshRequest(credential, nonce: play.nonce()))
-    let refreshed = try play.client.oauth1Credential(
-      response, .refresh, after: nil, scope: [], previous: credential, now: play.clock.seconds)
+    let refreshed = try play.renewed(credential)
     #expect(refreshed.accessToken != credential.accessToken)
     #expect(try play.resource(refreshed).status == 200)
     #expect(try play.log("refreshes") == 1)
@@ -285,33 +222,29 @@ struct OAuth1Tests {
     }
     let good = try play.client.presenting(credential, on: get, nonce: play.nonce())
     #expect(play.send(good).status == 200)
-    #expect(try reason(good) == Reason.nonceUsed.sentence)
+    #expect(try reason(good) == Refusal.nonceUsed.sentence)
     var wrong = credential
     wrong.tokenSecret = Secret("other")
     let badlySigned = try play.client.presenting(wrong, on: get, nonce: play.nonce())
-    #expect(try reason(badlySigned) == Reason.wrongSignature.sentence)
+    #expect(try reason(badlySigned) == Refusal.wrongSignature.sentence)
     var altered = try play.client.presenting(credential, on: get, nonce: play.nonce())
     altered.uri = altered.uri.adding(query: [("more", "x")])
-    #expect(try reason(altered) == Reason.wrongSignature.sentence)
+    #expect(try reason(altered) == Refusal.wrongSignature.sentence)
     let old = RequestNonce(timestamp: play.clock.seconds - 3600, text: "old")
     let tooOld = try play.client.presenting(credential, on: get, nonce: old)
-    #expect(try reason(tooOld) == Reason.timestampOutOfRange.sentence)
+    #expect(try reason(tooOld) == Refusal.timestampOutOfRange.sentence)
     let inQuery = try self.play(Way(method: .hmacSHA256, transport: .query))
     let misplaced = try inQuery.client.presenting(credential, on: get, nonce: play.nonce())
-    #expect(try reason(misplaced) == Reason.protocolParametersMisplaced(expected: .header).sentence)
+    #expect(try reason(misplaced) == Refusal.protocolParametersMisplaced(expected: .header).sentence)
     let bearer = HTTPRequest(
       method: "GET", uri: uri, fields: ["Authorization": "Bearer " + credential.accessToken.reveal()])
-    #expect(try reason(bearer) == Reason.protocolParametersMisplaced(expected: .header).sentence)
+    #expect(try reason(bearer) == Refusal.protocolParametersMisplaced(expected: .header).sentence)
   }
 
   @Test("temporary credentials are exchanged once, with the verifier, after the consent")
   func verifier() throws {
     let play = try play(Way(method: .hmacSHA1, transport: .header))
-    let callback = try play.redirectURI
-    let temporary = try play.client.temporaryCredentials(
-      play.send(
-        play.client.temporaryCredentialsRequest(callback: callback, scope: [], nonce: play.nonce())),
-      callback: callback)
+    let temporary = try play.temporaryCredentials()
     let guess = try play.client.resourceOwnerAuthorization(
       [("oauth_token", temporary.token.reveal()), ("oauth_verifier", "guess")], to: temporary)
     func reason(_ authorization: ResourceOwnerAuthorization) throws -> String? {
@@ -319,33 +252,26 @@ struct OAuth1Tests {
       #expect(play.send(request).status == 401)
       return try play.lastRefusal()
     }
-    #expect(try reason(guess) == Reason.notAuthorized.sentence)
-    let target = try play.decide(try play.client.authorizationPage(temporary, scope: [], nonce: play.nonce()))
-    #expect(try reason(guess) == Reason.wrongVerifier.sentence)
+    #expect(try reason(guess) == Refusal.notAuthorized.sentence)
+    let target = try play.decide(play.page(temporary))
+    #expect(try reason(guess) == Refusal.wrongVerifier.sentence)
     let right = try play.client.resourceOwnerAuthorization(target.queryParameters, to: temporary)
-    #expect(
-      play.send(try play.client.tokenRequest(temporary, right, nonce: play.nonce())).status == 200)
-    #expect(try reason(right) == Reason.temporaryCredentialsUnknown.sentence)
+    #expect(play.send(try play.client.tokenRequest(temporary, right, nonce: play.nonce())).status == 200)
+    #expect(try reason(right) == Refusal.temporaryCredentialsUnknown.sentence)
   }
 
-  @Test("RSA needs a key, and a method that is none is told")
-  func starts() throws {
-    var settings = SimulationSettings()
-    settings.variables["signature_method"] = "RSA-SHA1"
-    #expect(throws: SimulatorError.keyNeeded(.rsaSHA1)) { try Play(Descriptors.oauth1, settings) }
-    settings.variables["signature_method"] = "ROT13"
-    #expect(throws: SimulatorError.unknownSignature("ROT13")) { try Play(Descriptors.oauth1, settings) }
+  @Test("RSA needs a key, and a method that is none is told", arguments: [("RSA-SHA1", "needs"), ("ROT13", "is no")])
+  func starts(_ method: String, _ words: String) throws {
+    let settings = SimulationSettings(variables: ["signature_method": method])
+    let error = #expect(throws: CommandError.self) { try Play(Descriptors.oauth1, settings) }
+    #expect(error?.message?.text.contains(words) == true)
   }
 
   @Test("a no comes back as one")
   func denial() throws {
     let play = try play(Way(method: .hmacSHA1, transport: .header))
-    let callback = try play.redirectURI
-    let temporary = try play.client.temporaryCredentials(
-      play.send(
-        play.client.temporaryCredentialsRequest(callback: callback, scope: [], nonce: play.nonce())),
-      callback: callback)
-    let target = try play.decide(try play.client.authorizationPage(temporary, scope: [], nonce: play.nonce()), "deny")
+    let temporary = try play.temporaryCredentials()
+    let target = try play.decide(play.page(temporary), "deny")
     #expect { try play.client.resourceOwnerAuthorization(target.queryParameters, to: temporary) } throws: {
       error in
       if case .refused? = error as? OAuthError { true } else { false }

@@ -10,15 +10,14 @@ import Testing
 
 /// A simulated provider with its clock, and the engine as its client: added from nothing but the text that the simulator wrote.
 struct Play {
-  let provider: SimulatedProvider
+  let simulation: Shared
   let client: Client
   let clock: TestClock
   static let origin = "http://127.0.0.1:4711"
 
   init(
     _ sample: Sample, _ settings: SimulationSettings = SimulationSettings(),
-    secret: Secret = Secret("s3cret"),
-    variables: [String: String] = [:]
+    secret: Secret = Secret("s3cret"), variables: [String: String] = [:]
   ) throws {
     let library = DescriptorLibrary(directories: []) { _ in nil }
     let descriptor = try library.load(Array(sample.text.utf8), name: "test").descriptor
@@ -31,17 +30,26 @@ struct Play {
   ) throws {
     let library = DescriptorLibrary(directories: []) { _ in nil }
     clock = TestClock()
-    provider = try SimulatedProvider(
-      descriptor, at: try URI(parsing: Self.origin), settings: settings, clientSecret: secret,
-      clock: { [clock] in clock.milliseconds }, random: TestRandom())
-    let written = try library.load(Array(provider.descriptorText.utf8), name: "written")
+    simulation = Shared(
+      try Simulation(
+        descriptor, at: try URI(parsing: Self.origin), settings: settings, clientSecret: secret,
+        clock: { [clock] in clock.milliseconds }, random: TestRandom()))
+    let written = try library.load(Array(simulation.value.descriptorText.utf8), name: "written")
     #expect(written.warnings == [])
     client = try Client(
-      descriptor: written.descriptor, identifier: SimulatedProvider.clientIdentifier, secret: secret,
+      descriptor: written.descriptor, identifier: Simulation.clientIdentifier, secret: secret,
       variables: variables)
   }
 
-  func send(_ request: HTTPRequest) -> HTTPResponse { provider.answer(request).response }
+  /// One simulation for all copies of a play.
+  final class Shared {
+    var value: Simulation
+    init(_ value: Simulation) { self.value = value }
+  }
+
+  func answer(_ request: HTTPRequest) -> LoopbackServer.Answer { simulation.value.answer(request) }
+
+  func send(_ request: HTTPRequest) -> HTTPResponse { answer(request).response }
 
   func get(_ url: String) throws -> HTTPResponse {
     send(HTTPRequest(method: "GET", uri: try URI(parsing: url)))
@@ -58,8 +66,7 @@ struct Play {
     let response = send(HTTPRequest(method: "GET", uri: page))
     #expect(response.status == 200)
     let request = try #require(response.text.hidden("request"))
-    let answer = try post(
-      "/simulator/consent", [("request", request), ("account", account), ("decision", decision)])
+    let answer = try post("/simulator/consent", [("request", request), ("account", account), ("decision", decision)])
     #expect(answer.status == 302)
     return try URI(parsing: try #require(answer.fields["Location"]))
   }
@@ -74,8 +81,14 @@ struct Play {
   }
 
   func authorization(_ grant: Grant, scope: [String]) throws -> AuthorizationRequest {
-    try client.authorizationRequest(
-      grant, redirectURI: redirectURI, scope: scope, random: TestRandom(), nonce: nonce())
+    try client.authorizationRequest(grant, redirectURI: redirectURI, scope: scope, random: TestRandom(), nonce: nonce())
+  }
+
+  /// The request for the token, after a login in the browser.
+  func tokenRequest(scope: [String] = []) throws -> HTTPRequest {
+    let request = try authorization(.authorizationCode, scope: scope)
+    let response = try client.authorizationResponse(decide(request.uri).queryParameters, to: request)
+    return try client.tokenRequest(response, nonce: nonce())
   }
 
   func login(scope: [String] = ["read", "write"], account: String = "ada") throws -> Credential {
@@ -93,9 +106,53 @@ struct Play {
       now: clock.seconds)
   }
 
-  func nonce(_ text: String = "n") -> RequestNonce {
-    RequestNonce(timestamp: clock.seconds, text: text + "\(clock.tick())")
+  func validity(_ credential: Credential) throws -> Validity {
+    let (leg, request) = try client.validationRequest(credential, nonce: nonce())
+    return try client.validity(send(request), leg)
   }
+
+  func revoke(_ credential: Credential) throws {
+    for request in try client.revocationRequests(credential, nonce: nonce()) {
+      try client.checkRevocation(send(request))
+    }
+  }
+
+  func deviceAuthorization(scope: [String] = []) throws -> DeviceAuthorization {
+    let response = send(try client.deviceAuthorizationRequest(scope: scope, nonce: nonce()))
+    return try client.deviceAuthorization(response, scope: scope, now: clock.seconds)
+  }
+
+  /// Polls after some seconds more.
+  func poll(_ device: DeviceAuthorization, after seconds: Double) throws -> DeviceAnswer {
+    clock.advance(seconds: seconds)
+    let answer = send(try client.deviceTokenRequest(device, nonce: nonce()))
+    return try client.deviceAnswer(answer, to: device, now: clock.seconds)
+  }
+
+  func temporaryCredentials(callback: String? = nil, scope: [String] = []) throws -> TemporaryCredentials {
+    let callback = try callback ?? redirectURI
+    let request = try client.temporaryCredentialsRequest(callback: callback, scope: scope, nonce: nonce())
+    return try client.temporaryCredentials(send(request), callback: callback)
+  }
+
+  func page(_ temporary: TemporaryCredentials, scope: [String] = []) throws -> URI {
+    try client.authorizationPage(temporary, scope: scope, nonce: nonce())
+  }
+
+  func credential(
+    _ temporary: TemporaryCredentials, _ authorization: ResourceOwnerAuthorization, scope: [String] = []
+  ) throws -> Credential {
+    let response = send(try client.tokenRequest(temporary, authorization, nonce: nonce()))
+    return try client.oauth1Credential(response, .token, after: authorization, scope: scope, now: clock.seconds)
+  }
+
+  func renewed(_ credential: Credential) throws -> Credential {
+    let response = send(try client.refreshRequest(credential, nonce: nonce()))
+    return try client.oauth1Credential(
+      response, .refresh, after: nil, scope: credential.requestedScope, previous: credential, now: clock.seconds)
+  }
+
+  func nonce() -> RequestNonce { RequestNonce(timestamp: clock.seconds, text: "n\(clock.tick())") }
 
   func resource(_ credential: Credential, _ method: String = "GET") throws -> HTTPResponse {
     let request = HTTPRequest(method: method, uri: try URI(parsing: Self.origin + "/simulator/resource/x"))
@@ -116,6 +173,12 @@ extension HTTPResponse {
   var text: String { String(decoding: body, as: UTF8.self) }
   var form: FormParameters { FormParameters(decoding: text) }
   func json() throws -> JSONValue { try JSONValue.parse(body) }
+}
+
+extension DeviceAnswer {
+  var credential: Credential? { if case .credential(let credential) = self { credential } else { nil } }
+  var isPending: Bool { if case .pending = self { true } else { false } }
+  var isSlowDown: Bool { if case .slowDown = self { true } else { false } }
 }
 
 extension String {

@@ -52,10 +52,9 @@ struct ShippedProviderTests {
     if play.canValidate { #expect(try play.validity(credential) == .active) }
 
     guard play.client.descriptor.endpoints[.revocation] != nil else { return }
-    let requests = try play.client.revocationRequests(credential, nonce: play.nonce())
     // What only a refresh token ends, a credential without one does not end.
-    guard !requests.isEmpty else { return }
-    for request in requests { try play.client.checkRevocation(play.send(request)) }
+    guard try !play.client.revocationRequests(credential, nonce: play.nonce()).isEmpty else { return }
+    try play.revoke(credential)
     #expect(try play.resource(credential).status == 401)
     if play.canValidate { #expect(try play.validity(credential) == .inactive) }
   }
@@ -96,11 +95,6 @@ extension Play {
     client.descriptor.endpoints[.introspection] != nil || client.descriptor.endpoints[.identity] != nil
   }
 
-  fileprivate func validity(_ credential: Credential) throws -> Validity {
-    let (leg, request) = try client.validationRequest(credential, nonce: nonce())
-    return try client.validity(send(request), leg)
-  }
-
   /// A login in any way, with the scopes that the descriptor asks for.
   fileprivate func login(_ grant: Grant) throws -> Credential {
     let scope = client.descriptor.scope.requested
@@ -131,64 +125,35 @@ extension Play {
   }
 
   private func deviceLogin(_ scope: [String]) throws -> Credential {
-    let response = send(try client.deviceAuthorizationRequest(scope: scope, nonce: nonce()))
-    let device = try client.deviceAuthorization(response, scope: scope, now: clock.seconds)
-    func poll() throws -> DeviceAnswer {
-      clock.advance(seconds: 5)
-      return try client.deviceAnswer(
-        send(client.deviceTokenRequest(device, nonce: nonce())), to: device, now: clock.seconds)
-    }
-    guard case .pending = try poll() else { throw Unexpected.answer }
-    clock.advance(seconds: -4)
-    guard case .slowDown = try poll() else { throw Unexpected.answer }
+    let device = try deviceAuthorization(scope: scope)
+    try #require(poll(device, after: 5).isPending)
+    try #require(poll(device, after: 1).isSlowDown)
     let page = try get(device.verificationURIComplete ?? device.verificationURI)
     #expect(page.text.hidden("user_code") == device.userCode)
-    let decision: FormParameters = [
-      ("user_code", device.userCode), ("account", "ada"), ("decision", "approve"),
-    ]
+    let decision: FormParameters = [("user_code", device.userCode), ("account", "ada"), ("decision", "approve")]
     #expect(try post("/simulator/device", decision).status == 200)
-    clock.advance(seconds: 10)
-    guard case .credential(let credential) = try poll() else { throw Unexpected.answer }
-    return credential
+    return try #require(poll(device, after: 15).credential)
   }
 
   private func oauth1Login(_ scope: [String]) throws -> Credential {
-    var callback = try redirectURI
+    var callback: String?
     if case .outOfBand(let text) = try client.redirect() { callback = text }
-    let temporary = try client.temporaryCredentials(
-      send(client.temporaryCredentialsRequest(callback: callback, scope: scope, nonce: nonce())),
-      callback: callback)
-    let page = try client.authorizationPage(temporary, scope: scope, nonce: nonce())
-    let parameters: FormParameters
-    if case .outOfBand = try client.redirect() {
-      parameters = [("oauth_token", temporary.token.reveal()), ("oauth_verifier", try codeShown(page))]
-    } else {
-      parameters = try decide(page).queryParameters
-    }
-    let authorization = try client.resourceOwnerAuthorization(parameters, to: temporary)
-    let response = send(try client.tokenRequest(temporary, authorization, nonce: nonce()))
-    return try client.oauth1Credential(
-      response, .token, after: authorization, scope: scope, now: clock.seconds)
+    let temporary = try temporaryCredentials(callback: callback, scope: scope)
+    let page = try page(temporary, scope: scope)
+    let parameters: FormParameters =
+      callback == nil
+      ? try decide(page).queryParameters
+      : [("oauth_token", temporary.token.reveal()), ("oauth_verifier", try codeShown(page))]
+    return try credential(temporary, client.resourceOwnerAuthorization(parameters, to: temporary), scope: scope)
   }
 
   /// What a person reads from the page after the consent, where nobody is sent back; a provider without verifiers takes
   /// anything.
   private func codeShown(_ page: URI) throws -> String {
     let request = try #require(send(HTTPRequest(method: "GET", uri: page)).text.hidden("request"))
-    let answer = try post(
-      "/simulator/consent", [("request", request), ("account", "ada"), ("decision", "approve")])
+    let answer = try post("/simulator/consent", [("request", request), ("account", "ada"), ("decision", "approve")])
     #expect(answer.status == 200)
     guard let start = answer.text.firstRange(of: "<code>") else { return "done" }
     return String(answer.text[start.upperBound...].prefix { $0 != "<" })
   }
-
-  fileprivate func renewed(_ credential: Credential) throws -> Credential {
-    let response = send(try client.refreshRequest(credential, nonce: nonce()))
-    return try client.oauth1Credential(
-      response, .refresh, after: nil, scope: credential.requestedScope, previous: credential,
-      now: clock.seconds)
-  }
 }
-
-/// The provider answered otherwise than the test needs to go on.
-private enum Unexpected: Error { case answer }

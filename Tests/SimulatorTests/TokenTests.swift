@@ -13,15 +13,9 @@ struct InspectionTests {
   func introspection() throws {
     let play = try Play(Descriptors.linkedIn)
     let credential = try play.login()
-    func validity(_ credential: Credential) throws -> Validity {
-      let (leg, request) = try play.client.validationRequest(credential, nonce: play.nonce())
-      return try play.client.validity(play.send(request), leg)
-    }
-    #expect(try validity(credential) == .active)
-    for request in try play.client.revocationRequests(credential, nonce: play.nonce()) {
-      try play.client.checkRevocation(play.send(request))
-    }
-    #expect(try validity(credential) == .inactive)
+    #expect(try play.validity(credential) == .active)
+    try play.revoke(credential)
+    #expect(try play.validity(credential) == .inactive)
     #expect(try play.resource(credential).status == 401)
     #expect(try play.log("introspections") == 2)
     #expect(try play.log("revocations") == 2)
@@ -30,18 +24,15 @@ struct InspectionTests {
   @Test("the same for a provider with words of its own, at a URL that several legs share")
   func l2p() throws {
     let play = try Play(Descriptors.l2p)
-    let response = play.send(try play.client.deviceAuthorizationRequest(scope: [], nonce: play.nonce()))
-    let authorization = try play.client.deviceAuthorization(response, scope: [], now: play.clock.seconds)
+    let authorization = try play.deviceAuthorization()
     _ = try play.post("/simulator/approve-device")
-    let answer = play.send(try play.client.deviceTokenRequest(authorization, nonce: play.nonce()))
-    let credential = try play.client.credential(answer, .deviceToken, grant: .deviceCode, scope: [], now: 0)
+    let credential = try #require(play.poll(authorization, after: 0).credential)
     let (leg, request) = try play.client.validationRequest(credential, nonce: play.nonce())
     let good = play.send(request)
     #expect(try good.json()["state"]?.text == "valid")
     #expect(try play.client.validity(good, leg) == .active)
-    let revocations = try play.client.revocationRequests(credential, nonce: play.nonce())
-    #expect(revocations.count == 1)
-    for request in revocations { try play.client.checkRevocation(play.send(request)) }
+    #expect(try play.client.revocationRequests(credential, nonce: play.nonce()).count == 1)
+    try play.revoke(credential)
     #expect(try play.client.validity(play.send(request), leg) == .inactive)
     #expect(throws: OAuthError.self) { try play.refresh(credential) }
   }
@@ -84,9 +75,7 @@ struct PresentationTests {
     Wrong(testDescription: "something behind the token") {
       $0.fields.set("Authorization", "token " + $1 + ", a=\"b\"")
     },
-    Wrong(testDescription: "a token that is none") { request, _ in
-      request.fields.set("Authorization", "token abc")
-    },
+    Wrong(testDescription: "a token that is none") { request, _ in request.fields.set("Authorization", "token abc") },
     Wrong(testDescription: "nothing") { request, _ in request.fields = [:] },
   ]
 
@@ -111,23 +100,16 @@ struct PresentationTests {
 }
 
 struct FaultTests {
-  private func tokenAnswer(_ fault: Fault) throws -> (Play, LoopbackServer.Answer) {
-    var settings = SimulationSettings()
-    settings.faults = [fault]
+  private func tokenAnswer(_ settings: SimulationSettings) throws -> (Play, LoopbackServer.Answer) {
     let play = try Play(Descriptors.linkedIn, settings)
-    let request = try play.authorization(.authorizationCode, scope: [])
-    let target = try play.decide(request.uri)
-    let response = try play.client.authorizationResponse(target.queryParameters, to: request)
-    return (play, play.provider.answer(try play.client.tokenRequest(response, nonce: play.nonce())))
+    return (play, play.answer(try play.tokenRequest()))
   }
 
   @Test(
     "a broken answer is one that the engine refuses",
-    arguments: [
-      Fault.html, .notJSON, .redirect, .errorWithSuccess, .serverError,
-    ])
+    arguments: [Fault.html, .notJSON, .redirect, .errorWithSuccess, .serverError])
   func broken(_ fault: Fault) throws {
-    let (play, answer) = try tokenAnswer(fault)
+    let (play, answer) = try tokenAnswer(SimulationSettings(faults: [fault]))
     #expect(throws: OAuthError.self) {
       try play.client.credential(answer.response, .token, grant: .authorizationCode, scope: [], now: 0)
     }
@@ -136,9 +118,9 @@ struct FaultTests {
 
   @Test("more than one MiB, an answer that is late, and one that never comes")
   func transport() throws {
-    #expect(try tokenAnswer(.huge).1.response.body.count > 1 << 20)
-    #expect(try tokenAnswer(.slow(milliseconds: 300)).1.delay == 0.3)
-    let (play, answer) = try tokenAnswer(.drop)
+    #expect(try tokenAnswer(SimulationSettings(faults: [.huge])).1.response.body.count > 1 << 20)
+    #expect(try tokenAnswer(SimulationSettings(delay: 0.3)).1.delay == 0.3)
+    let (play, answer) = try tokenAnswer(SimulationSettings(faults: [.drop]))
     #expect(answer.isDropped)
     // The work was done: what was lost is lost.
     #expect(try play.log("tokens") == 1)
@@ -146,13 +128,10 @@ struct FaultTests {
 
   @Test("an answer without expiry, and a refresh without a new refresh token")
   func leftOut() throws {
-    let (play, answer) = try tokenAnswer(.noExpiry)
-    let credential = try play.client.credential(
-      answer.response, .token, grant: .authorizationCode, scope: [], now: 0)
+    let (play, answer) = try tokenAnswer(SimulationSettings(faults: [.noExpiry]))
+    let credential = try play.client.credential(answer.response, .token, grant: .authorizationCode, scope: [], now: 0)
     #expect(credential.expiresAt == nil)
-    var settings = SimulationSettings()
-    settings.faults = [.noRotation]
-    let other = try Play(Descriptors.linkedIn, settings)
+    let other = try Play(Descriptors.linkedIn, SimulationSettings(faults: [.noRotation]))
     let first = try other.login()
     let second = try other.refresh(first)
     #expect(second.refreshToken == first.refreshToken)
@@ -163,9 +142,7 @@ struct FaultTests {
   @Test("a redirect with another state or issuer")
   func redirects() throws {
     func refusal(_ sample: Sample, _ fault: Fault) throws -> OAuthError? {
-      var settings = SimulationSettings()
-      settings.faults = [fault]
-      let play = try Play(sample, settings)
+      let play = try Play(sample, SimulationSettings(faults: [fault]))
       let request = try play.authorization(.authorizationCode, scope: [])
       let target = try play.decide(request.uri)
       do {
@@ -178,18 +155,11 @@ struct FaultTests {
     let expected = OAuthError.issuerMismatch(expected: "https://odd.example", found: found)
     #expect(try refusal(Descriptors.odd, .wrongIssuer) == expected)
   }
-
-  @Test("every name is one, and no other is")
-  func names() {
-    for name in Fault.names where name != "slow=MS" { #expect(Fault(named: name) != nil) }
-    #expect(Fault(named: "slow=250") == .slow(milliseconds: 250))
-    for name in ["slow", "slow=", "slow=x", "slow=-1", "HTML", ""] { #expect(Fault(named: name) == nil) }
-  }
 }
 
 struct OptionTests {
   @Test func datesAreThoseOfHTTP() {
-    let date = SimulateCommand.date(784_111_777)
+    let date = Moment.formatHTTPDate(784_111_777)
     #expect(date == "Sun, 06 Nov 1994 08:49:37 GMT")
     #expect(Moment.parseHTTPDate(date) == 784_111_777)
   }
@@ -202,13 +172,12 @@ struct OptionTests {
   func everything() throws {
     let settings = try settings([
       "github", "--port", "99", "--set", "host=a=b", "--lifetime=5", "--fault", "slow=7", "--fault", "drop",
-      "--git-host", "127.0.0.1:1", "--grace", "2m", "--descriptors", "a", "--descriptors", "b",
-      "--keep-redirect",
+      "--git-host", "127.0.0.1:1", "--grace", "2m", "--descriptors", "a", "--descriptors", "b", "--keep-redirect",
     ])
     #expect(settings.variables == ["host": "a=b"])
     #expect(settings.lifetime == 5)
     #expect(settings.grace == 120)
-    #expect(settings.faults == [.slow(milliseconds: 7), .drop])
+    #expect(settings.delay == 0.007 && settings.faults == [.drop])
     #expect(settings.gitHosts == ["127.0.0.1:1"])
     #expect(settings.keepsRedirect)
   }
@@ -217,7 +186,8 @@ struct OptionTests {
     "what is no value",
     arguments: [
       ["a", "--set", "x"], ["a", "--lifetime", "0"], ["a", "--lifetime", "x"], ["a", "--grace", "-1"],
-      ["a", "--fault", "x"], ["a", "--git-host", "a/b"],
+      ["a", "--fault", "x"], ["a", "--git-host", "a/b"], ["a", "--fault", "slow"], ["a", "--fault", "slow="],
+      ["a", "--fault", "slow=x"], ["a", "--fault", "slow=-1"], ["a", "--fault", "HTML"], ["a", "--fault", ""],
     ])
   func refusals(_ arguments: [String]) throws {
     let error = #expect(throws: CommandError.self) { try settings(arguments) }

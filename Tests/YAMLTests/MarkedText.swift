@@ -22,8 +22,7 @@ struct MarkedText {
         continue
       }
       text.unicodeScalars.append(scalar)
-      here =
-        scalar == "\n" ? Mark(line: here.line + 1, column: 1) : Mark(line: here.line, column: here.column + 1)
+      here = scalar == "\n" ? Mark(line: here.line + 1, column: 1) : Mark(line: here.line, column: here.column + 1)
     }
     self.text = text
     self.marks = marks

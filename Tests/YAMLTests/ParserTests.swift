@@ -89,15 +89,11 @@ struct FaultyText: CustomTestStringConvertible {
     FaultyText("an alias without an anchor", "a: ‸*x\n", .unknownAlias("x")),
     FaultyText("an alias before its anchor", "a: ‸*x\nb: &x c\n", .unknownAlias("x")),
     FaultyText("an alias within its own anchor", "a: &x [‸*x]\n", .unknownAlias("x")),
-    FaultyText(
-      "a bracket that is not closed", "a: [b\nc‸: d\n",
-      .syntax("did not find expected ',' or ']'")),
+    FaultyText("a bracket that is not closed", "a: [b\nc‸: d\n", .syntax("did not find expected ',' or ']'")),
     FaultyText(
       "a key that is not indented as the others", "a: b\n c‸: d\n",
       .syntax("mapping values are not allowed in this context")),
-    FaultyText(
-      "a tab for an indentation", "a:\n‸\tb: c\n",
-      .syntax("found character that cannot start any token")),
+    FaultyText("a tab for an indentation", "a:\n‸\tb: c\n", .syntax("found character that cannot start any token")),
     FaultyText("a quote that is not closed", "a: \"b\n‸", .syntax("found unexpected end of stream")),
     FaultyText("a bell", "ä: b\nc: ü‸\u{7}\n", .syntax("control characters are not allowed")),
   ]

@@ -18,6 +18,8 @@ package struct Template: Sendable, Equatable {
 
   package let parts: [Part]
 
+  package init(_ parts: [Part]) { self.parts = parts }
+
   package init(literal text: String) { parts = text.isEmpty ? [] : [.literal(text)] }
 
   package init(parsing text: String) throws(TemplateError) {

@@ -1,12 +1,14 @@
+import Descriptors
 import HTTP
 import JSON
-import Descriptors
 
 /// An answer in the making: values at the paths that the descriptor names.
 struct AnswerContent {
-  private let rules: ResponseRules
+  let rules: ResponseRules
+  var status = 200
   private var root = JSONValue.object([])
-  private var pairs = FormParameters()
+  /// The answer as a form, as the query or fragment of a redirect has it, too.
+  private(set) var parameters = FormParameters()
   private var headers = HTTPFields()
 
   init(_ rules: ResponseRules) { self.rules = rules }
@@ -17,10 +19,9 @@ struct AnswerContent {
     set(path, value, within: rules.within)
   }
 
-  /// A duration in seconds, in the form that the descriptor names.
+  /// Seconds, from now or since 1970, in the form that the descriptor names.
   mutating func set(_ field: ResponseField, seconds: Int64) {
-    let factor: Int64 = rules.source(of: field).time == .milliseconds ? 1000 : 1
-    set(field, .integer(seconds * factor))
+    set(field, .integer(rules.source(of: field).time == .milliseconds ? seconds * 1000 : seconds))
   }
 
   /// What is kept besides.
@@ -33,16 +34,15 @@ struct AnswerContent {
 
   /// The value that means that all is well, where the descriptor knows one.
   mutating func setSuccess() {
-    guard let path = rules.errors.outcome, let value = rules.errors.success.first else { return }
-    set(path, JSONValue(scalar: value))
+    if let path = rules.errors.outcome, let value = rules.errors.success.first { set(path, JSONValue(scalar: value)) }
   }
 
   /// An error, in the provider's own word for it.
   mutating func setError(_ refusal: Refusal) {
-    if let path = rules.errors.outcome { set(path, .string(rules.errors.word(for: refusal.code))) }
-    if let path = rules.errors.description.first, path != rules.errors.outcome {
-      set(path, .string(refusal.reason.sentence))
-    }
+    let errors = rules.errors
+    let word = errors.meanings.filter { $0.value == refusal.code }.keys.min() ?? refusal.code
+    if let path = errors.outcome { set(path, .string(word)) }
+    if let path = errors.description.first, path != errors.outcome { set(path, .string(refusal.sentence)) }
   }
 
   /// Puts a value at a path from the root of the answer, or from the object `within` it.
@@ -51,48 +51,62 @@ struct AnswerContent {
       headers.set(name, value.scalarText ?? "")
       return
     }
-    pairs.remove(path.text)
-    pairs.append(path.text, value.scalarText ?? "")
+    parameters.remove(path.text)
+    parameters.append(path.text, value.scalarText ?? "")
     root.set(value, at: ((within?.components ?? []) + path.components)[...])
   }
 
-  /// The answer as a form, as the query or fragment of a redirect has it, too.
-  var parameters: FormParameters { pairs }
-
   /// The answer in the format that the descriptor names.
-  func response(_ status: Int) -> HTTPResponse {
-    var response = HTTPResponse(status: status, fields: headers)
-    // RFC 6749, 5.1: what has tokens in it is not kept by anybody on the way.
-    response.fields.set("Cache-Control", "no-store")
+  var response: HTTPResponse {
+    var response = HTTPResponse.json(status, root)
     if rules.format == .form {
-      response.fields.set("Content-Type", MediaTypes.form)
-      response.body = Array(pairs.encoded.utf8)
-    } else {
-      response.fields.set("Content-Type", MediaTypes.json)
-      response.body = Array(root.encoded.utf8)
+      response.fields.set("Content-Type", MediaType.form)
+      response.body = Array(parameters.encoded.utf8)
     }
+    for field in headers { response.fields.set(field.name, field.value) }
     return response
   }
 }
 
 extension ErrorRules {
-  /// The provider's word for a code of the RFCs.
-  func word(for code: String) -> String {
-    meanings.filter { $0.value == code }.keys.min() ?? code
-  }
-
   /// Where the outcome is written: where success has a value, rather a field that is not called an error (L2P's
   /// `status`).
-  var outcome: FieldPath? {
+  fileprivate var outcome: FieldPath? {
     let named = success.isEmpty ? nil : code.first { $0.components.last != "error" }
     return named ?? code.first
   }
+}
 
-  /// Whether errors come with status 200, because a field says that all is well or not.
-  var comeWithSuccess: Bool { !success.isEmpty }
+extension HTTPResponse {
+  /// RFC 6749, 5.1: what has tokens in it is not kept by anybody on the way.
+  static func json(_ status: Int, _ value: JSONValue) -> HTTPResponse {
+    let fields: HTTPFields = ["Cache-Control": "no-store", "Content-Type": MediaType.json]
+    return HTTPResponse(status: status, fields: fields, body: Array(value.encoded.utf8))
+  }
+}
+
+extension Refusal {
+  var json: JSONValue { ["error": .string(code), "error_description": .string(sentence)] }
 }
 
 extension JSONValue {
+  /// A text, a number or a truth value as text.
+  var scalarText: String? {
+    switch self {
+    case .string(let text), .number(let text): text
+    case .boolean(let value): value ? "true" : "false"
+    case .null, .array, .object: nil
+    }
+  }
+
+  /// What a text of a descriptor looks like in JSON: `true` and `7` are not written as strings.
+  init(scalar text: String) {
+    switch text {
+    case "true", "false": self = .boolean(text == "true")
+    default: self = Int64(text).map { $0.description == text } == true ? .number(text) : .string(text)
+    }
+  }
+
   /// Sets what stands at a path, and makes what is missing on the way: a number is an index of an array.
   fileprivate mutating func set(_ value: JSONValue, at path: ArraySlice<String>) {
     guard let first = path.first else {
@@ -108,10 +122,9 @@ extension JSONValue {
       return
     }
     var members = members ?? []
-    let place = members.firstIndex { $0.name == first }
-    var inner = place.map { members[$0].value } ?? .object([])
+    var inner = self[first] ?? .object([])
     inner.set(value, at: rest)
-    if let place {
+    if let place = members.firstIndex(where: { $0.name == first }) {
       members[place] = Member(first, inner)
     } else {
       members.append(Member(first, inner))

@@ -1,124 +1,88 @@
 import Cryptography
+import Descriptors
 import HTTP
 import JSON
-import Descriptors
 import Text
 
 extension Simulation {
   /// How the client has to show who it is at an endpoint.
-  func expectedAuthentication(_ endpoint: Endpoint) -> ClientAuthentication {
-    endpoint.authentication ?? descriptor.client.authentication ?? .clientSecretBasic
+  func authentication(_ endpoint: Endpoint) -> ClientAuthentication {
+    endpoint.authentication ?? clientAuthentication
   }
 
   /// Checks a request to an endpoint that is not for browsers: what the descriptor adds and drops, the headers, and
   /// that the client shows who it is exactly as declared.
-  ///
-  /// - Throws: `Refusal`.
-  func checkClient(
-    _ request: HTTPRequest, _ endpoint: Endpoint, _ parameters: EndpointParameters, kept: [String: String] = [:]
-  ) throws(Refusal) {
-    try parameters.checkRules(knowledge(kept))
-    try checkHeaders(request, endpoint.headers, knowledge(kept))
-    let expected = expectedAuthentication(endpoint)
+  func checkClient(_ parameters: EndpointParameters, kept: [String: String] = [:]) throws(Refusal) {
+    try parameters.checkRulesAndHeaders(knowledge(kept))
+    let endpoint = parameters.endpoint
+    let expected = authentication(endpoint)
+    let wrong = Refusal.wrongClientAuthentication(expected: expected)
     // A header that the descriptor writes itself, as the check of the headers has seen it, is what it wants.
     let isWritten = endpoint.headers.contains { $0.name.lowercased() == "authorization" }
     let isBasic = expected == .clientSecretBasic || !isWritten
-    let basic = isBasic ? request.fields["Authorization"].flatMap(Self.basic) : nil
+    let basic = isBasic ? parameters.request.fields["Authorization"].flatMap(Self.basic) : nil
     let secret = parameters.isSet("client_secret") ? nil : try parameters.optional("client_secret")
-    if basic != nil, secret != nil { throw .client(.twoClientAuthentications) }
+    if basic != nil, secret != nil { throw .twoClientAuthentications }
+    guard (basic != nil) == (expected == .clientSecretBasic), secret == nil || expected == .clientSecretPost else {
+      throw wrong
+    }
     switch expected {
     case .clientSecretBasic:
-      guard let basic else { throw .client(.wrongClientAuthentication(expected: expected)) }
-      guard isClient(basic.identifier), isSecret(basic.secret) else { throw .client(.unknownClient) }
-      if !parameters.isSet("client_id"), let identifier = try parameters.optional("client_id") {
-        guard isClient(identifier) else { throw .client(.unknownClient) }
+      guard let basic, isClient(basic.identifier), Secret(basic.secret) == clientSecret else { throw .unknownClient }
+      let other = parameters.isSet("client_id") ? nil : try parameters.optional("client_id")
+      guard other.map(isClient) ?? true else { throw .unknownClient }
+    case .clientSecretPost, .none:
+      if !parameters.isSet("client_id"), !parameters.isDropped("client_id") {
+        guard isClient(try parameters.needed("client_id")) else { throw .unknownClient }
       }
-    case .clientSecretPost:
-      guard basic == nil else { throw .client(.wrongClientAuthentication(expected: expected)) }
-      try checkIdentifier(parameters)
-      if !parameters.isSet("client_secret"), !parameters.isDropped("client_secret") {
-        guard let secret else { throw .client(.wrongClientAuthentication(expected: expected)) }
-        guard isSecret(secret) else { throw .client(.unknownClient) }
-      }
+      if expected == .none || parameters.isSet("client_secret") || parameters.isDropped("client_secret") { return }
+      guard let secret else { throw wrong }
+      guard Secret(secret) == clientSecret else { throw .unknownClient }
     case .privateKeyJWT, .clientSecretJWT:
-      guard basic == nil, secret == nil, try parameters.needed("client_assertion_type") == Self.assertionType else {
-        throw .client(.wrongClientAuthentication(expected: expected))
-      }
-      guard try isAssertion(parameters.needed("client_assertion"), expected) else { throw .client(.unknownClient) }
-    case .none:
-      guard basic == nil, secret == nil else { throw .client(.wrongClientAuthentication(expected: expected)) }
-      try checkIdentifier(parameters)
-    case .accessToken:
-      guard basic == nil, secret == nil else { throw .client(.wrongClientAuthentication(expected: expected)) }
+      let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+      guard try parameters.needed("client_assertion_type") == type else { throw wrong }
+      guard try isAssertion(parameters.needed("client_assertion"), expected) else { throw .unknownClient }
+    case .accessToken: break
     }
   }
-
-  private static let assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
   /// RFC 7523, 3: signed by the client, in time. Claims that the descriptor sets are whatever it says.
   private func isAssertion(_ text: String, _ method: ClientAuthentication) -> Bool {
     let pieces = text.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
-    guard pieces.count == 3, let signature = Base64.decodeURL(pieces[2]),
-      let header = Base64.decodeURL(pieces[0]).flatMap({ try? JSONValue.parse($0) }),
-      let claims = Base64.decodeURL(pieces[1]).flatMap({ try? JSONValue.parse($0) })
+    let decoded = pieces.map { Base64.decodeURL($0) ?? [] }
+    guard pieces.count == 3, let header = try? JSONValue.parse(decoded[0]),
+      let claims = try? JSONValue.parse(decoded[1])
     else { return false }
     let rules = descriptor.assertion ?? AssertionRules()
     let algorithm = rules.algorithm ?? (method == .clientSecretJWT ? .hs256 : .rs256)
-    guard header["alg"]?.text == algorithm.rawValue else { return false }
-    let changed = Set(rules.claims.map(\.name))
-    if !changed.contains("sub") {
-      guard claims["sub"]?.text.map(isClient) == true else { return false }
-    }
-    if let expiry = claims["exp"]?.integer, expiry < now / 1000 { return false }
+    guard header["alg"]?.text == algorithm.rawValue,
+      rules.claims.contains(where: { $0.name == "sub" }) || claims["sub"]?.text.map(isClient) == true,
+      claims["exp"]?.integer ?? .max >= now / 1000
+    else { return false }
     // Another key than the client's secret is not known here.
     guard rules.key.names == ["client_secret"] else { return true }
-    return isSignature(signature, of: Array((pieces[0] + "." + pieces[1]).utf8), algorithm)
+    return isSignature(decoded[2], of: pieces[0] + "." + pieces[1], algorithm.scheme, key: clientSecret)
   }
 
-  private func isSignature(_ signature: [UInt8], of text: [UInt8], _ algorithm: AssertionAlgorithm) -> Bool {
-    let key = clientSecret.revealBytes()
-    func rsa(_ hash: HashAlgorithm) -> Bool {
-      (try? RSAPrivateKey(pem: Secret(bytes: key)))?.isValid(signature: signature, for: text, hash) == true
-    }
-    func hmac(_ hash: HashAlgorithm) -> Bool {
-      Secret(bytes: hash.authenticationCode(for: text, key: key)) == Secret(bytes: signature)
-    }
-    return switch algorithm {
-    case .rs256: rsa(.sha256)
-    case .rs384: rsa(.sha384)
-    case .rs512: rsa(.sha512)
-    case .es256: (try? ECPrivateKey(pem: Secret(bytes: key)))?.isValid(signature: signature, for: text) == true
-    case .hs256: hmac(.sha256)
-    case .hs384: hmac(.sha384)
-    case .hs512: hmac(.sha512)
-    }
+  /// How a signature is made, whatever a standard calls it.
+  enum SignatureScheme {
+    case hmac(HashAlgorithm)
+    case rsa(HashAlgorithm)
+    case ecdsa
   }
 
-  private func checkIdentifier(_ parameters: EndpointParameters) throws(Refusal) {
-    if parameters.isSet("client_id") || parameters.isDropped("client_id") { return }
-    guard isClient(try parameters.needed("client_id")) else { throw .client(.unknownClient) }
-  }
-
-  func isClient(_ identifier: String) -> Bool {
-    constantTimeEqual(identifier, SimulatedProvider.clientIdentifier)
-  }
-
-  private func isSecret(_ secret: String) -> Bool { Secret(secret) == clientSecret }
-
-  /// Checks that every header that the descriptor adds is there with its value.
-  ///
-  /// - Throws: `Refusal` at the first one that is not.
-  func checkHeaders(
-    _ request: HTTPRequest, _ headers: [HeaderTemplate], _ knowledge: (String) -> Knowledge
-  ) throws(Refusal) {
-    for header in headers {
-      let pattern = TemplatePattern(header.value, knowledge)
-      let values = request.fields.values(header.name)
-      if values.isEmpty, pattern.isOptional { continue }
-      guard let value = values.first else { throw .request(.missingHeader(header.name)) }
-      guard values.count == 1, pattern.matches(value) else { throw .request(.wrongHeader(header.name)) }
+  func isSignature(_ signature: [UInt8], of text: String, _ scheme: SignatureScheme, key: Secret) -> Bool {
+    let text = Array(text.utf8)
+    switch scheme {
+    case .hmac(let hash):
+      return constantTimeEqual(hash.authenticationCode(for: text, key: key.revealBytes()), signature)
+    case .rsa(let hash):
+      return (try? RSAPrivateKey(pem: key))?.isValid(signature: signature, for: text, hash) == true
+    case .ecdsa: return (try? ECPrivateKey(pem: key))?.isValid(signature: signature, for: text) == true
     }
   }
+
+  func isClient(_ identifier: String) -> Bool { constantTimeEqual(identifier, Self.clientIdentifier) }
 
   /// RFC 6749, 2.3.1: identifier and secret, each form-encoded, joined by a colon, in Base64.
   private static func basic(_ header: String) -> (identifier: String, secret: String)? {
@@ -132,19 +96,32 @@ extension Simulation {
     return (identifier, secret)
   }
 
-  /// The scopes of a request, which have to be joined as the descriptor says.
-  ///
-  /// - Throws: `Refusal` when they are joined otherwise.
-  func scopes(_ text: String?) throws(Refusal) -> [String] {
-    guard let text else { return [] }
+  /// The scopes of a request, which have to be joined as the descriptor says; where there are none, those that it asks
+  /// for.
+  func scope(_ parameters: EndpointParameters) throws(Refusal) -> [String] {
     let separator = descriptor.scope.separator
-    let scopes = text.pieces(separatedBy: separator).filter { !$0.isEmpty }.map(String.init)
+    let text = try parameters.optional("scope") ?? ""
+    let scope = text.pieces(separatedBy: separator).filter { !$0.isEmpty }.map(String.init)
     // A comma can be part of a scope; where it is not part of any known one, it was meant to separate.
     let otherSeparator: Character = separator.contains(" ") ? "," : " "
     let isPart = descriptor.scope.requested.contains { $0.contains(otherSeparator) }
-    if !isPart, scopes.contains(where: { $0.contains(otherSeparator) }), !separator.contains(otherSeparator) {
-      throw Refusal("invalid_scope", .wrongScopeSeparator(expected: separator))
+    if !isPart, scope.contains(where: { $0.contains(otherSeparator) }), !separator.contains(otherSeparator) {
+      throw .wrongScopeSeparator(expected: separator)
     }
-    return scopes
+    return scope.isEmpty ? descriptor.scope.requested : scope
+  }
+}
+
+extension AssertionAlgorithm {
+  fileprivate var scheme: Simulation.SignatureScheme {
+    switch self {
+    case .rs256: .rsa(.sha256)
+    case .rs384: .rsa(.sha384)
+    case .rs512: .rsa(.sha512)
+    case .es256: .ecdsa
+    case .hs256: .hmac(.sha256)
+    case .hs384: .hmac(.sha384)
+    case .hs512: .hmac(.sha512)
+    }
   }
 }

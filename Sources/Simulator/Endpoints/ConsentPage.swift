@@ -1,6 +1,5 @@
 import Descriptors
 import HTTP
-import Text
 
 // The pages that a person sees. Nothing on them acts by itself: a person, or a scripted browser, presses a button.
 
@@ -12,92 +11,83 @@ extension HTTPResponse {
       <html lang="en">
       <head>
       <meta charset="utf-8">
-      <title>\(escaped(title))</title>
+      <title>\(title.htmlEscaped)</title>
       <style>
       body { font: 1.1em/1.5 system-ui, sans-serif; max-width: 36em; margin: 3em auto; padding: 0 1em; }
       dt { font-weight: bold; } button, input { font: inherit; padding: .3em .8em; }
       </style>
       </head>
       <body>
-      <h1>\(escaped(title))</h1>
+      <h1>\(title.htmlEscaped)</h1>
       \(body)
       </body>
       </html>
 
       """
-    return HTTPResponse(
-      status: status,
-      fields: [
-        "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store",
-        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-      ],
-      body: Array(html.utf8))
-  }
-
-  /// A redirect of the browser.
-  static func redirect(to location: String) -> HTTPResponse {
-    HTTPResponse(status: 302, fields: ["Location": location, "Cache-Control": "no-store"])
+    let fields: HTTPFields = [
+      "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store",
+      "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    ]
+    return HTTPResponse(status: status, fields: fields, body: Array(html.utf8))
   }
 
   /// A page that says what is wrong.
   static func page(_ refusal: Refusal) -> HTTPResponse {
-    page(
-      400, title: "The request was refused",
-      body: "<p>\(escaped(refusal.reason.sentence))</p>")
-  }
-
-  static func escaped(_ text: String) -> String {
-    text.exchanging("&", for: "&amp;").exchanging("<", for: "&lt;").exchanging(">", for: "&gt;")
-      .exchanging("\"", for: "&quot;")
+    page(400, title: "The request was refused", body: "<p>\(refusal.sentence.htmlEscaped)</p>")
   }
 }
 
 extension Simulation {
-  /// The page that asks for consent to what is kept under `identifier`.
-  func consentPage(_ identifier: String, scope: [String], redirect: String) -> HTTPResponse {
-    let escaped = HTTPResponse.escaped
+  /// The page that asks for consent.
+  mutating func consentPage(_ subject: ConsentSubject, scope: [String], redirect: String) -> HTTPResponse {
+    let identifier = randomText("consent-")
+    state.pages[identifier] = subject
     let scopes = scope.isEmpty ? "none in particular" : scope.joined(separator: ", ")
-    return .page(
-      200, title: "Simulated \(descriptor.title)",
-      body: """
+    return form(
+      "consent",
+      introduction: """
         <dl>
-        <dt>Program</dt><dd>\(escaped(SimulatedProvider.clientIdentifier))</dd>
-        <dt>Scopes</dt><dd>\(escaped(scopes))</dd>
-        <dt>Afterwards to</dt><dd>\(escaped(redirect))</dd>
+        <dt>Program</dt><dd>\(Self.clientIdentifier.htmlEscaped)</dd>
+        <dt>Scopes</dt><dd>\(scopes.htmlEscaped)</dd>
+        <dt>Afterwards to</dt><dd>\(redirect.htmlEscaped)</dd>
         </dl>
-        <form method="post" action="/simulator/consent">
-        <input type="hidden" name="request" value="\(escaped(identifier))">
-        \(Self.decision)
-        </form>
-        """)
+        """,
+      input: "<input type=\"hidden\" name=\"request\" value=\"\(identifier.htmlEscaped)\">")
   }
 
-  /// The page where the code of a device is confirmed.
-  func devicePage(userCode: String?) -> HTTPResponse {
+  /// The page where the code of a device is confirmed, wherever in its address that stands: a descriptor may put it
+  /// together in its own way.
+  func devicePage(_ request: HTTPRequest) -> HTTPResponse {
+    let pieces =
+      request.uri.queryParameters.pairs.map(\.value) + request.uri.path.split(separator: "/").map(String.init)
+    let code = pieces.first { piece in state.deviceCodes.values.contains { $0.userCode == piece } } ?? ""
+    let input = "<input type=\"text\" name=\"user_code\" value=\"\(code.htmlEscaped)\">"
+    return form("device", introduction: "", input: "<p><label>Code\n\(input)</label></p>")
+  }
+
+  private func form(_ name: String, introduction: String, input: String) -> HTTPResponse {
     .page(
       200, title: "Simulated \(descriptor.title)",
       body: """
-        <form method="post" action="/simulator/device">
-        <p><label>Code
-        <input type="text" name="user_code" value="\(HTTPResponse.escaped(userCode ?? ""))"></label></p>
-        \(Self.decision)
+        \(introduction)
+        <form method="post" action="\(Self.controlPrefix)\(name)">
+        \(input)
+        <p><label>Log in as <input type="text" name="account" value="ada"></label></p>
+        <p><button name="decision" value="approve">Approve</button>
+        <button name="decision" value="deny">Deny</button></p>
         </form>
         """)
   }
 
-  private static let decision = """
-    <p><label>Log in as <input type="text" name="account" value="ada"></label></p>
-    <p><button name="decision" value="approve">Approve</button>
-    <button name="decision" value="deny">Deny</button></p>
-    """
+  static func codePage(_ code: String) -> HTTPResponse {
+    let text = "<p>Copy this code into the program that asked for it:</p><p><code>\(code.htmlEscaped)</code></p>"
+    return .page(200, title: "Your code", body: text)
+  }
 
-  /// The name that a person logs in under: 1 to 64 characters that can be shown.
-  ///
-  /// - Throws: `Refusal`.
-  static func account(_ text: String?) throws(Refusal) -> String {
-    guard let text, (1...64).contains(text.unicodeScalars.count),
-      text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && !(0x7F...0x9F).contains($0.value) })
-    else { throw .request(.malformedAccount) }
-    return text
+  /// Sends the browser back to the client.
+  static func redirect(to uri: String, _ parameters: FormParameters, inFragment: Bool) -> HTTPResponse {
+    guard let target = try? URI(parsing: uri) else { return .page(.redirectMismatch) }
+    let whole = inFragment ? target.with(fragment: parameters.encoded) : target.adding(query: parameters)
+    return HTTPResponse(status: 302, fields: ["Location": whole.text, "Cache-Control": "no-store"])
   }
 }

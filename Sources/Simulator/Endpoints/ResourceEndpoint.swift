@@ -1,69 +1,41 @@
+import Descriptors
 import HTTP
 import JSON
-import Descriptors
 import Text
-
-/// A token that was presented as the descriptor says.
-struct PresentedToken {
-  var token: String
-  var issued: IssuedToken
-}
 
 extension Simulation {
   /// What stands for the provider's API: any path and method, for the right presentation of a good token.
-  mutating func resource(_ request: HTTPRequest) -> HTTPResponse {
-    do throws(Refusal) {
-      let presented = try presentedToken(request, headers: descriptor.extraHeaders)
-      let consent = state.consents[presented.issued.consent]
-      state.log.count(.resourceOK)
-      return .json(
-        200,
-        [
-          "account": .string(consent.account), "method": .string(request.method),
-          "path": .string(request.uri.path), "scopes": .array(consent.scope.map(JSONValue.string)),
-          "length": .integer(request.body.count),
-        ])
-    } catch {
-      state.log.count(.resourceRefused)
-      state.log.refused(at: "resource", error)
-      return unauthorized(error)
-    }
+  mutating func resource(_ request: HTTPRequest) throws(Refusal) -> HTTPResponse {
+    let consent = consent(of: try presentedToken(request, headers: descriptor.extraHeaders))
+    state.log.count(.resourceOK)
+    let answer: JSONValue = [
+      "account": .string(consent.account), "method": .string(request.method), "path": .string(request.uri.path),
+      "scopes": .array(consent.scope.map(JSONValue.string)), "length": .integer(request.body.count),
+    ]
+    return .json(200, answer)
   }
 
   /// Who is logged in (OpenID Connect Core 1.0, 5.3, or the provider's own).
-  mutating func identity(_ request: HTTPRequest, _ endpoint: Endpoint) -> HTTPResponse {
-    do throws(Refusal) {
-      let parameters = try EndpointParameters(request, endpoint)
-      // A header of the endpoint goes before one of the same name that goes with every request.
-      let own = endpoint.headers.map { $0.name.lowercased() }
-      let headers = endpoint.headers + descriptor.extraHeaders.filter { !own.contains($0.name.lowercased()) }
-      let presented = try presentedToken(request, headers: headers)
-      let consent = state.consents[presented.issued.consent]
-      try parameters.checkRules(knowledge(consent.kept))
-      state.log.count(.identities)
-      var content = AnswerContent(endpoint.response)
-      content.setSuccess()
-      content.set(FieldPath("sub"), .string(consent.account))
-      if let path = descriptor.account.first { content.set(path, .string(consent.account)) }
-      content.set(kept: consent.kept, endpoint.response.keep)
-      if let other = descriptor.endpoints[.introspection], other.method == endpoint.method,
-        captures(other, request) != nil, case .field(let path, let values) = other.response.active
-      {
-        content.set(path, JSONValue(scalar: values.first ?? "true"))
-      }
-      return content.response(200)
-    } catch {
-      state.log.refused(at: EndpointKind.identity.rawValue, error)
-      return unauthorized(error)
+  mutating func identity(_ parameters: EndpointParameters, _ answer: inout AnswerContent) throws(Refusal) {
+    let endpoint = parameters.endpoint
+    // A header of the endpoint goes before one of the same name that goes with every request.
+    let own = endpoint.headers.map { $0.name.lowercased() }
+    let headers = endpoint.headers + descriptor.extraHeaders.filter { !own.contains($0.name.lowercased()) }
+    let consent = consent(of: try presentedToken(parameters.request, headers: headers))
+    try parameters.checkRules(knowledge(consent.kept))
+    state.log.count(.identities)
+    answer.set(FieldPath("sub"), .string(consent.account))
+    if let path = descriptor.account.first { answer.set(path, .string(consent.account)) }
+    answer.set(kept: consent.kept, endpoint.response.keep)
+    if let other = descriptor.endpoints[.introspection], other.method == endpoint.method,
+      captures(other, parameters.request) != nil, case .field(let path, let values) = other.response.active
+    {
+      answer.set(path, JSONValue(scalar: values.first ?? "true"))
     }
   }
 
   func unauthorized(_ refusal: Refusal) -> HTTPResponse {
-    var response = HTTPResponse.json(
-      401,
-      [
-        "error": .string(refusal.code), "error_description": .string(refusal.reason.sentence),
-      ])
+    var response = HTTPResponse.json(401, refusal.json)
     let scheme: String
     switch descriptor.headerStyle.location {
     case .header(_, let declared) where HTTPFields.isValid(name: declared): scheme = declared
@@ -76,30 +48,30 @@ extension Simulation {
 
   // MARK: Presentation
 
-  /// The token of a request that presents it exactly as declared.
-  ///
-  /// - Throws: `Refusal` when it is not there, is there in another way or twice, is not good, or lacks what goes with
-  ///   it.
-  mutating func presentedToken(
-    _ request: HTTPRequest, headers: [HeaderTemplate]
-  ) throws(Refusal) -> PresentedToken {
+  /// What a token that was presented came of.
+  func consent(of token: String) -> Consent {
+    state.tokens[token].map { state.consents[$0.consent] } ?? Consent(account: "", scope: [], kept: [:])
+  }
+
+  /// The good token of a request that presents it exactly as declared, with all that goes with it.
+  mutating func presentedToken(_ request: HTTPRequest, headers: [HeaderTemplate]) throws(Refusal) -> String {
     let isSigned = isOAuth1 && descriptor.headerStyle.location == .none
     let token = isSigned ? try signedToken(request) : try bareToken(request, headers)
-    guard let issued = state.tokens[token] else { throw .token(.tokenUnknown) }
-    if state.consents[issued.consent].isRevoked { throw .token(.revoked) }
-    if let expiresAt = issued.expiresAt, now >= expiresAt { throw .token(.tokenExpired) }
-    var values = state.consents[issued.consent].kept
-    values["access_token"] = token
-    try checkTokenParameters(request, values)
-    try checkHeaders(request, headers, knowledge(values))
-    return PresentedToken(token: token, issued: issued)
+    guard let issued = state.tokens[token] else { throw .tokenUnknown }
+    let consent = state.consents[issued.consent]
+    if consent.isRevoked { throw .revoked.with(code: "invalid_token") }
+    if let expiresAt = issued.expiresAt, now >= expiresAt { throw .tokenExpired }
+    let knowledge = knowledge(consent.kept.merging(["access_token": token]) { _, new in new })
+    try checkTokenParameters(request, knowledge)
+    try request.check(headers, knowledge)
+    return token
   }
 
   private mutating func signedToken(_ request: HTTPRequest) throws(Refusal) -> String {
     let parameters = try OAuth1Parameters(request, signature.transport)
-    guard let token = parameters.signed[first: "oauth_token"] else { throw .request(.missing("oauth_token")) }
-    guard let issued = state.tokens[token] else { throw .token(.tokenUnknown) }
-    try checkSignature(parameters, token: (token, issued.secret ?? ""))
+    let token = try parameters.needed("oauth_token")
+    guard let issued = state.tokens[token] else { throw .tokenUnknown }
+    try checkSignature(parameters, token: (token, issued.secret))
     return token
   }
 
@@ -107,31 +79,35 @@ extension Simulation {
     let query = request.uri.queryParameters
     let token: String?
     let expected: String
+    // RFC 6750, 2: not in more than one way.
+    var isTwice = false
     switch descriptor.headerStyle.location {
     case .header(let name, let scheme):
       expected = scheme.isEmpty ? "\(name): TOKEN" : "\(name): \(scheme) TOKEN"
       let values = request.fields.values(name)
-      if values.count > 1 { throw .request(.presentedTwice) }
       token = values.first.flatMap { Self.token(in: $0, scheme: scheme) }
-      // RFC 6750, 2: not in more than one way.
-      if let token, query.pairs.contains(where: { $0.value == token }) { throw .request(.presentedTwice) }
+      isTwice = values.count > 1 || token.map { token in query.pairs.contains { $0.value == token } } ?? false
     case .query(let name):
       expected = "?\(name)=TOKEN"
-      if query.values(of: name).count > 1 { throw .request(.presentedTwice) }
       token = query[first: name]
-      if let token, request.fields.contains(where: { $0.value.firstPlace(of: token) != nil }) {
-        throw .request(.presentedTwice)
-      }
+      isTwice =
+        query.values(of: name).count > 1
+        || token.map { token in request.fields.contains { $0.value.firstPlace(of: token) != nil } } ?? false
     case .none:
-      guard let header = headers.first(where: { $0.value.names.contains("access_token") }) else {
-        throw .request(.notPresented(expected: "nothing that this descriptor declares"))
-      }
-      expected = "\(header.name): \(header.value.text)"
-      let pattern = TemplatePattern(header.value, knowledge())
-      token = request.fields[header.name].flatMap { pattern.captures(in: $0)?["access_token"] }
+      let header = headers.first { $0.value.names.contains("access_token") }
+      expected = header.map { "\($0.name): \($0.value.text)" } ?? "nothing that this descriptor declares"
+      token = tokenInHeader(request, headers)
     }
-    guard let token, !token.isEmpty else { throw .request(.notPresented(expected: expected)) }
+    if isTwice { throw .presentedTwice }
+    guard let token, !token.isEmpty else { throw .notPresented(expected: expected) }
     return token
+  }
+
+  /// The token in the first header whose template has it.
+  func tokenInHeader(_ request: HTTPRequest, _ headers: [HeaderTemplate]) -> String? {
+    guard let header = headers.first(where: { $0.value.names.contains("access_token") }) else { return nil }
+    let pattern = TemplatePattern(header.value, knowledge())
+    return request.fields[header.name].flatMap { pattern.captures(in: $0)?["access_token"] }
   }
 
   /// The token of a header's value, behind its scheme, which is compared to the letter: servers that want `token` exist
@@ -139,41 +115,37 @@ extension Simulation {
   private static func token(in value: String, scheme: String) -> String? {
     let start = scheme.isEmpty ? "" : scheme + " "
     guard value.hasPrefix(start) else { return nil }
-    let token = value.dropFirst(start.count).prefix { $0 != "," }.trimmingSpaces
+    let token = value.dropFirst(start.count).prefix { $0 != "," }.trimmingBlanks
     return token.contains(" ") ? nil : String(token)
   }
 
   /// Checks the parameters behind the token: in a query, or in a header as `, name="value"`, in the declared order.
-  private func checkTokenParameters(_ request: HTTPRequest, _ values: [String: String]) throws(Refusal) {
-    if case .query = descriptor.headerStyle.location {
-      let given = request.uri.queryParameters
-      for parameter in descriptor.headerStyle.parameters {
-        let pattern = TemplatePattern(parameter.value, knowledge(values))
-        guard let value = given[first: parameter.name] else {
-          if pattern.isOptional { continue }
-          throw .request(.missing(parameter.name))
-        }
-        guard pattern.matches(value) else { throw .request(.wrongValue(parameter.name)) }
+  private func checkTokenParameters(_ request: HTTPRequest, _ knowledge: (String) -> Knowledge) throws(Refusal) {
+    let declared = descriptor.headerStyle.parameters
+    switch descriptor.headerStyle.location {
+    case .query:
+      for parameter in declared {
+        let value = request.uri.queryParameters[first: parameter.name]
+        try TemplatePattern(parameter.value, knowledge).check(value, parameter.name)
       }
+    case .header(let name, _):
+      var given = (request.fields[name] ?? "").split(separator: ",").dropFirst().map { Self.quotedPair($0) }[...]
+      for parameter in declared {
+        let isNext = given.first?.name == parameter.name
+        let value = isNext ? given.removeFirst().value : nil
+        try TemplatePattern(parameter.value, knowledge).check(value, parameter.name)
+      }
+      if let left = given.first { throw .unwanted(String(left.name.prefix(40))) }
+    case .none: break
     }
-    guard case .header(let name, _) = descriptor.headerStyle.location else { return }
-    let pieces = (request.fields[name] ?? "").split(separator: ",").dropFirst().map(\.trimmingSpaces)
-    var given = pieces.map { piece -> (name: Substring, value: Substring) in
-      let pair = piece.split(separator: "=", maxSplits: 1)
-      guard pair.count == 2, pair[1].count >= 2, pair[1].hasPrefix("\""), pair[1].hasSuffix("\"") else {
-        return (piece, "")
-      }
-      return (pair[0], pair[1].dropFirst().dropLast())
-    }[...]
-    for parameter in descriptor.headerStyle.parameters {
-      let pattern = TemplatePattern(parameter.value, knowledge(values))
-      guard let next = given.first, next.name == parameter.name else {
-        if pattern.isOptional { continue }
-        throw .request(.missing(parameter.name))
-      }
-      guard pattern.matches(String(next.value)) else { throw .request(.wrongValue(parameter.name)) }
-      given = given.dropFirst()
+  }
+
+  /// `name="value"`, with blanks around it; what is no such pair is a name.
+  static func quotedPair(_ text: Substring) -> (name: String, value: String) {
+    let pair = text.trimmingBlanks.split(separator: "=", maxSplits: 1)
+    guard pair.count == 2, pair[1].count >= 2, pair[1].hasPrefix("\""), pair[1].hasSuffix("\"") else {
+      return (String(text.trimmingBlanks), "")
     }
-    if let left = given.first { throw .request(.unwanted(String(left.name.prefix(40)))) }
+    return (String(pair[0]), String(pair[1].dropFirst().dropLast()))
   }
 }

@@ -1,62 +1,43 @@
+import Descriptors
 import HTTP
 import JSON
-import Descriptors
 
 extension Simulation {
   /// Answers a request.
   mutating func answer(_ request: HTTPRequest) -> LoopbackServer.Answer {
     // A page elsewhere that makes its own name point here must not reach anything.
-    guard request.uri.origin == origin else {
-      return refused("simulator", Refusal.request(.foreignHost), status: 421)
-    }
+    guard request.uri.origin == origin else { return refused("simulator", .foreignHost, status: 421) }
     if request.uri.path.hasPrefix(Self.controlPrefix) { return LoopbackServer.Answer(control(request)) }
     if let metadata = metadata(request) { return LoopbackServer.Answer(metadata) }
-    let candidates = descriptor.endpoints.filter { isPath(of: $0.value, request) && isOffered($0.key) }
-    guard !candidates.isEmpty else { return refused("unknown path", .request(.noSuchPath), status: 404) }
-    let methods = Set(candidates.values.map(\.method)).sorted()
-    let right = candidates.filter { $0.value.method == request.method }
-    guard let kind = choose(Array(right.keys), request), let endpoint = descriptor.endpoints[kind] else {
-      if right.isEmpty {
-        return refused("method", .request(.wrongMethod(expected: methods)), status: 405)
-      }
-      let anyEndpoint = right.keys.first { $0 == .token } ?? .token
-      let refusal = Refusal("unsupported_grant_type", .unsupportedGrantType)
-      state.log.refused(at: anyEndpoint.rawValue, refusal)
-      return LoopbackServer.Answer(response(refusal, right.values.first?.response ?? ResponseRules()))
+    let candidates = descriptor.endpoints.filter { isOffered($0.key) && captures($0.value, request) != nil }
+    guard !candidates.isEmpty else { return refused("unknown path", .noSuchPath, status: 404) }
+    let endpoints = candidates.filter { $0.value.method == request.method }
+    guard let first = endpoints.first else {
+      let methods = Set(candidates.values.map(\.method)).sorted()
+      return refused("method", .wrongMethod(expected: methods), status: 405)
+    }
+    guard let kind = choose(Array(endpoints.keys), request), let endpoint = endpoints[kind] else {
+      state.log.refused(at: EndpointKind.token.rawValue, .unsupportedGrantType)
+      return LoopbackServer.Answer(response(.unsupportedGrantType, .token, first.value))
     }
     return answer(request, kind, endpoint)
   }
 
-  static let controlPrefix = "/simulator/"
-
   private mutating func refused(_ place: String, _ refusal: Refusal, status: Int) -> LoopbackServer.Answer {
     state.log.refused(at: place, refusal)
-    let body: JSONValue = [
-      "error": .string(refusal.code), "error_description": .string(refusal.reason.sentence),
-    ]
-    return LoopbackServer.Answer(.json(status, body))
+    return LoopbackServer.Answer(.json(status, refusal.json))
   }
 
   /// Whether one of the offered grants, or the life of a credential, uses an endpoint.
   private func isOffered(_ kind: EndpointKind) -> Bool {
-    switch kind {
-    case .token: descriptor.grants.contains { $0 == .authorizationCode || $0 == .oauth1 }
-    case .clientCredentials: descriptor.grants.contains(.clientCredentials)
-    case .deviceAuthorization, .deviceToken: descriptor.grants.contains(.deviceCode)
-    default: true
-    }
+    ![.token, .clientCredentials, .deviceAuthorization, .deviceToken].contains(kind)
+      || descriptor.grants.contains { $0.traits.requiredEndpoints.contains(kind) }
   }
 
-  /// Whether a request goes to the URL of an endpoint.
-  private func isPath(of endpoint: Endpoint, _ request: HTTPRequest) -> Bool {
-    captures(endpoint, request) != nil
-  }
-
-  /// What the open places of an endpoint's URL stand for in a request, percent-encoded.
+  /// What the open places of an endpoint's URL stand for in a request that goes there, percent-encoded.
   func captures(_ endpoint: Endpoint, _ request: HTTPRequest) -> [String: String]? {
-    var template = endpoint.url.template.text
-    if let mark = template.firstIndex(of: "#") { template = String(template[..<mark]) }
-    guard let parsed = try? Template(parsing: template) else { return nil }
+    let template = endpoint.url.template.text.prefix { $0 != "#" }
+    guard let parsed = try? Template(parsing: String(template)) else { return nil }
     let pattern = TemplatePattern(parsed, encode: PercentEncoding.encode, knowledge())
     let hasQuery = template.contains("?")
     let target = origin + request.uri.path + (hasQuery ? "?" + (request.uri.query ?? "") : "")
@@ -70,11 +51,10 @@ extension Simulation {
   /// The endpoint that a request is for, among those at its URL; `nil` when its grant type is none of theirs.
   private func choose(_ kinds: [EndpointKind], _ request: HTTPRequest) -> EndpointKind? {
     if kinds.count <= 1 { return kinds.first }
-    var parameters = EndpointParameters.everything(in: request)
-    parameters.append(contentsOf: OAuth1Parameters.header(of: request) ?? [])
+    let parameters = EndpointParameters.everything(in: request)
     let scored = EndpointKind.allCases.filter(kinds.contains).map { (kind: $0, score: score($0, parameters)) }
-    guard let best = scored.max(by: { $0.score < $1.score }), best.score >= 0 else { return nil }
-    let equal = scored.filter { $0.score == best.score }.map(\.kind)
+    guard let best = scored.map(\.score).max(), best >= 0 else { return nil }
+    let equal = scored.filter { $0.score == best }.map(\.kind)
     // What asks for both is answered for both.
     return equal.contains(.identity) && equal.first == .introspection ? .identity : equal.first
   }
@@ -82,116 +62,123 @@ extension Simulation {
   private func score(_ kind: EndpointKind, _ parameters: FormParameters) -> Int {
     guard let endpoint = descriptor.endpoints[kind] else { return -10 }
     func wire(_ name: String) -> String { endpoint.rename[name] ?? name }
-    var score = 0
-    if let name = characteristicParameter(kind), parameters.contains(wire(name)) { score += 2 }
-    let given = parameters[first: wire("grant_type")]
+    let mark = isOAuth1 ? Self.marks[kind]?.oauth1 : Self.marks[kind]?.parameter
+    let score = mark.map { parameters.contains(wire($0)) } == true ? 2 : 0
     let rule = endpoint.parameters.first { $0.name == "grant_type" }
-    if let rule, rule.value == nil { return score }
+    guard let given = parameters[first: wire("grant_type")], rule == nil || rule?.value != nil else { return score }
     if let template = rule?.value {
-      guard let given else { return score }
-      return score + (TemplatePattern(template, knowledge()).matches(given) ? 4 : -4)
+      return score + (TemplatePattern(template, knowledge()).captures(in: given) == nil ? -4 : 4)
     }
-    switch (Self.grantType(kind), given) {
-    case (nil, nil), (_?, nil): return score
-    case (nil, _?): return score - 1
-    case (let expected?, let given?): return score + (expected == given ? 4 : -4)
-    }
+    return Self.grantType(kind).map { score + ($0 == given ? 4 : -4) } ?? score - 1
   }
 
-  /// The `grant_type` of an endpoint, where it has one.
-  static func grantType(_ kind: EndpointKind) -> String? {
-    switch kind {
-    case .token: "authorization_code"
-    case .refresh: "refresh_token"
-    case .clientCredentials: "client_credentials"
-    case .deviceToken: "urn:ietf:params:oauth:grant-type:device_code"
-    case .tokenExchange: "urn:ietf:params:oauth:grant-type:token-exchange"
-    default: nil
-    }
-  }
+  /// The `grant_type` of an endpoint, and the parameter that no other has, in OAuth 2 and in OAuth 1.0a.
+  private static let marks: [EndpointKind: (grantType: String?, parameter: String?, oauth1: String?)] = [
+    .authorization: (nil, "response_type", "oauth_token"), .token: ("authorization_code", "code", "oauth_verifier"),
+    .refresh: ("refresh_token", "refresh_token", "oauth_session_handle"),
+    .clientCredentials: ("client_credentials", nil, nil),
+    .deviceToken: ("urn:ietf:params:oauth:grant-type:device_code", "device_code", nil),
+    .tokenExchange: ("urn:ietf:params:oauth:grant-type:token-exchange", "subject_token", nil),
+    .introspection: (nil, "token", nil), .revocation: (nil, "token", nil), .registration: (nil, "redirect_uris", nil),
+    .temporaryCredentials: (nil, nil, "oauth_callback"),
+  ]
 
-  /// The parameter that no other endpoint has.
-  private func characteristicParameter(_ kind: EndpointKind) -> String? {
-    switch kind {
-    case .authorization: isOAuth1 ? "oauth_token" : "response_type"
-    case .token: isOAuth1 ? "oauth_verifier" : "code"
-    case .refresh: isOAuth1 ? "oauth_session_handle" : "refresh_token"
-    case .deviceToken: "device_code"
-    case .tokenExchange: "subject_token"
-    case .introspection, .revocation: "token"
-    case .temporaryCredentials: "oauth_callback"
-    case .registration: "redirect_uris"
-    default: nil
-    }
-  }
+  static func grantType(_ kind: EndpointKind) -> String? { marks[kind]?.grantType }
 
   // MARK: One endpoint
 
-  private mutating func answer(_ request: HTTPRequest, _ kind: EndpointKind, _ endpoint: Endpoint)
-    -> LoopbackServer.Answer
-  {
-    switch kind {
-    case .authorization:
-      return LoopbackServer.Answer(
-        isOAuth1 ? resourceOwnerPage(request, endpoint) : authorizationPage(request, endpoint))
-    case .identity: return LoopbackServer.Answer(identity(request, endpoint))
-    case .introspection: return LoopbackServer.Answer(introspection(request, endpoint))
-    case .revocation: return LoopbackServer.Answer(revocation(request, endpoint))
-    case .registration: return LoopbackServer.Answer(registration(request, endpoint))
-    case .deviceAuthorization:
-      return LoopbackServer.Answer(deviceAuthorization(request, endpoint))
-    // What nothing here plays is refused as a token request of an unknown grant.
-    default:
-      if let broken = brokenAnswer(endpoint.response) { return slowed(broken) }
-      var answer = LoopbackServer.Answer(
-        isOAuth1 ? oauth1Answer(request, kind, endpoint) : tokenAnswer(request, kind, endpoint))
-      answer.isDropped = hasFault(.drop)
-      return slowed(answer)
+  private mutating func answer(
+    _ request: HTTPRequest, _ kind: EndpointKind, _ endpoint: Endpoint
+  ) -> LoopbackServer.Answer {
+    let isToken = isToken(kind)
+    let broken = isToken ? brokenAnswer(endpoint.response) : nil
+    var answer = LoopbackServer.Answer(broken ?? response(to: request, kind, endpoint))
+    if isToken {
+      answer.isDropped = broken == nil && hasFault(.drop)
+      answer.delay = settings.delay
     }
-  }
-
-  private func slowed(_ answer: LoopbackServer.Answer) -> LoopbackServer.Answer {
-    var answer = answer
-    for case .slow(let milliseconds) in settings.faults { answer.delay = Double(milliseconds) / 1000 }
     return answer
   }
 
+  /// Whether an endpoint hands out tokens, or what becomes one. What nothing here plays is refused there.
+  private func isToken(_ kind: EndpointKind) -> Bool {
+    ![.authorization, .identity, .introspection, .revocation, .registration, .deviceAuthorization].contains(kind)
+  }
+
+  private mutating func response(to request: HTTPRequest, _ kind: EndpointKind, _ endpoint: Endpoint) -> HTTPResponse {
+    do throws(Refusal) {
+      let signed = isOAuth1 && isToken(kind) ? try OAuth1Parameters(request, signature.transport) : nil
+      let parameters = try EndpointParameters(signed?.request ?? request, kind, of: endpoint)
+      if kind == .authorization {
+        return isOAuth1 ? try resourceOwnerPage(parameters) : try authorizationPage(parameters)
+      }
+      var answer = AnswerContent(rules(kind, endpoint))
+      answer.setSuccess()
+      switch kind {
+      case .identity: try identity(parameters, &answer)
+      case .introspection: try introspection(parameters, &answer)
+      case .revocation: try revocation(parameters, &answer)
+      case .registration: try registration(parameters, &answer)
+      case .deviceAuthorization: try deviceAuthorization(parameters, &answer)
+      default:
+        if let signed { try oauth1Token(signed, parameters, &answer) } else { try token(parameters, &answer) }
+      }
+      return answer.response
+    } catch {
+      state.log.refused(at: kind.rawValue, error)
+      return response(error, kind, endpoint)
+    }
+  }
+
+  private func rules(_ kind: EndpointKind, _ endpoint: Endpoint) -> ResponseRules {
+    var rules = endpoint.response
+    // RFC 5849, 2.3: a form, unless the descriptor says otherwise for the temporary credentials, too.
+    if isOAuth1, isToken(kind), rules.format == .json,
+      descriptor.endpoints[.temporaryCredentials]?.response.format == .form
+    {
+      rules.format = .form
+    }
+    return rules
+  }
+
+  /// What an endpoint refuses with.
+  private func response(_ refusal: Refusal, _ kind: EndpointKind, _ endpoint: Endpoint) -> HTTPResponse {
+    if kind == .authorization { return .page(refusal) }
+    if kind == .identity || authentication(endpoint) == .accessToken { return unauthorized(refusal) }
+    let rules = rules(kind, endpoint)
+    let isSigned = isOAuth1 && isToken(kind)
+    var answer = AnswerContent(rules)
+    answer.setError(refusal)
+    if isSigned { answer.set(FieldPath("oauth_problem"), .string(refusal.problem)) }
+    // A field says that all is well or not.
+    let isTold = !rules.errors.success.isEmpty || rules.format == .form
+    answer.status = isSigned ? 401 : isTold ? 200 : refusal.code == "invalid_client" ? 401 : 400
+    var response = answer.response
+    if answer.status == 401 {
+      response.fields.set("WWW-Authenticate", (isSigned ? "OAuth" : "Basic") + " realm=\"simulator\"")
+    }
+    return response
+  }
+
   /// The answer of a token endpoint that is broken before it has done anything.
-  private func brokenAnswer(_ rules: ResponseRules) -> LoopbackServer.Answer? {
+  private func brokenAnswer(_ rules: ResponseRules) -> HTTPResponse? {
+    let fields: HTTPFields = ["Content-Type": MediaType.json]
     for fault in settings.faults {
       switch fault {
-      case .html:
-        return LoopbackServer.Answer(.page(200, title: "Welcome", body: "<p>This is a page and no token.</p>"))
-      case .notJSON:
-        let fields: HTTPFields = ["Content-Type": MediaTypes.json]
-        return LoopbackServer.Answer(
-          HTTPResponse(status: 200, fields: fields, body: Array("{\"access_token\": \"".utf8)))
+      case .html: return .page(200, title: "Welcome", body: "<p>This is a page and no token.</p>")
+      case .notJSON: return HTTPResponse(status: 200, fields: fields, body: Array("{\"access_token\": \"".utf8))
       case .huge:
-        let body = [UInt8](repeating: UInt8(ascii: " "), count: 2 << 20)
-        return LoopbackServer.Answer(
-          HTTPResponse(status: 200, fields: ["Content-Type": MediaTypes.json], body: body))
+        return HTTPResponse(status: 200, fields: fields, body: Array(repeating: UInt8(ascii: " "), count: 2 << 20))
       case .redirect:
-        let fields: HTTPFields = ["Location": origin + Self.controlPrefix + "elsewhere"]
-        return LoopbackServer.Answer(HTTPResponse(status: 307, fields: fields))
+        return HTTPResponse(status: 307, fields: ["Location": origin + Self.controlPrefix + "elsewhere"])
       case .errorWithSuccess:
-        var content = AnswerContent(rules)
-        content.setError(.grant(.codeUnknown))
-        return LoopbackServer.Answer(content.response(200))
-      case .serverError:
-        return LoopbackServer.Answer(.json(500, ["error": "server_error"]))
-      case .slow, .drop, .wrongState, .noRotation, .noExpiry, .wrongIssuer:
-        continue
+        var answer = AnswerContent(rules)
+        answer.setError(.codeUnknown)
+        return answer.response
+      case .serverError: return .json(500, ["error": "server_error"])
+      case .drop, .wrongState, .noRotation, .noExpiry, .wrongIssuer: continue
       }
     }
     return nil
-  }
-}
-
-extension HTTPResponse {
-  /// A JSON answer.
-  static func json(_ status: Int, _ value: JSONValue) -> HTTPResponse {
-    HTTPResponse(
-      status: status, fields: ["Content-Type": MediaTypes.json, "Cache-Control": "no-store"],
-      body: Array(value.encoded.utf8))
   }
 }

@@ -1,18 +1,39 @@
 /// How a provider is played, beside what its descriptor says.
-package struct SimulationSettings: Sendable, Equatable {
+struct SimulationSettings: Sendable {
   /// Values of the descriptor's variables; a request must have these, and may have any for the others.
-  package var variables: [String: String] = [:]
+  var variables: [String: String] = [:]
   /// Seconds that an access token lives; `nil`: as the descriptor says, else an hour, and OAuth 1.0a tokens for ever.
-  package var lifetime: Int64?
+  var lifetime: Int64?
   /// Seconds for which a refresh token works again after it was replaced.
-  package var grace: Int64 = 0
-  /// What goes wrong.
-  package var faults: [Fault] = []
+  var grace: Int64 = 0
+  var faults: [Fault] = []
+  /// Seconds that the token endpoint takes.
+  var delay = 0.0
   /// The git hosts in the descriptor that is written; empty: the simulator itself.
-  package var gitHosts: [String] = []
+  var gitHosts: [String] = []
   /// Whether a redirect to a page or to a scheme of an application stays as it is.
-  package var keepsRedirect = false
+  var keepsRedirect = false
+}
 
-  /// A provider without faults.
-  package init() {}
+/// A way in which the simulated provider misbehaves on purpose: mostly its token endpoint.
+enum Fault: String, CaseIterable, Sendable {
+  case html
+  /// Half a JSON object.
+  case notJSON = "not-json"
+  case huge
+  /// The client is sent elsewhere.
+  case redirect
+  /// An error with status 200.
+  case errorWithSuccess = "error-200"
+  /// The work is done, and the connection closed without an answer.
+  case drop
+  /// The redirect has another `state`.
+  case wrongState = "wrong-state"
+  /// A refresh gives no new refresh token, and the old one stays good.
+  case noRotation = "no-rotation"
+  /// The answer does not say when the token expires.
+  case noExpiry = "no-expiry"
+  case serverError = "server-error"
+  /// The redirect has another `iss` (RFC 9207).
+  case wrongIssuer = "wrong-issuer"
 }

@@ -1,3 +1,4 @@
+import Commands
 import Descriptors
 import HTTP
 import Text
@@ -5,25 +6,18 @@ import Text
 extension Descriptor {
   /// The same provider on this machine: every endpoint below `origin`, on a path that begins with its own host; the
   /// token presented to nobody else; every variable with a value.
-  ///
-  /// - Throws: `SimulatorError.provider` for a value that its variable does not take, `.variableNeeded` where a value
-  ///   is needed that nobody can guess.
-  func simulated(at origin: URI, _ settings: SimulationSettings) throws(SimulatorError) -> Descriptor {
+  func simulated(at origin: URI, _ settings: SimulationSettings) throws(CommandError) -> Descriptor {
     var simulated = self
     simulated.variables = try variables(with: settings.variables)
     let filled = simulated
     for (kind, endpoint) in endpoints {
-      let template = Self.moved(endpoint.url.template, to: origin.origin) {
-        filled.variable($0)?.defaultValue
-      }
-      simulated.endpoints[kind]?.url = URLTemplate(template)
+      var template = Self.moved(endpoint.url.template, to: origin.origin) { filled.variable($0)?.defaultValue }
       // What stands in a fragment does not reach a server: the script of the page would ask with a query.
       if endpoint.send == .fragment {
-        let text = template.text
-        let route = text.firstIndex(of: "#").flatMap { try? Template(parsing: String(text[..<$0])) }
-        simulated.endpoints[kind]?.url = URLTemplate(route ?? template)
+        template = (try? Template(parsing: String(template.text.prefix { $0 != "#" }))) ?? template
         simulated.endpoints[kind]?.send = .query
       }
+      simulated.endpoints[kind]?.url = URLTemplate(template)
     }
     let authority = String(origin.origin.dropFirst(origin.scheme.count + "://".count))
     simulated.hosts = [Template(literal: authority)]
@@ -35,34 +29,23 @@ extension Descriptor {
       simulated.redirect = URLTemplate(Template(literal: Self.standardRedirect))
     }
     // What nothing uses any more, such as the host of an API, would only be a warning to whoever adds the descriptor.
-    let used = simulated.usedNames
-    simulated.variables.removeAll { !used.contains($0.name) }
-    return simulated
-  }
-
-  /// The names in all templates.
-  private var usedNames: Set<String> {
-    var templates = [redirect.template, oauth1.signatureMethod, oauth1.transport]
-    templates += [oauth1.realm, device.verificationURIComplete, git?.username, docker?.username].compactMap { $0 }
-    templates += (headerStyle.parameters + extraHeaders).map(\.value) + hosts + (git?.hosts ?? [])
-    templates += docker?.hosts ?? []
-    templates += [issuer, assertion?.key].compactMap { $0 }
-    templates += ((assertion?.header ?? []) + (assertion?.claims ?? [])).compactMap(\.value)
-    for endpoint in endpoints.values {
-      templates.append(endpoint.url.template)
-      templates += endpoint.parameters.compactMap(\.value) + endpoint.headers.map(\.value)
+    let library = DescriptorLibrary(directories: []) { _ in nil }
+    for case .unusedVariable(let name) in library.check(Array(simulated.yaml.utf8), name: "").findings.map(\.problem) {
+      simulated.variables.removeAll { $0.name == name }
     }
-    return Set(templates.flatMap(\.names))
+    return simulated
   }
 
   private static let standardRedirect = "http://127.0.0.1/callback"
 
-  private func variables(with given: [String: String]) throws(SimulatorError) -> [Variable] {
+  private func variables(with given: [String: String]) throws(CommandError) -> [Variable] {
     for (name, value) in given.sorted(by: { $0.key < $1.key }) {
       guard let variable = variable(name) else {
-        throw .provider(.unknownVariable(name, known: variables.map(\.name)))
+        throw .failed(ProviderError.unknownVariable(name, known: variables.map(\.name)).message)
       }
-      guard variable.accepts(value) else { throw .provider(.invalidVariable(variable, value: value)) }
+      guard variable.accepts(value) else {
+        throw .failed(ProviderError.invalidVariable(variable, value: value).message)
+      }
     }
     // An address does not come about without its values, also where they may stay empty.
     let needed = Set(endpoints.values.flatMap(\.url.template.names))
@@ -72,7 +55,9 @@ extension Descriptor {
         variable.defaultValue = value
       } else if variable.defaultValue ?? "" == "", !variable.isOptional || needed.contains(variable.name) {
         guard let value = Self.samples(for: variable).first(where: variable.accepts) else {
-          throw .variableNeeded(variable)
+          throw .usage(
+            "the variable \(quoted(variable.name)) has no value" + (variable.help.map { ": " + $0 } ?? ""),
+            hint: "\(add: "--set", "\(variable.name)=VALUE")")
         }
         variable.defaultValue = value
       }
@@ -109,53 +94,19 @@ extension Descriptor {
   }
 
   /// A URL template with its host turned into the first part of the path, so that the endpoints of two hosts stay two.
-  ///
-  /// - Parameter value: what a place at the very beginning, which stands for a whole address, is filled with.
+  /// A place at the very beginning stands for a whole address, and is filled.
   private static func moved(_ template: Template, to origin: String, _ value: (String) -> String?) -> Template {
     var parts = template.parts
-    if case .place(let terms)? = parts.first, let address = terms.compactMap({ $0.variable(value) }).first {
-      parts[0] = .literal(address.hasSuffix("/") ? String(address.dropLast()) : address)
+    if case .place(let terms)? = parts.first {
+      let address = terms.compactMap { if case .name(let name) = $0 { value(name) } else { nil } }.first
+      if let address { parts[0] = .literal(address.hasSuffix("/") ? String(address.dropLast()) : address) }
     }
     if case .literal(let text)? = parts.first, let slashes = text.firstPlace(of: "://") {
       let rest = text[slashes.upperBound...].exchanging("[", for: "%5B").exchanging("]", for: "%5D")
       parts[0] = .literal(String(rest))
     }
-    // What a template is written as is a template again; the parts themselves cannot be put together from outside.
-    let text = Template.text([.literal(origin + "/")] + parts)
-    return (try? Template(parsing: text)) ?? template
-  }
-}
-
-extension Template.Term {
-  /// What a term that is a variable yields.
-  fileprivate func variable(_ values: (String) -> String?) -> String? {
-    if case .name(let name) = self { values(name) } else { nil }
-  }
-}
-
-extension Template {
-  /// The template as it is written in a descriptor.
-  var text: String { Self.text(parts) }
-
-  static func text(_ parts: [Part]) -> String {
-    parts.map { part in
-      switch part {
-      case .literal(let text): Self.escaped(text)
-      case .place(let terms): "{" + terms.map(Self.text).joined(separator: " || ") + "}"
-      }
-    }.joined()
-  }
-
-  private static func escaped(_ text: String) -> String {
-    text.exchanging("{", for: "{{").exchanging("}", for: "}}")
-  }
-
-  private static func text(_ term: Term) -> String {
-    switch term {
-    case .name(let name): name
-    case .literal(let text): "\"" + text.exchanging("\n", for: "\\n") + "\""
-    case .call(let function, let terms):
-      function.rawValue + "(" + terms.map(text).joined(separator: ", ") + ")"
-    }
+    // Read again, so that texts side by side are one.
+    let moved = Template([.literal(origin + "/")] + parts)
+    return (try? Template(parsing: moved.text)) ?? template
   }
 }

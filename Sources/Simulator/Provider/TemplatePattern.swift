@@ -1,5 +1,4 @@
 import Descriptors
-import Text
 
 /// What is known of a name in a template when a text is compared with it.
 enum Knowledge: Equatable {
@@ -18,12 +17,10 @@ struct TemplatePattern {
 
   private var pieces: [Piece] = []
   /// Whether the engine may leave out what the template makes, because a value of it may be missing.
-  private(set) var isOptional = false
+  private var isOptional = false
 
-  /// - Parameter encode: what is done to a value before it stands in the text.
-  init(
-    _ template: Template, encode: (String) -> String = { $0 }, _ knowledge: (String) -> Knowledge
-  ) {
+  /// `encode` is done to a value before it stands in the text.
+  init(_ template: Template, encode: (String) -> String = { $0 }, _ knowledge: (String) -> Knowledge) {
     for part in template.parts {
       switch part {
       case .literal(let text): pieces.append(.text(text))
@@ -77,42 +74,43 @@ struct TemplatePattern {
     }
   }
 
-  /// What the open places stand for in `text`; `nil` when the text is not what the template makes.
-  ///
-  /// - Parameters:
-  ///   - isValue: the bytes that a value may consist of.
-  ///   - isEnd: whether the template may end before these bytes.
-  func captures(
-    in text: String, isValue: (UInt8) -> Bool = { _ in true },
-    isEnd: (ArraySlice<UInt8>) -> Bool = { $0.isEmpty }
-  ) -> [String: String]? {
-    var captures: [String: String] = [:]
-    guard Self.match(pieces[...], Array(text.utf8)[...], isValue, isEnd, &captures) else { return nil }
-    return captures
+  /// Refuses a value that the template does not make, and the lack of one that the engine cannot leave out.
+  func check(_ value: String?, _ name: String, kind: String = "") throws(Refusal) {
+    guard let value else {
+      if isOptional { return }
+      throw .missing(name, kind: kind)
+    }
+    guard captures(in: value) != nil else { throw .wrongValue(name, kind: kind) }
   }
 
-  /// Whether the text is what the template makes.
-  func matches(_ text: String) -> Bool { captures(in: text) != nil }
+  /// What the open places stand for in `text`; `nil` when the text is not what the template makes. A value consists of
+  /// bytes that are `isValue`, and the template may end before bytes that are `isEnd`.
+  func captures(
+    in text: String, isValue: (UInt8) -> Bool = { _ in true }, isEnd: (ArraySlice<UInt8>) -> Bool = { $0.isEmpty }
+  ) -> [String: String]? {
+    Self.match(pieces[...], Array(text.utf8)[...], isValue, isEnd)
+  }
 
   private static func match(
     _ pieces: ArraySlice<Piece>, _ text: ArraySlice<UInt8>, _ isValue: (UInt8) -> Bool,
-    _ isEnd: (ArraySlice<UInt8>) -> Bool, _ captures: inout [String: String]
-  ) -> Bool {
-    guard let piece = pieces.first else { return isEnd(text) }
-    switch piece {
+    _ isEnd: (ArraySlice<UInt8>) -> Bool
+  ) -> [String: String]? {
+    let rest = pieces.dropFirst()
+    switch pieces.first {
+    case nil: return isEnd(text) ? [:] : nil
     case .text(let literal):
-      guard text.starts(with: literal.utf8) else { return false }
-      return match(pieces.dropFirst(), text.dropFirst(literal.utf8.count), isValue, isEnd, &captures)
+      return text.starts(with: literal.utf8)
+        ? match(rest, text.dropFirst(literal.utf8.count), isValue, isEnd) : nil
     case .open(let name):
       var length = text.prefix(while: isValue).count
       while length > 0 {
-        if match(pieces.dropFirst(), text.dropFirst(length), isValue, isEnd, &captures) {
-          captures[name] = String(decoding: text.prefix(length), as: UTF8.self)
-          return true
+        if let captures = match(rest, text.dropFirst(length), isValue, isEnd) {
+          let value = String(decoding: text.prefix(length), as: UTF8.self)
+          return captures.merging([name: value]) { _, first in first }
         }
         length -= 1
       }
-      return false
+      return nil
     }
   }
 }

@@ -1,1 +1,0 @@
-../FuzzedParsersTests/FuzzedParsers.swift
