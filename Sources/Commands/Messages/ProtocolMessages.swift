@@ -41,9 +41,8 @@ extension OAuthError {
         hint: comparing(provider), status: .refused)
     case .unreadable(let kind, let expected, let mediaType):
       let found = mediaType.map { "is \($0)" } ?? "is not told"
-      return answer(
-        "the answer of \(at(kind)) cannot be read as \(expected == .json ? "JSON" : "a " + expected.rawValue); its type \(found)"
-      )
+      let format = expected == .json ? "JSON" : "a " + expected.rawValue
+      return answer("the answer of \(at(kind)) cannot be read as \(format); its type \(found)")
     case .missingField(let kind, let field):
       return answer("the answer of \(at(kind)) has no \(quoted(field.rawValue))")
     case .malformedField(let kind, let field):
