@@ -47,8 +47,11 @@ package enum CredentialError: Error, Sendable, Equatable {
   case noLoginWaits
   /// This needs the network, which the program that was asked does not have.
   case networkNeeded
-  case destinationChange(provider: String, accounts: [String], hosts: [NewHost])
-  case descriptorChanged(provider: String, file: String, hosts: [NewHost])
+  case destinationChange(provider: String, accounts: [String], places: [NewPlace])
+  /// `isOwn`: the file is the person's own.
+  case descriptorChanged(provider: String, file: String, isOwn: Bool, places: [NewPlace])
+  /// Something would go to an origin that the sealed agreement does not name.
+  case notAgreed(provider: String, origin: String, Route)
   case accountsRemain(provider: String, accounts: [String])
   case loginUnderWay(provider: String, account: String?)
   case extended(provider: String, by: [String])

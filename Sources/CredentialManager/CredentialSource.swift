@@ -45,11 +45,6 @@ package final class CredentialSource {
 
   // MARK: Clients
 
-  /// `variables` are for this time alone, and go before the registered ones.
-  package func client(_ provider: String, variables: [String: String] = [:]) throws(CredentialError) -> Client {
-    try client(descriptor(provider), variables: variables)
-  }
-
   /// The descriptor of a provider, whether it was added or not.
   func descriptor(_ provider: String) throws(CredentialError) -> DescriptorLibrary.Loaded {
     do {
@@ -61,16 +56,7 @@ package final class CredentialSource {
     }
   }
 
-  func client(_ loaded: DescriptorLibrary.Loaded, variables: [String: String] = [:]) throws(CredentialError) -> Client {
-    let provider = loaded.descriptor.identifier
-    guard let registration = try accountsIfAny()?.registration(of: provider) else {
-      throw .notAdded(provider: provider, ClientNeeds(loaded.descriptor))
-    }
-    let client = try client(loaded.descriptor, registration)
-    try requireAgreed(loaded, client, registration.agreement)
-    return variables.isEmpty ? client : try self.client(loaded.descriptor, registration, variables: variables)
-  }
-
+  /// The client as it is registered. To send anything for it takes a ``Permit``.
   func client(
     _ descriptor: Descriptor, _ registration: Registration, variables: [String: String] = [:]
   ) throws(CredentialError) -> Client {

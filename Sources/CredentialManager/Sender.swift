@@ -7,24 +7,33 @@ extension CredentialSource {
 
   /// Makes and sends a request, and once more if the `binding` says that the answer demands another try.
   func send(
-    to provider: String, limits: HTTPLimits = .tokenEndpoint, bound binding: (any TokenBinding)? = nil,
+    to permit: Permit, limits: HTTPLimits = .tokenEndpoint, bound binding: (any TokenBinding)? = nil,
     _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest
   ) throws(CredentialError) -> HTTPResponse {
-    try exchange(provider, binding, make) { network, request, isRefused throws(HTTPError) in
+    try exchange(permit.provider, permit, binding, make) { network, request, isRefused throws(HTTPError) in
       let response = try network.send(request, limits: limits)
       _ = isRefused(response)
       return response
     }
   }
 
+  /// Sends a request with no credential in it, such as a question for metadata.
+  func sendWithoutCredential(
+    to provider: String, limits: HTTPLimits = .tokenEndpoint, _ request: HTTPRequest
+  ) throws(CredentialError) -> HTTPResponse {
+    try exchange(provider, nil, nil, { _ in request }) { network, request, _ throws(HTTPError) in
+      try network.send(request, limits: limits)
+    }
+  }
+
   /// As `send`, but passes the answer on piece by piece, and returns its head. `receive` does not get an answer that
   /// demands another try. `body` replaces the request's own, and is sent from its beginning.
   func stream(
-    to provider: String, body: (any HTTPBodySource)? = nil, limits: HTTPLimits,
+    to permit: Permit, body: (any HTTPBodySource)? = nil, limits: HTTPLimits,
     bound binding: (any TokenBinding)?, _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest,
     receive: (HTTPPart) -> Bool
   ) throws(CredentialError) -> HTTPResponse {
-    try exchange(provider, binding, make) { network, request, isRefused throws(HTTPError) in
+    try exchange(permit.provider, permit, binding, make) { network, request, isRefused throws(HTTPError) in
       body?.rewind()
       return try network.stream(request, body: body, limits: limits) { part in
         if case .head(let head) = part, isRefused(head) { return false }
@@ -34,7 +43,8 @@ extension CredentialSource {
   }
 
   private func exchange(
-    _ provider: String, _ binding: (any TokenBinding)?, _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest,
+    _ provider: String, _ permit: Permit?, _ binding: (any TokenBinding)?,
+    _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest,
     transmit: (
       _ network: any HTTPExchange, _ request: HTTPRequest, _ isRefused: (HTTPResponse) -> Bool
     ) throws(HTTPError) -> HTTPResponse
@@ -44,6 +54,7 @@ extension CredentialSource {
     var mayRepeat = true
     while true {
       let request = try core(provider, make(nonce))
+      try permit?.require(request.uri)
       secrets.learn(request)
       var demanded: RequestNonce?
       let response: HTTPResponse

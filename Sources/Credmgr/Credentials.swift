@@ -75,7 +75,7 @@ public struct Credentials: Sendable {
   ) throws(CredentialsError) -> Token {
     try asking { source throws(CredentialError) in
       let policy = RefreshPolicy(validity: lifetime)
-      let found = try source.freshAccount(account, of: provider, policy)
+      let found = try source.handOut(account, of: provider, by: .library, policy)
       note(found, source)
       let credential = found.credential
       return Token(
@@ -96,9 +96,11 @@ public struct Credentials: Sendable {
   ) throws(CredentialsError) -> [HeaderField] {
     try asking { source throws(CredentialError) in
       let request = try Self.request(method, url, provider)
-      let found = try source.freshAccount(account, of: provider)
+      let found = try source.handOut(account, of: provider, by: .library)
       note(found, source)
-      return try source.headerFields(found.name, of: provider, for: request).map { HeaderField($0.name, $0.value) }
+      return try source.headerFields(found.name, of: provider, for: request, by: .library).map {
+        HeaderField($0.name, $0.value)
+      }
     }
   }
 
@@ -119,7 +121,7 @@ public struct Credentials: Sendable {
       request.fields = HTTPFields(headers.map { HTTPField(name: $0.name, value: $0.value) })
       request.body = body
       var received: [UInt8] = []
-      let head = try source.send(request, account: account, of: provider, limits: HTTPLimits()) { part in
+      let head = try source.send(request, account: account, of: provider, by: .library, limits: HTTPLimits()) { part in
         if case .body(let bytes) = part { received += bytes }
         return true
       }

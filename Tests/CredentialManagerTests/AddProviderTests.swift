@@ -27,12 +27,12 @@ struct AddProviderTests {
     _ step: () throws -> Void
   ) -> [String] {
     let error = #expect(throws: CredentialError.self, sourceLocation: sourceLocation) { try step() }
-    let found: [NewHost]
+    let found: [NewPlace]
     switch error {
     case .destinationChange("example", let names, let new)?:
       #expect(names == accounts, sourceLocation: sourceLocation)
       found = new
-    case .descriptorChanged("example", _, let new)?: found = new
+    case .descriptorChanged("example", _, _, let new)?: found = new
     default:
       Issue.record("\(String(describing: error))", sourceLocation: sourceLocation)
       return []
@@ -57,7 +57,7 @@ struct AddProviderTests {
     #expect(registration.clientSecret == Secret(secret))
     #expect(registration.variables == [:])
     #expect(registration.agreement?.clientIdentifier == id)
-    #expect(registration.agreement?.tokenHosts == ["api.provider.example", "provider.example"])
+    #expect(registration.agreement?.tokenOrigins == ["https://api.provider.example", "https://provider.example"])
   }
 
   @Test func shipped() throws {
@@ -299,7 +299,7 @@ struct AddProviderTests {
           + "\nresponse: { keep: [base] }\nvariables: { other: { default: evil.example } }", "evil.example,{base}"
       ),
       (Fixture.endpoints + "\ngit: { hosts: [git.evil.example] }", "git.evil.example"),
-      (Fixture.endpoints + "\nredirect: https://evil.example/cb", "evil.example"),
+      (Fixture.endpoints + "\nredirect: https://evil.example/cb", "https://evil.example/cb"),
     ])
   func editedInPlace(_ text: String, _ hosts: String) throws {
     let fixture = try Fixture.added(credential: Fixture.credential())
@@ -341,7 +341,7 @@ struct AddProviderTests {
     }
     #expect(places == [place])
     // As "check" tells it before that.
-    let checked = try fixture.source.newHosts(
+    let checked = try fixture.source.newPlaces(
       of: "example", Array("provider: example\n\(text)\n".utf8), named: "notes.yaml")
     #expect(checked.map(\.name) == [host])
     #expect(checked.map { $0.place?.source.name } == ["notes.yaml"])
@@ -352,13 +352,13 @@ struct AddProviderTests {
   @Test func nothingIsNewWithoutAnAccount() throws {
     let fixture = try Fixture()
     let text = Array("provider: example\n\(Self.elsewhere)\n".utf8)
-    #expect(try fixture.source.newHosts(of: "example", text, named: "example.yaml") == [])
+    #expect(try fixture.source.newPlaces(of: "example", text, named: "example.yaml") == [])
     try fixture.add(secret: nil)
-    #expect(try fixture.another().newHosts(of: "example", text, named: "example.yaml") == [])
+    #expect(try fixture.another().newPlaces(of: "example", text, named: "example.yaml") == [])
     try fixture.store(Fixture.credential())
-    #expect(try fixture.another().newHosts(of: "example", text, named: "example.yaml").map(\.name) == ["evil.example"])
+    #expect(try fixture.another().newPlaces(of: "example", text, named: "example.yaml").map(\.name) == ["evil.example"])
     let same = Array("provider: example\n\(Fixture.endpoints)\n".utf8)
-    #expect(try fixture.another().newHosts(of: "example", same, named: "example.yaml") == [])
+    #expect(try fixture.another().newPlaces(of: "example", same, named: "example.yaml") == [])
   }
 
   /// A person's own file may stand before what a shipped descriptor extends.

@@ -1,12 +1,29 @@
+import Cryptography
 import Descriptors
+import HTTP
 import OAuth
+import Platform
+import Store
 import Testing
 
 @testable import CredentialManager
 
 /// Where a descriptor lets credentials go.
 struct AgreementTests {
-  private static func agreement(_ text: String, _ variables: [String: String] = [:]) throws -> Agreement {
+  private struct Added {
+    let loaded: DescriptorLibrary.Loaded
+    let client: Client
+    var agreement: Agreement { Agreement(client) }
+
+    /// What `later` names beyond this, as kind and name.
+    func new(in later: Added, variables: [String: String] = [:], for subject: NewPlace.Kind = .tokens) -> [String] {
+      let registration = Registration(clientIdentifier: "client-1", variables: variables)
+      return agreement.newPlaces(in: later.agreement, later.loaded, registration, later.client, for: subject)
+        .map { "\($0.kind) \($0.name)" }
+    }
+  }
+
+  private static func added(_ text: String, _ variables: [String: String] = [:]) throws -> Added {
     let text = """
       provider: example
       grant: authorization_code
@@ -17,11 +34,20 @@ struct AgreementTests {
 
       """
     let loaded = try DescriptorLibrary(directories: [], read: { _ in nil }).load(Array(text.utf8), name: "example.yaml")
-    return Agreement(
-      try Client(descriptor: loaded.descriptor, identifier: "client-1", secret: nil, variables: variables))
+    return Added(
+      loaded: loaded,
+      client: try Client(descriptor: loaded.descriptor, identifier: "client-1", secret: nil, variables: variables))
   }
 
-  @Test func hosts() throws {
+  private static func agreement(_ text: String, _ variables: [String: String] = [:]) throws -> Agreement {
+    try added(text, variables).agreement
+  }
+
+  private static func covers(_ agreement: Agreement, _ url: String) throws -> Bool {
+    agreement.covers(try URI(parsing: url))
+  }
+
+  @Test func origins() throws {
     let agreement = try Self.agreement(
       """
       variables: { tenant: {} }
@@ -30,14 +56,37 @@ struct AgreementTests {
       redirect: https://elsewhere.example/callback
       git: { hosts: [git.example] }
       """, ["tenant": "one"])
-    let own = ["one.example", "provider.example", "{instance_url}"]
-    #expect(agreement.secretHosts == own)
-    #expect(agreement.tokenHosts == (own + ["elsewhere.example", "git.example"]).sorted())
+    let own = ["https://one.example", "https://provider.example", "{instance_url}"]
+    #expect(agreement.secretOrigins == own)
+    #expect(agreement.tokenOrigins == (own + ["https://git.example"]).sorted())
+    #expect(agreement.presentedOrigins == ["https://one.example", "{instance_url}"])
     #expect(agreement.clientIdentifier == "client-1")
     #expect(agreement.redirect == "https://elsewhere.example/callback")
-    #expect(agreement.covers("git.example"))
-    #expect(!agreement.covers("evil.example"))
     #expect(Agreement(agreement.value) == agreement)
+  }
+
+  @Test(
+    arguments: [
+      ("hosts: [api.example]", "https://api.example/x", true),
+      ("hosts: [api.example]", "https://api.example:444/", false),
+      ("hosts: [api.example]", "http://api.example/", false),
+      ("hosts: [\"api.example:8443\"]", "https://api.example:8443", true),
+      ("hosts: [\"*.example\"]", "https://a.example/", true), ("hosts: [\"*.a.example\"]", "https://a.example/", false),
+      ("hosts: [\"*.a.example\"]", "https://evil-a.example/", false),
+      ("hosts: [\"127.0.0.1:8080\"]", "http://127.0.0.1:8080/", true),
+      ("hosts: [\"127.0.0.1:8080\"]", "https://127.0.0.1:8080/", true),
+      ("hosts: [127.0.0.1]", "http://127.0.0.1/", true),
+      ("hosts: [\"{dc}.api.example\"]\nresponse: { keep: [dc] }", "https://us1.api.example/", true),
+      ("hosts: [\"{dc}.api.example\"]\nresponse: { keep: [dc] }", "https://evil.example/?.api.example", false),
+      ("hosts: [\"{dc}.api.example\"]\nresponse: { keep: [dc] }", "https://us1.api.example.evil.example/", false),
+      ("hosts: [\"{dc}.api.example\"]\nresponse: { keep: [dc] }", "https://us1.api.example:8443/", false),
+      ("hosts: [\"{base}\"]\nresponse: { keep: [base] }", "https://any.example:8443/x", true),
+      ("hosts: [\"{base}\"]\nresponse: { keep: [base] }", "http://any.example/x", false),
+    ])
+  func whatAnAgreementCovers(_ text: String, _ url: String, _ isCovered: Bool) throws {
+    #expect(try Self.covers(Self.agreement(text), url) == isCovered)
+    #expect(try Self.covers(Self.agreement(text), "https://provider.example/other"))
+    #expect(try !Self.covers(Self.agreement(""), "https://evil.example/"))
   }
 
   @Test func claims() throws {
@@ -58,12 +107,94 @@ struct AgreementTests {
     #expect(try Self.agreement("").claims == [])
   }
 
-  @Test func aNewHostIsOneThatNobodyAgreedTo() throws {
-    let agreed = try Self.agreement("")
-    let later = try Self.agreement("git: { hosts: [git.example] }")
-    #expect(agreed.newHosts(in: later, for: .token) == ["git.example"])
+  @Test func aNewPlaceIsOneThatNobodyAgreedTo() throws {
+    let agreed = try Self.added("")
+    let later = try Self.added("git: { hosts: [git.example] }")
+    #expect(agreed.new(in: later) == ["tokens git.example"])
     // git gets a token, and never the client's secret.
-    #expect(agreed.newHosts(in: later, for: .clientSecret) == [])
-    #expect(later.newHosts(in: agreed, for: .token) == [])
+    #expect(agreed.new(in: later, for: .secrets) == [])
+    #expect(later.new(in: agreed) == [])
+    #expect(agreed.new(in: try Self.added("hosts: [api.example]")) == ["secrets api.example"])
+  }
+
+  /// Fewer places, and the same with more care, are fine; what leaves this machine in another way is not.
+  @Test(
+    arguments: [
+      ("hosts: [\"*.example\"]", "hosts: [a.example, \"*.b.example\"]", []),
+      ("hosts: [\"*.a.example\"]", "hosts: [\"*.example\"]", ["secrets *.example"]),
+      ("hosts: [\"127.0.0.1:80\"]", "hosts: [\"127.0.0.1:81\"]", ["secrets 127.0.0.1:81"]),
+      ("", "redirect: http://127.0.0.1/other", []), ("", "redirect: http://localhost:8080/", []),
+      ("", "redirect: oob", []), ("", "redirect: https://evil.example/cb", ["redirect https://evil.example/cb"]),
+      ("", "redirect: other.app:/cb", ["redirect other.app:/cb"]),
+      (
+        "", "redirect: \"{r}\"\nvariables: { r: { default: \"https://evil.example/cb\" } }",
+        ["redirect https://evil.example/cb"]
+      ),
+      (
+        "", "redirect: \"https://evil.example/{v}\"\nvariables: { v: { default: x } }",
+        ["redirect https://evil.example/x"]
+      ),
+      ("redirect: app:/cb", "redirect: app:/cb", []), ("redirect: https://a.example/", "", []),
+      ("issuer: https://provider.example", "issuer: https://other.example", ["issuer https://other.example"]),
+      ("", "issuer: https://provider.example", []), ("issuer: https://provider.example", "", []),
+      (
+        "device: { verification_uri_complete: \"{verification_uri}?c={user_code}\" }",
+        "device: { verification_uri_complete: \"https://evil.example/?c={user_code}\" }",
+        ["devicePage https://evil.example/?c={user_code}"]
+      ),
+    ])
+  func whatIsNew(_ before: String, _ after: String, _ new: [String]) throws {
+    #expect(try Self.added(before).new(in: Self.added(after)) == new)
+  }
+
+  /// What an answer says goes before a variable: the value that the variable has now says nothing.
+  @Test func aPlaceThatAnAnswerFillsStandsAsItIsWritten() throws {
+    let variables = "variables: { api: { default: provider.example } }\nhosts: [\"{api}\"]"
+    #expect(try Self.agreement(variables).tokenOrigins == ["https://provider.example"])
+    let kept = try Self.agreement(
+      "variables: { x: {} }\nresponse: { keep: [a, b] }\nhosts: [\"{a || b || x}.example\"]", ["x": "v"])
+    #expect(
+      kept.tokenOrigins
+        == ["https://provider.example", "https://v.example", "https://{a}.example", "https://{b}.example"])
+  }
+
+  // MARK: Vaults of earlier versions
+
+  private static func old(_ destinations: [String]?, _ text: String = Fixture.endpoints) throws -> Fixture {
+    let fixture = try Fixture.added(text, secret: nil, credential: Fixture.credential())
+    let hosts = destinations.map { ",\"destinations\":[" + $0.map { "\"\($0)\"" }.joined(separator: ",") + "]" } ?? ""
+    let vault = try fixture.another().vault(.readWrite)
+    try vault.apply([.store(Secret("{\"client_id\":\"client-1\"\(hosts)}"), as: Accounts.registration("example"))])
+    return fixture
+  }
+
+  private static func sealed(_ fixture: Fixture) throws -> Agreement? {
+    try fixture.another().accounts().registration(of: "example")?.agreement
+  }
+
+  @Test(arguments: [nil, ["api.provider.example", "provider.example"]])
+  func anEarlierVersionsAgreementIsCompletedWithinItsHosts(_ destinations: [String]?) throws {
+    let fixture = try Self.old(destinations)
+    _ = try fixture.another().client("example")
+    let sealed = try #require(try Self.sealed(fixture))
+    #expect(!sealed.isOfEarlierVersion)
+    #expect(sealed.tokenOrigins == ["https://api.provider.example", "https://provider.example"])
+    #expect(sealed.redirect == "http://127.0.0.1/callback")
+    // From now on the redirect and the page count as well.
+    try fixture.ship(Fixture.endpoints + "\nredirect: https://provider.example/cb")
+    #expect(throws: CredentialError.self) { try fixture.another().client("example") }
+  }
+
+  @Test(
+    arguments: [
+      Fixture.endpoints.replacing("api.provider.example", with: "evil.example"),
+      Fixture.endpoints + "\nredirect: https://evil.example/cb",
+      Fixture.endpoints + "\ndevice: { verification_uri_complete: \"https://evil.example/{user_code}\" }",
+    ])
+  func anEarlierVersionsAgreementIsNotWidened(_ text: String) throws {
+    let fixture = try Self.old(["api.provider.example", "provider.example"])
+    try fixture.ship(text)
+    #expect(throws: CredentialError.self) { try fixture.another().client("example") }
+    #expect(try Self.sealed(fixture)?.isOfEarlierVersion == true)
   }
 }

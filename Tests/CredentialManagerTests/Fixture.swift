@@ -201,6 +201,11 @@ final class Visit {
   }
 }
 
+extension CredentialSource {
+  /// The client of a provider, as a route gets it.
+  func client(_ provider: String) throws(CredentialError) -> Client { try permit(.validate, provider).client }
+}
+
 /// A folder of one's own, a provider in it, and everything that a source is given.
 final class Fixture {
   static let now: Int64 = 1_700_000_000

@@ -128,7 +128,7 @@ struct HostClaimsTests {
     #expect(try found("evil.example") == [])
     #expect(try found("git.example") == ["example", "oauth2"])
     let agreement = try fixture.another().accounts().registration(of: "example")?.agreement
-    #expect(agreement?.tokenHosts == ["git.example", "provider.example"])
+    #expect(agreement?.tokenOrigins == ["git.example", "provider.example"])
   }
 
   @Test func aDescriptorWithAnErrorIsLookedAtAgain() throws {

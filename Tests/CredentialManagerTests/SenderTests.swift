@@ -20,7 +20,8 @@ struct SenderTests {
   /// A request that is demanded once more is made anew and sent once more, and the caller sees one answer.
   @Test(arguments: [[401, 200], [401, 401], [200]], [true, false])
   func anAnswerMayDemandASecondTry(_ statuses: [Int], _ isStreamed: Bool) throws {
-    let fixture = try Fixture()
+    let fixture = try Fixture.added()
+    let permit = try fixture.source.permit(.validate, "example")
     for status in statuses { fixture.http.then(HTTPResponse(status: status)) }
     var values: [String] = []
     var heads: [Int] = []
@@ -31,16 +32,28 @@ struct SenderTests {
     }
     let response =
       if isStreamed {
-        try fixture.source.stream(to: "example", limits: HTTPLimits(), bound: Demanding(), make) { part in
+        try fixture.source.stream(to: permit, limits: HTTPLimits(), bound: Demanding(), make) { part in
           if case .head(let head) = part { heads.append(head.status) }
           return true
         }
       } else {
-        try fixture.source.send(to: "example", bound: Demanding(), make)
+        try fixture.source.send(to: permit, bound: Demanding(), make)
       }
     #expect(response.status == statuses.last)
     #expect(heads == (isStreamed ? [response.status] : []))
     #expect(values.count == statuses.count)
     #expect(values.dropFirst().allSatisfy { $0 == "demanded" } && values.first != "demanded")
+  }
+
+  /// Whatever made a request: it does not leave for an origin that was not agreed to.
+  @Test(arguments: ["https://evil.example/", "https://provider.example:8443/", "http://127.0.0.1/"])
+  func aRequestToAnotherOriginIsNotSent(_ url: String) throws {
+    let fixture = try Fixture.added()
+    let permit = try fixture.source.permit(.validate, "example")
+    let uri = try URI(parsing: url)
+    #expect(throws: CredentialError.notAgreed(provider: "example", origin: uri.origin, .validate)) {
+      try fixture.source.send(to: permit) { _ in HTTPRequest(method: "GET", uri: uri) }
+    }
+    #expect(fixture.http.requests.isEmpty)
   }
 }

@@ -25,7 +25,7 @@ extension Command {
       let name = try context.account(invocation, of: provider)
       let policy = RefreshPolicy(
         always: true, asksAgain: true, lockTimeout: .seconds(try context.duration("--timeout", invocation) ?? 60))
-      let renewed = try manager(context.source.freshAccount(name, of: provider, policy))
+      let renewed = try manager(context.source.handOut(name, of: provider, by: .refresh, policy))
       context.tell("refreshed \"\(renewed.name)\" at \"\(provider)\"" + validity(renewed.credential, context))
     } else {
       try refreshAll(context)
@@ -41,7 +41,8 @@ extension Command {
     var worst = ExitStatus.done
     for account in accounts {
       do throws(CredentialError) {
-        let renewed = try context.source.freshAccount(account.name, of: account.provider, RefreshPolicy(always: true))
+        let renewed = try context.source.handOut(
+          account.name, of: account.provider, by: .refresh, RefreshPolicy(always: true))
         context.tell("refreshed \"\(account.name)\" at \"\(account.provider)\"" + validity(renewed.credential, context))
       } catch {
         if error == .interrupted { throw CommandError(error) }

@@ -52,7 +52,7 @@ extension Doctor {
   /// Whether what was given when a provider was added still fits its descriptor.
   private mutating func checkRegistration(_ provider: String, _ vault: Accounts?) {
     do throws(CredentialError) {
-      _ = try context.source.client(provider)
+      _ = try context.source.permit(.validate, provider)
     } catch .provider(.invalid) {
       // Told already.
     } catch .provider(.unknown) {

@@ -36,6 +36,10 @@ struct DockerHelper: HelperProtocol {
     return (try RegistryAddress(server), HostLogin(username: username, password: Secret(text("secret"))))
   }
 
+  func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account {
+    try context.source.handOut(name, of: provider, by: .docker, to: claim.map(Destination.claimed) ?? .caller)
+  }
+
   func answer(_ account: Account, _ context: Context) -> String {
     answer(HostLogin(username: claim?.username(for: account.name), password: account.credential.accessToken))
   }

@@ -51,7 +51,9 @@ struct GitHelper: HelperProtocol {
 
   func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account {
     // A clone goes on for some minutes, and git asks but once.
-    try context.source.freshAccount(name, of: provider, RefreshPolicy(preferredLifetime: .seconds(300)))
+    try context.source.handOut(
+      name, of: provider, by: .git, to: claim.map(Destination.claimed) ?? .caller,
+      RefreshPolicy(preferredLifetime: .seconds(300)))
   }
 
   func isOurs(_ login: HostLogin, _ accounts: [Account]) -> Bool {

@@ -41,10 +41,6 @@ extension HelperProtocol {
     try context.account(nil, of: provider)
   }
 
-  func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account {
-    try context.source.freshAccount(name, of: provider)
-  }
-
   func isOurs(_ login: HostLogin, _ accounts: [Account]) -> Bool {
     accounts.contains { $0.credential.accessToken == login.password }
   }

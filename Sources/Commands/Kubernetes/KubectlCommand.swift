@@ -28,7 +28,7 @@ private struct KubectlHelper: HelperProtocol {
   let name: String?
   let question: ExecQuestion
 
-  var recipient: String { "kubectl" + (question.server.map { " for " + $0 } ?? "") }
+  var recipient: String { "kubectl" + (question.server.map { " for " + $0.text } ?? "") }
 
   func accountName(_ provider: String, _ context: Context) -> String? { name }
 
@@ -37,7 +37,7 @@ private struct KubectlHelper: HelperProtocol {
     let account = try goodAccount(name, of: provider, context)
     // Without the cluster, whoever asks twice may be asking for two of them.
     guard let server = question.server,
-      try context.source.rejectIfRepeated(account, process: ParentProcess.identity, server: server)
+      try context.source.rejectIfRepeated(account, process: ParentProcess.identity, server: server.text)
     else { return account }
     return try goodAccount(account.name, of: provider, context)
   }
@@ -49,9 +49,11 @@ private struct KubectlHelper: HelperProtocol {
     func isOver(_ account: Account) -> Bool {
       account.credential.idTokenExpiresAt.map { $0 <= context.clock.now() } ?? false
     }
-    var account = try context.source.freshAccount(name, of: provider)
+    let destination = question.server.map(Destination.server) ?? .caller
+    var account = try context.source.handOut(name, of: provider, by: .kubectl, to: destination)
     if isOver(account) {
-      account = try context.source.freshAccount(account.name, of: provider, RefreshPolicy(always: true))
+      account = try context.source.handOut(
+        account.name, of: provider, by: .kubectl, to: destination, RefreshPolicy(always: true))
     }
     if isOver(account) { throw .loginNeeded(provider: provider, account: account.name, .expired) }
     return account
@@ -83,7 +85,7 @@ private struct KubectlHelper: HelperProtocol {
 struct ExecQuestion: Equatable {
   let version: String
   /// The server of the cluster, where the kubeconfig says `provideClusterInfo`.
-  let server: String?
+  let server: URI?
 
   /// - Parameter question: `KUBERNETES_EXEC_INFO`. Nobody is ever asked, whatever it says of a person who is there.
   init(_ question: String?) throws(CommandError) {
@@ -99,9 +101,14 @@ struct ExecQuestion: Equatable {
       throw .usage("kubectl asks for \"\(version)\", which is not known", hint: "the kubeconfig can say \(standard)")
     }
     self.version = version
-    server = value["spec"]?["cluster"]?["server"]?.text
-    if let server, let uri = try? URI(parsing: server), !uri.isSecure, !uri.isLoopback {
+    guard let text = value["spec"]?["cluster"]?["server"]?.text else {
+      server = nil
+      return
+    }
+    let uri = try Command.uri(text)
+    guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback) else {
       throw .usage("the cluster \"\(uri.origin)\" is not reached over TLS, so the token is not given for it")
     }
+    server = uri
   }
 }

@@ -82,15 +82,27 @@ extension CredentialError {
       .usage("no login waits for this address").hint("begin the login again, and use the page that it opens")
     case .networkNeeded:
       .unexpected("this program has no network").hint("\(credmgr: "doctor") to see how to install it")
-    case .destinationChange(let provider, let accounts, let hosts):
+    case .destinationChange(let provider, let accounts, let places):
       Message(
-        "the new descriptor of \(quoted(provider)) would send "
-          + (accounts.isEmpty ? "the client secret" : "the tokens of \(some(accounts))") + " to \(hosts.words)",
+        "the new descriptor of \(quoted(provider)) \(places.words(accounts, "would send"))",
         hint: "run it at a terminal to agree, or \(command: "credmgr", "logout", provider, "--all") first",
         status: .usage)
-    case .descriptorChanged(let provider, let file, let hosts):
-      .usage("\(quoted(file)) was changed after \(quoted(provider)) was added, and would send tokens to \(hosts.words)")
-        .hint("look at the file; if it is right, \(credmgr: "add-provider", provider, "--replace") at a terminal")
+    case .descriptorChanged(let provider, let file, let isOwn, let places):
+      .usage(
+        isOwn
+          ? "\(quoted(file)) was changed after \(quoted(provider)) was added, and \(places.words(nil, "would send"))"
+          : "\(quoted(provider)) was added with another descriptor than \(quoted(file)), which "
+            + places.words(nil, "would send")
+      )
+      .hint("look at the file; if it is right, \(credmgr: "add-provider", provider, "--replace") at a terminal")
+    case .notAgreed(let provider, let origin, let route):
+      .usage(
+        "the credentials of \(quoted(provider)) do not go to \(quoted(origin)), because that was not agreed to when "
+          + "the provider was added"
+      ).hint(
+        route == .kubectl
+          ? "name the cluster below \"hosts\" in the descriptor, then \(credmgr: "add-provider", provider, "--replace")"
+          : "\(credmgr: "providers", provider) to see where they go")
     case .accountsRemain(let provider, let accounts):
       .usage("somebody is logged in to \(quoted(provider)): \(some(accounts))")
         .hint("\(credmgr: "logout", provider, "--all") first")
@@ -194,11 +206,52 @@ extension CredentialError.LoginReason {
   }
 }
 
-extension [NewHost] {
-  /// The hosts, each with the place where a descriptor names it, as a finding has it.
-  var words: String {
-    map { host in
-      quoted(host.name) + (host.place.map { " (\($0.source.name):\($0.line):\($0.column))" } ?? "")
-    }.joined(separator: ", ")
+extension [NewPlace] {
+  /// What a new descriptor does, with the places where it says so: `would send tokens to "evil.example" (file:1:1)`.
+  /// `accounts` are those whose tokens are kept; `nil` where that is not known.
+  func words(_ accounts: [String]?, _ send: String) -> String {
+    let use = send.exchanging("send", for: "use")
+    func listed(_ places: [NewPlace]) -> String { places.map(\.named).joined(separator: ", ") }
+    var words: [String] = []
+    let origins = filter { $0.kind == .secrets || $0.kind == .tokens }
+    if !origins.isEmpty {
+      let what = accounts.map { $0.isEmpty ? "the client secret" : "the tokens of \(some($0))" } ?? "tokens"
+      words.append("\(send) \(what) to \(listed(origins))")
+    }
+    for place in self where place.kind != .secrets && place.kind != .tokens {
+      words.append("\(use) the \(place.noun) \(place.named)")
+    }
+    return words.joined(separator: ", and ")
+  }
+}
+
+extension NewPlace {
+  fileprivate var named: String {
+    quoted(name) + (place.map { " (\($0.source.name):\($0.line):\($0.column))" } ?? "")
+  }
+
+  fileprivate var noun: String {
+    switch kind {
+    case .secrets, .tokens: "origin"
+    case .redirect: "redirect"
+    case .devicePage: "device page"
+    case .issuer: "issuer"
+    }
+  }
+
+  private var gets: String {
+    switch kind {
+    case .secrets: "gets the client secret and tokens"
+    case .tokens: "gets tokens"
+    case .redirect: "gets the answer to a login"
+    case .devicePage: "is opened for the code of a device"
+    case .issuer: "is whose answers count"
+    }
+  }
+
+  /// The old and the new place, and what the new one gets, as one line.
+  var difference: String {
+    let old = before.isEmpty ? "(nothing)" : before.map(quoted).joined(separator: ", ")
+    return "\(noun): \(old) -> \(named), which \(gets)"
   }
 }

@@ -75,7 +75,7 @@ extension Command {
         return try context.source.add(
           addition, clientIdentifier: invocation.value("--client-id"), clientSecret: secret, variables: variables,
           initialAccessToken: token, replaces: invocation.has("--replace"),
-          confirms: { accounts, hosts in confirmed(addition.identifier, accounts, hosts) })
+          confirms: { accounts, places in confirmed(addition.identifier, accounts, places) })
       } catch .networkNeeded {
         throw .handOver(input: input)
       } catch .provider(.missingVariable) {
@@ -182,10 +182,10 @@ extension Command {
     }
   }
 
-  private static func confirmed(_ provider: String, _ accounts: [String], _ hosts: [NewHost]) -> Bool {
+  private static func confirmed(_ provider: String, _ accounts: [String], _ places: [NewPlace]) -> Bool {
     guard Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }
-    let what = accounts.isEmpty ? "the client secret" : "the tokens of \(some(accounts))"
-    StandardError.tell("the new descriptor of \"\(provider)\" sends \(what) to \(hosts.words)")
+    StandardError.tell("the new descriptor of \"\(provider)\" \(places.words(accounts, "sends"))")
+    for place in places { StandardError.tell(place.difference) }
     return agrees("Is that what you want?")
   }
 
@@ -232,10 +232,10 @@ extension Command {
     _ descriptor: Descriptor?, _ bytes: [UInt8], _ name: String, _ context: Context
   ) -> [Finding] {
     guard let provider = descriptor?.identifier,
-      let hosts = try? context.source.newHosts(of: provider, bytes, named: name)
+      let places = try? context.source.newPlaces(of: provider, bytes, named: name)
     else { return [] }
-    return hosts.compactMap { host in
-      host.place.map { Finding(.newHost(host.name, provider: provider), at: $0, severity: .warning) }
+    return places.compactMap { new in
+      new.place.map { Finding(.newHost(new.name, provider: provider), at: $0, severity: .warning) }
     }
   }
 

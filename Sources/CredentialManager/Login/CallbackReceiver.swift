@@ -57,6 +57,7 @@ struct CallbackReceiver: ~Copyable {
   /// Sends the person to a page, and waits for the answer that fits. What does not fit changes nothing.
   mutating func answer(to page: Step.Page, _ session: LoginSession) throws(CredentialError) -> Step {
     let (user, title, url) = (session.user, session.client.descriptor.title, page.uri.text)
+    try session.permit.require(page.uri)
     user.tell(session.options.opensBrowser ? .open(url: url) : .visit(url: url))
     if session.options.opensBrowser, !user.open(url) { user.tell(.visit(url: url)) }
     if loopback == nil, handler == nil {

@@ -30,12 +30,13 @@ extension CredentialSource {
 
 private struct Login {
   let source: CredentialSource
-  let client: Client
+  let permit: Permit
   let options: LoginOptions
   let accounts: Accounts
   let id: AccountID
 
   private var provider: String { id.provider }
+  fileprivate var client: Client { permit.client }
 
   /// Opens what a login needs, before anything is asked of the provider: a token that cannot be kept is lost.
   init(_ source: CredentialSource, _ provider: String, _ options: LoginOptions) throws(CredentialError) {
@@ -43,7 +44,7 @@ private struct Login {
     _ = try source.network()
     self.source = source
     self.options = options
-    client = try source.client(provider, variables: options.variables)
+    permit = try source.permit(.login, provider, variables: options.variables)
     let accounts = try source.accounts(.readWrite)
     let id = AccountID(provider, options.account)
     try inStore(accounts.store.check([RecordIdentifier(.credential, of: id), RecordIdentifier(.pending, of: id)]))
@@ -76,7 +77,7 @@ private struct Login {
       if !before.isEmpty { user.tell(.alreadyLoggedIn(accounts: before.map(\.name))) }
 
       let session = LoginSession(
-        source: source, client: client, options: options, user: user,
+        source: source, permit: permit, options: options, user: user,
         deadline: max(deadline, source.clock.monotonic() + 1))
       // Whose it is may be known only when it is there.
       let pending = try locked.begin(
@@ -206,7 +207,7 @@ private struct Login {
       name = client.accountName(in: credential)
     } else {
       do throws(CredentialError) {
-        let response = try source.send(to: provider, bound: client.binding(of: credential.grant)) {
+        let response = try source.send(to: permit, bound: client.binding(of: credential.grant)) {
           nonce throws(OAuthError) in try client.identityRequest(credential, nonce: nonce)
         }
         (name, kept) = try source.core(provider, client.identity(response))

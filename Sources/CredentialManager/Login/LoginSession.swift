@@ -7,12 +7,13 @@ import Store
 
 struct LoginSession {
   let source: CredentialSource
-  let client: Client
+  let permit: Permit
   let options: LoginOptions
   let user: any User
   /// By the monotonic clock.
   let deadline: Double
 
+  var client: Client { permit.client }
   var provider: String { client.descriptor.identifier }
   var secondsLeft: Double { max(deadline - source.clock.monotonic(), 0) }
   var now: Int64 { source.clock.now() }
@@ -53,7 +54,7 @@ struct LoginSession {
   ) throws(CredentialError) -> Step {
     let response: HTTPResponse
     do {
-      response = try source.send(to: provider, bound: client.binding(of: grant), exchange.request)
+      response = try source.send(to: permit, bound: client.binding(of: grant), exchange.request)
     } catch {
       guard case .http(.unreachable(_, .timedOut), _) = error, let step = exchange.onTimeout else { throw error }
       return step()

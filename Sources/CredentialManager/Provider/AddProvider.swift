@@ -128,20 +128,21 @@ extension CredentialSource {
     let registers = canRegister ? try self.registers(client, given: given, previous: previous) : false
     if registers { _ = try network() }
     var dependents: [String: Registration?] = [:]
+    var kept = KeptSecrets()
     if let existing {
-      try requireConsent(
-        addition.loaded, client, replacing: previous?.agreement,
-        kept: KeptSecrets(
-          accounts: existing.accounts(of: identifier),
-          clientSecret: clientSecret == nil && previous?.clientSecret != nil,
-          variable: keepsSecretVariable(addition, previous, given: variables)),
-        confirms: confirms)
+      kept.accounts = try existing.accounts(of: identifier)
+      kept.clientSecret = clientSecret == nil && previous?.clientSecret != nil
+      kept.variable = keepsSecretVariable(addition, previous, given: variables)
+    }
+    let permit = try consent(
+      to: addition.loaded, client, replacing: previous?.agreement, kept: kept, confirms: confirms)
+    if let existing {
       dependents = try dependentProviders(of: addition, existing, confirms)
     }
     // The vault is opened for writing before the descriptor is there: one with the registration of another would send a
     // secret to the wrong place, were it not for the question above.
     _ = try accounts(.readWrite)
-    if registers { registration = try register(client, variables: values, initialAccessToken: initialAccessToken) }
+    if registers { registration = try register(permit, variables: values, initialAccessToken: initialAccessToken) }
     registration.agreement = Agreement(try self.client(addition.descriptor, registration))
     try install(addition)
     dependents[identifier] = registration
@@ -177,7 +178,9 @@ extension CredentialSource {
         let loaded = try? library.load(provider), loaded.bases.contains(path),
         let client = try? client(loaded.descriptor, registration)
       else { continue }
-      let before = registration.agreement ?? (try? self.client(provider)).map { Agreement($0) }
+      let before =
+        registration.agreement
+        ?? (try? self.client(descriptor(provider).descriptor, registration)).map { Agreement($0) }
       let keepsVariable = loaded.descriptor.variables.contains { $0.isSecret && registration.variables[$0.name] != nil }
       try requireConsent(
         loaded, client, replacing: before,

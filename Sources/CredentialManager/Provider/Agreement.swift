@@ -1,41 +1,41 @@
 import Descriptors
 import HTTP
-import JSON
 import OAuth
 import Text
-import YAML
 
-/// Where the credentials of a provider may go: computed from its descriptor, agreed to when the provider is added, and
-/// sealed with the registration.
+/// Where the credentials of a provider may go: computed from its descriptor, its variables and the registration, agreed
+/// to when the provider is added, and sealed with the registration.
 ///
-/// Whether something may go to a host is decided in this file: ``covers(_:)`` answers, and what a descriptor names now
-/// is compared with what was agreed to before anything is sent by it.
+/// Whether something may go somewhere is decided in this file. Every ``Route`` asks ``CredentialSource/permit(_:_:)``
+/// or ``CredentialSource/handOut(_:of:by:to:policy:)``. Both compare with the sealed agreement, whatever file the
+/// descriptor came from. Nothing is sent to a provider without a ``Permit``, and only this file makes one.
 ///
-/// A host has its port where that is not the ordinary one. What only an account brings stands as it is written:
-/// `{instance_url}`.
+/// A place that only an answer fills stands as it is written: `https://{dc}.api.example`, `{instance_url}`.
 package struct Agreement: Sendable, Equatable {
-  enum Subject {
-    case clientSecret
-    case token
-  }
-
   /// The client that was agreed to (RFC 6749, 2.2); `nil` in a registration of an earlier version.
   package var clientIdentifier: String?
-  /// The hosts that get the client's secret: of the endpoints, and those that a credential is presented to.
-  package var secretHosts: [String]
-  /// The hosts that get tokens: as `secretHosts`, those of the helpers, and a redirect that leaves this machine.
-  package var tokenHosts: [String]
-  /// The redirect, its places filled where they can be; `nil` in a registration of an earlier version.
+  /// The origins that get the client's secret: of the endpoints, and those that a credential is presented to.
+  package var secretOrigins: [String]
+  /// The origins that get tokens: those of `secretOrigins`, and the hosts of the helpers.
+  package var tokenOrigins: [String]
+  /// The origins below `hosts`, to which a credential is presented; `nil` where the descriptor has no such list.
+  package var presentedOrigins: [String]?
+  /// The redirect with its places filled; `nil` in a registration of an earlier version.
   package var redirect: String?
   /// The page where a person enters a device's code (RFC 8628, 3.3), where the descriptor says it.
   package var devicePage: String?
   package var issuer: String?
   /// The hosts at which helpers hand out tokens; `nil` in a registration of an earlier version.
   package var claims: [HostClaim]?
+  /// The expressions that the values of places have to match.
+  var bounds: OriginPattern.Bounds = [:]
+  /// Whether this is what an earlier version kept, which knew hosts alone.
+  var isOfEarlierVersion = false
 
   package init(_ client: Client) {
     let descriptor = client.descriptor
     let values = client.values()
+    let places = AgreedPlaces(client)
     func text(_ template: Template) -> String { (try? template.filled(values)) ?? template.text }
     func claims(_ helper: HostClaim.Helper, _ hosts: [Template], username: Template, any: Bool = false) -> [HostClaim] {
       let username = (try? username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2"
@@ -45,165 +45,171 @@ package struct Agreement: Sendable, Equatable {
     }
     clientIdentifier = client.identifier
     redirect = text(descriptor.redirect.template)
-    devicePage = descriptor.device.verificationURIComplete.map(text)
+    devicePage = descriptor.device.verificationURIComplete.map { places.texts(of: $0).joined(separator: " || ") }
     issuer = descriptor.issuer.map(text)
     self.claims =
       (descriptor.git.map { claims(.git, $0.hosts, username: $0.username, any: $0.ignoresUsername) } ?? [])
       + (descriptor.docker.map { claims(.docker, $0.hosts, username: $0.username) } ?? [])
     let own = descriptor.hosts + descriptor.endpoints.values.map(\.url.template)
     let helperTemplates = (descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? [])
-    secretHosts = Self.hosts(of: own, client)
-    tokenHosts = Self.hosts(of: own + Self.foreignRedirects(descriptor) + helperTemplates, client)
+    secretOrigins = places.origins(of: own)
+    tokenOrigins = places.origins(of: own + helperTemplates)
+    presentedOrigins = descriptor.hosts.isEmpty ? nil : places.origins(of: descriptor.hosts)
+    bounds = places.bounds
   }
 
-  package func covers(_ host: String) -> Bool { tokenHosts.contains(host) }
+  /// Whether tokens may go to the origin of a URL.
+  package func covers(_ uri: URI) -> Bool { tokenOrigins.contains { OriginPattern($0).matches(uri, bounds) } }
 
-  func newHosts(in later: Agreement, for subject: Subject) -> [String] {
-    (subject == .token ? later.tokenHosts : later.secretHosts).filter { !covers($0) }
+  /// Whether a credential may be given to a server that another program names. Where the descriptor says nothing of
+  /// hosts, that is for the other program to say.
+  func presents(to uri: URI) -> Bool {
+    presentedOrigins?.contains { OriginPattern($0).matches(uri, bounds) } ?? true
   }
 
-  /// The redirect where it is a page elsewhere, which gets a code, or a token itself (RFC 6749, 4.2). One that a
-  /// variable gives is the person's own choice.
-  private static func foreignRedirects(_ descriptor: Descriptor) -> [Template] {
-    guard let text = descriptor.redirect.template.literal, let uri = try? URI(parsing: text),
-      ["http", "https"].contains(uri.scheme), !uri.isLoopback
-    else { return [] }
-    return [descriptor.redirect.template]
-  }
-
-  fileprivate static func hosts(of templates: [Template], _ client: Client) -> [String] {
-    let values = client.values()
-    var hosts: Set<String> = []
-    for template in templates {
-      // With alternatives in it, a place may become one or the other.
-      for text in [try? template.filled(values), try? template.filled { values($0) ?? "{\($0)}" }] {
-        hosts.insert(host(of: text ?? template.text))
-      }
-    }
-    return hosts.sorted()
-  }
-
-  private static func host(of text: String) -> String {
-    if let uri = try? URI(parsing: text), let authority = HostPattern.authority(uri) { return authority }
-    let rest = text.firstPlace(of: "://").map { text[$0.upperBound...] } ?? text[...]
-    return rest.prefix { !"/?#".contains($0) }.lowercased()
-  }
-}
-
-// MARK: At rest
-
-extension Agreement {
-  var value: JSONValue {
-    func list(_ texts: [String]) -> JSONValue { .array(texts.map(JSONValue.string)) }
-    return [
-      "client_id": .optional(clientIdentifier), "secret_hosts": list(secretHosts), "token_hosts": list(tokenHosts),
-      "redirect": .optional(redirect), "device_page": .optional(devicePage), "issuer": .optional(issuer),
-      "claims": claims.map { .array($0.map(\.value)) } ?? .null,
-    ]
-  }
-
-  init?(_ value: JSONValue) {
-    func list(_ value: JSONValue?) -> [String]? { value?.elements?.compactMap(\.text) }
-    guard let secretHosts = list(value["secret_hosts"]), let tokenHosts = list(value["token_hosts"]) else { return nil }
-    self.secretHosts = secretHosts
-    self.tokenHosts = tokenHosts
-    clientIdentifier = value["client_id"]?.text
-    redirect = value["redirect"]?.text
-    devicePage = value["device_page"]?.text
-    issuer = value["issuer"]?.text
-    claims = value["claims"]?.elements?.compactMap { HostClaim($0) }
-  }
-
-  /// What earlier versions kept: the hosts of all kinds in one list.
-  init(destinations: [String]) {
-    secretHosts = destinations
-    tokenHosts = destinations
+  /// The same with what the variables of one account bring, which a person gave for it.
+  fileprivate func widened(by other: Agreement) -> Agreement {
+    var wider = self
+    wider.secretOrigins += other.secretOrigins
+    wider.tokenOrigins += other.tokenOrigins
+    if let more = other.presentedOrigins { wider.presentedOrigins = (presentedOrigins ?? []) + more }
+    return wider
   }
 }
 
 // MARK: Asking it
 
-/// A host to which tokens or the client's secret would go, and to which nobody agreed.
-package struct NewHost: Sendable, Equatable {
-  package let name: String
-  /// Where the descriptor names it; `nil` where no descriptor was read for it.
-  package let place: Place?
+/// A way on which a provider's credentials leave the vault.
+package enum Route: String, Sendable, CaseIterable {
+  case login, refresh, validate, logout, token, header, request, exec, git, docker, kubectl, library, browser
+  /// A client is registered at the provider, or deleted there (RFC 7591, RFC 7592).
+  case registration
 }
 
-extension DescriptorLibrary.Loaded {
-  fileprivate func places(of hosts: [String], _ client: Client) -> [NewHost] {
-    hosts.map { host in NewHost(name: host, place: place(ofHost: host) { Agreement.hosts(of: [$0], client) }) }
+/// To whom a token is handed.
+package enum Destination: Sendable {
+  /// The person who asked, or a program that the person started: it is theirs to say where it goes.
+  case caller
+  /// A host that another program asks about, as the sealed agreement claims it.
+  case claimed(HostClaim)
+  /// A server that another program asks about.
+  case server(URI)
+}
+
+/// A client that may use its secrets on one route. Whoever holds it has asked the agreement.
+package struct Permit: Sendable {
+  package let route: Route
+  package let client: Client
+  let agreement: Agreement
+  var provider: String { client.descriptor.identifier }
+
+  fileprivate init(_ route: Route, client: Client, _ agreement: Agreement) {
+    (self.route, self.client, self.agreement) = (route, client, agreement)
   }
-}
 
-/// What a provider keeps when it is added anew, and what would go to the hosts of its new descriptor.
-struct KeptSecrets {
-  var accounts: [Account]
-  var clientSecret: Bool
-  var variable: Bool
+  /// Asked of each request, page and server before anything goes there.
+  func require(_ uri: URI) throws(CredentialError) {
+    guard agreement.covers(uri) else { throw .notAgreed(provider: provider, origin: uri.origin, route) }
+  }
+
+  /// The same for a request that a person or a program makes with a credential. A host that the descriptor does not
+  /// name is told as such.
+  func require(_ uri: URI, of credential: Credential) throws(CredentialError) {
+    guard client.presents(credential, to: uri) else {
+      throw .oauth(.foreignHost(HostPattern.authority(uri) ?? uri.scheme), provider: provider)
+    }
+    try require(uri)
+  }
 }
 
 extension CredentialSource {
-  /// Asked before the accounts' tokens and the client's secret can go to hosts to which nobody agreed.
-  package typealias Consent = (_ accounts: [String], _ hosts: [NewHost]) -> Bool
-
-  /// The person's own file that a descriptor is made of; `nil` where all came with the program or the system.
-  func ownFile(of loaded: DescriptorLibrary.Loaded) -> String? {
-    ([loaded.path] + loaded.bases).first { $0.hasPrefix(home.userProviders + "/") }
+  /// The one question: whether a provider's credentials may be used on a route. What its descriptor names now is
+  /// compared with what was agreed to, and a new place throws `.descriptorChanged`. `variables` are of one account, and
+  /// go before the registered ones.
+  package func permit(
+    _ route: Route, _ provider: String, variables: [String: String] = [:]
+  ) throws(CredentialError) -> Permit {
+    try permit(route, descriptor(provider), variables: variables)
   }
 
-  /// Refuses a person's own descriptor that was edited in place, or put before a shipped one or one that a shipped one
-  /// extends, and names a new host. What came with the program is trusted as the program is.
-  func requireAgreed(
-    _ loaded: DescriptorLibrary.Loaded, _ client: Client, _ agreed: Agreement?
-  ) throws(CredentialError) {
-    guard let own = ownFile(of: loaded), let agreed else { return }
-    let hosts = agreed.newHosts(in: Agreement(client), for: .token)
-    guard hosts.isEmpty else {
+  func permit(
+    _ route: Route, _ loaded: DescriptorLibrary.Loaded, variables: [String: String] = [:]
+  ) throws(CredentialError) -> Permit {
+    let provider = loaded.descriptor.identifier
+    guard let registration = try accountsIfAny()?.registration(of: provider) else {
+      throw .notAdded(provider: provider, ClientNeeds(loaded.descriptor))
+    }
+    let client = try client(loaded.descriptor, registration)
+    let agreement = try agreed(loaded, client, registration)
+    guard !variables.isEmpty else { return Permit(route, client: client, agreement) }
+    let own = try self.client(loaded.descriptor, registration, variables: variables)
+    return Permit(route, client: own, agreement.widened(by: Agreement(own)))
+  }
+
+  /// An account with a token that is good, for whoever asks on this route. Where no descriptor is read, because the
+  /// token need not be refreshed, the sealed agreement is the answer.
+  package func handOut(
+    _ name: String?, of provider: String, by route: Route, to destination: Destination = .caller,
+    _ policy: RefreshPolicy = RefreshPolicy()
+  ) throws(CredentialError) -> Account {
+    switch destination {
+    case .caller: break
+    case .claimed(let claim):
+      guard claim.provider == provider else { throw .notAgreed(provider: provider, origin: claim.host, route) }
+    case .server(let uri):
+      let sealed = try accountsIfAny()?.registration(of: provider)?.agreement
+      // An earlier version did not note it: the descriptor tells, once it was compared.
+      let agreement =
+        if let sealed, !sealed.isOfEarlierVersion { sealed } else { try permit(route, provider).agreement }
+      guard agreement.presents(to: uri) else { throw .notAgreed(provider: provider, origin: uri.origin, route) }
+    }
+    return try freshAccount(name, of: provider, policy)
+  }
+
+  /// The agreement that a registration was sealed with, if the descriptor names nothing beyond it.
+  private func agreed(
+    _ loaded: DescriptorLibrary.Loaded, _ client: Client, _ registration: Registration
+  ) throws(CredentialError) -> Agreement {
+    let now = Agreement(client)
+    let new = registration.agreement.map { $0.newPlaces(in: now, loaded, registration, client) } ?? []
+    guard new.isEmpty else {
+      let own = ownFile(of: loaded)
       throw .descriptorChanged(
-        provider: loaded.descriptor.identifier, file: own, hosts: loaded.places(of: hosts, client))
+        provider: loaded.descriptor.identifier, file: own ?? loaded.path, isOwn: own != nil, places: new)
     }
+    if let sealed = registration.agreement, !sealed.isOfEarlierVersion { return sealed }
+    // Of an earlier version: from now on what the descriptor names is sealed, which is within the old hosts.
+    var complete = registration
+    complete.agreement = now
+    if let claims = registration.agreement?.claims { complete.agreement?.claims = claims }
+    if let accounts = try? accounts(.readWrite) {
+      let identifier = Accounts.registration(loaded.descriptor.identifier)
+      let revision = try? accounts.record(identifier)?.revision
+      if let revision {
+        _ = try? accounts.store.apply([.store(complete.encoded, as: identifier, if: .revision(revision))])
+      }
+    }
+    return now
   }
 
-  /// A descriptor is a file that strangers send each other: one that takes the place of another must not carry existing
-  /// secrets to new hosts unasked. Where nobody noted what was `agreed`, the descriptor in force tells.
-  func requireConsent(
-    _ loaded: DescriptorLibrary.Loaded, _ client: Client, replacing agreed: Agreement?, kept: KeptSecrets,
+  /// The client of a provider that is being added: `confirms` was asked about each new place for what is kept.
+  func consent(
+    to loaded: DescriptorLibrary.Loaded, _ client: Client, replacing agreed: Agreement?, kept: KeptSecrets,
     confirms: Consent
-  ) throws(CredentialError) {
-    guard !kept.accounts.isEmpty || kept.clientSecret || kept.variable else { return }
-    // A descriptor that cannot be read any more tells nothing: then every host is new.
-    let agreed =
-      agreed ?? (try? self.client(client.descriptor.identifier)).map { Agreement($0) } ?? Agreement(destinations: [])
-    // A variable goes wherever a token does.
-    let subject: Agreement.Subject = kept.accounts.isEmpty && !kept.variable ? .clientSecret : .token
-    let hosts = loaded.places(of: agreed.newHosts(in: Agreement(client), for: subject), client)
-    guard !hosts.isEmpty else { return }
-    let names = kept.accounts.map(\.name)
-    if !confirms(names, hosts) {
-      throw .destinationChange(provider: client.descriptor.identifier, accounts: names, hosts: hosts)
-    }
+  ) throws(CredentialError) -> Permit {
+    try requireConsent(loaded, client, replacing: agreed, kept: kept, confirms: confirms)
+    return Permit(.registration, client: client, Agreement(client))
   }
 
-  /// The hosts that `add` would ask about if this descriptor replaced the one that was added before. Throws where
-  /// nobody can tell: the vault is locked, a variable has no value.
-  package func newHosts(
-    of provider: String, _ bytes: [UInt8], named file: String
-  ) throws(CredentialError) -> [NewHost] {
-    guard let existing = try accountsIfAny(), let previous = try existing.registration(of: provider) else { return [] }
-    let addition = try addition(bytes, named: file, as: nil)
-    var registration = previous
-    registration.variables = previous.variables.filter { addition.descriptor.variable($0.key) != nil }
-    var found: [NewHost] = []
-    try requireConsent(
-      addition.loaded, try client(addition.descriptor, registration), replacing: previous.agreement,
-      kept: KeptSecrets(
-        accounts: existing.accounts(of: addition.identifier), clientSecret: previous.clientSecret != nil,
-        variable: keepsSecretVariable(addition, previous, given: [:]))
-    ) { _, hosts in
-      found = hosts
-      return true
-    }
-    return found
+  /// A client that was registered is deleted where it was registered (RFC 7592), on an origin that was agreed to.
+  func permitToDelete(
+    _ provider: String, _ registration: Registration, at uri: URI
+  ) throws(CredentialError) -> Permit? {
+    let place = registration.registered.flatMap { try? URI(parsing: $0.place) }?.origin
+    let agreement = registration.agreement ?? Agreement(destinations: place.map { [$0] } ?? [])
+    guard agreement.covers(uri) else { return nil }
+    var descriptor = Descriptor()
+    descriptor.identifier = provider
+    return Permit(.registration, client: try client(descriptor, Registration(clientIdentifier: "")), agreement)
   }
 }

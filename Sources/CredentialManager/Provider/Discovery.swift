@@ -44,7 +44,7 @@ extension CredentialSource {
   private func metadata(of issuer: Issuer) throws(CredentialError) -> AuthorizationServerMetadata {
     var attempts: [MetadataError.Attempt] = []
     for location in MetadataLocation.all(for: issuer) {
-      let response = try send(to: issuer.text) { _ in location.request }
+      let response = try sendWithoutCredential(to: issuer.text, location.request)
       let attempt = MetadataError.Attempt(location, response)
       if MetadataLocation.isElsewhere(response) {
         attempts.append(attempt)
@@ -76,11 +76,11 @@ extension CredentialSource {
 
   /// Registers a client (RFC 7591).
   func register(
-    _ client: Client, variables: [String: String], initialAccessToken: Secret?
+    _ permit: Permit, variables: [String: String], initialAccessToken: Secret?
   ) throws(CredentialError) -> Registration {
-    let provider = client.descriptor.identifier
+    let (provider, client) = (permit.provider, permit.client)
     let redirectURI = try redirectURI(client)
-    let response = try send(to: provider) { nonce throws(OAuthError) in
+    let response = try send(to: permit) { nonce throws(OAuthError) in
       try client.registrationRequest(redirectURI: redirectURI, initialAccessToken: initialAccessToken, nonce: nonce)
     }
     let registration = try core(provider, client.clientRegistration(response))

@@ -152,18 +152,15 @@ extension CredentialSource {
     }
   }
 
-  /// A registration of an earlier version with the hosts that its descriptor claims now, without those of a person's
-  /// own descriptor to which nobody agreed.
+  /// A registration of an earlier version with the hosts that its descriptor claims now, without those to
+  /// which nobody agreed.
   private func completed(_ registration: Registration, _ provider: String) -> Registration? {
     guard let loaded = try? home.library.load(provider), let client = try? client(loaded.descriptor, registration)
     else { return nil }
     var complete = registration
-    complete.agreement = Agreement(client)
-    if let agreed = registration.agreement {
-      complete.agreement?.secretHosts = agreed.secretHosts
-      complete.agreement?.tokenHosts = agreed.tokenHosts
-      if ownFile(of: loaded) != nil { complete.agreement?.claims?.removeAll { !agreed.covers($0.host) } }
-    }
+    let now = Agreement(client)
+    complete.agreement = registration.agreement ?? now
+    complete.agreement?.claims = now.claims?.filter { registration.agreement?.tokenOrigins.contains($0.host) ?? true }
     return complete
   }
 }

@@ -8,7 +8,7 @@ package struct Registration: Sendable, Equatable {
   package var clientIdentifier: String
   /// The client secret, consumer secret, or private key as PEM.
   package var clientSecret: Secret?
-  package var variables: [String: String]
+  package var variables: [String: String] = [:]
   /// How the client came about, where the provider registered it at our request.
   package var registered: Registered?
   /// Where tokens and the secret may go, as the person agreed to it. `nil` where nobody noted it.

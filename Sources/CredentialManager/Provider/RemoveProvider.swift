@@ -63,17 +63,13 @@ extension CredentialSource {
     guard let registration, let registered = registration.registered else { return nil }
     guard !keepsRemote, let text = registered.uri, let token = registered.accessToken, let uri = try? URI(parsing: text)
     else { return .kept }
-    // The token goes to no other host than the client's own.
-    let place = (try? URI(parsing: registered.place)).flatMap(HostPattern.authority)
-    let agreement = registration.agreement ?? Agreement(destinations: [place ?? ""])
-    guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback), let host = HostPattern.authority(uri),
-      agreement.covers(host)
-    else { return .kept }
+    // The token goes to no other place than the client's own.
+    guard let permit = try permitToDelete(provider, registration, at: uri) else { return .kept }
     // The proof that the vault can be changed: else the client would be gone there, and its secret stay here.
     let accounts = try accounts(.readWrite)
     try accounts.apply([.store(registration.encoded, as: Accounts.registration(provider))])
     secrets.learn(token)
-    let response = try send(to: provider) { _ throws(OAuthError) in try ClientRegistration.deletion(at: uri, token) }
+    let response = try send(to: permit) { _ throws(OAuthError) in try ClientRegistration.deletion(at: uri, token) }
     let isDeleted = try core(provider, ClientRegistration.isDeleted(response))
     return isDeleted ? .deleted(text) : .kept
   }

@@ -8,10 +8,12 @@ import Store
 extension CredentialSource {
   /// Presents an account's credential, refreshed first if it must be. `request` is needed where requests are signed.
   package func headerFields(
-    _ name: String?, of provider: String, for request: HTTPRequest?, _ policy: RefreshPolicy = RefreshPolicy()
+    _ name: String?, of provider: String, for request: HTTPRequest?, by route: Route = .header
   ) throws(CredentialError) -> HTTPFields {
-    let account = try freshAccount(name, of: provider, policy)
-    let client = try client(provider, variables: account.credential.variables)
+    let account = try freshAccount(name, of: provider)
+    let permit = try permit(route, provider, variables: account.credential.variables)
+    let client = permit.client
+    if let request { try permit.require(request.uri, of: account.credential) }
     return try core(provider, client.headerFields(presenting: account.credential, on: request, nonce: nonce))
   }
 
@@ -22,7 +24,7 @@ extension CredentialSource {
   /// Returns the head.
   package func send(
     _ request: HTTPRequest, body: (any HTTPBodySource)? = nil, account name: String?, of provider: String,
-    limits: HTTPLimits, receive: (HTTPPart) -> Bool
+    by route: Route = .request, limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(CredentialError) -> HTTPResponse {
     _ = try network()
     var account = try freshAccount(name, of: provider)
@@ -31,7 +33,9 @@ extension CredentialSource {
     var isRepetition = false
     var isNoted = false
     while true {
-      let client = try client(provider, variables: account.credential.variables)
+      let permit = try permit(route, provider, variables: account.credential.variables)
+      let client = permit.client
+      try permit.require(request.uri, of: account.credential)
       if let source = body, client.signsBody(of: request, with: account.credential) {
         do { request.body = try source.readAll() } catch { throw .http(error, provider: provider) }
         body = nil
@@ -40,7 +44,7 @@ extension CredentialSource {
       var isRefused = false
       var next: URI?
       let head = try stream(
-        to: provider, body: body, limits: limits, bound: client.binding(of: account.credential.grant)
+        to: permit, body: body, limits: limits, bound: client.binding(of: account.credential.grant)
       ) { nonce throws(OAuthError) in
         let presented = try client.presenting(account.credential, on: request, nonce: nonce)
         if !isNoted { noteHandOut(account, to: "request " + (request.uri.host ?? "")) }
@@ -78,13 +82,14 @@ extension CredentialSource {
     _ = try network()
     let accounts = try accounts(neededFor: name, of: provider)
     let account = try accounts.resolve(name, provider: provider)
-    let client = try client(provider, variables: account.credential.variables)
+    let permit = try permit(.validate, provider, variables: account.credential.variables)
+    let client = permit.client
     secrets.learn(account.credential)
     try tellInterruption(of: account.id, accounts)
     var kind = EndpointKind.identity
     let response: HTTPResponse
     do {
-      response = try send(to: provider, bound: client.binding(of: account.credential.grant)) {
+      response = try send(to: permit, bound: client.binding(of: account.credential.grant)) {
         nonce throws(OAuthError) in
         let question = try client.validationRequest(account.credential, nonce: nonce)
         kind = question.kind
@@ -111,8 +116,9 @@ extension CredentialSource {
       // The token that nobody has committed yet is the one to revoke.
       if let kept = accounts.answer(of: current) { current.credential = kept.credential }
       tellUnfinishedLogin(try accounts.note(account.id), account.id)
-      let client = keepsRemote ? nil : try client(provider, variables: current.credential.variables)
-      let requests = try client.map { client throws(CredentialError) in try revocation(of: current, client) } ?? []
+      let permit = keepsRemote ? nil : try permit(.logout, provider, variables: current.credential.variables)
+      let requests =
+        try permit.map { permit throws(CredentialError) in try revocation(of: current, permit.client) } ?? []
       let isRevoked = !requests.isEmpty
       // A token that is revoked and not forgotten would be handed out as a good one.
       let pending =
@@ -122,11 +128,13 @@ extension CredentialSource {
       if isRevoked { FaultPoint.reach("logout.noted") }
       do throws(CredentialError) {
         for index in requests.indices {
-          let response = try send(to: provider, bound: client?.binding(of: current.credential.grant)) {
+          guard let permit else { break }
+          let client = permit.client
+          let response = try send(to: permit, bound: client.binding(of: current.credential.grant)) {
             nonce throws(OAuthError) in
-            try client?.revocationRequests(current.credential, nonce: nonce)[index] ?? requests[index]
+            try client.revocationRequests(current.credential, nonce: nonce)[index]
           }
-          try core(provider, client?.checkRevocation(response))
+          try core(provider, client.checkRevocation(response))
         }
       } catch {
         _ = try? pending.finish(error.mayHaveArrived ? .unfinished : .ended(noting: nil))

@@ -89,7 +89,7 @@ extension CredentialSource {
       throw needed(account, refusal)
     }
     _ = try network()
-    let client = try client(loaded, variables: account.credential.variables)
+    let permit = try permit(.refresh, loaded, variables: account.credential.variables)
     let accounts = try accounts(.readWrite)
     // What somebody else stored since we looked is new enough for who wanted it new.
     func renewed() throws(CredentialError) -> Account? {
@@ -115,7 +115,7 @@ extension CredentialSource {
       guard current.credential.isRefreshable(at: clock.now()), loaded.descriptor.refreshes(current.credential) else {
         throw notRefreshable(current)
       }
-      return try refresh(current, with: client, in: locked)
+      return try refresh(current, with: permit, in: locked)
     }
   }
 
@@ -141,24 +141,25 @@ extension CredentialSource {
   // MARK: The exchange
 
   private func refresh(
-    _ account: Account, with client: Client, in locked: borrowing LockedAccount
+    _ account: Account, with permit: Permit, in locked: borrowing LockedAccount
   ) throws(CredentialError) -> Account {
     FaultPoint.reach("refresh.locked")
     secrets.learn(account.credential)
     let pending = try locked.begin(ExchangeNote(.refresh, startedAt: clock.now()))
     FaultPoint.reach("refresh.noted")
     let renewed = try Signals.deferring(pending) { pending throws(CredentialError) in
-      try finish(pending, asking: client, for: account)
+      try finish(pending, asking: permit, for: account)
     }
     FaultPoint.reach("refresh.committed")
     return renewed
   }
 
   private func finish(
-    _ pending: consuming PendingExchange, asking client: Client, for account: Account
+    _ pending: consuming PendingExchange, asking permit: Permit, for account: Account
   ) throws(CredentialError) -> Account {
+    let client = permit.client
     let old = account.credential
-    let outcome = ask(client, old.grant.refreshEndpoint, refreshing: old) { nonce throws(OAuthError) in
+    let outcome = ask(permit, old.grant.refreshEndpoint, refreshing: old) { nonce throws(OAuthError) in
       try client.refreshRequest(old, nonce: nonce)
     }
     var (credential, unreadable): (Credential, [ResponseField])
@@ -170,7 +171,7 @@ extension CredentialSource {
         // The token itself is no use, but the refresh token beside it may be the only good one.
         credential.isRejected = true
         pending.keep(credential, after: old.accessToken)
-        let exchanged = ask(client, .tokenExchange, refreshing: credential) { nonce throws(OAuthError) in
+        let exchanged = ask(permit, .tokenExchange, refreshing: credential) { nonce throws(OAuthError) in
           try client.tokenExchangeRequest(token, nonce: nonce)
         }
         if case .issued(let token, let fields) = exchanged {
@@ -206,11 +207,12 @@ extension CredentialSource {
   }
 
   private func ask(
-    _ client: Client, _ kind: EndpointKind, refreshing credential: Credential,
+    _ permit: Permit, _ kind: EndpointKind, refreshing credential: Credential,
     _ request: (RequestNonce) throws(OAuthError) -> HTTPRequest
   ) -> TokenOutcome {
     do throws(CredentialError) {
-      let response = try send(to: client.descriptor.identifier, bound: client.binding(of: credential.grant), request)
+      let client = permit.client
+      let response = try send(to: permit, bound: client.binding(of: credential.grant), request)
       if kind != .tokenExchange { FaultPoint.reach("refresh.answered") }
       return client.outcome(response, kind, refreshing: credential, now: clock.now())
     } catch {

@@ -192,6 +192,13 @@ extension DescriptorLibrary.Loaded {
     return nil
   }
 
+  /// Where the value of a key stands, that of keys within keys; `nil` where the descriptor does not have it.
+  package func place(of keys: [String]) -> Place? {
+    var node: Node? = root
+    for key in keys { node = node?[key] }
+    return node?.place
+  }
+
   /// The endpoints first: those get the secret, too.
   private var hostNodes: [Node] {
     func list(_ node: Node?) -> [Node] { node.map { $0.elements ?? [$0] } ?? [] }

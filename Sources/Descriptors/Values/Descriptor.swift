@@ -25,6 +25,8 @@ package struct Descriptor: Sendable, Equatable {
   package var git: GitRules?
   package var docker: DockerRules?
 
+  package init() {}
+
   package func variable(_ name: String) -> Variable? { variables.first { $0.name == name } }
 }
 

@@ -50,3 +50,10 @@ package struct Variable: Sendable, Equatable {
     }
   }
 }
+
+extension Variable {
+  /// Whether a whole value matches an expression; `false` for an expression that cannot be read.
+  package static func value(_ value: some StringProtocol, matches pattern: String) -> Bool {
+    Pattern(pattern)?.matches(String(value)) ?? false
+  }
+}

@@ -1,0 +1,111 @@
+import Descriptors
+import HTTP
+import Text
+
+/// An origin (RFC 6454, 4) as an agreement writes it: `https://api.example`, `https://*.example:8443`,
+/// `https://{dc}.api.example`; a place alone, `{instance_url}`, is any origin that the provider says.
+///
+/// Agreements of earlier versions have hosts alone: those mean https, and http on loopback.
+struct OriginPattern {
+  /// The places in a host that a provider's answer fills, each with the expression that its value has to match.
+  typealias Bounds = [String: String]
+
+  private let text: String
+  private let scheme: String?
+  private let host: String
+  private let port: UInt16?
+  private let isWhole: Bool
+
+  init(_ text: String) {
+    self.text = text
+    isWhole = text.hasPrefix("{") && text.firstIndex(of: "}") == text.indices.last
+    var rest = text[...]
+    if !isWhole, let slashes = text.firstPlace(of: "://") {
+      scheme = text[..<slashes.lowerBound].lowercased()
+      rest = text[slashes.upperBound...]
+    } else {
+      scheme = nil
+    }
+    if let colon = rest.lastIndex(of: ":"), let port = UInt16(rest[rest.index(after: colon)...]) {
+      self.port = port
+      rest = rest[..<colon]
+    } else {
+      port = nil
+    }
+    host = String(rest)
+  }
+
+  /// The origin of a text that is a URL or, as an entry of `hosts`, a host. Both may have places in them. A host of
+  /// loopback is reached without TLS as well.
+  static func texts(of text: String) -> [String] {
+    if let uri = try? URI(parsing: text), uri.host != nil { return [uri.origin] }
+    let (scheme, rest): (String?, Substring) =
+      text.firstPlace(of: "://").map { (text[..<$0.lowerBound].lowercased(), text[$0.upperBound...]) } ?? (
+        nil, text[...]
+      )
+    let host = lowercasedOutsidePlaces(prefix(of: rest))
+    if let scheme { return [scheme + "://" + host] }
+    if host.hasPrefix("{"), host.firstIndex(of: "}") == host.indices.last { return [host] }
+    guard let uri = try? URI(parsing: "http://" + host), uri.isLoopback else { return ["https://" + host] }
+    return uri.port == nil ? ["http://" + host, "https://" + host] : ["http://" + host]
+  }
+
+  /// A host, and a port, up to a path; a slash inside of a place ends nothing.
+  private static func prefix(of text: Substring) -> Substring {
+    var depth = 0
+    return text.prefix { character in
+      depth += character == "{" ? 1 : character == "}" ? -1 : 0
+      return depth > 0 || !"/?#".contains(character)
+    }
+  }
+
+  private static func lowercasedOutsidePlaces(_ text: Substring) -> String {
+    var depth = 0
+    return text.reduce(into: "") { result, character in
+      depth += character == "{" ? 1 : character == "}" ? -1 : 0
+      result += depth > 0 ? String(character) : character.lowercased()
+    }
+  }
+
+  /// The names in its places.
+  var names: [String] { (try? Template(parsing: text))?.names ?? [] }
+
+  private func defaultPort(for other: String?) -> UInt16 { (scheme ?? other) == "http" ? 80 : 443 }
+
+  /// Whether whoever agreed to this one agreed to the other one. The same port over TLS is no less than without.
+  func includes(_ other: OriginPattern) -> Bool {
+    if text.lowercased() == other.text.lowercased() { return true }
+    guard !isWhole, !other.isWhole else { return false }
+    if scheme == "https", other.scheme == "http" { return false }
+    guard port ?? defaultPort(for: other.scheme) == other.port ?? other.defaultPort(for: scheme) else { return false }
+    let (mine, others) = (host.lowercased(), other.host.lowercased())
+    return mine == others || (mine.hasPrefix("*.") && others.hasSuffix(mine.dropFirst()))
+  }
+
+  /// Whether a request to a URL is one to this origin. A place stands for one label or several of the host.
+  func matches(_ uri: URI, _ bounds: Bounds) -> Bool {
+    guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback), let name = uri.host else { return false }
+    if isWhole { return true }
+    if scheme == "https", !uri.isSecure { return false }
+    guard uri.effectivePort == port ?? defaultPort(for: uri.scheme) else { return false }
+    if host.hasPrefix("*.") { return name.hasSuffix(host.dropFirst()) && name.count > host.count - 1 }
+    guard host.contains("{"), let template = try? Template(parsing: host) else { return name == host }
+    return Self.matches(name[...], template.parts[...], bounds)
+  }
+
+  private static func matches(_ text: Substring, _ parts: ArraySlice<Template.Part>, _ bounds: Bounds) -> Bool {
+    switch parts.first {
+    case nil: return text.isEmpty
+    case .literal(let piece):
+      return text.hasPrefix(piece) && matches(text.dropFirst(piece.count), parts.dropFirst(), bounds)
+    case .place(let terms):
+      let bound = if case .name(let name)? = terms.first, terms.count == 1 { bounds[name] } else { nil as String? }
+      let isLabel = { (byte: UInt8) in byte.isLetterOrDigit || ".-".utf8.contains(byte) }
+      return text.indices.reversed().contains { end in
+        let value = text[...end]
+        return value.utf8.allSatisfy(isLabel) && (bound.map { Variable.value(value, matches: $0) } ?? true)
+          && matches(text[end...].dropFirst(), parts.dropFirst(), bounds)
+      }
+    }
+  }
+}
