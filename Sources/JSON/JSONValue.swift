@@ -30,6 +30,9 @@ package enum JSONValue: Sendable, Equatable {
     if case .object(let members) = self { members.last { $0.name == name }?.value } else { nil }
   }
 
+  /// Whether this is an object that has several members of this name.
+  package func repeats(_ name: String) -> Bool { (members?.count { $0.name == name } ?? 0) > 1 }
+
   package var text: String? { if case .string(let text) = self { text } else { nil } }
 
   /// Of a whole number that fits.

@@ -13,6 +13,13 @@ package enum OAuthError: Error, Sendable, Equatable {
   case unreadable(EndpointKind, expected: ResponseFormat, mediaType: String?)
   case missingField(EndpointKind, ResponseField)
   case malformedField(EndpointKind, ResponseField)
+  /// A parameter or a member that is read, and that the answer has several times (RFC 6749, 3.1).
+  case repeated(EndpointKind, name: String)
+  /// A token that is presented in a way that is not the descriptor's (RFC 6749, 7.1).
+  case tokenType(EndpointKind, String)
+  case idToken(EndpointKind, IDTokenFault)
+  /// An assertion that names the token endpoint, for an endpoint of another origin.
+  case foreignAssertion(EndpointKind, origin: String)
   case stateMismatch
   case stateMissing
   case issuerMismatch(expected: String, found: String)

@@ -248,6 +248,16 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       "provider: sample\ngrant: implicit\nendpoints: {authorization: ‸\"https://a.example/t?v=1&state=x\", token: ‸\"https://a.example/t?state=x&code_verifier=y\"}\n",
       .ownedParameter("state"), .ownedParameter("code_verifier")),
     FaultyDescriptor(
+      "secrets that would be shown",
+      tail:
+        "response: {keep: {who: ‸access_token, b: ‸authed_user.refreshToken, c: ‸\"header:Access-Token\", d: sub}}\naccount: [login, ‸data.0.id_token]\n",
+      .shownSecret("access_token"), .shownSecret("authed_user.refreshToken"), .shownSecret("header:Access-Token"),
+      .shownSecret("data.0.id_token")),
+    FaultyDescriptor(
+      "secrets under names of their own",
+      tail: "response: {within: body, fields: {access_token: ticket}, keep: {a: ‸ticket, b: ‸body.ticket, e: user}}\n",
+      .shownSecret("ticket"), .shownSecret("body.ticket")),
+    FaultyDescriptor(
       "headers that the connection owns",
       tail: "extra_headers: {‸Host: a.example, ‸content-length: 0, ‸Transfer-Encoding: chunked, ‸Cookie: a=b}\n",
       .forbiddenHeader("Host"), .forbiddenHeader("content-length"), .forbiddenHeader("Transfer-Encoding"),

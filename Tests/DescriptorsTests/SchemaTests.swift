@@ -71,7 +71,9 @@ enum DescriptorTables {
     FieldSource.keys.description, ErrorRules.keys.description, ActiveField.keys.description,
     HeaderStyle.keys.description, ScopeRules.keys.description, ClientRules.keys.description,
     AssertionRules.keys.description, ExpiryRules.keys.description, DeviceRules.keys.description,
-    OAuth1Rules.keys.description, GitRules.keys.description, DockerRules.keys.description, Variable.keys.description,
+    OAuth1Rules.keys.description, GitRules.keys.description, DockerRules.keys.description,
+    KubectlRules.keys.description,
+    Variable.keys.description,
   ].compactMap { $0 }
 }
 

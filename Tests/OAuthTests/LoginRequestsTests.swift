@@ -162,7 +162,8 @@ struct LoginRequestsTests {
     let response = try client.authorizationResponse(
       FormParameters(
         [.init(name: "code", value: "c"), .init(name: "state", value: request.state)]
-          + descriptor.endpoints.values.flatMap(\.response.keep).map { .init(name: $0.name, value: "k") }), to: request)
+          + Set(descriptor.endpoints.values.flatMap(\.response.keep).map(\.name)).map { .init(name: $0, value: "k") }),
+      to: request)
     let token = try client.tokenRequest(response, nonce: Fixture.nonce)
     let shown = try Client(showing: descriptor, identifier: "client-id", hasSecret: true, variables: [:])
     let planned = try LoginRequests(.authorizationCode, shown, scope: descriptor.scope.requested, hasToken: false)

@@ -27,7 +27,7 @@ struct TokenResponseTests {
           "refresh_token":"tGzv3JOkF0XG5Qx2TlKWIA",
           "example_parameter":"example_value"
         }
-        """), "response: { keep: [example_parameter] }")
+        """), "response: { keep: [example_parameter] }\nheader_style: { token_types: [example] }")
     #expect(credential.accessToken == Secret("2YotnFZFEjr1zCsicMWpAA"))
     #expect(credential.tokenType == "example")
     #expect(credential.expiresAt == Fixture.now + 3600)
@@ -36,6 +36,53 @@ struct TokenResponseTests {
     #expect(credential.obtainedAt == Fixture.now)
     #expect(credential.grantedScope == nil)
     #expect(credential.withheldScope == [])
+  }
+
+  /// RFC 6749, 7.1: who does not know the type of a token does not use it.
+  @Test(arguments: ["DPoP", "dpop", "mac", "N_A", "user", "pop", "7"]) func aTypeThatIsNotPresented(_ type: String)
+    throws
+  {
+    let member = "\"token_type\":\"\(type)\""
+    #expect(throws: OAuthError.tokenType(.token, type)) { try Self.json(member) }
+    #expect(throws: OAuthError.tokenType(.token, type)) { try Self.json(member, "header_style: \(type)") }
+    let listed = "header_style: { token_types: [\(type.uppercased())] }"
+    #expect(try Self.json(member, listed).tokenType == type)
+    // The answer to a refresh may bring the only good refresh token.
+    var previous = Fixture.credential()
+    previous.refreshToken = Secret("refresh-1")
+    let outcome = try Fixture.client().outcome(
+      .json("{\"access_token\":\"t\",\"refresh_token\":\"refresh-2\",\(member)}"), .refresh, refreshing: previous,
+      now: Fixture.now)
+    guard case .rotated(let credential, .tokenType(.refresh, type)) = outcome else {
+      Issue.record("the refresh token is lost")
+      return
+    }
+    #expect(credential.refreshToken == Secret("refresh-2") && credential.accessToken == previous.accessToken)
+  }
+
+  @Test(arguments: ["\"Bearer\"", "\"bearer\"", "\"BEARER\"", "\"\"", "null"])
+  func aTypeThatIsPresented(_ type: String) throws {
+    for style in ["", "header_style: token", "header_style: { query: token }", "header_style: { header: X-Token }"] {
+      #expect(try Self.json("\"token_type\":\(type)", style).accessToken == Secret("t"))
+    }
+    #expect(try Self.json("").tokenType == nil)
+  }
+
+  /// What is kept is printed, and may be an account's name.
+  @Test func noSecretIsKept() throws {
+    let more = "response: { keep: [who, user, page] }\naccount: who"
+    let credential = try Self.read(
+      .json(
+        """
+        {"access_token":"access-token-1","refresh_token":"refresh-token-1","who":"access-token-1","user":"ada",
+         "page":"https://a.example/?t=refresh-token-1"}
+        """), more)
+    #expect(credential.kept == ["user": "ada"])
+    #expect(try Fixture.client(more).accountName(in: credential) == nil)
+    let identity = "identity: https://provider.example/me"
+    let client = try Fixture.client("account: [who, user]", endpoints: identity)
+    let json = HTTPResponse.json(#"{"who": "access-token-1", "user": "ada"}"#)
+    #expect(try client.identity(json, of: credential).name == "ada")
   }
 
   /// A moment that no calendar has is no reason to die of arithmetic.

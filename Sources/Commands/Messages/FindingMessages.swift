@@ -55,6 +55,8 @@ extension Finding {
     case .forbiddenHeader(let name): return "the header \(quoted(name)) cannot be set"
     case .ownedParameter(let name):
       return "the parameter \(quoted(name)) protects the login; it can be renamed below \"rename\", and not be set"
+    case .shownSecret(let path):
+      return "the field \(quoted(path)) is a secret; what is kept, and an account's name, is shown"
     case .invalidDuration(let text): return "\(quoted(text)) is no duration, such as 90s, 5m, 8h or 30d"
     case .invalidPattern(let text): return "\(quoted(text)) is no regular expression"
     case .grantWithoutEndpoint(let grant, let endpoint):

@@ -47,6 +47,20 @@ extension OAuthError {
       return answer("the answer of \(at(kind)) has no \(quoted(field.rawValue))")
     case .malformedField(let kind, let field):
       return answer("the \(quoted(field.rawValue)) in the answer of \(at(kind)) cannot be read")
+    case .repeated(let kind, let member):
+      return answer("the answer of \(at(kind)) has \(quoted(member)) more than once, and each could be the right one")
+    case .tokenType(let kind, let type):
+      return answer(
+        "the token in the answer of \(at(kind)) is of the type \(quoted(type)), which credmgr cannot present"
+      )
+      .hint("if the provider takes it as it takes a Bearer token, \"token_types\" below \"header_style\" says so")
+    case .idToken(let kind, let fault):
+      return answer("the ID token in the answer of \(at(kind)) is refused: \(fault.sentence)")
+    case .foreignAssertion(let kind, let origin):
+      return .usage(
+        "the endpoint \(quoted(kind.rawValue)) of \(name) is at \(quoted(origin)), not at the token endpoint's origin; "
+          + "the client's signed assertion is not for that server, so it is not sent"
+      ).hint("if it is meant for that server, \"aud\" below \"claims\" of \"assertion\" in the descriptor names it")
     case .stateMismatch:
       return .refused("the redirect does not belong to this login: its state is another one").hint(login + " again")
     case .stateMissing:
@@ -123,6 +137,24 @@ private func reachHints(_ provider: String?) -> [Remedy] {
 
 private func answerHints(_ provider: String?) -> [Remedy] {
   reachHints(provider) + ["\(add: "--trace") to see what was answered"]
+}
+
+extension IDTokenFault {
+  var sentence: String {
+    switch self {
+    case .unsigned: "it is not signed"
+    case .missing(let claim): "there is no \(quoted(claim))"
+    case .repeated(let claim): "it has \(quoted(claim)) more than once"
+    case .issuer(let expected, let found): "its issuer is \(quoted(found)), and not \(quoted(expected))"
+    case .audience: "it is for another client (\"aud\")"
+    case .authorizedParty: "it was issued to another client (\"azp\")"
+    case .expired: "it has expired (\"exp\"); the clock of this machine may be wrong"
+    case .issuedLater: "it is from the future (\"iat\"); the clock of this machine may be wrong"
+    case .nonce: "its \"nonce\" is that of another login"
+    case .accessTokenHash: "it does not belong to the access token (\"at_hash\")"
+    case .subject: "it is for another person (\"sub\")"
+    }
+  }
 }
 
 extension URLTemplateError {

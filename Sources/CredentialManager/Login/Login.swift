@@ -210,11 +210,13 @@ private struct Login {
         let response = try source.send(to: permit, bound: client.binding(of: credential.grant)) {
           nonce throws(OAuthError) in try client.identityRequest(credential, nonce: nonce)
         }
-        (name, kept) = try source.core(provider, client.identity(response))
+        (name, kept) = try source.core(provider, client.identity(response, of: credential))
       } catch {
         if isGiven, case .oauth(.refused(_, let refusal), _) = error, refusal.status == 401 {
           throw .tokenRefused(provider: provider, words: refusal.words)
         }
+        // The token is another person's than the provider says: it may have been put in the place of the right one.
+        if case .oauth(.idToken, _) = error { throw error }
         let isTaken = try accounts.readableAccount(AccountID(provider, standard)) != nil
         if isTaken || error == .interrupted { throw error }
         return (nil, kept, .unidentified(account: standard, error))

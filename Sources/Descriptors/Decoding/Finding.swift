@@ -27,6 +27,8 @@ package struct Finding: Sendable, Equatable {
     case tooManyVariables(Int)
     case forbiddenHeader(String)
     case ownedParameter(String)
+    /// A field that is a secret, where what is there is shown.
+    case shownSecret(String)
     case invalidDuration(String)
     case invalidPattern(String)
     case grantWithoutEndpoint(grant: String, endpoint: String)

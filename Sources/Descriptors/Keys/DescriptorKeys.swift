@@ -88,11 +88,17 @@ extension Descriptor {
     Key(
       "docker", at: \.docker, as: DockerRules.keys.notation,
       means: "the provider's container registries: [Docker](#docker)", for: "`github`")
+    Key(
+      "kubectl", at: \.kubectl, as: KubectlRules.keys.notation,
+      means: "the clusters that take the provider's tokens: [kubectl](#kubectl)", for: "Keycloak, Dex")
   } finish: { decoder, root, descriptor in
     if descriptor.title.isEmpty { descriptor.title = descriptor.identifier }
     // A request that is signed has no header with a token by itself.
     if root["header_style"] == nil, descriptor.grants.first == .oauth1 { descriptor.headerStyle.scheme = "none" }
     decoder.checkEndpoints()
+    for (path, node) in zip(descriptor.account, DescriptorDecoder.elements(of: root["account"])) {
+      decoder.check(path, isShownAt: node)
+    }
   }
 }
 
@@ -145,6 +151,12 @@ extension HeaderStyle {
       means: """
         parameters beside the token: behind it in the same header, `name="value"`, with commas; or in the same query
         """, for: "`oclc`: `principalID`; `wechat`: `openid`; VK: `v`")
+    Key(
+      "token_types", at: \.tokenTypes, as: .texts,
+      means: """
+        the values of `token_type` that mean a token that is presented so, besides `bearer`; any other one is refused \
+        (RFC 6749, 7.1)
+        """, for: "`slack`: `user`, `bot`")
   }
 }
 
@@ -192,7 +204,7 @@ extension AssertionRules {
       means: "members of the header besides `alg` and `typ` (RFC 7515, 4.1)", for: "Apple: `kid`")
     Key(
       "claims", at: \.claims, as: .parameters(), type: "mapping of templates, or `null`",
-      default: "`iss` and `sub`: the client; `aud`: the URL of `token`; `jti`, `iat`, `exp`",
+      default: "`iss` and `sub`: the client; `aud`: the `issuer`, else the URL of `token`; `jti`, `iat`, `exp`",
       means: "claims that are added or set; `null` drops one (RFC 7519, 4.1)", for: "Google: `sub: null`")
     Key("lifetime", at: \.lifetime, as: .duration, default: "`5m`", means: "from `iat` to `exp`", for: "Google: `1h`")
   }
@@ -270,6 +282,14 @@ extension GitRules {
         what a host of this kind calls itself when it asks for a password (`WWW-Authenticate: Basic realm="GitLab"`); \
         for a host that no provider claims, it leads to a hint and to nothing else, because any server can say it
         """, for: "`gitlab`, `gitea`, `github-enterprise`")
+  }
+}
+
+extension KubectlRules {
+  static let keys = Table("kubectl", KubectlRules()) {
+    Key(
+      "hosts", at: \.hosts, as: .hosts(), type: "list of host templates", isRequired: true,
+      means: "the hosts of clusters; without a port, any port of the host", for: "Keycloak, Dex")
   }
 }
 

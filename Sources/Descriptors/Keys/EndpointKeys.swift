@@ -118,6 +118,8 @@ extension ResponseRules {
       "active", at: \.active, as: .active, type: "path, mapping, or `status`", default: "`active` is `true`",
       means: "`introspection`: what says that the token is good (RFC 7662, 2.2)",
       for: "`l2p`: `{ path: state, equals: valid }`")
+  } finish: { decoder, node, rules in
+    decoder.checkKept(rules, node)
   }
 }
 

@@ -203,6 +203,7 @@ extension DescriptorLibrary.Loaded {
   private var hostNodes: [Node] {
     func list(_ node: Node?) -> [Node] { node.map { $0.elements ?? [$0] } ?? [] }
     let endpoints = root["endpoints"]?.entries?.compactMap { $0.value["url"] } ?? []
-    return endpoints + list(root["hosts"]) + list(root["git"]?["hosts"]) + list(root["docker"]?["hosts"])
+    return endpoints + list(root["hosts"]) + list(root["git"]?["hosts"]) + list(root["kubectl"]?["hosts"])
+      + list(root["docker"]?["hosts"])
   }
 }

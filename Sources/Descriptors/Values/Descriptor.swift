@@ -24,6 +24,7 @@ package struct Descriptor: Sendable, Equatable {
   package var hosts: [Template] = []
   package var git: GitRules?
   package var docker: DockerRules?
+  package var kubectl: KubectlRules?
 
   package init() {}
 
@@ -42,6 +43,12 @@ package struct HeaderStyle: Sendable, Equatable {
   var query: String?
   /// In the same header as `name="value"`, separated by commas (OCLC), or in the same query (WeChat).
   package var parameters: [HeaderTemplate] = []
+  var tokenTypes: [String] = []
+
+  /// Whether a token of this `token_type` is presented so (RFC 6749, 7.1; the types have no case).
+  package func presents(tokenType: String) -> Bool {
+    (["bearer"] + tokenTypes).contains { $0.lowercased() == tokenType.lowercased() }
+  }
 
   package var location: Location {
     if let query { return .query(name: query) }
@@ -134,6 +141,10 @@ package struct GitRules: Sendable, Equatable {
 package struct DockerRules: Sendable, Equatable {
   package var hosts: [Template] = []
   package var username = Template(literal: "oauth2")
+}
+
+package struct KubectlRules: Sendable, Equatable {
+  package var hosts: [Template] = []
 }
 
 /// How a JWT is signed (RFC 7518, 3.1).

@@ -136,6 +136,8 @@ extension Client {
 
 /// Writes a computation down instead of making it: `hex(sha256(<client_secret>))`, in one line.
 private struct WrittenComputation: RequestComputing {
+  var isOnlyShown: Bool { true }
+
   func value(of function: Template.Function, _ arguments: [[UInt8]], _ nonce: RequestNonce) -> [UInt8]? {
     let texts = arguments.map { String(decoding: $0, as: UTF8.self).exchanging("\n", for: "\\n") }
     switch function {
@@ -205,7 +207,9 @@ extension LoginRequests {
       case .browse(let page):
         add(.authorization, HTTPRequest(method: "GET", uri: page.uri))
         var parameters = page.parameters(bringing: Placeholder.text(page.brings.rawValue))
-        for field in keptFields { parameters.append(field.paths[0].text, client.placeholder(field.name)) }
+        for field in keptFields where !parameters.contains(field.paths[0].text) {
+          parameters.append(field.paths[0].text, client.placeholder(field.name))
+        }
         step = try page.read(parameters, 0)
       case .showCode(_, let poll): step = .send(poll)
       case .done(let credential, _): return credential
@@ -225,6 +229,7 @@ extension LoginRequests {
     func add(_ path: FieldPath?, _ value: String) {
       guard let path else { return }
       if let header = path.header { response.fields.set(header, value) }
+      members.removeAll { $0.name == path.text }
       members.append(.init(path.text, .string(value)))
     }
     let fields: [ResponseField] = [

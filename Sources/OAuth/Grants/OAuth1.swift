@@ -105,6 +105,10 @@ extension Client {
     let answer = Answer(redirect: parameters, try endpoint(.authorization).response)
     // Where the person says no, Twitter gives the token back under this name alone.
     let denied = parameters[first: "denied"]
+    if let name = answer.repeatedName([FieldPath("denied"), FieldPath("oauth_problem")]) {
+      let isOurs = parameters.pairs.contains { constantTimeEqual($0.value, temporary.token.reveal()) }
+      throw isOurs ? .repeated(.authorization, name: name) : .tokenMismatch
+    }
     guard let token = answer.text(.oauthToken) ?? denied, constantTimeEqual(token, temporary.token.reveal()) else {
       throw .tokenMismatch
     }
@@ -137,7 +141,10 @@ extension Client {
   ) throws(OAuthError) -> Credential {
     let answer = try Answer(response, kind, try rules(kind, .oauth1))
     var credential = try credential(answer, grant: .oauth1, scope: scope, previous: previous, now: now)
-    if let kept = authorization?.kept { credential.kept.merge(kept) { fromToken, _ in fromToken } }
+    if let authorization {
+      let kept = authorization.kept.filter { $0.value != authorization.verifier && !credential.holds($0.value) }
+      credential.kept.merge(kept) { fromToken, _ in fromToken }
+    }
     return credential
   }
 

@@ -11,6 +11,13 @@ package struct AuthorizationRequest: Sendable {
   package let nonce: String?
   package let redirectURI: String
   package let scope: [String]
+
+  /// Whether the answer to the code, or the redirect itself, has an ID token in it (OpenID Connect Core 1.0, 3).
+  var asksIDToken: Bool {
+    guard scope.contains("openid") else { return false }
+    return grant == .authorizationCode
+      || uri.queryParameters.pairs.contains { $0.value.split(separator: " ").contains("id_token") }
+  }
 }
 
 /// The answer to an authorization request: it can only be made from the request whose `state` it has.
@@ -105,12 +112,23 @@ extension Client {
       read: read)
   }
 
+  /// RFC 9207, 2, whatever the descriptor calls it.
+  private static let issuerPaths = [FieldPath("iss")]
+
   /// The `state` is looked at before anything else, in constant time.
   package func authorizationResponse(
     _ parameters: FormParameters, to request: AuthorizationRequest
   ) throws(OAuthError) -> AuthorizationResponse {
     let rules = try endpoint(.authorization).response
     let answer = Answer(redirect: parameters, rules)
+    if let name = answer.repeatedName(Self.issuerPaths) {
+      // Only who knows the state can end the login with it.
+      let states = rules.source(of: .state).paths.flatMap { parameters.values(of: $0.text) }
+      if states.contains(where: { constantTimeEqual($0, request.state) }) {
+        throw .repeated(.authorization, name: name)
+      }
+      throw states.isEmpty ? .stateMissing : .stateMismatch
+    }
     let needed: ResponseField = request.grant == .implicit ? .accessToken : .code
     let expected = descriptor.issuer.flatMap { try? $0.filled(values()) }
     let otherIssuer = answer.text(.issuer).flatMap { found in expected.flatMap { $0 == found ? nil : found } }

@@ -6,15 +6,42 @@ import Descriptors
 extension Client {
   /// RFC 7523, 3; `nil` where the endpoint needs none.
   func assertion(
-    _ endpoint: Endpoint, _ credential: Credential?, _ exchange: [String: String], _ nonce: RequestNonce
+    at kind: EndpointKind, authenticates: Bool, _ credential: Credential?, exchange: [String: String],
+    nonce: RequestNonce
   ) throws(OAuthError) -> String? {
+    let endpoint = try endpoint(kind)
     let method = authentication(for: endpoint)
-    let authenticates = method == .privateKeyJWT || method == .clientSecretJWT
+    let isAuthentication = authenticates && (method == .privateKeyJWT || method == .clientSecretJWT)
     let templates = endpoint.parameters.compactMap(\.value) + endpoint.headers.map(\.value)
-    guard authenticates || templates.contains(where: { $0.names.contains("assertion") }) else { return nil }
+    guard isAuthentication || templates.contains(where: { $0.names.contains("assertion") }) else { return nil }
+    try requireAudience(at: endpoint, kind, credential, exchange: exchange, nonce: nonce)
     return try computing.signature("assertion") { () throws(OAuthError) in
       try assertion(method, credential, exchange, nonce)
     }
+  }
+
+  /// An assertion goes to the origin of the token endpoint, or to the one that the descriptor names as its audience:
+  /// another server could use it at the one that it is for.
+  private func requireAudience(
+    at endpoint: Endpoint, _ kind: EndpointKind, _ credential: Credential?, exchange: [String: String],
+    nonce: RequestNonce
+  ) throws(OAuthError) {
+    let values = values(for: credential, exchange)
+    let calculate = calculator(nonce)
+    // The assertion itself may stand in the path.
+    let filled = try? endpoint.url.filled({ $0 == "assertion" ? $0 : values($0) }, calculate: calculate)
+    guard let destination = filled else { return }
+    let claim = descriptor.assertion?.claims.last { $0.name == "aud" }?.value
+    let audience = claim.flatMap { try? $0.filled(values, calculate: calculate) }.flatMap { try? URI(parsing: $0) }
+    let token = tokenEndpoint.flatMap { try? $0.url.filled(values, calculate: calculate) }
+    guard [token, audience].contains(where: { $0?.origin == destination.origin }) else {
+      throw .foreignAssertion(kind, origin: destination.origin)
+    }
+  }
+
+  /// The endpoint whose URL says whom an assertion is for; a descriptor of one grant may have it under another name.
+  private var tokenEndpoint: Endpoint? {
+    [.token, .clientCredentials, .deviceToken, .refresh].lazy.compactMap { descriptor.endpoints[$0] }.first
   }
 
   private func assertion(
@@ -42,8 +69,9 @@ extension Client {
       return .object(members)
     }
     let header = members([.init("alg", .string(algorithm.rawValue)), .init("typ", "JWT")], rules.header)
-    // RFC 7523, 3 (3): the token endpoint is who it is for.
-    let audience = descriptor.endpoints[.token].flatMap { try? $0.url.filled(values) }?.withoutQueryAndFragment.text
+    // RFC 7523, 3 (3). The issuer is the one name that no other server has.
+    let issuer = descriptor.issuer.flatMap { try? $0.filled(self.values()) }
+    let audience = issuer ?? tokenEndpoint.flatMap { try? $0.url.filled(values) }?.withoutQueryAndFragment.text
     let claims = members(
       [
         .init("iss", .string(identifier)), .init("sub", .string(identifier)),
@@ -84,14 +112,5 @@ enum JWTClaims {
     let pieces = token.split(separator: ".", omittingEmptySubsequences: false)
     guard pieces.count == 3, let bytes = Base64.decodeURL(String(pieces[1])) else { return nil }
     return try? JSONValue.parse(bytes)
-  }
-}
-
-extension Credential {
-  /// OpenID Connect Core 1.0, 2, `exp`; seconds since 1970.
-  package var idTokenExpiresAt: Int64? {
-    guard let idToken, case .number(let text)? = JWTClaims.parse(idToken.reveal())?["exp"] else { return nil }
-    // Some issuers write a fraction.
-    return Int64(text) ?? Double(text).flatMap { Int64(exactly: $0.rounded(.down)) }
   }
 }

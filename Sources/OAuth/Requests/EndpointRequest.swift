@@ -21,11 +21,13 @@ extension Client {
     let endpoint = try endpoint(kind)
     let calculate = calculator(nonce)
     var exchange = exchange
-    if let assertion = try assertion(endpoint, credential, exchange, nonce) { exchange["assertion"] = assertion }
-    let values = values(for: credential, exchange)
     let takesToken = endpoint.authentication == .accessToken || (kind == .identity && endpoint.authentication == nil)
     let presentsToken = proof == .token || (proof == .asDescribed && takesToken)
     let authenticates = proof == .asDescribed && !takesToken && kind != .authorization && kind != .registration
+    let assertion = try assertion(
+      at: kind, authenticates: authenticates, credential, exchange: exchange, nonce: nonce)
+    if let assertion { exchange["assertion"] = assertion }
+    let values = values(for: credential, exchange)
     let authentication =
       authenticates
       ? try authentication(at: endpoint, parameters, exchange["assertion"]) : (parameters: [], header: nil)

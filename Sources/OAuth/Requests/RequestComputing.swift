@@ -5,6 +5,9 @@ import Text
 
 /// Computes what goes into a request: the functions of templates, and signatures.
 protocol RequestComputing: Sendable {
+  /// Whether the requests are shown and not sent, so that no provider answers.
+  var isOnlyShown: Bool { get }
+
   func value(of function: Template.Function, _ arguments: [[UInt8]], _ nonce: RequestNonce) -> [UInt8]?
 
   /// What `sign` makes; the name is what stands for it in a request that is only shown.
@@ -12,6 +15,8 @@ protocol RequestComputing: Sendable {
 }
 
 struct RequestComputation: RequestComputing {
+  var isOnlyShown: Bool { false }
+
   func value(of function: Template.Function, _ arguments: [[UInt8]], _ nonce: RequestNonce) -> [UInt8]? {
     let joined = Array(arguments.joined())
     switch function {

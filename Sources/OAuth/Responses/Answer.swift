@@ -13,8 +13,10 @@ struct Answer: Sendable {
   let date: Int64?  // By the provider's own clock, in seconds since 1970.
   private let root: JSONValue
 
-  /// Recognises errors at any status.
-  init(_ response: HTTPResponse, _ kind: EndpointKind, _ rules: ResponseRules) throws(OAuthError) {
+  /// Recognises errors at any status. With `allowsRepeated`, the caller looks for what is there several times.
+  init(
+    _ response: HTTPResponse, _ kind: EndpointKind, _ rules: ResponseRules, allowsRepeated: Bool = false
+  ) throws(OAuthError) {
     self.kind = kind
     self.rules = rules
     status = response.status
@@ -32,6 +34,7 @@ struct Answer: Sendable {
       throw Self.refusal(kind, response.status)
     }
     self.root = root
+    if !isUnavailable, !allowsRepeated { try requireSingle() }
     if let error {
       let isTransient = Self.transientCodes.contains(error.code)
       if isTransient || (isUnavailable && !isStated(error)) {
@@ -98,6 +101,63 @@ struct Answer: Sendable {
     return object(FormParameters(decoding: String(text.filter { $0 != "\r" && $0 != "\n" })))
   }
 
+  // MARK: What is there several times
+
+  func requireSingle(_ more: [FieldPath] = []) throws(OAuthError) {
+    if let name = repeatedName(more) { throw .repeated(kind, name: name) }
+  }
+
+  /// The first name of what is read here that is there several times, of which the provider and we might each take
+  /// another one.
+  func repeatedName(_ more: [FieldPath] = []) -> String? {
+    var outer = rules.errors.code + more + rules.keep.flatMap(\.paths)
+    if let within = rules.within { outer.append(within) }
+    if kind == .introspection, case .field(let path, _) = rules.active { outer.append(path) }
+    let inner = Self.fields(of: kind).flatMap { rules.source(of: $0).paths } + rules.keep.flatMap(\.paths)
+    return (outer.first { isRepeated($0, in: root) } ?? inner.first { isRepeated($0, in: scoped) })?.text
+  }
+
+  func repeats(_ field: ResponseField) -> Bool {
+    rules.source(of: field).paths.contains { isRepeated($0, in: scoped) }
+  }
+
+  private static func fields(of kind: EndpointKind) -> [ResponseField] {
+    switch kind {
+    case .authorization:
+      [.code, .state, .issuer, .accessToken, .oauthToken, .oauthVerifier] + optionalFields
+    case .token, .refresh, .clientCredentials, .deviceToken, .tokenExchange:
+      [.accessToken, .oauthToken, .oauthTokenSecret] + optionalFields
+    case .deviceAuthorization:
+      [.deviceCode, .userCode, .verificationURI, .verificationURIComplete, .expiresIn, .interval]
+    case .temporaryCredentials: [.oauthToken, .oauthTokenSecret, .oauthCallbackConfirmed]
+    case .registration:
+      [
+        .clientID, .clientSecret, .clientSecretExpiresAt, .tokenEndpointAuthMethod, .registrationAccessToken,
+        .registrationClientURI,
+      ]
+    case .introspection, .revocation, .identity: []
+    }
+  }
+
+  private func isRepeated(_ path: FieldPath, in root: JSONValue) -> Bool {
+    if let name = path.header { return headers.values(name).count > 1 }
+    if root[path.text] != nil { return root.repeats(path.text) }
+    var value = root
+    for component in path.components {
+      if value.repeats(component) { return true }
+      guard let next = Self.child(component, of: value) else { return false }
+      value = next
+    }
+    return false
+  }
+
+  private static func child(_ component: String, of value: JSONValue) -> JSONValue? {
+    if let elements = value.elements, let index = Int(component), elements.indices.contains(index) {
+      return elements[index]
+    }
+    return value[component]
+  }
+
   private static func object(_ parameters: FormParameters) -> JSONValue {
     .object(parameters.pairs.map { .init($0.name, .string($0.value)) })
   }
@@ -136,7 +196,8 @@ struct Answer: Sendable {
       guard let value = value(field), value != .string("") else { return false }
       let time = rules.source(of: field).time
       switch field {
-      case .refreshToken, .idToken, .oauthSessionHandle: return secretIfReadable(field) == nil
+      case .refreshToken, .oauthSessionHandle: return secretIfReadable(field) == nil
+      case .idToken: return secretIfReadable(field).flatMap { IDToken($0) } == nil
       case .expiresIn, .refreshTokenExpiresIn:
         return Self.text(value).flatMap { Moment.lifetime($0, time) }.map { $0 < 0 } ?? true
       case .expiresAt, .refreshTokenExpiresAt: return Self.text(value).flatMap { Moment.stated($0, time) } == nil
@@ -186,13 +247,8 @@ struct Answer: Sendable {
     if let whole = root[path.text] { return whole }
     var value = root
     for component in path.components {
-      if let elements = value.elements, let index = Int(component), elements.indices.contains(index) {
-        value = elements[index]
-      } else if let member = value[component] {
-        value = member
-      } else {
-        return nil
-      }
+      guard let next = Self.child(component, of: value) else { return nil }
+      value = next
     }
     return value
   }

@@ -250,6 +250,9 @@ extension OAuthError {
       .unreadable(kind, expected: expected, mediaType: mediaType.map(secrets.masked))
     case .issuerMismatch(let expected, let found):
       .issuerMismatch(expected: expected, found: secrets.masked(found))
+    case .tokenType(let kind, let type): .tokenType(kind, secrets.masked(type))
+    case .idToken(let kind, .issuer(let expected, let found)):
+      .idToken(kind, .issuer(expected: expected, found: secrets.masked(found)))
     default: self
     }
   }

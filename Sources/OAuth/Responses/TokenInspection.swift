@@ -75,15 +75,24 @@ extension Client {
     return !descriptor.account.isEmpty || !endpoint.response.keep.isEmpty
   }
 
-  package func identity(_ response: HTTPResponse) throws(OAuthError) -> (name: String?, kept: [String: String]) {
+  /// Whose a credential is. Nothing that is a secret of the credential is anybody's name, or kept.
+  package func identity(
+    _ response: HTTPResponse, of credential: Credential? = nil
+  ) throws(OAuthError) -> (name: String?, kept: [String: String]) {
     let answer = try Answer(response, .identity, endpoint(.identity).response)
-    return (descriptor.account.lazy.compactMap { answer.text($0) }.first { !$0.isEmpty }, answer.kept)
+    try answer.requireSingle(descriptor.account + [FieldPath("sub")])
+    try checkSubject(answer, of: credential)
+    func isShown(_ text: String) -> Bool { !text.isEmpty && credential?.holds(text) != true }
+    return (
+      descriptor.account.lazy.compactMap { answer.text($0) }.first(where: isShown),
+      answer.kept.filter { isShown($0.value) }
+    )
   }
 
   /// The account's name in what was kept of the token answer, where the provider has no identity endpoint.
   package func accountName(in credential: Credential) -> String? {
     guard descriptor.endpoints[.identity] == nil else { return nil }
-    return descriptor.account.lazy.compactMap { credential.kept[$0.text] }.first
+    return descriptor.account.lazy.compactMap { credential.kept[$0.text] }.first { !credential.holds($0) }
   }
 
   private func tokenRequest(

@@ -50,7 +50,7 @@ extension Client {
     _ response: HTTPResponse, _ kind: EndpointKind, refreshing previous: Credential, now: Int64
   ) -> TokenOutcome {
     let answer: Answer
-    do { answer = try Answer(response, kind, rules(kind, previous.grant)) } catch {
+    do { answer = try Answer(response, kind, rules(kind, previous.grant), allowsRepeated: true) } catch {
       return TokenOutcome(error, previous.grant)
     }
     do {
@@ -60,7 +60,7 @@ extension Client {
     } catch {
       // A session handle goes with the token that it was given with (OAuth Session 1.0 draft 1, 5).
       guard previous.grant.traits.renewal != .sessionHandle, let refreshToken = answer.secretIfReadable(.refreshToken),
-        refreshToken != previous.refreshToken
+        refreshToken != previous.refreshToken, !answer.repeats(.refreshToken)
       else { return .failed(error) }
       var credential = previous
       credential.refreshToken = refreshToken

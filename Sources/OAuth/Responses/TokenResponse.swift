@@ -44,30 +44,20 @@ extension Client {
     var credential = try credential(
       response.answer, grant: .implicit, scope: response.request.scope, previous: nil, now: now)
     credential.redirectURI = response.request.redirectURI
-    try check(response.request.nonce, credential, isUnreadable: response.answer.unreadable.contains(.idToken))
+    try checkNonce(response.request, credential, response.answer)
     return credential
-  }
-
-  /// OpenID Connect Core 1.0, 3.1.3.7, 11. Whoever asked for an ID token of this login does not pass over one that
-  /// cannot be read.
-  private func check(_ nonce: String?, _ credential: Credential, isUnreadable: Bool) throws(OAuthError) {
-    guard let nonce else { return }
-    if isUnreadable { throw .malformedField(.token, .idToken) }
-    guard let idToken = credential.idToken else { return }
-    guard let found = JWTClaims.parse(idToken.reveal())?["nonce"]?.text, constantTimeEqual(found, nonce) else {
-      throw .malformedField(.token, .idToken)
-    }
   }
 
   /// With what the redirect brought besides the code (QuickBooks' `realmId`).
   package func credential(
     _ response: HTTPResponse, after authorization: AuthorizationResponse, now: Int64
   ) throws(OAuthError) -> Credential {
+    let answer = try Answer(response, .token, endpoint(.token).response)
     var credential = try credential(
-      response, .token, grant: .authorizationCode, scope: authorization.request.scope, now: now)
-    let isUnreadable = unreadableFields(response, .token).contains(.idToken)
-    try check(authorization.request.nonce, credential, isUnreadable: isUnreadable)
-    credential.kept.merge(authorization.answer.kept) { fromToken, _ in fromToken }
+      answer, grant: .authorizationCode, scope: authorization.request.scope, previous: nil, now: now)
+    try checkNonce(authorization.request, credential, answer)
+    let kept = authorization.answer.kept.filter { !credential.holds($0.value) }
+    credential.kept.merge(kept) { fromToken, _ in fromToken }
     credential.redirectURI = authorization.request.redirectURI
     return credential
   }
@@ -93,6 +83,7 @@ extension Client {
   func credential(
     _ answer: Answer, grant: Grant, scope: [String], previous: Credential?, now: Int64
   ) throws(OAuthError) -> Credential {
+    try answer.requireSingle()
     let tokenField = grant.traits.tokenField
     // A descriptor that says that the answer has no token means that the old one stays.
     let isKept = answer.rules.source(of: tokenField).paths.isEmpty
@@ -107,12 +98,16 @@ extension Client {
     credential.expiresAt =
       answer.expiry(.expiresIn, .expiresAt, now: now, unknown: now + Answer.unknownLifetime)
       ?? descriptor.expiry.lifetime.map { now + min($0, Moment.longest) }
-    credential.tokenType = answer.text(.tokenType) ?? previous?.tokenType
+    let type = answer.text(.tokenType)
+    if let type, grant.traits.binding == .bearer, !descriptor.headerStyle.presents(tokenType: type) {
+      throw .tokenType(answer.kind, type)
+    }
+    credential.tokenType = type ?? previous?.tokenType
     if grant.traits.binding == .signature {
       credential.tokenSecret = try answer.secret(.oauthTokenSecret) ?? previous?.tokenSecret
     }
     credential.sessionHandle = answer.secretIfReadable(.oauthSessionHandle) ?? previous?.sessionHandle
-    credential.idToken = answer.secretIfReadable(.idToken) ?? previous?.idToken
+    credential.idToken = try idToken(answer, for: token, previous: previous, now: now) ?? previous?.idToken
     // A new refresh token without an expiry of its own has none that we know; the old one keeps the one it had.
     let end = answer.expiry(.refreshTokenExpiresIn, .refreshTokenExpiresAt, now: now, unknown: nil)
     if let refreshToken = answer.secretIfReadable(.refreshToken), refreshToken != previous?.refreshToken {
@@ -125,12 +120,24 @@ extension Client {
     // An empty list says nothing: tokens of GitHub Apps have one, whatever they may do.
     let granted = answer.texts(.scope, separator: descriptor.scope.grantedSeparator)
     credential.grantedScope = granted?.isEmpty == false ? granted : previous?.grantedScope
-    credential.kept.merge(answer.kept) { _, new in new }
+    // What is kept is shown, and may be an account's name.
+    credential.kept.merge(answer.kept.filter { !credential.holds($0.value) }) { _, new in new }
     return credential
   }
 }
 
 extension Credential {
+  /// Whether a text is one of the secrets, or has one in it.
+  package func holds(_ text: String) -> Bool {
+    [accessToken, refreshToken, idToken, tokenSecret, sessionHandle].contains { secret in
+      guard let secret else { return false }
+      return secret == Secret(text) || (secret.count >= Self.leastInText && text.contains(secret.reveal()))
+    }
+  }
+
+  /// Shorter tokens may be in a text by accident.
+  private static let leastInText = 12
+
   package var withheldScope: [String] {
     guard let grantedScope else { return [] }
     return requestedScope.filter { !grantedScope.contains($0) }

@@ -1,0 +1,157 @@
+import Cryptography
+import Descriptors
+import HTTP
+import JSON
+
+/// Why an ID token is refused (OpenID Connect Core 1.0, 3.1.3.7).
+package enum IDTokenFault: Error, Sendable, Equatable {
+  /// `alg` is `none`, or there is no signature (RFC 7515, A.5).
+  case unsigned
+  case missing(claim: String)
+  case repeated(claim: String)
+  case issuer(expected: String, found: String)
+  case audience
+  case authorizedParty
+  case expired
+  case issuedLater
+  case nonce
+  case accessTokenHash
+  /// Another person than the identity endpoint, or the ID token before this one, names (5.3.2 and 12.2).
+  case subject
+}
+
+/// The claims of an ID token. Its signature is not verified: it came over TLS from the token endpoint (OpenID Connect
+/// Core 1.0, 3.1.3.7, 6), or has the hash of the access token beside it.
+struct IDToken {
+  private let algorithm: String?
+  private let isSigned: Bool
+  private let claims: JSONValue
+
+  /// `nil` if the text is not a JWT with two JSON objects in it.
+  init?(_ token: Secret) {
+    let text = token.reveal()
+    let pieces = text.split(separator: ".", omittingEmptySubsequences: false)
+    guard let claims = JWTClaims.parse(text), claims.members != nil, let bytes = Base64.decodeURL(String(pieces[0])),
+      let header = try? JSONValue.parse(bytes), header.members != nil
+    else { return nil }
+    self.claims = claims
+    algorithm = header.repeats("alg") ? nil : header["alg"]?.text
+    isSigned = !pieces[2].isEmpty
+  }
+
+  var subject: String? { claims["sub"]?.text }
+  var nonce: String? { claims["nonce"]?.text }
+  var hasAccessTokenHash: Bool { claims["at_hash"] != nil }
+
+  /// The moment of a claim, in seconds since 1970; some issuers write a fraction.
+  static func moment(_ value: JSONValue?) -> Int64? {
+    guard case .number(let text)? = value else { return nil }
+    return Int64(text) ?? Double(text).flatMap { Int64(exactly: $0.rounded(.down)) }
+  }
+
+  private var audiences: [String] {
+    claims["aud"].map { $0.elements?.compactMap(\.text) ?? [$0.text].compactMap(\.self) } ?? []
+  }
+
+  /// Throws if it was not issued by `issuer` to this client for this token and is valid at one of the moments: by our
+  /// clock, or by the provider's.
+  func check(
+    issuer: String?, client: String, accessToken: Secret, moments: [Int64]
+  ) throws(IDTokenFault) {
+    guard let algorithm, algorithm.lowercased() != "none", isSigned else { throw .unsigned }
+    for claim in Self.claimNames where claims.repeats(claim) { throw .repeated(claim: claim) }
+    guard let found = claims["iss"]?.text else { throw .missing(claim: "iss") }
+    // Section 15.6.2: one provider leaves the scheme out.
+    if let issuer, found != issuer, "https://" + found != issuer { throw .issuer(expected: issuer, found: found) }
+    guard subject?.isEmpty == false else { throw .missing(claim: "sub") }
+    guard audiences.contains(client) else { throw .audience }
+    let party = claims["azp"]
+    if party != nil || audiences.count > 1, party?.text != client { throw .authorizedParty }
+    guard let end = Self.moment(claims["exp"]) else { throw .missing(claim: "exp") }
+    guard let beginning = Self.moment(claims["iat"]) else { throw .missing(claim: "iat") }
+    guard moments.contains(where: { end > $0 - Self.leeway }) else { throw .expired }
+    guard moments.contains(where: { beginning < $0 + Self.leeway }) else { throw .issuedLater }
+    if hasAccessTokenHash, let hash = Self.hash(algorithm) {
+      let digest = hash.digest(accessToken.revealBytes())
+      let expected = Base64.encodeURL(Array(digest.prefix(digest.count / 2)))
+      guard let found = claims["at_hash"]?.text, constantTimeEqual(found, expected) else { throw .accessTokenHash }
+    }
+  }
+
+  /// An ID token that a refresh brings is for the same person by the same issuer, and of the same login (12.2).
+  func check(after previous: IDToken) throws(IDTokenFault) {
+    guard subject == previous.subject else { throw .subject }
+    if let expected = previous.claims["iss"]?.text, let found = claims["iss"]?.text, expected != found {
+      throw .issuer(expected: expected, found: found)
+    }
+    if let nonce, nonce != previous.nonce { throw .nonce }
+  }
+
+  /// Seconds by which two clocks may disagree.
+  private static let leeway: Int64 = 300
+
+  private static let claimNames = ["iss", "sub", "aud", "azp", "exp", "iat", "nonce", "at_hash"]
+
+  /// The hash of a signature algorithm (section 3.1.3.6; RFC 7518, 3.1; RFC 8037, 3.1); `nil` for an unknown one.
+  private static func hash(_ algorithm: String) -> HashAlgorithm? {
+    switch algorithm.suffix(3) {
+    case "256": .sha256
+    case "384": .sha384
+    case "512", "DSA": .sha512
+    default: nil
+    }
+  }
+}
+
+extension Client {
+  /// The ID token of an answer; `nil` if there is none that can be read.
+  func idToken(
+    _ answer: Answer, for accessToken: Secret, previous: Credential?, now: Int64
+  ) throws(OAuthError) -> Secret? {
+    guard let text = answer.secretIfReadable(.idToken), let token = IDToken(text) else { return nil }
+    do throws(IDTokenFault) {
+      try token.check(
+        issuer: descriptor.issuer.flatMap { try? $0.filled(values()) }, client: identifier, accessToken: accessToken,
+        moments: [now] + [answer.date].compactMap(\.self))
+      // What a token is exchanged for may be another issuer's.
+      if answer.kind != .tokenExchange, let previous = previous?.idToken.flatMap({ IDToken($0) }) {
+        try token.check(after: previous)
+      }
+    } catch {
+      throw .idToken(answer.kind, error)
+    }
+    return text
+  }
+
+  /// Looks for the `nonce` of a login in its ID token (3.1.3.7, 11), which has to be there if it was asked for.
+  func checkNonce(_ request: AuthorizationRequest, _ credential: Credential, _ answer: Answer) throws(OAuthError) {
+    guard let nonce = request.nonce else { return }
+    if answer.unreadable.contains(.idToken) { throw .malformedField(answer.kind, .idToken) }
+    guard let token = credential.idToken.flatMap({ IDToken($0) }) else {
+      if request.asksIDToken, !computing.isOnlyShown { throw .missingField(answer.kind, .idToken) }
+      return
+    }
+    guard let found = token.nonce, constantTimeEqual(found, nonce) else { throw .idToken(answer.kind, .nonce) }
+    // From the browser, only the hash ties the ID token to the access token (3.2.2.9).
+    if answer.kind == .authorization, !token.hasAccessTokenHash { throw .idToken(answer.kind, .accessTokenHash) }
+  }
+
+  /// The person of the ID token is the one that the identity endpoint names (5.3.2). An endpoint that is not OpenID
+  /// Connect's names nobody by `sub`.
+  func checkSubject(_ answer: Answer, of credential: Credential?) throws(OAuthError) {
+    guard let token = credential?.idToken.flatMap({ IDToken($0) }) else { return }
+    let path = FieldPath("sub")
+    guard let found = answer.text(path) else {
+      if descriptor.account.contains(path) { throw .idToken(answer.kind, .missing(claim: path.text)) }
+      return
+    }
+    guard found == token.subject else { throw .idToken(answer.kind, .subject) }
+  }
+}
+
+extension Credential {
+  /// OpenID Connect Core 1.0, 2, `exp`; seconds since 1970.
+  package var idTokenExpiresAt: Int64? {
+    idToken.flatMap { IDToken.moment(JWTClaims.parse($0.reveal())?["exp"]) }
+  }
+}

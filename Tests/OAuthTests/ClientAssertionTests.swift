@@ -1,0 +1,100 @@
+import Cryptography
+import Descriptors
+import HTTP
+import JSON
+import Testing
+
+@testable import OAuth
+
+/// Whom an assertion is for, and where it goes (RFC 7523, 3).
+struct ClientAssertionTests {
+  private static let keyed = "client: { authentication: client_secret_jwt }"
+
+  private static func client(_ more: String = keyed, legs: String = "") throws -> Client {
+    try Fixture.client(more, endpoints: legs)
+  }
+
+  private static var credential: Credential {
+    var credential = Fixture.credential()
+    credential.refreshToken = Secret("refresh-1")
+    return credential
+  }
+
+  private static func audience(_ request: HTTPRequest, _ parameter: String = "client_assertion") throws -> String? {
+    let text = try #require(FormParameters(decoding: request.form)[first: parameter])
+    return JWTClaims.parse(text)?["aud"]?.text
+  }
+
+  @Test(
+    arguments: [
+      (keyed, "https://provider.example/token"), (keyed + "\nissuer: https://id.example/x", "https://id.example/x"),
+      (
+        keyed + "\nissuer: https://id.example\nassertion: { claims: { aud: https://own.example } }",
+        "https://own.example"
+      ),
+    ])
+  func itIsForTheIssuerWhereOneIsKnown(_ more: String, _ audience: String) throws {
+    let request = try Self.client(more).refreshRequest(Self.credential, nonce: Fixture.nonce)
+    #expect(try Self.audience(request) == audience)
+  }
+
+  /// A descriptor of one grant may have no endpoint `token`.
+  @Test func theOnlyEndpointThatGivesTokens() throws {
+    let descriptor = try Fixture.descriptor(
+      "grant: client_credentials\nendpoints: { client_credentials: https://provider.example/cc }\n" + Self.keyed)
+    let client = try Client(descriptor: descriptor, identifier: "c", secret: Secret("s"), variables: [:])
+    #expect(
+      try Self.audience(client.clientCredentialsRequest(scope: [], nonce: Fixture.nonce))
+        == "https://provider.example/cc")
+  }
+
+  private static let requests: [(leg: String, make: @Sendable (Client) throws -> HTTPRequest)] = [
+    ("refresh", { try $0.refreshRequest(credential, nonce: Fixture.nonce) }),
+    ("introspection", { try $0.validationRequest(credential, nonce: Fixture.nonce).request }),
+    ("revocation", { try $0.revocationRequests(credential, nonce: Fixture.nonce)[0] }),
+    ("token_exchange", { try $0.tokenExchangeRequest(credential, nonce: Fixture.nonce) }),
+  ]
+
+  @Test(arguments: ["https://evil.example", "https://provider.example:8443", "http://127.0.0.1:7003"])
+  func itGoesToNoOtherOrigin(_ origin: String) throws {
+    for (leg, make) in Self.requests {
+      let kind = try #require(EndpointKind(rawValue: leg))
+      let refusal = OAuthError.foreignAssertion(kind, origin: origin)
+      #expect(throws: refusal, "\(leg)") { try make(Self.client(legs: "\(leg): \(origin)/x")) }
+      // In a parameter of the leg's own as well.
+      let own = "\(leg): { url: '\(origin)/x', parameters: { proof: '{assertion}' } }"
+      #expect(throws: refusal, "\(leg)") { try make(Self.client("", legs: own)) }
+      #expect(throws: refusal, "\(leg)") {
+        try make(Self.client("", legs: "\(leg): { url: '\(origin)/x', headers: { X-Proof: '{assertion}' } }"))
+      }
+      // Without an assertion, the leg may be elsewhere.
+      #expect(throws: Never.self, "\(leg)") { try make(Self.client("", legs: "\(leg): \(origin)/x")) }
+    }
+  }
+
+  @Test func itGoesToTheOriginOfTheTokenEndpoint() throws {
+    for (leg, make) in Self.requests {
+      let request = try make(Self.client(legs: "\(leg): https://PROVIDER.example:443/x"))
+      #expect(try Self.audience(request) == "https://provider.example/token", "\(leg)")
+    }
+  }
+
+  /// The descriptor may name another server of the provider as the audience; then no other one can use it.
+  @Test func itGoesToTheAudienceThatTheDescriptorNames() throws {
+    let more = Self.keyed + "\nassertion: { claims: { aud: https://api.example/oauth } }"
+    let request = try Self.client(more, legs: "introspection: https://api.example/i")
+      .validationRequest(Self.credential, nonce: Fixture.nonce).request
+    #expect(try Self.audience(request) == "https://api.example/oauth")
+    #expect(throws: OAuthError.foreignAssertion(.introspection, origin: "https://evil.example")) {
+      try Self.client(more, legs: "introspection: https://evil.example/i")
+        .validationRequest(Self.credential, nonce: Fixture.nonce)
+    }
+  }
+
+  /// The identity endpoint gets the token, and no assertion.
+  @Test func theIdentityEndpointGetsNone() throws {
+    let request = try Self.client(legs: "identity: https://api.example/me")
+      .identityRequest(Self.credential, nonce: Fixture.nonce)
+    #expect(request.fields["Authorization"] == "Bearer token-1" && request.body.isEmpty)
+  }
+}

@@ -1,0 +1,234 @@
+import Cryptography
+import Descriptors
+import HTTP
+import JSON
+import Testing
+
+@testable import OAuth
+
+/// What is looked at in an ID token before it is kept (OpenID Connect Core 1.0, 3.1.3.7).
+struct IDTokenTests {
+  private static let issuer = "https://provider.example"
+  private static let good: JSONValue = [
+    "iss": "https://provider.example", "sub": "ada", "aud": "client-1", "iat": 1_700_000_000, "exp": 1_700_003_600,
+  ]
+
+  private static func token(_ claims: JSONValue, header: JSONValue = ["alg": "ES256"], mark: String = "bWFyaw")
+    -> String
+  {
+    let parts = [header, claims].map { Base64.encodeURL(Array($0.encoded.utf8)) }
+    return (parts + [mark]).joined(separator: ".")
+  }
+
+  /// The good claims with some in the place of theirs; `null` takes one away.
+  private static func claims(_ changes: JSONValue) -> JSONValue {
+    let changed = changes.members ?? []
+    let kept = (good.members ?? []).filter { member in !changed.contains { $0.name == member.name } }
+    return .object(kept + changed.filter { $0.value != .null })
+  }
+
+  private static func client(_ more: String = "") throws -> Client {
+    try Fixture.client("issuer: \(issuer)\n" + more, endpoints: "identity: https://provider.example/me")
+  }
+
+  private static func read(
+    _ idToken: String, _ client: Client? = nil, _ kind: EndpointKind = .token, previous: Credential? = nil,
+    now: Int64 = Fixture.now, date: String? = nil
+  ) throws -> Credential {
+    var response = HTTPResponse.json("{\"access_token\": \"t\", \"id_token\": \"\(idToken)\"}")
+    if let date { response.fields.set("Date", date) }
+    return try (client ?? Self.client()).credential(
+      response, kind, grant: .authorizationCode, scope: [], previous: previous, now: now)
+  }
+
+  @Test(
+    arguments: [
+      [:], ["aud": ["client-1"]], ["aud": ["other", "client-1"], "azp": "client-1"], ["azp": "client-1"],
+      ["iss": "provider.example"], ["exp": 1_699_999_800], ["iat": 1_700_000_200], ["exp": .number("1700003600.5")],
+      ["extra": "x"],
+    ] as [JSONValue])
+  func oneThatIsKept(_ changes: JSONValue) throws {
+    let token = Self.token(Self.claims(changes))
+    #expect(try Self.read(token).idToken == Secret(token))
+  }
+
+  @Test(
+    arguments: [
+      (["iss": "https://evil.example"], .issuer(expected: issuer, found: "https://evil.example")),
+      (["iss": "https://provider.example/"], .issuer(expected: issuer, found: "https://provider.example/")),
+      (["iss": .null], .missing(claim: "iss")), (["sub": .null], .missing(claim: "sub")),
+      (["sub": ""], .missing(claim: "sub")), (["aud": "other"], .audience), (["aud": ["other"]], .audience),
+      (["aud": .null], .audience), (["aud": []], .audience), (["azp": "other"], .authorizedParty),
+      (["azp": 7], .authorizedParty), (["aud": ["client-1", "other"]], .authorizedParty), (["exp": 1], .expired),
+      (["exp": 1_699_999_700], .expired), (["exp": .null], .missing(claim: "exp")),
+      (["exp": "1700003600"], .missing(claim: "exp")), (["iat": .null], .missing(claim: "iat")),
+      (["iat": 1_700_000_300], .issuedLater), (["at_hash": "b3RoZXI"], .accessTokenHash),
+      (["at_hash": 7], .accessTokenHash),
+    ] as [(JSONValue, IDTokenFault)])
+  func oneThatIsRefused(_ changes: JSONValue, _ fault: IDTokenFault) {
+    for kind in [EndpointKind.token, .refresh, .deviceToken, .tokenExchange] {
+      #expect(throws: OAuthError.idToken(kind, fault)) {
+        try Self.read(
+          Self.token(Self.claims(changes)),
+          Fixture.client("issuer: \(Self.issuer)", endpoints: Self.otherLegs), kind)
+      }
+    }
+  }
+
+  private static let otherLegs = "device_token: https://provider.example/d\ntoken_exchange: https://provider.example/x"
+
+  @Test(arguments: [["alg": "none"], ["alg": "NONE"], [:], ["alg": 7]] as [JSONValue])
+  func oneThatIsNotSigned(_ header: JSONValue) {
+    #expect(throws: OAuthError.idToken(.token, .unsigned)) { try Self.read(Self.token(Self.good, header: header)) }
+    #expect(throws: OAuthError.idToken(.token, .unsigned)) { try Self.read(Self.token(Self.good, mark: "")) }
+  }
+
+  @Test func aClaimThatIsThereTwice() throws {
+    let claims = JSONValue.object((Self.good.members ?? []) + [.init("aud", "client-1")])
+    #expect(throws: OAuthError.idToken(.token, .repeated(claim: "aud"))) { try Self.read(Self.token(claims)) }
+  }
+
+  /// RFC 7515, appendix A, has the shapes; what is no JWT at all costs no token, and is not kept.
+  @Test(arguments: ["x", "a.b.c", "e30.e30", "e30.W10.x"]) func textThatIsNone(_ text: String) throws {
+    #expect(try Self.read(text).idToken == nil)
+    #expect(
+      try Self.client().unreadableFields(.json("{\"access_token\":\"t\",\"id_token\":\"\(text)\"}"), .token) == [
+        .idToken
+      ])
+  }
+
+  @Test(arguments: ["ES256", "HS384", "PS512", "EdDSA"]) func theHashOfTheAccessToken(_ algorithm: String) throws {
+    let hash: HashAlgorithm = algorithm == "ES256" ? .sha256 : algorithm == "HS384" ? .sha384 : .sha512
+    let digest = hash.digest(Array("t".utf8))
+    let text = Base64.encodeURL(Array(digest.prefix(digest.count / 2)))
+    let token = Self.token(Self.claims(["at_hash": .string(text)]), header: ["alg": .string(algorithm)])
+    #expect(try Self.read(token).idToken == Secret(token))
+    let other = Self.token(
+      Self.claims(["at_hash": .string(String(text.reversed()))]), header: ["alg": .string(algorithm)])
+    #expect(throws: OAuthError.idToken(.token, .accessTokenHash)) { try Self.read(other) }
+  }
+
+  /// The clock of this machine may be wrong; then the provider's own says whether it is valid.
+  @Test func ourClockIsWrong() throws {
+    let token = Self.token(Self.good)
+    let date = "Tue, 14 Nov 2023 22:13:20 GMT"
+    for now in [Fixture.now + 90_000, Fixture.now - 90_000] {
+      #expect(try Self.read(token, now: now, date: date).idToken == Secret(token))
+      #expect(throws: OAuthError.self) { try Self.read(token, now: now) }
+    }
+  }
+
+  @Test func anIssuerThatNobodyNames() throws {
+    let token = Self.token(Self.claims(["iss": "https://other.example"]))
+    #expect(try Self.read(token, Fixture.client()).idToken == Secret(token))
+  }
+
+  // MARK: At a refresh
+
+  @Test func aRefreshForAnotherPerson() throws {
+    var previous = Fixture.credential()
+    previous.refreshToken = Secret("refresh-1")
+    previous.idToken = Secret(Self.token(Self.claims(["nonce": "n"])))
+    let client = try Fixture.client()
+    func outcome(_ changes: JSONValue) -> TokenOutcome {
+      let idToken = Self.token(Self.claims(changes))
+      return client.outcome(
+        .json("{\"access_token\":\"t\",\"refresh_token\":\"refresh-2\",\"id_token\":\"\(idToken)\"}"), .refresh,
+        refreshing: previous, now: Fixture.now)
+    }
+    // The new refresh token may be the only good one.
+    for (changes, fault) in [
+      (["sub": "eve"], .subject), (["nonce": "m"], .nonce),
+      (["iss": "https://e.example"], .issuer(expected: Self.issuer, found: "https://e.example")),
+    ] as [(JSONValue, IDTokenFault)] {
+      guard case .rotated(let credential, let error) = outcome(changes) else {
+        Issue.record("\(changes)")
+        continue
+      }
+      #expect(error == .idToken(.refresh, fault))
+      #expect(credential.accessToken == previous.accessToken && credential.idToken == previous.idToken)
+      #expect(credential.refreshToken == Secret("refresh-2"))
+    }
+    for changes in [[:], ["nonce": "n"], ["iat": 1_699_990_000]] as [JSONValue] {
+      guard case .issued(let credential, _) = outcome(changes) else {
+        Issue.record("\(changes)")
+        continue
+      }
+      #expect(credential.idToken == Secret(Self.token(Self.claims(changes))))
+    }
+    // An answer without one keeps the one before.
+    #expect(
+      try client.credential(
+        .json("{\"access_token\":\"t\"}"), .refresh, grant: .authorizationCode, scope: [], previous: previous,
+        now: Fixture.now
+      ).idToken == previous.idToken)
+  }
+
+  // MARK: Of a login
+
+  private static func login(
+    _ more: String, scope: [String] = ["openid"], claims: (_ nonce: String) -> JSONValue?
+  ) throws -> Credential {
+    let client = try client(more)
+    let request = try client.authorizationRequest(
+      .authorizationCode, redirectURI: "http://127.0.0.1:1/cb", scope: scope, random: KnownRandom(),
+      nonce: Fixture.nonce)
+    let response = try client.authorizationResponse([("code", "c"), ("state", request.state)], to: request)
+    let idToken = claims(request.nonce ?? "").map { ", \"id_token\": \"\(token($0))\"" } ?? ""
+    return try client.credential(.json("{\"access_token\": \"t\"\(idToken)}"), after: response, now: Fixture.now)
+  }
+
+  @Test func theNonceOfTheLogin() throws {
+    #expect(try Self.login("nonce: true") { Self.claims(["nonce": .string($0)]) }.idToken != nil)
+    #expect(throws: OAuthError.idToken(.token, .nonce)) { try Self.login("nonce: true") { _ in Self.good } }
+    #expect(throws: OAuthError.idToken(.token, .nonce)) {
+      try Self.login("nonce: true") { _ in Self.claims(["nonce": "another"]) }
+    }
+    #expect(throws: OAuthError.missingField(.token, .idToken)) { try Self.login("nonce: true") { _ in nil } }
+    // Who did not ask for one, or sent no nonce, does without.
+    #expect(try Self.login("nonce: true", scope: ["read"]) { _ in nil }.idToken == nil)
+    #expect(try Self.login("") { _ in nil }.idToken == nil)
+    #expect(try Self.login("") { _ in Self.good }.idToken != nil)
+  }
+
+  @Test func theImplicitGrant() throws {
+    let client = try Fixture.client(
+      "nonce: true", grant: "implicit",
+      endpoints: "authorization: { url: 'https://provider.example/a', parameters: { response_type: id_token token } }")
+    let request = try client.authorizationRequest(
+      .implicit, redirectURI: "http://127.0.0.1:1/cb", scope: ["openid"], random: KnownRandom(), nonce: Fixture.nonce)
+    let nonce = JSONValue.string(try #require(request.nonce))
+    func read(_ claims: JSONValue?) throws -> Credential {
+      var parameters: FormParameters = [("access_token", "t"), ("state", request.state)]
+      if let claims { parameters.append("id_token", Self.token(claims)) }
+      return try client.credential(client.authorizationResponse(parameters, to: request), now: Fixture.now)
+    }
+    let digest = HashAlgorithm.sha256.digest(Array("t".utf8))
+    let hash = JSONValue.string(Base64.encodeURL(Array(digest.prefix(16))))
+    #expect(try read(Self.claims(["nonce": nonce, "at_hash": hash])).idToken != nil)
+    #expect(throws: OAuthError.idToken(.authorization, .accessTokenHash)) { try read(Self.claims(["nonce": nonce])) }
+    #expect(throws: OAuthError.missingField(.authorization, .idToken)) { try read(nil) }
+  }
+
+  // MARK: Whose it is
+
+  @Test func theIdentityIsThatOfTheIDToken() throws {
+    let client = try Self.client("account: [name, sub]")
+    let credential = try Self.read(Self.token(Self.good), client)
+    func name(_ json: String, _ credential: Credential?) throws -> String? {
+      try client.identity(.json(json), of: credential).name
+    }
+    #expect(try name(#"{"sub": "ada", "name": "Ada"}"#, credential) == "Ada")
+    #expect(throws: OAuthError.idToken(.identity, .subject)) {
+      try name(#"{"sub": "eve", "name": "Ada"}"#, credential)
+    }
+    #expect(throws: OAuthError.idToken(.identity, .missing(claim: "sub"))) { try name(#"{"name": "Ada"}"#, credential) }
+    #expect(throws: OAuthError.repeated(.identity, name: "sub")) {
+      try name(#"{"sub": "eve", "sub": "ada", "name": "Ada"}"#, credential)
+    }
+    // Without an ID token, or at an endpoint that is not OpenID Connect's, nothing is compared.
+    #expect(try name(#"{"sub": "eve", "name": "Ada"}"#, Fixture.credential()) == "Ada")
+    let other = try Self.client("account: login")
+    #expect(try other.identity(.json(#"{"login": "ada"}"#), of: credential).name == "ada")
+  }
+}
