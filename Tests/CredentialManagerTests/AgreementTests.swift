@@ -197,4 +197,31 @@ struct AgreementTests {
     #expect(throws: CredentialError.self) { try fixture.another().client("example") }
     #expect(try Self.sealed(fixture)?.isOfEarlierVersion == true)
   }
+
+  // MARK: Clusters
+
+  @Test(
+    arguments: [
+      // No host is declared: any cluster over TLS, or on this machine.
+      ("", "https://k8s.example:6443", true), ("", "http://127.0.0.1:8080", true), ("", "http://k8s.example", false),
+      // Those of the API, whose ports are not those of clusters.
+      ("hosts: [k8s.example]", "https://k8s.example:6443", true), ("hosts: [k8s.example]", "https://k8s.example", true),
+      ("hosts: [k8s.example]", "https://evil.example:6443", false),
+      ("hosts: [k8s.example]", "https://k8s.example.evil.example", false),
+      ("hosts: [k8s.example]", "https://127.0.0.1:6443", true),
+      ("hosts: ['k8s.example:6443']", "https://k8s.example:7000", false),
+      // Those that are said to be clusters, and no other.
+      ("hosts: [api.example]\nkubectl: { hosts: ['*.k8s.example'] }", "https://a.k8s.example:6443", true),
+      ("hosts: [api.example]\nkubectl: { hosts: ['*.k8s.example'] }", "https://k8s.example:6443", false),
+      ("hosts: [api.example]\nkubectl: { hosts: ['*.k8s.example'] }", "https://api.example", false),
+      ("kubectl: { hosts: [k8s.example] }", "https://127.0.0.1:6443", false),
+      ("kubectl: { hosts: [k8s.example] }", "http://k8s.example:6443", false),
+    ])
+  func clusters(_ more: String, _ server: String, _ isGiven: Bool) throws {
+    let agreement = try Self.agreement(more)
+    let sealed = try #require(Agreement(agreement.value))
+    #expect(sealed == agreement)
+    let uri = try URI(parsing: server)
+    #expect(sealed.presents(toCluster: uri) == isGiven)
+  }
 }

@@ -144,6 +144,17 @@ class Protocol(Kubectl):
         self.assertIn(f"kubectl for {self.cluster.base}", self.credmgr("log").out)
         self.ask(cluster={"server": "http://cluster.example"}, status=USAGE)
 
+    def test_a_cluster_that_is_not_meant(self):
+        self.ready()
+        # Each beside the cluster on this machine, which gets the token.
+        for server in ("https://evil.example:6443", "http://u@10.0.0.1:8080", "10.0.0.1:8080", "http://127.1:80",
+                       "http://010.0.0.1", "http://10.0.0.1:8080/\u00fc", "http://[fe80::1%25eth0]:80", "https://u@127.0.0.1"):
+            outcome = self.ask(cluster={"server": server}, status=USAGE)
+            self.assertEqual(outcome.out, "")
+            self.ask(cluster={"server": self.cluster.base})
+        self.assertIn("refused", self.credmgr("log").out)
+        self.assertIn("kubectl for https://evil.example:6443", self.credmgr("log").out)
+
     def test_nobody_is_asked(self):
         self.ready()
         self.credmgr("logout", "oauth2-public", "--keep-remote")

@@ -17,8 +17,14 @@ extension Command {
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let name = try context.account(invocation, of: provider)
-    let helper = KubectlHelper(
-      provider: provider, name: name, question: try ExecQuestion(context.environment("KUBERNETES_EXEC_INFO")))
+    let question = try ExecQuestion(context.environment("KUBERNETES_EXEC_INFO"))
+    let server = try question.server.map { text throws(CommandError) in
+      do throws(ExecQuestion.ServerFault) { return try ExecQuestion.server(text) } catch {
+        context.source.noteRefusal(provider, name, to: "kubectl for " + error.server)
+        throw .usage(error.sentence)
+      }
+    }
+    let helper = KubectlHelper(provider: provider, name: name, question: question, server: server)
     try HelperSession(helper: helper, context: context).get()
   }
 }
@@ -27,16 +33,22 @@ private struct KubectlHelper: HelperProtocol {
   let provider: String?
   let name: String?
   let question: ExecQuestion
+  /// `nil` where kubectl does not say which cluster it is for.
+  let server: URI?
 
-  var recipient: String { "kubectl" + (question.server.map { " for " + $0.text } ?? "") }
+  var recipient: String { "kubectl" + (server.map { " for " + $0.withoutQueryAndFragment.text } ?? "") }
 
   func accountName(_ provider: String, _ context: Context) -> String? { name }
 
   /// The account with a token, and an ID token where it has one, that is good, and that was not refused before.
   func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account {
-    let account = try goodAccount(name, of: provider, context)
+    let account: Account
+    do throws(CredentialError) { account = try goodAccount(name, of: provider, context) } catch {
+      if case .notAgreed = error { context.source.noteRefusal(provider, name, to: recipient) }
+      throw error
+    }
     // Without the cluster, whoever asks twice may be asking for two of them.
-    guard let server = question.server,
+    guard let server,
       try context.source.rejectIfRepeated(account, process: ParentProcess.identity, server: server.text)
     else { return account }
     return try goodAccount(account.name, of: provider, context)
@@ -49,7 +61,7 @@ private struct KubectlHelper: HelperProtocol {
     func isOver(_ account: Account) -> Bool {
       account.credential.idTokenExpiresAt.map { $0 <= context.clock.now() } ?? false
     }
-    let destination = question.server.map(Destination.server) ?? .caller
+    let destination = server.map(Destination.server) ?? .caller
     var account = try context.source.handOut(name, of: provider, by: .kubectl, to: destination)
     if isOver(account) {
       account = try context.source.handOut(
@@ -85,7 +97,7 @@ private struct KubectlHelper: HelperProtocol {
 struct ExecQuestion: Equatable {
   let version: String
   /// The server of the cluster, where the kubeconfig says `provideClusterInfo`.
-  let server: URI?
+  let server: String?
 
   /// - Parameter question: `KUBERNETES_EXEC_INFO`. Nobody is ever asked, whatever it says of a person who is there.
   init(_ question: String?) throws(CommandError) {
@@ -100,15 +112,49 @@ struct ExecQuestion: Equatable {
     guard [standard, standard + "beta1"].contains(version) else {
       throw .usage("kubectl asks for \"\(version)\", which is not known", hint: "the kubeconfig can say \(standard)")
     }
+    for (member, name) in [(value, "apiVersion"), (value, "spec"), (value["spec"], "cluster")]
+    where member?.repeats(name) == true {
+      throw .usage("KUBERNETES_EXEC_INFO has \"\(name)\" more than once")
+    }
     self.version = version
-    guard let text = value["spec"]?["cluster"]?["server"]?.text else {
-      server = nil
-      return
+    let cluster = value["spec"]?["cluster"]
+    // What is there and is no text is no server either.
+    server =
+      switch cluster {
+      case nil, .null?: nil
+      case let cluster?: cluster.repeats("server") ? "" : cluster["server"]?.text ?? ""
+      }
+  }
+
+  /// Why the token is not given for a server.
+  enum ServerFault: Error {
+    case unreadable(server: String, HTTPError.InvalidURI)
+    case insecure(server: String)
+
+    /// Without what may be a secret in it.
+    var server: String {
+      switch self {
+      case .unreadable(let server, _), .insecure(let server): server
+      }
     }
-    let uri = try Command.uri(text)
-    guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback) else {
-      throw .usage("the cluster \"\(uri.origin)\" is not reached over TLS, so the token is not given for it")
+
+    var sentence: String {
+      switch self {
+      case .unreadable(let server, let reason):
+        "the server \"\(server)\" of the cluster cannot be read, so the token is not given for it: \(reason.sentence)"
+      case .insecure(let server): "the cluster \"\(server)\" is not reached over TLS, so the token is not given for it"
+      }
     }
-    server = uri
+  }
+
+  /// The URL of a server as it is read everywhere. kubectl reads more than this; nobody could tell whom it means.
+  static func server(_ text: String) throws(ServerFault) -> URI {
+    let uri: URI
+    do { uri = try URI(parsing: text) } catch {
+      guard case .invalidURI(let text, let reason) = error else { throw .unreadable(server: "", .host) }
+      throw .unreadable(server: text, reason)
+    }
+    guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback) else { throw .insecure(server: uri.origin) }
+    return uri
   }
 }

@@ -101,7 +101,7 @@ extension CredentialError {
           + "the provider was added"
       ).hint(
         route == .kubectl
-          ? "name the cluster below \"hosts\" in the descriptor, then \(credmgr: "add-provider", provider, "--replace")"
+          ? "name it below \"kubectl\" in the descriptor, then \(credmgr: "add-provider", provider, "--replace")"
           : "\(credmgr: "providers", provider) to see where they go")
     case .accountsRemain(let provider, let accounts):
       .usage("somebody is logged in to \(quoted(provider)): \(some(accounts))")

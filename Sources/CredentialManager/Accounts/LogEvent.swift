@@ -82,6 +82,11 @@ extension CredentialSource {
     } catch {}
   }
 
+  /// Notes that `receiver`, such as `kubectl for https://k8s.example`, gets no credential, if that can be noted.
+  package func noteRefusal(_ provider: String, _ account: String?, to receiver: String) {
+    try? accountsIfAny()?.store.note(event(.refused, provider, account, receiver))
+  }
+
   /// Notes what cannot be undone because it cannot be noted.
   func note(_ action: LogEvent.Action, _ detail: String? = nil) {
     try? accountsIfAny()?.store.note(event(action, nil, nil, detail))

@@ -43,6 +43,7 @@ extension Agreement {
     return .object([
       .init("client_id", .optional(clientIdentifier)), .init(names[0], list(secretOrigins)),
       .init(names[1], list(tokenOrigins)), .init("presented_origins", presentedOrigins.map(list) ?? .null),
+      .init("cluster_origins", clusterOrigins.map(list) ?? .null),
       .init("redirect", .optional(redirect)), .init("device_page", .optional(devicePage)),
       .init("issuer", .optional(issuer)), .init("claims", claims.map { .array($0.map(\.value)) } ?? .null),
       .init("bounds", .object(bounds.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) })),
@@ -59,6 +60,7 @@ extension Agreement {
       return nil
     }
     presentedOrigins = list("presented_origins")
+    clusterOrigins = list("cluster_origins")
     clientIdentifier = value["client_id"]?.text
     redirect = value["redirect"]?.text
     devicePage = value["device_page"]?.text

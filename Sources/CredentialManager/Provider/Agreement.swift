@@ -20,6 +20,8 @@ package struct Agreement: Sendable, Equatable {
   package var tokenOrigins: [String]
   /// The origins below `hosts`, to which a credential is presented; `nil` where the descriptor has no such list.
   package var presentedOrigins: [String]?
+  /// The origins of clusters, below `kubectl`; `nil` where the descriptor has no such list.
+  package var clusterOrigins: [String]?
   /// The redirect with its places filled; `nil` in a registration of an earlier version.
   package var redirect: String?
   /// The page where a person enters a device's code (RFC 8628, 3.3), where the descriptor says it.
@@ -51,20 +53,24 @@ package struct Agreement: Sendable, Equatable {
       (descriptor.git.map { claims(.git, $0.hosts, username: $0.username, any: $0.ignoresUsername) } ?? [])
       + (descriptor.docker.map { claims(.docker, $0.hosts, username: $0.username) } ?? [])
     let own = descriptor.hosts + descriptor.endpoints.values.map(\.url.template)
-    let helperTemplates = (descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? [])
+    let clusters = descriptor.kubectl?.hosts
+    let helperTemplates = (descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? []) + (clusters ?? [])
     secretOrigins = places.origins(of: own)
     tokenOrigins = places.origins(of: own + helperTemplates)
     presentedOrigins = descriptor.hosts.isEmpty ? nil : places.origins(of: descriptor.hosts)
+    clusterOrigins = clusters.map(places.origins)
     bounds = places.bounds
   }
 
   /// Whether tokens may go to the origin of a URL.
   package func covers(_ uri: URI) -> Bool { tokenOrigins.contains { OriginPattern($0).matches(uri, bounds) } }
 
-  /// Whether a credential may be given to a server that another program names. Where the descriptor says nothing of
-  /// hosts, that is for the other program to say.
-  func presents(to uri: URI) -> Bool {
-    presentedOrigins?.contains { OriginPattern($0).matches(uri, bounds) } ?? true
+  /// Whether a credential may be given for a cluster: one below `kubectl`, else one below `hosts` or on this machine.
+  /// Where the descriptor says nothing of hosts, that is for the kubeconfig to say.
+  func presents(toCluster uri: URI) -> Bool {
+    guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback) else { return false }
+    guard let origins = clusterOrigins ?? (uri.isLoopback ? nil : presentedOrigins) else { return true }
+    return origins.contains { OriginPattern($0).matches(cluster: uri, bounds) }
   }
 
   /// The same with what the variables of one account bring, which a person gave for it.
@@ -72,6 +78,7 @@ package struct Agreement: Sendable, Equatable {
     var wider = self
     wider.secretOrigins += other.secretOrigins
     wider.tokenOrigins += other.tokenOrigins
+    if let more = other.clusterOrigins { wider.clusterOrigins = (clusterOrigins ?? []) + more }
     if let more = other.presentedOrigins { wider.presentedOrigins = (presentedOrigins ?? []) + more }
     return wider
   }
@@ -161,7 +168,7 @@ extension CredentialSource {
       // An earlier version did not note it: the descriptor tells, once it was compared.
       let agreement =
         if let sealed, !sealed.isOfEarlierVersion { sealed } else { try permit(route, provider).agreement }
-      guard agreement.presents(to: uri) else { throw .notAgreed(provider: provider, origin: uri.origin, route) }
+      guard agreement.presents(toCluster: uri) else { throw .notAgreed(provider: provider, origin: uri.origin, route) }
     }
     return try freshAccount(name, of: provider, policy)
   }

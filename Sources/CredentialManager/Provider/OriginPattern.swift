@@ -93,6 +93,11 @@ struct OriginPattern {
     return Self.matches(name[...], template.parts[...], bounds)
   }
 
+  /// The same for a cluster. Clusters have no ordinary port: without one here, any port of the host is meant.
+  func matches(cluster uri: URI, _ bounds: Bounds) -> Bool {
+    !isWhole && (matches(uri, bounds) || (port == nil && matches(uri.replacing(port: nil), bounds)))
+  }
+
   private static func matches(_ text: Substring, _ parts: ArraySlice<Template.Part>, _ bounds: Bounds) -> Bool {
     switch parts.first {
     case nil: return text.isEmpty
