@@ -91,7 +91,7 @@ package struct Invocation {
     }
     let options = command.options + Command.common
     guard let option = options.first(where: { $0.name == name || $0.short == name }) else {
-      throw .unknownOption(name, of: command, among: options.map(\.name))
+      throw .unknownOption(argument, of: command, among: options.map(\.name))
     }
     guard option.value != nil else {
       if attached != nil { throw .usage("the option \"\(option.name)\" takes no value") }

@@ -45,7 +45,9 @@ package enum CommandError: Error {
   }
 
   /// - Parameter arguments: those of the program, without its name.
-  static func unknownCommand(_ name: String, _ arguments: [String] = []) -> CommandError {
+  static func unknownCommand(_ word: String, _ arguments: [String] = []) -> CommandError {
+    // A value may follow, and be a secret.
+    let name = word.hasPrefix("-") ? String(word.prefix { $0 != "=" }) : word
     let isOption = name.hasPrefix("-")
     let near = nearMiss(name, among: isOption ? ["--help", "--version"] : Command.all.map(\.name))
     let ordered = isOption ? ordered(arguments) : nil
@@ -61,8 +63,12 @@ package enum CommandError: Error {
     return CommandLine(words).shown(words) == nil ? nil : words
   }
 
-  static func unknownOption(_ name: String, of command: Command, among known: [String]) -> CommandError {
+  static func unknownOption(_ word: String, of command: Command, among known: [String]) -> CommandError {
+    var name = String(word.prefix { $0 != "=" })
     let near = nearMiss(name, among: known + ["--help"])
+    // What follows one letter may be its value.
+    if !name.hasPrefix("--"), near == nil { name = String(name.prefix(2)) }
+    if name.hasPrefix("--"), SecretOption.isMeant(by: name) { return .secretOption(name, of: command) }
     return .usage(
       "unknown option \"\(name)\"\(didYouMean(near))",
       hints: .correcting(name, to: near) + ["\(credmgr: "help", command.name) to see all options"])

@@ -42,6 +42,17 @@ struct CommandLine: Sendable {
     return shown(kept + added + words[own.endIndex...])
   }
 
+  /// The line without an option and its value, and with others in their place; `nil` where that is no command line.
+  func without(_ option: String, instead: [String]) -> String? {
+    let own = words.prefix { $0 != "--" }
+    guard let place = own.firstIndex(where: { $0 == option || $0.hasPrefix(option + "=") }) else { return nil }
+    var rest = own[(place + 1)...]
+    if own[place] == option, let value = rest.first, !value.hasPrefix("-") { rest = rest.dropFirst() }
+    let kept = Array(own[..<place] + rest) + (own.contains(instead.first ?? "--") ? [] : instead)
+    let others = kept + words[own.endIndex...]
+    return CommandLine(others).invocation == nil ? nil : shown(others)
+  }
+
   /// The line with another word in the place of a mistyped one; `nil` where there is no such word, and for a line that
   /// is not repeated. What `exec` hands on is another program's.
   func replacing(_ word: String, with meant: String) -> String? {
@@ -80,9 +91,19 @@ struct CommandLine: Sendable {
   /// The line with other words, as a shell takes it; `nil` where what was typed may have a secret in it, and for a line
   /// that is too long to be read.
   func shown(_ others: [String]) -> String? {
-    guard !words.contains(where: { word in Self.longOptions.contains { word.hasPrefix($0) } }) else { return nil }
+    guard !words.contains(where: { word in Self.longOptions.contains { word.hasPrefix($0) } }),
+      !others.contains(where: mayHaveSecret)
+    else { return nil }
     let line = others.map(argument).joined(separator: " ")
     return line.count <= 160 ? line : nil
+  }
+
+  /// Whether a word may have a secret in it or before it, as the command or one that it runs is called.
+  private func mayHaveSecret(_ word: String) -> Bool {
+    if SecretOption.isIn(word) { return true }
+    let name = String(word.prefix { $0 != "=" })
+    let isKnown = (command?.options ?? []).contains { $0.name == name || $0.short == name }
+    return !isKnown && SecretOption.isMeant(by: name)
   }
 
   /// Options whose values may be of any length, and are nobody's business but the person's.

@@ -149,7 +149,8 @@ package struct Context {
     var variables: [String: String] = [:]
     for text in invocation.all("--set") {
       guard let sign = text.firstIndex(of: "="), sign > text.startIndex else {
-        throw .usage("\"\(text)\" is not of the form NAME=VALUE")
+        // It may be a value alone.
+        throw .usage("the value of \"--set\" is not of the form NAME=VALUE")
       }
       let name = String(text[..<sign])
       var value = String(text[text.index(after: sign)...])
@@ -192,7 +193,22 @@ package struct Context {
   static func descriptorName(_ path: String) -> String { path == "-" ? "<standard input>" : path }
 
   package func secret(_ path: String) throws(CommandError) -> Secret {
-    try secret(file(path, limit: 1 << 16, patience: File.isGivenStream(path) ? nil : 60), path)
+    try secret(secretFile(path, patience: File.isGivenStream(path) ? nil : 60), path)
+  }
+
+  /// A file that is to hold a secret. What names none may be the secret itself, and is not repeated.
+  func secretFile(_ path: String, patience: Double? = nil) throws(CommandError) -> [UInt8] {
+    do throws(POSIXError) {
+      if path == "-" { return try File.readStandardInput(limit: 1 << 16) }
+      return try File.read(path, limit: 1 << 16, ordinary: false, patience: patience)
+    } catch {
+      guard File.exists(path) else {
+        throw .usage(
+          "the file that is to hold the secret does not exist",
+          hint: "write the secret into a file, and name that file; \"-\" is standard input")
+      }
+      throw CommandError(error)
+    }
   }
 
   /// The secret in the bytes of a file, without the line break at its end.

@@ -1,8 +1,70 @@
 extension Unicode.Scalar {
-  /// Whether a terminal would act on it: a control character, or a mark that reorders text, which could make a host
-  /// look like another.
+  /// Whether a text could look like another one with it: a control character, which a terminal acts on, a mark that
+  /// reorders text, an end of line, or a character that is not seen.
   package var actsOnTerminals: Bool {
-    value < 0x20 || (0x7F...0x9F).contains(value) || (0x202A...0x202E).contains(value)
-      || (0x2066...0x2069).contains(value)
+    switch value {
+    case 0..<0x20, 0x7F...0x9F, 0xAD, 0x61C, 0x180E, 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF,
+      0xFFF9...0xFFFB, 0xE0000...0xE007F:
+      true
+    default: false
+    }
   }
+}
+
+/// Makes bytes that another program wrote harmless for a terminal, piece by piece: what a terminal would act on becomes
+/// U+FFFD, except for tabs and ends of lines.
+package struct TerminalFilter {
+  /// The beginning of a character whose other bytes have not come yet, or a carriage return.
+  private var pending: [UInt8] = []
+
+  package init() {}
+
+  package mutating func shown(_ bytes: some Sequence<UInt8>) -> [UInt8] {
+    pending += bytes
+    let end = Self.completeCount(pending)
+    defer { pending.removeFirst(end) }
+    return Self.shown(pending[..<end])
+  }
+
+  /// What was kept back for bytes that never came.
+  package mutating func end() -> [UInt8] {
+    defer { pending = [] }
+    return Self.shown(pending[...])
+  }
+
+  private static func shown(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+    var shown = ""
+    var scalars = String(decoding: bytes, as: UTF8.self).unicodeScalars[...]
+    while let scalar = scalars.popFirst() {
+      let isLineEnd = scalar == "\n" || scalar == "\r" && scalars.first == "\n"
+      shown.unicodeScalars.append(!scalar.actsOnTerminals || isLineEnd || scalar == "\t" ? scalar : "\u{FFFD}")
+    }
+    return Array(shown.utf8)
+  }
+
+  /// How many of the bytes can be judged without those that follow.
+  private static func completeCount(_ bytes: [UInt8]) -> Int {
+    if bytes.last == UInt8(ascii: "\r") { return bytes.count - 1 }
+    let tail = bytes.suffix(3)
+    guard let lead = tail.lastIndex(where: { $0 >= 0xC0 }) else { return bytes.count }
+    let length = bytes[lead] >= 0xF0 ? 4 : bytes[lead] >= 0xE0 ? 3 : 2
+    return bytes.count - lead < length ? lead : bytes.count
+  }
+}
+
+/// A text without the passwords of its URLs: those stand before the host (RFC 3986, section 3.2.1). A user name alone
+/// stays, unless it is as long as a token.
+package func withoutPasswords(_ text: String) -> String {
+  guard text.utf8.contains(UInt8(ascii: "@")), text.firstPlace(of: "://") != nil else { return text }
+  var pieces = text.pieces(separatedBy: "://").map(String.init)
+  for index in pieces.indices.dropFirst() {
+    let piece = pieces[index]
+    let authority = piece.prefix { !$0.isWhitespace && !"/?#\"'<>".contains($0) }
+    guard let at = authority.lastIndex(of: "@") else { continue }
+    let user = authority[..<at]
+    let name = user.prefix { $0 != ":" }
+    guard name.count < user.count || name.count >= 20 else { continue }
+    pieces[index] = (name.count < 20 ? name + (name.count < user.count ? ":…" : "") : "…") + piece[at...]
+  }
+  return pieces.joined(separator: "://")
 }

@@ -6,6 +6,9 @@ import Platform
 import QRCode
 import Simulator
 
+// libcurl or OpenSSL would write the keys of every connection, and so every token, into that file.
+Environment.withhold("SSLKEYLOGFILE")
+
 // Not `exit`: nothing is buffered, and what forty libraries would do at the end takes time.
 _exit(
   Program.run(

@@ -22,7 +22,7 @@ extension Command {
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])
     let name = invocation.operands[1]
-    let remote = invocation.value("--for")
+    let remote = invocation.value("--for").map(RemoteAddress.written)
     if let remote { _ = try address(remote, form: "OWNER") }
     let folder: String? = if let text = invocation.value("--in") { try writtenFolder(text, context) } else { nil }
     try requireAccount(name, of: provider, context)
@@ -87,8 +87,10 @@ extension Command {
 
   private static func address(_ text: String, form: String) throws(CommandError) -> RemoteAddress {
     if let address = RemoteAddress(text) { return address }
+    // It may have a password in it.
     throw .usage(
-      "\"\(text)\" is no remote's URL", hint: "URLs are written https://HOST/\(form), or git@HOST:OWNER/NAME")
+      "the value of \"--for\" is no remote's URL", hint: "URLs are written https://HOST/\(form), or git@HOST:OWNER/NAME"
+    )
   }
 
   private static func choice(for text: String, _ provider: String?, _ context: Context) throws(CommandError) -> Choice {

@@ -62,7 +62,7 @@ extension Command {
     wish.variables = try context.variables(invocation, of: descriptor) { path throws(CommandError) in
       if path == "-", readsInput { throw .usage("only one thing can be on standard input") }
       readsInput = readsInput || path == "-"
-      return try context.file(path, limit: 1 << 16)
+      return try context.secretFile(path)
     }
     wish.opensBrowser = !invocation.has("--no-browser") && SessionKind(environment: context.environment) == .desktop
     wish.pastes = invocation.has("--paste")
@@ -76,7 +76,7 @@ extension Command {
       account = try manager(context.source.login(provider, wish, token: token))
     } else {
       let user = TerminalUser(provider: provider, offered: offered, fitting: fitting, context)
-      defer { user.settle() }
+      defer { user.end() }
       do throws(CredentialError) {
         account = try context.source.login(provider, wish, user: user)
       } catch {

@@ -11,6 +11,7 @@ final class TerminalUser: User {
   private let context: Context
   private var isWaitingTold = false
   private var shownURL: String?
+  private var strayRedirects = 0
   /// Whether the cursor is in a line that the next second writes over.
   private var isCounting = false
   /// A browser that was started, until its end, in seconds of the monotonic clock, means no more that it has failed.
@@ -72,8 +73,18 @@ final class TerminalUser: User {
       guard Terminal.isTerminal(0) else { return }
       say(error.message.text)
       say("paste the whole address here, and press Enter; Ctrl-C stops")
-    case .strayRedirect: say("a redirect came that does not belong to this login, and was ignored")
+    case .strayRedirect:
+      // Any program of this machine and any page can send one, a thousand times.
+      if strayRedirects == 0 { say("a redirect came that does not belong to this login, and was ignored") }
+      strayRedirects += 1
     }
+  }
+
+  /// To be called when the login has ended.
+  func end() {
+    settle()
+    if strayRedirects > 1 { say("\(strayRedirects) redirects came that do not belong to this login") }
+    strayRedirects = 0
   }
 
   private func say(_ text: String) {
@@ -88,7 +99,7 @@ final class TerminalUser: User {
     return "\(seconds / 60):" + (seconds % 60 < 10 ? "0" : "") + "\(seconds % 60)"
   }
 
-  func settle() {
+  private func settle() {
     if isCounting { Terminal.writeError("\r\u{1B}[K") }
     isCounting = false
   }

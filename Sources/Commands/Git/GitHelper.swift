@@ -157,7 +157,7 @@ struct GitHelper: HelperProtocol {
     wish.opensBrowser = SessionKind(environment: context.environment) == .desktop
     let user = TerminalUser(
       provider: provider, offered: offered, fitting: fitting, context, terminal: ControllingTerminal())
-    defer { user.settle() }
+    defer { user.end() }
     let account: Account
     do throws(CredentialError) {
       account = try context.source.login(provider, wish, user: user)

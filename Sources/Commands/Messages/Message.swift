@@ -59,8 +59,10 @@ package struct Message: Sendable, Equatable {
       + hints.compactMap { $0.sentence(after: line) }.map { shown("hint:", style.bold("hint:"), $0) }.joined()
   }
 
-  /// A text without anything that a terminal would act on: parts of it come from files and providers.
+  /// A text without anything that a terminal would act on, and without passwords in URLs: parts of it come from files,
+  /// providers and the command line.
   static func visible(_ text: String) -> String {
+    let text = withoutPasswords(text)
     if text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return text }
     var visible = ""
     for scalar in text.unicodeScalars {

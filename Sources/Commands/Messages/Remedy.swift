@@ -16,6 +16,8 @@ package struct Remedy: Sendable, Equatable {
     case again([String])
     /// The command that failed, with another word in the place of the mistyped one.
     case correction(of: String, to: String)
+    /// The command that failed without an option and its value, and with others in their place.
+    case without(String, instead: [String])
     /// What mends a fault of a file: `Context` looks at the file, and puts a command in the place of this.
     case mending(POSIXError, path: String)
   }
@@ -25,6 +27,11 @@ package struct Remedy: Sendable, Equatable {
   /// What mends a fault of a file, by what is found there when it is told.
   static func mending(_ error: POSIXError, at path: String) -> Remedy {
     Remedy(parts: [.mending(error, path: path)])
+  }
+
+  /// The command that failed without an option and its value.
+  static func without(_ option: String, instead: [String]) -> Remedy {
+    Remedy(parts: [.without(option, instead: instead)])
   }
 
   /// The command lines in it that are lists of arguments.
@@ -51,6 +58,10 @@ package struct Remedy: Sendable, Equatable {
       case .correction(let word, let meant):
         guard let command = line?.replacing(word, with: meant) else { return nil }
         sentence += "run " + quoted(command)
+      case .without(let option, let instead):
+        let command = line.flatMap { $0.without(option, instead: instead) }
+        let words = instead.isEmpty ? "leave " + quoted(option) + " out" : "add " + quoted(shell([instead]))
+        sentence += command.map { "run " + quoted($0) } ?? words
       case .mending(_, let path):
         sentence += "name another file; \(quoted(shell([["ls", "-ld", path]]))) shows what this one is"
       }

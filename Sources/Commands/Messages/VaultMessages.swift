@@ -105,7 +105,8 @@ enum PassphraseSource: Equatable {
     case (.file(let path), .endOfInput):
       text = "CREDMGR_PASSPHRASE_FILE names \(quoted(path)), in which there is no passphrase"
     case (.file(let path), .notFound(let missing)) where missing == path:
-      text = "CREDMGR_PASSPHRASE_FILE names \(quoted(path)), and there is no such file"
+      // It may be the passphrase itself.
+      text = "CREDMGR_PASSPHRASE_FILE names a file that does not exist"
     case (.file(let path), _): text = "CREDMGR_PASSPHRASE_FILE names \(quoted(path)): \(error.message.text)"
     case (.command, .endOfInput): text = "the command in CREDMGR_PASSPHRASE_COMMAND wrote no passphrase"
     case (_, .timedOut): text = "nobody gave the passphrase in time"

@@ -42,7 +42,7 @@ extension Command {
     var input: [UInt8]?
     func read(_ path: String) throws(CommandError) -> [UInt8] {
       if path == "-", input != nil { throw crowded }
-      let bytes = try context.file(path)
+      let bytes = try context.secretFile(path)
       if path == "-" { input = bytes }
       return bytes
     }

@@ -124,7 +124,8 @@ extension Command {
     var body: RequestBody?
     for header in invocation.all("--header") {
       guard let colon = header.firstIndex(of: ":") else {
-        throw .usage("\"\(header.prefix(40))\" is no header", hint: "headers are written \"Name: value\"")
+        // It may be a value alone.
+        throw .usage("the value of \"--header\" is no header", hint: "headers are written \"Name: value\"")
       }
       let value = header[header.index(after: colon)...].drop { $0 == " " }
       request.fields.append(String(header[..<colon]), String(value))
@@ -144,6 +145,8 @@ extension Command {
     }
     if let method = invocation.value("--method") { request.method = method.uppercased() }
     let name = try context.account(invocation, of: provider)
+    // A terminal would act on what the provider writes; another program gets it as it is.
+    var filter = Terminal.isTerminal(1) ? TerminalFilter() : nil
     var failure: CommandError?
     let head = try manager(
       context.source.send(request, body: body, account: name, of: provider, limits: .unlimited) { part in
@@ -154,10 +157,13 @@ extension Command {
             let isCoded = head.fields["Content-Encoding"] != nil
             progress.begin(of: isCoded ? nil : head.fields["Content-Length"].flatMap { Int64($0) })
             let fields = head.fields.map { "\($0.name): \($0.value)\n" }.joined()
-            if invocation.has("--include") { try context.output("HTTP \(head.status)\n\(fields)\n") }
+            if invocation.has("--include") {
+              let shown = filter?.shown(fields.utf8).map { $0 } ?? Array(fields.utf8)
+              try system(Terminal.writeAll(1, "HTTP \(head.status)\n".utf8 + shown + [UInt8(ascii: "\n")]))
+            }
           case .body(let bytes):
             progress.advance("received", by: bytes.count)
-            try system(Terminal.writeAll(1, bytes))
+            try system(Terminal.writeAll(1, filter?.shown(bytes) ?? bytes))
           }
           return true
         } catch {
@@ -166,6 +172,7 @@ extension Command {
         }
       })
     if let failure { throw failure }
+    if let rest = filter?.end() { try system(Terminal.writeAll(1, rest)) }
     if head.status >= 300, head.status != 304 { throw .failed(message(head, provider, name, context)) }
   }
 

@@ -13,7 +13,9 @@ enum VaultKeyOperations {
       let names = SlotKind.allCases.map(\.logName)
       let near = nearMiss(text, among: names)
       throw .usage(
-        "there is no way into a vault called \"\(text)\"\(didYouMean(near))",
+        // What is near to no name may be a passphrase.
+        near == nil
+          ? "there is no such way into a vault" : "there is no way into a vault called \"\(text)\"\(didYouMean(near))",
         hints: .correcting(text, to: near) + ["there are \(names.joined(separator: ", "))"])
     }
     return kind

@@ -142,7 +142,8 @@ private struct RuleDecoder {
     }
     if node["for"] == nil, node["in"] == nil { find(.missingKey("for"), at: node.place) }
     guard findings.count == before, let provider, let account else { return nil }
-    let conditions = [remoteText.map { "for " + $0.text }, folderText.map { "in " + $0.text }].compactMap { $0 }
+    let conditions = [remoteText.map { "for " + RemoteAddress.written($0.text) }, folderText.map { "in " + $0.text }]
+      .compactMap { $0 }
     return AccountRule(
       provider: provider.text, account: account.text, remote: remote, folder: folder, place: node.place,
       condition: conditions.joined(separator: " "), providerPlace: provider.place, accountPlace: account.place)

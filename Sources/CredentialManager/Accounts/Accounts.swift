@@ -159,13 +159,9 @@ package struct Accounts {
     }
   }
 
-  /// Whether a text can be an account's name: 1 to 255 bytes without controls, ends of line, and marks that reorder
-  /// text, with which one name could look like another.
+  /// Whether a text can be an account's name: 1 to 255 bytes without characters with which one name could look like
+  /// another.
   package static func isName(_ text: String) -> Bool {
-    let controls: [ClosedRange<UInt32>] = [
-      0...0x1F, 0x7F...0x9F, 0x200B...0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF...0xFEFF,
-    ]
-    return !text.isEmpty && text.utf8.count <= 255
-      && text.unicodeScalars.allSatisfy { scalar in !controls.contains { $0.contains(scalar.value) } }
+    !text.isEmpty && text.utf8.count <= 255 && !text.unicodeScalars.contains(where: \.actsOnTerminals)
   }
 }

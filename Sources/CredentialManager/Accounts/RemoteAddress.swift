@@ -12,6 +12,16 @@ package struct RemoteAddress: Sendable, Equatable {
 }
 
 extension RemoteAddress {
+  /// A URL as a rule is written: without user information, query and fragment, which say nothing about the repository
+  /// and may be secret. The user of `git@host:owner` stays.
+  package static func written(_ text: String) -> String {
+    guard let start = text.firstPlace(of: "://")?.upperBound else { return text }
+    let rest = text[start...].prefix { $0 != "?" && $0 != "#" }
+    let authority = rest.prefix { $0 != "/" }
+    let host = authority.lastIndex(of: "@").map { authority.index(after: $0) } ?? start
+    return String(text[..<start] + rest[host...])
+  }
+
   /// Reads the forms that git takes (git-fetch(1), GIT URLS), such as `git@host:owner/name.git`; and `host/owner`.
   /// `nil` for a local path and whatever else has no host.
   package init?(_ text: String) {
@@ -26,6 +36,8 @@ extension RemoteAddress {
       rest[rest.index(after: colon)...].prefix(while: { $0 != "/" }).contains(where: { !("0"..."9").contains($0) })
     {
       isShort = true
+      // A URL without its scheme, whose password would be taken for a path.
+      if !rest[..<colon].contains("@"), rest[colon...].prefix(while: { $0 != "/" }).contains("@") { return nil }
     }
     let end = rest.firstIndex { isShort ? $0 == ":" : "/?#".contains($0) } ?? rest.endIndex
     var authority = rest[..<end].lowercased()

@@ -20,8 +20,20 @@ package enum Environment {
   /// No other thread may run.
   package static func remove(_ name: String) { _ = unsafe unsetenv(name) }
 
+  private static let withheld = Mutex<[[UInt8]]>([])
+
+  /// Takes a variable from this process, whose libraries would act on it, and leaves it to those that it starts. No
+  /// other thread may run.
+  package static func withhold(_ name: String) {
+    guard let value = value(name) else { return }
+    remove(name)
+    withheld.withLock { $0.append(Array("\(name)=\(value)".utf8)) }
+  }
+
   /// All variables as `NAME=value`, byte by byte, in their order.
-  package static func entries() -> [[UInt8]] { unsafe credmgr_environment().map { unsafe texts($0) } ?? [] }
+  package static func entries() -> [[UInt8]] {
+    (unsafe credmgr_environment().map { unsafe texts($0) } ?? []) + withheld.withLock { $0 }
+  }
 
   /// The texts of a list that ends with `nil`.
   @unsafe private static func texts(_ list: UnsafePointer<UnsafeMutablePointer<CChar>?>) -> [[UInt8]] {
