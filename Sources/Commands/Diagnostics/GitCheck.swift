@@ -8,32 +8,25 @@ extension Doctor {
     guard (try? Launcher.find("git")) != nil else { return ok(.git, "git is not installed") }
     let file = context.gitFile
     if let file, File.isDirectory(file) { return tellGitFile(file, .notFile(file)) }
-    let pattern = #"^credential\.(.*\.)?helper$"#
-    let listed = try? Launcher.run(
-      "git", ["config", "--null", "--show-scope", "--show-origin", "--get-regexp", pattern], errors: .silenced)
-    guard let listed, [0, 1].contains(listed.status) else { return problem(.git, Self.gitFailure()) }
-    let entries = GitHelperEntry.entries(String(decoding: listed.output, as: UTF8.self))
+    guard let entries = GitHelperEntry.all() else { return problem(.git, Self.gitFailure()) }
     let before = diagnostics.count
     for entry in entries where entry.isOurs { checkProgram(of: entry) }
     let general = entries.filter { $0.pattern == nil }
-    let all = Self.asked(general)
+    let all = GitHelperEntry.asked(general)
     // An empty entry that comes later.
     let isSentAway = general.contains(where: \.isOurs) && !all.contains(where: \.isOurs)
-    tellOthers(in: all)
+    let hosts = Set(claimed.map(\.host)).sorted()
+    tellOthers(in: entries, for: hosts)
     if isSentAway, let empty = general.last(where: \.value.isEmpty) {
       problem(.git, "an empty helper behind credmgr's sends it away (\(empty.origin))", empty.removal)
     }
     var unasked: [String] = []
     // One cause is told once, for all the hosts that it is the cause for.
     var causes: [(entry: GitHelperEntry, hosts: [String])] = []
-    for host in Set(claimed.map(\.host)).sorted() {
+    for host in hosts {
       let own = entries.filter { $0.applies(to: host) }
-      let asked = Self.asked(own)
-      if asked.contains(where: \.isOurs) {
-        // Those for all hosts were told.
-        tellOthers(in: asked, whereFor: host)
-        continue
-      }
+      let asked = GitHelperEntry.asked(own)
+      if asked.contains(where: \.isOurs) { continue }
       unasked.append(host)
       guard let cause = asked.last ?? own.last, !isSentAway || cause.pattern != nil else { continue }
       if let index = causes.firstIndex(where: { $0.entry == cause }) {
@@ -59,13 +52,6 @@ extension Doctor {
 
   private static let gitSetup: Remedy = "\(credmgr: "git-setup")"
 
-  /// An empty entry sends those before it away (gitcredentials(7)).
-  private static func asked(_ entries: [GitHelperEntry]) -> [GitHelperEntry] {
-    entries.reduce(into: []) { list, entry in
-      if entry.value.isEmpty { list = [] } else { list.append(entry) }
-    }
-  }
-
   /// git does not know credmgr: what would keep `git-setup` from a change comes first.
   private mutating func tellUnasked(_ hosts: [String], _ file: String?) {
     // Without a home git has no configuration to enter anything into.
@@ -78,24 +64,43 @@ extension Doctor {
     note(.git, "git does not ask credmgr" + (hosts.isEmpty ? "" : " for " + some(hosts)), Self.gitSetup)
   }
 
-  /// The helpers that are asked before ours, and those behind it, where credmgr is asked at all.
-  private mutating func tellOthers(in asked: [GitHelperEntry], whereFor host: String? = nil) {
-    guard let ours = asked.firstIndex(where: \.isOurs) else { return }
-    for (index, entry) in asked.enumerated() where !entry.isOurs && (host == nil || entry.pattern != nil) {
-      if index < ours {
-        problem(
-          .git,
-          "git asks the helper \(quoted(entry.shown)) first" + (host.map { " for \(quoted($0))" } ?? "")
-            + ", and tells it what credmgr answers (\(entry.origin))", entry.removal)
-      } else if !gitKnowsEphemeral {
-        note(
-          .git, "git tells the helper \(quoted(entry.shown)) what credmgr answers, for it to keep (\(entry.origin))",
-          entry.removal)
+  /// The helpers that git asks beside ours for the hosts of our providers. git tells all of them what credmgr answers,
+  /// and only its own cache does not keep what is `ephemeral` (git-credential(1)). Without any host, those for all.
+  mutating func tellOthers(in entries: [GitHelperEntry], for hosts: [String]) {
+    struct Other { let entry: GitHelperEntry, isFirst: Bool, hosts: [String] }
+    var others: [Other] = []
+    for host in hosts.isEmpty ? [""] : hosts {
+      let told =
+        hosts.isEmpty
+        ? GitHelperEntry.asked(entries.filter { $0.pattern == nil }) : GitHelperEntry.told(entries, at: host)
+      guard let ours = told.firstIndex(where: \.isOurs) else { continue }
+      for (index, entry) in told.enumerated() where !entry.isOurs {
+        if let place = others.firstIndex(where: { $0.entry == entry && $0.isFirst == (index < ours) }) {
+          others[place] = Other(entry: entry, isFirst: index < ours, hosts: others[place].hosts + [host])
+        } else {
+          others.append(Other(entry: entry, isFirst: index < ours, hosts: [host]))
+        }
+      }
+    }
+    for other in others {
+      let entry = other.entry
+      let remedies = (hosts.isEmpty ? nil : entry.ordering).map { [$0, entry.removal] } ?? [entry.removal]
+      let place = (hosts.isEmpty ? "" : " for " + some(other.hosts))
+      if other.isFirst {
+        let text = "git asks the helper \(quoted(entry.shown)) first\(place), and tells it what credmgr answers"
+        problem(.git, Message("\(text) (\(entry.origin))", hints: remedies, status: .usage))
+      } else {
+        let text = "git tells the helper \(quoted(entry.shown)) what credmgr answers\(place), for it to keep"
+        if entry.keepsNothing {
+          if !gitKnowsEphemeral { note(.git, "\(text) (\(entry.origin))", remedies[0]) }
+        } else {
+          problem(.git, Message("\(text) (\(entry.origin))", hints: remedies, status: .usage))
+        }
       }
     }
   }
 
-  /// From git 2.46 on no helper is told what credmgr gets from a provider.
+  /// From git 2.46 on git's own cache does not keep what credmgr gets from a provider.
   private var gitKnowsEphemeral: Bool {
     let output = (try? Launcher.run("git", ["version"]))?.output ?? []
     let numbers = String(decoding: output, as: UTF8.self).split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
@@ -156,6 +161,15 @@ extension Remedy {
 }
 
 extension Context {
+  /// Says which helpers git would tell a provider's tokens: it was set up before the provider was added.
+  func tellOtherGitHelpers(of provider: String) {
+    let claims = ((try? source.hostClaims()) ?? []).filter { $0.helper == .git && $0.provider == provider }
+    guard !claims.isEmpty, (try? Launcher.find("git")) != nil, let entries = GitHelperEntry.all() else { return }
+    var doctor = Doctor(self)
+    doctor.tellOthers(in: entries, for: Set(claims.map(\.host)).sorted())
+    doctor.tellAll()
+  }
+
   /// The file into which git writes what is for all of a person's repositories (git-config(1)).
   var gitFile: String? {
     if let path = environment("GIT_CONFIG_GLOBAL") { return path.hasPrefix("/") ? path : nil }

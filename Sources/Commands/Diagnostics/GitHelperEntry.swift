@@ -33,17 +33,57 @@ struct GitHelperEntry: Equatable {
     return middle == "helper" ? nil : String(middle.dropLast(".helper".count))
   }
 
+  /// The entries that git has, in the order in which it asks them; `nil` where it cannot read them.
+  static func all() -> [GitHelperEntry]? {
+    let pattern = #"^credential\.(.*\.)?helper$"#
+    let listed = try? Launcher.run(
+      "git", ["config", "--null", "--show-scope", "--show-origin", "--get-regexp", pattern], errors: .silenced)
+    guard let listed, [0, 1].contains(listed.status) else { return nil }
+    return entries(String(decoding: listed.output, as: UTF8.self))
+  }
+
+  /// Those that git asks: an empty entry sends those before it away (gitcredentials(7)).
+  static func asked(_ entries: some Sequence<GitHelperEntry>) -> [GitHelperEntry] {
+    entries.reduce(into: []) { list, entry in
+      if entry.value.isEmpty { list = [] } else { list.append(entry) }
+    }
+  }
+
+  /// Those that git may ask for some repository on a host, and that nothing for all of the host sends away.
+  static func told(_ entries: [GitHelperEntry], at host: String) -> [GitHelperEntry] {
+    asked(entries.filter { $0.applies(to: host) || $0.concerns(host) && !$0.value.isEmpty })
+  }
+
+  /// The URLs for which git has a host's entries: on this machine nobody needs https.
+  static func urls(of host: String) -> [String] {
+    let isLoopback = (try? URI(parsing: "http://" + host))?.isLoopback == true
+    return ["https://" + host] + (isLoopback ? ["http://" + host] : [])
+  }
+
   /// Whether it is for every repository on a host.
-  func applies(to host: String) -> Bool {
+  func applies(to host: String) -> Bool { matches(host, wholly: true) }
+
+  /// Whether it is for a host, or for a path or a user there.
+  func concerns(_ host: String) -> Bool { matches(host, wholly: false) }
+
+  private func matches(_ host: String, wholly: Bool) -> Bool {
     guard let pattern else { return true }
-    guard let uri = try? URI(parsing: "https://" + host),
-      let own = try? URI(parsing: pattern.firstPlace(of: "://") != nil ? pattern : "https://" + pattern)
-    else { return false }
-    guard ["", "/"].contains(own.path) else { return false }
-    if own.isSecure { return HostPattern(pattern).matches(uri) }
-    // On this machine nobody needs https, and git has another entry for each scheme.
-    guard own.scheme == "http", uri.isLoopback, let plain = try? URI(parsing: "http://" + host) else { return false }
-    return HostPattern.authority(own) == HostPattern.authority(plain)
+    let parts = pattern.pieces(separatedBy: "://")
+    let scheme = parts.count > 1 ? parts[0].lowercased() : "https"
+    let rest = parts[parts.count > 1 ? 1 : 0].lowercased()
+    let authority = rest.prefix { $0 != "/" }
+    let name = authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority
+    let isWhole = name.count == authority.count && rest.dropFirst(authority.count).allSatisfy { $0 == "/" }
+    guard isWhole || !wholly, Self.urls(of: host).contains(where: { $0.hasPrefix(scheme + "://") }) else {
+      return false
+    }
+    func labels(_ text: String) -> [String] {
+      let port = scheme == "https" ? ":443" : ":80"
+      let plain = text.hasSuffix(port) ? String(text.dropLast(port.count)) : text
+      return plain.pieces(separatedBy: ".").map(String.init)
+    }
+    let (own, wanted) = (labels(String(name)), labels(host))
+    return own.count == wanted.count && zip(own, wanted).allSatisfy { $0 == "*" || $0 == $1 }
   }
 
   /// Whether it is one of credmgr, of this program or of another.
@@ -69,6 +109,9 @@ struct GitHelperEntry: Equatable {
   /// The beginning of a line of a shell, in which no password can be.
   private var beginning: String { String(value.prefix { !" =;$".contains($0) }) }
 
+  /// Whether it keeps what it is told in memory only, and nothing that is of use only now (git-credential-cache(1)).
+  var keepsNothing: Bool { value == "cache" || value.hasPrefix("cache ") }
+
   var shown: String { isPlain ? value : beginning + " …" }
 
   /// What takes out all that is under its key there.
@@ -84,6 +127,15 @@ struct GitHelperEntry: Equatable {
   private var command: [String] {
     guard origin.hasPrefix("/") else { return ["git", "config", "--\(scope)"] }
     return (File.isWritable(origin) ? [] : ["sudo"]) + ["git", "config", "--file", origin]
+  }
+
+  /// What has git ask credmgr alone for its hosts; `nil` where another entry would still come later.
+  var ordering: Remedy? {
+    switch scope {
+    case "system", "global": "\(credmgr: "git-setup") to have git ask credmgr alone there"
+    case "local": "\(credmgr: "git-setup", "--local") to have git ask credmgr alone there"
+    default: nil
+    }
   }
 
   /// What takes it out.

@@ -10,7 +10,12 @@ extension Command {
       Option("--local", "the configuration of the repository here"),
       Option("--system", "the machine's configuration"),
       Option("--remove", "take our entry out again"),
-    ], notes: ["Only our own entry is added or removed; all others stay as they are."],
+    ],
+    notes: [
+      "For each host of a provider that was added, an empty entry comes before ours: git asks no other helper there, "
+        + "and tells none a token. Other hosts keep their helpers. Run it again after a provider was added.",
+      "Only our own entries are added or removed; all others stay as they are.",
+    ],
     examples: [
       ("credmgr git-setup", "for all your repositories"),
       ("credmgr git-setup --local", "for the one where you are"),
@@ -36,22 +41,71 @@ extension Command {
       throw .failed(context.gitRefusal(listed, status: status, scope: scope))
     }
     let isThere = listed.split(separator: "\n").contains { $0 == entry }
+    let sections = try sections(scope)
     if invocation.has("--remove") {
-      guard isThere else { return context.tell("git's configuration has no entry of ours") }
-      try change(["config", scope, "--fixed-value", "--unset-all", "credential.helper", entry], context)
-      context.tell("took the helper out of git's configuration")
-    } else if isThere {
+      let ours = sections.filter { $0.values.contains(entry) }
+      guard isThere || !ours.isEmpty else { return context.tell("git's configuration has no entry of ours") }
+      if isThere { try change(["config", scope, "--fixed-value", "--unset-all", "credential.helper", entry], context) }
+      for section in ours { try remove(entry, section, scope, context) }
+      return context.tell("took the helper out of git's configuration")
+    }
+    if isThere {
       context.tell("git's configuration has the helper already")
     } else {
       try change(["config", scope, "--add", "credential.helper", entry], context)
       context.tell("git asks credmgr for credentials now")
     }
-    if !invocation.has("--remove") {
-      // Other helpers that git asks, or tells what it gets of ours, are somebody else's entries: they are told only.
-      var doctor = Doctor(context)
-      doctor.checkGit((try? context.source.hostClaims())?.filter { $0.helper == .git } ?? [])
-      doctor.tellAll()
+    let claims = (try? context.source.hostClaims())?.filter { $0.helper == .git } ?? []
+    let entries = GitHelperEntry.all() ?? []
+    var ordered: [String] = []
+    for host in Set(claims.map(\.host)).sorted() {
+      let told = GitHelperEntry.told(entries, at: host)
+      let isAlone = !told.isEmpty && told.allSatisfy(\.isOurs)
+      for key in GitHelperEntry.urls(of: host).map({ "credential.\($0).helper" }) {
+        let section = sections.first { $0.key == key }
+        let isLast = section?.values.suffix(2) == ["", entry]
+        if isLast, isAlone { continue }
+        // At the end of the file it sends those away, too, that were entered after it.
+        if let section, isLast { try remove(entry, section, scope, context) }
+        for value in ["", entry] { try change(["config", scope, "--add", key, value], context) }
+        if ordered.last != host { ordered.append(host) }
+      }
     }
+    if !ordered.isEmpty { context.tell("for \(some(ordered)) git asks credmgr alone") }
+    // Other helpers that git asks, or tells what it gets of ours, are somebody else's entries: they are told only.
+    var doctor = Doctor(context)
+    doctor.checkGit(claims)
+    doctor.tellAll()
+  }
+
+  /// A key for the helpers at a URL, with its values in one of git's files.
+  private typealias Section = (key: String, values: [String])
+
+  private static func sections(_ scope: String) throws(CommandError) -> [Section] {
+    let (_, listed) = try git(["config", scope, "--null", "--get-regexp", #"^credential\..*\.helper$"#])
+    var sections: [Section] = []
+    for line in listed.split(separator: "\0") {
+      let pair = line.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+      guard pair.count == 2 else { continue }
+      if let index = sections.firstIndex(where: { $0.key == pair[0] }) {
+        sections[index].values.append(pair[1])
+      } else {
+        sections.append((pair[0], [pair[1]]))
+      }
+    }
+    return sections
+  }
+
+  /// Takes our entry out of a section, with the empty one before it, which is ours, too.
+  private static func remove(
+    _ entry: String, _ section: Section, _ scope: String, _ context: Context
+  ) throws(CommandError) {
+    var kept: [String] = []
+    for value in section.values {
+      if value != entry { kept.append(value) } else if kept.last == "" { kept.removeLast() }
+    }
+    try change(["config", scope, "--unset-all", section.key], context)
+    for value in kept { try change(["config", scope, "--add", section.key, value], context) }
   }
 
   /// The value of `credential.helper`: an absolute path is run as it is, anything else by a shell behind a `!`

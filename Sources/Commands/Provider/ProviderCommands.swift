@@ -101,6 +101,7 @@ extension Command {
       }
     }
     context.tell("added \"\(addition.identifier)\"; run \"credmgr login \(addition.identifier)\"")
+    context.tellOtherGitHelpers(of: addition.identifier)
   }
 
   private static func isURL(_ source: String) -> Bool {

@@ -1,0 +1,39 @@
+import Testing
+
+@testable import Commands
+
+/// Which helpers git tells what credmgr answers.
+@Suite struct GitHelperEntryTests {
+  private static func entry(_ pattern: String?, _ value: String) -> GitHelperEntry {
+    GitHelperEntry(
+      scope: "global", origin: "/config", key: "credential.\(pattern.map { $0 + "." } ?? "")helper", value: value)
+  }
+
+  @Test(arguments: [
+    ("https://forge.example", true, true), ("https://forge.example:443/", true, true), ("forge.example", true, true),
+    ("https://*.example", true, true), ("https://FORGE.example", true, true),
+    ("https://forge.example/team", false, true), ("https://ada@forge.example", false, true),
+    ("https://ada@forge.example/team", false, true), ("http://forge.example", false, false),
+    ("https://forge.example:8443", false, false), ("https://a.forge.example", false, false),
+    ("https://*.forge.example", false, false), ("https://other.example", false, false),
+  ])
+  func aPatternIsForAHostOrForPartOfIt(_ pattern: String, _ isWhole: Bool, _ isPart: Bool) {
+    #expect(Self.entry(pattern, "store").applies(to: "forge.example") == isWhole)
+    #expect(Self.entry(pattern, "store").concerns("forge.example") == isPart)
+  }
+
+  @Test func anEmptyEntrySendsThoseBeforeItAway() {
+    let host = "https://forge.example"
+    let ours = "/usr/bin/credmgr git-credential"
+    let before = [Self.entry(nil, "store"), Self.entry(nil, ours), Self.entry(host + "/team", "libsecret")]
+    let order = [Self.entry(host, ""), Self.entry(host, ours)]
+    #expect(GitHelperEntry.told(before, at: "forge.example").map(\.value) == ["store", ours, "libsecret"])
+    #expect(GitHelperEntry.told(before + order, at: "forge.example").map(\.value) == [ours])
+    #expect(GitHelperEntry.told(before + order, at: "other.example").map(\.value) == ["store", ours])
+    let later = before + order + [Self.entry(nil, "store")]
+    #expect(GitHelperEntry.told(later, at: "forge.example").map(\.value) == [ours, "store"])
+    // One that is empty for a path alone sends nobody away elsewhere.
+    let path = [Self.entry(nil, "store"), Self.entry(host + "/team", ""), Self.entry(nil, ours)]
+    #expect(GitHelperEntry.told(path, at: "forge.example").map(\.value) == ["store", ours])
+  }
+}
