@@ -1,0 +1,58 @@
+"""A provider that answers what a test tells it to: a script of answers, path by path, and all that came."""
+
+import base64
+import json
+import urllib.parse
+
+from service import Response, Service, json_response, redirect, text_response, with_query
+
+# What must never go astray.
+CLIENT_SECRET, API_KEY, CODE = "client-secret-7f3a91", "variable-secret-52bc07", "code-of-the-honest-one-18e4"
+ACCESS, REFRESH = "access-token-c0ffee11", "refresh-token-decade22"
+SECRETS = CLIENT_SECRET, API_KEY, CODE, ACCESS, REFRESH
+TOKEN = {"access_token": ACCESS, "refresh_token": REFRESH, "token_type": "Bearer", "expires_in": 3600}
+
+
+def consents(code=CODE, fragment=False, **more):
+    """An authorization page that sends the browser back at once; what `more` names is said, too, and `None` is left out."""
+    def answer(server, request):
+        asked = dict(request.query)
+        fields = {"code": code, "state": asked.get("state"), **more}
+        fields = {name: server.fill(value) for name, value in fields.items() if value is not None}
+        return redirect(asked["redirect_uri"] + "#" + urllib.parse.urlencode(fields) if fragment
+                        else with_query(asked["redirect_uri"], fields))
+    return answer
+
+
+def id_token(**claims):
+    """One without a signature, as it may come from the token endpoint itself."""
+    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in ({"alg": "none"}, claims)]
+    return ".".join([*parts, ""])
+
+
+class MockServer(Service):
+    """`answers` goes before an honest script: JSON, a `Response`, or a function of the server and the request."""
+
+    def __init__(self, answers=None, fill=str, tls=None):
+        super().__init__(tls)
+        self.fill = fill
+        device = {"device_code": "device-code-1", "user_code": "AAAA-BBBB", "verification_uri": "http://$H/activate",
+                  "expires_in": 60, "interval": 1}
+        self.answers = {"/authorize": consents(), "/token": TOKEN, "/device": device, "/api": {"ok": True},
+                        "/activate": text_response("thank you"), "/introspect": {"active": True}, **(answers or {})}
+        self.secrets.update(SECRETS)
+
+    def handle(self, request):
+        answer = self.answers.get(request.path, text_response("no such page", 404))
+        answer = answer(self, request) if callable(answer) else answer
+        return answer if isinstance(answer, Response) else json_response(json.loads(self.fill(json.dumps(answer))))
+
+    def got(self, text, path=None):
+        """The requests that had a text anywhere in them, also encoded."""
+        def parts(request):
+            basic = (request.headers.get("Authorization") or "").partition("Basic ")[2]
+            raw = [request.target, str(request.headers), request.body.decode(errors="replace"),
+                   base64.b64decode(basic + "==", validate=False).decode(errors="replace")]
+            return "\n".join(raw + [urllib.parse.unquote_plus(part) for part in raw])
+        return [request for request, _ in list(self.exchanges)
+                if path in (None, request.path) and text in parts(request)]
