@@ -39,6 +39,10 @@ package enum CredentialError: Error, Sendable, Equatable {
   case grantNotOffered(Grant, offered: [Grant])
   /// The person has to paste the redirect, or the code that a page shows, and there is nobody to ask.
   case pasteNeeded(provider: String, isCode: Bool)
+  /// The token would stand in an address of loopback, on a machine where another program may listen at that port.
+  case pasteExposesToken(provider: String)
+  /// The login page was opened twice, and it is not known that both times it was the person's browser.
+  case loginPageTaken(provider: String)
   case timedOut(seconds: Int64)
   case lockTimedOut(provider: String, account: String?)
   /// The vault could not take a new token. If `isKept`, it is beside the vault, where the next process takes it from.

@@ -69,7 +69,9 @@ final class ScriptedExchange: HTTPExchange {
 /// A person who does what the test says.
 final class ScriptedUser: User {
   private(set) var steps: [LoginStep] = []
+  /// The pages that a browser showed, and what it was opened with.
   private(set) var opened: [String] = []
+  private(set) var launched: [String] = []
   var lines: [String] = []
   /// What the browser does with a page; `nil` when no browser can be opened.
   var browse: ((String) throws -> Void)?
@@ -83,10 +85,11 @@ final class ScriptedUser: User {
     } catch { Issue.record(error) }
   }
 
-  /// Pastes lines, which are made of the page's `state`.
-  func paste(_ lines: @escaping (_ state: String) -> [String]) {
+  /// Pastes lines, which are made of the page's `redirect_uri` and `state`.
+  func paste(_ lines: @escaping (_ redirect: String, _ state: String) -> [String]) {
     browse = { [unowned self] url in
-      self.lines = lines(try #require(try URI(parsing: url).queryParameters[first: "state"]))
+      let page = try URI(parsing: url).queryParameters
+      self.lines = lines(try #require(page[first: "redirect_uri"]), try #require(page[first: "state"]))
     }
   }
 
@@ -113,11 +116,15 @@ final class ScriptedUser: User {
   }
 
   func open(_ url: String) -> Bool {
-    opened.append(url)
+    launched.append(url)
+    // A browser is led from a port of ours to the page that the person is told.
+    var page = url
+    if case .open(let told)? = steps.last, url.contains("/start/") { page = told }
+    opened.append(page)
     guard let browse else { return false }
     // Once: it holds the fixture, which holds this.
     self.browse = nil
-    do { try browse(url) } catch { Issue.record(error) }
+    do { try browse(page) } catch { Issue.record(error) }
     return true
   }
 
@@ -182,11 +189,14 @@ final class Visit {
   var status: String { get throws { String(try answer().split(separator: " ").dropFirst().first ?? "") } }
 
   /// Goes where a provider sends the browser.
-  static func get(_ redirectURI: String, _ parameters: FormParameters) throws -> Visit {
+  static func get(
+    _ redirectURI: String, _ parameters: FormParameters, fields: [(String, String)] = []
+  ) throws -> Visit {
     let uri = try URI(parsing: redirectURI).adding(query: parameters)
     let port = try #require(uri.port)
     let target = uri.path + (uri.query.map { "?" + $0 } ?? "")
-    return Visit(port: port, "GET \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n")
+    let lines = fields.map { "\($0.0): \($0.1)\r\n" }.joined()
+    return Visit(port: port, "GET \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\(lines)\r\n")
   }
 
   /// What the page does that hands a fragment over.

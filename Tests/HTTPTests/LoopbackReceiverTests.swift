@@ -150,7 +150,7 @@ struct LoopbackReceiverTests {
   }
 
   @Test func relaysAFragment() throws {
-    var receiver = try LoopbackReceiver(interface: .localhost, port: nil, path: "/cb", fragment: true)
+    var receiver = try LoopbackReceiver(interface: .localhost, port: nil, path: "/cb", relay: "value-1")
     let port = receiver.port
     let page = try LoopbackClient(port: port)
     page.send(Self.get("/cb", port, host: "localhost"))
@@ -162,6 +162,7 @@ struct LoopbackReceiverTests {
         post = try? LoopbackClient(port: port)
         post?.send(
           "POST /cb HTTP/1.1\r\nHost: localhost:\(port)\r\nOrigin: http://localhost:\(port)\r\n"
+            + "Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\nX-Relay: value-1\r\n"
             + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
         )
       }
@@ -172,6 +173,7 @@ struct LoopbackReceiverTests {
     #expect(received == .callback([("access_token", "t"), ("state", "right")]))
     #expect(page.received.contains(PageDocument.relayScript))
     #expect(page.received.contains("connect-src 'self'"))
+    #expect(page.received.contains("data-relay=\"value-1\""))
     post?.look()
     #expect(post?.status == 200)
   }
@@ -238,5 +240,83 @@ struct LoopbackReceiverTests {
     client.send(Self.get("/?state=right", receiver.port))
     let received = try receiver.receive(seconds: 20, alsoReading: input, judge: Self.judge)
     #expect(received == .callback([("state", "right")]))
+  }
+
+  /// All users can read what a browser is opened with, and that is worth nothing to who comes second.
+  @Test func leadsOneBrowserToThePage() throws {
+    var receiver = try LoopbackReceiver(interface: .ipv4, port: nil, path: "/")
+    let page = try URI(parsing: "https://provider.example/authorize?state=s&x=$(a)#f")
+    let address = receiver.lead(to: page, name: "name-1")
+    #expect(address == "http://127.0.0.1:\(receiver.port)/start/name-1")
+    let clients = try (0..<3).map { _ in try LoopbackClient(port: receiver.port) }
+    clients[0].send(Self.get("/start/name-2", receiver.port))
+    clients[1].send(Self.get("/start/name-1", receiver.port))
+    #expect(throws: HTTPError.receiverTimedOut) { try receiver.receive(seconds: 0.3) }
+    clients[2].send(Self.get("/start/name-1", receiver.port))
+    #expect(try receiver.receive(seconds: 20) == .reopened)
+    #expect(throws: HTTPError.receiverTimedOut) { try receiver.receive(seconds: 0.3) }
+    for client in clients { client.look() }
+    #expect(clients.map(\.status) == [404, 302, 410])
+    let location = "Location: https://provider.example/authorize?state=s&x=%24%28a%29#f\r\n"
+    #expect(clients[1].received.contains(location))
+    #expect(!clients[2].received.contains("provider.example"))
+  }
+}
+
+struct LoopbackPeerTests {
+  @Test func ownConnection() throws {
+    let (listener, port) = try #require(try LoopbackSocket.listen(.ipv4, port: 0))
+    defer { LoopbackSocket.close(listener) }
+    var client: LoopbackClient? = try LoopbackClient(port: port)
+    client?.send("a")
+    _ = try LoopbackSocket.wait([.init(descriptor: listener, forWriting: false)], seconds: 20)
+    let socket = try #require(LoopbackSocket.accept(listener))
+    defer { LoopbackSocket.close(socket) }
+    #expect(LoopbackPeer(socket: socket).owner() == .own)
+    client = nil
+    #expect(LoopbackPeer(socket: socket).owner() == .gone)
+  }
+
+  private static let ours = SocketAddress([127, 0, 0, 1], port: 8080)
+  private static let theirs = SocketAddress([127, 0, 0, 1], port: 0x1234)
+  private static let head =
+    "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+
+  private static func line(_ local: String, _ remote: String, _ state: String, user: Int, inode: Int) -> String {
+    "   1: \(local) \(remote) \(state) 00000000:00000000 00:00000000 00000000  \(user)        0 \(inode) 1 0 20 4 30 10 -1\n"
+  }
+
+  private static let listener = line("0100007F:1F90", "00000000:0000", "0A", user: 1000, inode: 7)
+  private static let mapped = "0000000000000000FFFF00000100007F"
+
+  #if _endian(little)
+    @Test(arguments: [
+      (
+        listener + line("0100007F:1234", "0100007F:1F90", "01", user: 65534, inode: 8), "",
+        LoopbackPeer.Owner.other(user: 65534)
+      ),
+      (listener + line("0100007F:1234", "0100007F:1F90", "05", user: 65534, inode: 8), "", .other(user: 65534)),
+      (listener, line(mapped + ":1234", mapped + ":1F90", "01", user: 1001, inode: 8), .other(user: 1001)),
+      // It was closed, or is another connection.
+      (listener + line("0100007F:1234", "0100007F:1F90", "05", user: 0, inode: 0), "", .gone),
+      (listener + line("0100007F:1234", "0100007F:1F91", "01", user: 65534, inode: 8), "", .gone),
+      (listener + line("0100007F:1F90", "0100007F:1234", "08", user: 1000, inode: 8), "", .gone),
+      // A browser of Windows is at the other end.
+      (listener + line("0100007F:1F90", "0100007F:1234", "01", user: 1000, inode: 8), "", .unknown),
+      ("", "", .unknown), (line("0100007F:1F92", "00000000:0000", "0A", user: 0, inode: 7), "garbage\n", .unknown),
+    ])
+    func ownerInTheTables(_ four: String, _ six: String, owner: LoopbackPeer.Owner) {
+      let tables = [four, six].map { Array((Self.head + $0).utf8) }
+      #expect(LoopbackPeer.owner(of: Self.theirs, to: Self.ours, in: tables) == owner)
+    }
+  #endif
+
+  /// In a user namespace all others seem to be one user.
+  @Test(arguments: [
+    ("         0          0 4294967295\n", true), ("", true), ("         0       1000          1\n", false),
+    ("         0       1000          1\n         1     100000      65536\n", true),
+  ])
+  func usersOfTheNamespace(map: String, isKnown: Bool) {
+    #expect(LoopbackPeer.isKnown(65534, in: Array(map.utf8)) == isKnown)
   }
 }

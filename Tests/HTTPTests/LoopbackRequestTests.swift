@@ -71,13 +71,14 @@ struct LoopbackEndpointTests {
       (request("POST /cb", [("Content-Type", "text/plain")], body: "code=1"), .refusal(415)),
     ] as [(LoopbackRequest, LoopbackEndpoint.Answer)])
   func query(request: LoopbackRequest, answer: LoopbackEndpoint.Answer) {
-    let endpoint = LoopbackEndpoint(host: "127.0.0.1", port: 99, path: "/cb", takesFragment: false)
+    let endpoint = LoopbackEndpoint(host: "127.0.0.1", port: 99, path: "/cb", provider: "https://provider.example")
     #expect(endpoint.answer(request) == answer)
   }
 
   @Test(
     arguments: [
-      (request("/cb"), .relay), (request("/cb?error=x"), .parameters([("error", "x")])),
+      (request("/cb"), .relay("value")), (request("/cb?error=x"), .besideFragment([("error", "x")])),
+      (request("/cb?access_token=t"), .besideFragment([("access_token", "t")])),
       (request("POST /cb", form + own, body: "access_token=t"), .parameters([("access_token", "t")])),
       (request("POST /cb", form, body: "access_token=t"), .refusal(403)),
       (request("POST /cb", form + [("Origin", "null")], body: "access_token=t"), .refusal(403)),
@@ -86,7 +87,7 @@ struct LoopbackEndpointTests {
       (request("POST /cb", form + own), .refusal(400)),
     ] as [(LoopbackRequest, LoopbackEndpoint.Answer)])
   func fragment(request: LoopbackRequest, answer: LoopbackEndpoint.Answer) {
-    let endpoint = LoopbackEndpoint(host: "127.0.0.1", port: 99, path: "/cb", takesFragment: true)
+    let endpoint = LoopbackEndpoint(host: "127.0.0.1", port: 99, path: "/cb", relay: "value")
     #expect(endpoint.answer(request) == answer)
   }
 
@@ -100,7 +101,7 @@ struct LoopbackEndpointTests {
       (request("POST /cb", form, body: "code=1"), .refusal(404)),
     ] as [(LoopbackRequest, LoopbackEndpoint.Answer)])
   func redirectWithQuery(request: LoopbackRequest, answer: LoopbackEndpoint.Answer) {
-    let endpoint = LoopbackEndpoint(host: "127.0.0.1", port: 99, path: "/cb?x=1", takesFragment: false)
+    let endpoint = LoopbackEndpoint(host: "127.0.0.1", port: 99, path: "/cb?x=1")
     #expect(endpoint.answer(request) == answer)
   }
 
@@ -108,7 +109,71 @@ struct LoopbackEndpointTests {
     ("localhost", "LocalHost:80"), ("localhost", "localhost"), ("[::1]", "[::1]"), ("[::1]", "[::1]:80"),
   ])
   func impliedPort(host: String, field: String) {
-    let endpoint = LoopbackEndpoint(host: host, port: 80, path: "", takesFragment: false)
+    let endpoint = LoopbackEndpoint(host: host, port: 80, path: "")
     #expect(endpoint.answer(Self.request("/?a=b", host: field)) == .parameters([("a", "b")]))
+  }
+
+  private static let navigation = [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate"), document]
+  private static let document = ("Sec-Fetch-Dest", "document")
+  private static let image = [
+    ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "no-cors"), ("Sec-Fetch-Dest", "image"),
+  ]
+  private static let frame = [("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "iframe")]
+  private static let script = [
+    ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "cors"), ("Sec-Fetch-Dest", "empty"),
+  ]
+
+  /// An image, a frame or a script of any page asks for the address, and no person goes there.
+  @Test(arguments: [image, frame, script, [document, document, ("Sec-Fetch-Dest", "image")]])
+  func onlyThePersonsBrowserGoesThere(fields: [(String, String)]) {
+    for relay in [nil, "value"] {
+      var endpoint = LoopbackEndpoint(host: "127.0.0.1", port: 99, path: "/cb", relay: relay)
+      endpoint.start = "/start/name"
+      for line in ["/cb?code=1", "/cb?error=x", "/cb", "/start/name"] {
+        #expect(endpoint.answer(Self.request(line, fields)) == .refusal(403))
+      }
+      #expect(endpoint.answer(Self.request("POST /cb", Self.form + fields, body: "code=1")) == .refusal(403))
+    }
+  }
+
+  @Test func aNavigationGoesThere() {
+    var endpoint = LoopbackEndpoint(host: "127.0.0.1", port: 99, path: "/cb", provider: "https://provider.example")
+    endpoint.start = "/start/name"
+    let code = LoopbackEndpoint.Answer.parameters([("code", "1")])
+    #expect(endpoint.answer(Self.request("/cb?code=1", Self.navigation)) == code)
+    #expect(endpoint.answer(Self.request("/start/name", Self.navigation)) == .start)
+    #expect(endpoint.answer(Self.request("/start/other", Self.navigation)) == .refusal(404))
+    #expect(endpoint.answer(Self.request("/start/name?x", Self.navigation)) == .refusal(404))
+    #expect(endpoint.answer(Self.request("HEAD /start/name")) == .refusal(405))
+    let fragment = LoopbackEndpoint(host: "127.0.0.1", port: 99, path: "/cb", relay: "value")
+    #expect(fragment.answer(Self.request("/cb", Self.navigation)) == .relay("value"))
+  }
+
+  /// A form that the provider's page sends, and one of any other page.
+  @Test(arguments: [
+    (["https://provider.example"], true), (["null"], true), ([], true), (["https://evil.example"], false),
+    (["https://provider.example:8443"], false), (["http://provider.example"], false),
+    (["https://provider.example", "https://evil.example"], false), (["http://127.0.0.1:99"], false),
+  ])
+  func formOfTheProvider(origins: [String], isTaken: Bool) {
+    let endpoint = LoopbackEndpoint(host: "127.0.0.1", port: 99, path: "/cb", provider: "https://provider.example")
+    let fields = Self.form + Self.navigation + origins.map { ("Origin", $0) }
+    let answer = endpoint.answer(Self.request("POST /cb", fields, body: "code=1"))
+    #expect(answer == (isTaken ? .parameters([("code", "1")]) : .refusal(403)))
+  }
+
+  /// What the relay page posts shows that it comes from the page of this login.
+  @Test(arguments: [
+    ([("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Mode", "cors"), ("X-Relay", "value")], true),
+    ([("X-Relay", "value")], true), ([], true), ([("X-Relay", "other")], false),
+    ([("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Mode", "cors")], false),
+    ([("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "cors"), ("X-Relay", "value")], false),
+    ([("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Mode", "navigate"), ("X-Relay", "value")], false),
+    ([("X-Relay", "value"), ("X-Relay", "value")], false),
+  ])
+  func relayedByThePageOfThisLogin(fields: [(String, String)], isTaken: Bool) {
+    let endpoint = LoopbackEndpoint(host: "127.0.0.1", port: 99, path: "/cb", relay: "value")
+    let answer = endpoint.answer(Self.request("POST /cb", Self.form + Self.own + fields, body: "access_token=t"))
+    #expect(answer == (isTaken ? .parameters([("access_token", "t")]) : .refusal(403)))
   }
 }

@@ -29,7 +29,7 @@ struct PageTests {
   @Test(arguments: [false, true])
   func holdsWhatItsPolicyNames(isRelay: Bool) {
     let page = Page(.done, title: "A <b>", text: "x & \"y\" 'z'\nnext</p><script>")
-    let text = String(decoding: PageDocument.response(status: 200, page, isRelay: isRelay), as: UTF8.self)
+    let text = String(decoding: PageDocument.response(status: 200, page, relay: isRelay ? "value" : nil), as: UTF8.self)
     #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n"))
     #expect(text.contains("<h1>A &lt;b&gt;</h1>"))
     #expect(text.contains("<p>x &amp; &quot;y&quot; &#39;z&#39;\nnext&lt;/p&gt;&lt;script&gt;</p>"))

@@ -15,6 +15,7 @@ import html.parser
 import http.client
 import http.cookies
 import os
+import re
 import ssl
 import sys
 import urllib.parse
@@ -96,25 +97,28 @@ class Browser:
             form = Form(text) if headers.get("content-type", "").startswith("text/html") else None
             if not (form and form.found and form.method == "post" and not submitted):
                 # A page with a form has a fragment for itself, and no script for it (WeChat's #wechat_redirect).
-                return self.relay(parts) if parts.fragment and method == "GET" else (status, text, url)
+                return self.relay(parts, text) if parts.fragment and method == "GET" else (status, text, url)
             submitted = True
             url = urllib.parse.urljoin(url, form.action)
             method, body = "POST", urllib.parse.urlencode(form.fields(self.typed, self.decision))
         return 0, "too many redirects", url
 
-    def relay(self, parts):
+    def relay(self, parts, page):
         """What the script of the relay page does with a fragment that only a browser sees."""
-        status, _, text = self.exchange(parts, "POST", parts.fragment, f"{parts.scheme}://{parts.netloc}")
+        own = {"Origin": f"{parts.scheme}://{parts.netloc}", "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors",
+               "Sec-Fetch-Dest": "empty"}
+        if value := re.search(r'<main [^>]*data-relay="([^"]*)"', page):
+            own["X-Relay"] = value.group(1)
+        status, _, text = self.exchange(parts, "POST", parts.fragment, own)
         return status, text, parts._replace(fragment="").geturl()
 
-    def exchange(self, parts, method, body, origin=None):
-        headers = {"Accept": "text/html,*/*", "User-Agent": "Mozilla/5.0 (scripted)"}
+    def exchange(self, parts, method, body, fields=None):
+        headers = {"Accept": "text/html,*/*", "User-Agent": "Mozilla/5.0 (scripted)",
+                   **(fields or {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"})}
         if self.cookies:
             headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         if body is not None:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
-        if origin:
-            headers["Origin"] = origin
         if parts.scheme == "https":
             trust = ssl.create_default_context(cafile=self.authorities or os.environ.get("SSL_CERT_FILE"))
             connection = http.client.HTTPSConnection(parts.hostname, parts.port, timeout=TIMEOUT, context=trust)

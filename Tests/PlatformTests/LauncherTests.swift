@@ -1,5 +1,6 @@
 import Glibc
 import Testing
+import Text
 
 @testable import Platform
 
@@ -96,6 +97,22 @@ struct LauncherTests {
     #expect(Browser.commands("U", browser: variable) == own + [["xdg-open", "U"], ["wslview", "U"]])
   }
 
+  @Test(arguments: [
+    ("https://ok.example/d?code=$(calc.exe)", "https://ok.example/d?code=%24%28calc.exe%29"),
+    ("https://h/a;b'c\"d`e|f{g}h[i]j^k\\l<m>", "https://h/a%3Bb%27c%22d%60e%7Cf%7Bg%7Dh%5Bi%5Dj%5Ek%5Cl%3Cm%3E"),
+    ("https://h/?s=a%20b%2f&t=%zz%4#$(x)", "https://h/?s=a%20b%2f&t=%25zz%254#%24%28x%29"),
+    ("https://h/\n\u{7F}é", "https://h/%0A%7F%C3%A9"), ("[x]://[y]/", "%5Bx%5D://%5By%5D/"),
+    ("a?://[y]", "a?://%5By%5D"),
+    // What providers use stays as it is.
+    ("http://[::1]:8080/authorize?a=b&c=d", "http://[::1]:8080/authorize?a=b&c=d"),
+    ("https://h:1/~a/b-c_d.e!*?f=g+h%2B,i:j@k&l=m#n/o?p", "https://h:1/~a/b-c_d.e!*?f=g+h%2B,i:j@k&l=m#n/o?p"),
+  ])
+  func harmlessAddress(text: String, harmless: String) {
+    #expect(text.harmlessAddress == harmless)
+    #expect(harmless.harmlessAddress == harmless)
+    #expect(Browser.commands(text, browser: "") == [["xdg-open", harmless], ["wslview", harmless]])
+  }
+
   @Test func neverAnOption() { #expect(Browser.commands("--help", browser: "a") == []) }
 
   @Test func opensInTheFirstBrowserThatWorks() throws {
@@ -108,7 +125,8 @@ struct LauncherTests {
       "CREDMGR_PASSPHRASE_FILE": "x", "DISPLAY": ":0",
     ]
     #expect(try Browser.open(url, environment: environment, patience: 30).isOpen)
-    #expect(try folder.text("url") == url)
+    // A command may be a script that hands the URL on to a shell, as `wslview` does.
+    #expect(try folder.text("url") == "https://h/?a=b&c=%27%24%28touch%20x%29%27%20%22#f")
     #expect(try folder.text("env").contains("DISPLAY=:0\n"))
     #expect(try !folder.text("env").contains("CREDMGR_"))
   }

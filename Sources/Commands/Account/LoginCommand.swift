@@ -65,6 +65,7 @@ extension Command {
       return try context.secretFile(path)
     }
     wish.opensBrowser = !invocation.has("--no-browser") && SessionKind(environment: context.environment) == .desktop
+    wish.hasLocalBrowser = !SessionKind.isRemote(context.environment)
     wish.pastes = invocation.has("--paste")
     wish.timeout = try context.duration("--timeout", invocation) ?? wish.timeout
     if wish.timeout == 0 {

@@ -73,10 +73,13 @@ final class TerminalUser: User {
       guard Terminal.isTerminal(0) else { return }
       say(error.message.text)
       say("paste the whole address here, and press Enter; Ctrl-C stops")
-    case .strayRedirect:
+    case .strayRedirect(let count):
       // Any program of this machine and any page can send one, a thousand times.
-      if strayRedirects == 0 { say("a redirect came that does not belong to this login, and was ignored") }
-      strayRedirects += 1
+      if count == 1 { say("a redirect came that does not belong to this login, and was ignored") }
+      strayRedirects = count
+    case .intruder(let user):
+      say("a program of another user of this machine (uid \(user)) came to the login page, and was refused")
+    case .reopened: say("the browser opened the login page twice; if it shows no login, open the address above by hand")
     }
   }
 

@@ -155,6 +155,7 @@ struct GitHelper: HelperProtocol {
     let fitting = Command.fittingGrant(offered, page, context)
     wish.grant = fitting?.grant
     wish.opensBrowser = SessionKind(environment: context.environment) == .desktop
+    wish.hasLocalBrowser = !SessionKind.isRemote(context.environment)
     let user = TerminalUser(
       provider: provider, offered: offered, fitting: fitting, context, terminal: ControllingTerminal())
     defer { user.end() }

@@ -64,6 +64,15 @@ extension CredentialError {
         hint:
           "\(credmgr: "login", provider) at a terminal, or give the \(isCode ? "code" : "address") on standard input",
         status: .usage)
+    case .pasteExposesToken(let provider):
+      .usage(
+        "\(quoted(provider)) puts the token into the address of a port of this machine, where another program may wait "
+          + "for it with \"--paste\""
+      )
+      .hint("leave \"--paste\" out; \"--no-browser\" prints the address, and waits at the port")
+    case .loginPageTaken(let provider):
+      .loginNeeded("another program opened the login page first; the login was stopped")
+        .hint("\(credmgr: "login", provider, "--no-browser"), and open the address that it prints")
     case .timedOut(let seconds):
       .loginNeeded("nobody finished the login within \(duration(seconds))").hint("run the command again")
     case .lockTimedOut(let provider, let account):

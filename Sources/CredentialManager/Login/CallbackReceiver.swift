@@ -1,13 +1,17 @@
+import Cryptography
 import Descriptors
 import HTTP
 import OAuth
 import Platform
+import Text
 
 /// Where the provider's answer arrives: a port of this machine, the scheme of an app, or a line that is pasted.
 struct CallbackReceiver: ~Copyable {
   private enum Arrival {
     /// The browser was sent to our port, and waits for a page.
     case redirect(FormParameters)
+    /// The same, with what can only be an error.
+    case refusal(FormParameters)
     /// The desktop handed an address over, which any page can make it do.
     case handed(String)
     case typed(String)
@@ -16,6 +20,7 @@ struct CallbackReceiver: ~Copyable {
   private var loopback: LoopbackReceiver?
   private var handler: SchemeHandler?
   private let isCode: Bool
+  private var told: [LoginStep] = []
   /// The redirect URI to send; empty for a grant without one.
   let redirectURI: String
 
@@ -32,16 +37,19 @@ struct CallbackReceiver: ~Copyable {
         let interface: LoopbackReceiver.Interface =
           uri.host == "localhost" ? .localhost : uri.host == "[::1]" ? .ipv6 : .ipv4
         let path = (uri.path.isEmpty ? "/" : uri.path) + (uri.query.map { "?" + $0 } ?? "")
-        let receiver = try LoopbackReceiver(
-          interface: interface, port: uri.port, path: path, fragment: part == .fragment)
+        let relay = part == .fragment ? Base64.encodeURL(session.source.random.bytes(32)) : nil
+        let receiver = try LoopbackReceiver(interface: interface, port: uri.port, path: path, relay: relay)
         (redirectURI, isCode) = (uri.replacing(port: receiver.port).text, false)
         loopback = consume receiver
       } catch {
         throw .http(error, provider: session.provider)
       }
     case .loopback(let uri):
-      // Nothing listens: the browser ends on an error page, whose address the person pastes.
-      (redirectURI, isCode) = (uri.port == nil ? uri.replacing(port: 49152).text : uri.text, false)
+      if grant == .implicit { throw .pasteExposesToken(provider: session.provider) }
+      // Nothing listens: the browser ends on an error page, whose address the person pastes. Nobody may know before at
+      // which port that is, as another user of the browser's machine could listen there.
+      let random = session.source.random.bytes(2).reduce(UInt16(0)) { $0 << 8 | UInt16($1) }
+      (redirectURI, isCode) = (uri.port == nil ? uri.replacing(port: random | 0xC000).text : uri.text, false)
     case .elsewhere(let text):
       (redirectURI, isCode) = (text, false)
       // Where nothing can be registered, the person pastes as on a machine without a desktop.
@@ -56,10 +64,13 @@ struct CallbackReceiver: ~Copyable {
 
   /// Sends the person to a page, and waits for the answer that fits. What does not fit changes nothing.
   mutating func answer(to page: Step.Page, _ session: LoginSession) throws(CredentialError) -> Step {
-    let (user, title, url) = (session.user, session.client.descriptor.title, page.uri.text)
+    let (user, title, url) = (session.user, session.client.descriptor.title, page.uri.text.harmlessAddress)
     try session.permit.require(page.uri)
+    let lead = loopback?.lead(to: page.uri, name: Base64.encodeURL(session.source.random.bytes(32)))
     user.tell(session.options.opensBrowser ? .open(url: url) : .visit(url: url))
-    if session.options.opensBrowser, !user.open(url) { user.tell(.visit(url: url)) }
+    if session.options.opensBrowser, !user.open(session.options.hasLocalBrowser ? lead ?? url : url) {
+      user.tell(.visit(url: url))
+    }
     if loopback == nil, handler == nil {
       user.tell(.paste(redirect: redirectURI))
     } else {
@@ -68,12 +79,14 @@ struct CallbackReceiver: ~Copyable {
           redirect: redirectURI, canPaste: user.pasteDescriptor != nil, opensBrowser: session.options.opensBrowser))
     }
     var stray: CredentialError?
+    var strayCount = 0
     while true {
       let arrival = try next(session, stray)
       do throws(OAuthError) {
         let step =
           switch arrival {
           case .redirect(let parameters): try page.read(parameters, session.now)
+          case .refusal(let parameters): try page.refused(parameters, session.now)
           case .handed(let line), .typed(let line):
             try page.read(page.parameters(pasted: line, isCode: isCode), session.now)
           }
@@ -86,27 +99,36 @@ struct CallbackReceiver: ~Copyable {
           throw told
         }
         loopback?.reply(.stray, isAwaited: false)
-        if case .typed = arrival { user.tell(.strayPaste(told)) } else { user.tell(.strayRedirect) }
+        if case .typed = arrival {
+          user.tell(.strayPaste(told))
+        } else {
+          strayCount += 1
+          user.tell(.strayRedirect(count: strayCount))
+        }
         stray = told
       }
     }
+  }
+
+  private mutating func tellOnce(_ step: LoginStep, _ user: any User) {
+    if told.contains(step) { return }
+    user.tell(step)
+    told.append(step)
   }
 
   /// `stray` is what was wrong with the input before, for a user who cannot bring anything else.
   private mutating func next(_ session: LoginSession, _ stray: CredentialError?) throws(CredentialError) -> Arrival {
     let (user, provider) = (session.user, session.provider)
     let late = CredentialError.timedOut(seconds: session.options.timeout)
-    do throws(HTTPError) {
-      switch try loopback?.receive(
-        seconds: session.secondsLeft, alsoReading: user.pasteDescriptor, isCancelled: session.isCancelled)
-      {
+    while let received = try received(session, late) {
+      switch received {
       case .callback(let parameters): return .redirect(parameters)
+      case .besideFragment(let parameters): return .refusal(parameters)
       case .line(let line): return .typed(line)
-      case nil: break
+      case .intruder(let other): tellOnce(.intruder(user: other), user)
+      case .reopened: tellOnce(.reopened, user)
+      case .taken: throw .loginPageTaken(provider: provider)
       }
-    } catch {
-      if error == .receiverTimedOut { throw late }
-      throw error == .interrupted ? .interrupted : .http(error, provider: provider)
     }
     do throws(POSIXError) {
       // Where nobody is at a terminal, a line may come from standard input, as it may without a desktop.
@@ -125,6 +147,31 @@ struct CallbackReceiver: ~Copyable {
     if user.isCancelled { throw .interrupted }
     if session.secondsLeft == 0 { throw late }
     throw stray ?? .pasteNeeded(provider: provider, isCode: isCode)
+  }
+
+  /// `nil` where no port is listened at.
+  private mutating func received(
+    _ session: LoginSession, _ late: CredentialError
+  ) throws(CredentialError) -> LoopbackReceiver.Received? {
+    do throws(HTTPError) {
+      return try loopback?.receive(
+        seconds: session.secondsLeft, alsoReading: session.user.pasteDescriptor, isCancelled: session.isCancelled)
+    } catch {
+      if error == .receiverTimedOut { throw late }
+      throw error == .interrupted ? .interrupted : .http(error, provider: session.provider)
+    }
+  }
+}
+
+extension Step.Page {
+  /// Reads what came in the query although the answer comes in the fragment: any page can put a token there.
+  fileprivate func refused(_ parameters: FormParameters, _ now: Int64) throws(OAuthError) -> Step {
+    do throws(OAuthError) {
+      _ = try read(parameters, now)
+    } catch {
+      if case .refused = error { throw error }
+    }
+    throw .notARedirect
   }
 }
 

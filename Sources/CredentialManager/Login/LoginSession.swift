@@ -4,6 +4,7 @@ import HTTP
 import OAuth
 import Platform
 import Store
+import Text
 
 struct LoginSession {
   let source: CredentialSource
@@ -81,13 +82,14 @@ struct LoginSession {
   private func show(_ device: DeviceAuthorization) {
     user.tell(
       .device(
-        userCode: device.userCode, url: device.verificationURI, completeURL: device.verificationURIComplete,
+        userCode: device.userCode, url: device.verificationURI.harmlessAddress,
+        completeURL: device.verificationURIComplete?.harmlessAddress,
         seconds: device.polling.secondsLeft(now: now), patience: Int64(secondsLeft.rounded(.up))))
     let page = device.verificationURIComplete ?? device.verificationURI
     // What opens a page starts a program for any scheme, and the address is the provider's word.
     if options.opensBrowser, let uri = try? URI(parsing: page), uri.isSecure || (uri.scheme == "http" && uri.isLoopback)
     {
-      _ = user.open(page)
+      _ = user.open(page.harmlessAddress)
     }
   }
 

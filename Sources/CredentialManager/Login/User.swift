@@ -15,7 +15,12 @@ package enum LoginStep: Sendable, Equatable {
   /// The code to type on another device's browser; how long it is valid, and how long the login waits for it.
   case device(userCode: String, url: String, completeURL: String?, seconds: Int64, patience: Int64)
   case waiting(seconds: Double)
-  case strayRedirect
+  /// A request that is not the answer to this login; how many there were.
+  case strayRedirect(count: Int)
+  /// A program of another user of this machine came to an address of the login, and was refused.
+  case intruder(user: UInt32)
+  /// The browser opened the login page a second time, and was refused.
+  case reopened
   /// What was pasted is not the answer to this login; why. Another line is waited for.
   case strayPaste(CredentialError)
 }
@@ -42,6 +47,8 @@ package struct LoginOptions: Sendable {
   package var scope: [String] = []
   package var variables: [String: String] = [:]
   package var opensBrowser = true
+  /// Whether the browser that is opened runs on this machine, and can be led to the page from a port of it.
+  package var hasLocalBrowser = true
   /// Whether the redirect is pasted, and nothing listens.
   package var pastes = false
   /// Seconds until the login is given up.

@@ -5,7 +5,8 @@ package enum Browser {
   /// then `wslview`, which shows it in the browser of Windows. Variables that begin with `CREDMGR_` are not handed on.
   ///
   /// In a command `%s` stands for the URL and `%%` for a percent sign; without a `%s` the URL is the last argument.
-  /// Words are separated by blanks, and quotes of both kinds hold a word together. No shell is involved.
+  /// Words are separated by blanks, and quotes of both kinds hold a word together. No shell is involved; a command may
+  /// involve one, so the URL is made harmless first.
   ///
   /// - Parameter patience: seconds for which a command may fail before it counts as running.
   package static func open(
@@ -48,6 +49,7 @@ package enum Browser {
   static func commands(_ url: String, browser: String) -> [[String]] {
     // A text that begins with a dash would be an option of the browser.
     if url.hasPrefix("-") { return [] }
+    let url = url.harmlessAddress
     let own = browser.split(separator: ":").map { words(of: String($0)) }.filter { !$0.isEmpty }
     return own.map { arguments($0, url) } + [["xdg-open", url], ["wslview", url]]
   }

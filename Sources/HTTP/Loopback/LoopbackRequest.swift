@@ -70,49 +70,87 @@ struct LoopbackEndpoint {
   let authorities: [String]
   let path: String
   let own: FormParameters
-  let takesFragment: Bool
+  /// The value that the relay page posts beside the fragment; `nil` if the answer comes in a query or a form.
+  let relay: String?
+  /// Where the person consents, as an `Origin` field has it; a form from elsewhere is not the provider's.
+  var provider: String?
+  /// Where the browser is led to the provider's page.
+  var start: String?
 
-  init(host: String, port: UInt16, path: String, takesFragment: Bool) {
+  init(host: String, port: UInt16, path: String, relay: String? = nil, provider: String? = nil) {
     authorities = (port == 80 ? [host] : []) + ["\(host):\(port)"]
     let parts = path.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     self.path = parts[0].isEmpty ? "/" : String(parts[0])
     own = FormParameters(decoding: parts.count > 1 ? String(parts[1]) : "")
-    self.takesFragment = takesFragment
+    (self.relay, self.provider) = (relay, provider)
   }
 
   enum Answer: Equatable {
-    case relay
+    case relay(String)
+    case start
     case refusal(Int)
     case parameters(FormParameters)
+    /// What came in the query although the answer comes in the fragment. It can only be an error.
+    case besideFragment(FormParameters)
   }
 
   func answer(_ request: LoopbackRequest) -> Answer {
     let hosts = request.fields.values("Host").map(Octet.lowerCase)
     guard hosts.count == 1, authorities.contains(hosts[0]) else { return .refusal(421) }
     let parts = request.target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    if let start, request.target == start {
+      return request.method != "GET" ? .refusal(405) : isNavigation(request) ? .start : .refusal(403)
+    }
     guard parts[0] == path else { return .refusal(404) }
     let query = FormParameters(decoding: parts.count > 1 ? String(parts[1]) : "")
     switch request.method {
-    case "GET": return answer(query: query)
-    case "POST": return answer(posted: request, query)
+    case "GET": return isNavigation(request) ? answer(query: query) : .refusal(403)
+    case "POST": return relay.map { answer(relayed: request, $0) } ?? answer(posted: request, query)
     default: return .refusal(405)
     }
   }
 
   private func answer(query: FormParameters) -> Answer {
     guard let rest = withoutOwn(query) else { return .refusal(404) }
-    if rest.isEmpty { return takesFragment ? .relay : .refusal(400) }
-    return .parameters(rest)
+    guard let relay else { return rest.isEmpty ? .refusal(400) : .parameters(rest) }
+    return rest.isEmpty ? .relay(relay) : .besideFragment(rest)
   }
 
+  /// A form that the provider's page sends (OAuth 2.0 Form Post Response Mode).
   private func answer(posted request: LoopbackRequest, _ query: FormParameters) -> Answer {
+    guard isNavigation(request) else { return .refusal(403) }
+    // A page that keeps its origin to itself sends `null`.
+    let origins = request.fields.values("Origin").filter { $0 != "null" }
+    if let provider, !origins.allSatisfy({ $0 == provider }) { return .refusal(403) }
+    return withoutOwn(query) == nil ? .refusal(404) : answer(form: request)
+  }
+
+  /// What our own page posts. A program that stands in for a browser sends no Fetch Metadata; there the origin is
+  /// enough.
+  private func answer(relayed request: LoopbackRequest, _ relay: String) -> Answer {
+    guard request.fields.values("Origin") == ["http://\(authorities[0])"],
+      has(request, "Sec-Fetch-Site", ["same-origin"]), has(request, "Sec-Fetch-Mode", ["cors", "same-origin"]),
+      has(request, "Sec-Fetch-Dest", ["empty"])
+    else { return .refusal(403) }
+    let values = request.fields.values(PageDocument.relayField)
+    guard values == [relay] || (values.isEmpty && request.fields["Sec-Fetch-Site"] == nil) else { return .refusal(403) }
+    return answer(form: request)
+  }
+
+  private func answer(form request: LoopbackRequest) -> Answer {
     guard request.fields.mediaType == MediaType.form else { return .refusal(415) }
-    // Our own page posts the fragment; from elsewhere a post is the provider's `form_post`, which carries the
-    // provider's origin.
-    if takesFragment, request.fields.values("Origin") != ["http://\(authorities[0])"] { return .refusal(403) }
-    if !takesFragment, withoutOwn(query) == nil { return .refusal(404) }
     let body = FormParameters(decoding: String(decoding: request.body, as: UTF8.self))
     return body.isEmpty ? .refusal(400) : .parameters(body)
+  }
+
+  /// Whether the person's browser goes to the address: no image, frame or script of a page (Fetch Metadata).
+  private func isNavigation(_ request: LoopbackRequest) -> Bool {
+    has(request, "Sec-Fetch-Mode", ["navigate"]) && has(request, "Sec-Fetch-Dest", ["document"])
+  }
+
+  /// A browser that is too old does not send the field.
+  private func has(_ request: LoopbackRequest, _ name: String, _ values: [String]) -> Bool {
+    request.fields.values(name).allSatisfy(values.contains)
   }
 
   /// nil if one of the redirect's own parameters is missing.

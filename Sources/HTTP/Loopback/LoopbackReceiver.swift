@@ -1,3 +1,5 @@
+import Text
+
 /// Waits on a loopback address for the redirect that ends an authorization (RFC 8252, section 7.3).
 /// A request that fits is handed out, and waits for a reply. All else (another path, method, host, a favicon, a slow or
 /// a long request) gets a status of the 400s, and changes nothing.
@@ -13,12 +15,22 @@ package struct LoopbackReceiver: ~Copyable {
   package enum Received: Sendable, Equatable {
     /// With a request: its parameters, without those of the redirect's own query. It wants a reply.
     case callback(FormParameters)
+    /// The same, with what came in the query although the answer comes in the fragment. It can only be an error.
+    case besideFragment(FormParameters)
+    /// A program of another user came to an address of the login, and was refused.
+    case intruder(user: UInt32)
+    /// The person's browser opened the login page a second time, and was refused.
+    case reopened
+    /// The login page was opened a second time, and who opened it first is not known.
+    case taken
     /// With a line on the other descriptor, without its end and the blanks around it; never empty.
     case line(String)
   }
 
   package let port: UInt16
-  private let endpoint: LoopbackEndpoint
+  private var endpoint: LoopbackEndpoint
+  /// Where the browser is led to, and who was led there.
+  private var lead: (location: String, opener: LoopbackPeer.Owner?)?
   private var clients: LoopbackClients
   private var line: [UInt8] = []
 
@@ -27,12 +39,22 @@ package struct LoopbackReceiver: ~Copyable {
 
   /// Listens at once: what comes before ``receive(seconds:alsoReading:isCancelled:)`` waits.
   /// `path` is that of the redirect URI as written; the parameters of its query, if it has one, must come back.
-  /// With `fragment`, a request without parameters gets a page that posts the fragment to us.
-  package init(interface: Interface, port: UInt16?, path: String, fragment: Bool = false) throws(HTTPError) {
+  /// With `relay`, a request without parameters gets a page that posts the fragment to us, and this value with it.
+  package init(interface: Interface, port: UInt16?, path: String, relay: String? = nil) throws(HTTPError) {
     let listeners: [Int32]
     (listeners, self.port) = try Self.listen(interface, port)
     clients = LoopbackClients(listeners: listeners, limit: Self.connectionLimit)
-    endpoint = LoopbackEndpoint(host: interface.rawValue, port: self.port, path: path, takesFragment: fragment)
+    endpoint = LoopbackEndpoint(host: interface.rawValue, port: self.port, path: path, relay: relay)
+  }
+
+  /// Expects the answer from the page at `uri`, and leads one browser there; returns the address that leads it.
+  /// All users of a machine can read a browser's arguments, but only the first program of ours gets the page's address.
+  /// `name` must be a new random one.
+  package mutating func lead(to uri: URI, name: String) -> String {
+    let path = "/start/" + name
+    (endpoint.provider, endpoint.start) = (uri.origin, path)
+    lead = (uri.text.harmlessAddress, nil)
+    return "http://\(endpoint.authorities[0])\(path)"
   }
 
   private static func listen(_ interface: Interface, _ port: UInt16?) throws(HTTPError) -> ([Int32], UInt16) {
@@ -66,24 +88,48 @@ package struct LoopbackReceiver: ~Copyable {
     seconds: Double, alsoReading descriptor: Int32? = nil, isCancelled: () -> Bool = { false }
   ) throws(HTTPError) -> Received {
     let end = LoopbackSocket.monotonic() + seconds
-    let endpoint = endpoint
+    let (endpoint, lead) = (endpoint, lead)
+    var opener = lead?.opener
+    defer { self.lead?.opener = opener }
     var input = descriptor
     while true {
       if isCancelled() { throw .interrupted }
       if let line = nextLine() { return .line(line) }
       let now = LoopbackSocket.monotonic()
       if now >= end { throw .receiverTimedOut }
-      var found: FormParameters?
-      let isInputReady = try clients.wait(seconds: min(end - now, 0.2), alsoFor: input) { request in
-        switch endpoint.answer(request) {
-        case .relay: return LoopbackClients.Reply(bytes: PageDocument.response(status: 200, .relay, isRelay: true))
-        case .refusal(let status): return LoopbackClients.Reply(bytes: PageDocument.refusal(status: status))
-        case .parameters(let parameters):
-          found = parameters
-          return nil
+      var found: Received?
+      let isInputReady = try clients.wait(seconds: min(end - now, 0.2), alsoFor: input) { request, peer in
+        let answer = endpoint.answer(request)
+        if case .refusal(let status) = answer {
+          return LoopbackClients.Reply(bytes: PageDocument.refusal(status: status))
         }
+        let owner = peer.owner()
+        switch (answer, owner) {
+        case (_, .gone): return LoopbackClients.Reply(bytes: nil)
+        case (_, .other(let user)):
+          found = .intruder(user: user)
+          return LoopbackClients.Reply(bytes: PageDocument.refusal(status: 403))
+        case (.relay(let value), _):
+          return LoopbackClients.Reply(bytes: PageDocument.response(status: 200, .relay, relay: value))
+        case (.start, _):
+          guard let first = opener else {
+            opener = owner
+            return LoopbackClients.Reply(bytes: PageDocument.redirection(to: lead?.location ?? ""))
+          }
+          found = first == .own && owner == .own ? .reopened : .taken
+        case (.parameters(let parameters), _): found = .callback(parameters)
+        case (.besideFragment(let parameters), _): found = .besideFragment(parameters)
+        case (.refusal, _): break
+        }
+        return nil
       }
-      if let found { return .callback(found) }
+      if let found {
+        let isTaken = found == .taken
+        if isTaken || found == .reopened {
+          clients.answer(PageDocument.response(status: 410, .opened), isLast: isTaken)
+        }
+        return found
+      }
       if let open = input, isInputReady, !readLine(open) { input = nil }
     }
   }

@@ -29,7 +29,7 @@ struct LoopbackClients: ~Copyable {
   /// Waits until somebody can go on, and goes on with all who can; returns whether there is something on `input`.
   /// `reply` is called for each whole request; with `nil`, this returns, and `answer` is called later.
   mutating func wait(
-    seconds: Double, alsoFor input: Int32? = nil, reply: (LoopbackRequest) -> Reply?
+    seconds: Double, alsoFor input: Int32? = nil, reply: (LoopbackRequest, LoopbackPeer) -> Reply?
   ) throws(HTTPError) -> Bool {
     let now = LoopbackSocket.monotonic()
     for index in connections.indices.reversed() where connections[index].isExpired(now) {
@@ -64,12 +64,12 @@ struct LoopbackClients: ~Copyable {
   }
 
   /// Goes on with one connection; returns whether its request is answered later, and nobody else is served now.
-  private mutating func serve(_ index: Int, _ reply: (LoopbackRequest) -> Reply?) -> Bool {
+  private mutating func serve(_ index: Int, _ reply: (LoopbackRequest, LoopbackPeer) -> Reply?) -> Bool {
     switch connections[index].advance() {
     case .goOn: break
     case .closed: connections.remove(at: index).close()
     case .request(let request):
-      guard let reply = reply(request) else {
+      guard let reply = reply(request, LoopbackPeer(socket: connections[index].socket)) else {
         asking = connections[index].socket
         return true
       }

@@ -24,7 +24,7 @@ package struct LoopbackServer: ~Copyable {
   /// A request that is none, or goes to no host, is answered with a status of the 400s.
   package mutating func serve(isCancelled: () -> Bool, answer: (HTTPRequest) -> Answer) throws(HTTPError) {
     while !isCancelled() {
-      _ = try clients.wait(seconds: 0.2) { received in
+      _ = try clients.wait(seconds: 0.2) { received, _ in
         guard received.target.hasPrefix("/"), let host = received.fields["Host"],
           let uri = try? URI(parsing: "http://" + host + received.target)
         else { return LoopbackClients.Reply(bytes: PageDocument.refusal(status: 400)) }
@@ -50,7 +50,8 @@ extension HTTPResponse {
 
   private static let phrases = [
     200: "OK", 201: "Created", 302: "Found", 307: "Temporary Redirect", 400: "Bad Request", 401: "Unauthorized",
-    403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 408: "Request Timeout", 411: "Length Required",
+    403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 408: "Request Timeout", 410: "Gone",
+    411: "Length Required",
     413: "Content Too Large", 415: "Unsupported Media Type", 421: "Misdirected Request",
     431: "Request Header Fields Too Large", 500: "Internal Server Error",
   ]

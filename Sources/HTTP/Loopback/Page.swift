@@ -22,6 +22,9 @@ package struct Page: Sendable, Equatable {
   }
 
   package static let relay = Page(.relay, title: "One moment", text: "The answer is being handed over.")
+
+  static let opened = Page(
+    .ignored, title: "This page was opened already", text: "Open the address that the terminal shows instead.")
 }
 
 /// The HTML of a page and the header fields that it needs.
@@ -43,13 +46,16 @@ enum PageDocument {
 
   static let cleaningScript = "history.replaceState(null,\"\",location.pathname)"
 
+  /// What the relay page posts beside the fragment: the value that this login gave to the page.
+  static let relayField = "X-Relay"
+
   /// A fragment never reaches a server, so the page itself posts it. By fetch and not by a form: of a form the browser
   /// would send the origin `null`, as the page sends no referrer. A screen reader reads what takes the place of the
   /// first words.
   static let relayScript = """
     (async()=>{const answer=location.hash.slice(1);\(cleaningScript);\
     const main=document.querySelector("main");try{const response=await fetch(location.pathname,{method:"POST",\
-    headers:{"Content-Type":"application/x-www-form-urlencoded"},body:answer});\
+    headers:{"Content-Type":"application/x-www-form-urlencoded","\(relayField)":main.dataset.relay},body:answer});\
     const page=new DOMParser().parseFromString(await response.text(),"text/html"),said=page.querySelector("main");\
     document.title=page.title;main.className=said.className;main.replaceChildren(...said.childNodes)}\
     catch{main.className="refused";main.querySelector("p").textContent=\
@@ -59,10 +65,13 @@ enum PageDocument {
   // The hashes that a Content-Security-Policy names (CSP level 3, section 6.7.2.2). A test computes them anew.
   static let styleHash = "sha256-UqovxHlZdOLFi2GowX+NfS/aVe8psPQ8JWDFRjoQOUM="
   static let cleaningScriptHash = "sha256-8A+3er73YJf04rRHGhbZwZQACPiiipi9EPduIeAAIDk="
-  static let relayScriptHash = "sha256-8oCvOUjKp+fjO3Lcz1GbtzMLff2r9FmeemPaB0oRmZc="
+  static let relayScriptHash = "sha256-MnA0NB3xxGGXqxCBwbzO2yrlJWjCX/Kq8Hh/CXh8Mfs="
 
-  static func response(status: Int, _ page: Page, isRelay: Bool = false) -> [UInt8] {
+  /// `relay` is the value for the page that hands a fragment over; `nil` for all others.
+  static func response(status: Int, _ page: Page, relay: String? = nil) -> [UInt8] {
+    let isRelay = relay != nil
     let script = isRelay ? relayScript : cleaningScript
+    let value = relay.map { " data-relay=\"\($0.htmlEscaped)\"" } ?? ""
     let withoutScripts =
       isRelay ? "<noscript><p>Scripts are off here. Paste the address of this page in the terminal.</p></noscript>" : ""
     let body = """
@@ -70,7 +79,7 @@ enum PageDocument {
       <html lang="en"><head><meta charset="utf-8"><title>\(page.title.htmlEscaped)</title>
       <meta name="viewport" content="width=device-width,initial-scale=1"><link rel="icon" href="data:,">
       <style>\(style)</style></head>
-      <body><main class="\(page.kind.rawValue)" aria-live="polite">\(sign(page.kind))
+      <body><main class="\(page.kind.rawValue)"\(value) aria-live="polite">\(sign(page.kind))
       <h1>\(page.title.htmlEscaped)</h1><p>\(page.text.htmlEscaped)</p>\(withoutScripts)</main>
       <script>\(script)</script></body></html>
 
@@ -100,6 +109,8 @@ enum PageDocument {
     if status == 405 { fields.append("Allow", "GET, POST") }
     return head(status, fields, "\(status) \(HTTPResponse.phrase(status))\n")
   }
+
+  static func redirection(to location: String) -> [UInt8] { head(302, ["Location": location], "") }
 
   private static func head(_ status: Int, _ fields: HTTPFields, _ body: String) -> [UInt8] {
     var fields = fields

@@ -1,0 +1,40 @@
+extension String {
+  /// The address with each byte percent-encoded that a shell between us and a browser could act on. `wslview`, for
+  /// example, puts it into a PowerShell command, which evaluates `$(…)` in quotes. A browser takes it all the same.
+  package var harmlessAddress: String {
+    let bytes = Array(utf8)
+    let brackets = Self.authority(of: bytes)
+    var result = ""
+    for (index, byte) in bytes.enumerated() {
+      let isHarmless =
+        switch byte {
+        case UInt8(ascii: "["), UInt8(ascii: "]"): brackets.contains(index)  // Of an IPv6 address.
+        case UInt8(ascii: "%"): bytes[(index + 1)...].prefix(2).count { Self.isHexadecimal($0) } == 2
+        default: Self.isLetterOrDigit(byte) || "-._~/?:@&=+,#!*".utf8.contains(byte)
+        }
+      if isHarmless {
+        result.unicodeScalars.append(Unicode.Scalar(byte))
+      } else {
+        result += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+      }
+    }
+    return result
+  }
+
+  /// Where the host of `scheme://host/path` is.
+  private static func authority(of bytes: [UInt8]) -> Range<Int> {
+    guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), bytes[(colon + 1)...].starts(with: "//".utf8),
+      bytes[..<colon].allSatisfy({ isLetterOrDigit($0) || "+-.".utf8.contains($0) })
+    else { return 0..<0 }
+    let start = colon + 3
+    return start..<(bytes[start...].firstIndex { "/?#".utf8.contains($0) } ?? bytes.count)
+  }
+
+  private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+    (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20)
+  }
+
+  private static func isHexadecimal(_ byte: UInt8) -> Bool {
+    (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte | 0x20)
+  }
+}

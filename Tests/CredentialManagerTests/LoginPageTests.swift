@@ -1,0 +1,145 @@
+import Cryptography
+import HTTP
+import OAuth
+import Store
+import Testing
+
+@testable import CredentialManager
+
+/// What other programs, users and pages can do to a login while a browser is under way.
+struct LoginPageTests {
+  private static let implicit = """
+    grant: implicit
+    state: optional
+    endpoints: { authorization: https://provider.example/authorize }
+    response: { keep: [principalID] }
+    account: principalID
+    """
+
+  private static let image = [
+    ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "no-cors"), ("Sec-Fetch-Dest", "image"),
+  ]
+  private static let navigation = [
+    ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document"),
+  ]
+
+  /// All users of a machine see what a browser is opened with.
+  @Test func theBrowserIsLedToThePage() throws {
+    let fixture = try Fixture.added()
+    let browser = fixture.user
+    browser.browse = { url in
+      let start = try #require(browser.launched.last)
+      let page = try URI(parsing: url).queryParameters
+      let redirect = try #require(page[first: "redirect_uri"])
+      let answer: FormParameters = [("code", "code-1"), ("state", page[first: "state"] ?? "")]
+      browser.visits = [try Visit.get(start, []), try Visit.get(start, []), try Visit.get(redirect, answer)]
+    }
+    fixture.http.then(.token("token-1"), .identity("ana"))
+    _ = try fixture.login()
+    let page = try #require(fixture.user.opened.first)
+    #expect(fixture.user.steps == [.open(url: page), .reopened])
+    let start = try #require(fixture.user.launched.first)
+    #expect(start.hasPrefix("http://127.0.0.1:"))
+    #expect(!start.contains(try #require(fixture.page[first: "state"])))
+    #expect(try fixture.user.visits.map { try $0.status } == ["302", "410", "200"])
+    #expect(try fixture.user.visits[0].answer().contains("\r\nLocation: \(page)\r\n"))
+  }
+
+  /// A browser on the person's own machine, which a command shows over SSH, reaches no port of this one.
+  @Test func aBrowserElsewhereGetsThePageItself() throws {
+    let fixture = try Fixture.added()
+    fixture.consent(.token("token-1"), .identity("ana"))
+    _ = try fixture.login { $0.hasLocalBrowser = false }
+    #expect(fixture.user.launched == fixture.user.opened)
+    #expect(fixture.user.launched[0].hasPrefix("https://provider.example/authorize?"))
+  }
+
+  /// Any page can send the browser to an address with a token in its query, and the provider sends it in the fragment.
+  @Test func aTokenInTheQueryIsNoAnswer() throws {
+    let fixture = try Fixture.added(Self.implicit, secret: nil)
+    let forged: FormParameters = [("access_token", "forged"), ("principalID", "eve"), ("state", "s")]
+    fixture.user.browse = { url in
+      let redirect = try #require(try URI(parsing: url).queryParameters[first: "redirect_uri"])
+      fixture.user.visits = [
+        try Visit.get(redirect, [("access_token", "forged"), ("principalID", "eve")], fields: Self.image),
+        try Visit.get(redirect, [("access_token", "forged"), ("principalID", "eve")], fields: Self.navigation),
+        try Visit.get(redirect, forged), try Visit.get(redirect, [], fields: Self.navigation),
+        try Visit.post(redirect, [("access_token", "tk_1"), ("principalID", "p-1")]),
+      ]
+    }
+    let account = try fixture.login()
+    #expect(account.name == "p-1")
+    #expect(account.credential.accessToken == Secret("tk_1"))
+    #expect(try fixture.user.visits.map { try $0.status } == ["403", "400", "400", "200", "200"])
+    #expect(fixture.user.steps.dropFirst() == [.strayRedirect(count: 1), .strayRedirect(count: 2)])
+  }
+
+  /// A provider may say in the query why there is no token.
+  @Test func aRefusalInTheQueryIsAnAnswer() throws {
+    let fixture = try Fixture.added(Self.implicit, secret: nil)
+    fixture.user.consent([("error", "access_denied"), ("access_token", "forged")])
+    let refusal = ErrorResponse(code: "access_denied", words: nil, status: nil)
+    #expect(throws: CredentialError.oauth(.refused(.authorization, refusal), provider: "example")) {
+      try fixture.login()
+    }
+  }
+
+  /// Without a `state` and a proof key, an image or a form of another page could bring a code of its own.
+  @Test func aCodeOfAnotherPageIsNoAnswer() throws {
+    let fixture = try Fixture.added(Fixture.endpoints + "\nstate: optional\npkce: none")
+    fixture.user.browse = { url in
+      let redirect = try #require(try URI(parsing: url).queryParameters[first: "redirect_uri"])
+      fixture.user.visits = [
+        try Visit.get(redirect, [("code", "forged")], fields: Self.image),
+        // As from a page of another origin: of our own receiver.
+        try Visit.post(redirect, [("code", "forged")]),
+        try Visit.get(redirect, [("code", "code-1")], fields: Self.navigation),
+      ]
+    }
+    fixture.http.then(.token("token-1"), .identity("ana"))
+    _ = try fixture.login()
+    #expect(fixture.http.requests[0].parameters[first: "code"] == "code-1")
+    #expect(try fixture.user.visits.map { try $0.status } == ["403", "403", "200"])
+  }
+
+  /// Somebody on the browser's machine could listen at a port that is known before.
+  @Test func pastingUsesNoPortThatIsKnownBefore() throws {
+    let fixture = try Fixture.added()
+    var ports: Set<UInt16> = []
+    for _ in 0..<3 {
+      fixture.user.paste { redirect, state in ["\(redirect)?code=code-1&state=\(state)"] }
+      fixture.http.then(.token("token-1"), .identity("ana"))
+      _ = try fixture.login { $0.pastes = true }
+      let redirect = try #require(try fixture.page[first: "redirect_uri"])
+      ports.insert(try #require(try URI(parsing: redirect).port))
+    }
+    #expect(ports.count == 3)
+    #expect(ports.allSatisfy { $0 >= 0xC000 })
+  }
+
+  @Test func aTokenIsNotPastedFromAPort() throws {
+    let fixture = try Fixture.added(Self.implicit, secret: nil)
+    #expect(throws: CredentialError.pasteExposesToken(provider: "example")) { try fixture.login { $0.pastes = true } }
+    #expect(fixture.user.steps.isEmpty)
+    try fixture.expectNothingLeft()
+  }
+
+  /// A shell that a browser's command is made of, or that a terminal's link goes through, finds nothing to act on.
+  @Test func addressesAreHarmless() throws {
+    let text = Fixture.endpoints.replacing("/authorize\n", with: "/authorize?ui=$(calc.exe)`a`\n")
+    let fixture = try Fixture.added(text)
+    fixture.consent(.token("token-1"), .identity("ana"))
+    _ = try fixture.login()
+    #expect(fixture.user.opened[0].contains("/authorize?ui=%24%28calc.exe%29%60a%60&"))
+    fixture.http.then(
+      .json(
+        """
+        {"device_code": "d", "user_code": "U", "verification_uri": "https://h/d", "expires_in": 900,
+         "verification_uri_complete": "https://h/d?c=$(calc.exe)"}
+        """), .token("token-2"), .identity("ana"))
+    _ = try fixture.login { $0.grant = .deviceCode }
+    #expect(fixture.user.opened.last == "https://h/d?c=%24%28calc.exe%29")
+    guard case .device(_, _, let complete, _, _)? = fixture.user.steps.last else { throw CredentialError.interrupted }
+    #expect(complete == "https://h/d?c=%24%28calc.exe%29")
+  }
+}
