@@ -60,6 +60,9 @@ extension URI {
     return host.hasPrefix("127.") && URISyntax.isIPv4(host.utf8)
   }
 
+  /// The four or sixteen bytes of a host that is written as an address; `nil` for a name.
+  package var address: [UInt8]? { host.flatMap { URISyntax.address(Array($0.utf8)[...]) } }
+
   package var isSecure: Bool { scheme == "https" }
 
   package var queryParameters: FormParameters { FormParameters(decoding: query ?? "") }

@@ -106,6 +106,26 @@ enum URISyntax {
     return before + after <= 7
   }
 
+  static func address(_ host: ArraySlice<UInt8>) -> [UInt8]? {
+    if isIPv4(host) { return host.split(separator: UInt8(ascii: ".")).compactMap { UInt8(string($0)) } }
+    let text = host.dropFirst().dropLast()
+    guard host.first == UInt8(ascii: "["), isIPv6(text) else { return nil }
+    let colon = UInt8(ascii: ":")
+    guard let gap = text.indices.dropLast().first(where: { text[$0] == colon && text[$0 + 1] == colon }) else {
+      return bytes(ofGroups: text)
+    }
+    let (before, after) = (bytes(ofGroups: text[..<gap]), bytes(ofGroups: text[(gap + 2)...]))
+    return before + [UInt8](repeating: 0, count: 16 - before.count - after.count) + after
+  }
+
+  private static func bytes(ofGroups text: ArraySlice<UInt8>) -> [UInt8] {
+    text.split(separator: UInt8(ascii: ":")).flatMap { group -> [UInt8] in
+      if isIPv4(group) { return group.split(separator: UInt8(ascii: ".")).compactMap { UInt8(string($0)) } }
+      let number = UInt16(string(group), radix: 16) ?? 0
+      return [UInt8(number >> 8), UInt8(truncatingIfNeeded: number)]
+    }
+  }
+
   private static func groupCount(_ text: ArraySlice<UInt8>, endsAddress: Bool) -> Int? {
     if text.isEmpty { return 0 }
     var groups = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)

@@ -39,12 +39,16 @@ package struct Client: Sendable {
       // Whatever text it may be, in a host it has to be a host's: before anything is sent, and a code is lost.
       if variable.format == .text {
         for endpoint in descriptor.endpoints.values {
-          let names = endpoint.url.hostNames
-          if names.beginning.contains(name) { variable.format = .url }
-          if names.authority.contains(name) { variable.format = .hostname }
+          for (place, names) in endpoint.url.hostPlaces where names.contains(name) {
+            variable.format = place == .base ? .url : .hostname
+          }
         }
       }
-      guard variable.accepts(value) else { throw .invalidVariable(variable, value: value) }
+      let hosts = descriptor.hosts + (descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? [])
+      let isOfHost = hosts.flatMap(\.hostPlaces).allSatisfy { place, names in
+        !names.contains(name) || value.isEmpty || (place == .piece ? .host : place).takes(value)
+      }
+      guard variable.accepts(value), isOfHost else { throw .invalidVariable(variable, value: value) }
     }
   }
 
@@ -75,8 +79,22 @@ package struct Client: Sendable {
   ) -> (String) -> String? {
     { name in
       request?.value(named: name) ?? exchange[name] ?? (name == "redirect_uri" ? credential?.redirectURI : nil)
-        ?? credential?.kept[name] ?? credential?.variables[name] ?? variables[name] ?? ownValue(name, credential)
+        ?? kept(name, in: credential) ?? credential?.variables[name] ?? variables[name] ?? ownValue(name, credential)
     }
+  }
+
+  /// What an earlier version kept, or an exported file brings, may be beyond what the descriptor allows.
+  private func kept(_ name: String, in credential: Credential?) -> String? {
+    credential?.kept[name].flatMap { descriptor.accepts($0, keptAs: name) ? $0 : nil }
+  }
+
+  /// What the descriptor keeps of an answer; a value that it does not allow makes the answer no good.
+  func kept(_ answer: Answer) throws(OAuthError) -> [String: String] {
+    let kept = answer.kept
+    for (name, value) in kept.sorted(by: { $0.key < $1.key }) where !descriptor.accepts(value, keptAs: name) {
+      throw .valueOutOfBounds(answer.kind, name: name)
+    }
+    return kept
   }
 
   private func ownValue(_ name: String, _ credential: Credential?) -> String? {

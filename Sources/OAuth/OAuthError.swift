@@ -20,6 +20,15 @@ package enum OAuthError: Error, Sendable, Equatable {
   case idToken(EndpointKind, IDTokenFault)
   /// An assertion that names the token endpoint, for an endpoint of another origin.
   case foreignAssertion(EndpointKind, origin: String)
+  /// What the descriptor keeps of an answer is not what it allows there.
+  case valueOutOfBounds(EndpointKind, name: String)
+  /// The parameter or the header is longer than templates may become.
+  case computedValueTooLong(EndpointKind, name: String)
+  /// The page where a device's code is entered is no `https`.
+  case insecurePage(ResponseField)
+  /// It is at an origin that is neither an endpoint's nor that of the provider's answer.
+  case foreignPage(origin: String)
+  case secretAccount
   case stateMismatch
   case stateMissing
   case issuerMismatch(expected: String, found: String)

@@ -292,7 +292,6 @@ struct AddProviderTests {
       (elsewhere, "evil.example"), (with("provider.example/token", "evil.example/token"), "evil.example"),
       (with("provider.example/token", "provider.example:8443/token"), "provider.example:8443"),
       (with("[api.provider.example]", "[api.provider.example, \"*.example\"]"), "*.example"),
-      (with("provider.example/revoke", "{access_token}.evil.example/"), "{access_token}.evil.example"),
       (with("https://provider.example/revoke", "\"{base}/revoke\"") + "\nresponse: { keep: [base] }", "{base}"),
       (
         with("https://provider.example/revoke", "\"https://{base || other}/\"")

@@ -117,6 +117,10 @@ struct AgreementTests {
     #expect(agreed.new(in: try Self.added("hosts: [api.example]")) == ["secrets api.example"])
   }
 
+  private static func bounded(_ pattern: String) -> String {
+    "response: { keep: { dc: { path: dc, pattern: \"\(pattern)\" } } }\nhosts: [\"{dc}.api.example\"]"
+  }
+
   /// Fewer places, and the same with more care, are fine; what leaves this machine in another way is not.
   @Test(
     arguments: [
@@ -139,9 +143,13 @@ struct AgreementTests {
       ("", "issuer: https://provider.example", []), ("issuer: https://provider.example", "", []),
       (
         "device: { verification_uri_complete: \"{verification_uri}?c={user_code}\" }",
-        "device: { verification_uri_complete: \"https://evil.example/?c={user_code}\" }",
-        ["devicePage https://evil.example/?c={user_code}"]
+        "device: { verification_uri_complete: \"https://provider.example/?c={user_code}\" }",
+        ["devicePage https://provider.example/?c={user_code}"]
       ),
+      // A bound that is widened, or gone, is a new place.
+      (bounded("us[0-9]+"), bounded(".*"), ["secrets {dc}.api.example"]),
+      (bounded("us[0-9]+"), "response: { keep: [dc] }\nhosts: [\"{dc}.api.example\"]", ["secrets {dc}.api.example"]),
+      (bounded("us[0-9]+"), bounded("us[0-9]+"), []),
     ])
   func whatIsNew(_ before: String, _ after: String, _ new: [String]) throws {
     #expect(try Self.added(before).new(in: Self.added(after)) == new)

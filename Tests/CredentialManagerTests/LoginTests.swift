@@ -55,6 +55,38 @@ struct LoginTests {
     #expect(fields["X-Tenant"] == "7")
   }
 
+  /// The token would go where the answer says; without it, the account would be of no use.
+  @Test func anIdentityBeyondItsBoundsEndsTheLogin() throws {
+    let fixture = try Fixture()
+    let text = Fixture.endpoints.replacing(
+      "identity: https://api.provider.example/me",
+      with: """
+        identity:
+            url: https://api.provider.example/me
+            response: { keep: { dc: { path: dc, pattern: "us[0-9]+" } } }
+        """
+    ).replacing("hosts: [api.provider.example]", with: "hosts: [\"{dc}.provider.example\"]")
+    try fixture.add(text)
+    fixture.consent(.token("token-1"), .json(#"{"login": "ana", "dc": "https://evil.example/?"}"#))
+    #expect(throws: CredentialError.oauth(.valueOutOfBounds(.identity, name: "dc"), provider: "example")) {
+      try fixture.login()
+    }
+    #expect(try fixture.another().accounts().accounts(of: "example").isEmpty)
+    fixture.consent(.token("token-2"), .json(#"{"login": "ana", "dc": "us1"}"#))
+    #expect(try fixture.login().credential.kept == ["dc": "us1"])
+  }
+
+  /// An account's name is shown wherever there is one.
+  @Test func aTokenIsNoAccountsName() throws {
+    let fixture = try Fixture.added(secret: "key-of-the-client")
+    fixture.consent(.token("token-1-of-ana"), .identity("token-1-of-ana"))
+    #expect(try fixture.login().name == "default")
+    fixture.consent(.token("token-2-of-ana"), .identity("ana (key-of-the-client)"))
+    #expect(throws: CredentialError.oauth(.secretAccount, provider: "example")) { try fixture.login() }
+    fixture.consent(.token("token-3-of-ana"), .identity("ana"))
+    #expect(try fixture.login().name == "ana")
+  }
+
   @Test func aForgedRedirectChangesNothing() throws {
     let fixture = try Fixture.added()
     fixture.user.consent(
@@ -311,18 +343,29 @@ struct LoginTests {
     #expect(fixture.user.opened == ["https://provider.example/d"])
   }
 
-  /// It is shown, and the person decides.
+  /// A person would open it, and enter a code there that is worth a token.
   @Test(arguments: [
     "javascript:alert(1)", "file:///etc/passwd", "http://provider.example/d", "https://provider.example/d\\u001b[31m",
     "7", "https://provider.example/a d", "-h",
   ])
-  func aDevicePageThatIsNoHTTPSIsNotOpened(_ page: String) throws {
-    let fixture = try Fixture.added()
-    fixture.http.then(
-      .json("{\"device_code\":\"D\",\"user_code\":\"U-1\",\"verification_uri\":\"\(page)\",\"expires_in\":1}"))
-    #expect(throws: CredentialError.self) { try fixture.login { $0.grant = .deviceCode } }
-    #expect(fixture.user.opened.isEmpty)
-    #expect(fixture.user.steps.contains { if case .device = $0 { true } else { false } })
+  func aDevicePageThatIsNoHTTPSIsNeitherShownNorOpened(_ page: String) throws {
+    let good = "https://provider.example/d"
+    for (plain, complete, field) in [
+      (page, good, ResponseField.verificationURI), (good, page, .verificationURIComplete),
+    ] {
+      let fixture = try Fixture.added()
+      fixture.http.then(
+        .json(
+          """
+          {"device_code":"D","user_code":"U-1","verification_uri":"\(plain)","expires_in":1,\
+          "verification_uri_complete":"\(complete)"}
+          """))
+      #expect(throws: CredentialError.oauth(.insecurePage(field), provider: "example")) {
+        try fixture.login { $0.grant = .deviceCode }
+      }
+      #expect(fixture.user.opened.isEmpty)
+      #expect(!fixture.user.steps.contains { if case .device = $0 { true } else { false } })
+    }
   }
 
   @Test func deviceLoginTakesTooLong() throws {

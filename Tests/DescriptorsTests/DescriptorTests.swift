@@ -116,7 +116,7 @@ import Testing
     #expect(!descriptor.client.hasSecret)
     #expect(descriptor.expiry == ExpiryRules(lifetime: 3600, margin: 30))
     #expect(descriptor.device.interval == 7 && descriptor.device.slowDown == .multiply(150))
-    #expect(descriptor.device.verificationURIComplete?.names == ["verification_uri", "user_code"])
+    #expect(descriptor.device.verificationURIComplete?.template.names == ["verification_uri", "user_code"])
     #expect(descriptor.oauth1.signatureMethod.literal == "PLAINTEXT" && descriptor.oauth1.transport.literal == "body")
     #expect(descriptor.oauth1.realm?.literal == "r")
     #expect(

@@ -96,9 +96,9 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       .tooManyVariables(256)),
     FaultyDescriptor(
       "functions in functions",
-      tail: "extra_headers: {X: ‸\"{" + String(repeating: "lowercase(", count: 17) + "client_id"
-        + String(repeating: ")", count: 17) + "}\"}\n",
-      .template(.tooDeep(16))),
+      tail: "extra_headers: {X: ‸\"{" + String(repeating: "lowercase(", count: 9) + "client_id"
+        + String(repeating: ")", count: 9) + "}\"}\n",
+      .template(.tooDeep(8))),
     FaultyDescriptor(
       "git and docker by subdomains",
       tail: "git: {hosts: [a.example, ‸\"*.a.example\"]}\ndocker: {hosts: ‸\"*.b.example\"}\n",
@@ -193,7 +193,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       .unknownTemplateName("tennant", suggestion: "tenant")),
     FaultyDescriptor(
       "what only an exchange knows", tail: "git: {hosts: [a.example], username: ‸\"{access_token}\"}\n",
-      .unknownTemplateName("access_token", suggestion: nil)),
+      .secretInAddress("access_token")),
     FaultyDescriptor(
       "the redirect without a variable of that name", tail: "redirect: ‸\"{redirect_uri}\"\n",
       .unknownTemplateName("redirect_uri", suggestion: nil)),

@@ -68,7 +68,7 @@ import Text
 enum DescriptorTables {
   static let all: [TableDescription] = [
     Descriptor.keys.description, Endpoint.keys[.token]?.description, ResponseRules.keys.description,
-    FieldSource.keys.description, ErrorRules.keys.description, ActiveField.keys.description,
+    FieldSource.keys.description, KeptField.keys.description, ErrorRules.keys.description, ActiveField.keys.description,
     HeaderStyle.keys.description, ScopeRules.keys.description, ClientRules.keys.description,
     AssertionRules.keys.description, ExpiryRules.keys.description, DeviceRules.keys.description,
     OAuth1Rules.keys.description, GitRules.keys.description, DockerRules.keys.description,

@@ -104,16 +104,25 @@ import Testing
     #expect(throws: URLTemplateError.authority("evil.com/")) { try fill("https://a.{x}", ["x": "evil.com/"]) }
   }
 
-  @Test(
-    arguments: [
-      ("https://{x}.example/{y}", "x", ""), ("https://a/{x}", "", ""), ("{x}/token", "", "x"),
-      ("{a || b}/{c}", "", "a b"), ("https://{lowercase(x)}.{y}.example?z={z}", "x y", ""),
-      ("https://good.example/token", "", ""),
-    ])
-  func namesInAHost(_ template: String, _ authority: String, _ beginning: String) throws {
-    let names = URLTemplate(try Template(parsing: template)).hostNames
-    #expect(names.authority.sorted().joined(separator: " ") == authority)
-    #expect(names.beginning.sorted().joined(separator: " ") == beginning)
+  static let places: [(template: String, places: [HostPlace], names: String)] = [
+    ("https://{x}.example/{y}", [.piece], "x"), ("https://a/{x}", [], ""), ("{x}/token", [.base], "x"),
+    ("{a || b}/{c}", [.base], "a b"), ("https://{lowercase(x)}.{y}?z={z}", [.piece, .piece], "x y"),
+    ("https://{x}/t", [.host], "x"), ("https://{x}:{y}/t", [.piece, .port], "x y"), ("https://good.example/", [], ""),
+  ]
+
+  @Test(arguments: places)
+  func placesInAHost(_ template: String, _ places: [HostPlace], _ names: String) throws {
+    let found = URLTemplate(try Template(parsing: template)).hostPlaces
+    #expect(found.map(\.place) == places)
+    #expect(found.flatMap(\.names).joined(separator: " ") == names)
+  }
+
+  /// Behind a base URL without a slash, a value would make its host another one.
+  @Test func aValueDoesNotContinueAHost() throws {
+    #expect(throws: URLTemplateError.base("{x}{y}")) { try fill("{x}{y}", ["x": "https://a.example", "y": "b"]) }
+    #expect(throws: URLTemplateError.base("{x}.{y}/t")) { try fill("{x}.{y}/t", ["x": "https://a", "y": "evil.com"]) }
+    #expect(try fill("{x}{y}", ["x": "https://a.example/", "y": "b"]) == "https://a.example/b")
+    #expect(try fill("{x}?d={y}", ["x": "https://a.example/m/", "y": "b"]) == "https://a.example/m/?d=b")
   }
 
   @Test func aValueMakesNoOtherPath() throws {

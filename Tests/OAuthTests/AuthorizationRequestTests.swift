@@ -70,7 +70,7 @@ struct AuthorizationRequestTests {
       endpoints: """
         authorization:
           url: https://provider.example/authorize?tenant=1
-          parameters: { access_type: offline, response_type: null, where: "{redirect_uri}", not_there: "{code}" }
+          parameters: { access_type: offline, response_type: null, where: "{redirect_uri}", not_there: "{user_code}" }
           rename: { client_id: app_key, state: nonce2 }
         """)
     let request = try Self.request(client)

@@ -50,6 +50,54 @@ struct DeviceAuthorizationTests {
   @Test func pageThatIsComposed() throws {
     let device = try Self.device("", "device: { verification_uri_complete: \"{verification_uri}?d={user_code}\" }")
     #expect(device.verificationURIComplete == "https://example.com/device?d=WDJB-MJHT")
+    let ours = try Self.device("", "device: { verification_uri_complete: \"https://provider.example/d/{user_code}\" }")
+    #expect(ours.verificationURIComplete == "https://provider.example/d/WDJB-MJHT")
+  }
+
+  /// A person would give a stranger the code there, and whatever stands behind it.
+  @Test(arguments: [
+    ("https://{host}/?c={user_code}", "https://evil.example"), ("https://{host}:8443/", "https://evil.example:8443"),
+    ("https://provider.{host}/", "https://provider.evil.example"),
+    ("http://127.0.0.1:{port}/{host}", "http://127.0.0.1:7003"),
+  ])
+  func aPageOfNobodyIsNotComposed(_ page: String, _ origin: String) throws {
+    let client = try Fixture.client(
+      "device: { verification_uri_complete: \"\(page)\" }\nvariables: { host: {}, port: {} }\n"
+        + "extra_headers: { X: \"{host}{port}\" }", grant: "device_code",
+      endpoints: "device_authorization: https://provider.example/device", secret: nil,
+      variables: ["host": "evil.example", "port": "7003"])
+    let answer = HTTPResponse.json(
+      """
+      {"device_code":"D","user_code":"U","verification_uri":"https://example.com",\
+      "verification_uri_complete":"https://example.com/U"}
+      """)
+    #expect(throws: OAuthError.foreignPage(origin: origin)) {
+      try client.deviceAuthorization(answer, scope: [], now: Fixture.now)
+    }
+  }
+
+  @Test(arguments: [
+    "http://example.com/d", "vscode://x/d", "javascript:alert(1)", "example.com/d", "https://u@example.com",
+  ])
+  func aPageThatIsNoHTTPSIsRefused(_ page: String) throws {
+    for field in ["verification_uri", "verification_uri_complete"] {
+      var members = ["verification_uri": "https://example.com/d"]
+      members[field] = page
+      let text = members.map { "\"\($0)\":\"\($1)\"" }.joined(separator: ",")
+      #expect(throws: OAuthError.insecurePage(try #require(ResponseField(rawValue: field)))) {
+        try Self.client().deviceAuthorization(
+          .json("{\"device_code\":\"D\",\"user_code\":\"U\",\(text)}"), scope: [], now: Fixture.now)
+      }
+    }
+  }
+
+  /// A provider on this machine has no https; one elsewhere may have its page at another host.
+  @Test(arguments: ["http://127.0.0.1:7003/d", "https://www.elsewhere.example/device?a=b#c"])
+  func aPageOfTheAnswerIsShown(_ page: String) throws {
+    let device = try Self.client().deviceAuthorization(
+      .json("{\"device_code\":\"D\",\"user_code\":\"U\",\"verification_uri\":\"\(page)\"}"), scope: [],
+      now: Fixture.now)
+    #expect(device.verificationURI == page)
   }
 
   @Test(

@@ -162,8 +162,9 @@ struct LoginRequestsTests {
     let response = try client.authorizationResponse(
       FormParameters(
         [.init(name: "code", value: "c"), .init(name: "state", value: request.state)]
-          + Set(descriptor.endpoints.values.flatMap(\.response.keep).map(\.name)).map { .init(name: $0, value: "k") }),
-      to: request)
+          + Set(descriptor.endpoints.values.flatMap(\.response.keep).map(\.name)).map { name in
+            .init(name: name, value: descriptor.accepts("k", keptAs: name) ? "k" : ShippedDescriptors.instance)
+          }), to: request)
     let token = try client.tokenRequest(response, nonce: Fixture.nonce)
     let shown = try Client(showing: descriptor, identifier: "client-id", hasSecret: true, variables: [:])
     let planned = try LoginRequests(.authorizationCode, shown, scope: descriptor.scope.requested, hasToken: false)

@@ -8,6 +8,8 @@ import Testing
 
 /// The descriptors of the project.
 enum ShippedDescriptors {
+  /// What a provider's answer may say for each field that a shipped descriptor bounds.
+  static let instance = "https://acme.my.salesforce.com"
   static let folder = Fixture.project + "/providers"
 
   static func identifiers() throws -> [String] {
@@ -121,7 +123,8 @@ private struct Recorder {
     for field in client.descriptor.endpoints.values.flatMap(\.response.keep) {
       // A field that is an address is the only one that becomes a part of a URL as it is.
       let isAddress = field.name.hasSuffix("_url")
-      credential.kept[field.name] = isAddress ? "https://kept.example.com" : "kept " + field.name
+      let address = field.pattern == nil ? "https://kept.example.com" : ShippedDescriptors.instance
+      credential.kept[field.name] = isAddress ? address : "kept " + field.name
     }
     return credential
   }

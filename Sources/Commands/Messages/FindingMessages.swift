@@ -73,6 +73,20 @@ extension Finding {
         + "file's name"
     case .invalidDefault(let variable):
       return "the default of the variable \(quoted(variable)) is not one of the values that it may have"
+    case .secretInAddress(let name):
+      return
+        "\(quoted(name)) is a secret, and what it stands in is shown or sent to others: the address of a page, a "
+        + "redirect, an issuer, a host or a user name"
+    case .foreignPage(let origin):
+      return
+        "the page for a device's code is at \(quoted(origin)), where the descriptor has no endpoint; use an endpoint's "
+        + "host or \"{verification_uri}\""
+    case .keptVariable(let name):
+      return
+        "\(quoted(name)) is also a variable that stands in a URL or a host, so the provider's answer would choose that "
+        + "host; keep the field under another name"
+    case .keptSubdomains(let name):
+      return "the provider's answer says what \(quoted(name)) is, so it cannot stand behind \"*.\""
     case .unusedVariable(let name): return "nothing uses the variable \(quoted(name))"
     case .newHost(let host, let provider):
       return
@@ -134,6 +148,7 @@ extension TemplateError {
   var sentence: String {
     switch self {
     case .tooDeep(let depth): "functions are nested deeper than \(depth)"
+    case .tooLong(let bytes): "the template, or what is computed of it, is longer than \(bytes / 1024) KiB"
     case .unbalancedBrace(let offset): "the brace at character \(offset + 1) has no partner; two braces stand for one"
     case .malformedPlace(let text):
       "\(quoted("{" + text + "}")) is no place for a value: a name, a quoted text or a function"

@@ -61,6 +61,25 @@ extension OAuthError {
         "the endpoint \(quoted(kind.rawValue)) of \(name) is at \(quoted(origin)), not at the token endpoint's origin; "
           + "the client's signed assertion is not for that server, so it is not sent"
       ).hint("if it is meant for that server, \"aud\" below \"claims\" of \"assertion\" in the descriptor names it")
+    case .valueOutOfBounds(let kind, let value):
+      return answer("the \(quoted(value)) in the answer of \(at(kind)) is not what the descriptor allows there")
+    case .computedValueTooLong(let kind, let value):
+      return .usage("the value of \(quoted(value)) of \(at(kind)) becomes longer than \(Template.longest / 1024) KiB")
+    case .insecurePage(let field):
+      return answer(
+        "the \(quoted(field.rawValue)) in the answer of \(name) is not an https address, so it is not shown")
+    case .foreignPage(let origin):
+      return .usage(
+        "the page for the code of \(name) would be at \(quoted(origin)), where the provider has no endpoint"
+      )
+      .hint(
+        "correct \"verification_uri_complete\" in the descriptor: \(command: "credmgr", "providers", provider) "
+          + "shows which file that is")
+    case .secretAccount:
+      return .usage("the field that the descriptor of \(name) says is the account's name is a secret")
+        .hint(
+          "name another field below \"account\" in the descriptor: \(command: "credmgr", "providers", provider) "
+            + "shows which file that is")
     case .stateMismatch:
       return .refused("the redirect does not belong to this login: its state is another one").hint(login + " again")
     case .stateMissing:

@@ -218,10 +218,12 @@ private struct Login {
         // The token is another person's than the provider says: it may have been put in the place of the right one.
         if case .oauth(.idToken, _) = error { throw error }
         let isTaken = try accounts.readableAccount(AccountID(provider, standard)) != nil
+        if case .oauth(.valueOutOfBounds, _) = error { throw error }
         if isTaken || error == .interrupted { throw error }
         return (nil, kept, .unidentified(account: standard, error))
       }
     }
+    if let name, client.reveals(name, credential) { throw .oauth(.secretAccount, provider: provider) }
     guard let name, !Accounts.isName(name) else { return (name, kept, nil) }
     return (nil, kept, .unnameable(account: standard, provider: provider))
   }

@@ -23,7 +23,10 @@ struct AgreedPlaces {
     isUnset = { name in
       !kept.contains(name) && descriptor.variable(name) != nil && client.variables[name] == nil
     }
-    bounds = [:]
+    bounds = kept.reduce(into: [:]) { bounds, name in
+      let patterns = descriptor.patterns(ofKept: name)
+      if !patterns.isEmpty { bounds[name] = patterns.joined(separator: "\n") }
+    }
   }
 
   func texts(of template: Template) -> [String] { template.expansions(values, isUnset: isUnset) }

@@ -41,13 +41,15 @@ package struct Agreement: Sendable, Equatable {
     func text(_ template: Template) -> String { (try? template.filled(values)) ?? template.text }
     func claims(_ helper: HostClaim.Helper, _ hosts: [Template], username: Template, any: Bool = false) -> [HostClaim] {
       let username = (try? username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2"
-      return hosts.compactMap { try? $0.filled(values).lowercased() }.map {
+      return hosts.compactMap { try? $0.host(values) }.map {
         HostClaim(helper: helper, host: $0, provider: descriptor.identifier, username: username, ignoresUsername: any)
       }
     }
     clientIdentifier = client.identifier
     redirect = text(descriptor.redirect.template)
-    devicePage = descriptor.device.verificationURIComplete.map { places.texts(of: $0).joined(separator: " || ") }
+    devicePage = descriptor.device.verificationURIComplete.map {
+      places.texts(of: $0.template).joined(separator: " || ")
+    }
     issuer = descriptor.issuer.map(text)
     self.claims =
       (descriptor.git.map { claims(.git, $0.hosts, username: $0.username, any: $0.ignoresUsername) } ?? [])

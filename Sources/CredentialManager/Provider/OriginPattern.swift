@@ -7,7 +7,8 @@ import Text
 ///
 /// Agreements of earlier versions have hosts alone: those mean https, and http on loopback.
 struct OriginPattern {
-  /// The places in a host that a provider's answer fills, each with the expression that its value has to match.
+  /// The places in a host that a provider's answer fills, each with the expressions, one a line, that its value has to
+  /// match.
   typealias Bounds = [String: String]
 
   private let text: String
@@ -108,9 +109,16 @@ struct OriginPattern {
       let isLabel = { (byte: UInt8) in byte.isLetterOrDigit || ".-".utf8.contains(byte) }
       return text.indices.reversed().contains { end in
         let value = text[...end]
-        return value.utf8.allSatisfy(isLabel) && (bound.map { Variable.value(value, matches: $0) } ?? true)
+        return value.utf8.allSatisfy(isLabel) && (bound.map { Self.isWithin($0, value) } ?? true)
           && matches(text[end...].dropFirst(), parts.dropFirst(), bounds)
       }
+    }
+  }
+
+  /// A host is in lower case, whatever the answer had.
+  private static func isWithin(_ bound: String, _ value: Substring) -> Bool {
+    bound.split(separator: "\n").allSatisfy { pattern in
+      [String(value), value.uppercased()].contains { Variable.value($0, matches: String(pattern)) }
     }
   }
 }

@@ -50,14 +50,15 @@ extension DescriptorDecoder {
     kind.format(among: root["response_format"]?.text.flatMap(ResponseFormat.init(rawValue:)))
   }
 
-  mutating func parameters(_ node: Node, owned: Set<String>) -> [ParameterRule]? {
+  mutating func parameters(_ node: Node, owned: Set<String>, isShown: Bool) -> [ParameterRule]? {
     entries(of: node)?.compactMap { entry in
       if owned.contains(entry.key) {
         add(.ownedParameter(entry.key), at: entry.keyPlace)
         return nil
       }
       if entry.value.isNull { return ParameterRule(name: entry.key, value: nil) }
-      return template(entry.value, names: Self.endpointNames).map { ParameterRule(name: entry.key, value: $0) }
+      return template(entry.value, names: Self.endpointNames, isShown: isShown)
+        .map { ParameterRule(name: entry.key, value: $0) }
     }
   }
 
@@ -65,8 +66,9 @@ extension DescriptorDecoder {
     let fields: [KeptField]
     if let entries = node.entries {
       fields = entries.map { entry in
-        KeptField(
-          name: entry.key, paths: (entry.value.isNull ? nil : texts(entry.value))?.map { FieldPath($0.value) } ?? [])
+        var field = (entry.value.isNull ? nil : KeptField.keys.read(&self, entry.value)) ?? KeptField()
+        field.name = entry.key
+        return field
       }
     } else {
       fields = texts(node)?.map { KeptField(name: $0.value, paths: [FieldPath($0.value)]) } ?? []
@@ -107,7 +109,7 @@ extension DescriptorDecoder {
 
   mutating func redirect(_ node: Node) -> URLTemplate? {
     if node.text == "oob" { return URLTemplate(Template(literal: "oob")) }
-    guard let url = url(node, names: [], anyScheme: true) else { return nil }
+    guard let url = url(node, names: [], anyScheme: true, isShown: true) else { return nil }
     if let text = url.template.literal, let uri = try? URI(parsing: text), uri.scheme == "http", !uri.isLoopback {
       add(.insecureURL(text), at: node.place)
     }
@@ -121,7 +123,8 @@ extension DescriptorDecoder {
   mutating func hosts(_ node: Node, areWhole: Bool) -> [Template]? {
     guard texts(node) != nil else { return nil }
     return Self.elements(of: node).compactMap { node in
-      guard let text = node.text, let template = template(node) else { return nil }
+      guard let text = node.text, let template = template(node, isShown: true) else { return nil }
+      refuseKeptVariables(template.names)
       // A place at the beginning may stand for a whole base URL, one behind a colon for a port; what they yield is
       // looked at when they are filled.
       let isHost = ["sample", "1"].contains { sample in
@@ -131,6 +134,11 @@ extension DescriptorDecoder {
       }
       if !isHost { add(.invalidHost(text), at: node.place) }
       if areWhole, text.hasPrefix("*.") { add(.subdomains(text), at: node.place) }
+      for (place, names) in template.hostPlaces where place == .subdomains {
+        for name in names where kept.contains(where: { $0.name == name }) {
+          add(.keptSubdomains(name), at: node.place)
+        }
+      }
       return template
     }
   }

@@ -8,6 +8,7 @@ struct DescriptorDecoder {
   let root: Node
   private(set) var variables: [Variable] = []
   private(set) var definedNames: Set<String> = []
+  private(set) var kept: [KeptName] = []
   /// Values that a variable may have, to see what would become of a URL.
   private var samples: [String: String] = [:]
   private var usedNames: Set<String> = []
@@ -50,7 +51,8 @@ struct DescriptorDecoder {
     self.root = root
     variables = root["variables"].flatMap { readVariables($0) } ?? []
     for variable in variables { samples[variable.name] = variable.sample }
-    definedNames = Set(variables.map(\.name)).union(Self.keptNames(root))
+    kept = KeptName.all(in: root)
+    definedNames = Set(variables.map(\.name)).union(kept.map(\.name))
   }
 
   mutating func descriptor() -> Descriptor? {
@@ -105,15 +107,22 @@ struct DescriptorDecoder {
     return text(node).map { [($0, node.place)] }
   }
 
-  mutating func template(_ node: Node, names: [String] = []) -> Template? {
+  /// `isShown`: what comes of it is seen by others than the provider's own endpoints.
+  mutating func template(_ node: Node, names: [String] = [], isShown: Bool = false) -> Template? {
     guard let text = text(node) else { return nil }
     do {
       let template = try Template(parsing: text)
       usedNames.formUnion(template.names)
+      if isShown { refuseSecrets(template.names, at: node.place) }
       for name in template.names
       where !definedNames.contains(name) && !Self.engineNames.contains(name) && !names.contains(name) {
+        if isShown, Self.secretNames.contains(name) { continue }
         let known = definedNames.sorted() + Self.engineNames + names
         add(.unknownTemplateName(name, suggestion: nearMiss(name, among: known)), at: node.place)
+      }
+      let lengths = { (name: String) in samples[name]?.utf8.count ?? 0 }
+      if template.longestValue(lengths) > Template.longest {
+        add(.template(.tooLong(Template.longest)), at: node.place)
       }
       return template
     } catch {
@@ -123,9 +132,14 @@ struct DescriptorDecoder {
   }
 
   /// Its places are filled with the variables' defaults, or with harmless values, to see whether a URL can come of it.
-  mutating func url(_ node: Node, names: [String], owned: Set<String> = [], anyScheme: Bool = false) -> URLTemplate? {
-    guard let template = template(node, names: names) else { return nil }
+  mutating func url(
+    _ node: Node, names: [String], owned: Set<String> = [], anyScheme: Bool = false, isShown: Bool = false
+  ) -> URLTemplate? {
+    guard let template = template(node, names: names, isShown: isShown) else { return nil }
     let url = URLTemplate(template)
+    refuseKeptVariables(template.names)
+    // A host is looked up where others see it, and told when a provider is added.
+    if !isShown { refuseSecrets(url.hostPlaces.flatMap(\.names), at: node.place) }
     do {
       // A place may also stand for a port.
       let atPort = try? filled(url, "1", anyScheme)
@@ -144,7 +158,7 @@ struct DescriptorDecoder {
     }
   }
 
-  private func filled(_ url: URLTemplate, _ sample: String, _ anyScheme: Bool) throws(URLTemplateError) -> URI {
+  func filled(_ url: URLTemplate, _ sample: String, _ anyScheme: Bool) throws(URLTemplateError) -> URI {
     // A place at the very beginning stands for a whole base URL; any of its names is good enough for that.
     var first: [String] = []
     if case .place(let terms)? = url.template.parts.first { first = terms.flatMap(\.names) }
@@ -159,25 +173,20 @@ struct DescriptorDecoder {
     HTTPFields.isValid(name: name) && !ownedHeaders.contains(name.lowercased())
   }
 
-  mutating func headers(_ node: Node, names: [String]) -> [HeaderTemplate]? {
+  mutating func headers(_ node: Node, names: [String], isShown: Bool) -> [HeaderTemplate]? {
     entries(of: node)?.compactMap { entry in
       guard Self.isHeader(entry.key) else {
         add(.forbiddenHeader(entry.key), at: entry.keyPlace)
         return nil
       }
-      guard !entry.value.isNull, let value = template(entry.value, names: names) else { return nil }
+      guard !entry.value.isNull, let value = template(entry.value, names: names, isShown: isShown) else {
+        return nil
+      }
       for case .literal(let text) in value.parts where !HTTPFields.isValid(value: text) {
         add(.forbiddenHeader(entry.key), at: entry.value.place)
         return nil
       }
       return HeaderTemplate(name: entry.key, value: value)
-    }
-  }
-
-  private static func keptNames(_ root: Node) -> [String] {
-    let endpoints = root["endpoints"]?.entries?.map(\.value) ?? []
-    return ([root] + endpoints).compactMap { $0["response"]?["keep"] }.flatMap { keep in
-      (keep.entries?.map(\.key) ?? []) + (keep.elements?.compactMap(\.text) ?? [])
     }
   }
 }

@@ -39,6 +39,13 @@ package struct Finding: Sendable, Equatable {
     case identifierIsNotFileName(identifier: String, fileName: String)
     case invalidDefault(variable: String)
     case unusedVariable(String)
+    /// Others than the provider's endpoints would see it.
+    case secretInAddress(String)
+    /// Where a device's code is entered: an origin that is none of the descriptor's endpoints.
+    case foreignPage(String)
+    /// A provider's answer would choose a host that a variable names, or all hosts below one.
+    case keptVariable(String)
+    case keptSubdomains(String)
     /// Nobody agreed to it when the provider was added.
     case newHost(String, provider: String)
 

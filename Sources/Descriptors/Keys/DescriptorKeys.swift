@@ -48,7 +48,7 @@ extension Descriptor {
       means: "the proof key (RFC 7636, 4.2); `S256-hex` is a challenge in hexadecimal",
       for: "`linkedin`: `none`; TikTok: `S256-hex`")
     Key(
-      "issuer", at: \.issuer, as: .template(),
+      "issuer", at: \.issuer, as: .shownTemplate(),
       means: "the issuer; an `iss` in the redirect has to be the same (RFC 9207)", for: "servers that send `iss`")
     Key(
       "iss", at: \.issuerResponse, as: .choice(), from: "RFC 9207, 2.4",
@@ -95,6 +95,8 @@ extension Descriptor {
     if descriptor.title.isEmpty { descriptor.title = descriptor.identifier }
     // A request that is signed has no header with a token by itself.
     if root["header_style"] == nil, descriptor.grants.first == .oauth1 { descriptor.headerStyle.scheme = "none" }
+    if let issuer = descriptor.issuer { decoder.refuseKeptVariables(issuer.names) }
+    decoder.checkDevicePage(descriptor)
     decoder.checkEndpoints()
     for (path, node) in zip(descriptor.account, DescriptorDecoder.elements(of: root["account"])) {
       decoder.check(path, isShownAt: node)
@@ -224,9 +226,12 @@ extension ExpiryRules {
 extension DeviceRules {
   static let keys = Table("device", DeviceRules()) {
     Key(
-      "verification_uri_complete", at: \.verificationURIComplete, as: .template(DescriptorDecoder.endpointNames),
+      "verification_uri_complete", at: \.verificationURIComplete, as: .devicePage, type: "URL template",
       default: "what the answer says",
-      means: "the page with the code in it, put together from `{verification_uri}` and `{user_code}`", for: "`l2p`")
+      means: """
+        the page with the code in it, put together from `{verification_uri}` and `{user_code}`; `https`, at an \
+        endpoint's host or that of `{verification_uri}`
+        """, for: "`l2p`")
     Key(
       "interval", at: \.interval, as: .duration,
       means: "between two questions when the answer does not say (RFC 8628, 3.2)", for: "–")
@@ -269,7 +274,7 @@ extension GitRules {
         no `*.`
         """, for: "`github`")
     Key(
-      "username", at: \.username, as: .template(["account"]),
+      "username", at: \.username, as: .shownTemplate(["account"]),
       means: """
         the user name that goes with the token; `{account}` is whom the provider says it is for, else the account's name
         """, for: "`github`: `x-access-token`; Bitbucket: `x-token-auth`; Hugging Face: `{account}`")
@@ -300,7 +305,7 @@ extension DockerRules {
       means: "the container registries that take the token as a password, with a port where it is not the ordinary "
         + "one; no `*.`", for: "`github`: `ghcr.io`")
     Key(
-      "username", at: \.username, as: .template(["account"]),
+      "username", at: \.username, as: .shownTemplate(["account"]),
       means: "the user name that goes with the token; `{account}` is the account's name", for: "`github`: `{account}`")
   }
 }

@@ -6,9 +6,12 @@ extension Endpoint {
 
   private static func keys(of kind: EndpointKind) -> Table<Endpoint> {
     let owned = DescriptorDecoder.ownedParameters(at: kind)
+    // A browser is given its address.
+    let isShown = kind == .authorization
     return Table(kind == .authorization ? "page" : "endpoint", Endpoint(kind), short: "url") {
       Key(
-        "url", at: \.url, as: .url(except: owned), type: "[URL template](#templates)", isRequired: true,
+        "url", at: \.url, as: .url(except: owned, isShown: isShown), type: "[URL template](#templates)",
+        isRequired: true,
         means: "where the leg goes", for: "all")
       Key(
         "method", at: \.method, as: .word(among: ["GET", "POST", "PUT", "PATCH", "DELETE"]), default: "see above",
@@ -30,7 +33,8 @@ extension Endpoint {
           instead of a text in a JSON body
           """, for: "Unsplash: `scope`; Workday: numbers")
       Key(
-        "parameters", at: \.parameters, as: .parameters(except: owned), type: "mapping of templates, or `null`",
+        "parameters", at: \.parameters, as: .parameters(except: owned, isShown: isShown),
+        type: "mapping of templates, or `null`",
         means: "parameters that are added, or set to another value; `null` drops one",
         for: "Google: `access_type: offline`; `l2p`: `grant_type: device`")
       Key(
@@ -42,7 +46,8 @@ extension Endpoint {
         default: "what `client` says", means: "how the client shows who it is at this leg",
         for: "`github`: `none` at `device_token`")
       Key(
-        "headers", at: \.headers, as: .headers(DescriptorDecoder.endpointNames + DescriptorDecoder.requestNames),
+        "headers", at: \.headers,
+        as: .headers(DescriptorDecoder.endpointNames + DescriptorDecoder.requestNames, isShown: isShown),
         type: "mapping of templates", means: "headers of this leg", for: "`github`: `Accept` at `identity`")
       Key(
         "response", at: \.response, as: ResponseRules.keys.notation, default: "the descriptor's `response`",
@@ -106,7 +111,7 @@ extension ResponseRules {
       means: "where [fields](#fields) stand that do not stand under their own name",
       for: "`oclc-today`: `scope: [scopes, scope]`")
     Key(
-      "keep", at: \.keep, as: .keep, type: "list, or mapping of name to path or paths",
+      "keep", at: \.keep, as: .keep, type: "list, or mapping of name to path, paths or [mapping](#keys-of-keep)",
       means: """
         what is kept of the answer with the credential, as a name for templates, and shown by `token --json`; of the \
         tokens' legs, of the redirect, and of `identity` (Xero's tenant, Mailchimp's data center)
@@ -131,6 +136,17 @@ extension FieldSource {
     Key(
       "time", at: \.time, as: .choice(), default: "a number is seconds, anything else a date",
       means: "the form of a duration or a moment", for: "Evernote: `milliseconds`")
+  }
+}
+
+extension KeptField {
+  static let keys = Table("kept", KeptField(), short: "path") {
+    Key(
+      "path", at: \.paths, as: .paths, type: "path, or list of paths", isRequired: true, isAlwaysWritten: true,
+      means: "where the value stands; the first that is there and not empty counts", for: "–")
+    Key(
+      "pattern", at: \.pattern, as: .pattern, type: "regular expression",
+      means: "what the whole value has to match; an answer with another one is refused", for: "`salesforce`")
   }
 }
 
@@ -180,8 +196,14 @@ extension Notation<[ResponseField: FieldSource]> {
 extension Notation<[KeptField]> {
   static var keep: Self {
     Notation(
-      .either(.texts, .mapping(of: .texts, names: nil)), read: { $0.keep($1) },
-      write: { .mapping($0.map { ($0.name, .list($0.paths.map { .text($0.text) })) }) })
+      .either(.texts, .mapping(of: KeptField.keys.notation.shape, names: nil)), read: { $0.keep($1) },
+      write: { fields in
+        .mapping(
+          fields.map { field in
+            let paths = Notation<[FieldPath]>.paths.write(field.paths)
+            return (field.name, field.pattern == nil ? paths : KeptField.keys.write(field))
+          })
+      })
   }
 }
 

@@ -159,6 +159,12 @@ extension Notation<Template> {
     Notation(.pattern("", type: "template"), read: { $0.template($1, names: names) }, write: { .text($0.text) })
   }
 
+  /// What others than the provider's own endpoints see.
+  static func shownTemplate(_ names: [String] = []) -> Self {
+    Notation(
+      .pattern("", type: "template"), read: { $0.template($1, names: names, isShown: true) }, write: { .text($0.text) })
+  }
+
   static func template<Choice: RawRepresentable & CaseIterable>(of _: Choice.Type) -> Self
   where Choice.RawValue == String {
     let words = Choice.allCases.map(\.rawValue)
@@ -181,27 +187,35 @@ extension Notation<[Template]> {
 }
 
 extension Notation<URLTemplate> {
-  static func url(except owned: Set<String>) -> Self {
+  static func url(except owned: Set<String>, isShown: Bool) -> Self {
     Notation(
-      .url(except: owned), read: { $0.url($1, names: DescriptorDecoder.endpointNames, owned: owned) },
+      .url(except: owned),
+      read: { $0.url($1, names: DescriptorDecoder.endpointNames, owned: owned, isShown: isShown) },
       write: { .text($0.template.text) })
+  }
+
+  static var devicePage: Self {
+    Notation(
+      .text, read: { $0.url($1, names: DescriptorDecoder.pageNames, isShown: true) }, write: { .text($0.template.text) }
+    )
   }
 
   static var redirect: Self { Notation(.text, read: { $0.redirect($1) }, write: { .text($0.template.text) }) }
 }
 
 extension Notation<[HeaderTemplate]> {
-  static func headers(_ names: [String] = []) -> Self {
+  static func headers(_ names: [String] = [], isShown: Bool = false) -> Self {
     Notation(
-      .mapping(of: .headerValue, names: .headerName), read: { $0.headers($1, names: names) },
+      .mapping(of: .headerValue, names: .headerName), read: { $0.headers($1, names: names, isShown: isShown) },
       write: { .mapping($0.map { ($0.name, .text($0.value.text)) }) })
   }
 }
 
 extension Notation<[ParameterRule]> {
-  static func parameters(except owned: Set<String> = []) -> Self {
+  static func parameters(except owned: Set<String> = [], isShown: Bool = false) -> Self {
     Notation(
-      .mapping(of: .text, names: owned.isEmpty ? nil : .name(except: owned)), read: { $0.parameters($1, owned: owned) },
+      .mapping(of: .text, names: owned.isEmpty ? nil : .name(except: owned)),
+      read: { $0.parameters($1, owned: owned, isShown: isShown) },
       write: { .mapping($0.map { ($0.name, $0.value.map { .text($0.text) } ?? .plain("null")) }) })
   }
 }

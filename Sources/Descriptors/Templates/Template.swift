@@ -20,9 +20,14 @@ package struct Template: Sendable, Equatable {
 
   package init(_ parts: [Part]) { self.parts = parts }
 
+  /// Bytes that a template may have, that one of its functions may take or yield, and that may come of it. More is no
+  /// provider's header or parameter.
+  package static let longest = 65_536
+
   package init(literal text: String) { parts = text.isEmpty ? [] : [.literal(text)] }
 
   package init(parsing text: String) throws(TemplateError) {
+    guard text.utf8.count <= Self.longest else { throw .tooLong(Self.longest) }
     var parser = TemplateParser(text)
     parts = try parser.parts()
   }
@@ -30,6 +35,16 @@ package struct Template: Sendable, Equatable {
   package var names: [String] {
     parts.flatMap { part -> [String] in
       if case .place(let terms) = part { terms.flatMap(\.names) } else { [] }
+    }
+  }
+
+  /// Bytes that come of it, or of a function on the way there, where a name has so many.
+  func longestValue(_ names: (String) -> Int) -> Int {
+    parts.reduce(0) { length, part in
+      switch part {
+      case .literal(let text): length + text.utf8.count
+      case .place(let terms): length + (terms.map { $0.longestValue(names) }.max() ?? 0)
+      }
     }
   }
 
@@ -52,6 +67,7 @@ package struct Template: Sendable, Equatable {
       case .literal(let piece): text += piece
       case .place(let terms): text += encode(try Self.value(of: terms, values, calculate))
       }
+      guard text.utf8.count <= Self.longest else { throw .tooLong(Self.longest) }
     }
     return text
   }
@@ -60,7 +76,7 @@ package struct Template: Sendable, Equatable {
     of terms: [Term], _ values: (String) -> String?, _ calculate: Calculator = { _, _ in nil }
   ) throws(TemplateError) -> String {
     for term in terms {
-      if let value = term.value(values, calculate), !value.isEmpty { return String(decoding: value, as: UTF8.self) }
+      if let value = try term.value(values, calculate), !value.isEmpty { return String(decoding: value, as: UTF8.self) }
     }
     throw .missing(terms.lazy.flatMap(\.names).first ?? "")
   }
@@ -75,20 +91,51 @@ extension Template.Term {
     }
   }
 
-  package func value(_ values: (String) -> String?, _ calculate: Template.Calculator) -> [UInt8]? {
+  package func value(
+    _ values: (String) -> String?, _ calculate: Template.Calculator
+  ) throws(TemplateError) -> [UInt8]? {
     switch self {
     case .name(let name): return values(name).map { Array($0.utf8) }
     case .literal(let text): return Array(text.utf8)
     case .call(let function, let terms):
       var arguments: [[UInt8]] = []
+      var bytes = 0
       for term in terms {
-        guard let value = term.value(values, calculate) else { return nil }
+        guard let value = try term.value(values, calculate) else { return nil }
         arguments.append(value)
+        // What is signed may be long: it is the caller's own.
+        if term != .name("request_body") { bytes += value.count }
+        guard bytes <= Template.longest else { throw .tooLong(Template.longest) }
       }
-      switch function {
-      case .lowercase: return Array(String(decoding: arguments.joined(), as: UTF8.self).lowercased().utf8)
-      case .uppercase: return Array(String(decoding: arguments.joined(), as: UTF8.self).uppercased().utf8)
-      default: return calculate(function, arguments)
+      let value: [UInt8]? =
+        switch function {
+        case .lowercase: Array(String(decoding: arguments.joined(), as: UTF8.self).lowercased().utf8)
+        case .uppercase: Array(String(decoding: arguments.joined(), as: UTF8.self).uppercased().utf8)
+        default: calculate(function, arguments)
+        }
+      guard value?.count ?? 0 <= Template.longest else { throw .tooLong(Template.longest) }
+      return value
+    }
+  }
+
+  /// Bytes of the longest value on the way to that of the term, where a name has so many.
+  func longestValue(_ names: (String) -> Int) -> Int {
+    guard case .call(_, let terms) = self else { return length(names) }
+    return max(length(names), terms.map { $0.longestValue(names) }.max() ?? 0)
+  }
+
+  private func length(_ names: (String) -> Int) -> Int {
+    switch self {
+    case .name(let name): return names(name)
+    case .literal(let text): return text.utf8.count
+    case .call(let function, let terms):
+      let bytes = terms.reduce(0) { min($0 + $1.length(names), Template.longest * 2) }
+      return switch function {
+      case .hex: bytes * 2
+      case .base64: (bytes + 2) / 3 * 4
+      case .sha256, .hmacSHA256, .random: 32
+      case .now, .date, .datetime: 10
+      case .lowercase, .uppercase, .json: bytes
       }
     }
   }
@@ -99,6 +146,7 @@ package enum TemplateError: Error, Sendable, Equatable {
   case malformedPlace(String)
   case unknownFunction(String)
   case tooDeep(Int)
+  case tooLong(Int)  // In bytes.
   case missing(String)
 }
 

@@ -21,7 +21,7 @@ extension Template {
   private static func choices(_ terms: [Term], _ value: (String) -> String?, _ isUnset: (String) -> Bool) -> [String] {
     var choices: [String] = []
     for term in terms where !term.names.contains(where: isUnset) {
-      if let bytes = term.value(value, { _, _ in nil }), !bytes.isEmpty {
+      if let bytes = try? term.value(value, { _, _ in nil }), !bytes.isEmpty {
         // What stands behind it is never taken.
         return choices + [String(decoding: bytes, as: UTF8.self)]
       }

@@ -52,9 +52,8 @@ struct TemplateParser {
     return term
   }
 
-  /// Each level is read anew in its own text, so that the time grows with the square of the depth. No provider needs
-  /// more than four.
-  private static let depthLimit = 16
+  /// Each level is read anew in its own text, and may double what comes of it. No provider needs more than four.
+  private static let depthLimit = 8
 
   private static func argument(_ text: String, depth: Int = 0) throws(TemplateError) -> Template.Term {
     guard depth <= depthLimit else { throw .tooDeep(depthLimit) }

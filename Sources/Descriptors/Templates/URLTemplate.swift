@@ -31,11 +31,14 @@ package struct URLTemplate: Sendable, Equatable {
         do { value = try Template.value(of: terms, values, calculate) } catch { throw .template(error) }
         switch Self.position(after: text) {
         case .beginning:
-          // A base URL may be written with a slash behind it or without; a whole URL stays as it is.
-          let isWhole = index == template.parts.count - 1
-          guard isWhole || !value.contains(where: { "?#".contains($0) }) else { throw .base(self.text) }
-          text += value.hasSuffix("/") && !isWhole ? String(value.dropLast()) : value
+          // A base URL may be written with a slash behind it or without.
+          let rest = template.parts.dropFirst(index + 1).first
+          guard rest == nil || !value.contains(where: { "?#".contains($0) }) else { throw .base(self.text) }
+          let continues = if case .literal(let piece)? = rest { piece.hasPrefix("/") } else { false }
+          text += value.hasSuffix("/") && continues ? String(value.dropLast()) : value
         case .authority:
+          // Behind a base URL without a slash, it would make that another host.
+          if case .place? = template.parts.first { throw .base(self.text) }
           guard Self.isAuthority(value) else { throw .authority(value) }
           text += value
         case .behindAuthority:
@@ -50,28 +53,6 @@ package struct URLTemplate: Sendable, Equatable {
     do { return try URI(parsing: text) } catch { throw .url(self.text) }
   }
 
-  package var hostNames: (authority: Set<String>, beginning: Set<String>) {
-    var (authority, beginning): (Set<String>, Set<String>) = ([], [])
-    var text = ""
-    for part in template.parts {
-      switch part {
-      case .literal(let piece): text += piece
-      case .place(let terms):
-        let names = terms.flatMap(\.names)
-        switch Self.position(after: text) {
-        case .beginning:
-          beginning.formUnion(names)
-          text += "https://sample.example"
-        case .authority:
-          authority.formUnion(names)
-          text += "sample"
-        case .behindAuthority: text += "sample"
-        }
-      }
-    }
-    return (authority, beginning)
-  }
-
   /// Whether a segment of the path that ends behind this place is `.` or `..`.
   private static func hasDotSegment(_ text: String, behind place: Int) -> Bool {
     guard place != .max else { return false }
@@ -84,9 +65,9 @@ package struct URLTemplate: Sendable, Equatable {
     }
   }
 
-  private enum Position { case beginning, authority, behindAuthority }
+  enum Position { case beginning, authority, behindAuthority }
 
-  private static func position(after text: String) -> Position {
+  static func position(after text: String) -> Position {
     if text.isEmpty { return .beginning }
     guard let slashes = text.firstPlace(of: "://") else { return .behindAuthority }
     let rest = text[slashes.upperBound...]

@@ -96,7 +96,7 @@ package struct DeviceRules: Sendable, Equatable {
     case multiply(Int64)  // Hundredths (L2P's clients: 120).
   }
 
-  package var verificationURIComplete: Template?
+  package var verificationURIComplete: URLTemplate?
   package var interval: Int64 = 5  // Seconds (RFC 8628, 3.2).
   package var slowDown = SlowDown.add(5)
 }

@@ -70,8 +70,9 @@ package struct FieldSource: Sendable, Equatable {
 }
 
 package struct KeptField: Sendable, Equatable {
-  package var name: String
-  package var paths: [FieldPath]  // The first that is there and not empty counts.
+  package var name = ""
+  package var paths: [FieldPath] = []  // The first that is there and not empty counts.
+  package var pattern: String?  // The whole value must match.
 }
 
 package struct ErrorRules: Sendable, Equatable {

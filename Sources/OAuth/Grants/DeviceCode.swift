@@ -120,18 +120,45 @@ extension Client {
       }
       return seconds
     }
+    /// A person opens it, and enters a code there that is worth a token.
+    func page(_ field: ResponseField) throws(OAuthError) -> URI? {
+      guard let text = answer.text(field) else { return nil }
+      guard let uri = try? URI(parsing: text), uri.isSecure || (uri.scheme == "http" && uri.isLoopback) else {
+        throw .insecurePage(field)
+      }
+      return uri
+    }
     let userCode = try text(.userCode)
-    let verificationURI = try text(.verificationURI)
-    let values = values(for: nil, ["user_code": userCode, "verification_uri": verificationURI])
-    let composed = descriptor.device.verificationURIComplete.flatMap { try? $0.filled(values) }
+    let deviceCode = try text(.deviceCode)
+    _ = try text(.verificationURI)
+    let stated = try page(.verificationURIComplete)
+    guard let verificationURI = try page(.verificationURI) else { throw .missingField(kind, .verificationURI) }
+    let composed = try composedPage(userCode, verificationURI)
     // The expiry is required by the RFC; who leaves it out gets the half hour that most providers give.
     let lifetime = try seconds(.expiresIn, else: 1800)
     return DeviceAuthorization(
-      deviceCode: try text(.deviceCode), userCode: userCode, verificationURI: verificationURI,
-      verificationURIComplete: composed ?? answer.text(.verificationURIComplete), scope: scope,
+      deviceCode: deviceCode, userCode: userCode, verificationURI: verificationURI.text,
+      verificationURIComplete: (composed ?? stated)?.text, scope: scope,
       polling: DevicePolling(
         interval: try seconds(.interval, else: descriptor.device.interval), slowDown: descriptor.device.slowDown,
         deadline: now + lifetime))
+  }
+
+  /// The page with the code in it, where the descriptor says it: at one of the provider's own origins.
+  private func composedPage(_ userCode: String, _ verificationURI: URI) throws(OAuthError) -> URI? {
+    guard let template = descriptor.device.verificationURIComplete else { return nil }
+    let page: URI
+    do {
+      page = try template.filled(
+        values(for: nil, ["user_code": userCode, "verification_uri": verificationURI.text]))
+    } catch .template(.missing) {
+      return nil
+    } catch {
+      throw .url(.deviceAuthorization, error)
+    }
+    let own = descriptor.endpoints.values.compactMap { try? $0.url.filled(values()) } + [verificationURI]
+    guard own.contains(where: { $0.origin == page.origin }) else { throw .foreignPage(origin: page.origin) }
+    return page
   }
 
   /// RFC 8628, 3.4

@@ -83,6 +83,11 @@ extension Client {
   package init(
     showing descriptor: Descriptor, identifier: String?, hasSecret: Bool, variables given: [String: String]
   ) throws(ProviderError) {
+    var descriptor = descriptor
+    // What stands for a value that only the provider knows keeps within no bounds.
+    for (kind, endpoint) in descriptor.endpoints {
+      for index in endpoint.response.keep.indices { descriptor.endpoints[kind]?.response.keep[index].pattern = nil }
+    }
     let secrets = Set(descriptor.variables.filter(\.isSecret).map(\.name))
     try Self.check(given.filter { !secrets.contains($0.key) }, descriptor)
     var values: [String: String] = [:]
@@ -96,6 +101,7 @@ extension Client {
         values[variable.name] = Self.placeholder(variable, descriptor)
       }
     }
+    descriptor.hosts = []
     self.init(
       descriptor: descriptor, identifier: identifier ?? Placeholder.text("client_id"),
       secret: hasSecret ? Secret(Placeholder.text("client_secret")) : nil, values: values,
@@ -234,9 +240,9 @@ extension LoginRequests {
     }
     let fields: [ResponseField] = [
       .accessToken, .refreshToken, .oauthToken, .oauthTokenSecret, .oauthSessionHandle, .deviceCode, .userCode,
-      .verificationURI,
     ]
     for field in fields { add(rules.source(of: field).paths.first, Placeholder.text(field.rawValue)) }
+    add(rules.source(of: .verificationURI).paths.first, Placeholder.url(ResponseField.verificationURI.rawValue))
     add(rules.source(of: .oauthCallbackConfirmed).paths.first, "true")
     for field in rules.keep { add(field.paths.first, client.placeholder(field.name)) }
     // A name with dots in it is found as it stands.

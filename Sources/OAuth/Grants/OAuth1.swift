@@ -122,7 +122,7 @@ extension Client {
     if verifier == nil, descriptor.oauth1.requiresVerifier {
       throw .missingField(.authorization, .oauthVerifier)
     }
-    return ResourceOwnerAuthorization(verifier: verifier, kept: answer.kept)
+    return ResourceOwnerAuthorization(verifier: verifier, kept: try kept(answer))
   }
 
   /// RFC 5849, 2.3

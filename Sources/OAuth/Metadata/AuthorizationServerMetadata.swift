@@ -187,22 +187,39 @@ private struct MetadataReader {
 }
 
 extension URI {
-  /// Whether the host is written as an address of this machine, of its link or of a private network (RFC 6890). No name
-  /// is looked up: what a name stands for is another thing at the next look.
+  /// Whether the host is written as an address of this machine, of its link or of a private network, or as one that
+  /// nobody has for itself (RFC 6890). No name is looked up: what a name stands for is another thing at the next look.
   package var isInward: Bool {
     guard let host else { return false }
-    if isLoopback || host.hasSuffix(".localhost") { return true }
-    if host.hasPrefix("[") {
-      let address = host.dropFirst().dropLast()
-      // Unspecified, loopback in another form, mapped IPv4, unique local (RFC 4193), link-local (RFC 4291, 2.5.6).
-      return address.hasPrefix("::") || address.hasPrefix("fc") || address.hasPrefix("fd") || address.hasPrefix("0:")
-        || ["fe8", "fe9", "fea", "feb"].contains { address.hasPrefix($0) }
+    let name = host.hasSuffix(".") ? String(host.dropLast()) : host
+    return name == "localhost" || name.hasSuffix(".localhost") || address.map(Self.isInward) == true
+  }
+
+  private static func isInward(_ address: [UInt8]) -> Bool {
+    guard address.count == 16 else { return isInwardIPv4(address[...]) }
+    func begins(_ prefix: UInt8...) -> Bool { address.starts(with: prefix) }
+    switch address[0] {
+    case 0 where begins(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0): return true  // Also ::a.b.c.d (RFC 4291, 2.5.5.1)
+    // RFC 4291, 2.5.5.2
+    case 0 where begins(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF): return isInwardIPv4(address[12...])
+    case 0 where begins(0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0, 0): return true  // RFC 2765, 2.1
+    case 0 where begins(0, 0x64, 0xFF, 0x9B, 0, 0, 0, 0, 0, 0, 0, 0): return isInwardIPv4(address[12...])  // RFC 6052
+    case 0 where begins(0, 0x64, 0xFF, 0x9B, 0, 1): return true  // RFC 8215
+    case 1 where begins(1, 0, 0, 0, 0, 0, 0, 0): return true  // Discarded (RFC 6666)
+    case 0x20 where begins(0x20, 0x02): return isInwardIPv4(address[2..<6])  // RFC 3056
+    case 0x20 where begins(0x20, 0x01, 0, 0): return true  // An address of IPv4 behind a relay (RFC 4380)
+    case 0xFC, 0xFD, 0xFF: return true  // Unique local (RFC 4193), multicast
+    case 0xFE: return address[1] >= 0x80  // Link-local and, of old, site-local (RFC 3879)
+    default: return false
     }
-    let pieces = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
-    guard pieces.count == 4, let first = pieces[0], let second = pieces[1], !pieces.contains(nil) else { return false }
-    switch (first, second) {
-    case (0, _), (10, _), (127, _), (169, 254), (192, 168): return true
-    case (172, 16...31), (100, 64...127): return true
+  }
+
+  private static func isInwardIPv4(_ address: ArraySlice<UInt8>) -> Bool {
+    let bytes = Array(address)
+    switch (bytes[0], bytes[1]) {
+    case (0, _), (10, _), (127, _), (169, 254), (192, 168), (224..., _): return true
+    case (172, 16...31), (100, 64...127), (198, 18...19): return true
+    case (192, 0): return bytes[2] == 0  // RFC 6890, 2.2.2
     default: return false
     }
   }

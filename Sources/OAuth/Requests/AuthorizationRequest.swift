@@ -145,6 +145,7 @@ extension Client {
     }
     if let error = answer.error { throw answer.failure(error) }
     guard answer.text(needed) != nil else { throw .missingField(.authorization, needed) }
+    _ = try kept(answer)
     return AuthorizationResponse(request: request, answer: answer)
   }
 

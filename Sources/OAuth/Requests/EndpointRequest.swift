@@ -35,7 +35,8 @@ extension Client {
     var all = parameters
     all.append(contentsOf: authentication.parameters)
     for rule in endpoint.parameters {
-      all.replace(rule.name, with: rule.value.flatMap { try? $0.filled(values, calculate: calculate) })
+      let value = try filled(rule.value, values, calculate) { .computedValueTooLong(kind, name: rule.name) }
+      all.replace(rule.name, with: value)
     }
     let onTheWire = FormParameters(all.pairs.map { .init(name: endpoint.rename[$0.name] ?? $0.name, value: $0.value) })
     let content = try RequestContent(onTheWire, endpoint, kind, at: uri(kind, values, calculate), lists: lists)
@@ -45,7 +46,7 @@ extension Client {
     // descriptor calls it.
     var fields: [HTTPField] = []
     if let header = authentication.header { fields.append(HTTPField(name: "Authorization", value: header)) }
-    fields += try filled(endpoint.headers, self.values(for: credential, exchange, of: bare), calculate)
+    fields += try filled(endpoint.headers, self.values(for: credential, exchange, of: bare), calculate, kind)
     if let mediaType = content.mediaType { fields.append(HTTPField(name: "Content-Type", value: mediaType)) }
     var request = bare
     for field in fields { request.fields.set(field.name, field.value) }
@@ -61,15 +62,29 @@ extension Client {
 
   /// The headers whose value is known: one that is not, such as an institution's, is left out.
   func filled(
-    _ headers: [HeaderTemplate], _ values: (String) -> String?, _ calculate: Template.Calculator
+    _ headers: [HeaderTemplate], _ values: (String) -> String?, _ calculate: Template.Calculator,
+    _ kind: EndpointKind? = nil
   ) throws(OAuthError) -> [HTTPField] {
     var fields: [HTTPField] = []
     for header in headers {
-      guard let value = try? header.value.filled(values, calculate: calculate) else { continue }
+      let value = try filled(header.value, values, calculate) {
+        kind.map { .computedValueTooLong($0, name: header.name) } ?? .malformedHeader(name: header.name)
+      }
+      guard let value else { continue }
       guard HTTPFields.isValid(value: value) else { throw .malformedHeader(name: header.name) }
       fields.append(HTTPField(name: header.name, value: value))
     }
     return fields
+  }
+
+  /// `nil` where a value is missing.
+  func filled(
+    _ template: Template?, _ values: (String) -> String?, _ calculate: Template.Calculator,
+    tooLong error: () -> OAuthError
+  ) throws(OAuthError) -> String? {
+    do { return try template?.filled(values, calculate: calculate) } catch .tooLong { throw error() } catch {
+      return nil
+    }
   }
 
   private func uri(

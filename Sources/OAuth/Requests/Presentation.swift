@@ -12,13 +12,7 @@ extension Client {
   package func hosts(for credential: Credential) -> [String] {
     let values = values(for: credential)
     guard descriptor.hosts.isEmpty else {
-      return descriptor.hosts.compactMap { template in
-        // Subdomains are given by who wrote the descriptor alone: a value, which may be the provider's, brings none.
-        let host = try? template.filled { name in values(name).flatMap { $0.contains("*") ? nil : $0 } }
-        guard let text = host else { return nil }
-        // Where a whole base URL is meant, its host is.
-        return (try? URI(parsing: text)).flatMap(HostPattern.authority) ?? text
-      }
+      return descriptor.hosts.compactMap { try? $0.host(values) }
     }
     return descriptor.endpoints.values.compactMap { endpoint in
       (try? endpoint.url.filled(values)).flatMap(HostPattern.authority)

@@ -85,7 +85,7 @@ extension Client {
     func isShown(_ text: String) -> Bool { !text.isEmpty && credential?.holds(text) != true }
     return (
       descriptor.account.lazy.compactMap { answer.text($0) }.first(where: isShown),
-      answer.kept.filter { isShown($0.value) }
+      try kept(answer).filter { isShown($0.value) }
     )
   }
 
@@ -93,6 +93,20 @@ extension Client {
   package func accountName(in credential: Credential) -> String? {
     guard descriptor.endpoints[.identity] == nil else { return nil }
     return descriptor.account.lazy.compactMap { credential.kept[$0.text] }.first { !credential.holds($0) }
+  }
+
+  /// Whether a text that is about to be shown holds a secret of the login, or of the client.
+  package func reveals(_ text: String, _ credential: Credential) -> Bool {
+    let own = descriptor.variables.filter(\.isSecret).compactMap { variables[$0.name].map { Secret($0) } }
+    let secrets = [
+      secret, credential.accessToken, credential.refreshToken, credential.idToken, credential.tokenSecret,
+      credential.sessionHandle,
+    ]
+    return (own + secrets.compactMap(\.self)).contains { secret in
+      let secret = secret.reveal()
+      // A short one may be part of any name.
+      return text == secret || (secret.utf8.count >= 8 && text.contains(secret))
+    }
   }
 
   private func tokenRequest(

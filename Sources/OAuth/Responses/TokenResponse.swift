@@ -121,7 +121,7 @@ extension Client {
     let granted = answer.texts(.scope, separator: descriptor.scope.grantedSeparator)
     credential.grantedScope = granted?.isEmpty == false ? granted : previous?.grantedScope
     // What is kept is shown, and may be an account's name.
-    credential.kept.merge(answer.kept.filter { !credential.holds($0.value) }) { _, new in new }
+    credential.kept.merge(try kept(answer).filter { !credential.holds($0.value) }) { _, new in new }
     return credential
   }
 }

@@ -18,9 +18,15 @@ extension Descriptor {
         simulated.endpoints[kind]?.send = .query
       }
       simulated.endpoints[kind]?.url = URLTemplate(template)
+      // What is kept is made up.
+      for index in endpoint.response.keep.indices { simulated.endpoints[kind]?.response.keep[index].pattern = nil }
     }
     let authority = String(origin.origin.dropFirst(origin.scheme.count + "://".count))
     simulated.hosts = [Template(literal: authority)]
+    // A page at a host of the provider's is not at this one.
+    if case .literal? = device.verificationURIComplete?.template.parts.first {
+      simulated.device.verificationURIComplete = nil
+    }
     let gitHosts = settings.gitHosts.isEmpty ? [authority] : settings.gitHosts
     simulated.git?.hosts = gitHosts.map { Template(literal: $0) }
     simulated.docker?.hosts = [Template(literal: authority)]

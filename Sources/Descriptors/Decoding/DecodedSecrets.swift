@@ -1,0 +1,61 @@
+import HTTP
+import YAML
+
+/// A name below a `keep`, before it is decoded.
+struct KeptName {
+  let name: String
+  let place: Place
+
+  static func all(in root: Node) -> [KeptName] {
+    let endpoints = root["endpoints"]?.entries?.map(\.value) ?? []
+    return ([root] + endpoints).compactMap { $0["response"]?["keep"] }.flatMap { keep -> [KeptName] in
+      if let entries = keep.entries {
+        return entries.filter { !$0.value.isNull }.map { KeptName(name: $0.key, place: $0.keyPlace) }
+      }
+      return DescriptorDecoder.elements(of: keep).compactMap { element in
+        element.text.map { KeptName(name: $0, place: element.place) }
+      }
+    }
+  }
+}
+
+// What a browser's address bar, a terminal or a list of hosts would show.
+extension DescriptorDecoder {
+  /// What the engine knows and nobody but the provider's endpoints may see.
+  static let secretNames = Set(endpointNames).subtracting(pageNames)
+  /// What the engine knows of the page where a person enters a device's code.
+  static let pageNames = ["user_code", "verification_uri"]
+
+  mutating func refuseSecrets(_ names: [String], at place: Place) {
+    for name in names where isSecret(name) { add(.secretInAddress(name), at: place) }
+  }
+
+  private func isSecret(_ name: String) -> Bool {
+    if Self.secretNames.contains(name) { return true }
+    return variables.contains { $0.name == name && $0.isSecret }
+  }
+
+  /// Where a kept field goes before a variable, an answer would choose a host that only the person may choose.
+  mutating func refuseKeptVariables(_ names: [String]) {
+    for field in kept where names.contains(field.name) && variables.contains(where: { $0.name == field.name }) {
+      add(.keptVariable(field.name), at: field.place)
+    }
+  }
+
+  /// The page of a device is the provider's: at one of its endpoints, or where its answer says.
+  mutating func checkDevicePage(_ descriptor: Descriptor) {
+    guard let node = root["device"]?["verification_uri_complete"],
+      let page = descriptor.device.verificationURIComplete, let uri = try? filled(page, "sample", false)
+    else { return }
+    // What is open now is looked at when it is filled.
+    let urls = descriptor.endpoints.values.map(\.url)
+    guard page.hostPlaces.isEmpty,
+      urls.allSatisfy({ url in url.hostPlaces.allSatisfy { $0.names.allSatisfy(isFixed) } })
+    else { return }
+    if !urls.contains(where: { (try? filled($0, "sample", false))?.origin == uri.origin }) {
+      add(.foreignPage(uri.origin), at: node.place)
+    }
+  }
+
+  private func isFixed(_ name: String) -> Bool { variables.contains { $0.name == name && $0.defaultValue != nil } }
+}
