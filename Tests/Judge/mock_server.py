@@ -24,10 +24,11 @@ def consents(code=CODE, fragment=False, **more):
     return answer
 
 
-def id_token(**claims):
-    """One without a signature, as it may come from the token endpoint itself."""
-    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in ({"alg": "none"}, claims)]
-    return ".".join([*parts, ""])
+def id_token(algorithm="RS256", **claims):
+    """One whose signature nobody checks: it comes from the token endpoint itself (OpenID Connect Core 1.0, 3.1.3.7)."""
+    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
+             for part in ({"alg": algorithm}, claims)]
+    return ".".join([*parts, "" if algorithm == "none" else "c2lnbmF0dXJl"])
 
 
 class MockServer(Service):

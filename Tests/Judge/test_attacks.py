@@ -20,9 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from browser import Browser
-from mock_server import ACCESS, API_KEY, CLIENT_SECRET, SECRETS, TOKEN, MockServer, consents, id_token
+from mock_server import ACCESS, API_KEY, CLIENT_SECRET, CODE, SECRETS, TOKEN, MockServer, consents, id_token
 from program import ADA, BINARY, DONE, LOCKED, LOGIN_NEEDED, REFUSED, USAGE, ProgramTest, text_of
-from service import Response, redirect
+from service import Response, redirect, with_query
 from tls import Authority
 
 TYPED = "typed-by-mistake-77aa"
@@ -169,6 +169,15 @@ def steers_by_its_answer():
 
 
 def answers_badly():
+    control = Scene(code())
+    for name in ("code", "state"):
+        def twice(server, request, name=name):
+            asked = dict(request.query)
+            return redirect(with_query(asked["redirect_uri"], [(name, "first"), ("code", CODE), ("state", asked["state"])]))
+        yield Attack("provider", f"{name} twice", replace(control, login=(*LOGIN[:-1], "3s")), {
+            "answers": {"/authorize": twice}}, (REFUSED, USAGE, LOGIN_NEEDED, 5))
+    for kind in ("DPoP", "mac", "N_A"):
+        yield Attack("provider", f"a token of the type {kind}", Scene(code()), {"answers": answer(token_type=kind)}, WRONG_ANSWER)
 
     def claims(**change):
         def token(server, request):
@@ -180,10 +189,18 @@ def answers_badly():
 
     openid = 'nonce: true\nissuer: "http://$H"\nscope: [openid]\n'
     signed = Scene(code(more=openid), answers=claims())
+    yield Attack("provider", "no ID token where a nonce was sent", signed, {"answers": {}}, WRONG_ANSWER)
     for name, change in (
-        ("another nonce", {"nonce": "x"}),
+        ("another nonce", {"nonce": "x"}), ("no signature", {"algorithm": "none"}),
+        ("another issuer", {"iss": "https://evil.example"}),
+        ("another audience", {"aud": "another-client"}), ("an expiry that is past", {"exp": 1}),
+        ("two audiences without a party", {"aud": ["client", "another-client"]}),
+        ("another authorized party", {"aud": ["client", "b"], "azp": "another-client"}),
     ):
         yield Attack("provider", f"an ID token with {name}", signed, {"answers": claims(**change)}, WRONG_ANSWER)
+    who = '  identity: "http://$H/me"\naccount: name\n'
+    yield Attack("provider", "an ID token of another person than the identity", replace(
+        signed, descriptor=code(more=who + openid)), {"answers": claims(sub="43")}, WRONG_ANSWER)
 
 
 def speaks_to_a_shell():
@@ -432,7 +449,7 @@ def asks_for_a_token():
         "http://10.0.0.1:8080",
         "http://u@10.0.0.1:8080", "10.0.0.1:8080", "http://127.1:80", "http://010.0.0.1", "http://10.0.0.1:8080/ü",
         "http://[fe80::1%25eth0]:80",
-        "https://evil.example:6443", "https://$E",
+        "https://evil.example:6443",
     ):
         yield Attack("asking server", f"kubectl's token for {server}", control, {
             "environment": cluster(server), "shows": ""}, NOT_ALLOWED)
