@@ -130,6 +130,16 @@ def consent(test, login):
     Browser().open(login.address())
 
 
+def paste(test, login):
+    address = login.address()
+    test.ports.append(urllib.parse.urlsplit(dict(urllib.parse.parse_qsl(
+        urllib.parse.urlsplit(address).query))["redirect_uri"]).port)
+    return Browser(follows_loopback=False).open(address)[2] + "\n"
+
+
+IMAGE = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors", "Sec_Fetch_Dest": "image"}
+
+
 # The provider that lies.
 def steers_by_its_answer():
     kept = "response: { keep: [dc] }\n"
@@ -212,8 +222,16 @@ def speaks_to_a_shell():
             test.assertNotRegex(address, r"[$`'\"();|{}<>\\^]")
 
     for name, text in (("a substitution", "$(calc.exe)"), ("backticks", "`calc.exe`"), ("quotes", "a';calc.exe;'")):
+        yield Attack("provider", f"{name} in the device page", Scene(
+            device(), answers={"/device": {**page, "verification_uri_complete": "http://$H/activate?code=AAAA"}},
+            then=harmless), {
+            "answers": {"/device": {**page, "verification_uri_complete": f"http://$H/activate?code={text}"}}},
+            (DONE, REFUSED))
         yield Attack("descriptor", f"{name} in the authorization endpoint", Scene(code(), then=harmless), {
             "descriptor": code(f"http://$H/authorize?ui={text.replace(chr(39), chr(39) * 2)}")}, (DONE, USAGE))
+    yield Attack("descriptor", "a substitution in a scope as it stands", Scene(
+        code(more="scope: [read]", verbatim="[scope]"), then=harmless), {
+        "descriptor": code(more='scope: ["$(calc.exe)"]', verbatim="[scope]")}, (DONE, USAGE))
 
 
 def publishes_bad_metadata():
@@ -317,6 +335,23 @@ def writes_files():
         "after": index, "stdin": "$E", "shows": ""}, (1,), says="")
 
 
+def looks_at_processes():
+    def has_no_state(test, _):
+        state = dict(test.mock.requests("/authorize")[-1].query)["state"]
+        for address in test.addresses:
+            test.assertNotIn(state, address, "every user of the machine can read it")
+
+    yield Attack("local user", "the address in the arguments of the browser", Scene(code()), {"then": has_no_state},
+                 (DONE,), says="")
+
+    def unguessable(test, _):
+        for port in test.ports:
+            test.assertTrue(port != 49152 and (port < 1024 or len(test.ports) < 2 or len(set(test.ports)) > 1), test.ports)
+
+    pasted = Scene(code(), login=(*NO_BROWSER, "--paste"), during=paste)
+    yield Attack("local user", "a port that a paste is known to use", pasted, {"then": unguessable}, (DONE,))
+
+
 def reads_what_was_typed():
     added = Scene(code())
     for words in (
@@ -415,11 +450,27 @@ def visits_during_a_login():
     relaxed = Scene(implicit("state: optional\n"), answers=FRAGMENT, login=NO_BROWSER, during=consent, then=token_is(ACCESS))
     form = {"Content_Type": "application/x-www-form-urlencoded"}
     for name, happens in (
+        ("an image with a token in its query", sends("{redirect}?access_token=page-token-1&expires_in=3600", **IMAGE)),
+        ("a query with a token", sends("{redirect}?access_token=page-token-1&expires_in=3600")),
         ("a form of another site", sends(method="POST", body="access_token=page-token-1&expires_in=3600",
                                          Origin="https://evil.example", **form)),
     ):
         yield Attack("web page", f"{name}, at a login for a fragment", relaxed, {"during": happens}, (DONE,))
     strict = Scene(code(more="state: optional\npkce: none\n"), login=NO_BROWSER, during=consent, then=token_is(ACCESS))
+
+    def own_code(test, outcome):
+        token_is(ACCESS)(test, outcome)
+        test.assertEqual(test.mock.got("page-code-1"), [])
+
+    posted = replace(strict, descriptor=code(more="state: optional\npkce: none\n", parameters="{ response_mode: form_post }"))
+    yield Attack("web page", "an image with a code", strict, {
+        "during": sends("{redirect}?code=page-code-1", **IMAGE), "then": own_code}, (DONE,))
+    yield Attack("web page", "a form of another site with a code", posted, {
+        "during": sends(method="POST", body="code=page-code-1", Origin="https://evil.example", **form),
+        "then": own_code}, (DONE,))
+    yield Attack("web page", "a frame with a code", strict, {
+        "during": sends("{redirect}?code=page-code-1", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate",
+                        Sec_Fetch_Dest="iframe"), "then": own_code}, (DONE,))
 
     def often(test, login):
         for _ in range(30):
@@ -503,6 +554,7 @@ ATTACKS = [attack for rows in (
     redirects_elsewhere,
     widens_what_was_agreed,
     writes_files,
+    looks_at_processes,
     reads_what_was_typed,
     keeps_tokens_of_git,
     visits_during_a_login,
