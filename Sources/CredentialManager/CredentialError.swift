@@ -71,5 +71,9 @@ package enum CredentialError: Error, Sendable, Equatable {
   case wrongExportPassphrase
   case newPassphraseUnavailable(POSIXError)
   case exportPassphraseUnavailable(POSIXError)
-  case alreadyThere([RecordIdentifier])
+  case alreadyThere([RecordIdentifier], files: [String])
+  /// The exported file is not encrypted, and nobody said that it may be so.
+  case plainExport
+  /// An imported registration would send what is kept to places to which nobody agreed here.
+  case importWidens(provider: String, [NewPlace])
 }

@@ -6,7 +6,8 @@ package struct Home: Sendable, Equatable {
   package let configuration: String
   package let vault: String
   /// Computed when asked for: with a valid token, none of them is needed.
-  package var systemProviders: [String] { ["/etc/credmgr/providers"] + Self.shippedProviders(executable) }
+  package var systemProviders: [String] { [Self.systemFolder] + Self.shippedProviders(executable) }
+  static let systemFolder = "/etc/credmgr/providers"
   /// `nil` where neither `HOME` nor the system says it.
   package let person: String?
   /// Where processes of a login meet, and what processes were given last. Empty after a restart, if the system can.
@@ -80,7 +81,21 @@ package struct Home: Sendable, Equatable {
   func repeatedRequest(_ process: Int32) -> String { runtime + "/asked-\(process % 64)" }
 
   package var library: DescriptorLibrary {
-    DescriptorLibrary(directories: [userProviders] + systemProviders, read: Self.descriptor)
+    DescriptorLibrary(directories: [userProviders] + systemProviders, read: readDescriptor)
+  }
+
+  /// As `descriptor(at:)`; a person's own file that another user can change is refused, as the vault is.
+  @Sendable func readDescriptor(_ path: String) throws(UnreadableDescriptor) -> [UInt8]? {
+    let bytes = try Self.descriptor(at: path)
+    guard bytes != nil, path.hasPrefix(userProviders + "/") else { return bytes }
+    do throws(POSIXError) { try PrivateFile.checkOurs(path) } catch {
+      switch error {
+      case .otherOwner(let path): throw .otherOwner(path)
+      case .writableByOthers(let path, let mode): throw .writableByOthers(path, mode: mode)
+      default: throw .failed
+      }
+    }
+    return bytes
   }
 
   /// `nil` when there is no such file; an error for what stands in its place and cannot be read.

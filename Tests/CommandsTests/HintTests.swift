@@ -54,7 +54,9 @@ import Store
     .notAgreed(provider: "notes", origin: "https://evil.example", .kubectl),
     .accountsRemain(provider: "notes", accounts: ["ada"]), .extended(provider: "notes", by: ["mine"]),
     .malformedRegistration(provider: "notes"), .tokenRefused(provider: "notes", words: nil),
-    .newPassphraseUnavailable(.noTerminal), .exportPassphraseUnavailable(.noTerminal), .alreadyThere([record]),
+    .newPassphraseUnavailable(.noTerminal), .exportPassphraseUnavailable(.noTerminal),
+    .alreadyThere([record], files: [file]),
+    .plainExport, .importWidens(provider: "notes", []),
     .http(.portUnavailable(port: 8417), provider: "notes"),
   ]
 

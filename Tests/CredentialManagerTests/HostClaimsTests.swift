@@ -1,4 +1,6 @@
 import Cryptography
+import Descriptors
+import Glibc
 import Platform
 import Testing
 import Store
@@ -140,5 +142,65 @@ struct HostClaimsTests {
     #expect(try found("code.example") == ["other", "oauth2"])
     try fixture.ship(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
     #expect(try found("git.example") == ["example", "oauth2"])
+  }
+
+  // MARK: Configuration that somebody else writes
+
+  /// What earlier versions kept beside the configuration is not read, whoever wrote it.
+  @Test func indexFilesOfEarlierVersionsAreIgnored() throws {
+    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
+    try File.createDirectory(fixture.home.configuration)
+    for name in ["git-hosts", "docker-hosts"] {
+      let text = "host\tevil.example\texample\tx\n"
+      try File.replace(fixture.home.configuration + "/" + name, Array(text.utf8))
+    }
+    #expect(try found("evil.example") == [])
+    #expect(try found("evil.example", .docker) == [])
+    #expect(try found("git.example") == ["example", "oauth2"])
+  }
+
+  /// The folder, the descriptors' folder, a descriptor, the rules: each open to everybody, and then not.
+  @Test(arguments: ["", "/providers", "/providers/example.yaml", "/accounts.yaml"])
+  func configurationThatOthersCanWrite(_ name: String) throws {
+    try write("")
+    try replaceFirst()
+    try File.replace(fixture.home.accountRules, Array("rules: []\n".utf8))
+    let path = fixture.home.configuration + name
+    func use() throws {
+      _ = try fixture.another().client("example")
+      _ = try fixture.another().accountRules()
+    }
+    try use()
+    let mode: UInt32 = File.isDirectory(path) ? 0o755 : 0o644
+    try #require(unsafe chmod(path, mode | 0o022) == 0)
+    let error = #expect(throws: CredentialError.self) { try use() }
+    switch error {
+    case .system(.writableByOthers(path, _))?: break
+    case .provider(.invalid(let findings))?:
+      let expected = UnreadableDescriptor.writableByOthers(path, mode: mode | 0o022)
+      #expect(findings.contains { if case .unreadable(_, expected) = $0.problem { true } else { false } })
+    default: Issue.record("\(String(describing: error))")
+    }
+    try #require(unsafe chmod(path, mode) == 0)
+    try use()
+  }
+
+  @Test(.enabled(if: getuid() == 0), arguments: ["/providers/example.yaml", "/accounts.yaml"])
+  func configurationOfAnotherUser(_ name: String) throws {
+    try write("")
+    try replaceFirst()
+    try File.replace(fixture.home.accountRules, Array("rules: []\n".utf8))
+    let path = fixture.home.configuration + name
+    try #require(unsafe chown(path, 4242, 4242) == 0)
+    #expect(throws: CredentialError.self) {
+      _ = try fixture.another().client("example")
+      _ = try fixture.another().accountRules()
+    }
+  }
+
+  private func replaceFirst() throws {
+    try fixture.source.add(
+      fixture.source.addition(shipped: "example", as: nil), clientIdentifier: "client-1", clientSecret: nil,
+      variables: [:], replaces: false, confirms: { _, _ in false })
   }
 }

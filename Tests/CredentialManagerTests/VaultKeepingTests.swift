@@ -220,10 +220,10 @@ import Vault
   }
 
   @Test func everyRecordThatAnotherMachineCanUse() throws {
-    let (json, count) = try fixture.source.exportVault(isPlain: true)
-    #expect(count == 4)
+    let (json, parts) = try fixture.source.exportVault(isPlain: true)
+    #expect(parts == TransferredParts(records: 4))
     let other = try Fixture()
-    #expect(try other.source.importVault(Array(json.encoded.utf8), replaces: false) == 4)
+    #expect(try other.source.importVault(Array(json.encoded.utf8), acceptsPlain: true, replaces: false).records == 4)
     #expect(try other.stored() == fixture.stored())
     #expect(try other.another().accounts().selected(for: "example") == "ana")
     #expect(
@@ -231,7 +231,7 @@ import Vault
         == fixture.source.hostLogin(HostLoginPattern(origin: "https://host.example")))
     #expect(try other.another().exportVault(isPlain: true).json == json)
     // Once more changes nothing.
-    #expect(try other.source.importVault(Array(json.encoded.utf8), replaces: false) == 0)
+    #expect(try other.source.importVault(Array(json.encoded.utf8), acceptsPlain: true, replaces: false).isEmpty)
   }
 
   @Test(arguments: ["true", "12", "\"quoted\"", "{}", "null", "a b"])
@@ -240,7 +240,7 @@ import Vault
     try fixture.another().accounts(.readWrite).select(name, provider: "example")
     let other = try Fixture()
     _ = try other.source.importVault(
-      Array(fixture.another().exportVault(isPlain: true).json.encoded.utf8), replaces: false)
+      Array(fixture.another().exportVault(isPlain: true).json.encoded.utf8), acceptsPlain: true, replaces: false)
     #expect(try other.another().accounts().selected(for: "example") == name)
   }
 
@@ -284,11 +284,11 @@ import Vault
     let json = try Array(fixture.source.exportVault(isPlain: true).json.encoded.utf8)
     try fixture.store(Fixture.credential("token-2"))
     let identifier = RecordIdentifier(.credential, of: AccountID("example", "ana"))
-    #expect(throws: CredentialError.alreadyThere([identifier])) {
-      try fixture.another().importVault(json, replaces: false)
+    #expect(throws: CredentialError.alreadyThere([identifier], files: [])) {
+      try fixture.another().importVault(json, acceptsPlain: true, replaces: false)
     }
     #expect(try fixture.stored()?.accessToken == Secret("token-2"))
-    #expect(try fixture.another().importVault(json, replaces: true) == 1)
+    #expect(try fixture.another().importVault(json, acceptsPlain: true, replaces: true).records == 1)
     #expect(try fixture.stored()?.accessToken == Secret("token-1"))
   }
 
@@ -305,8 +305,105 @@ import Vault
   ])
   func whatIsNoExport(_ text: String) throws {
     #expect(throws: CredentialError.malformedExport) {
-      try fixture.source.importVault(Array(text.utf8), passphrase: Secret("p"), replaces: true)
+      try fixture.source.importVault(Array(text.utf8), passphrase: Secret("p"), acceptsPlain: false, replaces: true)
     }
+  }
+}
+
+/// Descriptors and rules go with an export, and what was agreed to stays what it was.
+@Suite struct TransferTests {
+  private static let own = "provider: example\n\(Fixture.endpoints)\n"
+
+  private static func exporting() throws -> Fixture {
+    let fixture = try Fixture()
+    try fixture.source.add(
+      fixture.source.addition(Array(own.utf8), named: "example.yaml", as: nil), clientIdentifier: "client-1",
+      clientSecret: Secret("secret-1"), variables: [:], replaces: false, confirms: { _, _ in false })
+    try File.replace(fixture.home.accountRules, Array("rules: []\n".utf8))
+    try fixture.store(Fixture.credential())
+    return fixture
+  }
+
+  private static func plain(_ fixture: Fixture) throws -> [UInt8] {
+    try Array(fixture.another().exportVault(isPlain: true).json.encoded.utf8)
+  }
+
+  @Test func descriptorsAndRulesGoAlong() throws {
+    let fixture = try Self.exporting()
+    let (json, parts) = try fixture.another().exportVault(isPlain: true)
+    #expect(parts == TransferredParts(records: 2, descriptors: 1, hasRules: true))
+    let other = try Fixture()
+    // One of the same name is shipped there: it does not get what was agreed to for another.
+    try other.ship(Fixture.endpoints.replacing("provider.example", with: "shipped.example"))
+    let bytes = Array(json.encoded.utf8)
+    let imported = try other.source.importVault(bytes, acceptsPlain: true, replaces: false)
+    #expect(imported == parts)
+    #expect(
+      try File.read(other.home.userProviders + "/example.yaml", limit: 1 << 20) == Array(Self.own.utf8))
+    _ = try other.another().client("example")
+    #expect(try other.another().importVault(bytes, acceptsPlain: true, replaces: false).isEmpty)
+    try File.replace(other.home.accountRules, Array("rules:\n".utf8))
+    #expect(throws: CredentialError.alreadyThere([], files: [other.home.accountRules])) {
+      try other.another().importVault(bytes, acceptsPlain: true, replaces: false)
+    }
+    #expect(try other.another().importVault(bytes, acceptsPlain: true, replaces: true).hasRules)
+  }
+
+  /// Exports of earlier versions have no descriptors: another one of the same name gets nothing.
+  @Test func anImportedRegistrationKeepsItsAgreement() throws {
+    let fixture = try Self.exporting()
+    let value = try JSONValue.parse(Self.plain(fixture))
+    let old = JSONValue.object(try #require(value.members).filter { !["descriptors", "rules"].contains($0.name) })
+    let other = try Fixture()
+    try other.ship(Fixture.endpoints.replacing("provider.example", with: "evil.example"))
+    let imported = try other.source.importVault(Array(old.encoded.utf8), acceptsPlain: true, replaces: false)
+    #expect(imported == TransferredParts(records: 2))
+    #expect(throws: CredentialError.self) { try other.another().client("example") }
+    // The control: the descriptor that was agreed to.
+    try other.ship(Fixture.endpoints)
+    _ = try other.another().client("example")
+  }
+
+  @Test func anImportDoesNotWidenWhatWasAgreedTo() throws {
+    let fixture = try Self.exporting()
+    let text = String(decoding: try Self.plain(fixture), as: UTF8.self)
+    let forged = Array(text.replacing("\"https://provider.example\"", with: "\"https://evil.example\"").utf8)
+    let before = try fixture.another().accounts().registration(of: "example")
+    var asked: [String] = []
+    let error = #expect(throws: CredentialError.self) {
+      try fixture.another().importVault(forged, acceptsPlain: true, replaces: true) { provider, places in
+        asked.append(provider + " " + places.map(\.name).joined(separator: ","))
+        return false
+      }
+    }
+    if case .importWidens("example", _)? = error {} else { Issue.record("\(String(describing: error))") }
+    #expect(asked == ["example evil.example"])
+    #expect(try fixture.another().accounts().registration(of: "example") == before)
+    _ = try fixture.another().importVault(forged, acceptsPlain: true, replaces: true) { _, _ in true }
+  }
+
+  @Test func aPlainFileInThePlaceOfAnEncryptedOne() throws {
+    let bytes = try Self.plain(try Self.exporting())
+    for passphrase in [Secret("p"), nil] {
+      #expect(throws: CredentialError.plainExport) {
+        try Fixture().source.importVault(bytes, passphrase: passphrase, acceptsPlain: false, replaces: false)
+      }
+    }
+  }
+
+  /// A backup that is restored in another home has its agreements in it.
+  @Test func aRestoredVaultKeepsItsAgreements() throws {
+    let fixture = try Self.exporting()
+    let copy = fixture.root + "/copy"
+    _ = try fixture.source.backUpVault(to: copy)
+    let other = try Fixture()
+    try other.ship(Fixture.endpoints.replacing("provider.example", with: "evil.example"))
+    _ = try other.source.restoreVault(from: copy, keyFile: fixture.home.vaultLocation.keyFile)
+    for route in [Route.validate, .refresh, .logout] {
+      #expect(throws: CredentialError.self) { try other.another().permit(route, "example") }
+    }
+    try other.ship(Fixture.endpoints)
+    _ = try other.another().permit(.refresh, "example")
   }
 }
 

@@ -152,8 +152,16 @@ extension CredentialError {
         .hint("\(add: "--passphrase-file", "FILE")")
     case .exportPassphraseUnavailable(.endOfInput): .usage("there was no passphrase")
     case .newPassphraseUnavailable(let error), .exportPassphraseUnavailable(let error): error.message
-    case .alreadyThere(let records):
-      .usage("the import would replace \(records.words); nothing was changed")
+    case .plainExport:
+      .usage("the file is not encrypted, so anybody who had it can have changed it")
+        .hint("if you trust it, \(add: "--plain")")
+    case .importWidens(let provider, let places):
+      .usage(
+        "the file's registration of \(quoted(provider)) \(places.words(nil, "would send")), which was not agreed to "
+          + "here; nothing was changed"
+      ).hint("run it at a terminal to agree, or \(command: "credmgr", "remove-provider", provider) first")
+    case .alreadyThere(let records, let files):
+      .usage("the import would replace \(records.words(and: files)); nothing was changed")
         .hint("\(add: "--replace") to replace what is there")
     case .notValidatable(let provider):
       .usage("\(quoted(provider)) has no endpoint that says whether a token is good")

@@ -62,6 +62,9 @@ extension Finding {
     case .grantWithoutEndpoint(let grant, let endpoint):
       return "the grant \(quoted(grant)) needs the endpoint \(quoted(endpoint))"
     case .unreadable(_, .closedFolder(let folder)): return POSIXError.permissionDenied(path: folder).message.text
+    case .unreadable(_, .otherOwner(let path)): return POSIXError.otherOwner(path: path).message.text
+    case .unreadable(_, .writableByOthers(let path, let mode)):
+      return POSIXError.writableByOthers(path: path, mode: mode).message.text
     case .unreadable(let path, let reason):
       return "the file \(quoted(path)) cannot be read, and no other one is taken in its place: \(reason.words)"
     case .unknownBase(let name): return "there is no descriptor \(quoted(name)) to extend"
@@ -97,11 +100,13 @@ extension Finding {
 }
 
 extension Finding {
-  /// The file or folder that this user may not read.
-  fileprivate var unreadablePath: String? {
+  /// What the permissions of the file, or of a folder on the way to it, are at fault for.
+  fileprivate var fault: (error: POSIXError, path: String)? {
     switch problem {
-    case .unreadable(_, .closedFolder(let folder)): folder
-    case .unreadable(let path, .permissionDenied): path
+    case .unreadable(_, .closedFolder(let folder)): (.permissionDenied(path: folder), folder)
+    case .unreadable(let path, .permissionDenied): (.permissionDenied(path: path), path)
+    case .unreadable(_, .otherOwner(let path)): (.otherOwner(path: path), path)
+    case .unreadable(_, .writableByOthers(let path, let mode)): (.writableByOthers(path: path, mode: mode), path)
     default: nil
     }
   }
@@ -109,6 +114,13 @@ extension Finding {
   /// The folder that does not let this user through to a descriptor.
   var closedFolder: String? {
     if case .unreadable(_, .closedFolder(let folder)) = problem { folder } else { nil }
+  }
+
+  fileprivate var isOpenToOthers: Bool {
+    switch problem {
+    case .unreadable(_, .otherOwner), .unreadable(_, .writableByOthers): true
+    default: false
+    }
   }
 
   /// Whether the file itself is at fault, and not what stands in it.
@@ -167,6 +179,8 @@ extension UnreadableDescriptor {
     case .notRegularFile: "it is not an ordinary file"
     case .danglingLink: "it is a link to a file that is not there"
     case .tooLarge: "it is longer than 1 MiB"
+    case .otherOwner: "another user owns it"
+    case .writableByOthers: "other users can write it"
     case .failed: "the system failed"
     }
   }
@@ -178,12 +192,12 @@ extension ProviderError {
     switch self {
     case .invalid(let findings):
       let count = findings.count { $0.severity == .error }
-      let closed = findings.lazy.compactMap(\.closedFolder).first
+      let closed = findings.lazy.filter { $0.closedFolder != nil || $0.isOpenToOthers }.compactMap(\.fault).first
       return Message(
-        closed.map { POSIXError.permissionDenied(path: $0).message.text }
+        closed?.error.message.text
           ?? "the descriptor \(quoted(findings.first?.place.source.name ?? "")) has "
           + "\(count == 1 ? "an error" : "\(count) errors")",
-        hint: findings.lazy.compactMap(\.unreadablePath).first.map { .mending(.permissionDenied(path: $0), at: $0) },
+        hint: findings.lazy.compactMap(\.fault).first.map { .mending($0.error, at: $0.path) },
         findings: findings)
     case .unknown(let identifier, let suggestion):
       return Message(

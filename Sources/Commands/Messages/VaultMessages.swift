@@ -152,6 +152,14 @@ extension [RecordIdentifier] {
   }
 }
 
+extension [RecordIdentifier] {
+  /// The same with files.
+  func words(and files: [String]) -> String {
+    ((isEmpty ? [] : [words]) + files.prefix(3).map(quoted)).joined(separator: ", ")
+      + (files.count > 3 ? " and \(files.count - 3) more" : "")
+  }
+}
+
 extension RecordIdentifier {
   var words: String {
     switch kind {

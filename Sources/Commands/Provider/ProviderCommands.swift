@@ -184,8 +184,13 @@ extension Command {
   }
 
   private static func confirmed(_ provider: String, _ accounts: [String], _ places: [NewPlace]) -> Bool {
+    agrees("the new descriptor of \"\(provider)\" \(places.words(accounts, "sends"))", to: places)
+  }
+
+  /// Shows the difference line by line, and asks a person at a terminal; nobody else agrees.
+  static func agrees(_ sentence: String, to places: [NewPlace]) -> Bool {
     guard Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }
-    StandardError.tell("the new descriptor of \"\(provider)\" \(places.words(accounts, "sends"))")
+    StandardError.tell(sentence)
     for place in places { StandardError.tell(place.difference) }
     return agrees("Is that what you want?")
   }

@@ -23,10 +23,13 @@ extension Command {
       run: VaultKeyOperations.restore),
     Operation(
       name: "export", operand: "FILE",
-      help: "write everything for another machine, under a passphrase; \"-\" is standard output",
+      help:
+        "write everything for another machine, with your descriptors and rules, under a passphrase; "
+        + "\"-\" is standard output",
       options: ["--plain", "--passphrase-file"], run: VaultKeyOperations.export),
     Operation(
-      name: "import", operand: "FILE", help: "read what \"export\" wrote", options: ["--replace", "--passphrase-file"],
+      name: "import", operand: "FILE", help: "read what \"export\" wrote",
+      options: ["--plain", "--replace", "--passphrase-file"],
       run: VaultKeyOperations.import),
   ]
 
@@ -39,7 +42,9 @@ extension Command {
       Option(
         "--passphrase-file", value: "FILE", "protect, export: the new passphrase; import: the passphrase of the file"),
       Option("--key-file", value: "FILE", "restore: the key file of the time of the backup"),
-      Option("--plain", repeats: true, "export: without encryption, if it is given twice"),
+      Option(
+        "--plain", repeats: true,
+        "export: without encryption, if it is given twice; import: take a file without encryption"),
       Option("--replace", "import: replace what is there and different"),
       json,
     ],

@@ -147,22 +147,37 @@ enum VaultKeyOperations {
     }
     let passphrase = try passphrase(invocation, context)
     if isPlain, passphrase != nil { throw .exclusive(["--plain", "--passphrase-file"]) }
-    let (json, count) = try manager(context.source.exportVault(isPlain: isPlain, passphrase: passphrase))
+    let (json, parts) = try manager(context.source.exportVault(isPlain: isPlain, passphrase: passphrase))
     let text = json.formatted + "\n"
     if path == "-" {
       try context.output(text)
     } else {
       try system(PrivateFile.create(path, Array(text.utf8)))
-      context.tell("exported \(records(count)) to \"\(path)\"")
+      context.tell("exported \(words(parts)) to \"\(path)\"")
     }
   }
 
   static func `import`(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let bytes = try context.file(try file(invocation), limit: 1 << 30, ordinary: true)
     let passphrase = try passphrase(invocation, isNew: false, context)
-    let count = try manager(
-      context.source.importVault(bytes, passphrase: passphrase, replaces: invocation.has("--replace")))
-    context.tell(count == 0 ? "everything was there already" : "imported \(records(count))")
+    if invocation.has("--plain"), passphrase != nil { throw .exclusive(["--plain", "--passphrase-file"]) }
+    let parts = try manager(
+      context.source.importVault(
+        bytes, passphrase: passphrase, acceptsPlain: invocation.has("--plain"), replaces: invocation.has("--replace"),
+        confirms: { provider, places in
+          Command.agrees("the file's registration of \"\(provider)\" \(places.words(nil, "sends"))", to: places)
+        }))
+    context.tell(parts.isEmpty ? "everything was there already" : "imported \(words(parts))")
+  }
+
+  private static func words(_ parts: TransferredParts) -> String {
+    var words = parts.records > 0 ? [records(parts.records)] : []
+    if parts.descriptors > 0 {
+      words.append(parts.descriptors == 1 ? "one descriptor" : "\(parts.descriptors) descriptors")
+    }
+    if parts.hasRules { words.append("the rules for accounts") }
+    guard let last = words.popLast() else { return records(0) }
+    return words.isEmpty ? last : words.joined(separator: ", ") + " and " + last
   }
 
   private static func records(_ count: Int) -> String { count == 1 ? "one record" : "\(count) records" }

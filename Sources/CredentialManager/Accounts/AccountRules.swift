@@ -46,6 +46,7 @@ package struct AccountRules: Sendable {
     let bytes: [UInt8]
     do throws(POSIXError) {
       bytes = try File.read(path, limit: Self.limit)
+      try PrivateFile.checkOurs(path)
     } catch .notFound {
       return
     } catch {

@@ -169,8 +169,9 @@ extension CredentialSource {
   ) throws(CredentialError) -> [String: Registration?] {
     guard let file = addition.file else { return [:] }
     let path = home.userProviders + "/" + addition.identifier + ".yaml"
+    let home = home
     let library = DescriptorLibrary(directories: home.library.directories) { name throws(UnreadableDescriptor) in
-      name == path ? file : try Home.descriptor(at: name)
+      name == path ? file : try home.readDescriptor(name)
     }
     var dependents: [String: Registration?] = [:]
     for provider in try accounts.addedProviders() where provider != addition.identifier {

@@ -67,16 +67,39 @@ extension Agreement {
     return new
   }
 
+  /// The same of two sealed agreements, where no descriptor is looked at.
+  func newPlaces(in later: Agreement) -> [NewPlace] {
+    func place(_ kind: NewPlace.Kind, _ before: [String], _ name: String) -> NewPlace {
+      NewPlace(kind: kind, name: name, before: before, place: nil)
+    }
+    let gone = tokenOrigins.filter { !later.tokenOrigins.contains($0) }.map(shown)
+    var new = later.tokenOrigins.filter { !includes($0, later.bounds) }.map {
+      place(later.secretOrigins.contains($0) ? .secrets : .tokens, gone, shown($0))
+    }
+    if let text = later.redirect, let redirect, text != redirect, !Self.staysHere(text) {
+      new.append(place(.redirect, [redirect], text))
+    }
+    if let page = later.devicePage, page != devicePage {
+      new.append(place(.devicePage, devicePage.map { [$0] } ?? [], page))
+    }
+    if let text = later.issuer, let issuer, text != issuer { new.append(place(.issuer, [issuer], text)) }
+    return new
+  }
+
   private func includes(_ origin: String, _ bounds: OriginPattern.Bounds) -> Bool {
     let later = OriginPattern(origin)
     let isBounded = later.names.allSatisfy { self.bounds[$0] == nil || self.bounds[$0] == bounds[$0] }
     return isBounded && tokenOrigins.contains { OriginPattern($0).includes(later) }
   }
 
-  /// Whether a redirect comes back to this machine, or shows the code to the person.
+  private static func staysHere(_ redirect: String) -> Bool {
+    if redirect == "oob" || redirect == "urn:ietf:wg:oauth:2.0:oob" { return true }
+    return (try? URI(parsing: redirect)).map { $0.scheme == "http" && $0.isLoopback } ?? false
+  }
+
+  /// Whether a redirect comes back to this machine, shows the code to the person, or was not noted once.
   private func isHarmless(_ text: String, _ loaded: DescriptorLibrary.Loaded, _ registration: Registration) -> Bool {
-    if text == "oob" || text == "urn:ietf:wg:oauth:2.0:oob" { return true }
-    if let uri = try? URI(parsing: text), uri.scheme == "http", uri.isLoopback { return true }
+    if Self.staysHere(text) { return true }
     guard isOfEarlierVersion, redirect == nil else { return false }
     // An earlier version did not note it. Its hosts have a page elsewhere, and a variable's value is the person's own.
     let names = loaded.descriptor.redirect.template.names

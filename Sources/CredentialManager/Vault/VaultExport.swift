@@ -19,6 +19,10 @@ struct VaultExport {
   ]
 
   private(set) var items: [Item] = []
+  /// The texts of the person's own descriptors, and of those of the system that are in use, by their identifiers.
+  var descriptors: [String: String] = [:]
+  /// The text of the rules for accounts.
+  var rules: String?
 
   init(_ store: any AccountStore) throws(StoreError) {
     for (kind, _) in Self.kinds {
@@ -38,7 +42,11 @@ struct VaultExport {
         "value": value?.members == nil ? .string(text) : value ?? .null,
       ]
     }
-    return ["format": .string(Self.format), "records": .array(records)]
+    let texts = descriptors.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .string($0.value)) }
+    return [
+      "format": .string(Self.format), "records": .array(records), "descriptors": .object(texts),
+      "rules": .optional(rules),
+    ]
   }
 
   init(plain value: JSONValue) throws(CredentialError) {
@@ -53,6 +61,14 @@ struct VaultExport {
       guard item.isUsable else { throw .malformedExport }
       items.append(item)
     }
+    // Exports of earlier versions have neither.
+    for member in value["descriptors"]?.members ?? [] {
+      guard DescriptorLibrary.isIdentifier(member.name), let text = member.value.text, text.utf8.count <= 1 << 20 else {
+        throw .malformedExport
+      }
+      descriptors[member.name] = text
+    }
+    rules = value["rules"]?.text
   }
 
   // MARK: Encrypted
@@ -78,10 +94,14 @@ struct VaultExport {
   }
 
   /// Opens a file of either form. `ask` is called again with a greater number after a wrong passphrase.
-  init(_ bytes: [UInt8], ask: (Int) throws(StoreError) -> Secret) throws(CredentialError) {
+  /// Anybody could have made one that is not encrypted: it is taken only where that is wanted.
+  init(
+    _ bytes: [UInt8], acceptsPlain: Bool = false, ask: (Int) throws(StoreError) -> Secret
+  ) throws(CredentialError) {
     guard let value = try? JSONValue.parse(bytes) else { throw .malformedExport }
     guard value["format"]?.text == Self.encryptedFormat else {
       try self.init(plain: value)
+      if !acceptsPlain { throw .plainExport }
       return
     }
     guard let operations = value["operations"]?.integer, let memory = value["memory"]?.integer,
@@ -127,65 +147,8 @@ extension VaultExport.Item {
   }
 }
 
-extension CredentialSource {
-  /// All that another machine can use, as JSON. Without a `passphrase`, the sources of passphrases are asked.
-  package func exportVault(
-    isPlain: Bool, passphrase: Secret? = nil
-  ) throws(CredentialError) -> (json: JSONValue, count: Int) {
-    // A vault that is not there is not made for it.
-    _ = try accounts()
-    let store = try accounts(.readWrite).store
-    do throws(StoreError) {
-      let export = try VaultExport(store)
-      let json = try keys.asking { () throws(StoreError) in
-        if isPlain { return export.plain }
-        guard let passphrase else { return try export.encrypted(keys.passphrase(.newForExport), random: random) }
-        return try export.encrypted(passphrase, random: random)
-      }
-      note(.export, isPlain ? "plain" : "encrypted")
-      return (json, export.items.count)
-    } catch {
-      throw CredentialError(export: error)
-    }
-  }
-
-  /// Stores what was exported, and returns how many records that were. What is there and the same stays; what is there
-  /// and different is replaced, or `.alreadyThere` says it and nothing is changed.
-  package func importVault(_ bytes: [UInt8], passphrase: Secret? = nil, replaces: Bool) throws(CredentialError) -> Int {
-    let keys = keys
-    let export = try keys.asking(CredentialError.exportPassphraseUnavailable(.interrupted)) {
-      () throws(CredentialError) in
-      try VaultExport(bytes) { attempt throws(StoreError) in
-        guard let passphrase else { return try keys.passphrase(.export(attempt: attempt)) }
-        guard attempt == 1 else { throw .wrongPassphrase }
-        return passphrase
-      }
-    }
-    let accounts = try accounts(.readWrite)
-    var registrations: [String: Registration?] = [:]
-    for item in export.items where item.identifier.kind == .registration {
-      registrations[item.identifier.provider] = Registration(decoding: item.payload)
-    }
-    let claims = try claims(accounts, replacing: registrations).changes
-    var changes: [Change] = []
-    var there: [RecordIdentifier] = []
-    for item in export.items {
-      let record = try accounts.record(item.identifier)
-      if record?.payload == item.payload { continue }
-      if record != nil { there.append(item.identifier) }
-      let precondition = record.map { Precondition.revision($0.revision) } ?? .absent
-      changes.append(.store(item.payload, as: item.identifier, if: precondition))
-    }
-    if !there.isEmpty, !replaces { throw .alreadyThere(there) }
-    if !changes.isEmpty {
-      try accounts.apply(changes + claims + [noting(.import, nil, nil, "\(changes.count) records")])
-    }
-    return changes.count
-  }
-}
-
 extension CredentialError {
-  fileprivate init(export error: StoreError) {
+  init(export error: StoreError) {
     self =
       switch error {
       case .wrongPassphrase: .wrongExportPassphrase

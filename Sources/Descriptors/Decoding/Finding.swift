@@ -102,6 +102,10 @@ package enum UnreadableDescriptor: Error, Sendable, Equatable {
   case notRegularFile
   case danglingLink
   case tooLarge
+  /// Another user owns the file, or a folder on the way to it.
+  case otherOwner(String)
+  /// Other users can write the file, or a folder on the way to it.
+  case writableByOthers(String, mode: UInt32)
   case failed
 }
 

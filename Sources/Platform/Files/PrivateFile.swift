@@ -54,6 +54,13 @@ package enum PrivateFile {
     try checkParent(status, path)
   }
 
+  /// Checks that nobody else can change a file or put another one in its place, here or where a link leads to.
+  package static func checkOurs(_ path: String) throws(POSIXError) {
+    try checkUnchangeable(path)
+    try checkParents(of: path)
+    if let target = Path.resolved(path), target != path { try checkParents(of: target) }
+  }
+
   static func check(_ status: FileStatus, _ path: String) throws(POSIXError) {
     if !status.isRegularFile { throw .notRegularFile(path: path) }
     try checkOwner(status, path)

@@ -1,0 +1,138 @@
+import Cryptography
+import JSON
+import Platform
+import Store
+
+/// What was written to an export, or taken from one.
+package struct TransferredParts: Sendable, Equatable {
+  package var records = 0
+  package var descriptors = 0
+  package var hasRules = false
+  package var isEmpty: Bool { records == 0 && descriptors == 0 && !hasRules }
+}
+
+extension CredentialSource {
+  /// All that another machine can use, as JSON. Without a `passphrase`, the sources of passphrases are asked.
+  package func exportVault(
+    isPlain: Bool, passphrase: Secret? = nil
+  ) throws(CredentialError) -> (json: JSONValue, parts: TransferredParts) {
+    // A vault that is not there is not made for it.
+    let added = try accounts().addedProviders()
+    let store = try accounts(.readWrite).store
+    let descriptors = try ownDescriptors(and: added)
+    let rules = try accountRulesText()
+    do throws(StoreError) {
+      var export = try VaultExport(store)
+      (export.descriptors, export.rules) = (descriptors, rules)
+      let json = try keys.asking { () throws(StoreError) in
+        if isPlain { return export.plain }
+        guard let passphrase else { return try export.encrypted(keys.passphrase(.newForExport), random: random) }
+        return try export.encrypted(passphrase, random: random)
+      }
+      note(.export, isPlain ? "plain" : "encrypted")
+      return (
+        json, TransferredParts(records: export.items.count, descriptors: descriptors.count, hasRules: rules != nil)
+      )
+    } catch {
+      throw CredentialError(export: error)
+    }
+  }
+
+  /// The person's own descriptors, and those of the system that are in use: all that another machine may not have.
+  private func ownDescriptors(and added: [String]) throws(CredentialError) -> [String: String] {
+    let own = ((try? File.names(in: home.userProviders)) ?? []).filter { $0.hasSuffix(".yaml") }
+      .map { String($0.dropLast(".yaml".count)) }
+    var texts: [String: String] = [:]
+    for provider in own + added {
+      guard let path = home.library.path(of: provider),
+        [home.userProviders, Home.systemFolder].contains(Path.directory(of: path)),
+        let bytes = (try? home.readDescriptor(path)) ?? nil
+      else { continue }
+      texts[provider] = String(decoding: bytes, as: UTF8.self)
+    }
+    return texts
+  }
+
+  private func accountRulesText() throws(CredentialError) -> String? {
+    do throws(POSIXError) {
+      let bytes = try File.read(home.accountRules, limit: 1 << 18)
+      try PrivateFile.checkOurs(home.accountRules)
+      return String(decoding: bytes, as: UTF8.self)
+    } catch .notFound {
+      return nil
+    } catch {
+      throw .system(error)
+    }
+  }
+
+  /// Stores what was exported. What is there and the same stays; what is there and different is replaced, or
+  /// `.alreadyThere` says it and nothing is changed. A registration that would send what is kept here to new places is
+  /// replaced only if `confirms` says so.
+  package func importVault(
+    _ bytes: [UInt8], passphrase: Secret? = nil, acceptsPlain: Bool, replaces: Bool,
+    confirms: (_ provider: String, _ places: [NewPlace]) -> Bool = { _, _ in false }
+  ) throws(CredentialError) -> TransferredParts {
+    let keys = keys
+    let export = try keys.asking(CredentialError.exportPassphraseUnavailable(.interrupted)) {
+      () throws(CredentialError) in
+      try VaultExport(bytes, acceptsPlain: acceptsPlain) { attempt throws(StoreError) in
+        guard let passphrase else { return try keys.passphrase(.export(attempt: attempt)) }
+        guard attempt == 1 else { throw .wrongPassphrase }
+        return passphrase
+      }
+    }
+    let accounts = try accounts(.readWrite)
+    var registrations: [String: Registration?] = [:]
+    for item in export.items where item.identifier.kind == .registration {
+      registrations[item.identifier.provider] = Registration(decoding: item.payload)
+    }
+    let claims = try claims(accounts, replacing: registrations).changes
+    var changes: [Change] = []
+    var there: [RecordIdentifier] = []
+    for item in export.items {
+      let record = try accounts.record(item.identifier)
+      if record?.payload == item.payload { continue }
+      if record != nil { there.append(item.identifier) }
+      let precondition = record.map { Precondition.revision($0.revision) } ?? .absent
+      changes.append(.store(item.payload, as: item.identifier, if: precondition))
+    }
+    let files = differingFiles(export)
+    let others = files.map(\.path).filter { File.exists($0) }
+    if !there.isEmpty || !others.isEmpty, !replaces { throw .alreadyThere(there, files: others) }
+    try requireNotWidened(registrations, accounts, confirms)
+    if !changes.isEmpty {
+      try accounts.apply(changes + claims + [noting(.import, nil, nil, "\(changes.count) records")])
+    }
+    for file in files {
+      if let folder = Path.directory(of: file.path) {
+        try wrapping(CredentialError.system, File.createDirectory(folder))
+      }
+      try wrapping(CredentialError.system, File.replace(file.path, Array(file.text.utf8)))
+    }
+    let hasRules = files.contains { $0.path == home.accountRules }
+    return TransferredParts(
+      records: changes.count, descriptors: files.count - (hasRules ? 1 : 0), hasRules: hasRules)
+  }
+
+  private func differingFiles(_ export: VaultExport) -> [(path: String, text: String)] {
+    var files = export.descriptors.sorted { $0.key < $1.key }.map { name, text in
+      (path: home.userProviders + "/" + name + ".yaml", text: text)
+    }
+    if let rules = export.rules { files.append((path: home.accountRules, text: rules)) }
+    return files.filter { file in
+      (try? File.read(file.path, limit: 1 << 20)).map { $0 != Array(file.text.utf8) } ?? true
+    }
+  }
+
+  private func requireNotWidened(
+    _ imported: [String: Registration?], _ accounts: Accounts,
+    _ confirms: (_ provider: String, _ places: [NewPlace]) -> Bool
+  ) throws(CredentialError) {
+    for (provider, registration) in imported.sorted(by: { $0.key < $1.key }) {
+      guard let sealed = try? accounts.registration(of: provider)?.agreement, let later = registration?.agreement
+      else { continue }
+      let places = sealed.newPlaces(in: later)
+      if !places.isEmpty, !confirms(provider, places) { throw .importWidens(provider: provider, places) }
+    }
+  }
+}
