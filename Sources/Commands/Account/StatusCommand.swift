@@ -27,6 +27,10 @@ extension Command {
     for provider in Set(accounts.map(\.provider)) { selected[provider] = try manager(vault?.selected(for: provider)) }
     let interrupted = try manager(context.source.interruptedExchanges())
     let now = context.clock.now()
+    if accounts.isEmpty {
+      try context.reportDamagedRecords(provider, without: accounts)
+      if let provider, let unknown = context.unknown(provider) { throw CommandError(unknown) }
+    }
     if context.isJSON {
       let rows = zip(accounts, refused).map { account, isRefused in
         let isInterrupted = interrupted.contains { $0.provider == account.provider && $0.account == account.name }
@@ -37,8 +41,6 @@ extension Command {
       return try context.reportDamagedRecords(provider, without: accounts)
     }
     if accounts.isEmpty {
-      try context.reportDamagedRecords(provider, without: accounts)
-      if let provider, let unknown = context.unknown(provider) { throw CommandError(unknown) }
       context.tell(provider.map { "nobody is logged in to \"\($0)\"" } ?? "nobody is logged in anywhere")
     }
     let style = Style(1)

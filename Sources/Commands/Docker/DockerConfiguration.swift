@@ -26,7 +26,8 @@ struct DockerConfiguration {
 
   var text: String { value.formatted + "\n" }
 
-  private var store: String? { value["credsStore"]?.text.flatMap { $0.isEmpty ? nil : $0 } }
+  /// The helper that docker asks for every registry without one of its own.
+  var store: String? { value["credsStore"]?.text.flatMap { $0.isEmpty ? nil : $0 } }
 
   private var helpers: [JSONValue.Member] { value["credHelpers"]?.members ?? [] }
 
@@ -57,9 +58,12 @@ struct DockerConfiguration {
   /// Lets docker ask us for every registry for which nobody else is.
   mutating func askForAll() { set("credsStore", .string(Self.own)) }
 
-  mutating func forget() {
-    if store == Self.own { set("credsStore", nil) }
-    let rest = helpers.filter { $0.value.text != Self.own }
+  /// Takes our entries out, or those of some registries alone.
+  mutating func forget(_ registries: [String]) {
+    if store == Self.own, registries.isEmpty { set("credsStore", nil) }
+    let rest = helpers.filter { helper in
+      helper.value.text != Self.own || !registries.isEmpty && !registries.contains(helper.name)
+    }
     if rest.count < helpers.count { set("credHelpers", rest.isEmpty ? nil : .object(rest)) }
   }
 
@@ -81,22 +85,28 @@ extension Command {
       configuration = read
     }
     let before = configuration.text
+    var registries: [String] = []
+    for text in invocation.operands.dropFirst() {
+      // The one of docker itself is named by its whole address.
+      let host = try RegistryAddress(text).host
+      registries.append(text.firstPlace(of: "://") == nil ? host : text)
+    }
     let what: String
     if invocation.has("--remove") {
-      configuration.forget()
+      configuration.forget(registries)
+      let of = registries.isEmpty ? "" : " for " + some(registries)
       what =
         configuration.text == before
-        ? "docker's configuration has no entry of ours" : "docker does not ask credmgr any more"
+        ? "docker's configuration has no entry of ours" + of : "docker does not ask credmgr any more" + of
     } else if invocation.has("--all") {
+      if let other = configuration.store, other != DockerConfiguration.own {
+        throw .usage(
+          "docker asks \"\(other)\" for every registry, and what is stored there would not be found any more",
+          hint: "\(credmgr: "docker-credential", "setup", "ghcr.io") for one registry at a time")
+      }
       configuration.askForAll()
       what = "docker asks credmgr for every registry for which it asks nobody else"
     } else {
-      var registries: [String] = []
-      for text in invocation.operands.dropFirst() {
-        // The one of docker itself is named by its whole address.
-        let host = try RegistryAddress(text).host
-        registries.append(text.firstPlace(of: "://") == nil ? host : text)
-      }
       if registries.isEmpty { registries = try Set(context.dockerClaims().map(\.host)).sorted() }
       guard !registries.isEmpty else {
         throw .usage(

@@ -112,7 +112,8 @@ extension CredentialSource {
     let given = clientIdentifier
     let known = clientIdentifier ?? previous?.clientIdentifier ?? addition.descriptor.client.identifier
     let canRegister = addition.descriptor.endpoints[.registration] != nil && clientSecret == nil
-    if given?.isEmpty == true || known == nil && !canRegister {
+    let needsClient = addition.descriptor.grants.contains(where: \.traits.needsClient)
+    if given?.isEmpty == true || known == nil && !canRegister && needsClient {
       var needs = ClientNeeds(addition.descriptor)
       needs.needsIdentifier = true
       throw .clientIdentifierMissing(provider: identifier, needs)

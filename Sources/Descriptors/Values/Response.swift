@@ -45,6 +45,11 @@ package enum ResponseField: String, Sendable, CaseIterable {
   case tokenEndpointAuthMethod = "token_endpoint_auth_method"  // RFC 7591, 2
   case registrationAccessToken = "registration_access_token"  // RFC 7592, 3
   case registrationClientURI = "registration_client_uri"  // RFC 7592, 3
+
+  /// The texts that a login passes on as they are. A dry run makes them up in every answer.
+  package static let passedOn: [ResponseField] = [
+    .accessToken, .refreshToken, .oauthToken, .oauthTokenSecret, .oauthSessionHandle, .deviceCode, .userCode,
+  ]
 }
 
 package enum ResponseFormat: String, Sendable, CaseIterable {

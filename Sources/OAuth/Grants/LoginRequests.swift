@@ -238,10 +238,7 @@ extension LoginRequests {
       members.removeAll { $0.name == path.text }
       members.append(.init(path.text, .string(value)))
     }
-    let fields: [ResponseField] = [
-      .accessToken, .refreshToken, .oauthToken, .oauthTokenSecret, .oauthSessionHandle, .deviceCode, .userCode,
-    ]
-    for field in fields { add(rules.source(of: field).paths.first, Placeholder.text(field.rawValue)) }
+    for field in ResponseField.passedOn { add(rules.source(of: field).paths.first, Placeholder.text(field.rawValue)) }
     add(rules.source(of: .verificationURI).paths.first, Placeholder.url(ResponseField.verificationURI.rawValue))
     add(rules.source(of: .oauthCallbackConfirmed).paths.first, "true")
     for field in rules.keep { add(field.paths.first, client.placeholder(field.name)) }

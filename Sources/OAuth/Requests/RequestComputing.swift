@@ -55,6 +55,7 @@ extension Client {
 package struct RequestNonce: Sendable {
   package let timestamp: Int64
   package let text: String
+  package var demanded: String?  // By the server, in an answer that wants the request anew (RFC 9449, 8).
 
   package init(now: Int64, random: some RandomSource) {
     timestamp = now
