@@ -46,8 +46,8 @@ class Files(ProgramTest):
         export = os.path.join(self.folder, "export")
         self.credmgr("vault", "export", export, "--plain", "--plain")
         self.credmgr("vault", "backup", os.path.join(self.folder, "backup"))
-        for script in (f"{BINARY} vault import <(cat export)", f"cat export | {BINARY} vault import -",
-                       f"cat export | {BINARY} vault import /dev/stdin", f"{BINARY} vault restore <(cat backup)"):
+        for script in (f"{BINARY} vault import <(cat export) --plain", f"cat export | {BINARY} vault import - --plain",
+                       f"cat export | {BINARY} vault import /dev/stdin --plain", f"{BINARY} vault restore <(cat backup)"):
             done = self.run_program("-c", script, binary="/bin/bash")
             self.assertEqual(done.status, DONE, done.err)
         os.remove(export)
