@@ -56,6 +56,8 @@ package enum CredentialError: Error, Sendable, Equatable {
   case descriptorChanged(provider: String, file: String, isOwn: Bool, places: [NewPlace])
   /// Something would go to an origin that the sealed agreement does not name.
   case notAgreed(provider: String, origin: String, Route)
+  /// An answer of another added provider could reach this one (RFC 9700, 4.4).
+  case mixUp(provider: String, other: String, MixUp)
   case accountsRemain(provider: String, accounts: [String])
   case loginUnderWay(provider: String, account: String?)
   case extended(provider: String, by: [String])

@@ -60,9 +60,7 @@ package final class CredentialSource {
   func client(
     _ descriptor: Descriptor, _ registration: Registration, variables: [String: String] = [:]
   ) throws(CredentialError) -> Client {
-    var descriptor = descriptor
-    // What the provider says of this one client goes before what the descriptor says of all.
-    if let method = registration.registered?.authentication { descriptor.client.authentication = method }
+    let descriptor = registration.applied(to: descriptor)
     secrets.learn(registration.clientSecret)
     secrets.learn(registration.registered?.accessToken)
     for variable in descriptor.variables where variable.isSecret {
@@ -149,6 +147,8 @@ package final class CredentialSource {
 package enum Notice: Sendable, Equatable {
   case waiting(provider: String, account: String?, seconds: Double)
   case interrupted(Interruption)
+  /// The provider was added, and why its logins will be refused.
+  case loginsRefused(CredentialError)
   /// Fields of a token answer cannot be read; the tokens were kept without them.
   case unreadable(provider: String, fields: [ResponseField])
   /// It cannot be noted who was handed a credential: something else is in the place of the file for it.

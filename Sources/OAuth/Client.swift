@@ -117,7 +117,7 @@ package struct Client: Sendable {
   /// The redirect URI as it is registered, with its variables filled; a loopback one without a port takes any.
   package func redirect() throws(OAuthError) -> Redirect {
     if descriptor.redirect.template.literal == "oob" { return .outOfBand("oob") }
-    do {
+    do throws(URLTemplateError) {
       let values = values()
       let text = (try? descriptor.redirect.template.filled(values)) ?? ""
       if text == "oob" || text == "urn:ietf:wg:oauth:2.0:oob" { return .outOfBand(text) }
@@ -125,6 +125,7 @@ package struct Client: Sendable {
       // What listens is one of these three; another address of loopback is somebody else's.
       let isOurs = ["127.0.0.1", "localhost", "[::1]"].contains(uri.host)
       if uri.scheme == "http", isOurs { return .loopback(uri) }
+      if uri.scheme == "http", !uri.isLoopback { throw URLTemplateError.insecure(uri.text) }
       return .elsewhere((try? URI(parsing: text)) == uri ? text : uri.text)
     } catch {
       throw .url(.authorization, error)

@@ -33,6 +33,10 @@ package enum OAuthError: Error, Sendable, Equatable {
   case stateMissing
   case issuerMismatch(expected: String, found: String)
   case issuerMissing(expected: String)
+  /// The answer names an issuer on a host that is not the provider's, whose issuer no descriptor names.
+  case foreignIssuer(found: String, host: String)
+  /// The address of an endpoint sets a parameter that only the engine sets.
+  case ownedParameter(EndpointKind, name: String)
   case notARedirect
   case foreignRedirect(expected: String)
   case tokenMismatch

@@ -51,9 +51,9 @@ struct DiscoveryTests {
         grant: [authorization_code, device_code, client_credentials]
 
         variables:
-          # Any port (RFC 8252, 7.3). With a provider that compares the whole, give one: http://127.0.0.1:8417/callback
+          # Any port (RFC 8252, 7.3). With a provider that compares the whole, give one: http://127.0.0.1:8417/callback/login.example
           redirect_uri:
-            default: http://127.0.0.1/callback
+            default: http://127.0.0.1/callback/login.example
             format: redirect
             help: the redirect URI exactly as it is registered
 
@@ -111,8 +111,10 @@ struct DiscoveryTests {
   }
 
   static let mapped: [(String, String, String)] = [
-    ("\"code_challenge_methods_supported\": [\"plain\"]", "pkce: plain", ""),
-    ("\"code_challenge_methods_supported\": []", "pkce: none", ""),
+    // Metadata takes no protection away.
+    ("\"code_challenge_methods_supported\": [\"plain\"]", "pkce: S256", "plain"),
+    ("\"code_challenge_methods_supported\": []", "pkce: S256", "none"),
+    ("\"code_challenge_methods_supported\": [\"S256\", \"plain\"]", "pkce: S256", "without S256"),
     ("\"token_endpoint_auth_methods_supported\": [\"none\"]", "authentication: none", ""),
     ("\"token_endpoint_auth_methods_supported\": [\"private_key_jwt\"]", "authentication: private_key_jwt", ""),
     ("\"userinfo_endpoint\": \"https://login.example/me\"", "scope: [openid]", "# scopes_supported"),

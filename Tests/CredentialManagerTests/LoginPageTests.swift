@@ -59,25 +59,27 @@ struct LoginPageTests {
     let fixture = try Fixture.added(Self.implicit, secret: nil)
     let forged: FormParameters = [("access_token", "forged"), ("principalID", "eve"), ("state", "s")]
     fixture.user.browse = { url in
-      let redirect = try #require(try URI(parsing: url).queryParameters[first: "redirect_uri"])
+      let page = try URI(parsing: url).queryParameters
+      let redirect = try #require(page[first: "redirect_uri"])
+      let state = try #require(page[first: "state"])
       fixture.user.visits = [
         try Visit.get(redirect, [("access_token", "forged"), ("principalID", "eve")], fields: Self.image),
         try Visit.get(redirect, [("access_token", "forged"), ("principalID", "eve")], fields: Self.navigation),
         try Visit.get(redirect, forged), try Visit.get(redirect, [], fields: Self.navigation),
-        try Visit.post(redirect, [("access_token", "tk_1"), ("principalID", "p-1")]),
+        try Visit.post(redirect, [("access_token", "tk_1"), ("principalID", "p-1"), ("state", state)]),
       ]
     }
     let account = try fixture.login()
     #expect(account.name == "p-1")
     #expect(account.credential.accessToken == Secret("tk_1"))
     #expect(try fixture.user.visits.map { try $0.status } == ["403", "400", "400", "200", "200"])
-    #expect(fixture.user.steps.dropFirst() == [.strayRedirect(count: 1), .strayRedirect(count: 2)])
+    #expect(fixture.user.steps.dropFirst() == [.statelessRedirect(count: 1), .strayRedirect(count: 2)])
   }
 
   /// A provider may say in the query why there is no token.
   @Test func aRefusalInTheQueryIsAnAnswer() throws {
     let fixture = try Fixture.added(Self.implicit, secret: nil)
-    fixture.user.consent([("error", "access_denied"), ("access_token", "forged")])
+    fixture.user.consent([("error", "access_denied"), ("access_token", "forged"), ("state", "state")])
     let refusal = ErrorResponse(code: "access_denied", words: nil, status: nil)
     #expect(throws: CredentialError.oauth(.refused(.authorization, refusal), provider: "example")) {
       try fixture.login()
@@ -88,12 +90,14 @@ struct LoginPageTests {
   @Test func aCodeOfAnotherPageIsNoAnswer() throws {
     let fixture = try Fixture.added(Fixture.endpoints + "\nstate: optional\npkce: none")
     fixture.user.browse = { url in
-      let redirect = try #require(try URI(parsing: url).queryParameters[first: "redirect_uri"])
+      let page = try URI(parsing: url).queryParameters
+      let redirect = try #require(page[first: "redirect_uri"])
+      let answer: FormParameters = [("code", "code-1"), ("state", try #require(page[first: "state"]))]
       fixture.user.visits = [
         try Visit.get(redirect, [("code", "forged")], fields: Self.image),
         // As from a page of another origin: of our own receiver.
         try Visit.post(redirect, [("code", "forged")]),
-        try Visit.get(redirect, [("code", "code-1")], fields: Self.navigation),
+        try Visit.get(redirect, answer, fields: Self.navigation),
       ]
     }
     fixture.http.then(.token("token-1"), .identity("ana"))

@@ -154,22 +154,23 @@ struct LoginTests {
     #expect(fixture.http.requests[2].parameters[first: "grant_type"] == "authorization_code")
   }
 
-  /// Where `state` does not come back, a request that is no answer ends nothing.
+  /// A request that is no answer ends nothing.
   @Test func aStrayRequestBeforeTheFragment() throws {
     let fixture = try Fixture.added(
       """
       grant: implicit
-      state: optional
       endpoints: { authorization: https://provider.example/authorize }
       response: { keep: [principalID] }
       account: principalID
       """, secret: nil)
     fixture.user.browse = { url in
-      let redirect = try #require(try URI(parsing: url).queryParameters[first: "redirect_uri"])
+      let sent = try URI(parsing: url).queryParameters
+      let redirect = try #require(sent[first: "redirect_uri"])
+      let state = try #require(sent[first: "state"])
       fixture.user.visits = [
         try Visit.get(redirect, [("x", "1")]), try Visit.post(redirect, [("x", "1")]),
         try Visit.post(redirect, [("access_token", "forged"), ("state", "other")]), try Visit.get(redirect, []),
-        try Visit.post(redirect, [("access_token", "tk_1"), ("principalID", "p-1")]),
+        try Visit.post(redirect, [("access_token", "tk_1"), ("principalID", "p-1"), ("state", state)]),
       ]
     }
     let account = try fixture.login()

@@ -12,7 +12,7 @@ import Testing
     #expect(descriptor.headerStyle.location == .header(name: "Authorization", scheme: "Bearer"))
     #expect(descriptor.extraHeaders.isEmpty)
     #expect(descriptor.scope == ScopeRules(requested: [], separator: " ", grantedSeparator: " "))
-    #expect(descriptor.redirect.template.literal == "http://127.0.0.1/callback")
+    #expect(descriptor.redirect.template.literal == "http://127.0.0.1/callback/sample")
     #expect(descriptor.state == .required)
     #expect(descriptor.pkce == .s256)
     #expect(descriptor.issuer == nil && !descriptor.sendsNonce && descriptor.assertion == nil)

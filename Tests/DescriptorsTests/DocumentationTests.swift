@@ -57,7 +57,7 @@ import YAML
       let pieces = sentences.split(separator: "`", omittingEmptySubsequences: false).enumerated()
       return Set(pieces.filter { $0.offset % 2 == 1 }.map { $0.element.lowercased() })
     }
-    #expect(owned("Owned parameters.") == DescriptorDecoder.ownedParameters)
+    #expect(owned("Owned parameters.") == OwnedParameters.all)
     #expect(owned("Owned headers.") == DescriptorDecoder.ownedHeaders)
   }
 

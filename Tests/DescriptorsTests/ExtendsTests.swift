@@ -272,13 +272,14 @@ import Testing
   @Test func aFileMayOverrideTheOneOfTheSameNameBehindIt() throws {
     let library = MemoryLibrary(
       ["base": "provider: base\nextends: base\ntitle: Mine\n"],
-      ["base": "provider: base\nextends: base\ntitle: The machine's\nstate: optional\n"], ["base": Self.base]
+      ["base": "provider: base\nextends: base\ntitle: The machine's\npkce: S256\nstate: optional\n"],
+      ["base": Self.base]
     ).library
     let loaded = try library.load("base")
     #expect(loaded.path == "0/base.yaml")
     #expect(loaded.descriptor.title == "Mine")
     #expect(loaded.descriptor.state == .optional)
-    #expect(loaded.descriptor.pkce == .none)
+    #expect(loaded.descriptor.pkce == .s256)
   }
 
   @Test func aDescriptorExtendsWhatThePersonMadeOfItsBase() throws {

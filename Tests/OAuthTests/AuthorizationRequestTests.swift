@@ -133,7 +133,6 @@ struct AuthorizationRequestTests {
     let rule = "issuer: https://provider.example"
     _ = try Self.answer(rule) { [("code", "c"), ("state", $0.state), ("iss", "https://provider.example")] }
     _ = try Self.answer(rule) { [("code", "c"), ("state", $0.state)] }
-    _ = try Self.answer { [("code", "c"), ("state", $0.state), ("iss", "https://other.example")] }
     #expect(
       throws: OAuthError.issuerMismatch(expected: "https://provider.example", found: "https://provider.example/")
     ) {
@@ -265,6 +264,67 @@ struct AuthorizationRequestTests {
     #expect(throws: OAuthError.refused(.authorization, ErrorResponse(code: "access_denied", words: nil, status: nil))) {
       try client.authorizationResponse([("error", "access_denied")], to: request)
     }
+  }
+
+  /// RFC 9207, 2.4: where no issuer is declared, the answer has to be from a server of the provider's.
+  @Test(
+    arguments: [
+      "https://other.example", "http://provider.example", "https://provider.example:8443", "https://example", "", "x",
+      "https://evilprovider.example", "https://provider.example.evil.example",
+    ])
+  func aForeignIssuer(_ issuer: String) throws {
+    for (more, endpoints) in [
+      ("", ""), ("", "introspection: https://other.example/i"), ("hosts: [other.example]", ""),
+    ] {
+      let client = try Fixture.client(more, endpoints: endpoints)
+      let request = try Self.request(client)
+      #expect(throws: OAuthError.foreignIssuer(found: issuer, host: "provider.example")) {
+        try client.authorizationResponse(
+          [("code", "c"), ("state", request.state), ("iss", issuer)], to: request)
+      }
+      #expect(throws: OAuthError.foreignIssuer(found: issuer, host: "provider.example")) {
+        try client.authorizationResponse(
+          [("error", "access_denied"), ("state", request.state), ("iss", issuer)], to: request)
+      }
+    }
+  }
+
+  @Test(
+    arguments: [
+      "https://provider.example", "https://provider.example/", "https://provider.example/realms/a",
+      "https://login.provider.example", "https://tokens.example",
+    ])
+  func anIssuerOfTheProvider(_ issuer: String) throws {
+    let client = try Fixture.client(endpoints: "token: https://tokens.example/t")
+    let request = try Self.request(client)
+    _ = try client.authorizationResponse([("code", "c"), ("state", request.state), ("iss", issuer)], to: request)
+  }
+
+  /// A `state` that comes back counts, whatever the descriptor says.
+  @Test func aHiddenStateIsCompared() throws {
+    let hidden = "response: { fields: { state: [] } }\nstate: optional"
+    #expect(throws: OAuthError.stateMismatch) { try Self.answer(hidden) { _ in [("code", "c"), ("state", "other")] } }
+    _ = try Self.answer(hidden) { [("code", "c"), ("state", $0.state)] }
+  }
+
+  /// RFC 9700, 2.1.1
+  @Test func aPublicClientSendsAProofKey() throws {
+    func method(_ more: String, _ secret: String?, _ token: String = "") throws -> String? {
+      let client = try Fixture.client("pkce: none\n" + more, endpoints: token, secret: secret)
+      return try Self.request(client).uri.queryParameters[first: "code_challenge_method"]
+    }
+    #expect(try method("", nil) == "S256")
+    #expect(try method("client: { authentication: none }", "unused") == "S256")
+    #expect(try method("", "secret-1") == nil)
+    let ownForm = "token: { url: https://provider.example/t, parameters: { key: \"{client_secret}\" } }"
+    #expect(try method("client: { authentication: none }", "secret-1", ownForm) == nil)
+  }
+
+  @Test func theAddressThatAPersonGivesSetsNoRedirect() throws {
+    let client = try Fixture.client(
+      "variables: { page: { format: url } }", endpoints: "authorization: \"{page}\"",
+      variables: ["page": "https://provider.example/a?redirect%5Furi=https://evil.example"])
+    #expect(throws: OAuthError.ownedParameter(.authorization, name: "redirect_uri")) { try Self.request(client) }
   }
 
   /// RFC 6749, 4.1.2.1

@@ -34,13 +34,13 @@ struct LoginRequestsTests {
     let client = try Fixture.client(
       "scope: [read]\naccount: login", endpoints: "identity: https://api.provider.example/me")
     let planned = try Self.plan(client, .authorizationCode)
-    #expect(planned.redirectURI == "http://127.0.0.1:<port>/callback")
+    #expect(planned.redirectURI == "http://127.0.0.1:<port>/callback/example")
     #expect(
       Self.text(planned) == """
         authorization GET https://provider.example/authorize
         ? response_type=code
         ? client_id=client-1
-        ? redirect_uri=http://127.0.0.1:<port>/callback
+        ? redirect_uri=http://127.0.0.1:<port>/callback/example
         ? scope=read
         ? state=<state>
         ? code_challenge=<code_challenge>
@@ -52,7 +52,7 @@ struct LoginRequestsTests {
         Accept: application/json
         grant_type=authorization_code
         code=<code>
-        redirect_uri=http://127.0.0.1:<port>/callback
+        redirect_uri=http://127.0.0.1:<port>/callback/example
         code_verifier=<code_verifier>
 
         identity GET https://api.provider.example/me

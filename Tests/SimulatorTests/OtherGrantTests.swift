@@ -14,8 +14,7 @@ struct ImplicitTests {
     let target = try play.decide(request.uri)
     #expect(target.query == nil)
     let parameters = FormParameters(decoding: try #require(target.fragment))
-    // The descriptor says that an answer without `state` is taken, so that this one comes without.
-    #expect(!parameters.contains("state"))
+    #expect(parameters[first: "state"] == request.state)
     return try play.client.credential(
       play.client.authorizationResponse(parameters, to: request), now: play.clock.seconds)
   }

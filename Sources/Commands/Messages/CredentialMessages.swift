@@ -112,6 +112,11 @@ extension CredentialError {
         route == .kubectl
           ? "name it below \"kubectl\" in the descriptor, then \(credmgr: "add-provider", provider, "--replace")"
           : "\(credmgr: "providers", provider) to see where they go")
+    case .mixUp(let provider, let other, let mixUp):
+      Message(
+        mixUp.sentence(provider, other),
+        hint: "look at both descriptors; \(credmgr: "remove-provider", provider) if you do not trust its author",
+        status: mixUp.isInAnswer ? .refused : .usage)
     case .accountsRemain(let provider, let accounts):
       .usage("somebody is logged in to \(quoted(provider)): \(some(accounts))")
         .hint("\(credmgr: "logout", provider, "--all") first")
@@ -270,5 +275,25 @@ extension NewPlace {
   var difference: String {
     let old = before.isEmpty ? "(nothing)" : before.map(quoted).joined(separator: ", ")
     return "\(noun): \(old) -> \(named), which \(gets)"
+  }
+}
+
+extension MixUp {
+  fileprivate func sentence(_ provider: String, _ other: String) -> String {
+    switch self {
+    case .issuer(let issuer):
+      "\(quoted(provider)) names the issuer \(quoted(issuer)), which belongs to \(quoted(other))"
+    case .page(let page, let token):
+      "the login page of \(quoted(provider)) is on \(quoted(page)), which belongs to \(quoted(other)), and its codes "
+        + "would go to \(quoted(token))"
+    case .redirect(let redirect):
+      "the redirect of \(quoted(provider)) is that of \(quoted(other)): \(quoted(redirect))"
+    case .answer(let issuer):
+      "the redirect comes from \(quoted(issuer)), which belongs to \(quoted(other)), and not from \(quoted(provider))"
+    }
+  }
+
+  fileprivate var isInAnswer: Bool {
+    if case .answer = self { true } else { false }
   }
 }

@@ -57,6 +57,9 @@ extension Finding {
       return "the parameter \(quoted(name)) protects the login; it can be renamed below \"rename\", and not be set"
     case .shownSecret(let path):
       return "the field \(quoted(path)) is a secret; what is kept, and an account's name, is shown"
+    case .computedRedirect:
+      return "a redirect is one text, with a single name in each place: no function, and no alternative"
+    case .unprotectedState(let state): return state.sentence
     case .invalidDuration(let text): return "\(quoted(text)) is no duration, such as 90s, 5m, 8h or 30d"
     case .invalidPattern(let text): return "\(quoted(text)) is no regular expression"
     case .grantWithoutEndpoint(let grant, let endpoint):
@@ -95,6 +98,18 @@ extension Finding {
       return
         "tokens of \(quoted(provider)) would go to \(quoted(host)), and it was added without that; "
         + "\"credmgr add-provider \(provider) --replace\" asks first"
+    }
+  }
+}
+
+extension Finding.Problem.UnprotectedState {
+  fileprivate var sentence: String {
+    switch self {
+    case .scheme:
+      "\"state\" has to come back with the scheme of an application in \"redirect\", because nothing else ties the "
+        + "answer to the login"
+    case .noProofKey: "without a proof key, an answer counts only with its \"state\", or if it is pasted"
+    case .implicit: "a token in a redirect to this machine counts only with its \"state\", or if it is pasted"
     }
   }
 }

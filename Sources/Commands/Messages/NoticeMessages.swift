@@ -16,6 +16,7 @@ extension Notice {
         + "more than 255 bytes"
     case .interrupted(let interruption):
       interruption.words(now: now) + "; " + (interruption.remedy.sentence() ?? "")
+    case .loginsRefused(let error): "warning: logins will be refused: \(error.message.text)"
     case .unreadable(let provider, let fields):
       "warning: the answer of \(quoted(provider)) has \(listed(fields.map(\.rawValue))) in a form that cannot be read; "
         + "the token is kept without"

@@ -88,6 +88,11 @@ extension OAuthError {
       return .refused("the redirect does not belong to this login: its token is another one").hint(login + " again")
     case .issuerMismatch(let expected, let found):
       return .refused("the redirect comes from \(quoted(found)), and not from \(quoted(expected))")
+    case .foreignIssuer(let found, let host):
+      return .refused("the redirect comes from \(quoted(found)), which is another server than \(quoted(host))")
+        .hint("if both are \(name)'s, write \(quoted("issuer: " + found)) into its descriptor")
+    case .ownedParameter(let kind, let parameter):
+      return .usage("the address of \(at(kind)) sets the parameter \(quoted(parameter)), which only credmgr sets")
     case .issuerMissing(let expected):
       return .refused("the redirect does not say that it comes from \(quoted(expected)), which always says so")
     case .unknownAuthentication(let method):

@@ -37,7 +37,9 @@ extension Command {
     let values = registration?.variables ?? [:]
     let secretKeys = Set(descriptor.variables.filter(\.isSecret).map { "variables.\($0.name).default" })
     let settings = (try? context.home.library.settings(of: identifier)) ?? []
-    let client = try? Client(descriptor: descriptor, identifier: "", secret: nil, variables: values)
+    let client = try? Client(
+      descriptor: registration?.applied(to: descriptor) ?? descriptor, identifier: registration?.clientIdentifier ?? "",
+      secret: nil, variables: values)
     let redirect: String? =
       switch try? client?.redirect() {
       case .loopback(let uri)?: uri.text

@@ -82,16 +82,21 @@ struct CallbackReceiver: ~Copyable {
     var strayCount = 0
     while true {
       let arrival = try next(session, stray)
+      let step: Step
+      let conflict: CredentialError?
       do throws(OAuthError) {
-        let step =
+        let parameters =
           switch arrival {
-          case .redirect(let parameters): try page.read(parameters, session.now)
-          case .refusal(let parameters): try page.refused(parameters, session.now)
-          case .handed(let line), .typed(let line):
-            try page.read(page.parameters(pasted: line, isCode: isCode), session.now)
+          case .redirect(let parameters), .refusal(let parameters): parameters
+          case .handed(let line), .typed(let line): try page.parameters(pasted: line, isCode: isCode)
           }
-        loopback?.reply(.loggedIn(title), isAwaited: true)
-        return step
+        if case .typed = arrival {} else { try page.requireTie(parameters) }
+        if case .refusal = arrival {
+          step = try page.refused(parameters, session.now)
+        } else {
+          step = try page.read(parameters, session.now)
+        }
+        conflict = session.others.conflict(of: session.client, answeredBy: parameters)
       } catch {
         let told = CredentialError.oauth(error.masked(by: session.source.secrets), provider: session.provider)
         guard error.isStray else {
@@ -99,14 +104,22 @@ struct CallbackReceiver: ~Copyable {
           throw told
         }
         loopback?.reply(.stray, isAwaited: false)
+        let isStateless = error == .stateMissing && session.client.descriptor.state == .optional
         if case .typed = arrival {
           user.tell(.strayPaste(told))
         } else {
           strayCount += 1
-          user.tell(.strayRedirect(count: strayCount))
+          user.tell(isStateless ? .statelessRedirect(count: strayCount) : .strayRedirect(count: strayCount))
         }
         stray = told
+        continue
       }
+      guard let conflict else {
+        loopback?.reply(.loggedIn(title), isAwaited: true)
+        return step
+      }
+      loopback?.reply(.failed, isAwaited: true)
+      throw conflict
     }
   }
 
@@ -191,10 +204,12 @@ extension Page {
         """)
   }
 
+  static var failed: Page {
+    Page(.refused, title: "The login did not work", text: "The terminal says what is wrong.")
+  }
+
   static func refused(_ error: OAuthError, _ title: String) -> Page {
-    guard case .refused(_, let response) = error else {
-      return Page(.refused, title: "The login did not work", text: "The terminal says what is wrong.")
-    }
+    guard case .refused(_, let response) = error else { return .failed }
     return Page(
       .refused, title: "Login refused: \(title)",
       text: "\(response.words ?? response.code)\n\nYou can close this window, and try again in the terminal.")

@@ -54,6 +54,8 @@ private struct Login {
   // MARK: With the provider
 
   func run(_ grant: Grant, _ user: any User) throws(CredentialError) -> Account {
+    let others = try OtherProviders(source, than: provider)
+    if grant.traits.needsPerson, let conflict = others.conflict(of: client) { throw conflict }
     let before = try accounts.accounts(of: provider)
     let deadline = source.clock.monotonic() + Double(options.timeout)
     // Who logged in since the first look: what was waited for, or what made the lock free.
@@ -77,7 +79,7 @@ private struct Login {
       if !before.isEmpty { user.tell(.alreadyLoggedIn(accounts: before.map(\.name))) }
 
       let session = LoginSession(
-        source: source, permit: permit, options: options, user: user,
+        source: source, permit: permit, options: options, user: user, others: others,
         deadline: max(deadline, source.clock.monotonic() + 1))
       // Whose it is may be known only when it is there.
       let pending = try locked.begin(
@@ -237,9 +239,7 @@ extension CredentialSource {
     let grant = try grant(options, descriptor.grants)
     let registration = try accountsIfAny()?.registration(of: descriptor.identifier)
     let identifier = registration?.clientIdentifier ?? descriptor.client.identifier
-    var descriptor = descriptor
-    // As in a login: what the provider says of this one client goes before what the descriptor says of all.
-    if let method = registration?.registered?.authentication { descriptor.client.authentication = method }
+    let descriptor = registration?.applied(to: descriptor) ?? descriptor
     let registered = registration?.variables.filter { descriptor.variable($0.key) != nil } ?? [:]
     let client = try wrapping(
       CredentialError.provider,

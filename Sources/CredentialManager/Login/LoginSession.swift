@@ -11,6 +11,7 @@ struct LoginSession {
   let permit: Permit
   let options: LoginOptions
   let user: any User
+  let others: OtherProviders
   /// By the monotonic clock.
   let deadline: Double
 

@@ -123,6 +123,7 @@ extension CredentialSource {
     values.merge(variables) { _, new in new }
     var registration = Registration(
       clientIdentifier: known ?? "", clientSecret: clientSecret ?? previous?.clientSecret, variables: values,
+      redirect: previous == nil ? Descriptor.standardRedirect(of: identifier) : previous?.redirect,
       // Of another client, what one was registered with says nothing.
       registered: known == previous?.clientIdentifier ? previous?.registered : nil)
     let client = try client(addition.descriptor, registration)
@@ -137,17 +138,23 @@ extension CredentialSource {
     }
     let permit = try consent(
       to: addition.loaded, client, replacing: previous?.agreement, kept: kept, confirms: confirms)
+    let others = try OtherProviders(self, than: identifier)
     if let existing {
       dependents = try dependentProviders(of: addition, existing, confirms)
     }
     // The vault is opened for writing before the descriptor is there: one with the registration of another would send a
     // secret to the wrong place, were it not for the question above.
     _ = try accounts(.readWrite)
-    if registers { registration = try register(permit, variables: values, initialAccessToken: initialAccessToken) }
+    if registers {
+      let redirect = registration.redirect
+      registration = try register(permit, variables: values, initialAccessToken: initialAccessToken)
+      registration.redirect = redirect
+    }
     registration.agreement = Agreement(try self.client(addition.descriptor, registration))
     try install(addition)
     dependents[identifier] = registration
     try store(dependents, with: [noting(.addProvider, identifier)])
+    if let conflict = others.conflict(of: client) { notice(.loginsRefused(conflict)) }
     return registers ? registration : nil
   }
 

@@ -11,7 +11,10 @@ import Text
 struct DiscoveredDescriptor {
   let text: String
 
-  init(_ metadata: AuthorizationServerMetadata, identifier: String) throws(MetadataError) {
+  /// - Parameter redirect: the default; the client of a provider that was added before keeps its own.
+  init(
+    _ metadata: AuthorizationServerMetadata, identifier: String, redirect: String
+  ) throws(MetadataError) {
     let grants = try Self.grants(metadata)
     let authentication = try Self.authentication(metadata)
     let hasRedirect = grants.contains(where: \.traits.redirects)
@@ -28,9 +31,9 @@ struct DiscoveredDescriptor {
       lines += [
         "variables:",
         "  # Any port (RFC 8252, 7.3). With a provider that compares the whole, "
-          + "give one: http://127.0.0.1:8417/callback",
+          + "give one: " + redirect.exchanging("127.0.0.1/", for: "127.0.0.1:8417/"),
         "  redirect_uri:",
-        "    default: http://127.0.0.1/callback",
+        "    default: \(redirect)",
         "    format: redirect",
         "    help: the redirect URI exactly as it is registered",
         "",
@@ -124,8 +127,12 @@ struct DiscoveredDescriptor {
     guard let offered = metadata.codeChallengeMethods else {
       return ["pkce: S256  # not told; a server passes over what it does not know (RFC 6749, 3.1)"]
     }
-    let method: PKCEMethod = offered.contains("S256") ? .s256 : offered.contains("plain") ? .plain : .none
-    return ["pkce: \(method.rawValue)  # code_challenge_methods_supported"]
+    if offered.contains("S256") { return ["pkce: S256  # code_challenge_methods_supported"] }
+    // Metadata that was altered must not take the protection away (RFC 9700, 2.1.1).
+    return [
+      "# code_challenge_methods_supported is without S256; a server passes over what it does not know (RFC 6749, 3.1).",
+      "pkce: S256",
+    ]
   }
 
   /// What makes a login one that is refreshed, and that names the person.

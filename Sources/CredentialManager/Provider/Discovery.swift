@@ -22,9 +22,12 @@ extension CredentialSource {
     let identifier = name ?? Self.identifier(of: issuer)
     guard DescriptorLibrary.isIdentifier(identifier) else { throw .provider(.malformedIdentifier(identifier)) }
     let metadata = try metadata(of: issuer)
+    let previous = try accountsIfAny()?.registration(of: identifier)
+    let redirect = previous.map { $0.redirect ?? Descriptor.sharedRedirect }
     let descriptor = try wrapping(
       { CredentialError.discovery($0, issuer: issuer.text) },
-      DiscoveredDescriptor(metadata, identifier: identifier))
+      DiscoveredDescriptor(
+        metadata, identifier: identifier, redirect: redirect ?? Descriptor.standardRedirect(of: identifier)))
     let addition = try addition(Array(descriptor.text.utf8), named: identifier + ".yaml", as: nil)
     let foreign = EndpointKind.allCases.compactMap { kind in
       metadata.endpoints[kind]?.host.flatMap { host in

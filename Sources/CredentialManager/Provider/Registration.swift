@@ -9,6 +9,9 @@ package struct Registration: Sendable, Equatable {
   /// The client secret, consumer secret, or private key as PEM.
   package var clientSecret: Secret?
   package var variables: [String: String] = [:]
+  /// The redirect that is sent where the descriptor has none of its own; `nil`: the one of earlier versions, which all
+  /// providers shared.
+  package var redirect: String?
   /// How the client came about, where the provider registered it at our request.
   package var registered: Registered?
   /// Where tokens and the secret may go, as the person agreed to it. `nil` where nobody noted it.
@@ -31,11 +34,21 @@ package struct Registration: Sendable, Equatable {
 }
 
 extension Registration {
+  /// The descriptor as it is for this client. What the provider says of it goes before what the descriptor says of all,
+  /// and what it was registered with before what is the default now.
+  package func applied(to descriptor: Descriptor) -> Descriptor {
+    var descriptor = descriptor
+    if let method = registered?.authentication { descriptor.client.authentication = method }
+    descriptor.standardRedirect = redirect ?? Descriptor.sharedRedirect
+    return descriptor
+  }
+
   var encoded: Secret {
     var members: [JSONValue.Member] = [.init("client_id", .string(clientIdentifier))]
     if let clientSecret { members.append(.init("client_secret", .string(clientSecret.reveal()))) }
     let values = variables.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .string($0.value)) }
     members.append(.init("variables", .object(values)))
+    if let redirect { members.append(.init("redirect", .string(redirect))) }
     if let registered { members.append(.init("registered", registered.value)) }
     if let agreement { members.append(.init("agreement", agreement.value)) }
     return Secret(JSONValue.object(members).encoded)
@@ -50,6 +63,7 @@ extension Registration {
     agreement =
       value["agreement"].flatMap { Agreement($0) }
       ?? value["destinations"]?.elements.map { Agreement(destinations: $0.compactMap(\.text)) }
+    redirect = value["redirect"]?.text
     variables = [:]
     for member in value["variables"]?.members ?? [] { variables[member.name] = member.value.text }
     registered = value["registered"].flatMap { Registered($0) }

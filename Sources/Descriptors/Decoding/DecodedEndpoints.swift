@@ -50,12 +50,8 @@ extension DescriptorDecoder {
     kind.format(among: root["response_format"]?.text.flatMap(ResponseFormat.init(rawValue:)))
   }
 
-  mutating func parameters(_ node: Node, owned: Set<String>, isShown: Bool) -> [ParameterRule]? {
+  mutating func parameters(_ node: Node, isShown: Bool) -> [ParameterRule]? {
     entries(of: node)?.compactMap { entry in
-      if owned.contains(entry.key) {
-        add(.ownedParameter(entry.key), at: entry.keyPlace)
-        return nil
-      }
       if entry.value.isNull { return ParameterRule(name: entry.key, value: nil) }
       return template(entry.value, names: Self.endpointNames, isShown: isShown)
         .map { ParameterRule(name: entry.key, value: $0) }
@@ -106,19 +102,6 @@ extension DescriptorDecoder {
   }
 
   // MARK: Hosts and redirects
-
-  mutating func redirect(_ node: Node) -> URLTemplate? {
-    if node.text == "oob" { return URLTemplate(Template(literal: "oob")) }
-    guard let url = url(node, names: [], anyScheme: true, isShown: true) else { return nil }
-    if let text = url.template.literal, let uri = try? URI(parsing: text), uri.scheme == "http", !uri.isLoopback {
-      add(.insecureURL(text), at: node.place)
-    }
-    // Elsewhere this name stands for the redirect; here it can only be a variable.
-    if url.template.names.contains("redirect_uri"), !definedNames.contains("redirect_uri") {
-      add(.unknownTemplateName("redirect_uri", suggestion: nil), at: node.place)
-    }
-    return url
-  }
 
   mutating func hosts(_ node: Node, areWhole: Bool) -> [Template]? {
     guard texts(node) != nil else { return nil }

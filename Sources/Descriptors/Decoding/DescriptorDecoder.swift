@@ -10,7 +10,7 @@ struct DescriptorDecoder {
   private(set) var definedNames: Set<String> = []
   private(set) var kept: [KeptName] = []
   /// Values that a variable may have, to see what would become of a URL.
-  private var samples: [String: String] = [:]
+  private(set) var samples: [String: String] = [:]
   private var usedNames: Set<String> = []
 
   /// What the engine knows in every template.
@@ -24,18 +24,6 @@ struct DescriptorDecoder {
   static let requestNames = ["request_method", "request_host", "request_path", "request_query", "request_body"]
   /// What neither a variable nor a kept field may be called: it would take the place of what the engine knows.
   static let takenNames = engineNames + endpointNames + requestNames
-  /// Parameters that protect a flow: a descriptor may rename them, never set them.
-  static let ownedParameters: Set<String> = [
-    "state", "code_challenge", "code_challenge_method", "code_verifier", "nonce", "oauth_signature", "oauth_nonce",
-    "oauth_timestamp", "oauth_signature_method", "oauth_consumer_key", "oauth_token", "oauth_callback",
-    "oauth_verifier",
-  ]
-  /// A `state` or a `nonce` that is sent again with a code is like any other parameter, and so is the consumer key in
-  /// the address of a page, which nobody signs.
-  static func ownedParameters(at kind: EndpointKind) -> Set<String> {
-    kind == .authorization
-      ? ownedParameters.subtracting(["oauth_consumer_key"]) : ownedParameters.subtracting(["state", "nonce"])
-  }
   static let ownedHeaders: Set<String> = [
     "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "keep-alive",
     "proxy-authorization", "proxy-connection", "expect", "cookie",
@@ -133,7 +121,7 @@ struct DescriptorDecoder {
 
   /// Its places are filled with the variables' defaults, or with harmless values, to see whether a URL can come of it.
   mutating func url(
-    _ node: Node, names: [String], owned: Set<String> = [], anyScheme: Bool = false, isShown: Bool = false
+    _ node: Node, names: [String], anyScheme: Bool = false, isShown: Bool = false
   ) -> URLTemplate? {
     guard let template = template(node, names: names, isShown: isShown) else { return nil }
     let url = URLTemplate(template)
@@ -143,10 +131,7 @@ struct DescriptorDecoder {
     do {
       // A place may also stand for a port.
       let atPort = try? filled(url, "1", anyScheme)
-      let uri = if let atPort { atPort } else { try filled(url, "sample", anyScheme) }
-      for name in uri.queryParameters.pairs.map(\.name) where owned.contains(name) {
-        add(.ownedParameter(name), at: node.place)
-      }
+      if atPort == nil { _ = try filled(url, "sample", anyScheme) }
       return url
     } catch {
       switch error {

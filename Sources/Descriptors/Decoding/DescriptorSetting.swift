@@ -27,11 +27,13 @@ package struct DescriptorSetting: Sendable, Equatable {
     var settings: [DescriptorSetting] = []
     collect(root, [], &settings)
     guard root["grant"]?.text.flatMap(Grant.init(rawValue:))?.traits.binding != .signature else { return settings }
+    let identifier = root["provider"]?.text ?? "ID"
     for standard in standards(Descriptor.keys.description)
     where !settings.contains(where: { isAt(standard.key, $0.key) }) {
       settings.append(
         DescriptorSetting(
-          key: standard.key, value: standard.value, origin: .standard(specification: standard.specification)))
+          key: standard.key, value: standard.value.exchanging("/ID", for: "/" + identifier),
+          origin: .standard(specification: standard.specification)))
     }
     return settings
   }

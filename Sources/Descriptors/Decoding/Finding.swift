@@ -29,6 +29,10 @@ package struct Finding: Sendable, Equatable {
     case ownedParameter(String)
     /// A field that is a secret, where what is there is shown.
     case shownSecret(String)
+    /// A redirect with a function or an alternative in it.
+    case computedRedirect
+    /// `state` need not come back, and nothing else ties an answer to the login; in which case.
+    case unprotectedState(UnprotectedState)
     case invalidDuration(String)
     case invalidPattern(String)
     case grantWithoutEndpoint(grant: String, endpoint: String)
@@ -48,6 +52,10 @@ package struct Finding: Sendable, Equatable {
     case keptSubdomains(String)
     /// Nobody agreed to it when the provider was added.
     case newHost(String, provider: String)
+
+    package enum UnprotectedState: Sendable {
+      case noProofKey, scheme, implicit
+    }
 
     static func unknownValue(_ text: String, among allowed: [String]) -> Problem {
       .unknownValue(text, allowed: allowed, suggestion: nearMiss(text, among: allowed))

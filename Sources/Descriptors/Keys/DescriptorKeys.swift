@@ -38,7 +38,8 @@ extension Descriptor {
       "scope", at: \.scope, as: ScopeRules.keys.notation, type: "list, or mapping", default: "nothing is asked for",
       means: "how scopes are written (RFC 6749, 3.3): [Scopes](#scopes)", for: "`github`: commas in the answer")
     Key(
-      "redirect", at: \.redirect, as: .redirect, type: "URL template, or `oob`", from: "RFC 8252, 7.3",
+      "redirect", at: \.ownRedirect, as: .redirect, type: "URL template, or `oob`",
+      default: "`http://127.0.0.1/callback/ID`", from: "RFC 8252, 7.3",
       means: "where the browser comes back to (RFC 6749, 3.1.2): [Redirect](#redirect)", for: "`linkedin`")
     Key(
       "state", at: \.state, as: .choice(), from: "RFC 6749, 10.12",
@@ -49,7 +50,8 @@ extension Descriptor {
       for: "`linkedin`: `none`; TikTok: `S256-hex`")
     Key(
       "issuer", at: \.issuer, as: .shownTemplate(),
-      means: "the issuer; an `iss` in the redirect has to be the same (RFC 9207)", for: "servers that send `iss`")
+      means: "the issuer; an `iss` in the redirect has to be the same (RFC 9207)",
+      for: "`github`, `google`, `keycloak`, `zoom`")
     Key(
       "iss", at: \.issuerResponse, as: .choice(), from: "RFC 9207, 2.4",
       means: "whether `iss` has to come back, where `issuer` is known (RFC 9207, 2.4)",
@@ -101,6 +103,7 @@ extension Descriptor {
     for (path, node) in zip(descriptor.account, DescriptorDecoder.elements(of: root["account"])) {
       decoder.check(path, isShownAt: node)
     }
+    decoder.checkProtection(root, descriptor)
   }
 }
 

@@ -5,7 +5,7 @@ extension Endpoint {
   static let keys = Dictionary(uniqueKeysWithValues: EndpointKind.allCases.map { ($0, keys(of: $0)) })
 
   private static func keys(of kind: EndpointKind) -> Table<Endpoint> {
-    let owned = DescriptorDecoder.ownedParameters(at: kind)
+    let owned = OwnedParameters.names(at: kind)
     // A browser is given its address.
     let isShown = kind == .authorization
     return Table(kind == .authorization ? "page" : "endpoint", Endpoint(kind), short: "url") {
@@ -33,7 +33,8 @@ extension Endpoint {
           instead of a text in a JSON body
           """, for: "Unsplash: `scope`; Workday: numbers")
       Key(
-        "parameters", at: \.parameters, as: .parameters(except: owned, isShown: isShown),
+        "parameters", at: \.parameters,
+        as: .parameters(except: owned.subtracting(OwnedParameters.droppable), isShown: isShown),
         type: "mapping of templates, or `null`",
         means: "parameters that are added, or set to another value; `null` drops one",
         for: "Google: `access_type: offline`; `l2p`: `grant_type: device`")
@@ -60,6 +61,7 @@ extension Endpoint {
         "follows", at: \.followed, as: .choices(among: [.token, .refresh]), default: "`token`",
         means: "`token_exchange`: what it follows: a login, or each refresh too", for: "Bullhorn: `[token, refresh]`")
     } finish: { decoder, node, endpoint in
+      decoder.checkOwned(node, kind, endpoint)
       if node["send"]?.text == nil { endpoint.send = Endpoint.placement(kind, endpoint.method) }
       if node["response"]?["format"]?.text == nil { endpoint.response.format = decoder.format(of: kind) }
     }
@@ -181,6 +183,10 @@ extension Notation<[ResponseField: FieldSource]> {
         for entry in entries {
           guard let field = ResponseField(rawValue: entry.key) else { continue }
           fields[field] = FieldSource.keys.read(&decoder, entry.value) ?? FieldSource(paths: [])
+          // Looked at wherever a provider says whom an answer is from (RFC 9207, 2.4).
+          if field == .issuer, fields[field]?.paths != [FieldPath(field.rawValue)] {
+            decoder.add(.ownedParameter(entry.key), at: entry.keyPlace)
+          }
         }
         return fields
       },

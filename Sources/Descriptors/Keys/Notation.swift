@@ -190,7 +190,7 @@ extension Notation<URLTemplate> {
   static func url(except owned: Set<String>, isShown: Bool) -> Self {
     Notation(
       .url(except: owned),
-      read: { $0.url($1, names: DescriptorDecoder.endpointNames, owned: owned, isShown: isShown) },
+      read: { $0.url($1, names: DescriptorDecoder.endpointNames, isShown: isShown) },
       write: { .text($0.template.text) })
   }
 
@@ -215,7 +215,7 @@ extension Notation<[ParameterRule]> {
   static func parameters(except owned: Set<String> = [], isShown: Bool = false) -> Self {
     Notation(
       .mapping(of: .text, names: owned.isEmpty ? nil : .name(except: owned)),
-      read: { $0.parameters($1, owned: owned, isShown: isShown) },
+      read: { $0.parameters($1, isShown: isShown) },
       write: { .mapping($0.map { ($0.name, $0.value.map { .text($0.text) } ?? .plain("null")) }) })
   }
 }
@@ -229,10 +229,6 @@ extension Notation<[String: String]> {
         var texts: [String: String] = [:]
         for entry in entries {
           texts[entry.key] = decoder.text(entry.value)
-          // To call another parameter by the name of one that the engine owns would set that one.
-          if let text = texts[entry.key], owned.contains(text), text != entry.key {
-            decoder.add(.ownedParameter(text), at: entry.value.place)
-          }
         }
         return texts
       }, write: { .mapping($0.sorted { $0.key < $1.key }.map { ($0.key, .text($0.value)) }) })

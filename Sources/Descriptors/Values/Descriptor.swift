@@ -8,7 +8,9 @@ package struct Descriptor: Sendable, Equatable {
   package var headerStyle = HeaderStyle()
   package var extraHeaders: [HeaderTemplate] = []
   package var scope = ScopeRules()
-  package var redirect = URLTemplate(Template(literal: "http://127.0.0.1/callback"))
+  package var ownRedirect: URLTemplate?
+  /// Sent where the descriptor has no redirect of its own; `nil`: one with the identifier in it.
+  package var standardRedirect: String?
   package var state = StateRule.required
   package var pkce = PKCEMethod.s256
   package var issuer: Template?
@@ -27,6 +29,16 @@ package struct Descriptor: Sendable, Equatable {
   package var kubectl: KubectlRules?
 
   package init() {}
+
+  package var redirect: URLTemplate {
+    ownRedirect ?? URLTemplate(Template(literal: standardRedirect ?? Self.standardRedirect(of: identifier)))
+  }
+
+  /// A path of its own for each provider, so that the answer of one is not taken for that of another (RFC 9700, 4.4.2).
+  package static func standardRedirect(of identifier: String) -> String { sharedRedirect + "/" + identifier }
+
+  /// What all providers had in earlier versions.
+  package static let sharedRedirect = "http://127.0.0.1/callback"
 
   package func variable(_ name: String) -> Variable? { variables.first { $0.name == name } }
 }

@@ -77,7 +77,8 @@ extension Client {
     _ grant: Grant, redirectURI: String, scope: [String], random: some RandomSource, nonce requestNonce: RequestNonce
   ) throws(OAuthError) -> AuthorizationRequest {
     let state = Base64.encodeURL(random.bytes(32))
-    let verifier = grant == .authorizationCode && descriptor.pkce != .none ? CodeVerifier(random: random) : nil
+    let method = proofKeyMethod
+    let verifier = grant == .authorizationCode && method != .none ? CodeVerifier(random: random) : nil
     let joinedScope = scope.joined(separator: descriptor.scope.separator)
     var parameters: FormParameters = [
       ("response_type", grant == .implicit ? "token" : "code"), ("client_id", identifier),
@@ -85,9 +86,9 @@ extension Client {
     ]
     if !scope.isEmpty { parameters.append("scope", joinedScope) }
     parameters.append("state", state)
-    if let verifier, let challenge = verifier.challenge(descriptor.pkce), let method = descriptor.pkce.wireName {
+    if let verifier, let challenge = verifier.challenge(method), let name = method.wireName {
       parameters.append("code_challenge", challenge)
-      parameters.append("code_challenge_method", method)
+      parameters.append("code_challenge_method", name)
     }
     let nonce = descriptor.sendsNonce ? Base64.encodeURL(random.bytes(32)) : nil
     if let nonce { parameters.append("nonce", nonce) }
@@ -96,6 +97,18 @@ extension Client {
     return AuthorizationRequest(
       uri: request.uri, grant: grant, state: state, codeVerifier: verifier, nonce: nonce,
       redirectURI: redirectURI, scope: scope)
+  }
+
+  /// A public client always sends a proof key (RFC 9700, 2.1.1): a server passes over parameters that it does not know
+  /// (RFC 6749, 3.1).
+  var proofKeyMethod: PKCEMethod { descriptor.pkce == .none && isPublic ? .s256 : descriptor.pkce }
+
+  /// Whether the token endpoint sees no secret of the client's, in whatever form.
+  private var isPublic: Bool {
+    guard let secret, !secret.isEmpty else { return true }
+    guard let token = descriptor.endpoints[.token], authentication(for: token) == .none else { return false }
+    let templates = token.parameters.compactMap(\.value) + token.headers.map(\.value)
+    return !templates.contains { $0.names.contains { $0 == "client_secret" || $0 == "assertion" } }
   }
 
   /// The page of a request, whose answer brings a code or a token.
@@ -108,8 +121,8 @@ extension Client {
       expected.append((.issuer, issuer))
     }
     return Step.Page(
-      uri: request.uri, expected: expected, brings: request.grant == .implicit ? .accessToken : .code, login: login,
-      read: read)
+      uri: request.uri, expected: expected, brings: request.grant == .implicit ? .accessToken : .code,
+      isTied: request.codeVerifier != nil, login: login, read: read)
   }
 
   /// RFC 9207, 2, whatever the descriptor calls it.
@@ -131,15 +144,20 @@ extension Client {
     }
     let needed: ResponseField = request.grant == .implicit ? .accessToken : .code
     let expected = descriptor.issuer.flatMap { try? $0.filled(values()) }
-    let otherIssuer = answer.text(.issuer).flatMap { found in expected.flatMap { $0 == found ? nil : found } }
-    if let state = answer.text(.state) {
+    let otherIssuer = parameters.values(of: ResponseField.issuer.rawValue).first { found in
+      expected.map { $0 != found } ?? !mayBeIssuer(found)
+    }
+    if let state = state(in: answer, parameters) {
       guard constantTimeEqual(state, request.state) else { throw .stateMismatch }
     } else {
       // Where the provider does not give it back, only what looks like an answer to this request is one.
       let isAnswer = (answer.error != nil || answer.text(needed) != nil) && otherIssuer == nil
       if descriptor.state == .required || !isAnswer { throw .stateMissing }
     }
-    if let expected, let otherIssuer { throw .issuerMismatch(expected: expected, found: otherIssuer) }
+    if let otherIssuer {
+      if let expected { throw .issuerMismatch(expected: expected, found: otherIssuer) }
+      throw .foreignIssuer(found: otherIssuer, host: issuerOrigins.first?.host ?? descriptor.identifier)
+    }
     if let expected, answer.text(.issuer) == nil, descriptor.issuerResponse == .required {
       throw .issuerMissing(expected: expected)
     }
@@ -147,6 +165,26 @@ extension Client {
     guard answer.text(needed) != nil else { throw .missingField(.authorization, needed) }
     _ = try kept(answer)
     return AuthorizationResponse(request: request, answer: answer)
+  }
+
+  /// Where a descriptor does not read `state`, it counts all the same, unless it was sent under another name.
+  private func state(in answer: Answer, _ parameters: FormParameters) -> String? {
+    if let state = answer.text(.state) { return state }
+    guard descriptor.endpoints[.authorization]?.rename["state"] == nil else { return nil }
+    return parameters[first: "state"].flatMap { $0.isEmpty ? nil : $0 }
+  }
+
+  /// Where the consent and the code are. An endpoint that gets neither says nothing about the issuer.
+  private var issuerOrigins: [URI] {
+    let values = values()
+    return [EndpointKind.authorization, .token].compactMap { try? descriptor.endpoints[$0]?.url.filled(values) }
+  }
+
+  /// Whether an issuer may be this provider's although no descriptor names it (RFC 9207, 2.4): its page or its token
+  /// endpoint is on the same host, or on one above or below it.
+  func mayBeIssuer(_ text: String) -> Bool {
+    guard let issuer = try? URI(parsing: text) else { return false }
+    return issuerOrigins.contains { $0.isRelated(to: issuer) }
   }
 
   /// The parameters of a redirect that a person pasted: the whole address, which has to be the redirect URI with
@@ -181,6 +219,22 @@ extension Client {
 }
 
 extension URI {
+  /// Whether two servers belong together by their names: one host, or one above the other, at the same port.
+  package func isRelated(to other: URI) -> Bool {
+    guard scheme == other.scheme, effectivePort == other.effectivePort else { return false }
+    let (one, two) = (serverName, other.serverName)
+    func isAbove(_ upper: String, _ lower: String) -> Bool {
+      upper.contains(".") && lower.hasSuffix("." + upper) && upper.last?.isNumber == false
+    }
+    return !one.isEmpty && (one == two || isAbove(one, two) || isAbove(two, one))
+  }
+
+  /// The host, under one name where it is this machine.
+  package var serverName: String {
+    guard let host, !isLoopback else { return isLoopback ? "localhost" : "" }
+    return host.hasSuffix(".") ? String(host.dropLast()) : host
+  }
+
   /// A `URI` has its scheme and host in lower case.
   fileprivate func hasSamePlace(as other: URI) -> Bool {
     // RFC 3986, 6.2.3: with an authority, an empty path is the path "/".

@@ -90,14 +90,20 @@ extension Client {
   private func uri(
     _ kind: EndpointKind, _ values: (String) -> String?, _ calculate: Template.Calculator
   ) throws(OAuthError) -> URI {
-    let url = try endpoint(kind).url
+    let endpoint = try endpoint(kind)
+    let uri: URI
     do {
-      return try url.filled(values, calculate: calculate)
+      uri = try endpoint.url.filled(values, calculate: calculate)
     } catch .template(.missing(let name)) {
       throw .missingValue(kind, name: name)
     } catch {
       throw .url(kind, error)
     }
+    // Checked in the descriptor, too; a value may bring a query of its own.
+    if kind == .authorization, let name = OwnedParameters.owned(in: uri, at: kind, rename: endpoint.rename) {
+      throw .ownedParameter(kind, name: name)
+    }
+    return uri
   }
 
   /// RFC 6749, 2.3.1.

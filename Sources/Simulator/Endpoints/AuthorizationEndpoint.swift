@@ -41,7 +41,13 @@ extension Simulation {
     guard let registered = try? URI(parsing: registeredRedirect), registered.scheme == "http",
       registered.isLoopback, registered.port == nil, let uri = try? URI(parsing: given)
     else { return given == registeredRedirect }
-    return uri.replacing(port: nil) == registered
+    let bare = uri.replacing(port: nil)
+    let name = bare.path.split(separator: "/").last.map(String.init) ?? ""
+    // The provider may have been added under another name, or by an earlier version.
+    let isStandard =
+      descriptor.ownRedirect == nil
+      && [Descriptor.sharedRedirect, Descriptor.standardRedirect(of: name)].contains(bare.text)
+    return bare == registered || isStandard
   }
 
   private func terms(_ parameters: EndpointParameters, _ redirect: String?) throws(Refusal) -> AuthorizationTerms {

@@ -32,8 +32,10 @@ extension Descriptor {
     simulated.docker?.hosts = [Template(literal: authority)]
     let isGiven = redirect.template.names.contains { settings.variables[$0] != nil }
     if !settings.keepsRedirect, !isGiven, !simulated.redirectReachesThisMachine {
-      simulated.redirect = URLTemplate(Template(literal: Self.standardRedirect))
+      simulated.ownRedirect = URLTemplate(Template(literal: Self.standardRedirect))
     }
+    // Here it does come back, and a token that arrives by itself is tied to the login.
+    if simulated.grants.contains(.implicit) { simulated.state = .required }
     // What nothing uses any more, such as the host of an API, would only be a warning to whoever adds the descriptor.
     let library = DescriptorLibrary(directories: []) { _ in nil }
     for case .unusedVariable(let name) in library.check(Array(simulated.yaml.utf8), name: "").findings.map(\.problem) {

@@ -1,0 +1,54 @@
+import HTTP
+import YAML
+
+extension DescriptorDecoder {
+  /// A redirect is registered at the provider and agreed to by the person, so it is one text: a place in it takes the
+  /// value of one variable, or the client identifier.
+  mutating func redirect(_ node: Node) -> URLTemplate? {
+    if node.text == "oob" { return URLTemplate(Template(literal: "oob")) }
+    guard let url = url(node, names: [], anyScheme: true, isShown: true) else { return nil }
+    for case .place(let terms) in url.template.parts {
+      guard terms.count == 1, case .name(let name) = terms[0] else {
+        add(.computedRedirect, at: node.place)
+        continue
+      }
+      // Elsewhere `redirect_uri` stands for the redirect, and kept fields come with an answer.
+      let isKnown = ["scope", "redirect_uri"].contains(name) || definedNames.contains(name)
+      if isKnown, !variables.contains(where: { $0.name == name }) {
+        add(.unknownTemplateName(name, suggestion: nil), at: node.place)
+      }
+    }
+    if let uri = standardURI(of: url), uri.scheme == "http", !uri.isLoopback {
+      add(.insecureURL(uri.text), at: node.place)
+    }
+    return url
+  }
+
+  /// The redirect with the defaults of its variables; `nil` where one of them has none.
+  private func standardURI(of url: URLTemplate) -> URI? {
+    try? url.anyScheme { name in variables.first { $0.name == name }?.defaultValue }
+  }
+
+  /// Looks at logins that nothing ties to their answer: without `state`, only a proof key does (RFC 9700, 2.1), and not
+  /// where another application's answers arrive (RFC 8252, 7.1), which is refused.
+  mutating func checkProtection(_ root: Node, _ descriptor: Descriptor) {
+    guard let page = descriptor.endpoints[.authorization] else { return }
+    let hidesState = page.response.fields[.state]?.paths.isEmpty == true
+    guard descriptor.state == .optional || hidesState else { return }
+    let place = root["state"]?.place ?? root["endpoints"]?["authorization"]?.place ?? root.place
+    let uri = standardURI(of: descriptor.redirect)
+    let isWeb = uri.map { ["https", "http", "urn"].contains($0.scheme) } ?? true
+    if !isWeb, descriptor.grants.contains(where: { $0.traits.responseType != nil }) {
+      add(.unprotectedState(.scheme), at: place)
+      return
+    }
+    // Here a `state` that comes all the same still counts, and so does a paste.
+    let hasKey = descriptor.pkce != .none && page.rename["code_challenge"] == nil
+    if descriptor.grants.contains(.authorizationCode), !hasKey {
+      add(.unprotectedState(.noProofKey), at: place, severity: .warning)
+    }
+    if descriptor.grants.contains(.implicit), uri?.isLoopback == true {
+      add(.unprotectedState(.implicit), at: place, severity: .warning)
+    }
+  }
+}

@@ -1,0 +1,132 @@
+import HTTP
+import Text
+import YAML
+
+/// The parameters that protect a login. A descriptor may rename them; only the engine sets them.
+package enum OwnedParameters {
+  static let all: Set<String> = [
+    "state", "code_challenge", "code_challenge_method", "code_verifier", "nonce", "oauth_signature", "oauth_nonce",
+    "oauth_timestamp", "oauth_signature_method", "oauth_consumer_key", "oauth_token", "oauth_callback",
+    "oauth_verifier", "redirect_uri", "redirect_uris", "response_type", "request", "request_uri",
+  ]
+
+  /// These may be dropped: a provider that gets none takes what is registered there.
+  static let droppable: Set<String> = ["redirect_uri", "response_type"]
+
+  private static let ofThePage: Set<String> = [
+    "state", "nonce", "redirect_uri", "response_type", "request", "request_uri",
+  ]
+
+  /// What decides at the authorization endpoint where an answer goes is a parameter like any other elsewhere. Nobody
+  /// signs the consumer key in the address of that page.
+  static func names(at kind: EndpointKind) -> Set<String> {
+    switch kind {
+    case .authorization: all.subtracting(["oauth_consumer_key", "redirect_uris"])
+    case .registration: all.subtracting(ofThePage)
+    default: all.subtracting(ofThePage).subtracting(["redirect_uris"])
+    }
+  }
+
+  /// A name as the most lenient server reads it: decoded as often as that goes, without regard to case, and as PHP does,
+  /// which ignores brackets and reads a dot and a space as an underscore.
+  static func canonical(_ name: String) -> String {
+    var text = name
+    for _ in 0..<5 {
+      guard let decoded = PercentEncoding.decode(text, plusAsSpace: true), decoded != text else { break }
+      text = decoded
+    }
+    let scalars = text.unicodeScalars.drop { $0.value <= 0x20 }.prefix { $0 != "[" && $0.value >= 0x20 }
+    return String(String.UnicodeScalarView(scalars)).lowercased().exchanging(".", for: "_").exchanging(" ", for: "_")
+  }
+
+  /// The owned names and, where the endpoint renames them, their names on the wire: each in its canonical form, with the
+  /// name that the engine knows it by.
+  private static func onTheWire(_ kind: EndpointKind, _ rename: [String: String]) -> [String: String] {
+    var names: [String: String] = [:]
+    for name in self.names(at: kind) {
+      if let wire = rename[name] { names[canonical(wire)] = name }
+    }
+    for name in self.names(at: kind) { names[name] = name }
+    return names
+  }
+
+  /// The owned parameter that another one would set, if the endpoint sends it under this name.
+  static func owned(_ name: String, at kind: EndpointKind, rename: [String: String]) -> String? {
+    onTheWire(kind, rename)[canonical(name)]
+  }
+
+  /// An owned parameter that a URL sets, in its query or in the query of its fragment, however the name is written.
+  package static func owned(in uri: URI, at kind: EndpointKind, rename: [String: String]) -> String? {
+    let owned = onTheWire(kind, rename)
+    return names(inQueriesOf: uri.text).lazy.compactMap { owned[canonical($0)] }.first
+  }
+
+  /// What stands before a `=` behind a `?`, and between what separates parameters for one server or another.
+  static func names(inQueriesOf text: String) -> [String] {
+    guard let start = text.firstIndex(where: { "?#".contains($0) }) else { return [] }
+    return text[start...].split(whereSeparator: { "?#&;".contains($0) }).map { String($0.prefix { $0 != "=" }) }
+  }
+}
+
+extension DescriptorDecoder {
+  /// Looks for owned parameters among the parameters, the new names and the address of an endpoint.
+  mutating func checkOwned(_ node: Node, _ kind: EndpointKind, _ endpoint: Endpoint) {
+    let rename = endpoint.rename
+    for entry in node["parameters"]?.entries ?? [] {
+      if isItself(entry.value, entry.key) { continue }
+      let isOwned =
+        entry.value.isNull
+        ? OwnedParameters.names(at: kind).subtracting(OwnedParameters.droppable).contains(entry.key)
+        : [entry.key, rename[entry.key] ?? ""].contains {
+          OwnedParameters.owned($0, at: kind, rename: rename) != nil
+        }
+      if isOwned { add(.ownedParameter(entry.key), at: entry.keyPlace) }
+    }
+    for entry in node["rename"]?.entries ?? [] {
+      guard let text = entry.value.text, let owned = OwnedParameters.owned(text, at: kind, rename: rename),
+        owned != entry.key
+      else { continue }
+      add(.ownedParameter(text), at: entry.value.place)
+    }
+    guard let url = node["url"] ?? (node.text == nil ? nil : node) else { return }
+    for name in queryNames(endpoint.url.template) {
+      guard let owned = OwnedParameters.owned(name, at: kind, rename: rename) else { continue }
+      add(.ownedParameter(owned), at: url.place)
+    }
+  }
+
+  /// Whether a parameter is only said to be what the engine makes it: `redirect_uri: "{redirect_uri}"`. A response type
+  /// may have an ID token beside that of the grant (OpenID Connect Core 1.0, 3.2.2.1).
+  private func isItself(_ value: Node, _ name: String) -> Bool {
+    if name == "response_type", let types = value.text?.split(separator: " ").map(String.init) {
+      let grants = Self.elements(of: root["grant"]).compactMap { $0.text.flatMap(Grant.init(rawValue:)) }
+      let own = Set(grants.compactMap(\.traits.responseType))
+      return own.count == 1 && own.isSubset(of: types) && own.union(["id_token"]).isSuperset(of: types)
+    }
+    return ["redirect_uri", "redirect_uris"].contains(name) && value.text == "{redirect_uri}"
+  }
+
+  /// The names in the queries of a URL, whatever its places are filled with.
+  private mutating func queryNames(_ template: Template) -> [String] {
+    var texts = [""]
+    for (index, part) in template.parts.enumerated() {
+      switch part {
+      case .literal(let piece): texts = texts.map { $0 + piece }
+      case .place(let terms) where index == 0: texts = terms.flatMap { pieces(of: $0, or: "https://sample.example") }
+      case .place(let terms):
+        let values = Set(terms.flatMap { pieces(of: $0, or: "sample") }).sorted().prefix(16)
+        texts = Array(texts.flatMap { text in values.map { text + PercentEncoding.encode($0) } }.prefix(1024))
+      }
+    }
+    return texts.flatMap { OwnedParameters.names(inQueriesOf: $0) }
+  }
+
+  /// What a term may yield, without what a function does to it.
+  private func pieces(of term: Template.Term, or sample: String) -> [String] {
+    switch term {
+    case .literal(let text): [text]
+    case .name(let name): [samples[name] ?? sample]
+    case .call(_, let terms): terms.flatMap { pieces(of: $0, or: sample) } + [sample]
+    }
+  }
+}
