@@ -45,7 +45,7 @@ class Discovery(DiscoveryTest):
         self.assertIn(f"{service.base}/token", outcome.err)
         self.assertEqual(service.counts["registered"], 1)
         sent = json.loads(service.requests("/register")[0].body)
-        self.assertEqual(sent["redirect_uris"], ["http://127.0.0.1/callback"])
+        self.assertEqual(sent["redirect_uris"], ["http://127.0.0.1/callback/found"])
         self.assertEqual(sent["token_endpoint_auth_method"], "client_secret_basic")
         kept = self.descriptor("found")
         self.assertEqual(kept["issuer"], service.issuer)
@@ -243,7 +243,7 @@ class OverTLS(DiscoveryTest):
         self.assertEqual(kept["endpoints"]["token"], service.base + "/token")
         self.assertEqual(kept["scope"], ["openid", "profile", "email"])
         sent = json.loads(service.requests("/register")[0].body)
-        self.assertEqual((sent["application_type"], sent["redirect_uris"]), ("native", ["http://127.0.0.1/callback"]))
+        self.assertEqual((sent["application_type"], sent["redirect_uris"]), ("native", ["http://127.0.0.1/callback/found"]))
 
         self.credmgr("login", "found")
         status = json.loads(self.credmgr("status", "found", "--json").out)[0]
@@ -301,7 +301,7 @@ class OverTLS(DiscoveryTest):
         self.assertEqual(metadata, service.metadata())
         for name in ("client_id", "client_secret", "registration_access_token", "registration_client_uri"):
             self.assertEqual(registered[name], "…")
-        self.assertEqual(registered["redirect_uris"], ["http://127.0.0.1/callback"])
+        self.assertEqual(registered["redirect_uris"], ["http://127.0.0.1/callback/found"])
         self.assertEqual(registered["token_endpoint_auth_method"], "client_secret_basic")
 
 

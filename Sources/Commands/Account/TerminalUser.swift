@@ -75,7 +75,9 @@ final class TerminalUser: User {
       say("paste the whole address here, and press Enter; Ctrl-C stops")
     case .statelessRedirect(let count):
       if count == 1 {
-        say("a redirect came without a \"state\", and was ignored: such an answer counts only if you paste it")
+        say(
+          "a redirect came that does not belong to this login, and was ignored; without a \"state\", one counts only if "
+            + "you paste it")
       }
       strayRedirects = count
     case .strayRedirect(let count):
