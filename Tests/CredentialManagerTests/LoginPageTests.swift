@@ -73,7 +73,7 @@ struct LoginPageTests {
     #expect(account.name == "p-1")
     #expect(account.credential.accessToken == Secret("tk_1"))
     #expect(try fixture.user.visits.map { try $0.status } == ["403", "400", "400", "200", "200"])
-    #expect(fixture.user.steps.dropFirst() == [.statelessRedirect(count: 1), .strayRedirect(count: 2)])
+    #expect(fixture.user.steps.dropFirst() == [.strayRedirect(count: 1), .strayRedirect(count: 2)])
   }
 
   /// A provider may say in the query why there is no token.

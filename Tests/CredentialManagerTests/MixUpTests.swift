@@ -97,34 +97,4 @@ struct MixUpTests {
     _ = try Self.login(fixture)
     #expect(try URI(parsing: #require(fixture.page[first: "redirect_uri"])).path == "/callback")
   }
-
-  // MARK: Without a state
-
-  /// Only what the person pastes is taken for an answer where nothing else ties it to the login.
-  @Test func aTokenWithoutAStateIsPasted() throws {
-    let text = """
-      grant: implicit
-      state: optional
-      variables: { redirect_uri: { format: redirect } }
-      endpoints: { authorization: https://provider.example/authorize }
-      redirect: "{redirect_uri}"
-      """
-    let fixture = try Fixture.added(
-      text, secret: nil, variables: ["redirect_uri": "http://127.0.0.1/callback"])
-    fixture.user.browse = { url in
-      let sent = try URI(parsing: url).queryParameters
-      let (redirect, state) = (try #require(sent[first: "redirect_uri"]), try #require(sent[first: "state"]))
-      fixture.user.visits = [
-        try Visit.post(redirect, [("access_token", "forged")]),
-        try Visit.post(redirect, [("access_token", "token-1"), ("state", state)]),
-      ]
-    }
-    #expect(try fixture.login().credential.accessToken == Secret("token-1"))
-    #expect(fixture.user.steps.contains(.statelessRedirect(count: 1)))
-    fixture.user.lines = ["https://app.example/cb#access_token=token-2"]
-    let pasted = try fixture.login {
-      ($0.account, $0.variables) = ("default", ["redirect_uri": "https://app.example/cb"])
-    }
-    #expect(pasted.credential.accessToken == Secret("token-2"))
-  }
 }

@@ -73,13 +73,6 @@ final class TerminalUser: User {
       guard Terminal.isTerminal(0) else { return }
       say(error.message.text)
       say("paste the whole address here, and press Enter; Ctrl-C stops")
-    case .statelessRedirect(let count):
-      if count == 1 {
-        say(
-          "a redirect came that does not belong to this login, and was ignored; without a \"state\", one counts only if "
-            + "you paste it")
-      }
-      strayRedirects = count
     case .strayRedirect(let count):
       // Any program of this machine and any page can send one, a thousand times.
       if count == 1 { say("a redirect came that does not belong to this login, and was ignored") }

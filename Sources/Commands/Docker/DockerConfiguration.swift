@@ -99,7 +99,9 @@ extension Command {
         configuration.text == before
         ? "docker's configuration has no entry of ours" + of : "docker does not ask credmgr any more" + of
     } else if invocation.has("--all") {
-      if let other = configuration.store, other != DockerConfiguration.own {
+      if let other = configuration.store, other != DockerConfiguration.own,
+        (try? Launcher.find("docker-credential-" + other)) != nil
+      {
         throw .usage(
           "docker asks \"\(other)\" for every registry, and what is stored there would not be found any more",
           hint: "\(credmgr: "docker-credential", "setup", "ghcr.io") for one registry at a time")

@@ -108,8 +108,8 @@ extension Finding.Problem.UnprotectedState {
     case .scheme:
       "\"state\" has to come back with the scheme of an application in \"redirect\", because nothing else ties the "
         + "answer to the login"
-    case .noProofKey: "without a proof key, an answer counts only with its \"state\", or if it is pasted"
-    case .implicit: "a token in a redirect to this machine counts only with its \"state\", or if it is pasted"
+    case .noProofKey: "without a \"state\" and a proof key, a page that is visited then could bring a code of its own"
+    case .implicit: "without a \"state\", a page that is visited then could bring a token of its own"
     }
   }
 }

@@ -90,7 +90,6 @@ struct CallbackReceiver: ~Copyable {
           case .redirect(let parameters), .refusal(let parameters): parameters
           case .handed(let line), .typed(let line): try page.parameters(pasted: line, isCode: isCode)
           }
-        if case .typed = arrival {} else { try page.requireTie(parameters) }
         if case .refusal = arrival {
           step = try page.refused(parameters, session.now)
         } else {
@@ -104,12 +103,11 @@ struct CallbackReceiver: ~Copyable {
           throw told
         }
         loopback?.reply(.stray, isAwaited: false)
-        let isStateless = error == .stateMissing && session.client.descriptor.state == .optional
         if case .typed = arrival {
           user.tell(.strayPaste(told))
         } else {
           strayCount += 1
-          user.tell(isStateless ? .statelessRedirect(count: strayCount) : .strayRedirect(count: strayCount))
+          user.tell(.strayRedirect(count: strayCount))
         }
         stray = told
         continue

@@ -21,8 +21,6 @@ package enum LoginStep: Sendable, Equatable {
   case intruder(user: UInt32)
   /// The browser opened the login page a second time, and was refused.
   case reopened
-  /// As `strayRedirect`, without a `state`, which this provider may leave out: only a paste shows whose it is.
-  case statelessRedirect(count: Int)
   /// What was pasted is not the answer to this login; why. Another line is waited for.
   case strayPaste(CredentialError)
 }

@@ -42,7 +42,7 @@ extension DescriptorDecoder {
       add(.unprotectedState(.scheme), at: place)
       return
     }
-    // Here a `state` that comes all the same still counts, and so does a paste.
+    // A page that the browser is sent to could bring an answer of its own; the receiver refuses all others.
     let hasKey = descriptor.pkce != .none && page.rename["code_challenge"] == nil
     if descriptor.grants.contains(.authorizationCode), !hasKey {
       add(.unprotectedState(.noProofKey), at: place, severity: .warning)

@@ -27,7 +27,7 @@ package enum OwnedParameters {
     }
   }
 
-  /// A name as the most lenient server reads it: decoded as often as that goes, without regard to case, and as PHP does,
+  /// A name as the most lenient server reads it: decoded as often as that goes, in any case, and as PHP does,
   /// which ignores brackets and reads a dot and a space as an underscore.
   static func canonical(_ name: String) -> String {
     var text = name
@@ -39,8 +39,8 @@ package enum OwnedParameters {
     return String(String.UnicodeScalarView(scalars)).lowercased().exchanging(".", for: "_").exchanging(" ", for: "_")
   }
 
-  /// The owned names and, where the endpoint renames them, their names on the wire: each in its canonical form, with the
-  /// name that the engine knows it by.
+  /// The owned names and, where the endpoint renames them, their names on the wire: each in its canonical form, with
+  /// the name that the engine knows it by.
   private static func onTheWire(_ kind: EndpointKind, _ rename: [String: String]) -> [String: String] {
     var names: [String: String] = [:]
     for name in self.names(at: kind) {

@@ -21,7 +21,7 @@ enum OAuth1Grant: GrantFlow {
     return Step.Page(
       uri: try client.authorizationPage(temporary, scope: scope, nonce: login.nonce),
       expected: [(.oauthToken, temporary.token.reveal())], brings: .oauthVerifier,
-      isTied: true, login: login
+      login: login
     ) { parameters, _ throws(OAuthError) in
       let consent = try client.resourceOwnerAuthorization(parameters, to: temporary)
       return .send(

@@ -25,19 +25,9 @@ package enum Step {
     /// What the answer has to have in it, because the page was given it.
     let expected: [(field: ResponseField, value: String)]
     let brings: ResponseField
-    /// Whether an answer without `state` is tied to this login all the same (RFC 9700, 2.1).
-    let isTied: Bool
     let login: LoginContext
     /// `OAuthError.isStray` says whether the parameters are no answer to this login at all, so that the wait goes on.
     package let read: (_ parameters: FormParameters, _ now: Int64) throws(OAuthError) -> Step
-
-    /// Throws for an answer that nothing ties to this login: any page could have sent the browser here with it. One that
-    /// the person brings is their own.
-    package func requireTie(_ parameters: FormParameters) throws(OAuthError) {
-      let rules = login.client.descriptor.endpoints[.authorization]
-      let names = (rules?.response.source(of: .state).paths.map(\.text) ?? []) + ["state"]
-      guard isTied || names.contains(where: { parameters.contains($0) }) else { throw .stateMissing }
-    }
 
     func parameters(bringing text: String) -> FormParameters {
       let rules = login.client.descriptor.endpoints[.authorization]?.response ?? ResponseRules()

@@ -121,8 +121,8 @@ extension Client {
       expected.append((.issuer, issuer))
     }
     return Step.Page(
-      uri: request.uri, expected: expected, brings: request.grant == .implicit ? .accessToken : .code,
-      isTied: request.codeVerifier != nil, login: login, read: read)
+      uri: request.uri, expected: expected, brings: request.grant == .implicit ? .accessToken : .code, login: login,
+      read: read)
   }
 
   /// RFC 9207, 2, whatever the descriptor calls it.
