@@ -1,4 +1,5 @@
 import Cryptography
+import Text
 import HTTP
 import Descriptors
 
@@ -105,7 +106,7 @@ extension Client {
     return (own + secrets.compactMap(\.self)).contains { secret in
       let secret = secret.reveal()
       // A short one may be part of any name.
-      return text == secret || (secret.utf8.count >= 8 && text.contains(secret))
+      return text == secret || (secret.utf8.count >= 8 && text.firstPlace(of: secret) != nil)
     }
   }
 

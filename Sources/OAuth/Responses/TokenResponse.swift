@@ -131,7 +131,7 @@ extension Credential {
   package func holds(_ text: String) -> Bool {
     [accessToken, refreshToken, idToken, tokenSecret, sessionHandle].contains { secret in
       guard let secret else { return false }
-      return secret == Secret(text) || (secret.count >= Self.leastInText && text.contains(secret.reveal()))
+      return secret == Secret(text) || (secret.count >= Self.leastInText && text.firstPlace(of: secret.reveal()) != nil)
     }
   }
 
