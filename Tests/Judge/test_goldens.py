@@ -6,6 +6,7 @@ import base64
 import glob
 import hashlib
 import hmac
+import json
 import os
 import re
 import unittest
@@ -34,6 +35,7 @@ class Request:
         self.is_form = bool(self.body) and "Content-Type" not in self.headers
         self.query = urllib.parse.parse_qsl(urllib.parse.urlsplit(self.url).query, keep_blank_values=True)
         self.form = urllib.parse.parse_qsl(self.body, keep_blank_values=True) if self.is_form else []
+        self.json = json.loads(self.body) if self.headers.get("Content-Type") == "application/json" else {}
 
 
 def goldens():
@@ -76,7 +78,7 @@ class Goldens(unittest.TestCase):
         count = 0
         for name, requests in goldens():
             pages = [dict(request.query) for request in requests if request.title.endswith(": authorization")]
-            sent = [dict(request.query + request.form) for request in requests if request.title.endswith(": token")]
+            sent = [dict(request.query + request.form, **request.json) for request in requests if request.title.endswith(": token")]
             for page, token in zip(pages, sent):
                 if "code_challenge" not in page:
                     continue

@@ -4,6 +4,7 @@ With CREDMGR_PICTURES=FOLDER the pictures of the documentation are made anew the
 """
 
 import os
+import urllib.parse
 import unittest
 
 import oauth2_server
@@ -80,9 +81,9 @@ class Pages(ProgramTest):
     def test_not_the_awaited_one(self):
         service, provider = self.provided()
         login = self.start("login", provider, "--no-browser", stdin=False)
-        port = login.wait_for(r"127\.0\.0\.1%3A(\d+)").group(1)
+        redirect = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(login.address()).query))["redirect_uri"]
         with Chromium(os.path.join(self.folder, "chromium")) as browser:
-            browser.open(f"http://127.0.0.1:{port}/callback?code=somebody-elses&state=wrong")
+            browser.open(f"{redirect}?code=somebody-elses&state=wrong")
             browser.until(lambda: browser.run("!!document.querySelector('main.ignored')"))
             self.assertEqual(browser.run("location.search"), "")
             self.keep(browser, "page-ignored")
