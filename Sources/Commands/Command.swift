@@ -146,9 +146,7 @@ extension Command {
 
 extension Command.Option {
   /// How it is written: `-X, --method METHOD`.
-  package var form: String {
-    [short, name].compactMap { $0 }.joined(separator: ", ") + (value.map { " " + $0 } ?? "")
-  }
+  package var form: String { [short, name].compactMap { $0 }.joined(separator: ", ") + (value.map { " " + $0 } ?? "") }
 
   package var explanation: String { help + (repeats ? "; may be repeated" : "") }
 }

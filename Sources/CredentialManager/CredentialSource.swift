@@ -84,9 +84,8 @@ package final class CredentialSource {
     return knownProviders().compactMap { identifier in
       // Most have none, and need not be decoded for that.
       guard let path = home.library.path(of: identifier), let bytes = try? Home.descriptor(at: path),
-        bytes.firstPlace(of: "realms:".utf8) != nil,
-        let descriptor = try? home.library.load(identifier).descriptor, let git = descriptor.git,
-        git.realms.contains(where: { wanted.contains($0.lowercased()) })
+        bytes.firstPlace(of: "realms:".utf8) != nil, let descriptor = try? home.library.load(identifier).descriptor,
+        let git = descriptor.git, git.realms.contains(where: { wanted.contains($0.lowercased()) })
       else { return nil }
       return descriptor
     }

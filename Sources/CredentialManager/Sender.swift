@@ -29,9 +29,8 @@ extension CredentialSource {
   /// As `send`, but passes the answer on piece by piece, and returns its head. `receive` does not get an answer that
   /// demands another try. `body` replaces the request's own, and is sent from its beginning.
   func stream(
-    to permit: Permit, body: (any HTTPBodySource)? = nil, limits: HTTPLimits,
-    bound binding: (any TokenBinding)?, _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest,
-    receive: (HTTPPart) -> Bool
+    to permit: Permit, body: (any HTTPBodySource)? = nil, limits: HTTPLimits, bound binding: (any TokenBinding)?,
+    _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest, receive: (HTTPPart) -> Bool
   ) throws(CredentialError) -> HTTPResponse {
     try exchange(permit.provider, permit, binding, make) { network, request, isRefused throws(HTTPError) in
       body?.rewind()

@@ -59,8 +59,7 @@ public struct Credentials: Sendable {
   ///
   /// - Throws: ``CredentialsError/failed(_:)`` if the vault cannot be opened.
   public func accounts(of provider: String) throws(CredentialsError) -> [String] {
-    try asking { source throws(CredentialError) in
-      try source.accountsIfAny()?.accounts(of: provider).map(\.name) ?? []
+    try asking { source throws(CredentialError) in try source.accountsIfAny()?.accounts(of: provider).map(\.name) ?? []
     }
   }
 

@@ -86,9 +86,7 @@ private enum DERSignature {
     guard unsafe copenssl_signatures(&library) != 0 else { throw .noSignatures }
     self.library = library
     var pointer: OpaquePointer?
-    pem.withBytes { bytes in
-      unsafe pointer = bytes.withUnsafeBufferPointer { unsafe Self.read($0, kind, library) }
-    }
+    pem.withBytes { bytes in unsafe pointer = bytes.withUnsafeBufferPointer { unsafe Self.read($0, kind, library) } }
     guard let pointer = unsafe pointer else { throw kind == .rsa ? .notAnRSAKey : .notAnECKey }
     unsafe key = unsafe Mutex(pointer)
   }

@@ -1,9 +1,7 @@
 import CSodium
 
 /// Where random bytes come from: a parameter, so that a test can know them.
-package protocol RandomSource: Sendable {
-  func bytes(_ count: Int) -> [UInt8]
-}
+package protocol RandomSource: Sendable { func bytes(_ count: Int) -> [UInt8] }
 
 package struct SystemRandomSource: RandomSource {
   package init() {}

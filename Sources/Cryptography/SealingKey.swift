@@ -14,9 +14,7 @@ package struct SealingKey: Sendable {
     guard bytes.count == Self.byteCount else { throw .wrongLength(expected: Self.byteCount, actual: bytes.count) }
     memory = try KeyMemory()
     unsafe memory.write { key in
-      bytes.withBytes { bytes in
-        for index in bytes.indices { unsafe key[index] = bytes[index] }
-      }
+      bytes.withBytes { bytes in for index in bytes.indices { unsafe key[index] = bytes[index] } }
     }
   }
 
@@ -49,8 +47,7 @@ package struct SealingKey: Sendable {
   /// To be wrapped in a slot or handed to a keyring.
   package func reveal() -> Secret {
     unsafe memory.read { key in
-      Secret(capacity: Self.byteCount) { output in
-        for index in 0..<Self.byteCount { unsafe output.append(key[index]) }
+      Secret(capacity: Self.byteCount) { output in for index in 0..<Self.byteCount { unsafe output.append(key[index]) }
       }
     }
   }
@@ -63,9 +60,7 @@ package struct SealingKey: Sendable {
     name += Array(repeating: 0, count: length - name.count)
     let derived = try KeyMemory()
     unsafe derived.write { derived in
-      unsafe memory.read { key in
-        _ = unsafe crypto_kdf_derive_from_key(derived, Self.byteCount, id, name, key)
-      }
+      unsafe memory.read { key in _ = unsafe crypto_kdf_derive_from_key(derived, Self.byteCount, id, name, key) }
     }
     return SealingKey(derived)
   }
@@ -131,8 +126,7 @@ package struct SealingKey: Sendable {
     KeyPages.shared.withLock { pages in pages.giveBack(address) }
   }
 
-  @discardableResult
-  func write<Result: Sendable>(_ body: (UnsafeMutablePointer<UInt8>) -> Result) -> Result {
+  @discardableResult func write<Result: Sendable>(_ body: (UnsafeMutablePointer<UInt8>) -> Result) -> Result {
     unsafe key.withLock { unsafe body($0) }
   }
 

@@ -11,9 +11,7 @@ package struct Secret: Sendable, Equatable {
   package init(bytes: [UInt8]) { self.init(copying: bytes.span) }
 
   package init(copying bytes: Span<UInt8>) {
-    self.init(capacity: bytes.count) { output in
-      for index in bytes.indices { output.append(bytes[index]) }
-    }
+    self.init(capacity: bytes.count) { output in for index in bytes.indices { output.append(bytes[index]) } }
   }
 
   /// The bytes are written in place: no other copy of them comes into being.
@@ -28,9 +26,7 @@ package struct Secret: Sendable, Equatable {
   /// For a C function that writes in place; `fill` answers how many bytes it wrote.
   @unsafe init(unsafeCapacity: Int, _ fill: (UnsafeMutableBufferPointer<UInt8>) -> Int) {
     storage = unsafe Storage(
-      [UInt8](unsafeUninitializedCapacity: unsafeCapacity) { buffer, count in
-        count = unsafe fill(buffer)
-      })
+      [UInt8](unsafeUninitializedCapacity: unsafeCapacity) { buffer, count in count = unsafe fill(buffer) })
   }
 
   /// The prefix needs no erasing.
@@ -96,9 +92,7 @@ private final class Storage: Sendable {
   init(_ bytes: sending [UInt8]) { self.bytes = Mutex(bytes) }
 
   deinit {
-    bytes.withLock { bytes in
-      unsafe bytes.withUnsafeMutableBytes { unsafe sodium_memzero($0.baseAddress, $0.count) }
-    }
+    bytes.withLock { bytes in unsafe bytes.withUnsafeMutableBytes { unsafe sodium_memzero($0.baseAddress, $0.count) } }
   }
 }
 

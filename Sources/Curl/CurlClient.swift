@@ -5,13 +5,11 @@ import HTTP
 /// Sends requests with libcurl. Not for several threads at once.
 /// Certificates are verified, redirects are not followed, and no request is sent twice. The proxy variables of the
 /// environment are honoured, but never for loopback.
-@safe
-package final class CurlClient: HTTPExchange {
+@safe package final class CurlClient: HTTPExchange {
   /// What a trace is told after each exchange: the request, how it ended, and the seconds that it took. Of a streamed
   /// answer only the head is there.
-  package typealias Trace = (
-    _ request: HTTPRequest, _ outcome: Result<HTTPResponse, HTTPError>, _ seconds: Double
-  ) -> Void
+  package typealias Trace = (_ request: HTTPRequest, _ outcome: Result<HTTPResponse, HTTPError>, _ seconds: Double) ->
+    Void
 
   private let handle: UnsafeMutableRawPointer
   private let userAgent: String
@@ -55,9 +53,7 @@ package final class CurlClient: HTTPExchange {
   package func stream(
     _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
-    try traced(request) { () throws(HTTPError) -> HTTPResponse in
-      try perform(request, limits, body, receive)
-    }
+    try traced(request) { () throws(HTTPError) -> HTTPResponse in try perform(request, limits, body, receive) }
   }
 
   private func traced(
@@ -88,9 +84,7 @@ package final class CurlClient: HTTPExchange {
     var outcome: Result<HTTPResponse, HTTPError> = .failure(.interrupted)
     withoutActuallyEscaping(receive) { receive in
       let transfer = CurlTransfer(limit: limits.bodyBytes, body: body, isCancelled: isCancelled, receive: receive)
-      outcome = Result { () throws(HTTPError) -> HTTPResponse in
-        try perform(request, limits, lines, transfer)
-      }
+      outcome = Result { () throws(HTTPError) -> HTTPResponse in try perform(request, limits, lines, transfer) }
     }
     return try outcome.get()
   }
@@ -168,10 +162,7 @@ package final class CurlClient: HTTPExchange {
       try set(CURLOPT_NOBODY, 1)
     } else if !request.body.isEmpty || ["POST", "PUT", "PATCH"].contains(request.method) {
       let body = request.body
-      try check(
-        unsafe body.withUnsafeBytes {
-          unsafe credmgr_curl_set_body(handle, $0.baseAddress, Int64($0.count))
-        })
+      try check(unsafe body.withUnsafeBytes { unsafe credmgr_curl_set_body(handle, $0.baseAddress, Int64($0.count)) })
     } else {
       try set(CURLOPT_HTTPGET, 1)
     }

@@ -23,8 +23,7 @@ final class CurlTransfer {
   private static let headLimit = 256 * 1024
 
   init(
-    limit: Int, body: (any HTTPBodySource)?, isCancelled: @escaping () -> Bool,
-    receive: @escaping (HTTPPart) -> Bool
+    limit: Int, body: (any HTTPBodySource)?, isCancelled: @escaping () -> Bool, receive: @escaping (HTTPPart) -> Bool
   ) {
     self.limit = limit
     self.body = body
@@ -33,8 +32,7 @@ final class CurlTransfer {
   }
 
   /// Makes libcurl call this object, which the caller keeps alive for the transfer.
-  @unsafe
-  func attach(to handle: UnsafeMutableRawPointer) -> CURLcode {
+  @unsafe func attach(to handle: UnsafeMutableRawPointer) -> CURLcode {
     unsafe credmgr_curl_set_callbacks(
       handle, Unmanaged.passUnretained(self).toOpaque(),
       { bytes, size, count, context in
@@ -55,8 +53,7 @@ final class CurlTransfer {
       })
   }
 
-  @unsafe
-  func attachBody(to handle: UnsafeMutableRawPointer) -> CURLcode {
+  @unsafe func attachBody(to handle: UnsafeMutableRawPointer) -> CURLcode {
     unsafe credmgr_curl_set_reader(
       handle, body?.length ?? 0, Unmanaged.passUnretained(self).toOpaque(),
       { buffer, size, count, context in

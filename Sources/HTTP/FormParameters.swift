@@ -17,9 +17,7 @@ package struct FormParameters: Sendable, Equatable, Redacted, ExpressibleByArray
 
   package init(_ pairs: [Pair] = []) { self.pairs = pairs }
 
-  package init(arrayLiteral elements: (String, String)...) {
-    pairs = elements.map { Pair(name: $0.0, value: $0.1) }
-  }
+  package init(arrayLiteral elements: (String, String)...) { pairs = elements.map { Pair(name: $0.0, value: $0.1) } }
 
   /// Reads a query or a form body as the URL Standard does (section 5.1): `name` is `name=`, a plus is a space, an
   /// empty piece is nothing, a `%` that begins no escape stands for itself, and bytes that are not UTF-8 become U+FFFD.

@@ -25,9 +25,7 @@ package struct HTTPFields: Sendable, Equatable, Redacted, Sequence, ExpressibleB
 
   package func values(_ name: String) -> [String] { fields.filter { Self.isSame($0.name, name) }.map(\.value) }
 
-  package mutating func append(_ name: String, _ value: String) {
-    fields.append(HTTPField(name: name, value: value))
-  }
+  package mutating func append(_ name: String, _ value: String) { fields.append(HTTPField(name: name, value: value)) }
 
   /// Puts the field in the place of the first one of that name, or at the end, and removes the others of that name.
   package mutating func set(_ name: String, _ value: String) {
@@ -39,9 +37,7 @@ package struct HTTPFields: Sendable, Equatable, Redacted, Sequence, ExpressibleB
   package mutating func removeAll(named name: String) { fields.removeAll { Self.isSame($0.name, name) } }
 
   /// Whether the name is a token (RFC 9110, sections 5.1 and 5.6.2).
-  package static func isValid(name: String) -> Bool {
-    !name.isEmpty && name.utf8.allSatisfy(Octet.isTokenCharacter)
-  }
+  package static func isValid(name: String) -> Bool { !name.isEmpty && name.utf8.allSatisfy(Octet.isTokenCharacter) }
 
   /// Whether the value holds no control but the tab, so that it stays one field (RFC 9110, section 5.5).
   package static func isValid(value: String) -> Bool {

@@ -3,9 +3,7 @@ import Text
 /// What shows no value in a description or a dump: there may be secrets in it.
 package protocol Redacted: CustomStringConvertible, CustomReflectable {}
 
-extension Redacted {
-  package var customMirror: Mirror { Mirror(self, children: []) }
-}
+extension Redacted { package var customMirror: Mirror { Mirror(self, children: []) } }
 
 /// A request as a value (RFC 9110, section 3.4). The description never shows the query, a field's value or the body.
 package struct HTTPRequest: Sendable, Equatable, Redacted {

@@ -57,13 +57,9 @@ enum Octet {
   static func isUnreserved(_ byte: UInt8) -> Bool { byte.isLetterOrDigit || isOne(of: "-._~", byte) }
 
   /// RFC 9110, section 5.6.2.
-  static func isTokenCharacter(_ byte: UInt8) -> Bool {
-    byte.isLetterOrDigit || isOne(of: "!#$%&'*+-.^_`|~", byte)
-  }
+  static func isTokenCharacter(_ byte: UInt8) -> Bool { byte.isLetterOrDigit || isOne(of: "!#$%&'*+-.^_`|~", byte) }
 
-  static func isOne(of characters: StaticString, _ byte: UInt8) -> Bool {
-    characters.description.utf8.contains(byte)
-  }
+  static func isOne(of characters: StaticString, _ byte: UInt8) -> Bool { characters.description.utf8.contains(byte) }
 
   static func hexadecimal(_ byte: UInt8) -> UInt8? {
     switch byte {
@@ -81,7 +77,6 @@ enum Octet {
   /// ASCII only: the full Unicode mapping would turn a Kelvin sign into a `k`.
   static func lowerCase(_ text: some StringProtocol) -> String {
     String(
-      decoding: text.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 },
-      as: UTF8.self)
+      decoding: text.utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
   }
 }

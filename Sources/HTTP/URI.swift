@@ -30,9 +30,7 @@ extension URI {
     return result
   }
 
-  package var description: String {
-    withoutSecrets + (query == nil ? "" : "?…") + (fragment == nil ? "" : "#…")
-  }
+  package var description: String { withoutSecrets + (query == nil ? "" : "?…") + (fragment == nil ? "" : "#…") }
 
   private var withoutSecrets: String {
     var result = "\(scheme):"

@@ -80,9 +80,7 @@ enum URISyntax {
     if last.allSatisfy(\.isDigit) || last.starts(with: "0x".utf8) || last.starts(with: "0X".utf8) {
       return isIPv4(host)
     }
-    return labels.allSatisfy { label in
-      label.allSatisfy { $0.isLetterOrDigit || Octet.isOne(of: "-_", $0) }
-    }
+    return labels.allSatisfy { label in label.allSatisfy { $0.isLetterOrDigit || Octet.isOne(of: "-_", $0) } }
   }
 
   static func isIPv4(_ text: some Collection<UInt8>) -> Bool {
@@ -148,9 +146,7 @@ enum URISyntax {
   }
 
   /// What RFC 3986 allows in a query or a fragment, and what browsers put there besides.
-  static func isQueryCharacter(_ byte: UInt8) -> Bool {
-    isPathCharacter(byte) || Octet.isOne(of: "?[]{}|^`", byte)
-  }
+  static func isQueryCharacter(_ byte: UInt8) -> Bool { isPathCharacter(byte) || Octet.isOne(of: "?[]{}|^`", byte) }
 
   static func check(_ text: ArraySlice<UInt8>, allowing isAllowed: (UInt8) -> Bool) throws(HTTPError.InvalidURI) {
     for index in text.indices {

@@ -29,9 +29,7 @@ import CSQLite
     }
     unsafe database = unsafe opened
     unsafe sqlite3_busy_timeout(opened, busyTimeout)
-    for (option, value) in Self.configuration {
-      unsafe csqlite_configure(opened, option, value)
-    }
+    for (option, value) in Self.configuration { unsafe csqlite_configure(opened, option, value) }
   }
 
   package convenience init(image: [UInt8]) throws(SQLiteError) {
@@ -52,9 +50,7 @@ import CSQLite
 
   /// A file that somebody altered cannot make SQLite run functions from its schema.
   private static let configuration: [(Int32, Int32)] = [
-    (SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
-    (SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
-    (SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+    (SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0), (SQLITE_DBCONFIG_ENABLE_TRIGGER, 0), (SQLITE_DBCONFIG_ENABLE_VIEW, 0),
     (SQLITE_DBCONFIG_DEFENSIVE, 1),
   ]
 

@@ -13,9 +13,7 @@ extension Connection {
   /// journal is removed, and the folder could not be synchronized. Throws if that cannot be done, either. Without an
   /// error of `confirm` an error means that nothing is changed.
   package func transaction<Result, Failure: Error>(
-    _ kind: TransactionKind,
-    convert: (SQLiteError) -> Failure,
-    confirm: (() throws(Failure) -> Void)? = nil,
+    _ kind: TransactionKind, convert: (SQLiteError) -> Failure, confirm: (() throws(Failure) -> Void)? = nil,
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
     do throws(SQLiteError) {

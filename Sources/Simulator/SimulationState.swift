@@ -125,9 +125,7 @@ struct SimulationLog: Sendable {
   /// The counters, and the reasons with the newest one last.
   var json: JSONValue {
     var members = Event.allCases.map { JSONValue.Member($0.rawValue, .integer(counts[$0] ?? 0)) }
-    let list = reasons.map { reason -> JSONValue in
-      ["at": .string(reason.place), "reason": .string(reason.sentence)]
-    }
+    let list = reasons.map { reason -> JSONValue in ["at": .string(reason.place), "reason": .string(reason.sentence)] }
     members.append(.init("last_refusals", .array(list)))
     return .object(members)
   }

@@ -24,8 +24,7 @@ package protocol AccountStore: AnyObject {
 
   /// Makes all of the changes or none, in their order; returns the revision of what was stored. They last when the call
   /// returns. `.conflict` is the first precondition that does not hold.
-  @discardableResult
-  func apply(_ changes: [Change]) throws(StoreError) -> Int64
+  @discardableResult func apply(_ changes: [Change]) throws(StoreError) -> Int64
 
   /// Checks that records could be stored under these names, with all that a change needs. A provider is asked for a
   /// token after this only: one that cannot be kept is lost.

@@ -79,8 +79,7 @@ package struct CommitError: Error, Sendable {
 extension PendingExchange {
   /// Ends the exchange, also with a conflict: the answer is nobody's any more then. Returns the revision of what was
   /// stored; `nil` if nothing was, because somebody else stored something newer.
-  @discardableResult
-  package consuming func finish(_ outcome: ExchangeOutcome) throws(CommitError) -> Int64? {
+  @discardableResult package consuming func finish(_ outcome: ExchangeOutcome) throws(CommitError) -> Int64? {
     switch outcome {
     case .renewed(let answer, let replaces, let changes): return try renew(answer, replaces, changes)
     case .committed(let changes):

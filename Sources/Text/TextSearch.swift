@@ -52,9 +52,7 @@ extension BidirectionalCollection where Element == UInt8 {
   }
 }
 
-extension Substring {
-  package var trimmingBlanks: Substring { Substring(utf8.trimmingBlanks) }
-}
+extension Substring { package var trimmingBlanks: Substring { Substring(utf8.trimmingBlanks) } }
 
 // Of ASCII.
 extension UInt8 {

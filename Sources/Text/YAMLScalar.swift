@@ -4,9 +4,7 @@ import JSON
 package enum Scalar {
   /// A text as it is where nothing in it could be anything else, also where it stands in a list, and for readers of
   /// YAML 1.1; in double quotes otherwise, whose escapes are those of JSON (YAML 1.2, 7.3.1).
-  package static func written(_ text: String) -> String {
-    isPlain(text) ? text : JSONValue.string(text).encoded
-  }
+  package static func written(_ text: String) -> String { isPlain(text) ? text : JSONValue.string(text).encoded }
 
   private static func isPlain(_ text: String) -> Bool {
     for (beginning, more) in [("https://", "-._~/%=+&?"), ("~/", "-._~/@+")] where text.hasPrefix(beginning) {

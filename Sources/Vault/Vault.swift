@@ -44,8 +44,7 @@ package final class Vault {
   }
 
   init(
-    _ file: VaultFile, _ access: StoreAccess, random: any RandomSource, opening: VaultOpening,
-    holders: [KeyHolder] = []
+    _ file: VaultFile, _ access: StoreAccess, random: any RandomSource, opening: VaultOpening, holders: [KeyHolder] = []
   ) throws(VaultError) {
     self.file = file
     self.access = access

@@ -181,18 +181,13 @@ extension Connection {
   }
 
   func buckets() throws(SQLiteError) -> [(number: Int64, sealed: [UInt8])] {
-    try rows("SELECT number,sealed FROM bucket") { row throws(SQLiteError) in
-      (try row.integer(0), try row.bytes(1))
-    }
+    try rows("SELECT number,sealed FROM bucket") { row throws(SQLiteError) in (try row.integer(0), try row.bytes(1)) }
   }
 
   func insert(_ slot: KeySlot) throws(SQLiteError) {
     try run(
       "INSERT INTO slot(number,kind,created,parameters,wrapped)VALUES(?1,?2,?3,?4,?5)",
-      [
-        .integer(slot.number), .integer(slot.kind), .integer(slot.created), .blob(slot.parameters),
-        .blob(slot.wrapped),
-      ])
+      [.integer(slot.number), .integer(slot.kind), .integer(slot.created), .blob(slot.parameters), .blob(slot.wrapped)])
   }
 
   func replaceHeader(key: [UInt8], sealed: [UInt8]) throws(SQLiteError) {

@@ -173,8 +173,7 @@ private struct TreeBuilder: ~Copyable {
     case .mappingStart(let name):
       node = Node(.mapping(try entries(depth: depth)), at: place)
       anchor = name
-    default:
-      throw YAMLError(.empty, at: place)
+    default: throw YAMLError(.empty, at: place)
     }
     try checkCount(place)
     if let anchor { anchors[anchor] = (node, count - before) }

@@ -22,9 +22,8 @@ func json(_ command: Command) -> JSONValue {
   }
   return [
     "name": .string(command.name), "page": .string(command.page), "operands": .string(command.operands),
-    "summary": .string(command.summary), "operations": .array(operations),
-    "options": .array(command.options.map(json)), "notes": .array(command.notes.map(JSONValue.string)),
-    "examples": .array(examples),
+    "summary": .string(command.summary), "operations": .array(operations), "options": .array(command.options.map(json)),
+    "notes": .array(command.notes.map(JSONValue.string)), "examples": .array(examples),
   ]
 }
 

@@ -10,24 +10,20 @@ import Testing
   }
 
   /// kubectl takes more for an address than this reads; nobody could say whom it means.
-  @Test(
-    arguments: [
-      "http://u@10.0.0.1:8080", "https://u@k8s.example", "https://u:p@k8s.example", "10.0.0.1:8080", "k8s.example:6443",
-      "localhost:8080", "http://127.1:80", "http://010.0.0.1", "http://0x7f.0.0.1", "http://2130706433",
-      "http://10.0.0.1:8080/ü", "https://k8s.exämple", "http://[fe80::1%25eth0]:80", "https://[fe80::1%eth0]:6443",
-      "http://10.0.0.1:8080", "HTTP://k8s.example", "ftp://k8s.example", "//k8s.example", "", " https://k8s.example",
-      "https://k8s.example\n", "https://k8s.example\\@127.0.0.1", "https://", "http://localhost.evil.example",
-    ])
-  func aServerThatGetsNoToken(_ text: String) {
+  @Test(arguments: [
+    "http://u@10.0.0.1:8080", "https://u@k8s.example", "https://u:p@k8s.example", "10.0.0.1:8080", "k8s.example:6443",
+    "localhost:8080", "http://127.1:80", "http://010.0.0.1", "http://0x7f.0.0.1", "http://2130706433",
+    "http://10.0.0.1:8080/ü", "https://k8s.exämple", "http://[fe80::1%25eth0]:80", "https://[fe80::1%eth0]:6443",
+    "http://10.0.0.1:8080", "HTTP://k8s.example", "ftp://k8s.example", "//k8s.example", "", " https://k8s.example",
+    "https://k8s.example\n", "https://k8s.example\\@127.0.0.1", "https://", "http://localhost.evil.example",
+  ]) func aServerThatGetsNoToken(_ text: String) {
     #expect(throws: ExecQuestion.ServerFault.self) { try ExecQuestion.server(text) }
   }
 
-  @Test(
-    arguments: [
-      "https://k8s.example:6443", "https://10.0.0.1", "https://[fe80::1]:6443", "http://127.0.0.1:8080",
-      "http://localhost:8001", "https://rancher.example/k8s/clusters/c-1", "HTTPS://K8S.example",
-    ])
-  func aServerThatIsRead(_ text: String) { #expect(throws: Never.self) { try ExecQuestion.server(text) } }
+  @Test(arguments: [
+    "https://k8s.example:6443", "https://10.0.0.1", "https://[fe80::1]:6443", "http://127.0.0.1:8080",
+    "http://localhost:8001", "https://rancher.example/k8s/clusters/c-1", "HTTPS://K8S.example",
+  ]) func aServerThatIsRead(_ text: String) { #expect(throws: Never.self) { try ExecQuestion.server(text) } }
 
   @Test func noSecretIsRepeated() {
     do throws(ExecQuestion.ServerFault) {

@@ -16,8 +16,7 @@ import Testing
     ("https://ada@forge.example/team", false, true), ("http://forge.example", false, false),
     ("https://forge.example:8443", false, false), ("https://a.forge.example", false, false),
     ("https://*.forge.example", false, false), ("https://other.example", false, false),
-  ])
-  func aPatternIsForAHostOrForPartOfIt(_ pattern: String, _ isWhole: Bool, _ isPart: Bool) {
+  ]) func aPatternIsForAHostOrForPartOfIt(_ pattern: String, _ isWhole: Bool, _ isPart: Bool) {
     #expect(Self.entry(pattern, "store").applies(to: "forge.example") == isWhole)
     #expect(Self.entry(pattern, "store").concerns("forge.example") == isPart)
   }

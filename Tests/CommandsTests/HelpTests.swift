@@ -8,9 +8,7 @@ import Testing
     for command in Command.all { #expect(!command.examples.isEmpty, "\(command.name)") }
   }
 
-  @Test func theNamesOfCommandsDiffer() {
-    #expect(Set(Command.all.map(\.name)).count == Command.all.count)
-  }
+  @Test func theNamesOfCommandsDiffer() { #expect(Set(Command.all.map(\.name)).count == Command.all.count) }
 
   @Test func everyCommandIsFoundByItsName() {
     for command in Command.all + Command.hidden { #expect(Command.named(command.name)?.name == command.name) }
@@ -44,8 +42,7 @@ import Testing
   @Test(arguments: [
     ("one two three", 0, "one two\n  three"), ("a \"b c d e\" f", 0, "a\n  \"b c d e\"\n  f"),
     ("one two", 6, "one\n  two"), ("", 0, ""), ("longerthanthat x", 0, "longerthanthat\n  x"),
-  ])
-  func linesAreBroken(_ text: String, _ first: Int, _ expected: String) {
+  ]) func linesAreBroken(_ text: String, _ first: Int, _ expected: String) {
     #expect(Layout.wrapped(text, width: 7, first: first, indent: "  ") == expected)
   }
 

@@ -37,15 +37,13 @@ import Store
 
   private static let own: [CredentialError] = [
     .noHome, .relativeHome("~/box"), .notAdded(provider: "notes", needs), .alreadyAdded(provider: "notes"),
-    .clientIdentifierMissing(provider: "notes", needs),
-    .loginNeeded(provider: "notes", account: "it's me", .expired),
+    .clientIdentifierMissing(provider: "notes", needs), .loginNeeded(provider: "notes", account: "it's me", .expired),
     .unknownAccount("ad", provider: "notes", known: ["ada"]),
     .ambiguousAccount(provider: "notes", known: ["it's me", "bob"]),
     .identityMismatch(account: "ada", expected: "ada", found: "bob"),
-    .nameNeeded(provider: "notes", account: "it's me"),
-    .grantNotOffered(.implicit, offered: [.deviceCode]), .pasteNeeded(provider: "notes", isCode: false),
-    .pasteExposesToken(provider: "notes"), .loginPageTaken(provider: "notes"),
-    .timedOut(seconds: 300), .lockTimedOut(provider: "notes", account: nil),
+    .nameNeeded(provider: "notes", account: "it's me"), .grantNotOffered(.implicit, offered: [.deviceCode]),
+    .pasteNeeded(provider: "notes", isCode: false), .pasteExposesToken(provider: "notes"),
+    .loginPageTaken(provider: "notes"), .timedOut(seconds: 300), .lockTimedOut(provider: "notes", account: nil),
     .uncommitted(provider: "notes", account: "it's me", isKept: false, .full(path: file)), .noLoginWaits,
     .networkNeeded, .destinationChange(provider: "notes", accounts: ["ada"], places: []),
     .descriptorChanged(provider: "notes", file: file, isOwn: true, places: []),
@@ -55,8 +53,7 @@ import Store
     .accountsRemain(provider: "notes", accounts: ["ada"]), .extended(provider: "notes", by: ["mine"]),
     .malformedRegistration(provider: "notes"), .tokenRefused(provider: "notes", words: nil),
     .newPassphraseUnavailable(.noTerminal), .exportPassphraseUnavailable(.noTerminal),
-    .alreadyThere([record], files: [file]),
-    .plainExport, .importWidens(provider: "notes", []),
+    .alreadyThere([record], files: [file]), .plainExport, .importWidens(provider: "notes", []),
     .http(.portUnavailable(port: 8417), provider: "notes"),
   ]
 
@@ -160,8 +157,7 @@ import Store
       ["credmgr", "token", "githb", "--account", "it's me"], "githb", "github",
       "credmgr token github --account 'it'\\''s me'"
     ),
-  ])
-  func aCommandIsCorrected(_ arguments: [String], _ wrong: String, _ meant: String, _ command: String) {
+  ]) func aCommandIsCorrected(_ arguments: [String], _ wrong: String, _ meant: String, _ command: String) {
     let remedies = [Remedy].correcting(wrong, to: meant)
     #expect(remedies.map { $0.sentence(after: CommandLine(arguments)) } == ["run \"\(command)\""])
   }
@@ -171,8 +167,7 @@ import Store
     ["credmgr", "request", "githb", "https://a.example", "-d", "password=1"],
     ["credmgr", "exec", "gitlab", "--", "githb"], ["credmgr", "login", "githb", "--set=a=b"],
     ["credmgr", "exec", "githb", "--", String(repeating: "x", count: 200)],
-  ])
-  func whatIsNotRepeated(_ arguments: [String]) {
+  ]) func whatIsNotRepeated(_ arguments: [String]) {
     for remedy in [Remedy].correcting("githb", to: "github") {
       #expect(remedy.sentence(after: CommandLine(arguments)) == nil)
     }
@@ -185,8 +180,7 @@ import Store
     (
       "login notes --account ada --paste", "\(add: "--account", "it's me")",
       "run \"credmgr login notes --paste --account 'it'\\''s me'\""
-    ),
-    ("login notes --account=ada", "\(add: "--account", "bob")", "run \"credmgr login notes --account bob\""),
+    ), ("login notes --account=ada", "\(add: "--account", "bob")", "run \"credmgr login notes --account bob\""),
     ("token notes", "\(add: "--trace") to see", "run \"credmgr token notes --trace\" to see"),
     ("token notes --trace", "\(add: "--trace")", "run \"credmgr token notes --trace\""),
     // A secret is not repeated, nor is what no line could hold.
@@ -203,8 +197,7 @@ import Store
     (
       "login --timeout 1m notes", "\(credmgr: "login", "notes", "--timeout", "2m")",
       "run \"credmgr login notes --timeout 2m\""
-    ),
-    ("login other --paste", "\(credmgr: "login", "notes")", "run \"credmgr login notes\""),
+    ), ("login other --paste", "\(credmgr: "login", "notes")", "run \"credmgr login notes\""),
   ]
 
   @Test func whatIsToBeDoneIsAWholeCommand() {
@@ -218,8 +211,7 @@ import Store
   @Test func anAccountIsNamedWhereItCanBe() {
     let hints = CredentialError.ambiguousAccount(provider: "notes", known: ["ada", "bob"]).message.hints
     let line = CommandLine(["credmgr", "exec", "notes", "--", "tool"])
-    #expect(
-      hints.compactMap { $0.sentence(after: line) } == ["run \"credmgr use notes ada\" to make one the default"])
+    #expect(hints.compactMap { $0.sentence(after: line) } == ["run \"credmgr use notes ada\" to make one the default"])
   }
 
   // MARK: Files

@@ -33,9 +33,7 @@ import Testing
     for group in Command.groups {
       for command in group.commands where command.name != group.name {
         #expect(pages["credmgr-\(command.name).1"] == ".so man1/credmgr-\(group.name).1\n", "\(command.name)")
-        #expect(
-          try #require(pages["credmgr-\(group.name).1"]).contains(
-            ".Nm credmgr-\(command.name)"))
+        #expect(try #require(pages["credmgr-\(group.name).1"]).contains(".Nm credmgr-\(command.name)"))
       }
       for command in group.commands {
         #expect(command.help.contains("\"man credmgr-\(command.name)\""), "\(command.name)")

@@ -30,13 +30,11 @@ import Testing
     (
       "credmgr add-provider linkedin --initial-access-token S3CRET",
       "credmgr add-provider linkedin --initial-access-token-file -"
-    ),
-    ("credmgr login github --account work --token S3CRET", "credmgr login github --account work --with-token"),
+    ), ("credmgr login github --account work --token S3CRET", "credmgr login github --account work --with-token"),
     ("credmgr login github --pasword S3CRET", "credmgr login github --with-token"),
     ("credmgr vault export copy --passphrase S3CRET", "credmgr vault export copy"),
     ("credmgr token github --api-key=S3CRET", "credmgr token github"),
-  ])
-  func theHintIsTheWholeCommandWithoutTheValue(_ line: String, _ meant: String) throws {
+  ]) func theHintIsTheWholeCommandWithoutTheValue(_ line: String, _ meant: String) throws {
     let lines = try #require(Self.message(line))
     #expect(!lines.contains("S3CRET"))
     #expect(lines.contains("hint: run \"\(meant)\""))
@@ -48,8 +46,7 @@ import Testing
     "credmgr add-provider linkedin --client-secret S3CRET horse battery",
     "credmgr --token S3CRET login github", "credmgr --token=S3CRET login github", "credmgr tokn github --token S3CRET",
     "credmgr add-provider linkedin --clinet-id x --client-secret S3CRET",
-  ])
-  func nothingRepeatsTheValue(_ line: String) throws {
+  ]) func nothingRepeatsTheValue(_ line: String) throws {
     let lines = try #require(Self.message(line))
     #expect(!lines.contains("S3CRET"))
     #expect(lines.contains("hint: "))
@@ -61,8 +58,7 @@ import Testing
     ("credmgr login github --acount work", "login github --account work"),
     ("credmgr tokn github --account work", "token github --account work"),
     ("credmgr add-provider x --client-secret-file s.txt --clinet-id ID", "--client-secret-file s.txt --client-id ID"),
-  ])
-  func aMistypedNameIsCorrected(_ line: String, _ meant: String) throws {
+  ]) func aMistypedNameIsCorrected(_ line: String, _ meant: String) throws {
     #expect(try #require(Self.message(line)).contains(meant))
   }
 
@@ -75,6 +71,5 @@ import Testing
       "logged in to https://forge.example as \"ada@b.example\"",
       "logged in to https://forge.example as \"ada@b.example\""
     ),
-  ])
-  func passwordsOfURLsAreNotShown(_ text: String, _ shown: String) { #expect(Message.visible(text) == shown) }
+  ]) func passwordsOfURLsAreNotShown(_ text: String, _ shown: String) { #expect(Message.visible(text) == shown) }
 }

@@ -17,8 +17,7 @@ import Testing
   }
 
   /// Who copies a command gets all of it: the line is broken by the terminal, which knows that it is one.
-  @Test(arguments: [40, 60, 80, 120])
-  func aCommandIsOnOneLine(_ columns: Int) {
+  @Test(arguments: [40, 60, 80, 120]) func aCommandIsOnOneLine(_ columns: Int) {
     let command = "\"credmgr login github --account '\(String(repeating: "a b ", count: 20))'\""
     let lines = StandardError.lines("credmgr: hint: ", "run \(command), or wait", columns: columns)
       .split(separator: "\n")

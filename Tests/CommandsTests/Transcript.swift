@@ -113,9 +113,7 @@ struct Transcript: Equatable {
 
 extension Transcript.Outcome {
   /// As it stands in a transcript.
-  var text: String {
-    Self.marked(output, "|") + Self.marked(errors, "!") + (status == 0 ? "" : "= \(status)\n")
-  }
+  var text: String { Self.marked(output, "|") + Self.marked(errors, "!") + (status == 0 ? "" : "= \(status)\n") }
 
   private static func marked(_ text: String, _ mark: String) -> String {
     guard !text.isEmpty else { return "" }

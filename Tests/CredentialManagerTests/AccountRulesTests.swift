@@ -66,8 +66,7 @@ struct AccountRulesTests {
     #expect(asked == ["folders"])
   }
 
-  @Test(arguments: ["", "# nothing\n", "rules:\n", "rules: []\n"])
-  func noRules(_ text: String) throws {
+  @Test(arguments: ["", "# nothing\n", "rules:\n", "rules: []\n"]) func noRules(_ text: String) throws {
     let fixture = try Fixture()
     #expect(try Self.rules(text, fixture).rules.isEmpty)
   }
@@ -128,8 +127,7 @@ struct AccountRulesTests {
     let narrower = try rules.adding(
       provider: "github", account: "x", remote: "https://github.com/acme/x", folder: nil, home: nil)
     #expect(
-      narrower
-        == "rules:\n  # all of it\n  - provider: github\n    account: x\n    for: https://github.com/acme/x\n"
+      narrower == "rules:\n  # all of it\n  - provider: github\n    account: x\n    for: https://github.com/acme/x\n"
         + "  - provider: github\n    for: https://github.com/acme\n    account: work # the firm\n")
     let other = try rules.adding(provider: "github", account: "yd", remote: nil, folder: "~/y", home: Self.home)
     #expect(other == before + "  - provider: github\n    account: yd\n    in: ~/y\n")

@@ -21,8 +21,7 @@ struct AddProviderTests {
   }
 
   /// Expects a refusal because of new hosts; returns where the descriptor names them, as `line:column`.
-  @discardableResult
-  private static func expectNewHosts(
+  @discardableResult private static func expectNewHosts(
     _ accounts: [String], _ hosts: [String], sourceLocation: SourceLocation = #_sourceLocation,
     _ step: () throws -> Void
   ) -> [String] {
@@ -128,8 +127,7 @@ struct AddProviderTests {
   @Test(arguments: [
     ("", true, false), ("client: { authentication: none }", true, false),
     ("client: { authentication: client_secret_post }", true, true), ("client: { id: everybody }", false, false),
-  ])
-  func whatAPersonNeeds(_ more: String, _ needsIdentifier: Bool, _ needsSecret: Bool) throws {
+  ]) func whatAPersonNeeds(_ more: String, _ needsIdentifier: Bool, _ needsSecret: Bool) throws {
     let needs = ClientNeeds(try Self.file(try Fixture(), Fixture.endpoints + "\n" + more).descriptor)
     #expect(needs == ClientNeeds(needsIdentifier: needsIdentifier, needsSecret: needsSecret, register: nil))
   }
@@ -287,20 +285,17 @@ struct AddProviderTests {
   private static func with(_ old: String, _ new: String) -> String { Fixture.endpoints.replacing(old, with: new) }
 
   /// Each sends something elsewhere; none of them was installed.
-  @Test(
-    arguments: [
-      (elsewhere, "evil.example"), (with("provider.example/token", "evil.example/token"), "evil.example"),
-      (with("provider.example/token", "provider.example:8443/token"), "provider.example:8443"),
-      (with("[api.provider.example]", "[api.provider.example, \"*.example\"]"), "*.example"),
-      (with("https://provider.example/revoke", "\"{base}/revoke\"") + "\nresponse: { keep: [base] }", "{base}"),
-      (
-        with("https://provider.example/revoke", "\"https://{base || other}/\"")
-          + "\nresponse: { keep: [base] }\nvariables: { other: { default: evil.example } }", "evil.example,{base}"
-      ),
-      (Fixture.endpoints + "\ngit: { hosts: [git.evil.example] }", "git.evil.example"),
-      (Fixture.endpoints + "\nredirect: https://evil.example/cb", "https://evil.example/cb"),
-    ])
-  func editedInPlace(_ text: String, _ hosts: String) throws {
+  @Test(arguments: [
+    (elsewhere, "evil.example"), (with("provider.example/token", "evil.example/token"), "evil.example"),
+    (with("provider.example/token", "provider.example:8443/token"), "provider.example:8443"),
+    (with("[api.provider.example]", "[api.provider.example, \"*.example\"]"), "*.example"),
+    (with("https://provider.example/revoke", "\"{base}/revoke\"") + "\nresponse: { keep: [base] }", "{base}"),
+    (
+      with("https://provider.example/revoke", "\"https://{base || other}/\"")
+        + "\nresponse: { keep: [base] }\nvariables: { other: { default: evil.example } }", "evil.example,{base}"
+    ), (Fixture.endpoints + "\ngit: { hosts: [git.evil.example] }", "git.evil.example"),
+    (Fixture.endpoints + "\nredirect: https://evil.example/cb", "https://evil.example/cb"),
+  ]) func editedInPlace(_ text: String, _ hosts: String) throws {
     let fixture = try Fixture.added(credential: Fixture.credential())
     try Self.edit(fixture, text)
     let names = hosts.split(separator: ",").map(String.init)

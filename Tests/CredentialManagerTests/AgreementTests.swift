@@ -193,13 +193,11 @@ struct AgreementTests {
     #expect(throws: CredentialError.self) { try fixture.another().client("example") }
   }
 
-  @Test(
-    arguments: [
-      Fixture.endpoints.replacing("api.provider.example", with: "evil.example"),
-      Fixture.endpoints + "\nredirect: https://evil.example/cb",
-      Fixture.endpoints + "\ndevice: { verification_uri_complete: \"https://evil.example/{user_code}\" }",
-    ])
-  func anEarlierVersionsAgreementIsNotWidened(_ text: String) throws {
+  @Test(arguments: [
+    Fixture.endpoints.replacing("api.provider.example", with: "evil.example"),
+    Fixture.endpoints + "\nredirect: https://evil.example/cb",
+    Fixture.endpoints + "\ndevice: { verification_uri_complete: \"https://evil.example/{user_code}\" }",
+  ]) func anEarlierVersionsAgreementIsNotWidened(_ text: String) throws {
     let fixture = try Self.old(["api.provider.example", "provider.example"])
     try fixture.ship(text)
     #expect(throws: CredentialError.self) { try fixture.another().client("example") }

@@ -43,12 +43,10 @@ struct AuthenticatedRequestTests {
     #expect(request.body == Array("<a/>".utf8))
   }
 
-  @Test(
-    arguments: [
-      "https://evil.example/", "https://api.provider.example.evil.example/", "http://api.provider.example/",
-      "https://api.provider.example:8443/", "https://provider.example/",
-    ])
-  func aForeignHostGetsNothing(_ url: String) throws {
+  @Test(arguments: [
+    "https://evil.example/", "https://api.provider.example.evil.example/", "http://api.provider.example/",
+    "https://api.provider.example:8443/", "https://provider.example/",
+  ]) func aForeignHostGetsNothing(_ url: String) throws {
     let fixture = try Self.fixture()
     #expect(throws: CredentialError.self) { try Self.send(fixture, url) }
     #expect(fixture.http.requests.isEmpty)
@@ -94,14 +92,12 @@ struct AuthenticatedRequestTests {
   }
 
   /// Neither other hosts, though the descriptor may name them, nor this machine, nor the network's own services.
-  @Test(
-    arguments: [
-      "https://provider.example/", "http://api.provider.example/", "https://api.provider.example:8443/",
-      "https://evil.example/", "//evil.example/", "http://127.0.0.1:8500/v1/agent", "http://localhost/",
-      "http://169.254.169.254/latest/meta-data/", "http://[fe80::1]/", "file:///etc/passwd",
-      "https://api.provider.example@evil.example/", "https:\\\\evil.example/", "../x", "/a/../x", "", "#x", "\u{0}",
-    ])
-  func followsNothingElse(_ location: String) throws {
+  @Test(arguments: [
+    "https://provider.example/", "http://api.provider.example/", "https://api.provider.example:8443/",
+    "https://evil.example/", "//evil.example/", "http://127.0.0.1:8500/v1/agent", "http://localhost/",
+    "http://169.254.169.254/latest/meta-data/", "http://[fe80::1]/", "file:///etc/passwd",
+    "https://api.provider.example@evil.example/", "https:\\\\evil.example/", "../x", "/a/../x", "", "#x", "\u{0}",
+  ]) func followsNothingElse(_ location: String) throws {
     let fixture = try Self.fixture()
     fixture.http.then(Self.redirect(302, location))
     #expect(try Self.get(fixture) == (302, "moved"))

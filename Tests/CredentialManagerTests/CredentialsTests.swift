@@ -36,9 +36,7 @@ struct CredentialsTests {
     #expect(headers.map(\.name) == ["Authorization"] && headers.map(\.value) == ["Bearer token-1"])
     #expect(
       throws: CredentialsError.failed("oauth(OAuth.OAuthError.foreignHost(\"evil.example\"), provider: \"example\")")
-    ) {
-      try credentials.headers(of: "example", for: "https://evil.example/")
-    }
+    ) { try credentials.headers(of: "example", for: "https://evil.example/") }
     #expect(throws: CredentialsError.failed("networkNeeded")) {
       try credentials.token(of: "example", validFor: .seconds(7200))
     }

@@ -126,8 +126,7 @@ struct DiscoveryTests {
     (#""response_types_supported": ["token"], "grant_types_supported": ["implicit"]"#, "grant: [implicit]", "device"),
   ]
 
-  @Test(arguments: mapped)
-  func mapping(_ member: String, _ line: String, _ absent: String) throws {
+  @Test(arguments: mapped) func mapping(_ member: String, _ line: String, _ absent: String) throws {
     let text = try Self.discover(member).text
     #expect(text.contains(line + "\n") || text.contains(line + "  #"), "\(text)")
     if !absent.isEmpty { #expect(!text.contains(absent)) }
@@ -147,8 +146,7 @@ struct DiscoveryTests {
     ("\"token_endpoint\": \"http://login.example/t\"", .insecure("token_endpoint", text: "http://login.example/t")),
   ]
 
-  @Test(arguments: refused)
-  func whatIsRefused(_ member: String, _ error: MetadataError) {
+  @Test(arguments: refused) func whatIsRefused(_ member: String, _ error: MetadataError) {
     #expect(throws: CredentialError.discovery(error, issuer: Self.issuer)) { try Self.discover(member) }
   }
 
@@ -188,8 +186,7 @@ struct DiscoveryTests {
     #expect(attempts.map(\.location) == ["https://elsewhere.example/", nil])
   }
 
-  @Test(arguments: [429, 500, 503])
-  func aServerThatCannotAnswer(_ status: Int) throws {
+  @Test(arguments: [429, 500, 503]) func aServerThatCannotAnswer(_ status: Int) throws {
     let fixture = try Fixture()
     fixture.http.then(HTTPResponse(status: status))
     let error = try #require(throws: CredentialError.self) { try fixture.source.discover(Self.issuer, as: nil) }
@@ -223,12 +220,10 @@ struct DiscoveryTests {
   @Test(arguments: [
     "null", "~", "true", "no", "On", "", " ", "a: b", "a #b", "- a", "[a]", "{a: b}", "&a", "*a", "!a", "|", ">", "'a'",
     "\"a\"", "%a", "@a", "`a", "? a", "a\nprovider: evil", "a\r\nb", "\u{1b}[2J", "\u{202e}", "\u{2028}", "\u{feff}a",
-    "17",
-    "1e3", "0x1", "https://a.example:", "https://a.example/#f", "https://a.example/a b", "https://a.example/: b",
-    "a.example:443",
-    "login.example", "urn:x", "https://a.example/x?a=b&c=%20", "\u{85}", "\\", "\t", "---", "...", "=", "<<",
-  ])
-  func everyTextIsReadAsItself(_ text: String) throws {
+    "17", "1e3", "0x1", "https://a.example:", "https://a.example/#f", "https://a.example/a b", "https://a.example/: b",
+    "a.example:443", "login.example", "urn:x", "https://a.example/x?a=b&c=%20", "\u{85}", "\\", "\t", "---", "...", "=",
+    "<<",
+  ]) func everyTextIsReadAsItself(_ text: String) throws {
     let yaml =
       "provider: a\ngrant: client_credentials\nendpoints: { token: https://a.example }\nscope: { default: ["
       + Scalar.written(text) + "] }\nclient: { register: " + Scalar.written(text) + " }\n"

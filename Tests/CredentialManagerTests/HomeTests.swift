@@ -7,8 +7,7 @@ struct HomeTests {
     try Home(environment: { environment[$0] }, executable: executable, ownHome: { _ in nil })
   }
 
-  @Test(arguments: ["/box", "/box/"])
-  func oneFolder(_ path: String) throws {
+  @Test(arguments: ["/box", "/box/"]) func oneFolder(_ path: String) throws {
     let home = try Self.home(["CREDMGR_HOME": path, "HOME": "/home/ana", "XDG_CONFIG_HOME": "/x"])
     #expect(home.configuration == "/box/config")
     #expect(home.vault == "/box/vault")

@@ -96,8 +96,7 @@ struct LoginPageTests {
       fixture.user.visits = [
         try Visit.get(redirect, [("code", "forged")], fields: Self.image),
         // As from a page of another origin: of our own receiver.
-        try Visit.post(redirect, [("code", "forged")]),
-        try Visit.get(redirect, answer, fields: Self.navigation),
+        try Visit.post(redirect, [("code", "forged")]), try Visit.get(redirect, answer, fields: Self.navigation),
       ]
     }
     fixture.http.then(.token("token-1"), .identity("ana"))

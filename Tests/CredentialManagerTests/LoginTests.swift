@@ -39,8 +39,7 @@ struct LoginTests {
   }
 
   /// A host, or a tenant, that only the identity endpoint knows.
-  @Test(arguments: [true, false])
-  func whatTheIdentitySaysIsKept(_ namesAccount: Bool) throws {
+  @Test(arguments: [true, false]) func whatTheIdentitySaysIsKept(_ namesAccount: Bool) throws {
     let fixture = try Fixture()
     var text = Fixture.endpoints.replacing(
       "identity: https://api.provider.example/me",
@@ -214,8 +213,7 @@ struct LoginTests {
   }
 
   /// Another scope, another grant, too long ago, done already: the login is a new one.
-  @Test(arguments: 0..<4)
-  func aLoginThatIsAnotherOne(_ number: Int) throws {
+  @Test(arguments: 0..<4) func aLoginThatIsAnotherOne(_ number: Int) throws {
     let fixture = try Fixture.added()
     var kept = Fixture.credential("kept")
     kept.requestedScope = number == 0 ? ["read", "write"] : ["read"]
@@ -229,8 +227,7 @@ struct LoginTests {
   }
 
   /// A refresh and a logout need the place of its answer.
-  @Test(arguments: [true, false])
-  func anInterruptedLoginThatAnotherCommandEndsIsTold(_ isRefresh: Bool) throws {
+  @Test(arguments: [true, false]) func anInterruptedLoginThatAnotherCommandEndsIsTold(_ isRefresh: Bool) throws {
     let fixture = try Fixture.added(credential: Fixture.credential())
     try fixture.leave(ExchangeNote(.login, startedAt: 1), KeptAnswer(Fixture.credential("kept"), after: nil))
     if isRefresh {
@@ -259,8 +256,7 @@ struct LoginTests {
   }
 
   /// Whoever removed the provider meanwhile has forgotten its client: an account would be left that nobody can refresh.
-  @Test(arguments: [true, false])
-  func aProviderThatWasRemovedMeanwhileGetsNoAccount(_ isGiven: Bool) throws {
+  @Test(arguments: [true, false]) func aProviderThatWasRemovedMeanwhileGetsNoAccount(_ isGiven: Bool) throws {
     let fixture = try Fixture.added()
     if !isGiven { fixture.consent(.token("token-1")) }
     fixture.http.then { _ in
@@ -348,8 +344,7 @@ struct LoginTests {
   @Test(arguments: [
     "javascript:alert(1)", "file:///etc/passwd", "http://provider.example/d", "https://provider.example/d\\u001b[31m",
     "7", "https://provider.example/a d", "-h",
-  ])
-  func aDevicePageThatIsNoHTTPSIsNeitherShownNorOpened(_ page: String) throws {
+  ]) func aDevicePageThatIsNoHTTPSIsNeitherShownNorOpened(_ page: String) throws {
     let good = "https://provider.example/d"
     for (plain, complete, field) in [
       (page, good, ResponseField.verificationURI), (good, page, .verificationURIComplete),
@@ -630,9 +625,7 @@ struct LoginTests {
     #expect(
       throws: CredentialError.grantNotOffered(
         .implicit, offered: [.authorizationCode, .deviceCode, .clientCredentials])
-    ) {
-      try fixture.login { $0.grant = .implicit }
-    }
+    ) { try fixture.login { $0.grant = .implicit } }
   }
 
   @Test func withoutANetworkOrAProvider() throws {

@@ -34,8 +34,7 @@ struct MixUpTests {
     ("https://HONEST.example:443/authorize", "https://evil.example/token", ""),
     ("https://honest.example./authorize", "https://evil.example/token", ""),
     ("https://evil.example/authorize", "https://evil.example/token", "redirect: http://127.0.0.1/callback/honest"),
-  ])
-  func aDescriptorThatBorrowsFromAnotherIsNotUsed(_ page: String, _ token: String, _ more: String) throws {
+  ]) func aDescriptorThatBorrowsFromAnotherIsNotUsed(_ page: String, _ token: String, _ more: String) throws {
     let fixture = try Self.fixture(Self.endpoints(page, token, more), honest: "issuer: https://honest.example")
     guard case .loginsRefused(.mixUp(provider: "example", other: "honest", _))? = fixture.notices.last else {
       throw CredentialError.interrupted
@@ -52,8 +51,7 @@ struct MixUpTests {
     ("https://honest.example/other", "https://tokens.example/token", ""),
     ("https://other.example/authorize", "https://other.example/token", "issuer: https://other.example"),
     ("https://other.example/authorize", "https://other.example/token", "redirect: http://127.0.0.1/callback"),
-  ])
-  func providersBesideEachOther(_ page: String, _ token: String, _ more: String) throws {
+  ]) func providersBesideEachOther(_ page: String, _ token: String, _ more: String) throws {
     let fixture = try Self.fixture(
       Self.endpoints(page, token, more), honest: "issuer: https://honest.example\nhosts: [tokens.example]")
     #expect(fixture.notices.isEmpty)

@@ -136,9 +136,7 @@ struct RefreshTests {
     #expect(
       throws: CredentialError.oauth(
         .unavailable(.tokenExchange, status: 503, words: nil, retryAfter: nil), provider: "example")
-    ) {
-      try fixture.fresh()
-    }
+    ) { try fixture.fresh() }
     #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
     #expect(try fixture.stored()?.isRejected == true, "the token in between is never handed out")
     #expect(try fixture.another().interruptedExchanges().isEmpty)
@@ -482,8 +480,7 @@ struct RefreshTests {
   }
 
   /// A process died between the answer and its commit, and the answer is beside the vault.
-  @Test(arguments: [0, 1000])
-  func anAnswerThatNobodyCommitted(_ left: Int64) throws {
+  @Test(arguments: [0, 1000]) func anAnswerThatNobodyCommitted(_ left: Int64) throws {
     let fixture = try Self.fixture(left: left)
     try fixture.leave(
       ExchangeNote(.refresh, startedAt: 1),
@@ -497,8 +494,7 @@ struct RefreshTests {
   }
 
   /// What it is of is another token than the one that is kept now.
-  @Test(arguments: [Secret("older"), nil])
-  func anAnswerOfAnotherTime(_ previous: Secret?) throws {
+  @Test(arguments: [Secret("older"), nil]) func anAnswerOfAnotherTime(_ previous: Secret?) throws {
     let fixture = try Self.fixture()
     try fixture.leave(nil, KeptAnswer(Fixture.credential("stale", refresh: "stale"), after: previous))
     fixture.http.then(.token("new"))

@@ -27,15 +27,13 @@ struct RemoteAddressTests {
   @Test(arguments: [
     "", "/srv/git/demo.git", "../demo.git", "file:///srv/demo.git", "https://", "https:///acme", "a b/c", "ho st",
     "octo:secret@github.com/acme", "https://octo:se/cret@github.com",
-  ])
-  func isNone(_ text: String) { #expect(RemoteAddress(text) == nil) }
+  ]) func isNone(_ text: String) { #expect(RemoteAddress(text) == nil) }
 
   @Test(arguments: [
     ("https://octo:secret@github.com/acme", "https://github.com/acme"), ("https://token@h/a", "https://h/a"),
     ("https://h/a?access_token=x#y", "https://h/a"), ("git@github.com:acme/x", "git@github.com:acme/x"),
     ("ssh://git@h:22/a", "ssh://h:22/a"), ("h/@acme", "h/@acme"),
-  ])
-  func isWrittenWithoutSecrets(_ text: String, _ written: String) { #expect(RemoteAddress.written(text) == written) }
+  ]) func isWrittenWithoutSecrets(_ text: String, _ written: String) { #expect(RemoteAddress.written(text) == written) }
 
   @Test(
     arguments: [

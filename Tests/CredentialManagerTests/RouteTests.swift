@@ -72,8 +72,7 @@ struct RouteTests {
   @Test(arguments: Route.allCases) func editedInPlace(_ route: Route) throws {
     let fixture = try Fixture.added(Self.good, credential: Fixture.credential())
     try File.createDirectory(fixture.home.userProviders)
-    try File.replace(
-      fixture.home.userProviders + "/example.yaml", Array("provider: example\n\(Self.evil)\n".utf8))
+    try File.replace(fixture.home.userProviders + "/example.yaml", Array("provider: example\n\(Self.evil)\n".utf8))
     try Self.expectRefusal(route, fixture)
   }
 

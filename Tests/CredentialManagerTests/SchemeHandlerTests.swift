@@ -12,8 +12,7 @@ import Text
     (
       "# mine\n[Default Applications]\nother=x;\n\n[G]\ntype=y\n",
       "# mine\n[Default Applications]\ntype=ours;\nother=x;\n\n[G]\ntype=y\n"
-    ),
-    ("[Default Applications]\ntype=theirs;more;", "[Default Applications]\ntype=ours;theirs;more;"),
+    ), ("[Default Applications]\ntype=theirs;more;", "[Default Applications]\ntype=ours;theirs;more;"),
   ]) func isPreferredAndForgotten(before: String, after: String) {
     var choices = MIMEApplications(before)
     choices.prefer("ours", for: "type")
@@ -33,9 +32,7 @@ import Text
   @Test(arguments: [
     ("/usr/bin/credmgr", "/usr/bin/credmgr"), ("/a b/c", "\"/a b/c\""), ("/50%", "/50%%"), ("a\"b", "\"a\\\\\"b\""),
     ("$HOME", "\"\\\\$HOME\""), ("a\\b", "\"a\\\\\\\\b\""),
-  ]) func argumentsAreQuoted(argument: String, expected: String) {
-    #expect(SchemeHandler.quoted(argument) == expected)
-  }
+  ]) func argumentsAreQuoted(argument: String, expected: String) { #expect(SchemeHandler.quoted(argument) == expected) }
 
   @Test(arguments: [
     ("myapp:/callback", "myapp"), ("Com.Example.App://x", "com.example.app"), ("https://example.org/", nil),

@@ -36,9 +36,7 @@ struct SenderTests {
           if case .head(let head) = part { heads.append(head.status) }
           return true
         }
-      } else {
-        try fixture.source.send(to: permit, bound: Demanding(), make)
-      }
+      } else { try fixture.source.send(to: permit, bound: Demanding(), make) }
     #expect(response.status == statuses.last)
     #expect(heads == (isStreamed ? [response.status] : []))
     #expect(values.count == statuses.count)

@@ -16,9 +16,8 @@ import Vault
   private func source(
     _ answer: String?, asked: Asked = Asked(), environment: [String: String] = [:], predecessor: OpenedKeys? = nil
   ) -> CredentialSource {
-    let keys = KeySources(
-      environment: { environment[$0] }, predecessor: predecessor, lock: fixture.home.passphraseLock
-    ) { question throws(POSIXError) in
+    let keys = KeySources(environment: { environment[$0] }, predecessor: predecessor, lock: fixture.home.passphraseLock)
+    { question throws(POSIXError) in
       asked.questions.append(question)
       guard let answer else { throw .noTerminal }
       return Secret(answer)
@@ -165,8 +164,7 @@ import Vault
   @Test(arguments: [
     ("echo secret-tool: Cannot create an item in a locked collection", SecretServiceFault.locked),
     ("echo secret-tool: Object does not exist at path x", .locked), ("echo secret-tool: no", .failed),
-  ])
-  func aKeyThatIsNotStored(says: String, fault: SecretServiceFault) throws {
+  ]) func aKeyThatIsNotStored(says: String, fault: SecretServiceFault) throws {
     let client = try secretService("test $1 != store || { \(says) >&2; exit 1; }")
     let item = try #require(try SlotDraft.secretService(random: SystemRandomSource()).item)
     #expect(throws: StoreError.secretService(fault)) { try client.store(item) }
@@ -302,8 +300,7 @@ import Vault
     #"{"format":"credmgr-export-1","records":[{"kind":"registration","provider":"x","account":"","value":"z"}]}"#,
     #"{"format":"credmgr-export-encrypted-1","operations":1,"memory":1,"salt":"","nonce":"","sealed":""}"#,
     #"{"format":"credmgr-export-encrypted-1","operations":1,"memory":99999999999999,"salt":"AAAAAAAAAAAAAAAAAAAAAA==","nonce":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA","sealed":""}"#,
-  ])
-  func whatIsNoExport(_ text: String) throws {
+  ]) func whatIsNoExport(_ text: String) throws {
     #expect(throws: CredentialError.malformedExport) {
       try fixture.source.importVault(Array(text.utf8), passphrase: Secret("p"), acceptsPlain: false, replaces: true)
     }
@@ -338,8 +335,7 @@ import Vault
     let bytes = Array(json.encoded.utf8)
     let imported = try other.source.importVault(bytes, acceptsPlain: true, replaces: false)
     #expect(imported == parts)
-    #expect(
-      try File.read(other.home.userProviders + "/example.yaml", limit: 1 << 20) == Array(Self.own.utf8))
+    #expect(try File.read(other.home.userProviders + "/example.yaml", limit: 1 << 20) == Array(Self.own.utf8))
     _ = try other.another().client("example")
     #expect(try other.another().importVault(bytes, acceptsPlain: true, replaces: false).isEmpty)
     try File.replace(other.home.accountRules, Array("rules:\n".utf8))
@@ -486,6 +482,4 @@ import Vault
   }
 }
 
-final class Asked {
-  var questions: [PassphraseQuestion] = []
-}
+final class Asked { var questions: [PassphraseQuestion] = [] }

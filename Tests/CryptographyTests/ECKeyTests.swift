@@ -1,8 +1,7 @@
 import Cryptography
 import Testing
 
-@Suite("P-256")
-struct ECKeyTests {
+@Suite("P-256") struct ECKeyTests {
   /// Another implementation's signature, whose R begins with a zero.
   @Test func signatureOfAnother() throws {
     let key = try ECPrivateKey(pem: Secret(Self.privateKey))

@@ -1,8 +1,7 @@
 import Cryptography
 import Testing
 
-@Suite("Base64 and Base16")
-struct EncodingTests {
+@Suite("Base64 and Base16") struct EncodingTests {
   @Test(
     "test vectors of RFC 4648, section 10",
     arguments: [
@@ -19,16 +18,14 @@ struct EncodingTests {
     #expect(Hexadecimal.decode(base16.uppercased()) == bytes)
   }
 
-  @Test("the two alphabets differ in two characters")
-  func alphabets() {
+  @Test("the two alphabets differ in two characters") func alphabets() {
     #expect(Base64.encode([0xfb, 0xff, 0xfe]) == "+//+")
     #expect(Base64.encodeURL([0xfb, 0xff, 0xfe]) == "-__-")
     #expect(Base64.decode("-__-") == nil)
     #expect(Base64.decodeURL("+//+") == nil)
   }
 
-  @Test("RFC 7636, appendix B: the challenge of the verifier")
-  func challenge() {
+  @Test("RFC 7636, appendix B: the challenge of the verifier") func challenge() {
     let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
     #expect(
       Base64.encodeURL(HashAlgorithm.sha256.digest(Array(verifier.utf8)))
@@ -46,8 +43,7 @@ struct EncodingTests {
   @Test("refuses what is not hexadecimal", arguments: ["6", "666", "6g", "66 6f", "é9"])
   func refusesHexadecimal(_ text: String) { #expect(Hexadecimal.decode(text) == nil) }
 
-  @Test("every byte survives")
-  func roundTrip() {
+  @Test("every byte survives") func roundTrip() {
     let bytes = Array(UInt8.min...UInt8.max)
     #expect(Base64.decode(Base64.encode(bytes)) == bytes)
     #expect(Base64.decodeURL(Base64.encodeURL(bytes)) == bytes)

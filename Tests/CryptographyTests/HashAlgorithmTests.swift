@@ -1,8 +1,7 @@
 import Cryptography
 import Testing
 
-@Suite("Digests and authentication codes")
-struct HashAlgorithmTests {
+@Suite("Digests and authentication codes") struct HashAlgorithmTests {
   @Test(
     "FIPS 180-4: the digest of abc",
     arguments: [
@@ -23,8 +22,7 @@ struct HashAlgorithmTests {
     #expect(digest.count == algorithm.byteCount)
   }
 
-  @Test("the digest of nothing")
-  func empty() {
+  @Test("the digest of nothing") func empty() {
     #expect(Hexadecimal.encode(HashAlgorithm.sha1.digest([])) == "da39a3ee5e6b4b0d3255bfef95601890afd80709")
     #expect(
       Hexadecimal.encode(HashAlgorithm.sha256.digest([]))
@@ -42,8 +40,7 @@ struct HashAlgorithmTests {
     #expect(codes.map(Hexadecimal.encode) == expected)
   }
 
-  @Test("HMAC with an empty key over an empty message")
-  func emptyKey() {
+  @Test("HMAC with an empty key over an empty message") func emptyKey() {
     #expect(
       Hexadecimal.encode(HashAlgorithm.sha1.authenticationCode(for: [], key: []))
         == "fbdb1d1b18aa6c08324b7d64b71fb76370690e1d")
@@ -60,13 +57,9 @@ struct HashAlgorithmTests {
   private static let codesOfSHA1: [([UInt8], [UInt8], String)] = [
     (Array(repeating: 0x0b, count: 20), Array("Hi There".utf8), "b617318655057264e28bc0b6fb378c8ef146be00"),
     (Array("Jefe".utf8), Array("what do ya want for nothing?".utf8), "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"),
-    (
-      Array(repeating: 0xaa, count: 20), Array(repeating: 0xdd, count: 50), "125d7342b9ac11cd91a39af48aa17b4f63f175d3"
-    ),
+    (Array(repeating: 0xaa, count: 20), Array(repeating: 0xdd, count: 50), "125d7342b9ac11cd91a39af48aa17b4f63f175d3"),
     (Array(1...25), Array(repeating: 0xcd, count: 50), "4c9007f4026250c6bc8414f9bf50c86c2d7235da"),
-    (
-      Array(repeating: 0x0c, count: 20), Array("Test With Truncation".utf8), "4c1a03424b55e07fe7f27be1d58bb9324a9a5a04"
-    ),
+    (Array(repeating: 0x0c, count: 20), Array("Test With Truncation".utf8), "4c1a03424b55e07fe7f27be1d58bb9324a9a5a04"),
     (
       Array(repeating: 0xaa, count: 80), Array("Test Using Larger Than Block-Size Key - Hash Key First".utf8),
       "aa4ae5e15272d00e95705637ce8a3b55ed402112"

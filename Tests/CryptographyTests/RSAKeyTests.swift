@@ -1,8 +1,7 @@
 import Cryptography
 import Testing
 
-@Suite("RSA")
-struct RSAKeyTests {
+@Suite("RSA") struct RSAKeyTests {
   @Test("a PKCS #1 key: the published key of an OAuth library over the base string of RFC 5849, section 3.4.1.1")
   func first() throws {
     try check(
@@ -15,8 +14,7 @@ struct RSAKeyTests {
         + "xUwrriw+MlBO+jpojkZIWccw1J4cAb4qu4M81DbpUAq4j/1w/QyTR4TWCODlEfN7Zfgy8+pf+TjiXfIw" + "RC1jEWbuL1E=")
   }
 
-  @Test("a PKCS #8 key: OAuth Core 1.0 test cases, section 9.3")
-  func second() throws {
+  @Test("a PKCS #8 key: OAuth Core 1.0 test cases, section 9.3") func second() throws {
     try check(
       Self.secondKey,
       "GET&http%3A%2F%2Fphotos.example.net%2Fphotos&file%3Dvacaction.jpg%26oauth_consum"

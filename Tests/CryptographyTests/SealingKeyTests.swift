@@ -1,14 +1,12 @@
 import Cryptography
 import Testing
 
-@Suite("Sealing")
-struct SealingKeyTests {
+@Suite("Sealing") struct SealingKeyTests {
   private static func key(_ bytes: some Sequence<UInt8>) throws -> SealingKey {
     try SealingKey(Secret(bytes: Array(bytes)))
   }
 
-  @Test("draft-irtf-cfrg-xchacha-03, appendix A.3.1")
-  func vector() throws {
+  @Test("draft-irtf-cfrg-xchacha-03, appendix A.3.1") func vector() throws {
     let key = try Self.key(0x80...0x9f)
     let nonce = Array(0x40...0x57) as [UInt8]
     let data: [UInt8] = [0x50, 0x51, 0x52, 0x53, 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7]
@@ -17,8 +15,7 @@ struct SealingKeyTests {
         + "sunscreen would be it.")
     let sealed = try key.seal(plaintext, associatedData: data, nonce: nonce)
     #expect(
-      Hexadecimal.encode(sealed)
-        == "bd6d179d3e83d43b9576579493c0e939572a1700252bfaccbed2902c21396cbb"
+      Hexadecimal.encode(sealed) == "bd6d179d3e83d43b9576579493c0e939572a1700252bfaccbed2902c21396cbb"
         + "731c7f1b0b4aa6440bf3a82f4eda7e39ae64c6708c54c216cb96b72e1213b452"
         + "2f8c9ba40db5d945b11b69b982c1bb9e3f3fac2bc369488f76b2383565d3fff9"
         + "21f9664c97637da9768812f615c68b13b52e" + "c0875924c1c7987947deafd8780acf49")
@@ -36,9 +33,7 @@ struct SealingKeyTests {
     for index in sealed.indices {
       var altered = sealed
       altered[index] ^= 0x10
-      #expect(throws: CryptographyError.notAuthentic) {
-        try key.open(altered, associatedData: data, nonce: nonce)
-      }
+      #expect(throws: CryptographyError.notAuthentic) { try key.open(altered, associatedData: data, nonce: nonce) }
       #expect(throws: CryptographyError.notAuthentic) {
         try key.open(Array(sealed.prefix(index)), associatedData: data, nonce: nonce)
       }
@@ -46,29 +41,20 @@ struct SealingKeyTests {
     for index in nonce.indices {
       var altered = nonce
       altered[index] ^= 1
-      #expect(throws: CryptographyError.notAuthentic) {
-        try key.open(sealed, associatedData: data, nonce: altered)
-      }
+      #expect(throws: CryptographyError.notAuthentic) { try key.open(sealed, associatedData: data, nonce: altered) }
     }
-    #expect(throws: CryptographyError.notAuthentic) {
-      try key.open(sealed, associatedData: [], nonce: nonce)
-    }
+    #expect(throws: CryptographyError.notAuthentic) { try key.open(sealed, associatedData: [], nonce: nonce) }
     let other = try SealingKey(random: SystemRandomSource())
-    #expect(throws: CryptographyError.notAuthentic) {
-      try other.open(sealed, associatedData: data, nonce: nonce)
-    }
+    #expect(throws: CryptographyError.notAuthentic) { try other.open(sealed, associatedData: data, nonce: nonce) }
   }
 
-  @Test("wrong lengths are refused", arguments: [0, 12, 23, 25])
-  func lengths(_ count: Int) throws {
+  @Test("wrong lengths are refused", arguments: [0, 12, 23, 25]) func lengths(_ count: Int) throws {
     let key = try SealingKey(random: SystemRandomSource())
     let bytes = [UInt8](repeating: 0, count: count)
     let error = CryptographyError.wrongLength(expected: 24, actual: count)
     #expect(throws: error) { try key.seal(Secret("x"), associatedData: [], nonce: bytes) }
     #expect(throws: error) { try key.open(bytes, associatedData: [], nonce: bytes) }
-    #expect(throws: CryptographyError.wrongLength(expected: 32, actual: count)) {
-      try SealingKey(Secret(bytes: bytes))
-    }
+    #expect(throws: CryptographyError.wrongLength(expected: 32, actual: count)) { try SealingKey(Secret(bytes: bytes)) }
   }
 
   /// The figures of this test and of the next two were made with Python's hashlib.blake2b and cryptography's
@@ -88,8 +74,7 @@ struct SealingKeyTests {
     }
   }
 
-  @Test("many keys keep out of each other's memory, also where one took the place of another")
-  func manyKeys() throws {
+  @Test("many keys keep out of each other's memory, also where one took the place of another") func manyKeys() throws {
     func numbered(_ number: Int) throws -> SealingKey {
       try Self.key((0..<32).map { UInt8(truncatingIfNeeded: $0 == 0 ? number / 256 : number &+ $0) })
     }
@@ -102,16 +87,14 @@ struct SealingKeyTests {
     #expect(Set(keys.values.map { $0.keyedHash([1]) }).count == keys.count)
   }
 
-  @Test("the keyed hash is BLAKE2b")
-  func keyedHash() throws {
+  @Test("the keyed hash is BLAKE2b") func keyedHash() throws {
     #expect(
       Hexadecimal.encode(try Self.key(0...31).keyedHash(Array("message".utf8)))
         == "2615bcafac3ebcd31940a8f15d876916435d805823d2db78c201a8e94624a0ae")
     #expect(try Self.key(0...31).keyedHash([]).count == 32)
   }
 
-  @Test("Argon2id of a passphrase")
-  func passphrase() throws {
+  @Test("Argon2id of a passphrase") func passphrase() throws {
     let key = try SealingKey(
       passphrase: Secret("correct horse"), costs: PassphraseCosts(operations: 3, memory: 8 << 20), salt: Array(0...15))
     #expect(
@@ -130,8 +113,7 @@ struct SealingKeyTests {
     }
   }
 
-  @Test("neither an empty passphrase nor a short salt is taken")
-  func emptyPassphrase() {
+  @Test("neither an empty passphrase nor a short salt is taken") func emptyPassphrase() {
     let costs = PassphraseCosts(operations: 1, memory: 8192)
     #expect(throws: CryptographyError.wrongLength(expected: 1, actual: 0)) {
       try SealingKey(passphrase: Secret(""), costs: costs, salt: Array(0...15))
@@ -141,8 +123,7 @@ struct SealingKeyTests {
     }
   }
 
-  @Test("a secret can be cut and joined")
-  func parts() {
+  @Test("a secret can be cut and joined") func parts() {
     let secret = Secret([1, 2], Secret(bytes: [3, 4, 5]))
     #expect(secret.revealBytes() == [1, 2, 3, 4, 5])
     #expect(secret[1..<3].revealBytes() == [2, 3])
@@ -150,8 +131,7 @@ struct SealingKeyTests {
     #expect(secret[7..<9].isEmpty)
   }
 
-  @Test("random bytes are as many as were asked for, and others each time")
-  func random() {
+  @Test("random bytes are as many as were asked for, and others each time") func random() {
     #expect(SystemRandomSource().bytes(0).isEmpty)
     #expect(SystemRandomSource().bytes(32).count == 32)
     #expect(SystemRandomSource().bytes(32) != SystemRandomSource().bytes(32))

@@ -12,15 +12,13 @@ struct SecretTests {
     #expect(secret.isEmpty == text.isEmpty)
   }
 
-  @Test("repairs invalid UTF-8 as text and keeps it as bytes")
-  func repairs() {
+  @Test("repairs invalid UTF-8 as text and keeps it as bytes") func repairs() {
     let secret = Secret(bytes: [0x61, 0xff])
     #expect(secret.reveal() == "a\u{FFFD}")
     #expect(secret.revealBytes() == [0x61, 0xff])
   }
 
-  @Test("prints as nothing")
-  func silent() {
+  @Test("prints as nothing") func silent() {
     let secret = Secret("hunter2")
     struct Holder { let token: Secret }
     var dumped = ""
@@ -32,8 +30,7 @@ struct SecretTests {
     #expect(!"\(Holder(token: secret)) \([secret]) \(Optional(secret) as Any)".contains("hunter2"))
   }
 
-  @Test("compares all bytes")
-  func compares() {
+  @Test("compares all bytes") func compares() {
     #expect(Secret("token") == Secret("token"))
     #expect(Secret("") == Secret(bytes: []))
     #expect(Secret("token") != Secret("tokem"))
@@ -41,8 +38,7 @@ struct SecretTests {
     #expect(Secret("token") != Secret("uoken"))
   }
 
-  @Test("an array that was revealed survives its secret")
-  func outlives() {
+  @Test("an array that was revealed survives its secret") func outlives() {
     var secret: Secret? = Secret("token")
     let bytes = secret?.revealBytes()
     secret = nil
@@ -53,8 +49,7 @@ struct SecretTests {
     #expect(source == Array("source".utf8))
   }
 
-  @Test("equal length, and every byte, count in constant time comparison")
-  func constantTime() {
+  @Test("equal length, and every byte, count in constant time comparison") func constantTime() {
     #expect(constantTimeEqual([], []))
     #expect(constantTimeEqual("état", "état"))
     #expect(!constantTimeEqual("\u{E9}", "e\u{301}"))

@@ -47,9 +47,7 @@ struct CurlClientTests {
     for line in [
       "Host: 127.0.0.1:\(server.port)", "User-Agent: credmgr/test", "Content-Type: text/plain", "Content-Length: 4",
       "Accept: application/json", "X-Empty:",
-    ] {
-      #expect(sent.contains("\r\n\(line)\r\n"))
-    }
+    ] { #expect(sent.contains("\r\n\(line)\r\n")) }
     #expect(!sent.contains("Expect"))
     #expect(!sent.contains("fragment"))
   }
@@ -75,8 +73,7 @@ struct CurlClientTests {
     func rewind() { place = 0 }
   }
 
-  @Test(arguments: ["POST", "PUT", "PATCH", "DELETE"])
-  func streamsABody(method: String) throws {
+  @Test(arguments: ["POST", "PUT", "PATCH", "DELETE"]) func streamsABody(method: String) throws {
     let server = try ScriptedServer([Self.ok])
     let client = try CurlClient(userAgent: "t")
     let text = String(repeating: "0123456789", count: 100)
@@ -116,8 +113,7 @@ struct CurlClientTests {
   @Test(arguments: [
     ("GET", "", false), ("POST", "", true), ("PUT", "x", true), ("DELETE", "", false), ("PATCH", "a=b", true),
     ("DELETE", "x", true), ("PROPFIND", "", false), ("GET", "x", true),
-  ])
-  func methods(method: String, body: String, hasLength: Bool) throws {
+  ]) func methods(method: String, body: String, hasLength: Bool) throws {
     let server = try ScriptedServer([Self.ok])
     let response = try Self.send(Self.request(server.port, method: method, body: body))
     #expect(response.status == 200)
@@ -140,8 +136,7 @@ struct CurlClientTests {
   @Test func followsNothingAndRemembersNothing() throws {
     let server = try ScriptedServer([
       .init(
-        "HTTP/1.1 302 Found\r\nLocation: /other\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-      ),
+        "HTTP/1.1 302 Found\r\nLocation: /other\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"),
       Self.ok,
     ])
     let client = try CurlClient(userAgent: "t")
@@ -171,8 +166,7 @@ struct CurlClientTests {
     _ = server.finish()
   }
 
-  @Test(arguments: [1000, 1001])
-  func bodyLimit(count: Int) throws {
+  @Test(arguments: [1000, 1001]) func bodyLimit(count: Int) throws {
     let server = try ScriptedServer([
       .init("HTTP/1.1 200 OK\r\nContent-Length: \(count)\r\n\r\n" + String(repeating: "a", count: count))
     ])
@@ -199,8 +193,7 @@ struct CurlClientTests {
     let client = try CurlClient(userAgent: "t")
     #expect(try client.send(try Self.request(server.port), limits: Self.limits).status == 200)
     #expect(
-      try client.send(try Self.request(server.port, method: "POST", body: "one"), limits: Self.limits).status
-        == 200)
+      try client.send(try Self.request(server.port, method: "POST", body: "one"), limits: Self.limits).status == 200)
     // Closed without an answer: an error, and no second try.
     #expect(throws: HTTPError.unreachable(host: "127.0.0.1", reason: .broken)) {
       try client.send(try Self.request(server.port, method: "POST", body: "two"), limits: Self.limits)
@@ -211,8 +204,7 @@ struct CurlClientTests {
   @Test(arguments: [
     "NONSENSE\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "",
     "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
-  ])
-  func brokenAnswers(answer: String) throws {
+  ]) func brokenAnswers(answer: String) throws {
     let server = try ScriptedServer([.init(answer)])
     #expect(throws: HTTPError.unreachable(host: "127.0.0.1", reason: .broken)) {
       try Self.send(Self.request(server.port))
@@ -257,9 +249,7 @@ struct CurlClientTests {
         asked += 1
         return asked > 2
       })
-    #expect(throws: HTTPError.interrupted) {
-      try client.send(try Self.request(server.port), limits: Self.limits)
-    }
+    #expect(throws: HTTPError.interrupted) { try client.send(try Self.request(server.port), limits: Self.limits) }
     #expect(asked >= 3)
     _ = server.finish()
   }
@@ -267,14 +257,12 @@ struct CurlClientTests {
   @Test(arguments: [
     ("Host", "evil.example"), ("content-length", "5"), ("Transfer-Encoding", "chunked"), ("Connection", "close"),
     ("X-A", "a\r\nX-B: b"), ("X-A", "a\nb"), ("X-A", "a\0b"), ("X A", "b"), ("", "b"), ("X-A: b\r\nX-C", "d"),
-  ])
-  func fieldsThatCannotBeSent(name: String, value: String) throws {
+  ]) func fieldsThatCannotBeSent(name: String, value: String) throws {
     let request = try Self.request(1, fields: HTTPFields([HTTPField(name: name, value: value)]))
     #expect(throws: HTTPError.invalidField(name: name)) { try Self.send(request) }
   }
 
-  @Test(arguments: ["", "GET /x HTTP/1.1\r\nA:", "G T"])
-  func methodsThatCannotBeSent(method: String) throws {
+  @Test(arguments: ["", "GET /x HTTP/1.1\r\nA:", "G T"]) func methodsThatCannotBeSent(method: String) throws {
     #expect(throws: HTTPError.invalidMethod(method)) { try Self.send(Self.request(1, method: method)) }
   }
 

@@ -142,8 +142,7 @@ import Testing
     ("{query: accessToken}", .query(name: "accessToken")), ("\"\"", .header(name: "Authorization", scheme: "")),
   ]
 
-  @Test(arguments: headerStyles)
-  func headerStyle(_ text: String, _ location: HeaderStyle.Location) throws {
+  @Test(arguments: headerStyles) func headerStyle(_ text: String, _ location: HeaderStyle.Location) throws {
     #expect(try descriptor(sampleHead + "header_style: \(text)\n").headerStyle.location == location)
   }
 
@@ -321,8 +320,7 @@ import Testing
         .authorization: nil, .token: .form, .refresh: .form, .deviceAuthorization: .form, .identity: .json,
         .revocation: .json,
       ]
-    ),
-    ("fragment", [.authorization: .fragment, .token: .json, .refresh: .json]),
+    ), ("fragment", [.authorization: .fragment, .token: .json, .refresh: .json]),
     ("query", [.authorization: .query, .token: .json]),
   ]
 

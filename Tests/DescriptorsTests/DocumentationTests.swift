@@ -80,8 +80,7 @@ import YAML
 
   @Test func thereAreExamples() { #expect(Self.examples.count >= 10) }
 
-  @Test(arguments: examples)
-  func examplesAreWithoutFindings(_ example: String) {
+  @Test(arguments: examples) func examplesAreWithoutFindings(_ example: String) {
     let findings = PackageFiles.shippedLibrary.check(Array(example.utf8), name: "<example>").findings
     #expect(findings.isEmpty, "\(findings.map { "\($0.place.line):\($0.place.column) \($0.problem)" })")
   }
@@ -91,8 +90,7 @@ import YAML
     let anchors = Self.lines.filter { $0.hasPrefix("#") }.map { heading in
       heading.drop { $0 == "#" || $0 == " " }.lowercased().filter {
         $0.isLetter || $0.isNumber || $0 == " " || $0 == "-"
-      }
-      .replacing(" ", with: "-")
+      }.replacing(" ", with: "-")
     }
     for line in Self.lines {
       for piece in line.split(separator: "](#").dropFirst() {

@@ -27,8 +27,7 @@ import Testing
     ("invalid_client", "invalid_client"), ("authorization pending now", "authorization pending now"), ("", ""),
   ]
 
-  @Test(arguments: codes)
-  func codesInTheWordsOfTheRFC(_ code: String, _ canonical: String?) {
+  @Test(arguments: codes) func codesInTheWordsOfTheRFC(_ code: String, _ canonical: String?) {
     #expect(Self.rules.canonical(code) == canonical)
   }
 

@@ -145,8 +145,7 @@ import Testing
     ["child": "b", "b": "child"], ["child": "b", "b": "c", "c": "child"], ["child": "b", "b": "c", "c": "b"],
   ]
 
-  @Test(arguments: cycles)
-  func cyclesAreTold(_ bases: [String: String]) throws {
+  @Test(arguments: cycles) func cyclesAreTold(_ bases: [String: String]) throws {
     var folder: [String: String] = [:]
     for (name, base) in bases {
       folder[name] = "provider: \(name)\nextends: \(base)\n" + sampleHead.dropFirst("provider: sample\n".count)
@@ -213,8 +212,7 @@ import Testing
       [
         "base":
           "provider: base\nextends: base\n\nscope: [z]\nendpoints: { identity: null }\nextra_headers: { X-One: null }\n"
-      ],
-      ["base": Self.base, "child": "provider: child\nextends: base\ntitle: Child\n"]
+      ], ["base": Self.base, "child": "provider: child\nextends: base\ntitle: Child\n"]
     ).library
     func origins(_ identifier: String) throws -> [String: DescriptorSetting] {
       Dictionary(uniqueKeysWithValues: try library.settings(of: identifier).map { ($0.key, $0) })

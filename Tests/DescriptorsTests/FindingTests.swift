@@ -63,8 +63,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
         git: {hosts: [a.example], ‸user: x}
         docker: {hosts: [a.example], ‸names: x}
 
-        """,
-      .unknownKey("defualt", suggestion: "default"), .unknownKey("form", suggestion: "format"),
+        """, .unknownKey("defualt", suggestion: "default"), .unknownKey("form", suggestion: "format"),
       .unknownKey("codes", suggestion: "code"), .unknownKey("tine", suggestion: "time"),
       .unknownKey("equal", suggestion: "equals"), .unknownKey("schema", suggestion: "scheme"),
       .unknownKey("seperator", suggestion: "separator"), .unknownKey("secret", suggestion: nil),
@@ -92,13 +91,11 @@ struct FaultyDescriptor: CustomTestStringConvertible {
     FaultyDescriptor(
       "more variables than anybody needs",
       tail: "variables: ‸{" + (0...256).map { "v\($0): {default: x}" }.joined(separator: ", ")
-        + "}\nextra_headers: {X: \"" + (0..<256).map { "{v\($0)}" }.joined() + "\"}\n",
-      .tooManyVariables(256)),
+        + "}\nextra_headers: {X: \"" + (0..<256).map { "{v\($0)}" }.joined() + "\"}\n", .tooManyVariables(256)),
     FaultyDescriptor(
       "functions in functions",
       tail: "extra_headers: {X: ‸\"{" + String(repeating: "lowercase(", count: 9) + "client_id"
-        + String(repeating: ")", count: 9) + "}\"}\n",
-      .template(.tooDeep(8))),
+        + String(repeating: ")", count: 9) + "}\"}\n", .template(.tooDeep(8))),
     FaultyDescriptor(
       "git and docker by subdomains",
       tail: "git: {hosts: [a.example, ‸\"*.a.example\"]}\ndocker: {hosts: ‸\"*.b.example\"}\n",
@@ -146,24 +143,20 @@ struct FaultyDescriptor: CustomTestStringConvertible {
         "basic",
         allowed: [
           "client_secret_basic", "client_secret_post", "private_key_jwt", "client_secret_jwt", "none", "access_token",
-        ],
-        suggestion: nil),
-      .unknownValue("id_token", allowed: ["access_token", "refresh_token"], suggestion: nil)),
+        ], suggestion: nil), .unknownValue("id_token", allowed: ["access_token", "refresh_token"], suggestion: nil)),
     FaultyDescriptor(
       "an unknown signature", tail: "oauth1: {signature_method: ‸HMAC-MD5, transport: ‸headers}\n",
       .unknownValue(
         "HMAC-MD5", allowed: ["HMAC-SHA1", "HMAC-SHA256", "HMAC-SHA512", "RSA-SHA1", "RSA-SHA256", "PLAINTEXT"],
-        suggestion: nil),
-      .unknownValue("headers", allowed: ["header", "body", "query"], suggestion: "header")),
+        suggestion: nil), .unknownValue("headers", allowed: ["header", "body", "query"], suggestion: "header")),
     FaultyDescriptor(
       "durations", tail: "expiry: {lifetime: ‸1 hour, margin: ‸-5s}\ndevice: {interval: ‸5, slow_down: ‸x0.5}\n",
       .invalidDuration("1 hour"), .invalidDuration("-5s"), .invalidDuration("5"), .invalidDuration("x0.5")),
     FaultyDescriptor(
       "names",
       "provider: ‸Sample/1\ngrant: client_credentials\nendpoints: {token: \"https://a.example/{a}{b c}\"}\nvariables: {a: , ‸b c: , ‸client_id: , ‸code: }\nresponse: {keep: ‸[state, ok]}\n"
-        .replacing("{b c}", with: "{client_id}{code}"),
-      .malformedName("Sample/1"), .malformedName("b c"), .malformedName("client_id"), .malformedName("code"),
-      .malformedName("state")),
+        .replacing("{b c}", with: "{client_id}{code}"), .malformedName("Sample/1"), .malformedName("b c"),
+      .malformedName("client_id"), .malformedName("code"), .malformedName("state")),
     FaultyDescriptor(
       "a pattern", tail: "variables: {v: {pattern: ‸\"[0-9\", default: a.example}}\nhosts: [\"{v}\"]\n",
       .invalidPattern("[0-9")),
@@ -178,8 +171,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
           e: {default: ‸"", format: text}
         extra_headers: {X-All: "{a}{b}{c}{d}{e}"}
 
-        """,
-      .invalidDefault(variable: "a"), .invalidDefault(variable: "b"), .invalidDefault(variable: "c"),
+        """, .invalidDefault(variable: "a"), .invalidDefault(variable: "b"), .invalidDefault(variable: "c"),
       .invalidDefault(variable: "d"), .invalidDefault(variable: "e")),
   ]
 
@@ -315,10 +307,9 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       """,
       .unknownValue(
         "browser", allowed: ["authorization_code", "implicit", "device_code", "client_credentials", "oauth1"],
-        suggestion: nil),
-      .insecureURL("http://a.example/token"), .ownedParameter("code_verifier"),
-      .unknownKey("identitiy", suggestion: "identity"),
-      .forbiddenHeader("Host"), .invalidDuration("soon"), .yaml(.duplicateKey("expiry", firstLine: 9))),
+        suggestion: nil), .insecureURL("http://a.example/token"), .ownedParameter("code_verifier"),
+      .unknownKey("identitiy", suggestion: "identity"), .forbiddenHeader("Host"), .invalidDuration("soon"),
+      .yaml(.duplicateKey("expiry", firstLine: 9))),
   ]
 
   @Test(arguments: keys + values + templates + owned + whole)
@@ -388,8 +379,7 @@ struct FaultyDescriptor: CustomTestStringConvertible {
     ("git", "git"), ("gti", "git"), ("xyz", nil), ("colour", nil), ("pro", "provider"), ("", nil),
   ]
 
-  @Test(arguments: words)
-  func suggestion(_ word: String, _ suggestion: String?) {
+  @Test(arguments: words) func suggestion(_ word: String, _ suggestion: String?) {
     #expect(nearMiss(word, among: ["provider", "endpoints", "git", "scope"]) == suggestion)
   }
 }

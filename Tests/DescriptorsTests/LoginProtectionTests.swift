@@ -23,47 +23,39 @@ import Testing
 
   private static let page = "https://a.example/a"
 
-  @Test(
-    arguments: [
-      "parameters: { redirect_uri: \"https://evil.example/cb\" }", "parameters: { Redirect_URI: x }",
-      "parameters: { redirect%5Furi: x }", "parameters: { redirect.uri: x }", "parameters: { \"redirect_uri[]\": x }",
-      "parameters: { request: eyJ }", "parameters: { request_uri: \"https://evil.example/r\" }",
-      "parameters: { response_type: token }", "parameters: { state: null }",
-      "rename: { scope: redirect_uri, redirect_uri: x }", "rename: { response_type: redirect_uri }",
-      "rename: { extra: redirect_uri }, parameters: { extra: x }", "rename: { scope: redirect%5furi }",
-      "rename: { redirect_uri: back }, parameters: { back: x }", "rename: { redirect_uri: back, scope: back }",
-      "rename: { extra: request }, parameters: { extra: x }",
-    ])
-  func aParameterIsNotSetInAnotherForm(_ keys: String) {
+  @Test(arguments: [
+    "parameters: { redirect_uri: \"https://evil.example/cb\" }", "parameters: { Redirect_URI: x }",
+    "parameters: { redirect%5Furi: x }", "parameters: { redirect.uri: x }", "parameters: { \"redirect_uri[]\": x }",
+    "parameters: { request: eyJ }", "parameters: { request_uri: \"https://evil.example/r\" }",
+    "parameters: { response_type: token }", "parameters: { state: null }",
+    "rename: { scope: redirect_uri, redirect_uri: x }", "rename: { response_type: redirect_uri }",
+    "rename: { extra: redirect_uri }, parameters: { extra: x }", "rename: { scope: redirect%5furi }",
+    "rename: { redirect_uri: back }, parameters: { back: x }", "rename: { redirect_uri: back, scope: back }",
+    "rename: { extra: request }, parameters: { extra: x }",
+  ]) func aParameterIsNotSetInAnotherForm(_ keys: String) {
     let found = Self.problems("{ url: \(Self.page), \(keys) }")
     #expect(found.contains { $0.hasPrefix("5 ownedParameter") }, "\(found)")
   }
 
-  @Test(
-    arguments: [
-      "?redirect_uri=x", "?redirect%5Furi=x", "?a=b&REDIRECT_URI=x", "?a=b;redirect_uri=x", "#/login?redirect_uri=x",
-      "?{r}=x", "?{v || 'redirect_uri'}=x", "?redirect_{'uri'}=x", "?{lowercase('REDIRECT_URI')}=x", "?request=eyJ",
-    ])
-  func theAddressSetsNone(_ query: String) {
+  @Test(arguments: [
+    "?redirect_uri=x", "?redirect%5Furi=x", "?a=b&REDIRECT_URI=x", "?a=b;redirect_uri=x", "#/login?redirect_uri=x",
+    "?{r}=x", "?{v || 'redirect_uri'}=x", "?redirect_{'uri'}=x", "?{lowercase('REDIRECT_URI')}=x", "?request=eyJ",
+  ]) func theAddressSetsNone(_ query: String) {
     let query = query.replacing("'", with: "\\\"")
     #expect(Self.problems("\"\(Self.page)\(query)\"").contains { $0.hasPrefix("5 ownedParameter") })
   }
 
-  @Test(arguments: ["{u}", "{v || 'https://a.example/a?redirect_uri=x'}"])
-  func aWholeAddressSetsNone(_ url: String) {
+  @Test(arguments: ["{u}", "{v || 'https://a.example/a?redirect_uri=x'}"]) func aWholeAddressSetsNone(_ url: String) {
     let url = url.replacing("'", with: "\\\"")
     #expect(Self.problems("\"\(url)\"").contains { $0.hasPrefix("5 ownedParameter") })
   }
 
-  @Test(
-    arguments: [
-      "parameters: { redirect_uri: null }", "parameters: { redirect_uri: \"{redirect_uri}\", prompt: login }",
-      "parameters: { response_type: null }", "parameters: { response_type: code id_token }",
-      "rename: { redirect_uri: back, client_id: key, state: s }",
-      "rename: { redirect_uri: redirect_uri }", "parameters: { requested: x, redirect: y, states: z }",
-      "rename: { extra: other }, parameters: { extra: x }",
-    ])
-  func whatIsNotOwnedIsFree(_ keys: String) {
+  @Test(arguments: [
+    "parameters: { redirect_uri: null }", "parameters: { redirect_uri: \"{redirect_uri}\", prompt: login }",
+    "parameters: { response_type: null }", "parameters: { response_type: code id_token }",
+    "rename: { redirect_uri: back, client_id: key, state: s }", "rename: { redirect_uri: redirect_uri }",
+    "parameters: { requested: x, redirect: y, states: z }", "rename: { extra: other }, parameters: { extra: x }",
+  ]) func whatIsNotOwnedIsFree(_ keys: String) {
     #expect(Self.problems("{ url: \"\(Self.page)?next=/state&tenant={v}#/redirect_uri\", \(keys) }") == [])
   }
 
@@ -83,8 +75,7 @@ import Testing
     #expect(throws: Never.self) { try descriptor(other) }
   }
 
-  @Test(arguments: ["[]", "[issuer]", "{ path: other }"])
-  func whoAnswersIsNotHidden(_ path: String) {
+  @Test(arguments: ["[]", "[issuer]", "{ path: other }"]) func whoAnswersIsNotHidden(_ path: String) {
     for text in ["response: { fields: { iss: \(path) } }", ""] {
       let page = text.isEmpty ? "{ url: \(Self.page), response: { fields: { iss: \(path) } } }" : Self.page
       #expect(Self.problems(page, text).contains { $0.contains("ownedParameter(\"iss\")") })
@@ -92,30 +83,25 @@ import Testing
     #expect(Self.problems(Self.page, "response: { fields: { iss: iss, code: auth_code } }") == [])
   }
 
-  @Test(
-    arguments: [
-      "{v || 'https://evil.example/cb'}", "{lowercase('https://evil.example/cb')}", "https://{lowercase(v)}.example/cb",
-      "https://evil.example/{scope}", "http://evil.example/cb",
-    ])
-  func aRedirectIsOneText(_ redirect: String) {
+  @Test(arguments: [
+    "{v || 'https://evil.example/cb'}", "{lowercase('https://evil.example/cb')}", "https://{lowercase(v)}.example/cb",
+    "https://evil.example/{scope}", "http://evil.example/cb",
+  ]) func aRedirectIsOneText(_ redirect: String) {
     let redirect = redirect.replacing("'", with: "\\\"")
     #expect(Self.problems(Self.page, "redirect: \"\(redirect)\"").count == 1)
   }
 
-  @Test(
-    arguments: [
-      "oob", "http://127.0.0.1:8417/callback", "https://app.example/cb", "https://{v}.example/cb", "{v}", "my.app:/cb",
-      "my.app.{client_id}:/cb",
-    ])
-  func aRedirectTakesVariables(_ redirect: String) {
+  @Test(arguments: [
+    "oob", "http://127.0.0.1:8417/callback", "https://app.example/cb", "https://{v}.example/cb", "{v}", "my.app:/cb",
+    "my.app.{client_id}:/cb",
+  ]) func aRedirectTakesVariables(_ redirect: String) {
     #expect(Self.problems(Self.page, "redirect: \"\(redirect)\"") == [])
   }
 
   private static let optional = ["state: optional", "response: { fields: { state: [] } }"]
 
   /// RFC 8252, 7.1: other applications' answers arrive at their schemes.
-  @Test(arguments: ["authorization_code", "implicit"])
-  func aSchemeNeedsAState(_ grant: String) {
+  @Test(arguments: ["authorization_code", "implicit"]) func aSchemeNeedsAState(_ grant: String) {
     let redirect = "redirect: vscode://x/y"
     for state in Self.optional {
       let found = Self.problems(Self.page, redirect + "\n" + state, grant: grant)

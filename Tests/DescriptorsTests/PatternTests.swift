@@ -12,16 +12,14 @@ struct PatternTests {
     ("colou?r", "color", true), ("[^/]+", "a/b", false), ("[^/]+", "ä…", true), ("\\d\\D\\w\\W\\s\\S", "1a_- x", true),
     ("[\\w.-]+", "a_1.b-", true), ("[]-]", "]", false), ("[\\]-]+", "]-", true), ("a.c", "a\nc", false),
     ("a.c", "aéc", true), ("", "", true), ("", "a", false), ("(a*)*b", "aaab", true),
-  ])
-  func matches(_ text: String, _ value: String, _ isMatch: Bool) {
+  ]) func matches(_ text: String, _ value: String, _ isMatch: Bool) {
     #expect(Pattern(text)?.matches(value) ?? false == isMatch)
   }
 
   @Test(arguments: [
     "(", ")", "a)", "[", "[]", "[z-a]", "*", "a**", "a+?", "a{", "a{2", "a{3,2}", "a{1001}", "\\", "\\b", "\\1",
     "(?=a)", "(?<n>a)", "a{1,1000}{2}", "((a{1000}){1000})", "a^b", "a$b", "[[:alpha:]]", "\\p{L}",
-  ])
-  func isNoPattern(_ text: String) { #expect(Pattern(text) == nil) }
+  ]) func isNoPattern(_ text: String) { #expect(Pattern(text) == nil) }
 
   @Test func groupsWithinGroupsHaveAnEnd() {
     let text = String(repeating: "(", count: 1000) + "a" + String(repeating: ")", count: 1000)

@@ -72,8 +72,7 @@ enum DescriptorTables {
     HeaderStyle.keys.description, ScopeRules.keys.description, ClientRules.keys.description,
     AssertionRules.keys.description, ExpiryRules.keys.description, DeviceRules.keys.description,
     OAuth1Rules.keys.description, GitRules.keys.description, DockerRules.keys.description,
-    KubectlRules.keys.description,
-    Variable.keys.description,
+    KubectlRules.keys.description, Variable.keys.description,
   ].compactMap { $0 }
 }
 
@@ -107,8 +106,7 @@ struct DescriptorSchema {
       JSONValue.Member($0.rawValue, Self.reference("withURL"))
     }
     let top: JSONValue = [
-      "$schema": "https://json-schema.org/draft/2020-12/schema",
-      "title": "A descriptor of credmgr",
+      "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A descriptor of credmgr",
       "description": "docs/descriptors.md says what each key means. null stands for a key that is not there.",
       "type": "object", "properties": properties, "additionalProperties": false, "required": ["provider"],
       "anyOf": [
@@ -117,8 +115,7 @@ struct DescriptorSchema {
           "required": ["grant", "endpoints"],
           "properties": ["endpoints": ["type": "object", "properties": .object(legs)]],
         ],
-      ],
-      "$defs": .object(Self.definitions + schema.tables.map { .init($0.name, $0.schema) }),
+      ], "$defs": .object(Self.definitions + schema.tables.map { .init($0.name, $0.schema) }),
     ]
     return top.written() + "\n"
   }

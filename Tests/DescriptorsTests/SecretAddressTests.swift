@@ -66,8 +66,7 @@ struct SecretAddressTests {
         .insecureURL("http://a.example/?…")),
     ]
 
-  @Test(arguments: shown)
-  func aSecretIsNotShown(_ faulty: FaultyDescriptor) { faulty.check() }
+  @Test(arguments: shown) func aSecretIsNotShown(_ faulty: FaultyDescriptor) { faulty.check() }
 
   /// What is no secret may stand there, and a secret may go to the provider's own endpoints.
   @Test(arguments: [
@@ -82,8 +81,7 @@ struct SecretAddressTests {
     head(page).replacing(
       "https://a.example/t",
       with: "{ url: \"https://a.example/t\", parameters: { x: \"{hex(sha256(client_secret))}{assertion}\" } }"),
-  ])
-  func whatIsNoSecretIs(_ text: String) { #expect(FaultyDescriptor("", text).findings == []) }
+  ]) func whatIsNoSecretIs(_ text: String) { #expect(FaultyDescriptor("", text).findings == []) }
 }
 
 /// What a provider's answer may put into a URL or a host.
@@ -137,15 +135,13 @@ struct KeptBoundTests {
       .unknownKey("patern", suggestion: "pattern")),
   ]
 
-  @Test(arguments: faulty)
-  func anAnswerDoesNotTakeAVariablesPlace(_ faulty: FaultyDescriptor) { faulty.check() }
+  @Test(arguments: faulty) func anAnswerDoesNotTakeAVariablesPlace(_ faulty: FaultyDescriptor) { faulty.check() }
 
   @Test(arguments: [
     text("[api]", "extra_headers: { X-API: \"{api}\" }", variables: api),
     text("{ api: ~, id: id }", "hosts: [\"{api}\"]", variables: api),
     text("[dc]", "hosts: [\"{dc}.a.example\", \"{dc || api}\", \"*.a.example\", \"*.{api}\"]", variables: api),
-  ])
-  func otherNamesAreKept(_ text: String) { #expect(FaultyDescriptor("", text).findings == []) }
+  ]) func otherNamesAreKept(_ text: String) { #expect(FaultyDescriptor("", text).findings == []) }
 
   /// The place, and values that it takes and refuses.
   static let values: [(hosts: String, taken: [String], refused: [String])] = [
@@ -153,11 +149,9 @@ struct KeptBoundTests {
       "{dc}.a.example", ["us1", "eu-west-1", "a.b"],
       [
         "https://evil.example/?", "evil.example/", "evil.example:443", "x@evil", ".x", "x.", "a..b", "-x", "x-", "*",
-        "a_b",
-        "é", "x\n", "",
+        "a_b", "é", "x\n", "",
       ]
-    ),
-    ("api.{dc}", ["b.example"], ["b.example:8443", "b.example/", "https://b.example"]),
+    ), ("api.{dc}", ["b.example"], ["b.example:8443", "b.example/", "https://b.example"]),
     (
       "{dc}",
       [
@@ -168,14 +162,12 @@ struct KeptBoundTests {
         "http://b.example", "https://b.example/?x", "https://b.example/#x", "https://u@b.example/", "*.example",
         "ftp://b.example", "b.example/x", "localhost:0", "",
       ]
-    ),
-    ("a.example:{dc}", ["1", "8443"], ["0", "65536", "x", "1/"]),
+    ), ("a.example:{dc}", ["1", "8443"], ["0", "65536", "x", "1/"]),
     ("https://{dc}/x", ["b.example", "b.example:8443"], ["https://b.example", "b.example/", "*.b.example"]),
     ("https://a.example/{dc}", ["anything/at all"], []),
   ]
 
-  @Test(arguments: values)
-  func aValueFitsItsPlace(_ place: String, _ taken: [String], _ refused: [String]) throws {
+  @Test(arguments: values) func aValueFitsItsPlace(_ place: String, _ taken: [String], _ refused: [String]) throws {
     var text = Self.text("[dc]", "hosts: [\"\(place)\"]")
     if place.contains("/") {
       text = Self.text("[dc]", "").replacing("  token:", with: "  refresh: \"\(place)\"\n  token:")
@@ -211,9 +203,7 @@ struct KeptBoundTests {
   }
 
   @Test func aHostIsFilledAsOne() throws {
-    func host(_ template: String, _ value: String) -> String? {
-      try? Template(parsing: template).host { _ in value }
-    }
+    func host(_ template: String, _ value: String) -> String? { try? Template(parsing: template).host { _ in value } }
     #expect(host("{x}.a.example", "Us1") == "us1.a.example")
     #expect(host("{x}.a.example", "https://evil.example/?") == nil)
     #expect(host("{x}.a.example", "evil.example:443") == nil)
@@ -234,16 +224,12 @@ struct KeptBoundTests {
     let library = DescriptorLibrary(directories: []) { _ in nil }
     let descriptor = try library.load(bytes, name: "salesforce.yaml").descriptor
     for host in ["acme.my", "acme--dev.sandbox.my", "acme-dev-ed.develop.my", "orgfarm-1.trailblaze.my", "na1", "cs15"]
-    {
-      #expect(descriptor.accepts("https://\(host).salesforce.com", keptAs: "instance_url"), "\(host)")
-    }
+    { #expect(descriptor.accepts("https://\(host).salesforce.com", keptAs: "instance_url"), "\(host)") }
     for url in [
       "https://evil.example", "https://evil.example/.my.salesforce.com", "https://acme.my.salesforce.com.evil.example",
       "http://acme.my.salesforce.com", "https://acme.my.salesforce.com/?x", "https://x@na1.salesforce.com",
       "https://evil-salesforce.com", "https://acme.my.salesforce.com:8443",
-    ] {
-      #expect(!descriptor.accepts(url, keptAs: "instance_url"), "\(url)")
-    }
+    ] { #expect(!descriptor.accepts(url, keptAs: "instance_url"), "\(url)") }
   }
 }
 
@@ -261,18 +247,15 @@ struct TemplateBoundTests {
       .template(.tooDeep(8))),
     FaultyDescriptor(
       "what doubles at each step",
-      tail: "extra_headers: { X: ‸'{\(nested(8, "\"\(String(repeating: "a", count: 8))\""))}' }\n",
-      tooLong),
+      tail: "extra_headers: { X: ‸'{\(nested(8, "\"\(String(repeating: "a", count: 8))\""))}' }\n", tooLong),
     FaultyDescriptor(
       "a default that doubles",
       tail: "variables: { s: { default: \(String(repeating: "a", count: 20000)) } }\n"
         + "extra_headers: { X: ‸'{hex(sha256(hex(hex(s))))}' }\n", tooLong),
-    FaultyDescriptor(
-      "a text", tail: "extra_headers: { X: ‸\(String(repeating: "a", count: 65_537)) }\n", tooLong),
+    FaultyDescriptor("a text", tail: "extra_headers: { X: ‸\(String(repeating: "a", count: 65_537)) }\n", tooLong),
   ]
 
-  @Test(arguments: faulty)
-  func whatWouldTakeLongIsRefused(_ faulty: FaultyDescriptor) { faulty.check() }
+  @Test(arguments: faulty) func whatWouldTakeLongIsRefused(_ faulty: FaultyDescriptor) { faulty.check() }
 
   @Test func whatProvidersNeedIsTaken() {
     let deep = "{" + String(repeating: "hex(", count: 8) + "client_id" + String(repeating: ")", count: 8) + "}"
@@ -286,9 +269,7 @@ struct TemplateBoundTests {
     func filled(_ template: String, _ value: String) throws -> Int {
       try Template(parsing: template).filled(
         { _ in value },
-        calculate: { function, arguments in
-          function == .sha256 ? [1, 2] : Array((arguments + arguments).joined())
-        }
+        calculate: { function, arguments in function == .sha256 ? [1, 2] : Array((arguments + arguments).joined()) }
       ).utf8.count
     }
     #expect(try filled("{x}", half + half.dropLast(2)) == 65_536)

@@ -12,8 +12,7 @@ import Testing
     #expect(Set(PackageFiles.shipped).isSuperset(of: ["linkedin", "github", "oclc", "l2p", "oauth1"]))
   }
 
-  @Test(arguments: PackageFiles.shipped)
-  func everyOneIsWithoutFindings(_ identifier: String) throws {
+  @Test(arguments: PackageFiles.shipped) func everyOneIsWithoutFindings(_ identifier: String) throws {
     let path = PackageFiles.providers + "/" + identifier + ".yaml"
     let bytes = try #require(PackageFiles.read(path))
     let (descriptor, findings) = PackageFiles.shippedLibrary.check(bytes, name: path)
@@ -22,8 +21,7 @@ import Testing
     #expect(try PackageFiles.shippedLibrary.load(identifier).warnings.isEmpty)
   }
 
-  @Test(arguments: PackageFiles.shipped)
-  func everyOneSaysWhoItIsAndWhomItsTokensAreFor(_ identifier: String) throws {
+  @Test(arguments: PackageFiles.shipped) func everyOneSaysWhoItIsAndWhomItsTokensAreFor(_ identifier: String) throws {
     let descriptor = try load(identifier)
     #expect(descriptor.title != identifier)
     #expect(!descriptor.hosts.isEmpty)
@@ -31,8 +29,7 @@ import Testing
   }
 
   /// Facts have a source: each file has at least one comment, and every https page in one is whole.
-  @Test(arguments: PackageFiles.shipped)
-  func everyOneNamesItsSources(_ identifier: String) throws {
+  @Test(arguments: PackageFiles.shipped) func everyOneNamesItsSources(_ identifier: String) throws {
     let bytes = try #require(PackageFiles.read(PackageFiles.providers + "/" + identifier + ".yaml"))
     let comments = String(decoding: bytes, as: UTF8.self).split(separator: "\n").filter { $0.contains("# ") }
     #expect(!comments.isEmpty)
@@ -118,8 +115,7 @@ import Testing
     ("authorization invalid.", "invalid_grant"),
   ]
 
-  @Test(arguments: texts)
-  func l2pSpeaksInSentences(_ text: String, _ code: String?) throws {
+  @Test(arguments: texts) func l2pSpeaksInSentences(_ text: String, _ code: String?) throws {
     let l2p = try load("l2p")
     for leg in [EndpointKind.deviceAuthorization, .deviceToken, .refresh, .introspection, .revocation] {
       let errors = try #require(l2p.endpoints[leg]?.response.errors)

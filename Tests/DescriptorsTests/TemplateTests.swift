@@ -14,8 +14,7 @@ import Testing
     ("{{}}", "{}"), ("{{a}}", "{a}"), ("{{{a}}}", "{1}"), ("ä{a}€", "ä1€"),
   ]
 
-  @Test(arguments: filled)
-  func placesAreFilled(_ template: String, _ text: String) throws {
+  @Test(arguments: filled) func placesAreFilled(_ template: String, _ text: String) throws {
     #expect(try Template(parsing: template).filled { Self.values[$0] } == text)
   }
 
@@ -31,15 +30,13 @@ import Testing
     ("{a\n}", .malformedPlace("a\n")), ("{\"a}", .malformedPlace("\"a")), ("{a/b}", .malformedPlace("a/b")),
   ]
 
-  @Test(arguments: faulty)
-  func faultsAreTold(_ template: String, _ error: TemplateError) {
+  @Test(arguments: faulty) func faultsAreTold(_ template: String, _ error: TemplateError) {
     #expect(throws: error) { try Template(parsing: template) }
   }
 
   @Test(arguments: [
     ("{none}", "none"), ("{empty}", "empty"), ("{none || empty}", "none"), ("{lowercase(none)}", "none"),
-  ])
-  func aPlaceWithoutAValueIsAnError(_ template: String, _ name: String) throws {
+  ]) func aPlaceWithoutAValueIsAnError(_ template: String, _ name: String) throws {
     let template = try Template(parsing: template)
     #expect(throws: TemplateError.missing(name)) { try template.filled { Self.values[$0] } }
   }
@@ -80,8 +77,7 @@ import Testing
     ("{x}", "http://127.0.0.1:1234/", "http://127.0.0.1:1234/"),
   ]
 
-  @Test(arguments: good)
-  func placesAreFilled(_ template: String, _ value: String, _ url: String) throws {
+  @Test(arguments: good) func placesAreFilled(_ template: String, _ value: String, _ url: String) throws {
     #expect(try fill(template, ["x": value]) == url)
   }
 
@@ -93,8 +89,7 @@ import Testing
     "evil。com", "evil.com\u{0}", "//evil.com", "https://evil.com", "a_b", "",
   ]
 
-  @Test(arguments: attacks)
-  func aValueInAHostCannotBecomeAnotherHost(_ value: String) {
+  @Test(arguments: attacks) func aValueInAHostCannotBecomeAnotherHost(_ value: String) {
     #expect(throws: URLTemplateError.self) { try fill("https://{x}.example", ["x": value]) }
     #expect(throws: URLTemplateError.self) { try fill("https://{x}/token", ["x": value]) }
   }
@@ -110,8 +105,7 @@ import Testing
     ("https://{x}/t", [.host], "x"), ("https://{x}:{y}/t", [.piece, .port], "x y"), ("https://good.example/", [], ""),
   ]
 
-  @Test(arguments: places)
-  func placesInAHost(_ template: String, _ places: [HostPlace], _ names: String) throws {
+  @Test(arguments: places) func placesInAHost(_ template: String, _ places: [HostPlace], _ names: String) throws {
     let found = URLTemplate(try Template(parsing: template)).hostPlaces
     #expect(found.map(\.place) == places)
     #expect(found.flatMap(\.names).joined(separator: " ") == names)
@@ -152,15 +146,13 @@ import Testing
     "file:///etc/passwd", "javascript:alert(1)", "HTTP://a.example",
   ]
 
-  @Test(arguments: insecure)
-  func aBaseURLHasToBeSecure(_ value: String) {
+  @Test(arguments: insecure) func aBaseURLHasToBeSecure(_ value: String) {
     #expect(throws: URLTemplateError.self) { try fill("{x}/t", ["x": value]) }
   }
 
   @Test(arguments: [
     "http://127.0.0.1:80", "http://127.255.0.1", "http://localhost", "http://[::1]:8080", "https://a.example",
-  ])
-  func thisMachineMayBeInsecure(_ value: String) throws { #expect(try fill("{x}/t", ["x": value]) == value + "/t") }
+  ]) func thisMachineMayBeInsecure(_ value: String) throws { #expect(try fill("{x}/t", ["x": value]) == value + "/t") }
 
   @Test func aMissingValueIsToldByItsName() {
     #expect(throws: URLTemplateError.template(.missing("x"))) { try fill("https://a.example/{x}", [:]) }
@@ -169,8 +161,7 @@ import Testing
   @Test(arguments: [
     "app://callback?a=b", "com.example.app:/oauth", "urn:ietf:wg:oauth:2.0:oob", "http://a.example/cb",
     "https://a.example/",
-  ])
-  func aRedirectMayHaveAnyScheme(_ value: String) throws {
+  ]) func aRedirectMayHaveAnyScheme(_ value: String) throws {
     let template = URLTemplate(try Template(parsing: "{x}"))
     #expect(try template.anyScheme { _ in value }.text == value)
   }

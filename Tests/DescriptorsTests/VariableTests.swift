@@ -26,8 +26,7 @@ import Text
     ("choices: x", "x", true), ("choices: [x, y], pattern: \"x\"", "y", false),
   ]
 
-  @Test(arguments: values)
-  func rules(_ keys: String, _ value: String, _ isAccepted: Bool) throws {
+  @Test(arguments: values) func rules(_ keys: String, _ value: String, _ isAccepted: Bool) throws {
     #expect(try variable(keys).accepts(value) == isAccepted)
   }
 

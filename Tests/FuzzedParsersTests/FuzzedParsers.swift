@@ -38,9 +38,7 @@ private let library = DescriptorLibrary(directories: []) { _ in nil }
 private let client: Client = {
   guard let loaded = try? library.load(Array(descriptor.utf8), name: "fuzz.yaml"),
     let client = try? Client(descriptor: loaded.descriptor, identifier: "client", secret: nil, variables: [:])
-  else {
-    preconditionFailure("the fuzzer's own descriptor has an error")
-  }
+  else { preconditionFailure("the fuzzer's own descriptor has an error") }
   return client
 }()
 
@@ -96,8 +94,7 @@ let fuzzedParsers: [String: FuzzedParser] = [
       let again = try? Credential(decoding: credential.encoded)
       require(again?.accessToken.reveal() == credential.accessToken.reveal(), "what is kept is what is read")
     }
-  },
-  "device": { _ = try? client.deviceAuthorization(answer($0), scope: [], now: 1_000_000) },
+  }, "device": { _ = try? client.deviceAuthorization(answer($0), scope: [], now: 1_000_000) },
   "identity": { _ = try? client.identity(answer($0)).name },
   "template": { bytes in
     guard let text = text(bytes) else { return }
@@ -125,14 +122,12 @@ let fuzzedParsers: [String: FuzzedParser] = [
   "claims": { bytes in
     guard let text = text(bytes) else { return }
     _ = JWTClaims.parse(text)
-  },
-  "credential": { _ = try? Credential(decoding: Secret(bytes: $0)) },
+  }, "credential": { _ = try? Credential(decoding: Secret(bytes: $0)) },
 ]
 
 /// What a parser takes, for the mutations to begin with.
 let fuzzedSeeds: [String: [String]] = [
-  "yaml": [descriptor, "a: &x [1, 'two', \"three\\u0041\"]\nb: *x\nc: |\n  text\n"],
-  "descriptor": [descriptor],
+  "yaml": [descriptor, "a: &x [1, 'two', \"three\\u0041\"]\nb: *x\nc: |\n  text\n"], "descriptor": [descriptor],
   "json": [#"{"a":[1,-2.5e3,true,null,"t\u00e9\ud83d\ude00"],"b":{}}"#],
   "uri": ["https://ada@id.example.org:8443/a%20b/../c?x=1&y=%C3%A9#part", "http://[::1]:80/"],
   "form": ["access_token=a%2Bb+c&scope=repo,user&empty=&flag"],
@@ -141,19 +136,16 @@ let fuzzedSeeds: [String: [String]] = [
   ],
   "token": [
     #"\u{0}{"access_token":"a","token_type":"Bearer","expires_in":"3600","refresh_token":"r","scope":"a b"}"#,
-    "\u{8}access_token=a&expires_in=3600&scope=a,b",
-    #"\u{2}{"error":"invalid_grant","error_description":"used up"}"#,
+    "\u{8}access_token=a&expires_in=3600&scope=a,b", #"\u{2}{"error":"invalid_grant","error_description":"used up"}"#,
   ],
   "device": [
     #"\u{0}{"device_code":"d","user_code":"ABCD-EFGH","verification_uri":"https://id.example.org/d","expires_in":900,"interval":5}"#
-  ],
-  "identity": [#"\u{0}{"user":{"login":"ada"}}"#],
+  ], "identity": [#"\u{0}{"user":{"login":"ada"}}"#],
   "template": ["https://{host}/a/{tenant}?b={c}", "{base64(client_id:client_secret)}"],
   "moment": ["2026-11-21T12:00:00.5+01:00", "Sat, 21 Nov 2026 12:00:00 GMT", "1795262400"],
   "git": [
     "protocol=https\nhost=example.org:8443\npath=a/b\nusername=ada\nwwwauth[]=Basic realm=\"x\"\ncapability[]=authtype\n\n"
-  ],
-  "remote": ["https://ada@example.org:8443/acme/notes.git", "git@example.org:acme/notes.git"],
+  ], "remote": ["https://ada@example.org:8443/acme/notes.git", "git@example.org:acme/notes.git"],
   "issuer": ["https://id.example.org/tenant"],
   "claims": ["eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEiLCJleHAiOjE3OTUyNjI0MDB9."],
 ]

@@ -38,8 +38,7 @@ private struct Mutations {
   }
 }
 
-@Suite("Parsers of what comes from outside")
-struct FuzzedParsersTests {
+@Suite("Parsers of what comes from outside") struct FuzzedParsersTests {
   @Test("hold what is required of them for two hundred mutations of each seed", arguments: fuzzedSeeds.keys.sorted())
   func mutations(of name: String) throws {
     let parser = try #require(fuzzedParsers[name])
@@ -51,8 +50,7 @@ struct FuzzedParsersTests {
     }
   }
 
-  @Test("have seeds, all but the one whose format is our own")
-  func seeds() {
+  @Test("have seeds, all but the one whose format is our own") func seeds() {
     #expect(Set(fuzzedParsers.keys).subtracting(fuzzedSeeds.keys) == ["credential"])
     #expect(Set(fuzzedSeeds.keys).isSubset(of: fuzzedParsers.keys))
   }

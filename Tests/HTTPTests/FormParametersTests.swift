@@ -7,8 +7,7 @@ struct PercentEncodingTests {
   @Test(arguments: [
     ("abcABC123", "abcABC123"), ("-._~", "-._~"), ("%", "%25"), ("+", "%2B"), ("&=*", "%26%3D%2A"), ("\n", "%0A"),
     (" ", "%20"), ("\u{7F}", "%7F"), ("\u{80}", "%C2%80"), ("\u{3001}", "%E3%80%81"), ("", ""), ("\0", "%00"),
-  ])
-  func encodes(text: String, encoded: String) {
+  ]) func encodes(text: String, encoded: String) {
     #expect(PercentEncoding.encode(text) == encoded)
     #expect(PercentEncoding.decode(encoded, plusAsSpace: false) == text)
     #expect(PercentEncoding.decode(encoded, plusAsSpace: true) == text)
@@ -18,10 +17,8 @@ struct PercentEncodingTests {
     arguments: [
       ("a+b", false, "a+b"), ("a+b", true, "a b"), ("%2b", true, "+"), ("%c3%A9", false, "é"), ("%", false, nil),
       ("%4", false, nil), ("%zz", false, nil), ("%ff", false, nil), ("a%41", false, "aA"),
-    ] as [(String, Bool, String?)])
-  func decodes(text: String, plusAsSpace: Bool, expected: String?) {
-    #expect(PercentEncoding.decode(text, plusAsSpace: plusAsSpace) == expected)
-  }
+    ] as [(String, Bool, String?)]) func decodes(text: String, plusAsSpace: Bool, expected: String?)
+  { #expect(PercentEncoding.decode(text, plusAsSpace: plusAsSpace) == expected) }
 }
 
 struct FormParametersTests {
@@ -37,8 +34,7 @@ struct FormParametersTests {
     #expect(FormParameters(decoding: text).pairs == expected)
   }
 
-  @Test(arguments: ["", "a=1&a=2", "a%20b=c%26d", "x=%E3%80%81&y="])
-  func printsWhatItReads(text: String) {
+  @Test(arguments: ["", "a=1&a=2", "a%20b=c%26d", "x=%E3%80%81&y="]) func printsWhatItReads(text: String) {
     #expect(FormParameters(decoding: text).encoded == text)
   }
 

@@ -20,13 +20,11 @@ struct HTTPMessageTests {
   @Test(arguments: [
     ("Accept", true), ("X-GitHub-Api-Version", true), ("a!#$%&'*+-.^_`|~9", true), ("", false), ("a b", false),
     ("a:", false), ("a\r\n", false), ("é", false), ("a\0", false), ("(a)", false),
-  ])
-  func fieldNames(name: String, isValid: Bool) { #expect(HTTPFields.isValid(name: name) == isValid) }
+  ]) func fieldNames(name: String, isValid: Bool) { #expect(HTTPFields.isValid(name: name) == isValid) }
 
   @Test(arguments: [
     ("", true), ("a b\tc", true), ("é", true), ("a\r", false), ("a\n b", false), ("a\0", false), ("a\u{7F}", false),
-  ])
-  func fieldValues(value: String, isValid: Bool) { #expect(HTTPFields.isValid(value: value) == isValid) }
+  ]) func fieldValues(value: String, isValid: Bool) { #expect(HTTPFields.isValid(value: value) == isValid) }
 
   @Test(
     arguments: [

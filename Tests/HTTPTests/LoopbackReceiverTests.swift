@@ -163,8 +163,7 @@ struct LoopbackReceiverTests {
         post?.send(
           "POST /cb HTTP/1.1\r\nHost: localhost:\(port)\r\nOrigin: http://localhost:\(port)\r\n"
             + "Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\nX-Relay: value-1\r\n"
-            + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
-        )
+            + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
       }
       return false
     } judge: {
@@ -294,18 +293,16 @@ struct LoopbackPeerTests {
       (
         listener + line("0100007F:1234", "0100007F:1F90", "01", user: 65534, inode: 8), "",
         LoopbackPeer.Owner.other(user: 65534)
-      ),
-      (listener + line("0100007F:1234", "0100007F:1F90", "05", user: 65534, inode: 8), "", .other(user: 65534)),
+      ), (listener + line("0100007F:1234", "0100007F:1F90", "05", user: 65534, inode: 8), "", .other(user: 65534)),
       (listener, line(mapped + ":1234", mapped + ":1F90", "01", user: 1001, inode: 8), .other(user: 1001)),
       // It was closed, or is another connection.
       (listener + line("0100007F:1234", "0100007F:1F90", "05", user: 0, inode: 0), "", .gone),
       (listener + line("0100007F:1234", "0100007F:1F91", "01", user: 65534, inode: 8), "", .gone),
       (listener + line("0100007F:1F90", "0100007F:1234", "08", user: 1000, inode: 8), "", .gone),
       // A browser of Windows is at the other end.
-      (listener + line("0100007F:1F90", "0100007F:1234", "01", user: 1000, inode: 8), "", .unknown),
-      ("", "", .unknown), (line("0100007F:1F92", "00000000:0000", "0A", user: 0, inode: 7), "garbage\n", .unknown),
-    ])
-    func ownerInTheTables(_ four: String, _ six: String, owner: LoopbackPeer.Owner) {
+      (listener + line("0100007F:1F90", "0100007F:1234", "01", user: 1000, inode: 8), "", .unknown), ("", "", .unknown),
+      (line("0100007F:1F92", "00000000:0000", "0A", user: 0, inode: 7), "garbage\n", .unknown),
+    ]) func ownerInTheTables(_ four: String, _ six: String, owner: LoopbackPeer.Owner) {
       let tables = [four, six].map { Array((Self.head + $0).utf8) }
       #expect(LoopbackPeer.owner(of: Self.theirs, to: Self.ours, in: tables) == owner)
     }
@@ -315,8 +312,7 @@ struct LoopbackPeerTests {
   @Test(arguments: [
     ("         0          0 4294967295\n", true), ("", true), ("         0       1000          1\n", false),
     ("         0       1000          1\n         1     100000      65536\n", true),
-  ])
-  func usersOfTheNamespace(map: String, isKnown: Bool) {
+  ]) func usersOfTheNamespace(map: String, isKnown: Bool) {
     #expect(LoopbackPeer.isKnown(65534, in: Array(map.utf8)) == isKnown)
   }
 }

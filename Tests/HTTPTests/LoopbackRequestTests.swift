@@ -9,8 +9,7 @@ struct LoopbackRequestTests {
       LoopbackRequest.parse(Array(text.utf8))
         == .complete(
           LoopbackRequest(
-            method: "POST", target: "/cb?x=1", fields: ["Host": "a", "Content-Length": "3"],
-            body: Array("a=b".utf8))))
+            method: "POST", target: "/cb?x=1", fields: ["Host": "a", "Content-Length": "3"], body: Array("a=b".utf8))))
   }
 
   @Test func waitsForEveryByte() {
@@ -31,10 +30,7 @@ struct LoopbackRequestTests {
     ("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", 411),
     ("GET /" + String(repeating: "a", count: 65536), 431),
     ("GET /" + String(repeating: "a", count: 65536) + " HTTP/1.1\r\n\r\n", 431),
-  ])
-  func refuses(text: String, status: Int) {
-    #expect(LoopbackRequest.parse(Array(text.utf8)) == .refused(status))
-  }
+  ]) func refuses(text: String, status: Int) { #expect(LoopbackRequest.parse(Array(text.utf8)) == .refused(status)) }
 }
 
 struct LoopbackEndpointTests {
@@ -46,8 +42,7 @@ struct LoopbackEndpointTests {
     for field in fields { all.append(field.0, field.1) }
     let words = line.split(separator: " ").map(String.init)
     return LoopbackRequest(
-      method: words.count > 1 ? words[0] : "GET", target: words[words.count - 1], fields: all,
-      body: Array(body.utf8))
+      method: words.count > 1 ? words[0] : "GET", target: words[words.count - 1], fields: all, body: Array(body.utf8))
   }
 
   private static let form = [("Content-Type", "application/x-www-form-urlencoded; charset=UTF-8")]
@@ -107,8 +102,7 @@ struct LoopbackEndpointTests {
 
   @Test(arguments: [
     ("localhost", "LocalHost:80"), ("localhost", "localhost"), ("[::1]", "[::1]"), ("[::1]", "[::1]:80"),
-  ])
-  func impliedPort(host: String, field: String) {
+  ]) func impliedPort(host: String, field: String) {
     let endpoint = LoopbackEndpoint(host: host, port: 80, path: "")
     #expect(endpoint.answer(Self.request("/?a=b", host: field)) == .parameters([("a", "b")]))
   }
@@ -154,8 +148,7 @@ struct LoopbackEndpointTests {
     (["https://provider.example"], true), (["null"], true), ([], true), (["https://evil.example"], false),
     (["https://provider.example:8443"], false), (["http://provider.example"], false),
     (["https://provider.example", "https://evil.example"], false), (["http://127.0.0.1:99"], false),
-  ])
-  func formOfTheProvider(origins: [String], isTaken: Bool) {
+  ]) func formOfTheProvider(origins: [String], isTaken: Bool) {
     let endpoint = LoopbackEndpoint(host: "127.0.0.1", port: 99, path: "/cb", provider: "https://provider.example")
     let fields = Self.form + Self.navigation + origins.map { ("Origin", $0) }
     let answer = endpoint.answer(Self.request("POST /cb", fields, body: "code=1"))
@@ -170,8 +163,7 @@ struct LoopbackEndpointTests {
     ([("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "cors"), ("X-Relay", "value")], false),
     ([("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Mode", "navigate"), ("X-Relay", "value")], false),
     ([("X-Relay", "value"), ("X-Relay", "value")], false),
-  ])
-  func relayedByThePageOfThisLogin(fields: [(String, String)], isTaken: Bool) {
+  ]) func relayedByThePageOfThisLogin(fields: [(String, String)], isTaken: Bool) {
     let endpoint = LoopbackEndpoint(host: "127.0.0.1", port: 99, path: "/cb", relay: "value")
     let answer = endpoint.answer(Self.request("POST /cb", Self.form + Self.own + fields, body: "access_token=t"))
     #expect(answer == (isTaken ? .parameters([("access_token", "t")]) : .refusal(403)))

@@ -5,11 +5,9 @@ import Testing
 
 struct PageTests {
   @Test(arguments: [
-    (PageDocument.style, PageDocument.styleHash),
-    (PageDocument.cleaningScript, PageDocument.cleaningScriptHash),
+    (PageDocument.style, PageDocument.styleHash), (PageDocument.cleaningScript, PageDocument.cleaningScriptHash),
     (PageDocument.relayScript, PageDocument.relayScriptHash),
-  ])
-  func hashesAreThoseOfTheContents(content: String, hash: String) throws {
+  ]) func hashesAreThoseOfTheContents(content: String, hash: String) throws {
     let output = try Launcher.run("sha256sum", [], input: Array(content.utf8)).output
     #expect(hash == "sha256-\(Self.base64(hexadecimal: String(decoding: output.prefix(64), as: UTF8.self)))")
   }
@@ -19,15 +17,12 @@ struct PageTests {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
     var bits = text.compactMap(\.hexDigitValue).flatMap { digit in [3, 2, 1, 0].map { digit >> $0 & 1 } }
     while bits.count % 6 != 0 { bits.append(0) }
-    var result = stride(from: 0, to: bits.count, by: 6).map {
-      alphabet[bits[$0..<($0 + 6)].reduce(0) { $0 * 2 + $1 }]
-    }
+    var result = stride(from: 0, to: bits.count, by: 6).map { alphabet[bits[$0..<($0 + 6)].reduce(0) { $0 * 2 + $1 }] }
     while result.count % 4 != 0 { result.append("=") }
     return String(result)
   }
 
-  @Test(arguments: [false, true])
-  func holdsWhatItsPolicyNames(isRelay: Bool) {
+  @Test(arguments: [false, true]) func holdsWhatItsPolicyNames(isRelay: Bool) {
     let page = Page(.done, title: "A <b>", text: "x & \"y\" 'z'\nnext</p><script>")
     let text = String(decoding: PageDocument.response(status: 200, page, relay: isRelay ? "value" : nil), as: UTF8.self)
     #expect(text.hasPrefix("HTTP/1.1 200 OK\r\n"))
@@ -40,9 +35,7 @@ struct PageTests {
     for field in [
       "default-src 'none'; style-src '\(PageDocument.styleHash)'", "Referrer-Policy: no-referrer\r\n",
       "Cache-Control: no-store\r\n", "frame-ancestors 'none'", "X-Content-Type-Options: nosniff\r\n",
-    ] {
-      #expect(text.contains(field))
-    }
+    ] { #expect(text.contains(field)) }
     #expect(!text.contains("src=") && !text.contains("http:") && !text.contains("https:"))
   }
 

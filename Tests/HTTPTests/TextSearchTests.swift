@@ -6,8 +6,7 @@ struct TextSearchTests {
   @Test(arguments: [
     ("https://a", "://", 5), ("aaab", "ab", 2), ("abc", "abc", 0), ("abc", "abcd", nil), ("abc", "", nil),
     ("", "a", nil), ("a\r\nb", "\n", 2),
-  ])
-  func firstPlace(_ text: String, _ other: String, _ offset: Int?) {
+  ]) func firstPlace(_ text: String, _ other: String, _ offset: Int?) {
     let place = text.firstPlace(of: other)
     #expect(place.map { text.utf8.distance(from: text.utf8.startIndex, to: $0.lowerBound) } == offset)
     #expect(place.map { text[$0] == other } ?? true)
@@ -16,8 +15,7 @@ struct TextSearchTests {
   @Test(arguments: [
     ("a, b, c", ", ", ["a", "b", "c"]), (",a,", ",", ["", "a", ""]), ("a", ",", ["a"]), ("", ",", [""]),
     ("a", "", ["a"]),
-  ])
-  func pieces(_ text: String, _ separator: String, _ expected: [String]) {
+  ]) func pieces(_ text: String, _ separator: String, _ expected: [String]) {
     #expect(text.pieces(separatedBy: separator).map(String.init) == expected)
   }
 

@@ -10,10 +10,9 @@ struct URITests {
       ("http://EXAMPLE.COM:80/r%20v/X?id=123", "http://example.com:80/r%20v/X?id=123", "example.com", 80, "/r%20v/X"),
       ("http://www.example.com:/", "http://www.example.com/", "www.example.com", nil, "/"),
       (
-        "https://[123:db8:fd00:1000::5]:13000/", "https://[123:db8:fd00:1000::5]:13000/",
-        "[123:db8:fd00:1000::5]", 13000, "/"
-      ),
-      ("https://192.168.0.1:13000", "https://192.168.0.1:13000", "192.168.0.1", 13000, ""),
+        "https://[123:db8:fd00:1000::5]:13000/", "https://[123:db8:fd00:1000::5]:13000/", "[123:db8:fd00:1000::5]",
+        13000, "/"
+      ), ("https://192.168.0.1:13000", "https://192.168.0.1:13000", "192.168.0.1", 13000, ""),
       ("https://my_host.example./@user", "https://my_host.example./@user", "my_host.example.", nil, "/@user"),
       ("ncipapp:/x", "ncipapp:/x", nil, nil, "/x"),
       ("urn:ietf:wg:oauth:2.0:oob", "urn:ietf:wg:oauth:2.0:oob", nil, nil, "ietf:wg:oauth:2.0:oob"),
@@ -63,16 +62,14 @@ struct URITests {
   }
 
   @Test(arguments: [
-    "https://[::]/", "https://[::1]/", "https://[1::]/", "https://[1:2:3:4:5:6:7:8]/",
-    "https://[1:2:3:4:5:6:7::]/", "https://[::ffff:1.2.3.4]/", "https://[1:2:3:4:5:6:1.2.3.4]/",
-  ])
-  func knowsIPv6(text: String) throws { #expect(try URI(parsing: text).text == text) }
+    "https://[::]/", "https://[::1]/", "https://[1::]/", "https://[1:2:3:4:5:6:7:8]/", "https://[1:2:3:4:5:6:7::]/",
+    "https://[::ffff:1.2.3.4]/", "https://[1:2:3:4:5:6:1.2.3.4]/",
+  ]) func knowsIPv6(text: String) throws { #expect(try URI(parsing: text).text == text) }
 
   @Test(arguments: [
     ("https://user:secret@example.com/?code=secret", "…@example.com/"), ("x y?secret", "x y"),
     ("https://h:bad/p#secret", "https://h:bad/p"),
-  ])
-  func errorsShowNoSecrets(text: String, shown: String) {
+  ]) func errorsShowNoSecrets(text: String, shown: String) {
     let error = #expect(throws: HTTPError.self) { try URI(parsing: text) }
     guard case .invalidURI(let text, _) = error else {
       Issue.record("another error")
@@ -94,8 +91,7 @@ struct URITests {
     ("http://127.0.0.1:80/", true), ("http://127.255.0.9", true), ("http://[::1]:1/", true),
     ("http://LOCALHOST/", true), ("http://localhost.example.com/", false), ("http://127.0.0.1.example.com/", false),
     ("http://128.0.0.1/", false), ("http://[::2]/", false), ("urn:localhost", false),
-  ])
-  func loopbackByTextAlone(text: String, expected: Bool) throws {
+  ]) func loopbackByTextAlone(text: String, expected: Bool) throws {
     #expect(try URI(parsing: text).isLoopback == expected)
   }
 
@@ -114,8 +110,7 @@ struct URITests {
     ("https://h/p", "https://h/p?a%20b=c%2Bd&e="), ("https://h/p?", "https://h/p?a%20b=c%2Bd&e="),
     ("https://h/p?x=%2f&y", "https://h/p?x=%2f&y&a%20b=c%2Bd&e="),
     ("https://h/p?x=1&", "https://h/p?x=1&a%20b=c%2Bd&e="), ("https://h#f", "https://h?a%20b=c%2Bd&e=#f"),
-  ])
-  func addsQuery(text: String, expected: String) throws {
+  ]) func addsQuery(text: String, expected: String) throws {
     let uri = try URI(parsing: text)
     #expect(uri.adding(query: [("a b", "c+d"), ("e", "")]).text == expected)
     #expect(uri.adding(query: []) == uri)

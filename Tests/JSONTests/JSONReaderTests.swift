@@ -18,8 +18,7 @@ import Testing
     ("\u{FEFF}1", 1),
   ]
 
-  @Test(arguments: values)
-  func valuesAreRead(_ text: String, _ value: JSONValue) throws {
+  @Test(arguments: values) func valuesAreRead(_ text: String, _ value: JSONValue) throws {
     #expect(try parse(text) == value)
   }
 
@@ -32,8 +31,7 @@ import Testing
     ("\u{FEFF}", 3),
   ]
 
-  @Test(arguments: faults)
-  func faultsAreToldByTheirOffset(_ text: String, _ offset: Int) throws {
+  @Test(arguments: faults) func faultsAreToldByTheirOffset(_ text: String, _ offset: Int) throws {
     let error = try #require(throws: JSONError.self) { try parse(text) }
     #expect(error.offset == offset)
   }
@@ -45,9 +43,7 @@ import Testing
   }
 
   @Test func valuesNestAsDeepAsTheBound() throws {
-    func nested(_ depth: Int) -> String {
-      String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
-    }
+    func nested(_ depth: Int) -> String { String(repeating: "[", count: depth) + String(repeating: "]", count: depth) }
     #expect(throws: Never.self) { try parse(nested(64)) }
     #expect(throws: JSONError.self) { try parse(nested(65)) }
     #expect(throws: JSONError.self) { try parse(String(repeating: "[", count: 1_000_000)) }

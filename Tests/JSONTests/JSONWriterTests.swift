@@ -4,16 +4,14 @@ import Testing
 @Suite struct JSONWriterTests {
   static let values: [(value: JSONValue, text: String)] = [
     (.null, "null"), (true, "true"), (.number("1.50e+3"), "1.50e+3"), ([], "[]"), ([:], "{}"),
-    (["a": 1, "b": ["c", .null]], #"{"a":1,"b":["c",null]}"#),
-    ("ä€😀/", "\"ä€😀/\""),
+    (["a": 1, "b": ["c", .null]], #"{"a":1,"b":["c",null]}"#), ("ä€😀/", "\"ä€😀/\""),
     ("\"\\\n\r\t\u{8}\u{0}", #""\"\\\n\r\t\u0008\u0000""#),
     // What a terminal would act on is not written as it is.
     ("\u{1B}[31m\u{7F}\u{9B}", #""\u001b[31m\u007f\u009b""#),
     (.optional(nil), "null"), (.optional("x"), "\"x\""), (.integer(-7 as Int8), "-7"),
   ]
 
-  @Test(arguments: values)
-  func valuesAreWritten(_ value: JSONValue, _ text: String) throws {
+  @Test(arguments: values) func valuesAreWritten(_ value: JSONValue, _ text: String) throws {
     #expect(value.encoded == text)
     #expect(try JSONValue.parse(Array(text.utf8)) == value)
   }

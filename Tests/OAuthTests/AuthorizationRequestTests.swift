@@ -99,8 +99,7 @@ struct AuthorizationRequestTests {
     #expect(response.answer.text(.code) == "c")
   }
 
-  @Test(arguments: ["state: required", "state: optional"])
-  func wrongState(_ rule: String) {
+  @Test(arguments: ["state: required", "state: optional"]) func wrongState(_ rule: String) {
     for state in [{ "x" + $0.dropFirst() }, { $0 + "A" }, { String($0.dropLast()) }] as [(String) -> String] {
       #expect(throws: OAuthError.stateMismatch) {
         try Self.answer(rule) { [("code", "c"), ("state", state($0.state))] }
@@ -133,11 +132,8 @@ struct AuthorizationRequestTests {
     let rule = "issuer: https://provider.example"
     _ = try Self.answer(rule) { [("code", "c"), ("state", $0.state), ("iss", "https://provider.example")] }
     _ = try Self.answer(rule) { [("code", "c"), ("state", $0.state)] }
-    #expect(
-      throws: OAuthError.issuerMismatch(expected: "https://provider.example", found: "https://provider.example/")
-    ) {
-      try Self.answer(rule) { [("code", "c"), ("state", $0.state), ("iss", "https://provider.example/")] }
-    }
+    #expect(throws: OAuthError.issuerMismatch(expected: "https://provider.example", found: "https://provider.example/"))
+    { try Self.answer(rule) { [("code", "c"), ("state", $0.state), ("iss", "https://provider.example/")] } }
   }
 
   @Test func answerWithoutWhatIsNeeded() {
@@ -202,18 +198,16 @@ struct AuthorizationRequestTests {
   }
 
   /// Each differs in one thing from the redirect URI.
-  @Test(
-    arguments: [
-      "http://app.example/done?own=1&code=c", "https://app.example.evil.example/done?own=1&code=c",
-      "https://evil.example/done?own=1&code=c", "https://app.example:8443/done?own=1&code=c",
-      "https://app.example:80/done?own=1&code=c", "https://app.example/Done?own=1&code=c",
-      "https://app.example/done/?own=1&code=c", "https://app.example/?own=1&code=c", "https://app.example?own=1&code=c",
-      "https://app.example/d%6Fne?own=1&code=c", "https://app.example//done?own=1&code=c",
-      "https://app.example/done?code=c", "https://app.example/done?own=2&code=c",
-      "https://app.example/done?Own=1&code=c", "https://app.example/done#own=1&code=c",
-      "app://app.example/done?own=1&code=c", "https://app.example./done?own=1&code=c",
-    ])
-  func pastedFromElsewhere(_ text: String) throws {
+  @Test(arguments: [
+    "http://app.example/done?own=1&code=c", "https://app.example.evil.example/done?own=1&code=c",
+    "https://evil.example/done?own=1&code=c", "https://app.example:8443/done?own=1&code=c",
+    "https://app.example:80/done?own=1&code=c", "https://app.example/Done?own=1&code=c",
+    "https://app.example/done/?own=1&code=c", "https://app.example/?own=1&code=c", "https://app.example?own=1&code=c",
+    "https://app.example/d%6Fne?own=1&code=c", "https://app.example//done?own=1&code=c",
+    "https://app.example/done?code=c", "https://app.example/done?own=2&code=c", "https://app.example/done?Own=1&code=c",
+    "https://app.example/done#own=1&code=c", "app://app.example/done?own=1&code=c",
+    "https://app.example./done?own=1&code=c",
+  ]) func pastedFromElsewhere(_ text: String) throws {
     let client = try Fixture.client("state: optional")
     let redirectURI = "https://app.example/done?own=1"
     for inFragment in [false, true] {
@@ -224,14 +218,12 @@ struct AuthorizationRequestTests {
   }
 
   /// What stands behind the `?` alone does not say where the provider sent it.
-  @Test(
-    arguments: [
-      "", " ", "hello", "a b=c", "?", "#", "c", "code=c&state=s", "?code=c&state=s", "#code=c&state=s",
-      "/done?code=c&state=s", "//app.example/done?code=c", "https://app.example@evil.example/done?code=c",
-      "https://app.example\\@evil.example/done?code=c", "https://app.example/done?code=c\nstate=s",
-      "https://app.example/done", "https://app.example/done?", "https://app.example/done#",
-    ])
-  func pastedNonsense(_ text: String) throws {
+  @Test(arguments: [
+    "", " ", "hello", "a b=c", "?", "#", "c", "code=c&state=s", "?code=c&state=s", "#code=c&state=s",
+    "/done?code=c&state=s", "//app.example/done?code=c", "https://app.example@evil.example/done?code=c",
+    "https://app.example\\@evil.example/done?code=c", "https://app.example/done?code=c\nstate=s",
+    "https://app.example/done", "https://app.example/done?", "https://app.example/done#",
+  ]) func pastedNonsense(_ text: String) throws {
     let client = try Fixture.client()
     #expect(throws: OAuthError.notARedirect) {
       try client.redirectParameters(pasted: text, redirectURI: "https://app.example/done", inFragment: false)
@@ -244,10 +236,8 @@ struct AuthorizationRequestTests {
       ("abc", nil), ("4/abc==", nil), ("ab&c=d", nil), ("code=c&state=s", "c"), ("?code=c", "c"),
       ("https://provider.example/approved?code=c&state=s", "c"), ("https://provider.example/#code=c", "c"),
       ("https://provider.example/approved", nil),
-    ] as [(String, String?)])
-  func pastedFromAPage(_ text: String, _ code: String?) throws {
-    #expect(try Fixture.client().outOfBandParameters(pasted: text)?[first: "code"] == code)
-  }
+    ] as [(String, String?)]) func pastedFromAPage(_ text: String, _ code: String?) throws
+  { #expect(try Fixture.client().outOfBandParameters(pasted: text)?[first: "code"] == code) }
 
   /// A provider that does not give `state` back: only what looks like an answer is taken for one.
   @Test(
@@ -279,8 +269,7 @@ struct AuthorizationRequestTests {
       let client = try Fixture.client(more, endpoints: endpoints)
       let request = try Self.request(client)
       #expect(throws: OAuthError.foreignIssuer(found: issuer, host: "provider.example")) {
-        try client.authorizationResponse(
-          [("code", "c"), ("state", request.state), ("iss", issuer)], to: request)
+        try client.authorizationResponse([("code", "c"), ("state", request.state), ("iss", issuer)], to: request)
       }
       #expect(throws: OAuthError.foreignIssuer(found: issuer, host: "provider.example")) {
         try client.authorizationResponse(
@@ -289,12 +278,10 @@ struct AuthorizationRequestTests {
     }
   }
 
-  @Test(
-    arguments: [
-      "https://provider.example", "https://provider.example/", "https://provider.example/realms/a",
-      "https://login.provider.example", "https://tokens.example",
-    ])
-  func anIssuerOfTheProvider(_ issuer: String) throws {
+  @Test(arguments: [
+    "https://provider.example", "https://provider.example/", "https://provider.example/realms/a",
+    "https://login.provider.example", "https://tokens.example",
+  ]) func anIssuerOfTheProvider(_ issuer: String) throws {
     let client = try Fixture.client(endpoints: "token: https://tokens.example/t")
     let request = try Self.request(client)
     _ = try client.authorizationResponse([("code", "c"), ("state", request.state), ("iss", issuer)], to: request)

@@ -23,8 +23,7 @@ struct AuthorizationServerMetadataTests {
         "/.well-known/openid-configuration/x",
       ]
     ),
-  ])
-  func places(_ text: String, _ paths: [String]) throws {
+  ]) func places(_ text: String, _ paths: [String]) throws {
     let issuer = try Issuer(text)
     #expect(issuer.text == text)
     #expect(MetadataLocation.all(for: issuer).map(\.uri.path) == paths)
@@ -36,16 +35,14 @@ struct AuthorizationServerMetadataTests {
     ("https://a.example/x/.well-known/openid-configuration", "https://a.example/x"),
     ("https://a.example/.well-known/oauth-authorization-server", "https://a.example"),
     ("https://a.example/.well-known/oauth-authorization-server/x/y", "https://a.example/x/y"),
-  ])
-  func theAddressOfMetadataHasItsIssuer(_ text: String, _ issuer: String) throws {
+  ]) func theAddressOfMetadataHasItsIssuer(_ text: String, _ issuer: String) throws {
     #expect(try Issuer(text).text == issuer)
   }
 
   @Test(arguments: [
     "https://a.example?x", "https://a.example/?", "https://a.example/#", "https://u@a.example", "https:///x",
     "https://a.example/\r\nX: y", "https://a.example/{x}", "https://0x7f.1/", "https://a example",
-  ])
-  func whatIsNoIssuer(_ text: String) { #expect(throws: HTTPError.self) { try Issuer(text) } }
+  ]) func whatIsNoIssuer(_ text: String) { #expect(throws: HTTPError.self) { try Issuer(text) } }
 
   @Test func onlyThisMachineIsAskedWithoutTLS() throws {
     #expect(try Issuer("http://127.0.0.1:8000").isSecure)
@@ -85,8 +82,7 @@ struct AuthorizationServerMetadataTests {
 
   @Test(arguments: [
     "https://a.example/", "https://A.example", "https://a.example:443", "http://a.example", "https://b.example", "",
-  ])
-  func theIssuerIsTheSameToTheLetter(_ found: String) {
+  ]) func theIssuerIsTheSameToTheLetter(_ found: String) {
     #expect(throws: MetadataError.otherIssuer(found: found)) { try Self.read("{\"issuer\": \"\(found)\"}") }
   }
 
@@ -111,8 +107,7 @@ struct AuthorizationServerMetadataTests {
     (
       "\"token_endpoint\": \"https://a.example/{host}\"",
       .invalidURL("token_endpoint", text: "https://a.example/{host}")
-    ),
-    ("\"token_endpoint\": \"https://{x}/\"", .invalidURL("token_endpoint", text: "https://{x}/")),
+    ), ("\"token_endpoint\": \"https://{x}/\"", .invalidURL("token_endpoint", text: "https://{x}/")),
     ("\"token_endpoint\": \"http://a.example/t\"", .insecure("token_endpoint", text: "http://a.example/t")),
     ("\"userinfo_endpoint\": \"ftp://a.example/t\"", .insecure("userinfo_endpoint", text: "ftp://a.example/t")),
     (
@@ -127,8 +122,7 @@ struct AuthorizationServerMetadataTests {
     (
       "\"registration_endpoint\": \"https://[fe80::1]/\"",
       .inwardAddress("registration_endpoint", text: "https://[fe80::1]/")
-    ),
-    ("\"scopes_supported\": \"openid\"", .malformed("scopes_supported")),
+    ), ("\"scopes_supported\": \"openid\"", .malformed("scopes_supported")),
     ("\"scopes_supported\": [\"a\", 1]", .malformed("scopes_supported")),
     ("\"scopes_supported\": [\"a\\nprovider: evil\"]", .malformed("scopes_supported")),
     ("\"scopes_supported\": [\"\\u001b[2J\"]", .malformed("scopes_supported")),
@@ -137,12 +131,10 @@ struct AuthorizationServerMetadataTests {
     (
       "\"authorization_response_iss_parameter_supported\": \"true\"",
       .malformed("authorization_response_iss_parameter_supported")
-    ),
-    ("\"token_endpoint_auth_methods_supported\": [\"\"]", .malformed("token_endpoint_auth_methods_supported")),
+    ), ("\"token_endpoint_auth_methods_supported\": [\"\"]", .malformed("token_endpoint_auth_methods_supported")),
   ]
 
-  @Test(arguments: refused)
-  func whatIsRefused(_ member: String, _ error: MetadataError) {
+  @Test(arguments: refused) func whatIsRefused(_ member: String, _ error: MetadataError) {
     #expect(throws: error) { try Self.read(member: member) }
   }
 
@@ -175,19 +167,16 @@ struct AuthorizationServerMetadataTests {
     "localhost", "a.localhost", "[::]", "[::1]", "[::ffff:10.0.0.1]", "[fd00::1]", "[fe80::1]", "[febf::1]",
     "[0:0:0:0:0:0:0:1]", "[0000::1]", "[00:0:0:0:0:0:0:1]", "[0000:0000:0000:0000:0000:0000:0000:0001]", "[0::0:1]",
     "[0000:0:0:0:0:ffff:10.0.0.1]", "[::ffff:a00:1]", "[::FFFF:7f00:1]", "[::127.0.0.1]", "[::a00:1]",
-    "[0::ffff:0:a00:1]",
-    "[64:ff9b::a00:1]", "[64:ff9b::10.0.0.1]", "[0064:FF9B::169.254.169.254]", "[64:ff9b:1::808:808]", "[2002:a00:1::]",
-    "[2002:7f00:1::1]", "[2002:c0a8:101::]", "[2001::1]", "[2001:0:808:808::]", "[fec0::1]", "[feff::1]", "[ff02::1]",
-    "[ff0e::1]", "[fc00::1]", "[100::1]", "localhost.", "foo.localhost.", "LOCALHOST", "192.0.0.192", "198.18.0.1",
-    "224.0.0.1", "240.0.0.1", "255.255.255.255",
-  ])
-  func inward(_ host: String) throws { #expect(try URI(parsing: "https://\(host)/").isInward) }
+    "[0::ffff:0:a00:1]", "[64:ff9b::a00:1]", "[64:ff9b::10.0.0.1]", "[0064:FF9B::169.254.169.254]",
+    "[64:ff9b:1::808:808]", "[2002:a00:1::]", "[2002:7f00:1::1]", "[2002:c0a8:101::]", "[2001::1]",
+    "[2001:0:808:808::]", "[fec0::1]", "[feff::1]", "[ff02::1]", "[ff0e::1]", "[fc00::1]", "[100::1]", "localhost.",
+    "foo.localhost.", "LOCALHOST", "192.0.0.192", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255",
+  ]) func inward(_ host: String) throws { #expect(try URI(parsing: "https://\(host)/").isInward) }
 
   @Test(arguments: [
     "a.example", "9.255.255.255", "11.0.0.1", "172.15.0.1", "172.32.0.1", "192.169.0.1", "169.253.0.1", "100.63.0.1",
     "100.128.0.1", "[2001:db8::1]", "10.example", "localhost.example", "notlocalhost.", "192.0.2.1", "223.255.255.255",
     "198.17.255.255", "198.20.0.0", "[64:ff9b::808:808]", "[::ffff:8.8.8.8]", "[2002:808:808::1]", "[2606:4700::1111]",
     "[2001:4860:4860::8888]", "[fe00::1]", "[1:0:0:1::1]",
-  ])
-  func outward(_ host: String) throws { #expect(try !URI(parsing: "https://\(host)/").isInward) }
+  ]) func outward(_ host: String) throws { #expect(try !URI(parsing: "https://\(host)/").isInward) }
 }

@@ -25,15 +25,12 @@ struct ClientAssertionTests {
     return JWTClaims.parse(text)?["aud"]?.text
   }
 
-  @Test(
-    arguments: [
-      (keyed, "https://provider.example/token"), (keyed + "\nissuer: https://id.example/x", "https://id.example/x"),
-      (
-        keyed + "\nissuer: https://id.example\nassertion: { claims: { aud: https://own.example } }",
-        "https://own.example"
-      ),
-    ])
-  func itIsForTheIssuerWhereOneIsKnown(_ more: String, _ audience: String) throws {
+  @Test(arguments: [
+    (keyed, "https://provider.example/token"), (keyed + "\nissuer: https://id.example/x", "https://id.example/x"),
+    (
+      keyed + "\nissuer: https://id.example\nassertion: { claims: { aud: https://own.example } }", "https://own.example"
+    ),
+  ]) func itIsForTheIssuerWhereOneIsKnown(_ more: String, _ audience: String) throws {
     let request = try Self.client(more).refreshRequest(Self.credential, nonce: Fixture.nonce)
     #expect(try Self.audience(request) == audience)
   }

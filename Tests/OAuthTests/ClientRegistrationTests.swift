@@ -10,11 +10,7 @@ import Testing
 struct ClientRegistrationTests {
   private static func client(
     _ more: String = "", leg: String = "https://provider.example/register", grant: String = "authorization_code"
-  )
-    throws -> Client
-  {
-    try Fixture.client(more, grant: grant, endpoints: "registration: \(leg)", id: "", secret: nil)
-  }
+  ) throws -> Client { try Fixture.client(more, grant: grant, endpoints: "registration: \(leg)", id: "", secret: nil) }
 
   private static func json(_ request: HTTPRequest) throws -> JSONValue { try JSONValue.parse(request.body) }
 
@@ -116,8 +112,7 @@ struct ClientRegistrationTests {
     (
       #"{"error": "invalid_redirect_uri", "error_description": "no\nloopback"}"#, 400,
       .refused(.registration, ErrorResponse(code: "invalid_redirect_uri", words: "no loopback", status: 400))
-    ),
-    ("{}", 201, .missingField(.registration, .clientID)),
+    ), ("{}", 201, .missingField(.registration, .clientID)),
     (#"{"client_id": "a\u000ab"}"#, 201, .malformedField(.registration, .clientID)),
     (#"{"client_id": "a", "client_secret": "a\r\nX: y"}"#, 201, .malformedField(.registration, .clientSecret)),
     (
@@ -129,14 +124,12 @@ struct ClientRegistrationTests {
     (
       #"{"client_id": "a", "token_endpoint_auth_method": "client_secret_basic"}"#, 201,
       .unknownAuthentication("client_secret_basic")
-    ),
-    ("<html>", 200, .unreadable(.registration, expected: .json, mediaType: "application/json")),
+    ), ("<html>", 200, .unreadable(.registration, expected: .json, mediaType: "application/json")),
     ("{}", 307, .redirected(.registration, status: 307)),
     ("{}", 503, .unavailable(.registration, status: 503, words: nil, retryAfter: nil)),
   ]
 
-  @Test(arguments: refused)
-  func whatIsRefused(_ text: String, _ status: Int, _ error: OAuthError) {
+  @Test(arguments: refused) func whatIsRefused(_ text: String, _ status: Int, _ error: OAuthError) {
     #expect(throws: error) { try Self.answer(text, status: status) }
   }
 

@@ -53,14 +53,12 @@ struct CredentialTests {
 
   @Test func sameBytesEachTime() { #expect(Self.full.encoded == Self.full.encoded) }
 
-  @Test(
-    arguments: [
-      "", "{}", "[]", "null", "{\"grant\":\"implicit\"}",
-      "{\"grant\":\"telepathy\",\"access_token\":\"t\",\"obtained_at\":1,\"margin\":1}",
-      "{\"grant\":\"implicit\",\"access_token\":1,\"obtained_at\":1,\"margin\":1}",
-      "{\"grant\":\"implicit\",\"access_token\":\"t\",\"obtained_at\":\"1\",\"margin\":1}",
-    ])
-  func malformed(_ text: String) {
+  @Test(arguments: [
+    "", "{}", "[]", "null", "{\"grant\":\"implicit\"}",
+    "{\"grant\":\"telepathy\",\"access_token\":\"t\",\"obtained_at\":1,\"margin\":1}",
+    "{\"grant\":\"implicit\",\"access_token\":1,\"obtained_at\":1,\"margin\":1}",
+    "{\"grant\":\"implicit\",\"access_token\":\"t\",\"obtained_at\":\"1\",\"margin\":1}",
+  ]) func malformed(_ text: String) {
     #expect(throws: OAuthError.malformedCredential) { try Credential(decoding: Secret(text)) }
   }
 

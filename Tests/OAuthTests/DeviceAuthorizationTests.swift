@@ -59,8 +59,7 @@ struct DeviceAuthorizationTests {
     ("https://{host}/?c={user_code}", "https://evil.example"), ("https://{host}:8443/", "https://evil.example:8443"),
     ("https://provider.{host}/", "https://provider.evil.example"),
     ("http://127.0.0.1:{port}/{host}", "http://127.0.0.1:7003"),
-  ])
-  func aPageOfNobodyIsNotComposed(_ page: String, _ origin: String) throws {
+  ]) func aPageOfNobodyIsNotComposed(_ page: String, _ origin: String) throws {
     let client = try Fixture.client(
       "device: { verification_uri_complete: \"\(page)\" }\nvariables: { host: {}, port: {} }\n"
         + "extra_headers: { X: \"{host}{port}\" }", grant: "device_code",
@@ -78,8 +77,7 @@ struct DeviceAuthorizationTests {
 
   @Test(arguments: [
     "http://example.com/d", "vscode://x/d", "javascript:alert(1)", "example.com/d", "https://u@example.com",
-  ])
-  func aPageThatIsNoHTTPSIsRefused(_ page: String) throws {
+  ]) func aPageThatIsNoHTTPSIsRefused(_ page: String) throws {
     for field in ["verification_uri", "verification_uri_complete"] {
       var members = ["verification_uri": "https://example.com/d"]
       members[field] = page

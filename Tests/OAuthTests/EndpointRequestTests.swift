@@ -37,8 +37,7 @@ struct EndpointRequestTests {
     #expect(request.form == "grant_type=refresh_token&refresh_token=r%201&client_id=client-1&client_secret=s%261")
   }
 
-  @Test(arguments: ["client: { authentication: none }", ""])
-  func publicClient(_ more: String) throws {
+  @Test(arguments: ["client: { authentication: none }", ""]) func publicClient(_ more: String) throws {
     for secret in more.isEmpty ? [nil, ""] : [nil] as [String?] {
       let request = try Self.refresh(more, secret: secret)
       #expect(request.fields["Authorization"] == nil)

@@ -69,8 +69,7 @@ struct IDTokenTests {
     for kind in [EndpointKind.token, .refresh, .deviceToken, .tokenExchange] {
       #expect(throws: OAuthError.idToken(kind, fault)) {
         try Self.read(
-          Self.token(Self.claims(changes)),
-          Fixture.client("issuer: \(Self.issuer)", endpoints: Self.otherLegs), kind)
+          Self.token(Self.claims(changes)), Fixture.client("issuer: \(Self.issuer)", endpoints: Self.otherLegs), kind)
       }
     }
   }
@@ -219,9 +218,7 @@ struct IDTokenTests {
       try client.identity(.json(json), of: credential).name
     }
     #expect(try name(#"{"sub": "ada", "name": "Ada"}"#, credential) == "Ada")
-    #expect(throws: OAuthError.idToken(.identity, .subject)) {
-      try name(#"{"sub": "eve", "name": "Ada"}"#, credential)
-    }
+    #expect(throws: OAuthError.idToken(.identity, .subject)) { try name(#"{"sub": "eve", "name": "Ada"}"#, credential) }
     #expect(throws: OAuthError.idToken(.identity, .missing(claim: "sub"))) { try name(#"{"name": "Ada"}"#, credential) }
     #expect(throws: OAuthError.repeated(.identity, name: "sub")) {
       try name(#"{"sub": "eve", "sub": "ada", "name": "Ada"}"#, credential)

@@ -27,12 +27,9 @@ struct KeptValueTests {
     try Fixture.client(rules).credential(response, .token, grant: .authorizationCode, scope: [], now: Fixture.now)
   }
 
-  @Test(arguments: attacks)
-  func aTokenAnswerDoesNotChooseAnotherHost(_ value: String) throws {
+  @Test(arguments: attacks) func aTokenAnswerDoesNotChooseAnotherHost(_ value: String) throws {
     for rules in [Self.bounded, Self.unbounded] {
-      #expect(throws: OAuthError.valueOutOfBounds(.token, name: "dc")) {
-        try Self.credential(Self.token(value), rules)
-      }
+      #expect(throws: OAuthError.valueOutOfBounds(.token, name: "dc")) { try Self.credential(Self.token(value), rules) }
     }
   }
 
@@ -67,8 +64,7 @@ struct KeptValueTests {
     #expect(credential.kept == ["dc": "us1"])
   }
 
-  @Test(arguments: [Grant.authorizationCode, .implicit])
-  func aRedirectIsBounded(_ grant: Grant) throws {
+  @Test(arguments: [Grant.authorizationCode, .implicit]) func aRedirectIsBounded(_ grant: Grant) throws {
     let client = try Fixture.client(
       "hosts: [\"{dc}.api.example\"]\nresponse: { keep: { dc: { path: dc, pattern: \"us[0-9]+\" } } }")
     let request = try client.authorizationRequest(
@@ -120,8 +116,7 @@ struct KeptValueTests {
   }
 
   /// What an earlier version kept, or an import brought.
-  @Test(arguments: attacks + ["eu1"])
-  func whatIsStoredAlreadyIsBounded(_ value: String) throws {
+  @Test(arguments: attacks + ["eu1"]) func whatIsStoredAlreadyIsBounded(_ value: String) throws {
     let client = try Fixture.client(Self.bounded, endpoints: "refresh: https://{dc}.login.example/t")
     var credential = Fixture.credential()
     credential.refreshToken = Secret("refresh-1")
@@ -167,9 +162,7 @@ struct KeptValueTests {
       ("{x}.a.example", "us1", "us1.a.example"), ("api.{x}", "a.example:8443", "api.a.example:8443"),
       ("*.{x}", "a.example", "*.a.example"), ("{x}", "https://a.example/base", "a.example"),
       ("127.0.0.1:{x}", "8080", "127.0.0.1:8080"),
-    ] {
-      #expect(try client(hosts, value).hosts(for: Fixture.credential()) == [host])
-    }
+    ] { #expect(try client(hosts, value).hosts(for: Fixture.credential()) == [host]) }
   }
 
   @Test func aSecretIsNoName() throws {
@@ -194,13 +187,10 @@ struct KeptValueTests {
         parameters: { x: "{v}{v}" }
       """
     func request(_ endpoints: String, _ value: String) throws -> HTTPRequest {
-      try Fixture.client(
-        "variables: { v: {} }", grant: "device_code", endpoints: endpoints, variables: ["v": value]
-      ).deviceAuthorizationRequest(scope: [], nonce: Fixture.nonce)
+      try Fixture.client("variables: { v: {} }", grant: "device_code", endpoints: endpoints, variables: ["v": value])
+        .deviceAuthorizationRequest(scope: [], nonce: Fixture.nonce)
     }
-    #expect(throws: OAuthError.computedValueTooLong(.deviceAuthorization, name: "x")) {
-      try request(endpoints, half)
-    }
+    #expect(throws: OAuthError.computedValueTooLong(.deviceAuthorization, name: "x")) { try request(endpoints, half) }
     let headers = endpoints.replacing("parameters: { x", with: "headers: { X-V")
     #expect(throws: OAuthError.computedValueTooLong(.deviceAuthorization, name: "X-V")) { try request(headers, half) }
     #expect(try request(endpoints, "ab").form.hasPrefix("x=abab"))

@@ -127,12 +127,10 @@ struct KnownSecretsTests {
     #expect(known.masked("t-12 4711 12345678 1234") == "… … … 1234")
   }
 
-  @Test(
-    arguments: [
-      ("access_token", true), ("urn:x[0].y", true), ("@type", true), ("eyJhbGciOiJFUzI1NiJ9{", false), ("a b", false),
-      (String(repeating: "a", count: 49), false), ("é", false), ("a\nb", false),
-    ])
-  func names(_ text: String, _ isName: Bool) { #expect(KnownSecrets.isName(text) == isName) }
+  @Test(arguments: [
+    ("access_token", true), ("urn:x[0].y", true), ("@type", true), ("eyJhbGciOiJFUzI1NiJ9{", false), ("a b", false),
+    (String(repeating: "a", count: 49), false), ("é", false), ("a\nb", false),
+  ]) func names(_ text: String, _ isName: Bool) { #expect(KnownSecrets.isName(text) == isName) }
 
   @Test func errors() {
     let known = KnownSecrets()

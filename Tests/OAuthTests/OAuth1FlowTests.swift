@@ -13,9 +13,8 @@ struct OAuth1FlowTests {
       oauth1: { version: false\(rules.isEmpty ? "" : ", " + rules) }
       hosts: [photos.example.net]
       \(more)
-      """, grant: "oauth1",
-      endpoints: "temporary_credentials: https://photos.example.net/initiate", id: "dpf43f3p2l4k3l03",
-      secret: "kd94hf93k423kf44")
+      """, grant: "oauth1", endpoints: "temporary_credentials: https://photos.example.net/initiate",
+      id: "dpf43f3p2l4k3l03", secret: "kd94hf93k423kf44")
   }
 
   /// RFC 5849, 1.2, with the realm that the RFC has, which is not signed.
@@ -98,8 +97,7 @@ struct OAuth1FlowTests {
   }
 
   /// A body that is no form, and a request without one, cannot carry parameters (3.5.2).
-  @Test(arguments: ["GET", "HEAD", "PUT"])
-  func bodyTransportFallsBackToTheHeader(_ method: String) throws {
+  @Test(arguments: ["GET", "HEAD", "PUT"]) func bodyTransportFallsBackToTheHeader(_ method: String) throws {
     let client = try Self.client("transport: body, signature_method: PLAINTEXT")
     var request = HTTPRequest(method: method, uri: try URI(parsing: "https://photos.example.net/p"))
     if method == "PUT" {
@@ -181,9 +179,7 @@ struct OAuth1FlowTests {
   func callbackThatIsNotConfirmed(_ rest: String) throws {
     let response = HTTPResponse.form("oauth_token=t&oauth_token_secret=s" + rest)
     let strict = try Self.client()
-    #expect(throws: OAuthError.callbackNotConfirmed) {
-      try strict.temporaryCredentials(response, callback: "oob")
-    }
+    #expect(throws: OAuthError.callbackNotConfirmed) { try strict.temporaryCredentials(response, callback: "oob") }
     let lax = try Self.client("callback_confirmed: optional")
     #expect(try lax.temporaryCredentials(response, callback: "oob").callback == "oob")
   }
@@ -211,8 +207,7 @@ struct OAuth1FlowTests {
     arguments: [
       ([("oauth_verifier", "v")], OAuthError.tokenMismatch),
       ([("oauth_token", "other"), ("oauth_verifier", "v")], .tokenMismatch),
-      ([("oauth_token", ""), ("oauth_verifier", "v")], .tokenMismatch),
-      ([("denied", "other")], .tokenMismatch),
+      ([("oauth_token", ""), ("oauth_verifier", "v")], .tokenMismatch), ([("denied", "other")], .tokenMismatch),
       ([("oauth_token", "hh5s93j4hdidpola")], .missingField(.authorization, .oauthVerifier)),
       (
         [("oauth_token", "hh5s93j4hdidpola"), ("oauth_problem", "user_refused")],

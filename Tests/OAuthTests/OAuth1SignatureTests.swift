@@ -66,14 +66,12 @@ struct SignatureVector: CustomTestStringConvertible, Sendable {
 }
 
 struct OAuth1SignatureTests {
-  @Test(arguments: try SignatureVector.all())
-  func baseString(_ vector: SignatureVector) {
+  @Test(arguments: try SignatureVector.all()) func baseString(_ vector: SignatureVector) {
     guard let expected = vector.baseString, !vector.isFixed else { return }
     #expect(OAuth1Signature.baseString(vector.request, vector.parameters) == expected)
   }
 
-  @Test(arguments: try SignatureVector.all())
-  func signature(_ vector: SignatureVector) throws {
+  @Test(arguments: try SignatureVector.all()) func signature(_ vector: SignatureVector) throws {
     let baseString =
       vector.isFixed ? try #require(vector.baseString) : OAuth1Signature.baseString(vector.request, vector.parameters)
     let signature = try OAuth1Signature.sign(
@@ -96,10 +94,8 @@ struct OAuth1SignatureTests {
     #expect(signature != "bYT5CMsGcbgUdFHObYMEfcx6bsw=")
   }
 
-  @Test(arguments: [SignatureMethod.hmacSHA512, .rsaSHA256])
-  func longerHashes(_ method: SignatureMethod) throws {
-    let vector = try #require(
-      try SignatureVector.all().first { $0.method == (method.isRSA ? .rsaSHA1 : .hmacSHA1) })
+  @Test(arguments: [SignatureMethod.hmacSHA512, .rsaSHA256]) func longerHashes(_ method: SignatureMethod) throws {
+    let vector = try #require(try SignatureVector.all().first { $0.method == (method.isRSA ? .rsaSHA1 : .hmacSHA1) })
     let text = "GET&https%3A%2F%2Fexample.com%2F&a%3Db"
     let signature = try OAuth1Signature.sign(
       text, method, clientSecret: Secret(vector.clientSecret), tokenSecret: Secret("t"))

@@ -80,8 +80,7 @@ struct PresentationTests {
     #expect(try Self.present(Self.oclc, credential).fields["Authorization"] == "bearer tk_1")
   }
 
-  @Test(arguments: ["a\"b", "a\\b"])
-  func parameterThatEndsTheQuotes(_ value: String) throws {
+  @Test(arguments: ["a\"b", "a\\b"]) func parameterThatEndsTheQuotes(_ value: String) throws {
     var credential = Fixture.credential()
     credential.kept = ["principalID": value]
     #expect(throws: OAuthError.malformedHeader(name: "principalID")) { try Self.present(Self.oclc, credential) }
@@ -141,8 +140,7 @@ struct PresentationTests {
   }
 
   /// What goes into the URL or the body is in no header.
-  @Test(arguments: ["query", "body"])
-  func aSignatureOutsideTheHeaders(_ transport: String) throws {
+  @Test(arguments: ["query", "body"]) func aSignatureOutsideTheHeaders(_ transport: String) throws {
     let client = try Fixture.client(
       "oauth1: { transport: \(transport) }", grant: "oauth1",
       endpoints: "temporary_credentials: https://provider.example/initiate")

@@ -41,8 +41,7 @@ struct ProviderAnswerTests {
 
   // MARK: Slack
 
-  @Test("Slack: the bot's token is at the top, though a person's is there, too")
-  func slackBot() throws {
+  @Test("Slack: the bot's token is at the top, though a person's is there, too") func slackBot() throws {
     let client = try Self.client("slack", ["redirect_uri": "https://app.example/callback"])
     let credential = try Self.read(
       client,
@@ -58,8 +57,7 @@ struct ProviderAnswerTests {
     #expect(credential.kept == ["team_id": "T1", "bot_user_id": "U0BOT"])
   }
 
-  @Test("Slack: a person's token with rotation, and its refresh, whose answer is flat")
-  func slackPerson() throws {
+  @Test("Slack: a person's token with rotation, and its refresh, whose answer is flat") func slackPerson() throws {
     let client = try Self.client(
       "slack", ["redirect_uri": "https://app.example/callback", "user_scope": "search:read"])
     let credential = try Self.read(
@@ -114,8 +112,7 @@ struct ProviderAnswerTests {
 
   // MARK: Withings
 
-  @Test("Withings: the answer is within `body`, and each refresh brings a new refresh token")
-  func withings() throws {
+  @Test("Withings: the answer is within `body`, and each refresh brings a new refresh token") func withings() throws {
     let client = try Self.client("withings")
     func answer(_ number: Int) -> String {
       """
@@ -133,8 +130,7 @@ struct ProviderAnswerTests {
     #expect(refreshed.refreshToken == Secret("r-2"))
   }
 
-  @Test("Withings: any other status than 0 is a no, though HTTP says 200")
-  func withingsRefusal() throws {
+  @Test("Withings: any other status than 0 is a no, though HTTP says 200") func withingsRefusal() throws {
     let client = try Self.client("withings")
     do {
       _ = try Self.read(client, "{\"status\":503,\"body\":{},\"error\":\"Invalid Params: invalid code\"}")
@@ -152,8 +148,7 @@ struct ProviderAnswerTests {
 
   // MARK: Twitch
 
-  @Test("Twitch: scopes are a list, and each request names the client")
-  func twitch() throws {
+  @Test("Twitch: scopes are a list, and each request names the client") func twitch() throws {
     let client = try Self.client("twitch")
     let credential = try Self.read(
       client,
@@ -169,8 +164,7 @@ struct ProviderAnswerTests {
     #expect(fields["Authorization"] == "Bearer t")
   }
 
-  @Test("Twitch: errors have a status and a message, and no code")
-  func twitchRefusals() throws {
+  @Test("Twitch: errors have a status and a message, and no code") func twitchRefusals() throws {
     let client = try Self.client("twitch")
     let refused = "{\"error\":\"Bad Request\",\"status\":400,\"message\":\"Invalid refresh token\"}"
     #expect(try Self.refusal { try Self.read(client, refused, .refresh, status: 400) } == "invalid_grant")
@@ -185,8 +179,7 @@ struct ProviderAnswerTests {
     }
   }
 
-  @Test("Twitch: the token is validated under another scheme")
-  func twitchValidity() throws {
+  @Test("Twitch: the token is validated under another scheme") func twitchValidity() throws {
     let client = try Self.client("twitch")
     let (leg, request) = try client.validationRequest(Fixture.credential("t"), nonce: Fixture.nonce)
     #expect(
@@ -199,8 +192,7 @@ struct ProviderAnswerTests {
 
   // MARK: TikTok
 
-  @Test("TikTok: both lifetimes, commas, and the person's identifier")
-  func tiktok() throws {
+  @Test("TikTok: both lifetimes, commas, and the person's identifier") func tiktok() throws {
     let client = try Self.client("tiktok")
     let credential = try Self.read(
       client,
@@ -218,8 +210,7 @@ struct ProviderAnswerTests {
     #expect(try Self.refusal { try Self.read(client, refused, .refresh) } == "invalid_grant")
   }
 
-  @Test("TikTok: the API says `ok` where others say nothing")
-  func tiktokIdentity() throws {
+  @Test("TikTok: the API says `ok` where others say nothing") func tiktokIdentity() throws {
     let client = try Self.client("tiktok")
     let good = """
       {"data":{"user":{"open_id":"o-1","display_name":"Ada"}},"error":{"code":"ok","message":"","log_id":"2022"}}
@@ -231,8 +222,7 @@ struct ProviderAnswerTests {
     #expect(try Self.refusal { try client.identity(.json(bad, status: 401)).name as Any } == "access_token_invalid")
   }
 
-  @Test("TikTok: the challenge is the SHA-256 of the verifier in hexadecimal")
-  func tiktokChallenge() throws {
+  @Test("TikTok: the challenge is the SHA-256 of the verifier in hexadecimal") func tiktokChallenge() throws {
     // sha256("abc"), FIPS 180-2, B.1
     let made = CodeVerifier("abc").challenge(try Self.client("tiktok").descriptor.pkce)
     #expect(made == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
@@ -240,8 +230,7 @@ struct ProviderAnswerTests {
 
   // MARK: Strava
 
-  @Test("Strava: both forms of the expiry, and the athlete")
-  func strava() throws {
+  @Test("Strava: both forms of the expiry, and the athlete") func strava() throws {
     let client = try Self.client("strava")
     let credential = try Self.read(
       client,
@@ -262,8 +251,7 @@ struct ProviderAnswerTests {
     #expect(try client.identity(.json("{\"id\":1234,\"username\":null}")).name == "1234")
   }
 
-  @Test("Strava: errors are a list of faults")
-  func stravaRefusal() throws {
+  @Test("Strava: errors are a list of faults") func stravaRefusal() throws {
     let refused = """
       {"message":"Bad Request","errors":[{"resource":"RefreshToken","field":"refresh_token","code":"invalid"}]}
       """
@@ -273,8 +261,7 @@ struct ProviderAnswerTests {
 
   // MARK: Shopify
 
-  @Test("Shopify: no type, no expiry, a header of its own, and one shop only")
-  func shopify() throws {
+  @Test("Shopify: no type, no expiry, a header of its own, and one shop only") func shopify() throws {
     let client = try Self.client("shopify", ["shop": "a-shop"])
     let credential = try Self.read(client, "{\"access_token\":\"f85632\",\"scope\":\"write_orders,read_products\"}")
     #expect(credential.expiresAt == nil)
@@ -290,8 +277,7 @@ struct ProviderAnswerTests {
 
   // MARK: Launchpad
 
-  @Test("Launchpad: no verifier, no confirmed callback, and signatures in plain text")
-  func launchpad() throws {
+  @Test("Launchpad: no verifier, no confirmed callback, and signatures in plain text") func launchpad() throws {
     let client = try Self.client("launchpad")
     let temporary = try client.temporaryCredentials(
       .form("oauth_token=rt&oauth_token_secret=rs"), callback: "http://127.0.0.1:5000/callback")
@@ -318,8 +304,7 @@ struct ProviderAnswerTests {
 
   // MARK: Zotero
 
-  @Test("Zotero: the token's secret is the key, which goes with requests that nobody signs")
-  func zotero() throws {
+  @Test("Zotero: the token's secret is the key, which goes with requests that nobody signs") func zotero() throws {
     let client = try Self.client("zotero", ["write_access": "1"])
     let temporary = try client.temporaryCredentials(
       .form("oauth_token=rt&oauth_token_secret=rs&oauth_callback_confirmed=true"), callback: "oob")
@@ -340,8 +325,7 @@ struct ProviderAnswerTests {
 
   // MARK: Fitbit
 
-  @Test("Fitbit: the person's identifier, and scopes with spaces")
-  func fitbit() throws {
+  @Test("Fitbit: the person's identifier, and scopes with spaces") func fitbit() throws {
     let client = try Self.client("fitbit")
     let credential = try Self.read(
       client,
@@ -354,8 +338,7 @@ struct ProviderAnswerTests {
     #expect(credential.kept == ["user_id": "GGNJL9"])
   }
 
-  @Test("Fitbit: errors are a list, and the first one counts")
-  func fitbitRefusal() throws {
+  @Test("Fitbit: errors are a list, and the first one counts") func fitbitRefusal() throws {
     let client = try Self.client("fitbit")
     let refused = """
       {"errors":[{"errorType":"invalid_grant","message":"Refresh token invalid"}],"success":false}
@@ -363,8 +346,7 @@ struct ProviderAnswerTests {
     #expect(try Self.refusal { try Self.read(client, refused, .refresh, status: 400) } == "invalid_grant")
   }
 
-  @Test("Fitbit: the token says of itself whether it is good")
-  func fitbitValidity() throws {
+  @Test("Fitbit: the token says of itself whether it is good") func fitbitValidity() throws {
     let client = try Self.client("fitbit")
     let (leg, request) = try client.validationRequest(Fixture.credential("t"), nonce: Fixture.nonce)
     #expect(request.uri.text == "https://api.fitbit.com/1.1/oauth2/introspect")
@@ -431,8 +413,7 @@ struct ProviderAnswerTests {
     #expect(throws: ProviderError.self) { try Self.client("oclc", variables) }
   }
 
-  @Test("OCLC: a person says no")
-  func oclcDenial() throws {
+  @Test("OCLC: a person says no") func oclcDenial() throws {
     let client = try Self.client("oclc", Self.institutions)
     let request = try client.authorizationRequest(
       .implicit, redirectURI: "ncipApp://success", scope: ["WMS_NCIP"], random: KnownRandom(), nonce: Fixture.nonce)
@@ -440,8 +421,7 @@ struct ProviderAnswerTests {
     #expect(try Self.refusal { try client.authorizationResponse(parameters, to: request) } == "access_denied")
   }
 
-  @Test("OCLC: a refresh without a signature, whose answer may leave the refresh token out")
-  func oclcRefresh() throws {
+  @Test("OCLC: a refresh without a signature, whose answer may leave the refresh token out") func oclcRefresh() throws {
     let client = try Self.client("oclc", Self.institutions)
     var old = Fixture.credential("tk_1", grant: .implicit)
     old.refreshToken = Secret("rt_1")
@@ -490,8 +470,7 @@ struct ProviderAnswerTests {
 
   // MARK: L2P
 
-  @Test("L2P: a device flow with names of its own, whose outcome is a text with status 200")
-  func l2p() throws {
+  @Test("L2P: a device flow with names of its own, whose outcome is a text with status 200") func l2p() throws {
     let client = try Self.client("l2p")
     let asked = try client.deviceAuthorizationRequest(scope: ["l2p2013.rwth"], nonce: Fixture.nonce)
     #expect(asked.form == "scope=l2p2013.rwth&client_id=client-1")

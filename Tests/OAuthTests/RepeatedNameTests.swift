@@ -53,9 +53,7 @@ struct RepeatedNameTests {
     #expect(
       Self.error { try Self.redirect("access_token=a&access_token=b&state=STATE", grant: .implicit) }
         == .repeated(.authorization, name: "access_token"))
-    #expect(throws: Never.self) {
-      try Self.redirect("access_token=a&token_type=bearer&state=STATE", grant: .implicit)
-    }
+    #expect(throws: Never.self) { try Self.redirect("access_token=a&token_type=bearer&state=STATE", grant: .implicit) }
   }
 
   @Test func theIssuer() {
@@ -68,8 +66,7 @@ struct RepeatedNameTests {
   }
 
   @Test func theVerifierOfOAuth1() throws {
-    let client = try Fixture.client(
-      grant: "oauth1", endpoints: "temporary_credentials: https://provider.example/r")
+    let client = try Fixture.client(grant: "oauth1", endpoints: "temporary_credentials: https://provider.example/r")
     let temporary = TemporaryCredentials(token: Secret("tt"), secret: Secret("s"), callback: "http://127.0.0.1:1/")
     func read(_ text: String) throws -> ResourceOwnerAuthorization {
       try client.resourceOwnerAuthorization(FormParameters(decoding: text), to: temporary)
@@ -88,18 +85,16 @@ struct RepeatedNameTests {
     try Fixture.client(more).credential(response, .token, grant: .authorizationCode, scope: [], now: Fixture.now)
   }
 
-  @Test(
-    arguments: [
-      (#"{"access_token":"a","access_token":"b"}"#, "", "access_token"),
-      (#"{"access_token":"a","\u0061ccess_token":"b"}"#, "", "access_token"),
-      (#"{"access_token":"a","refresh_token":"b","refresh_token":"c"}"#, "", "refresh_token"),
-      (#"{"access_token":"a","token_type":"mac","token_type":"bearer"}"#, "", "token_type"),
-      (#"{"access_token":"a","error":"x","error":null}"#, "", "error"),
-      (#"{"data":{"t":"a"},"data":{"t":"b"}}"#, "response: { fields: { access_token: data.t } }", "data.t"),
-      (#"{"body":{"access_token":"a"},"body":{"access_token":"b"}}"#, "response: { within: body }", "body"),
-      (#"{"access_token":"a","dc":"us1","dc":"us2"}"#, "response: { keep: [dc] }", "dc"),
-    ])
-  func aMemberThatIsThereTwice(_ json: String, _ more: String, _ name: String) {
+  @Test(arguments: [
+    (#"{"access_token":"a","access_token":"b"}"#, "", "access_token"),
+    (#"{"access_token":"a","\u0061ccess_token":"b"}"#, "", "access_token"),
+    (#"{"access_token":"a","refresh_token":"b","refresh_token":"c"}"#, "", "refresh_token"),
+    (#"{"access_token":"a","token_type":"mac","token_type":"bearer"}"#, "", "token_type"),
+    (#"{"access_token":"a","error":"x","error":null}"#, "", "error"),
+    (#"{"data":{"t":"a"},"data":{"t":"b"}}"#, "response: { fields: { access_token: data.t } }", "data.t"),
+    (#"{"body":{"access_token":"a"},"body":{"access_token":"b"}}"#, "response: { within: body }", "body"),
+    (#"{"access_token":"a","dc":"us1","dc":"us2"}"#, "response: { keep: [dc] }", "dc"),
+  ]) func aMemberThatIsThereTwice(_ json: String, _ more: String, _ name: String) {
     #expect(Self.error { try Self.answer(.json(json), more) } == .repeated(.token, name: name))
   }
 

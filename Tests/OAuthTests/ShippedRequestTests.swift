@@ -55,8 +55,7 @@ struct ShippedRequestTests {
     #expect(try goldens == ShippedDescriptors.identifiers())
   }
 
-  @Test(arguments: try ShippedDescriptors.identifiers())
-  func requests(_ identifier: String) throws {
+  @Test(arguments: try ShippedDescriptors.identifiers()) func requests(_ identifier: String) throws {
     let found = try Self.requests(ShippedDescriptors.load(identifier))
     let path = "\(Self.folder)/\(identifier).txt"
     guard File.exists(path) else {

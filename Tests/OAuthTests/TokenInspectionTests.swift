@@ -54,8 +54,7 @@ struct TokenInspectionTests {
       // RFC 7662, 2.2
       (.json("{\"active\":true,\"scope\":\"a\"}"), "", .active), (.json("{\"active\":false}"), "", .inactive),
       (.json("{\"active\":\"true\"}"), "", .active), (.json("{}"), "", .inactive),
-      (.json("{\"active\":null}"), "", .inactive),
-      (.json("{\"error\":\"invalid_token\"}", status: 401), "", .inactive),
+      (.json("{\"active\":null}"), "", .inactive), (.json("{\"error\":\"invalid_token\"}", status: 401), "", .inactive),
       (.json("{\"error\":\"invalid_token\"}"), "", .inactive), (.html("No", status: 404), "", .inactive),
       (.html("Yes"), "active: status", .active), (HTTPResponse(status: 204), "active: status", .active),
       (.html("No", status: 404), "active: status", .inactive),
@@ -79,8 +78,7 @@ struct TokenInspectionTests {
     }
   }
 
-  @Test(arguments: [302, 429, 500])
-  func noAnswerAboutTheToken(_ status: Int) throws {
+  @Test(arguments: [302, 429, 500]) func noAnswerAboutTheToken(_ status: Int) throws {
     for leg in [EndpointKind.introspection, .identity] {
       #expect(throws: OAuthError.self) { try Self.client().validity(.html("x", status: status), leg) }
     }
@@ -94,8 +92,7 @@ struct TokenInspectionTests {
   @Test(arguments: [
     ("{\"status\":\"ok\",\"state\":\"valid\"}", Validity.active),
     ("{\"status\":\"ok\",\"state\":\"expired\"}", .inactive), ("{\"status\":\"error: token invalid.\"}", .inactive),
-  ])
-  func l2p(_ text: String, _ validity: Validity) throws {
+  ]) func l2p(_ text: String, _ validity: Validity) throws {
     let client = try Client(descriptor: ShippedDescriptors.load("l2p"), identifier: "c", secret: nil, variables: [:])
     #expect(try client.validity(.json(text), .introspection) == validity)
   }
@@ -115,24 +112,19 @@ struct TokenInspectionTests {
     #expect(try Self.client(legs: "").revocationRequests(Self.credential, nonce: Fixture.nonce).isEmpty)
   }
 
-  @Test(
-    arguments: [
-      HTTPResponse(status: 200), HTTPResponse(status: 204), .json("{}"), .html("Gone"), .json("{\"status\":\"ok\"}"),
-      .json("{\"error\":\"invalid_token\"}"), .json("{\"error\":\"invalid_grant\"}", status: 400),
-      .json("{\"error\":\"invalid_token\"}", status: 401), .html("Not found", status: 404),
-    ])
-  func revoked(_ response: HTTPResponse) throws { try Self.client().checkRevocation(response) }
+  @Test(arguments: [
+    HTTPResponse(status: 200), HTTPResponse(status: 204), .json("{}"), .html("Gone"), .json("{\"status\":\"ok\"}"),
+    .json("{\"error\":\"invalid_token\"}"), .json("{\"error\":\"invalid_grant\"}", status: 400),
+    .json("{\"error\":\"invalid_token\"}", status: 401), .html("Not found", status: 404),
+  ]) func revoked(_ response: HTTPResponse) throws { try Self.client().checkRevocation(response) }
 
-  @Test(
-    arguments: [
-      // RFC 7009, 2.2.1
-      .json("{\"error\":\"unsupported_token_type\"}", status: 400),
-      .json("{\"error\":\"invalid_client\"}", status: 401),
-      // Errors in a 200, as some have them.
-      .json("{\"error\":\"invalid_request\"}"), .html("No", status: 403), .html("Later", status: 503),
-      .html("There", status: 302), HTTPResponse(status: 422),
-    ])
-  func notRevoked(_ response: HTTPResponse) {
+  @Test(arguments: [
+    // RFC 7009, 2.2.1
+    .json("{\"error\":\"unsupported_token_type\"}", status: 400), .json("{\"error\":\"invalid_client\"}", status: 401),
+    // Errors in a 200, as some have them.
+    .json("{\"error\":\"invalid_request\"}"), .html("No", status: 403), .html("Later", status: 503),
+    .html("There", status: 302), HTTPResponse(status: 422),
+  ]) func notRevoked(_ response: HTTPResponse) {
     #expect(throws: OAuthError.self) { try Self.client().checkRevocation(response) }
   }
 

@@ -133,14 +133,11 @@ struct TokenResponseTests {
       ("\"expires_in\":3599", 3599), ("\"expires_in\":\"3599\"", 3599), ("\"expires_in\":3599.9", 3599),
       ("\"expires_in\":3.6e3", 3600), ("\"expires_in\":0", nil), ("\"expires_in\":\"0\"", nil),
       ("\"expires_in\":null", nil), ("\"expires_in\":\"\"", nil), ("", nil),
-    ] as [(String, Int64?)])
-  func expiresIn(_ members: String, _ seconds: Int64?) throws {
-    #expect(try Self.json(members).expiresAt == seconds.map { Fixture.now + $0 })
-  }
+    ] as [(String, Int64?)]) func expiresIn(_ members: String, _ seconds: Int64?) throws
+  { #expect(try Self.json(members).expiresAt == seconds.map { Fixture.now + $0 }) }
 
   /// Nobody issues what is over already, and nobody means "for ever" by it.
-  @Test(arguments: ["-1", "\"-5\"", "-1e10"])
-  func expiresInThatIsOver(_ value: String) throws {
+  @Test(arguments: ["-1", "\"-5\"", "-1e10"]) func expiresInThatIsOver(_ value: String) throws {
     #expect(try Self.json("\"expires_in\":\(value)").expiresAt == Fixture.now + 300)
     #expect(try Self.json("\"expires_in\":\(value),\"expires_at\":1700000100").expiresAt == 1_700_000_100)
   }
@@ -153,8 +150,7 @@ struct TokenResponseTests {
     #expect(credential.isUsable(at: Fixture.now))
   }
 
-  @Test(arguments: ["\"soon\"", "true", "\"nan\"", "\"3600 s\""])
-  func expiresInThatIsNone(_ value: String) throws {
+  @Test(arguments: ["\"soon\"", "true", "\"nan\"", "\"3600 s\""]) func expiresInThatIsNone(_ value: String) throws {
     // The token is good all the same, and so may be a refresh token that was rotated.
     #expect(try Self.json("\"expires_in\":\(value)").expiresAt == nil)
     #expect(try Self.json("\"expires_in\":\(value),\"expires_at\":1700000100").expiresAt == 1_700_000_100)
@@ -255,12 +251,10 @@ struct TokenResponseTests {
 
   // MARK: Tokens that are none
 
-  @Test(
-    arguments: [
-      "{\"access_token\":12}", "{\"access_token\":true}", "{\"access_token\":[\"t\"]}",
-      "{\"access_token\":\"a\\r\\nX-Evil: yes\"}", "{\"access_token\":\"a\\u0000\"}", "{\"access_token\":\"ä\"}",
-    ])
-  func malformedToken(_ text: String) {
+  @Test(arguments: [
+    "{\"access_token\":12}", "{\"access_token\":true}", "{\"access_token\":[\"t\"]}",
+    "{\"access_token\":\"a\\r\\nX-Evil: yes\"}", "{\"access_token\":\"a\\u0000\"}", "{\"access_token\":\"ä\"}",
+  ]) func malformedToken(_ text: String) {
     #expect(throws: OAuthError.malformedField(.token, .accessToken)) { try Self.read(.json(text)) }
   }
 
@@ -276,32 +270,26 @@ struct TokenResponseTests {
       (.html("<html><a href=\"?a=b\">Sign in</a></html>"), "text/html"),
       (.json("{access_token: yes"), "application/json"), (.json("[\"access_token\"]"), "application/json"),
       (.json("\"t\""), "application/json"), (HTTPResponse(status: 200), nil), (HTTPResponse(status: 204), nil),
-    ] as [(HTTPResponse, String?)])
-  func unreadable(_ response: HTTPResponse, _ type: String?) {
-    #expect(throws: OAuthError.unreadable(.token, expected: .json, mediaType: type)) { try Self.read(response) }
-  }
+    ] as [(HTTPResponse, String?)]) func unreadable(_ response: HTTPResponse, _ type: String?)
+  { #expect(throws: OAuthError.unreadable(.token, expected: .json, mediaType: type)) { try Self.read(response) } }
 
-  @Test(
-    arguments: [
-      HTTPResponse.html("<a b=\"c\">"), .html("\n <!doctype html><a b=\"c\">"), .form("no pair"),
-      HTTPResponse(status: 200, fields: ["Content-Type": "application/xml"], body: Array(" <a b=\"c\"/>".utf8)),
-      HTTPResponse(status: 200, body: [0xFF, 0x3D, 0x41]),
-    ])
-  func unreadableForm(_ response: HTTPResponse) {
+  @Test(arguments: [
+    HTTPResponse.html("<a b=\"c\">"), .html("\n <!doctype html><a b=\"c\">"), .form("no pair"),
+    HTTPResponse(status: 200, fields: ["Content-Type": "application/xml"], body: Array(" <a b=\"c\"/>".utf8)),
+    HTTPResponse(status: 200, body: [0xFF, 0x3D, 0x41]),
+  ]) func unreadableForm(_ response: HTTPResponse) {
     #expect(throws: OAuthError.unreadable(.token, expected: .form, mediaType: response.mediaType)) {
       try Self.read(response, "response_format: form")
     }
   }
 
-  @Test(arguments: [301, 302, 307, 308])
-  func redirectIsNotFollowed(_ status: Int) {
+  @Test(arguments: [301, 302, 307, 308]) func redirectIsNotFollowed(_ status: Int) {
     #expect(throws: OAuthError.redirected(.token, status: status)) {
       try Self.read(.json("{\"access_token\":\"t\"}", status: status))
     }
   }
 
-  @Test(arguments: [429, 500, 502, 503])
-  func unavailable(_ status: Int) {
+  @Test(arguments: [429, 500, 502, 503]) func unavailable(_ status: Int) {
     for response in [
       HTTPResponse.html("<p>Later</p>", status: status), .json("{}", status: status),
       .json("{\"access_token\":\"t\"}", status: status),
@@ -313,8 +301,7 @@ struct TokenResponseTests {
   }
 
   /// The class of the status goes before what the body says, whatever it says.
-  @Test(arguments: [429, 500, 503])
-  func errorsOfAServerThatCannotAnswer(_ status: Int) {
+  @Test(arguments: [429, 500, 503]) func errorsOfAServerThatCannotAnswer(_ status: Int) {
     for (body, words) in [
       ("{\"error\":\"rate_limited\"}", "rate_limited"),
       ("{\"error\":\"invalid_grant\",\"error_description\":\"try later\"}", "try later"),
@@ -361,8 +348,7 @@ struct TokenResponseTests {
     }
   }
 
-  @Test(arguments: [400, 401, 403, 404])
-  func refusedWithoutWords(_ status: Int) {
+  @Test(arguments: [400, 401, 403, 404]) func refusedWithoutWords(_ status: Int) {
     for response in [HTTPResponse.html("<p>No</p>", status: status), .json("{\"access_token\":\"t\"}", status: status)]
     {
       let refusal = ErrorResponse(code: "http_\(status)", words: nil, status: status)

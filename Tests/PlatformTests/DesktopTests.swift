@@ -46,10 +46,8 @@ struct SessionKindTests {
       (["SSH_TTY": "/dev/pts/1", "DISPLAY": "localhost:10"], .ssh),
       // A remote editor shows pages on the person's own machine.
       (["SSH_TTY": "/dev/pts/1", "BROWSER": "open-there"], .desktop), (["BROWSER": "lynx"], .desktop),
-    ] as [([String: String], SessionKind)])
-  func aPlace(_ environment: [String: String], _ expected: SessionKind) {
-    #expect(SessionKind { environment[$0] } == expected)
-  }
+    ] as [([String: String], SessionKind)]) func aPlace(_ environment: [String: String], _ expected: SessionKind)
+  { #expect(SessionKind { environment[$0] } == expected) }
 }
 
 @Suite struct LineInboxTests {

@@ -106,8 +106,7 @@ struct LauncherTests {
     // What providers use stays as it is.
     ("http://[::1]:8080/authorize?a=b&c=d", "http://[::1]:8080/authorize?a=b&c=d"),
     ("https://h:1/~a/b-c_d.e!*?f=g+h%2B,i:j@k&l=m#n/o?p", "https://h:1/~a/b-c_d.e!*?f=g+h%2B,i:j@k&l=m#n/o?p"),
-  ])
-  func harmlessAddress(text: String, harmless: String) {
+  ]) func harmlessAddress(text: String, harmless: String) {
     #expect(text.harmlessAddress == harmless)
     #expect(harmless.harmlessAddress == harmless)
     #expect(Browser.commands(text, browser: "") == [["xdg-open", harmless], ["wslview", harmless]])

@@ -64,8 +64,7 @@ struct PrivateFileTests {
     _ = consume holder
   }
 
-  @Test(arguments: [0, 1, 65535, 65536, 65537, 1_000_000])
-  func sizes(count: Int) throws {
+  @Test(arguments: [0, 1, 65535, 65536, 65537, 1_000_000]) func sizes(count: Int) throws {
     let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
     try PrivateFile.create(folder("a"), bytes)
     #expect(try PrivateFile.read(folder("a"), limit: count) == bytes)
@@ -77,8 +76,7 @@ struct PrivateFileTests {
     }
   }
 
-  @Test(arguments: [0o640, 0o604, 0o620, 0o601, 0o677] as [UInt32])
-  func refusesWhatOthersMayUse(mode: UInt32) throws {
+  @Test(arguments: [0o640, 0o604, 0o620, 0o601, 0o677] as [UInt32]) func refusesWhatOthersMayUse(mode: UInt32) throws {
     try folder.write("a", "secret", mode: mode)
     let error = POSIXError.readableByOthers(path: folder("a"), mode: mode)
     #expect(throws: error) { try PrivateFile.read(folder("a"), limit: 100) }
@@ -198,12 +196,8 @@ struct FileTests {
 }
 
 struct PathTests {
-  @Test(arguments: [
-    ("a", "b", "a/b"), ("a/", "b", "a/b"), ("a", "/b", "/b"), ("", "b", "b"), ("/", "b", "/b"),
-  ])
-  func joins(folder: String, child: String, expected: String) {
-    #expect(Path.joining(folder, child) == expected)
-  }
+  @Test(arguments: [("a", "b", "a/b"), ("a/", "b", "a/b"), ("a", "/b", "/b"), ("", "b", "b"), ("/", "b", "/b")])
+  func joins(folder: String, child: String, expected: String) { #expect(Path.joining(folder, child) == expected) }
 
   @Test(
     arguments: [

@@ -67,8 +67,7 @@ struct TerminalTests {
     ("pässword\n", "pässword"), ("a b\r", "a b"), ("\n", ""), ("abc\u{7F}\u{8}d\n", "ad"),
     ("xé\u{7F}y\n", "xy"),
     ("\u{7F}a\n", "a"), ("wrong\u{15}right\n", "right"), ("a\u{4}", "a"),
-  ])
-  func readsWithoutEcho(typed: String, expected: String) throws {
+  ]) func readsWithoutEcho(typed: String, expected: String) throws {
     let (result, shown) = try password(typing: Array(typed.utf8))
     #expect(result == .success(Array(expected.utf8)))
     #expect(shown == "Passphrase: \r\n")
@@ -78,10 +77,8 @@ struct TerminalTests {
     arguments: [
       ([UInt8(3)], .interrupted), ([97, 3], .interrupted), ([4], .endOfInput),
       ([97, 97, 97, 97], .tooLarge(path: "-", limit: 3)),
-    ] as [([UInt8], POSIXError)])
-  func endsOtherwise(typed: [UInt8], error: POSIXError) throws {
-    #expect(try password(typing: typed, limit: 3).0 == .failure(error))
-  }
+    ] as [([UInt8], POSIXError)]) func endsOtherwise(typed: [UInt8], error: POSIXError) throws
+  { #expect(try password(typing: typed, limit: 3).0 == .failure(error)) }
 
   @Test func needsATerminal() throws {
     let null = try Descriptor(opening: "/dev/null", O_RDWR)

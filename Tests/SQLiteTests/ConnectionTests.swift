@@ -1,8 +1,7 @@
 import SQLite
 import Testing
 
-@Suite("Connection")
-struct ConnectionTests {
+@Suite("Connection") struct ConnectionTests {
   private let connection: Connection
 
   init() throws {
@@ -10,9 +9,7 @@ struct ConnectionTests {
     try connection.execute("CREATE TABLE t(i INTEGER, t TEXT, b BLOB)STRICT")
   }
 
-  @Test(
-    "values come back as they were bound",
-    arguments: [[], [0], [1, 0, 2], Array(repeating: 7, count: 10_000)])
+  @Test("values come back as they were bound", arguments: [[], [0], [1, 0, 2], Array(repeating: 7, count: 10_000)])
   func values(_ bytes: [UInt8]) throws {
     try connection.run("INSERT INTO t VALUES(?1,char(97,0,233),?2)", [.integer(.min), .blob(bytes)])
     let rows = try connection.rows("SELECT i,t,b FROM t") { row throws(SQLiteError) in
@@ -23,8 +20,7 @@ struct ConnectionTests {
     #expect(rows == [bytes])
   }
 
-  @Test("nothing is converted")
-  func types() throws {
+  @Test("nothing is converted") func types() throws {
     let statement = try connection.prepare("SELECT 1,'1',x'31',NULL")
     #expect(try statement.step())
     #expect(throws: SQLiteError.unexpectedType(column: 1)) { try statement.integer(1) }
@@ -33,8 +29,7 @@ struct ConnectionTests {
     #expect(throws: SQLiteError.unexpectedType(column: 3)) { try statement.bytes(3) }
   }
 
-  @Test("a body that throws leaves nothing behind")
-  func transaction() throws {
+  @Test("a body that throws leaves nothing behind") func transaction() throws {
     struct Stop: Error {}
     #expect(throws: Stop.self) {
       try connection.transaction(.immediate, convert: { $0 as any Error }) { () throws(any Error) in
@@ -50,8 +45,7 @@ struct ConnectionTests {
     #expect(try connection.integer("SELECT count(*) FROM t") == 1)
   }
 
-  @Test("errors say what was done and hold no value")
-  func errors() throws {
+  @Test("errors say what was done and hold no value") func errors() throws {
     do throws(SQLiteError) {
       try connection.execute("INSERT INTO t VALUES('secret',1,1)")
       Issue.record("a text went into a column of integers")
@@ -62,8 +56,7 @@ struct ConnectionTests {
     #expect(throws: SQLiteError.self) { _ = try connection.prepare("") }
   }
 
-  @Test("a file that is not there is not made")
-  func absent() {
+  @Test("a file that is not there is not made") func absent() {
     do throws(SQLiteError) {
       _ = try Connection(path: "/nonexistent/file.db", .readWrite, busyTimeout: 0)
       Issue.record("opened")
@@ -72,8 +65,7 @@ struct ConnectionTests {
     }
   }
 
-  @Test("the bytes of a database begin as its format says")
-  func serialize() throws {
+  @Test("the bytes of a database begin as its format says") func serialize() throws {
     let bytes = try connection.serialize()
     #expect(bytes.starts(with: "SQLite format 3\0".utf8))
     #expect(bytes.count.isMultiple(of: 512))

@@ -58,8 +58,7 @@ struct AuthorizationCodeTests {
     #expect(play.send(try play.client.clientCredentialsRequest(scope: [], nonce: play.nonce())).status == 200)
   }
 
-  @Test("a provider that does everything in its own way")
-  func oddities() throws {
+  @Test("a provider that does everything in its own way") func oddities() throws {
     let play = try Play(Descriptors.odd)
     let request = try play.authorization(.authorizationCode, scope: ["a", "c"])
     #expect(request.uri.queryParameters.names.contains("response_type") == false)
@@ -81,8 +80,7 @@ struct AuthorizationCodeTests {
     #expect(try client.json()["refresh_token"] == nil)
   }
 
-  @Test("a form is answered as one, with commas between scopes, and an error with status 200")
-  func forms() throws {
+  @Test("a form is answered as one, with commas between scopes, and an error with status 200") func forms() throws {
     let play = try Play(Descriptors.gitHub)
     let request = try play.tokenRequest(scope: ["repo", "gist"])
     let answer = play.send(request)
@@ -98,8 +96,7 @@ struct AuthorizationCodeTests {
     #expect(try play.resource(credential).status == 401)
   }
 
-  @Test("a code lives a minute")
-  func expiry() throws {
+  @Test("a code lives a minute") func expiry() throws {
     let play = try Play(Descriptors.linkedIn)
     let request = try play.tokenRequest()
     play.clock.advance(seconds: 61)
@@ -109,8 +106,7 @@ struct AuthorizationCodeTests {
     #expect(try play.lastRefusal() == "the code has expired")
   }
 
-  @Test("a refresh token that comes twice takes everything with it")
-  func reuse() throws {
+  @Test("a refresh token that comes twice takes everything with it") func reuse() throws {
     let play = try Play(Descriptors.linkedIn)
     let credential = try play.login()
     let refreshed = try play.refresh(credential)
@@ -121,8 +117,7 @@ struct AuthorizationCodeTests {
     #expect(throws: OAuthError.self) { try play.refresh(refreshed) }
   }
 
-  @Test("within the grace, it does not")
-  func grace() throws {
+  @Test("within the grace, it does not") func grace() throws {
     let play = try Play(Descriptors.linkedIn, SimulationSettings(grace: 10))
     let credential = try play.login()
     let first = try play.refresh(credential)
@@ -135,8 +130,7 @@ struct AuthorizationCodeTests {
     #expect(try play.log("reuses") == 1)
   }
 
-  @Test("a token lives as long as it was said, or until it is told to expire")
-  func lifetimes() throws {
+  @Test("a token lives as long as it was said, or until it is told to expire") func lifetimes() throws {
     let play = try Play(Descriptors.linkedIn, SimulationSettings(lifetime: 5))
     let credential = try play.login()
     #expect(credential.expiresAt == play.clock.seconds + 5)
@@ -157,8 +151,7 @@ struct AuthorizationCodeTests {
     #expect(throws: OAuthError.self) { try play.refresh(third) }
   }
 
-  @Test("a no comes back as one, and a page works once")
-  func denial() throws {
+  @Test("a no comes back as one, and a page works once") func denial() throws {
     let play = try Play(Descriptors.linkedIn)
     let request = try play.authorization(.authorizationCode, scope: [])
     let target = try play.decide(request.uri, "deny")
@@ -228,8 +221,7 @@ struct AuthorizationCodeTests {
     Change("standard name", "\"state\" is called \"customState\" here") {
       $0.set("state", $0[first: "customState"] ?? "")
       $0.remove("customState")
-    },
-    Change("not added", "\"audience\" is missing") { $0.remove("audience") },
+    }, Change("not added", "\"audience\" is missing") { $0.remove("audience") },
     Change("another value", Refusal.wrongValue("audience")) { $0.set("audience", "x") },
     Change("not dropped", "\"response_type\" must not be there") { $0.append("response_type", "code") },
     Change("spaces", Refusal.wrongScopeSeparator(expected: ",")) { $0.set("scopes", "a b") },
@@ -285,8 +277,7 @@ struct AuthorizationCodeTests {
     #expect(play.send(right).form[first: "access_token"] != nil)
   }
 
-  @Test("Basic is taken for the registered client alone, and no other identifier beside it")
-  func basic() throws {
+  @Test("Basic is taken for the registered client alone, and no other identifier beside it") func basic() throws {
     let play = try Play(Descriptors.odd)
     let right = try play.client.clientCredentialsRequest(scope: ["a"], nonce: play.nonce())
     func reason(_ request: HTTPRequest) throws -> String? {
@@ -311,8 +302,7 @@ struct AuthorizationCodeTests {
     #expect(try play.send(right).json()["access_token"] != nil)
   }
 
-  @Test("another method, path or host reaches nothing")
-  func elsewhere() throws {
+  @Test("another method, path or host reaches nothing") func elsewhere() throws {
     let play = try Play(Descriptors.gitHub)
     var request = try play.tokenRequest(scope: ["repo"])
     request.method = "GET"

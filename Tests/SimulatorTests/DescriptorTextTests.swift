@@ -9,8 +9,7 @@ import Testing
 struct DescriptorTextTests {
   private let library = DescriptorLibrary(directories: []) { _ in nil }
 
-  @Test("what is written is read again as it was", arguments: Descriptors.all)
-  func roundTrip(_ sample: Sample) throws {
+  @Test("what is written is read again as it was", arguments: Descriptors.all) func roundTrip(_ sample: Sample) throws {
     let descriptor = try library.load(Array(sample.text.utf8), name: "test").descriptor
     let text = descriptor.yaml
     let again = try library.load(Array(text.utf8), name: "written").descriptor
@@ -19,8 +18,7 @@ struct DescriptorTextTests {
     #expect(!Simulation.isOurs(Array(sample.text.utf8)))
   }
 
-  @Test("the shipped descriptors, too, as they are and as they are played")
-  func shipped() throws {
+  @Test("the shipped descriptors, too, as they are and as they are played") func shipped() throws {
     let folder = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined() + "/providers"
     let shipped = DescriptorLibrary(directories: [folder]) { try? File.read($0, limit: 1 << 20) }
     let names = try File.names(in: folder).filter { $0.hasSuffix(".yaml") }
@@ -41,8 +39,7 @@ struct DescriptorTextTests {
     }
   }
 
-  @Test("endpoints of two hosts stay two, and those that share a URL share one")
-  func paths() throws {
+  @Test("endpoints of two hosts stay two, and those that share a URL share one") func paths() throws {
     let descriptor = try Play(Descriptors.gitHub).simulation.value.descriptor
     func url(_ leg: EndpointKind) throws -> String? {
       try descriptor.endpoints[leg]?.url.filled { name in
@@ -72,8 +69,7 @@ struct DescriptorTextTests {
     #expect(try redirect(Descriptors.oclc, settings) == "app://done")
   }
 
-  @Test("git hosts are written also for a descriptor that has none")
-  func gitHosts() throws {
+  @Test("git hosts are written also for a descriptor that has none") func gitHosts() throws {
     var settings = SimulationSettings()
     settings.gitHosts = ["127.0.0.1:99"]
     for sample in [Descriptors.gitHub, Descriptors.linkedIn] {
@@ -84,8 +80,7 @@ struct DescriptorTextTests {
     }
   }
 
-  @Test("values of variables are checked")
-  func variables() throws {
+  @Test("values of variables are checked") func variables() throws {
     var settings = SimulationSettings()
     settings.variables = ["institutoin": "1"]
     let unknown = #expect(throws: CommandError.self) { try Play(Descriptors.oclc, settings) }

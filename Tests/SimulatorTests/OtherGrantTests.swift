@@ -19,8 +19,7 @@ struct ImplicitTests {
       play.client.authorizationResponse(parameters, to: request), now: play.clock.seconds)
   }
 
-  @Test("the token comes in the fragment, with what is kept, and is presented with it")
-  func fragment() throws {
+  @Test("the token comes in the fragment, with what is kept, and is presented with it") func fragment() throws {
     let play = try Play(Descriptors.oclc)
     let credential = try login(play, scope: ["WMS_NCIP"])
     #expect(credential.kept == ["principalID": "ada", "principalIDNS": "sample-principalIDNS"])
@@ -36,24 +35,21 @@ struct ImplicitTests {
     #expect(try play.lastRefusal() == "\"principalIDNS\" is missing")
   }
 
-  @Test("the moment of expiry is in the declared form")
-  func expiresAt() throws {
+  @Test("the moment of expiry is in the declared form") func expiresAt() throws {
     let play = try Play(Descriptors.oclc)
     let request = try play.authorization(.implicit, scope: ["WMS_NCIP"])
     let parameters = FormParameters(decoding: try play.decide(request.uri).fragment ?? "")
     #expect(parameters[first: "expires_at"] == "2027-01-15 09:00:00Z")
   }
 
-  @Test("a scope asks for a refresh token, which is exchanged by the identifier alone")
-  func refresh() throws {
+  @Test("a scope asks for a refresh token, which is exchanged by the identifier alone") func refresh() throws {
     let play = try Play(Descriptors.oclc)
     let credential = try login(play, scope: ["WMS_NCIP", "refresh_token"])
     let refreshed = try play.refresh(credential)
     #expect(try play.resource(refreshed).status == 200)
   }
 
-  @Test("a variable that was given must have its value, and another may have any")
-  func variables() throws {
+  @Test("a variable that was given must have its value, and another may have any") func variables() throws {
     #expect(throws: Never.self) {
       _ = try login(Play(Descriptors.oclc, variables: ["institution": "128807"]), scope: [])
     }
@@ -88,8 +84,7 @@ struct DeviceTests {
     #expect(try play.log("slow_downs") == 1)
   }
 
-  @Test("the words are the provider's own, with status 200")
-  func words() throws {
+  @Test("the words are the provider's own, with status 200") func words() throws {
     let play = try Play(Descriptors.l2p)
     let authorization = try play.deviceAuthorization()
     let answer = play.send(try play.client.deviceTokenRequest(authorization, nonce: play.nonce()))
@@ -102,8 +97,7 @@ struct DeviceTests {
     #expect(try play.post("/simulator/approve-device").status == 404)
   }
 
-  @Test("slow down makes the interval longer, as declared")
-  func interval() throws {
+  @Test("slow down makes the interval longer, as declared") func interval() throws {
     let play = try Play(Descriptors.l2p)
     let authorization = try play.deviceAuthorization()
     _ = try play.poll(authorization, after: 5)
@@ -113,8 +107,7 @@ struct DeviceTests {
     #expect(try play.poll(authorization, after: 7.3).isPending)
   }
 
-  @Test("a no, and a code that is too old")
-  func ends() throws {
+  @Test("a no, and a code that is too old") func ends() throws {
     let play = try Play(Descriptors.gitHub)
     let denied = try play.deviceAuthorization()
     _ = try play.post("/simulator/device", [("user_code", denied.userCode), ("decision", "deny")])
@@ -129,8 +122,7 @@ struct DeviceTests {
     #expect(throws: OAuthError.deviceCodeExpired) { try play.poll(late, after: 905) }
   }
 
-  @Test("a token in a header is none here, and a token in the query is none elsewhere")
-  func presentation() throws {
+  @Test("a token in a header is none here, and a token in the query is none elsewhere") func presentation() throws {
     let play = try Play(Descriptors.l2p)
     let authorization = try play.deviceAuthorization()
     _ = try play.post("/simulator/approve-device?user_code=" + authorization.userCode)
@@ -140,8 +132,7 @@ struct DeviceTests {
     let inHeader = HTTPRequest(method: "GET", uri: uri, fields: ["Authorization": "Bearer " + token])
     #expect(play.send(inHeader).status == 401)
     let inBoth = HTTPRequest(
-      method: "GET", uri: uri.adding(query: [("accessToken", token)]),
-      fields: ["Authorization": "Bearer " + token])
+      method: "GET", uri: uri.adding(query: [("accessToken", token)]), fields: ["Authorization": "Bearer " + token])
     #expect(play.send(inBoth).status == 401)
     let inQuery = HTTPRequest(method: "GET", uri: uri.adding(query: [("accessToken", token)]))
     #expect(play.send(inQuery).status == 200)
@@ -193,8 +184,7 @@ struct OAuth1Tests {
     return try play.credential(temporary, play.client.resourceOwnerAuthorization(target.queryParameters, to: temporary))
   }
 
-  @Test("a login, the resource, and a session that is renewed", arguments: ways)
-  func wholeWay(_ way: Way) throws {
+  @Test("a login, the resource, and a session that is renewed", arguments: ways) func wholeWay(_ way: Way) throws {
     let play = try play(way)
     let credential = try login(play)
     #expect(credential.kept["screen_name"] == "ada")
@@ -209,8 +199,7 @@ struct OAuth1Tests {
     #expect(try play.log("refreshes") == 1)
   }
 
-  @Test("another secret, a nonce again, an old timestamp, another place: refused")
-  func refusals() throws {
+  @Test("another secret, a nonce again, an old timestamp, another place: refused") func refusals() throws {
     let play = try play(Way(method: .hmacSHA256, transport: .header))
     let credential = try login(play)
     let uri = try URI(parsing: Play.origin + "/simulator/resource?a=b%20c&a=")
@@ -240,8 +229,7 @@ struct OAuth1Tests {
     #expect(try reason(bearer) == Refusal.protocolParametersMisplaced(expected: .header).sentence)
   }
 
-  @Test("temporary credentials are exchanged once, with the verifier, after the consent")
-  func verifier() throws {
+  @Test("temporary credentials are exchanged once, with the verifier, after the consent") func verifier() throws {
     let play = try play(Way(method: .hmacSHA1, transport: .header))
     let temporary = try play.temporaryCredentials()
     let guess = try play.client.resourceOwnerAuthorization(
@@ -266,13 +254,11 @@ struct OAuth1Tests {
     #expect(error?.message?.text.contains(words) == true)
   }
 
-  @Test("a no comes back as one")
-  func denial() throws {
+  @Test("a no comes back as one") func denial() throws {
     let play = try play(Way(method: .hmacSHA1, transport: .header))
     let temporary = try play.temporaryCredentials()
     let target = try play.decide(play.page(temporary), "deny")
-    #expect { try play.client.resourceOwnerAuthorization(target.queryParameters, to: temporary) } throws: {
-      error in
+    #expect { try play.client.resourceOwnerAuthorization(target.queryParameters, to: temporary) } throws: { error in
       if case .refused? = error as? OAuthError { true } else { false }
     }
   }

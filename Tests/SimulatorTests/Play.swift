@@ -37,8 +37,7 @@ struct Play {
     let written = try library.load(Array(simulation.value.descriptorText.utf8), name: "written")
     #expect(written.warnings == [])
     client = try Client(
-      descriptor: written.descriptor, identifier: Simulation.clientIdentifier, secret: secret,
-      variables: variables)
+      descriptor: written.descriptor, identifier: Simulation.clientIdentifier, secret: secret, variables: variables)
   }
 
   /// One simulation for all copies of a play.
@@ -51,9 +50,7 @@ struct Play {
 
   func send(_ request: HTTPRequest) -> HTTPResponse { answer(request).response }
 
-  func get(_ url: String) throws -> HTTPResponse {
-    send(HTTPRequest(method: "GET", uri: try URI(parsing: url)))
-  }
+  func get(_ url: String) throws -> HTTPResponse { send(HTTPRequest(method: "GET", uri: try URI(parsing: url))) }
 
   func post(_ path: String, _ form: FormParameters = []) throws -> HTTPResponse {
     let fields: HTTPFields = ["Content-Type": "application/x-www-form-urlencoded"]

@@ -9,8 +9,7 @@ import Testing
 @testable import Simulator
 
 struct InspectionTests {
-  @Test("a token is good until it is revoked, and the refresh token takes it along")
-  func introspection() throws {
+  @Test("a token is good until it is revoked, and the refresh token takes it along") func introspection() throws {
     let play = try Play(Descriptors.linkedIn)
     let credential = try play.login()
     #expect(try play.validity(credential) == .active)
@@ -21,8 +20,7 @@ struct InspectionTests {
     #expect(try play.log("revocations") == 2)
   }
 
-  @Test("the same for a provider with words of its own, at a URL that several legs share")
-  func l2p() throws {
+  @Test("the same for a provider with words of its own, at a URL that several legs share") func l2p() throws {
     let play = try Play(Descriptors.l2p)
     let authorization = try play.deviceAuthorization()
     _ = try play.post("/simulator/approve-device")
@@ -37,8 +35,7 @@ struct InspectionTests {
     #expect(throws: OAuthError.self) { try play.refresh(credential) }
   }
 
-  @Test("a revocation by another method, authentication and body")
-  func gitHub() throws {
+  @Test("a revocation by another method, authentication and body") func gitHub() throws {
     let play = try Play(Descriptors.gitHub)
     let credential = try play.login()
     let requests = try play.client.revocationRequests(credential, nonce: play.nonce())
@@ -63,8 +60,7 @@ struct PresentationTests {
     Wrong(testDescription: "another header") {
       $0.fields.removeAll(named: "Authorization")
       $0.fields.set("X-Token", $1)
-    },
-    Wrong(testDescription: "twice") { $0.fields.append("Authorization", "token " + $1) },
+    }, Wrong(testDescription: "twice") { $0.fields.append("Authorization", "token " + $1) },
     Wrong(testDescription: "in the query, too") { $0.uri = $0.uri.adding(query: [("access_token", $1)]) },
     Wrong(testDescription: "without the extra header") { request, _ in
       request.fields.removeAll(named: "X-GitHub-Api-Version")
@@ -79,8 +75,7 @@ struct PresentationTests {
     Wrong(testDescription: "nothing") { request, _ in request.fields = [:] },
   ]
 
-  @Test("only the declared presentation is taken", arguments: wrong)
-  func strictness(_ wrong: Wrong) throws {
+  @Test("only the declared presentation is taken", arguments: wrong) func strictness(_ wrong: Wrong) throws {
     let play = try Play(Descriptors.gitHub)
     let credential = try play.login()
     let uri = try URI(parsing: Play.origin + "/simulator/resource")
@@ -116,8 +111,7 @@ struct FaultTests {
     #expect(try play.log("tokens") == 0)
   }
 
-  @Test("more than one MiB, an answer that is late, and one that never comes")
-  func transport() throws {
+  @Test("more than one MiB, an answer that is late, and one that never comes") func transport() throws {
     #expect(try tokenAnswer(SimulationSettings(faults: [.huge])).1.response.body.count > 1 << 20)
     #expect(try tokenAnswer(SimulationSettings(delay: 0.3)).1.delay == 0.3)
     let (play, answer) = try tokenAnswer(SimulationSettings(faults: [.drop]))
@@ -126,8 +120,7 @@ struct FaultTests {
     #expect(try play.log("tokens") == 1)
   }
 
-  @Test("an answer without expiry, and a refresh without a new refresh token")
-  func leftOut() throws {
+  @Test("an answer without expiry, and a refresh without a new refresh token") func leftOut() throws {
     let (play, answer) = try tokenAnswer(SimulationSettings(faults: [.noExpiry]))
     let credential = try play.client.credential(answer.response, .token, grant: .authorizationCode, scope: [], now: 0)
     #expect(credential.expiresAt == nil)
@@ -139,8 +132,7 @@ struct FaultTests {
     #expect(try other.log("reuses") == 0)
   }
 
-  @Test("a redirect with another state or issuer")
-  func redirects() throws {
+  @Test("a redirect with another state or issuer") func redirects() throws {
     func refusal(_ sample: Sample, _ fault: Fault) throws -> OAuthError? {
       let play = try Play(sample, SimulationSettings(faults: [fault]))
       let request = try play.authorization(.authorizationCode, scope: [])
@@ -168,8 +160,7 @@ struct OptionTests {
     try SimulateCommand.settings(Invocation(#require(Command.named("simulate")), arguments))
   }
 
-  @Test("the whole command line")
-  func everything() throws {
+  @Test("the whole command line") func everything() throws {
     let settings = try settings([
       "github", "--port", "99", "--set", "host=a=b", "--lifetime=5", "--fault", "slow=7", "--fault", "drop",
       "--git-host", "127.0.0.1:1", "--grace", "2m", "--descriptors", "a", "--descriptors", "b", "--keep-redirect",

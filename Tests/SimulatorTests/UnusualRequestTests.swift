@@ -23,8 +23,7 @@ struct UnusualRequestTests {
 
   private func play(_ text: String) throws -> Play { try Play(Sample(text: text + "\n" + Self.ends)) }
 
-  @Test("a client that shows who it is in a header of the descriptor")
-  func writtenHeader() throws {
+  @Test("a client that shows who it is in a header of the descriptor") func writtenHeader() throws {
     let play = try play(
       """
       provider: written
@@ -46,8 +45,7 @@ struct UnusualRequestTests {
     #expect(try play.lastRefusal() == Refusal.wrongValue("Authorization", kind: Refusal.header).sentence)
   }
 
-  @Test("a parameter that the URL carries may be in the body, too")
-  func parameterInTheURL() throws {
+  @Test("a parameter that the URL carries may be in the body, too") func parameterInTheURL() throws {
     let play = try play(
       """
       provider: both
@@ -71,8 +69,7 @@ struct UnusualRequestTests {
     #expect(play.send(request).status == 400)
   }
 
-  @Test("a parameter that the URL alone carries")
-  func parameterOnlyInTheURL() throws {
+  @Test("a parameter that the URL alone carries") func parameterOnlyInTheURL() throws {
     let play = try play(
       """
       provider: alone
@@ -86,8 +83,7 @@ struct UnusualRequestTests {
     #expect(try play.resource(play.login(scope: ["read"])).status == 200)
   }
 
-  @Test("without a code it is the newest consent that is meant, and the same request refreshes")
-  func noCode() throws {
+  @Test("without a code it is the newest consent that is meant, and the same request refreshes") func noCode() throws {
     let play = try play(
       """
       provider: admin
@@ -113,8 +109,7 @@ struct UnusualRequestTests {
     #expect(try play.resource(refreshed).json()["account"]?.text == "grace")
   }
 
-  @Test("a code in a parameter of another name")
-  func carriedCode() throws {
+  @Test("a code in a parameter of another name") func carriedCode() throws {
     let play = try play(
       """
       provider: carried
@@ -135,8 +130,7 @@ struct UnusualRequestTests {
     #expect(try play.resource(credential).json()["account"]?.text == "ada")
   }
 
-  @Test("a refresh that names no token")
-  func noRefreshToken() throws {
+  @Test("a refresh that names no token") func noRefreshToken() throws {
     let play = try play(
       """
       provider: signed
@@ -159,8 +153,7 @@ struct UnusualRequestTests {
     #expect(try play.resource(refreshed).status == 200)
   }
 
-  @Test("who is logged in, and whether the token is good, at one URL")
-  func identityAndIntrospection() throws {
+  @Test("who is logged in, and whether the token is good, at one URL") func identityAndIntrospection() throws {
     let play = try play(
       """
       provider: one

@@ -71,9 +71,7 @@ final class WaitingClock: WallClock {
   private func lock(
     _ store: any AccountStore, clock: any WallClock = WaitingClock(), timeout: Duration = .zero,
     waiting: (Duration) -> Bool = { _ in true }
-  ) throws(LockError) -> LockedAccount {
-    try store.lock(Self.ana, timeout: timeout, clock: clock, waiting: waiting)
-  }
+  ) throws(LockError) -> LockedAccount { try store.lock(Self.ana, timeout: timeout, clock: clock, waiting: waiting) }
 
   // MARK: Records
 

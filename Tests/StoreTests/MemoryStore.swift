@@ -54,8 +54,7 @@ final class MemoryStore: AccountStore {
   func records(_ kind: RecordKind, provider: String?) -> [Record] {
     records.values.filter {
       $0.identifier.kind == kind && (provider ?? $0.identifier.provider) == $0.identifier.provider
-    }
-    .sorted { ($0.identifier.provider, $0.identifier.account) < ($1.identifier.provider, $1.identifier.account) }
+    }.sorted { ($0.identifier.provider, $0.identifier.account) < ($1.identifier.provider, $1.identifier.account) }
   }
 
   func unreadable(_: RecordKind, provider: String?, without: Set<RecordIdentifier>) -> [RecordIdentifier] { [] }

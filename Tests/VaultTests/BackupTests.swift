@@ -7,8 +7,7 @@ import Testing
 
 @testable import Vault
 
-@Suite("Backup and restore")
-struct BackupTests {
+@Suite("Backup and restore") struct BackupTests {
   private let temporary: TemporaryVault
   private let vault: Vault
   private let location: VaultLocation
@@ -22,8 +21,7 @@ struct BackupTests {
     try vault.store(Secret("then"), as: ana)
   }
 
-  @Test("a backup is the file, and opens with the same key")
-  func image() throws {
+  @Test("a backup is the file, and opens with the same key") func image() throws {
     let image = try vault.image()
     #expect(image == TemporaryVault.read(location.file))
     let backup = try location.backup(image)
@@ -32,8 +30,7 @@ struct BackupTests {
     #expect(throws: VaultError.readOnly(path: "/backup")) { try backup.store(Secret("x"), as: ana) }
   }
 
-  @Test("a backup that is made while others write is whole")
-  func concurrent() async throws {
+  @Test("a backup that is made while others write is whole") func concurrent() async throws {
     let location = location
     try await concurrently([
       {
@@ -55,8 +52,7 @@ struct BackupTests {
     ])
   }
 
-  @Test("restoring brings the records back, to processes that have the vault open, too")
-  func restore() throws {
+  @Test("restoring brings the records back, to processes that have the vault open, too") func restore() throws {
     let image = try vault.image()
     let revision = try vault.store(Secret("now"), as: ana)
     try vault.store(Secret("more"), as: .credential("p", "a"))
@@ -71,8 +67,7 @@ struct BackupTests {
     #expect(try vault.store(Secret("later"), as: ana) > revision)
   }
 
-  @Test("a backup of before a rotation brings its key file along, and the other one is kept")
-  func otherKey() throws {
+  @Test("a backup of before a rotation brings its key file along, and the other one is kept") func otherKey() throws {
     let image = try vault.image()
     let old = TemporaryVault.read(location.keyFile)
     try vault.rotate(to: [.keyFile(random: random)], now: 0)
@@ -122,8 +117,7 @@ struct BackupTests {
     #expect(try temporary.open().record(ana)?.payload.reveal() == "then")
   }
 
-  @Test("a backup that the key file in force opens needs no other one")
-  func backupOfTheKeyFileInForce() throws {
+  @Test("a backup that the key file in force opens needs no other one") func backupOfTheKeyFileInForce() throws {
     let (_, inForce) = try strandKeyFile()
     let image = try vault.image()
     try vault.store(Secret("later"), as: ana)
@@ -158,8 +152,7 @@ struct BackupTests {
     #expect(!File.exists(location.nextKeyFile))
   }
 
-  @Test("a backup without a key file leaves none")
-  func withoutKeyFile() throws {
+  @Test("a backup without a key file leaves none") func withoutKeyFile() throws {
     try vault.protect(with: .passphrase(Secret("p"), costs: .cheap, random: random), now: 0)
     try vault.unprotect(.keyFile)
     let image = try vault.image()
@@ -191,8 +184,7 @@ struct BackupTests {
     #expect(!File.exists(location.file + "-journal"))
   }
 
-  @Test("a backup in which something was altered is refused, and nothing is changed")
-  func damagedBackup() throws {
+  @Test("a backup in which something was altered is refused, and nothing is changed") func damagedBackup() throws {
     let image = try vault.image()
     let before = TemporaryVault.read(location.file)
     for (step, byte) in image.enumerated() where byte != 0 && step.isMultiple(of: 7) {
@@ -208,8 +200,7 @@ struct BackupTests {
     #expect(!File.exists(location.file + ".replaced"))
   }
 
-  @Test("a vault of a newer credmgr is not replaced")
-  func newer() throws {
+  @Test("a vault of a newer credmgr is not replaced") func newer() throws {
     let image = try vault.image()
     try temporary.tamper("PRAGMA user_version=2")
     #expect(throws: VaultError.newerFormat(path: location.file, found: 2, supported: 1)) {

@@ -7,8 +7,7 @@ import Testing
 
 @testable import Vault
 
-@Suite("Bad input")
-struct BadInputTests {
+@Suite("Bad input") struct BadInputTests {
   private let temporary: TemporaryVault
   private let location: VaultLocation
   private let ana = RecordIdentifier.credential("github", "ana")
@@ -26,8 +25,7 @@ struct BadInputTests {
     }
   }
 
-  @Test("no vault, and nothing is made for reading")
-  func absent() throws {
+  @Test("no vault, and nothing is made for reading") func absent() throws {
     let empty = try TemporaryVault()
     #expect(throws: VaultError.absent(path: empty.location.file)) { try empty.open(.readOnly) }
     #expect(unsafe access(empty.location.keyFile, F_OK) != 0)
@@ -38,8 +36,7 @@ struct BadInputTests {
     #expect(unsafe access(nowhere.directory, F_OK) != 0)
   }
 
-  @Test("the key file is gone: no other is made")
-  func keyMissing() throws {
+  @Test("the key file is gone: no other is made") func keyMissing() throws {
     let key = TemporaryVault.read(location.keyFile)
     unsafe unlink(location.keyFile)
     expect(.keyFileMissing(path: location.keyFile))
@@ -48,16 +45,14 @@ struct BadInputTests {
     #expect(try temporary.open().record(ana)?.payload.reveal() == "token")
   }
 
-  @Test("the key file of another vault")
-  func otherKey() throws {
+  @Test("the key file of another vault") func otherKey() throws {
     let other = try TemporaryVault()
     _ = try other.open()
     TemporaryVault.write(location.keyFile, TemporaryVault.read(other.location.keyFile))
     expect(.keyFileOfAnotherVault(path: location.keyFile))
   }
 
-  @Test("a key file of which any byte was altered, or a part is missing")
-  func alteredKey() throws {
+  @Test("a key file of which any byte was altered, or a part is missing") func alteredKey() throws {
     let key = TemporaryVault.read(location.keyFile)
     for index in key.indices {
       var altered = key
@@ -73,8 +68,7 @@ struct BadInputTests {
     expect(.file(.tooLarge(path: location.keyFile, limit: 4096)))
   }
 
-  @Test("a newer format", arguments: [2, 0x7fff_ffff])
-  func newer(_ version: Int64) throws {
+  @Test("a newer format", arguments: [2, 0x7fff_ffff]) func newer(_ version: Int64) throws {
     try temporary.tamper("PRAGMA user_version=\(version)")
     expect(.newerFormat(path: location.file, found: version, supported: 1))
   }
@@ -94,8 +88,7 @@ struct BadInputTests {
     expect(.notAVault(path: location.file))
   }
 
-  @Test("a vault with slots that only a person can open")
-  func locked() throws {
+  @Test("a vault with slots that only a person can open") func locked() throws {
     try temporary.tamper("UPDATE slot SET kind=2")
     expect(.locked([.passphrase]))
     try temporary.tamper("DELETE FROM slot")
@@ -141,8 +134,7 @@ struct BadInputTests {
     #expect(try temporary.open().verify() == [])
   }
 
-  @Test("a link in the place of the directory")
-  func linkedDirectory() throws {
+  @Test("a link in the place of the directory") func linkedDirectory() throws {
     let moved = location.directory + ".moved"
     unsafe rename(location.directory, moved)
     unsafe symlink(moved, location.directory)
@@ -155,8 +147,7 @@ struct BadInputTests {
     #expect(try temporary.open().verify() == [])
   }
 
-  @Test("what is wrong with the key file can be told without opening anything")
-  func keyFileFault() throws {
+  @Test("what is wrong with the key file can be told without opening anything") func keyFileFault() throws {
     #expect(Vault.keyFileFault(at: location) == nil)
     unsafe chmod(location.keyFile, 0o640)
     #expect(Vault.keyFileFault(at: location) == .file(.readableByOthers(path: location.keyFile, mode: 0o640)))
@@ -184,8 +175,7 @@ struct BadInputTests {
     #expect(try temporary.open(.readOnly).record(ana)?.payload.reveal() == "token")
   }
 
-  @Test("a vault that another process keeps locked")
-  func busy() throws {
+  @Test("a vault that another process keeps locked") func busy() throws {
     let vault = try temporary.open(busyTimeout: 1)
     let other = try Connection(path: location.file, .readWrite, busyTimeout: 0)
     try other.execute("BEGIN IMMEDIATE")
@@ -198,8 +188,7 @@ struct BadInputTests {
     try vault.store(Secret("x"), as: ana)
   }
 
-  @Test("a full disk: nothing is changed, and there is a change when there is room again")
-  func full() throws {
+  @Test("a full disk: nothing is changed, and there is a change when there is room again") func full() throws {
     let vault = try temporary.open()
     let pages = try vault.file.connection.integer("PRAGMA page_count")
     _ = try vault.file.connection.integer("PRAGMA max_page_count=\(pages)")

@@ -5,8 +5,7 @@ import Testing
 
 @testable import Vault
 
-@Suite("Altered bytes")
-struct ByteFlipTests {
+@Suite("Altered bytes") struct ByteFlipTests {
   private static let parts = 8
   private let temporary: TemporaryVault
   private let image: [UInt8]
@@ -30,8 +29,7 @@ struct ByteFlipTests {
   }
 
   /// Each record is the one that was stored, or an error, or known to be lost; also after another one was stored.
-  @Test("none of them ever changes an answer", arguments: 0..<parts)
-  func answers(_ part: Int) throws {
+  @Test("none of them ever changes an answer", arguments: 0..<parts) func answers(_ part: Int) throws {
     for offset in stride(from: part, to: image.count, by: Self.parts) {
       var altered = image
       altered[offset] ^= [0x01, 0x80, 0xff, 0x10][offset / Self.parts % 4]

@@ -6,8 +6,7 @@ import Testing
 
 @testable import Vault
 
-@Suite("The log")
-struct EventTests {
+@Suite("The log") struct EventTests {
   private let temporary: TemporaryVault
   private let vault: Vault
   private let location: VaultLocation
@@ -43,8 +42,7 @@ struct EventTests {
     #expect(try vault.verify() == [])
   }
 
-  @Test("a note changes nothing in the vault, says nothing to others, and can be read at once")
-  func notes() throws {
+  @Test("a note changes nothing in the vault, says nothing to others, and can be read at once") func notes() throws {
     try vault.store(Secret("x"), as: ana)
     let before = TemporaryVault.read(location.file)
     let reader = try temporary.open(.readOnly)
@@ -108,8 +106,7 @@ struct EventTests {
     #expect(try vault.events().lost == 2)
   }
 
-  @Test("what is not a file of ours alone is not written, and does not hinder a change")
-  func unsafeFile() throws {
+  @Test("what is not a file of ours alone is not written, and does not hinder a change") func unsafeFile() throws {
     for kind in 0..<3 {
       switch kind {
       case 0: unsafe symlink(location.directory + "/elsewhere", path)
@@ -125,8 +122,7 @@ struct EventTests {
     #expect(try vault.record(ana)?.payload.reveal() == "2")
   }
 
-  @Test("a rotation seals the log anew, and makes nothing genuine")
-  func rotation() throws {
+  @Test("a rotation seals the log anew, and makes nothing genuine") func rotation() throws {
     for number in 0..<5 { try vault.note(Secret("\(number)")) }
     var lines = lines()
     lines.remove(at: 1)
@@ -140,8 +136,7 @@ struct EventTests {
     #expect(try log() == [])
   }
 
-  @Test("the log of other keys is set aside by a restore")
-  func restore() throws {
+  @Test("the log of other keys is set aside by a restore") func restore() throws {
     let backup = try TemporaryVault()
     try backup.open().store(Secret("then"), as: ana)
     try vault.note(Secret("now"))
@@ -155,8 +150,7 @@ struct EventTests {
   }
 
   /// Pages of up to 64 events, in two series.
-  @Test("events that earlier programs kept in records are read")
-  func earlier() throws {
+  @Test("events that earlier programs kept in records are read") func earlier() throws {
     func page(_ series: String, _ account: String, first: Int64, _ events: [String]) -> Change {
       var fields = BinaryWriter()
       fields.append(first)
@@ -177,8 +171,7 @@ struct EventTests {
     #expect(try vault.status.recordCount == 0)
   }
 
-  @Test("nothing is lost, or there twice, while many write and others change the vault")
-  func races() async throws {
+  @Test("nothing is lost, or there twice, while many write and others change the vault") func races() async throws {
     let location = location
     let notes: [@Sendable () throws -> Void] = (0..<4).map { number in
       {

@@ -6,8 +6,7 @@ import Testing
 
 @testable import Vault
 
-@Suite("Key slots")
-struct KeySlotTests {
+@Suite("Key slots") struct KeySlotTests {
   private let temporary: TemporaryVault
   private let vault: Vault
   private let location: VaultLocation
@@ -29,8 +28,7 @@ struct KeySlotTests {
     try temporary.open(.readOnly, holders: holders).record(ana)?.payload.reveal()
   }
 
-  @Test("a passphrase opens the vault beside the key file, and in its place")
-  func passphrase() throws {
+  @Test("a passphrase opens the vault beside the key file, and in its place") func passphrase() throws {
     try vault.protect(with: passphrase("correct"), now: 5)
     #expect(try vault.status.slots.map(\.kind) == [.keyFile, .passphrase])
     #expect(try token([.keyFile]) == "token")
@@ -48,8 +46,7 @@ struct KeySlotTests {
     #expect(!File.exists(location.keyFile))
   }
 
-  @Test("a wrong passphrase is told from a damaged slot, and asked for again")
-  func wrongPassphrase() throws {
+  @Test("a wrong passphrase is told from a damaged slot, and asked for again") func wrongPassphrase() throws {
     try vault.protect(with: passphrase("correct"), now: 0)
     try vault.unprotect(.keyFile)
     for wrong in ["", "wrong", "Correct", "correct "] {
@@ -74,8 +71,7 @@ struct KeySlotTests {
     #expect(throws: VaultError.damaged(path: location.file, .slots)) { try token([.answering("correct")]) }
   }
 
-  @Test("a new passphrase takes the place of the old one")
-  func changedPassphrase() throws {
+  @Test("a new passphrase takes the place of the old one") func changedPassphrase() throws {
     try vault.protect(with: passphrase("old"), now: 0)
     try vault.protect(with: passphrase("new"), now: 0)
     #expect(try vault.status.slots.count == 2)
@@ -84,8 +80,7 @@ struct KeySlotTests {
     #expect(try vault.verify() == [])
   }
 
-  @Test("the costs stand in the slot, and no vault is made with less than the moderate ones")
-  func costs() throws {
+  @Test("the costs stand in the slot, and no vault is made with less than the moderate ones") func costs() throws {
     #expect(PassphraseCosts.moderate.operations >= 3)
     #expect(PassphraseCosts.moderate.memory >= 256 << 20)
     let draft = try passphrase("x")
@@ -111,8 +106,7 @@ struct KeySlotTests {
     }
   }
 
-  @Test("a slot of a kind that is not known does not count as a way into the vault")
-  func unknownKind() throws {
+  @Test("a slot of a kind that is not known does not count as a way into the vault") func unknownKind() throws {
     try vault.protect(with: passphrase("p"), now: 0)
     try vault.change { change, _ throws(VaultError) in
       var slots = try vault.file.slots()
@@ -124,8 +118,7 @@ struct KeySlotTests {
     #expect(throws: VaultError.otherSlots) { try vault.rotate(to: [.keyFile(random: random)], now: 0) }
   }
 
-  @Test("the key file can be made anew, and comes back after it was removed")
-  func keyFile() throws {
+  @Test("the key file can be made anew, and comes back after it was removed") func keyFile() throws {
     let old = TemporaryVault.read(location.keyFile)
     try vault.protect(with: .keyFile(random: random), now: 0)
     let new = TemporaryVault.read(location.keyFile)
@@ -143,8 +136,7 @@ struct KeySlotTests {
   }
 
   /// A commit's key file is moved behind it, when the one place was looked at and the other was not.
-  @Test("a key file that is moved to its place between two looks is found")
-  func keyFileMovedMeanwhile() throws {
+  @Test("a key file that is moved to its place between two looks is found") func keyFileMovedMeanwhile() throws {
     try temporary.open().store(Secret("token"), as: ana)
     let (place, next) = (location.keyFile, location.nextKeyFile)
     let (key, others) = (TemporaryVault.read(place), try KeyFile(random: random).content)
@@ -222,8 +214,7 @@ struct KeySlotTests {
     #expect(try temporary.open(.readOnly, holders: [.answering("p")]).verify() == [.slots])
   }
 
-  @Test("a key file that others can read is refused, and nobody is asked instead")
-  func unsafeKeyFile() throws {
+  @Test("a key file that others can read is refused, and nobody is asked instead") func unsafeKeyFile() throws {
     try vault.protect(with: passphrase("p"), now: 0)
     unsafe chmod(location.keyFile, 0o644)
     #expect(throws: VaultError.file(.readableByOthers(path: location.keyFile, mode: 0o644))) {
@@ -231,8 +222,7 @@ struct KeySlotTests {
     }
   }
 
-  @Test("the Secret Service keeps a key, of which the file has the name alone")
-  func secretService() throws {
+  @Test("the Secret Service keeps a key, of which the file has the name alone") func secretService() throws {
     let draft = try SlotDraft.secretService(random: random)
     let item = try #require(draft.item)
     #expect(try vault.secretServiceItem == nil)
@@ -260,16 +250,14 @@ struct KeySlotTests {
     #expect(try vault.verify() == [])
   }
 
-  @Test("holders are asked in their order, and only as long as nobody has a key")
-  func order() throws {
+  @Test("holders are asked in their order, and only as long as nobody has a key") func order() throws {
     try vault.protect(with: passphrase("p"), now: 0)
     let refuses = KeyHolder.passphrase { _ throws(VaultError) in throw .wrongPassphrase }
     #expect(try token([.keyFile, refuses]) == "token")
     #expect(throws: VaultError.wrongPassphrase) { try token([refuses, .keyFile]) }
   }
 
-  @Test("keys that somebody keeps open the vault they are of, and no other")
-  func openedKeys() throws {
+  @Test("keys that somebody keeps open the vault they are of, and no other") func openedKeys() throws {
     try vault.protect(with: passphrase("p"), now: 0)
     try vault.unprotect(.keyFile)
     let (name, keys, foundBy) = vault.openedKeys

@@ -4,8 +4,7 @@ import Testing
 
 @testable import Vault
 
-@Suite("Records")
-struct RecordTests {
+@Suite("Records") struct RecordTests {
   private let temporary: TemporaryVault
   private let vault: Vault
   private let ana = RecordIdentifier.credential("github", "ana")
@@ -47,8 +46,7 @@ struct RecordTests {
     #expect(try vault.status.recordCount == (kind == .event || kind == .host ? 0 : 7))
   }
 
-  @Test("what is too large is refused")
-  func limits() throws {
+  @Test("what is too large is refused") func limits() throws {
     let long = RecordIdentifier.credential(String(repeating: "p", count: 65536), "")
     #expect(throws: VaultError.tooLarge(long)) { try vault.store(Secret("x"), as: long) }
     let large = Secret(bytes: Array(repeating: 0, count: 16 << 20 + 1))
@@ -58,8 +56,7 @@ struct RecordTests {
     #expect(try vault.record(most)?.identifier == most)
   }
 
-  @Test("a vault that is open for reading is not changed")
-  func readOnly() throws {
+  @Test("a vault that is open for reading is not changed") func readOnly() throws {
     let reader = try temporary.open(.readOnly)
     let error = VaultError.readOnly(path: temporary.location.file)
     #expect(throws: error) { try reader.store(Secret("x"), as: ana) }
@@ -67,8 +64,7 @@ struct RecordTests {
     #expect(throws: error) { try reader.check([ana]) }
   }
 
-  @Test("neither names nor payloads can be read in the file, also after removals")
-  func silentFile() throws {
+  @Test("neither names nor payloads can be read in the file, also after removals") func silentFile() throws {
     let words = ["linkedin-prod", "ana.accountname", "ghp_SecretPayload"]
     for round in 0..<40 {
       let identifier = RecordIdentifier.credential(words[0], words[1] + "\(round)")
@@ -78,15 +74,12 @@ struct RecordTests {
     let file = TemporaryVault.read(temporary.location.file)
     for word in words {
       let bytes = Array(word.utf8)
-      let parts = [
-        bytes, Array(Base64.encode(bytes).utf8.dropLast(4)), Array(Hexadecimal.encode(bytes).utf8),
-      ]
+      let parts = [bytes, Array(Base64.encode(bytes).utf8.dropLast(4)), Array(Hexadecimal.encode(bytes).utf8)]
       for part in parts { #expect(!file.indices.contains { file[$0...].starts(with: part) }, "\(word)") }
     }
   }
 
-  @Test("lock names say nothing, differ, and are the same in every process")
-  func lockNames() throws {
+  @Test("lock names say nothing, differ, and are the same in every process") func lockNames() throws {
     let name = vault.lockName(provider: "github", account: "ana")
     #expect(name.utf8.count == 32)
     #expect(Hexadecimal.decode(name) != nil)

@@ -5,8 +5,7 @@ import Testing
 
 @testable import Vault
 
-@Suite("Rotation")
-struct RotationTests {
+@Suite("Rotation") struct RotationTests {
   private let temporary: TemporaryVault
   private let vault: Vault
   private let location: VaultLocation
@@ -22,8 +21,7 @@ struct RotationTests {
 
   private func rotate(_ vault: Vault) throws { try vault.rotate(to: [.keyFile(random: random)], now: 9) }
 
-  @Test("every record comes through, with its revision, and everything is sealed anew")
-  func records() throws {
+  @Test("every record comes through, with its revision, and everything is sealed anew") func records() throws {
     let before = try identifiers.map { try vault.record($0)?.revision }
     let (identifier, lock) = (vault.openedKeys.vault, vault.lockName(provider: "p", account: "a"))
     let key = TemporaryVault.read(location.keyFile)
@@ -40,8 +38,7 @@ struct RotationTests {
     #expect(try temporary.open(.readOnly).record(identifiers[0])?.payload.reveal() == "x")
   }
 
-  @Test("the old key opens nothing any more")
-  func oldKey() throws {
+  @Test("the old key opens nothing any more") func oldKey() throws {
     let (_, keys, _) = vault.openedKeys
     let file = TemporaryVault.read(location.keyFile)
     try rotate(vault)
@@ -50,8 +47,7 @@ struct RotationTests {
     #expect(throws: VaultError.keyFileOfAnotherVault(path: location.keyFile)) { try temporary.open() }
   }
 
-  @Test("processes that had the vault open go on, readers and writers")
-  func others() throws {
+  @Test("processes that had the vault open go on, readers and writers") func others() throws {
     let reader = try temporary.open(.readOnly)
     let writer = try temporary.open()
     for round in 0..<3 {
@@ -63,8 +59,7 @@ struct RotationTests {
     }
   }
 
-  @Test("all slots are renewed, and one that nobody renews keeps the vault from it")
-  func slots() throws {
+  @Test("all slots are renewed, and one that nobody renews keeps the vault from it") func slots() throws {
     let draft = try SlotDraft.secretService(random: random)
     try vault.protect(with: .passphrase(Secret("p"), costs: .cheap, random: random), now: 0)
     try vault.protect(with: draft, now: 0)
@@ -103,8 +98,7 @@ struct RotationTests {
     #expect(readable >= identifiers.count - 1)
   }
 
-  @Test("a key file that cannot be written: nothing is changed")
-  func failure() throws {
+  @Test("a key file that cannot be written: nothing is changed") func failure() throws {
     let (before, key) = (TemporaryVault.read(location.file), TemporaryVault.read(location.keyFile))
     unsafe mkdir(location.nextKeyFile, 0o700)
     #expect(throws: VaultError.self) { try rotate(vault) }
@@ -113,8 +107,7 @@ struct RotationTests {
     #expect(try vault.verify() == [])
   }
 
-  @Test("those who rotate, store and read at once: nothing is lost")
-  func races() async throws {
+  @Test("those who rotate, store and read at once: nothing is lost") func races() async throws {
     let location = location
     let rotates: @Sendable () throws -> Void = {
       let vault = try location.open()

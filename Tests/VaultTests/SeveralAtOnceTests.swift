@@ -7,8 +7,7 @@ import Testing
 @testable import Vault
 
 /// What several processes do to each other; connections of one process stand for them.
-@Suite("Several at once")
-struct SeveralAtOnceTests {
+@Suite("Several at once") struct SeveralAtOnceTests {
   private let temporary: TemporaryVault
   private let location: VaultLocation
 
@@ -17,8 +16,7 @@ struct SeveralAtOnceTests {
     location = temporary.location
   }
 
-  @Test("those who make the vault at once have the same one, and no store is lost")
-  func creation() async throws {
+  @Test("those who make the vault at once have the same one, and no store is lost") func creation() async throws {
     let location = location
     try await concurrently(
       (0..<12).map { number in
@@ -37,8 +35,7 @@ struct SeveralAtOnceTests {
     }
   }
 
-  @Test("at once, too, a vault is read whose key another process changed")
-  func snapshotAfterRotation() throws {
+  @Test("at once, too, a vault is read whose key another process changed") func snapshotAfterRotation() throws {
     let identifier = RecordIdentifier.credential("p", "a")
     let writer = try temporary.open()
     try writer.store(Secret("1"), as: identifier)
@@ -48,8 +45,7 @@ struct SeveralAtOnceTests {
     #expect(try read.get()?.payload.reveal() == "1")
   }
 
-  @Test("a counter behind a precondition counts every one")
-  func counter() async throws {
+  @Test("a counter behind a precondition counts every one") func counter() async throws {
     let location = location
     let counter = RecordIdentifier.credential("p", "counter")
     try temporary.open().store(Secret("0"), as: counter)
@@ -74,8 +70,7 @@ struct SeveralAtOnceTests {
     #expect(try vault.verify() == [])
   }
 
-  @Test("a key file without a vault is used, as after a creation that was killed")
-  func interruptedCreation() throws {
+  @Test("a key file without a vault is used, as after a creation that was killed") func interruptedCreation() throws {
     _ = try temporary.open()
     let key = TemporaryVault.read(location.keyFile)
     unsafe unlink(location.file)
@@ -85,8 +80,7 @@ struct SeveralAtOnceTests {
   }
 
   @Test(
-    "what a killed writer left half-written is undone, also by a reader",
-    arguments: [StoreAccess.readOnly, .readWrite])
+    "what a killed writer left half-written is undone, also by a reader", arguments: [StoreAccess.readOnly, .readWrite])
   func hotJournal(_ access: StoreAccess) throws {
     let vault = try temporary.open()
     for number in 0..<30 { try vault.store(Secret("old"), as: .credential("p", "a\(number)")) }
@@ -107,8 +101,7 @@ struct SeveralAtOnceTests {
   }
 
   /// The system drops all of a process's locks on a file when the process closes any descriptor of it (fcntl(2)).
-  @Test("opening a vault does not drop the locks that another connection of this process holds")
-  func locks() throws {
+  @Test("opening a vault does not drop the locks that another connection of this process holds") func locks() throws {
     _ = try temporary.open()
     var status = stat()
     try #require(unsafe stat(location.file, &status) == 0)

@@ -33,9 +33,7 @@ final class TemporaryVault {
   }
 
   /// Runs SQL on the file as somebody could who has no key.
-  func tamper(_ sql: String) throws {
-    try Connection(path: location.file, .readWrite, busyTimeout: 0).execute(sql)
-  }
+  func tamper(_ sql: String) throws { try Connection(path: location.file, .readWrite, busyTimeout: 0).execute(sql) }
 
   /// Makes the file longer without closing it, which would drop the locks of those in this process that have it open.
   func append(_ bytes: [UInt8]) throws {
@@ -80,12 +78,9 @@ func concurrently(_ bodies: [@Sendable () throws -> Void]) async throws {
 }
 
 extension Vault {
-  @discardableResult
-  func store(
+  @discardableResult func store(
     _ payload: Secret, as identifier: RecordIdentifier, if precondition: Precondition = .any
-  ) throws(VaultError) -> Int64 {
-    try apply([.store(payload, as: identifier, if: precondition)])
-  }
+  ) throws(VaultError) -> Int64 { try apply([.store(payload, as: identifier, if: precondition)]) }
 
   func remove(_ identifier: RecordIdentifier, if precondition: Precondition = .any) throws(VaultError) {
     try apply([.remove(identifier, if: precondition)])

@@ -62,8 +62,7 @@ import Testing
     #expect(try temporary.open(.readOnly).verify() == [])
   }
 
-  @Test("no page is unused between two changes, and the file gets shorter")
-  func unused() throws {
+  @Test("no page is unused between two changes, and the file gets shorter") func unused() throws {
     let temporary = try TemporaryVault()
     let vault = try temporary.open()
     let large = Secret(String(repeating: "x", count: 50_000))
@@ -78,8 +77,7 @@ import Testing
     #expect(try vault.record(.credential("github", "b"))?.payload == large)
   }
 
-  @Test("how unused pages are given back cannot be altered")
-  func flag() throws {
+  @Test("how unused pages are given back cannot be altered") func flag() throws {
     let temporary = try TemporaryVault()
     try temporary.open().store(Secret("token"), as: .credential("github", "a"))
     // The largest root page and the flag of the incremental vacuum (sqlite.org/fileformat.html, 1.3.12).
@@ -94,8 +92,7 @@ import Testing
   }
 }
 
-@Suite("Verification")
-struct VerificationTests {
+@Suite("Verification") struct VerificationTests {
   private let temporary: TemporaryVault
   private let vault: Vault
   private let identifiers = (0..<6).map { RecordIdentifier.credential("github", "account\($0)") }
@@ -123,8 +120,7 @@ struct VerificationTests {
     TemporaryVault.write(temporary.location.file, bytes)
   }
 
-  @Test("a record that SQLite's index hides is there all the same")
-  func hiddenByTheIndex() throws {
+  @Test("a record that SQLite's index hides is there all the same") func hiddenByTheIndex() throws {
     try hideLastEntry(ofIndex: "record_group")
     let vault = try temporary.open()
     #expect(try vault.records(.credential, provider: "github").map(\.identifier) == identifiers)
@@ -133,8 +129,7 @@ struct VerificationTests {
     #expect(try vault.verify() == [.structure])
   }
 
-  @Test("parts that do not fit together are found out before something is used up")
-  func structure() throws {
+  @Test("parts that do not fit together are found out before something is used up") func structure() throws {
     try vault.check(identifiers)
     try hideLastEntry(ofIndex: "record_group")
     #expect(throws: VaultError.damaged(path: temporary.location.file, .structure)) {
@@ -142,8 +137,7 @@ struct VerificationTests {
     }
   }
 
-  @Test("an altered record is named and does not take the others along")
-  func altered() throws {
+  @Test("an altered record is named and does not take the others along") func altered() throws {
     let place = try place(2)
     try temporary.tamper("UPDATE record SET sealed=zeroblob(length(sealed)) WHERE \(place)")
     #expect(try vault.verify() == [.record(identifiers[2], .altered)])
@@ -164,16 +158,14 @@ struct VerificationTests {
     #expect(throws: VaultError.damagedRecord(identifiers[1])) { try vault.record(identifiers[1]) }
   }
 
-  @Test("a record under another look-up hash")
-  func moved() throws {
+  @Test("a record under another look-up hash") func moved() throws {
     try temporary.tamper("UPDATE record SET lookup=lookup+1 WHERE \(try place(1))")
     let findings = try vault.verify()
     #expect(findings.contains(.record(identifiers[1], .dropped)))
     #expect(findings.count == 2)
   }
 
-  @Test("two records in each other's place are named")
-  func swapped() throws {
+  @Test("two records in each other's place are named") func swapped() throws {
     let (first, second) = (try place(0), try place(1))
     try temporary.tamper(
       """
@@ -196,8 +188,7 @@ struct VerificationTests {
     try temporary.tamper("ATTACH '\(other.location.file)' AS old;\(copies)")
   }
 
-  @Test("an older sealing of a record, and a removed record, are named")
-  func replayed() throws {
+  @Test("an older sealing of a record, and a removed record, are named") func replayed() throws {
     let old = TemporaryVault.read(temporary.location.file)
     try vault.store(Secret("new"), as: identifiers[4])
     try vault.remove(identifiers[5])
@@ -205,8 +196,7 @@ struct VerificationTests {
     #expect(Set(try vault.verify()) == [.record(identifiers[4], .replayed), .record(identifiers[5], .replayed)])
   }
 
-  @Test("the index of the time of the replay does not help")
-  func replayedIndex() throws {
+  @Test("the index of the time of the replay does not help") func replayedIndex() throws {
     let old = TemporaryVault.read(temporary.location.file)
     try vault.store(Secret("new"), as: identifiers[4])
     try bringBack(["record", "bucket"], of: old)
@@ -219,8 +209,7 @@ struct VerificationTests {
     #expect(throws: VaultError.self) { try vault.store(Secret("x"), as: identifiers[4]) }
   }
 
-  @Test("parts of the index that are altered or missing are named, and hinder no reading")
-  func index() throws {
+  @Test("parts of the index that are altered or missing are named, and hinder no reading") func index() throws {
     try temporary.tamper("UPDATE bucket SET sealed=zeroblob(100) WHERE number=(SELECT min(number) FROM bucket)")
     let altered = try vault.verify()
     guard case .index(let number, .altered) = altered.first else {
@@ -257,22 +246,19 @@ struct VerificationTests {
     #expect(throws: VaultError.damaged(path: temporary.location.file, .slots)) { try temporary.open() }
   }
 
-  @Test("a table too many is named")
-  func schema() throws {
+  @Test("a table too many is named") func schema() throws {
     try temporary.tamper("CREATE TABLE more(x)")
     #expect(try vault.verify() == [.schema])
   }
 
-  @Test("a digest that an earlier program left means nothing")
-  func earlierDigest() throws {
+  @Test("a digest that an earlier program left means nothing") func earlierDigest() throws {
     try temporary.tamper("UPDATE header SET digest=randomblob(32)")
     #expect(try vault.verify() == [])
     try vault.store(Secret("new"), as: identifiers[0])
     #expect(try temporary.open().record(identifiers[0])?.payload.reveal() == "new")
   }
 
-  @Test("random changes leave nothing to find, whatever pages they split and join")
-  func randomChanges() throws {
+  @Test("random changes leave nothing to find, whatever pages they split and join") func randomChanges() throws {
     var random = SystemRandomNumberGenerator()
     for round in 0..<150 {
       let identifier = RecordIdentifier.credential(

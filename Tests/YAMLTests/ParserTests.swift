@@ -34,8 +34,7 @@ struct FaultyText: CustomTestStringConvertible {
     #expect(root["größe"]?.place.column == 8)
   }
 
-  @Test(arguments: ["", "~", "null", "Null", "NULL"])
-  func nothingIsNull(_ written: String) throws {
+  @Test(arguments: ["", "~", "null", "Null", "NULL"]) func nothingIsNull(_ written: String) throws {
     let value = try #require(try parse("a: \(written)\n")["a"])
     #expect(value.isNull)
     #expect(value.text == nil)
@@ -70,9 +69,7 @@ struct FaultyText: CustomTestStringConvertible {
     #expect(root["b"]?["<<"]?["k"]?.text == "v")
   }
 
-  @Test func aByteOrderMarkIsPassedOver() throws {
-    #expect(try parse("\u{FEFF}a: b\n")["a"]?.text == "b")
-  }
+  @Test func aByteOrderMarkIsPassedOver() throws { #expect(try parse("\u{FEFF}a: b\n")["a"]?.text == "b") }
 
   @Test func carriageReturnsEndLines() throws {
     let root = try parse("a: b\r\nc: d\r\n")
@@ -82,8 +79,7 @@ struct FaultyText: CustomTestStringConvertible {
   }
 
   static let faulty: [FaultyText] = [
-    FaultyText("nothing", "‸", .empty),
-    FaultyText("only a comment", "# nothing\n‸", .empty),
+    FaultyText("nothing", "‸", .empty), FaultyText("only a comment", "# nothing\n‸", .empty),
     FaultyText("a second document", "a: b\n‸---\nc: d\n", .severalDocuments),
     FaultyText("a key that is a list", "a: b\n? ‸[x]\n: c\n", .keyNotScalar),
     FaultyText("an alias without an anchor", "a: ‸*x\n", .unknownAlias("x")),
@@ -98,12 +94,9 @@ struct FaultyText: CustomTestStringConvertible {
     FaultyText("a bell", "ä: b\nc: ü‸\u{7}\n", .syntax("control characters are not allowed")),
   ]
 
-  @Test(arguments: faulty)
-  func faultsAreToldWithTheirPlace(_ faulty: FaultyText) throws {
+  @Test(arguments: faulty) func faultsAreToldWithTheirPlace(_ faulty: FaultyText) throws {
     let marked = MarkedText(faulty.marked)
-    let error = try #require(throws: YAMLError.self) {
-      try Node.parse(bytes: marked.bytes, name: "text")
-    }
+    let error = try #require(throws: YAMLError.self) { try Node.parse(bytes: marked.bytes, name: "text") }
     #expect(error.reason == faulty.reason)
     #expect([MarkedText.Mark(line: error.place.line, column: error.place.column)] == marked.marks)
     #expect(error.place.source.name == "text")
@@ -124,10 +117,8 @@ struct FaultyText: CustomTestStringConvertible {
   }
 
   @Test(
-    arguments: [
-      [0x61, 0x3A, 0x20, 0xFF], [0xC0, 0xAF], [0x61, 0xED, 0xA0, 0x80], [0xFE, 0xFF, 0x00, 0x61],
-    ] as [[UInt8]])
-  func textsThatAreNotUTF8AreRefused(_ bytes: [UInt8]) throws {
+    arguments: [[0x61, 0x3A, 0x20, 0xFF], [0xC0, 0xAF], [0x61, 0xED, 0xA0, 0x80], [0xFE, 0xFF, 0x00, 0x61]] as [[UInt8]]
+  ) func textsThatAreNotUTF8AreRefused(_ bytes: [UInt8]) throws {
     let error = try #require(throws: YAMLError.self) { try Node.parse(bytes: bytes, name: "text") }
     #expect(error.reason == .notUTF8)
   }
@@ -168,9 +159,7 @@ struct FaultyText: CustomTestStringConvertible {
     var limits = Limits()
     limits.nodes = 3
     #expect(throws: Never.self) { try Node.parse(bytes: Array("[a, b]".utf8), name: "text", limits: limits) }
-    #expect(throws: YAMLError.self) {
-      try Node.parse(bytes: Array("[a, b, c]".utf8), name: "text", limits: limits)
-    }
+    #expect(throws: YAMLError.self) { try Node.parse(bytes: Array("[a, b, c]".utf8), name: "text", limits: limits) }
   }
 
   /// Whatever stands in a file, it is read or refused; this holds for every text cut off anywhere.

@@ -1,8 +1,7 @@
 extension Command {
   static let validate = Command(
-    name: "validate", operands: "ID", operandCount: 1...1,
-    summary: "Ask the provider whether the token is good", options: [account, json],
-    notes: ["Exit status 0 when it is, 3 when it is not."],
+    name: "validate", operands: "ID", operandCount: 1...1, summary: "Ask the provider whether the token is good",
+    options: [account, json], notes: ["Exit status 0 when it is, 3 when it is not."],
     examples: [("credmgr validate github && echo good", "in a script")], needsNetwork: true
   ) { invocation, context throws(CommandError) in
     let provider = try context.provider(invocation.operands[0])

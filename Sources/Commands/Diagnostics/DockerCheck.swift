@@ -21,8 +21,7 @@ extension Doctor {
     }
     let before = diagnostics.count
     if configuration.asksUs { checkDockerProgram() }
-    for (name, registries) in configuration.others
-    where (try? Launcher.find("docker-credential-" + name)) == nil {
+    for (name, registries) in configuration.others where (try? Launcher.find("docker-credential-" + name)) == nil {
       let setup = ["docker-credential", "setup"] + (registries.isEmpty ? ["--all"] : registries)
       problem(
         .docker,
@@ -33,8 +32,7 @@ extension Doctor {
     let others = Set(claimed.map(\.host)).sorted().filter { configuration.helper(of: $0) != "credmgr" }
     if !others.isEmpty {
       if let fault = context.obstacle(to: path) { return tellDockerFile(path, fault) }
-      note(
-        .docker, "docker does not ask credmgr for " + some(others), "\(credmgr: "docker-credential", "setup")")
+      note(.docker, "docker does not ask credmgr for " + some(others), "\(credmgr: "docker-credential", "setup")")
     }
     let readable = configuration.readablePasswords
     if !readable.isEmpty {

@@ -72,9 +72,7 @@ struct Doctor {
     add(check, .note, Message(text, hints: remedies, status: .done))
   }
 
-  mutating func problem(
-    _ check: Diagnostic.Check, _ text: String, _ remedies: Remedy..., status: ExitStatus = .usage
-  ) {
+  mutating func problem(_ check: Diagnostic.Check, _ text: String, _ remedies: Remedy..., status: ExitStatus = .usage) {
     problem(check, Message(text, hints: remedies, status: status))
   }
 

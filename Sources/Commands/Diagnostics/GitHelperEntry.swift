@@ -44,9 +44,7 @@ struct GitHelperEntry: Equatable {
 
   /// Those that git asks: an empty entry sends those before it away (gitcredentials(7)).
   static func asked(_ entries: some Sequence<GitHelperEntry>) -> [GitHelperEntry] {
-    entries.reduce(into: []) { list, entry in
-      if entry.value.isEmpty { list = [] } else { list.append(entry) }
-    }
+    entries.reduce(into: []) { list, entry in if entry.value.isEmpty { list = [] } else { list.append(entry) } }
   }
 
   /// Those that git may ask for some repository on a host, and that nothing for all of the host sends away.

@@ -12,8 +12,7 @@ extension Doctor {
 
   mutating func checkCertificates() {
     if let folder = value("SSL_CERT_DIR"), !File.isDirectory(folder) {
-      problem(
-        .certificates, "SSL_CERT_DIR is \(quoted(folder)), which is no folder", "\(run: "unset", "SSL_CERT_DIR")")
+      problem(.certificates, "SSL_CERT_DIR is \(quoted(folder)), which is no folder", "\(run: "unset", "SSL_CERT_DIR")")
     }
     if let file = value("SSL_CERT_FILE") {
       let bytes = try? File.read(file, limit: 16 << 20)

@@ -48,8 +48,7 @@ private struct KubectlHelper: HelperProtocol {
       throw error
     }
     // Without the cluster, whoever asks twice may be asking for two of them.
-    guard let server,
-      try context.source.rejectIfRepeated(account, process: ParentProcess.identity, server: server.text)
+    guard let server, try context.source.rejectIfRepeated(account, process: ParentProcess.identity, server: server.text)
     else { return account }
     return try goodAccount(account.name, of: provider, context)
   }
@@ -113,9 +112,7 @@ struct ExecQuestion: Equatable {
       throw .usage("kubectl asks for \"\(version)\", which is not known", hint: "the kubeconfig can say \(standard)")
     }
     for (member, name) in [(value, "apiVersion"), (value, "spec"), (value["spec"], "cluster")]
-    where member?.repeats(name) == true {
-      throw .usage("KUBERNETES_EXEC_INFO has \"\(name)\" more than once")
-    }
+    where member?.repeats(name) == true { throw .usage("KUBERNETES_EXEC_INFO has \"\(name)\" more than once") }
     self.version = version
     let cluster = value["spec"]?["cluster"]
     // What is there and is no text is no server either.

@@ -68,8 +68,7 @@ extension CredentialError {
       .usage(
         "\(quoted(provider)) puts the token into the address of a port of this machine, where another program may wait "
           + "for it with \"--paste\""
-      )
-      .hint("leave \"--paste\" out; \"--no-browser\" prints the address, and waits at the port")
+      ).hint("leave \"--paste\" out; \"--no-browser\" prints the address, and waits at the port")
     case .loginPageTaken(let provider):
       .loginNeeded("another program opened the login page first; the login was stopped")
         .hint("\(credmgr: "login", provider, "--no-browser"), and open the address that it prints")
@@ -102,8 +101,7 @@ extension CredentialError {
           ? "\(quoted(file)) was changed after \(quoted(provider)) was added, and \(places.words(nil, "would send"))"
           : "\(quoted(provider)) was added with another descriptor than \(quoted(file)), which "
             + places.words(nil, "would send")
-      )
-      .hint("look at the file; if it is right, \(credmgr: "add-provider", provider, "--replace") at a terminal")
+      ).hint("look at the file; if it is right, \(credmgr: "add-provider", provider, "--replace") at a terminal")
     case .notAgreed(let provider, let origin, let route):
       .usage(
         "the credentials of \(quoted(provider)) do not go to \(quoted(origin)), because that was not agreed to when "
@@ -248,9 +246,7 @@ extension [NewPlace] {
 }
 
 extension NewPlace {
-  fileprivate var named: String {
-    quoted(name) + (place.map { " (\($0.source.name):\($0.line):\($0.column))" } ?? "")
-  }
+  fileprivate var named: String { quoted(name) + (place.map { " (\($0.source.name):\($0.line):\($0.column))" } ?? "") }
 
   fileprivate var noun: String {
     switch kind {

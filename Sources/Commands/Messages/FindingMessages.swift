@@ -12,8 +12,7 @@ extension Finding {
   func report(columns: Int? = nil) -> String {
     let name = Message.visible(place.source.name)
     let text = "\(name):\(place.line):\(place.column): \(severity.rawValue): \(Message.visible(sentence))"
-    let head =
-      (columns.map { Layout.wrapped(text, width: $0, indent: "  ", longestQuotation: .max) } ?? text) + "\n"
+    let head = (columns.map { Layout.wrapped(text, width: $0, indent: "  ", longestQuotation: .max) } ?? text) + "\n"
     let shownWidth = columns.map { max($0 - 4, Self.narrowest) } ?? Self.shownWidth
     let line = Array(Message.visible(String(place.source.line(place.line))).unicodeScalars)
     guard line.contains(where: { $0 != " " }) else { return head }
@@ -74,14 +73,12 @@ extension Finding {
     case .cyclicExtends(let chain): return "\"extends\" comes back to itself: \(chain.joined(separator: " → "))"
     case .tooManyBases(let limit): return "more than \(limit) files extend each other"
     case .identifierIsNotFileName(let identifier, let fileName):
-      return
-        "the provider is \(quoted(identifier)), and the file \(quoted(fileName)); a descriptor is found by its "
+      return "the provider is \(quoted(identifier)), and the file \(quoted(fileName)); a descriptor is found by its "
         + "file's name"
     case .invalidDefault(let variable):
       return "the default of the variable \(quoted(variable)) is not one of the values that it may have"
     case .secretInAddress(let name):
-      return
-        "\(quoted(name)) is a secret, and what it stands in is shown or sent to others: the address of a page, a "
+      return "\(quoted(name)) is a secret, and what it stands in is shown or sent to others: the address of a page, a "
         + "redirect, an issuer, a host or a user name"
     case .foreignPage(let origin):
       return
@@ -95,8 +92,7 @@ extension Finding {
       return "the provider's answer says what \(quoted(name)) is, so it cannot stand behind \"*.\""
     case .unusedVariable(let name): return "nothing uses the variable \(quoted(name))"
     case .newHost(let host, let provider):
-      return
-        "tokens of \(quoted(provider)) would go to \(quoted(host)), and it was added without that; "
+      return "tokens of \(quoted(provider)) would go to \(quoted(host)), and it was added without that; "
         + "\"credmgr add-provider \(provider) --replace\" asks first"
     }
   }
@@ -150,9 +146,7 @@ extension Finding {
 }
 
 /// A suggestion in brackets, or nothing.
-package func didYouMean(_ suggestion: String?) -> String {
-  suggestion.map { " (did you mean \(quoted($0))?)" } ?? ""
-}
+package func didYouMean(_ suggestion: String?) -> String { suggestion.map { " (did you mean \(quoted($0))?)" } ?? "" }
 
 extension YAMLError.Reason {
   var sentence: String {
@@ -209,11 +203,9 @@ extension ProviderError {
       let count = findings.count { $0.severity == .error }
       let closed = findings.lazy.filter { $0.closedFolder != nil || $0.isOpenToOthers }.compactMap(\.fault).first
       return Message(
-        closed?.error.message.text
-          ?? "the descriptor \(quoted(findings.first?.place.source.name ?? "")) has "
+        closed?.error.message.text ?? "the descriptor \(quoted(findings.first?.place.source.name ?? "")) has "
           + "\(count == 1 ? "an error" : "\(count) errors")",
-        hint: findings.lazy.compactMap(\.fault).first.map { .mending($0.error, at: $0.path) },
-        findings: findings)
+        hint: findings.lazy.compactMap(\.fault).first.map { .mending($0.error, at: $0.path) }, findings: findings)
     case .unknown(let identifier, let suggestion):
       return Message(
         "there is no provider \(quoted(identifier))" + didYouMean(suggestion),
@@ -247,9 +239,7 @@ extension ProviderError {
   }
 }
 
-extension Variable {
-  fileprivate var explanation: String { help.map { ": \($0)" } ?? "" }
-}
+extension Variable { fileprivate var explanation: String { help.map { ": \($0)" } ?? "" } }
 
 extension Message {
   /// A secret that stands where other programs can read it.

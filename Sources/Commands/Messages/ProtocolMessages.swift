@@ -37,8 +37,7 @@ extension OAuthError {
     case .redirected(let kind, let status):
       return Message(
         "\(name) redirects at the endpoint \(quoted(kind.rawValue)) (status \(status)), which is not followed: it "
-          + "would carry secrets along",
-        hint: comparing(provider), status: .refused)
+          + "would carry secrets along", hint: comparing(provider), status: .refused)
     case .unreadable(let kind, let expected, let mediaType):
       let found = mediaType.map { "is \($0)" } ?? "is not told"
       let format = expected == .json ? "JSON" : "a " + expected.rawValue
@@ -52,8 +51,7 @@ extension OAuthError {
     case .tokenType(let kind, let type):
       return answer(
         "the token in the answer of \(at(kind)) is of the type \(quoted(type)), which credmgr cannot present"
-      )
-      .hint("if the provider takes it as it takes a Bearer token, \"token_types\" below \"header_style\" says so")
+      ).hint("if the provider takes it as it takes a Bearer token, \"token_types\" below \"header_style\" says so")
     case .idToken(let kind, let fault):
       return answer("the ID token in the answer of \(at(kind)) is refused: \(fault.sentence)")
     case .foreignAssertion(let kind, let origin):
@@ -71,15 +69,13 @@ extension OAuthError {
     case .foreignPage(let origin):
       return .usage(
         "the page for the code of \(name) would be at \(quoted(origin)), where the provider has no endpoint"
-      )
-      .hint(
+      ).hint(
         "correct \"verification_uri_complete\" in the descriptor: \(command: "credmgr", "providers", provider) "
           + "shows which file that is")
     case .secretAccount:
-      return .usage("the field that the descriptor of \(name) says is the account's name is a secret")
-        .hint(
-          "name another field below \"account\" in the descriptor: \(command: "credmgr", "providers", provider) "
-            + "shows which file that is")
+      return .usage("the field that the descriptor of \(name) says is the account's name is a secret").hint(
+        "name another field below \"account\" in the descriptor: \(command: "credmgr", "providers", provider) "
+          + "shows which file that is")
     case .stateMismatch:
       return .refused("the redirect does not belong to this login: its state is another one").hint(login + " again")
     case .stateMissing:

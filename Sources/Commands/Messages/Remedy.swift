@@ -25,9 +25,7 @@ package struct Remedy: Sendable, Equatable {
   private(set) var parts: [Part]
 
   /// What mends a fault of a file, by what is found there when it is told.
-  static func mending(_ error: POSIXError, at path: String) -> Remedy {
-    Remedy(parts: [.mending(error, path: path)])
-  }
+  static func mending(_ error: POSIXError, at path: String) -> Remedy { Remedy(parts: [.mending(error, path: path)]) }
 
   /// The command that failed without an option and its value.
   static func without(_ option: String, instead: [String]) -> Remedy {

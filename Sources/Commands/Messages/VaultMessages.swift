@@ -62,8 +62,7 @@ extension StoreError {
     case .unconfirmed(let path):
       Message(
         "the vault \(quoted(path)) was changed, but the system could not write its folder: after a power cut the "
-          + "change may be gone",
-        hint: verify, status: .vault)
+          + "change may be gone", hint: verify, status: .vault)
     case .outOfMemory: .vault("there is no memory for the keys")
     }
   }
@@ -147,9 +146,7 @@ extension Message {
 
 extension [RecordIdentifier] {
   /// The first few.
-  var words: String {
-    prefix(3).map(\.words).joined(separator: ", ") + (count > 3 ? " and \(count - 3) more" : "")
-  }
+  var words: String { prefix(3).map(\.words).joined(separator: ", ") + (count > 3 ? " and \(count - 3) more" : "") }
 }
 
 extension [RecordIdentifier] {

@@ -98,9 +98,8 @@ final class TracedExchange: HTTPExchange {
   private func show(_ line: String) { write(Message.visible(secrets.masked(line)) + "\n") }
 
   private func masked(_ parameters: FormParameters) -> String {
-    parameters.pairs.map { pair in
-      shown(name: pair.name) + "=" + (isHarmless(pair.name) ? shown(pair.value) : "…")
-    }.joined(separator: "&")
+    parameters.pairs.map { pair in shown(name: pair.name) + "=" + (isHarmless(pair.name) ? shown(pair.value) : "…") }
+      .joined(separator: "&")
   }
 
   private func masked(_ value: JSONValue) -> JSONValue {

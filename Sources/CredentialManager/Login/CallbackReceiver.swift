@@ -57,8 +57,7 @@ struct CallbackReceiver: ~Copyable {
       {
         handler = try? SchemeHandler(scheme, executable: home.executable, runtime: home.runtime, desktop: desktop)
       }
-    case .outOfBand(let text):
-      (redirectURI, isCode) = (text, true)
+    case .outOfBand(let text): (redirectURI, isCode) = (text, true)
     }
   }
 
@@ -202,9 +201,7 @@ extension Page {
         """)
   }
 
-  static var failed: Page {
-    Page(.refused, title: "The login did not work", text: "The terminal says what is wrong.")
-  }
+  static var failed: Page { Page(.refused, title: "The login did not work", text: "The terminal says what is wrong.") }
 
   static func refused(_ error: OAuthError, _ title: String) -> Page {
     guard case .refused(_, let response) = error else { return .failed }

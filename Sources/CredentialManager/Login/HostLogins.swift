@@ -85,13 +85,12 @@ extension CredentialSource {
     return RecordIdentifier(kind: .login, provider: origin, account: name)
   }
 
-  private func logins(
-    _ pattern: HostLoginPattern, _ accounts: Accounts
-  ) throws(CredentialError) -> [(record: Record, login: HostLogin)] {
-    try accounts.records(.login, of: pattern.origin)
-      .compactMap { record in HostLogin(decoding: record.payload).map { (record, $0) } }
-      .filter { pattern.matches($0.login) }
-      .sorted { $0.record.revision > $1.record.revision }
+  private func logins(_ pattern: HostLoginPattern, _ accounts: Accounts) throws(CredentialError) -> [(
+    record: Record, login: HostLogin
+  )] {
+    try accounts.records(.login, of: pattern.origin).compactMap { record in
+      HostLogin(decoding: record.payload).map { (record, $0) }
+    }.filter { pattern.matches($0.login) }.sorted { $0.record.revision > $1.record.revision }
   }
 
   /// The one stored last of those that have not expired.

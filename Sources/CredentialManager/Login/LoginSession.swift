@@ -28,10 +28,8 @@ struct LoginSession {
     var step = try source.core(provider, login.begin())
     while true {
       switch step {
-      case .send(let exchange):
-        step = try answer(to: exchange, grant, pending)
-      case .browse(let page):
-        step = try kept(receiver.answer(to: page, self), pending)
+      case .send(let exchange): step = try answer(to: exchange, grant, pending)
+      case .browse(let page): step = try kept(receiver.answer(to: page, self), pending)
       case .showCode(let device, let poll):
         show(device)
         step = .send(poll)

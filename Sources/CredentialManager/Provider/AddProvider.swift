@@ -93,8 +93,7 @@ extension CredentialSource {
   /// Installs a descriptor with the client's registration and its claims of hosts; changes nothing when it throws. With
   /// `replaces`, what is not given stays. `confirms` is asked if tokens of existing accounts would go to new hosts.
   /// Returns the registration if a client was registered, which may take an `initialAccessToken` (RFC 7591, 3).
-  @discardableResult
-  package func add(
+  @discardableResult package func add(
     _ addition: ProviderAddition, clientIdentifier: String?, clientSecret: Secret?, variables: [String: String],
     initialAccessToken: Secret? = nil, replaces: Bool, confirms: Consent
   ) throws(CredentialError) -> Registration? {
@@ -139,9 +138,7 @@ extension CredentialSource {
     let permit = try consent(
       to: addition.loaded, client, replacing: previous?.agreement, kept: kept, confirms: confirms)
     let others = try OtherProviders(self, than: identifier)
-    if let existing {
-      dependents = try dependentProviders(of: addition, existing, confirms)
-    }
+    if let existing { dependents = try dependentProviders(of: addition, existing, confirms) }
     // The vault is opened for writing before the descriptor is there: one with the registration of another would send a
     // secret to the wrong place, were it not for the question above.
     _ = try accounts(.readWrite)
@@ -183,9 +180,8 @@ extension CredentialSource {
     }
     var dependents: [String: Registration?] = [:]
     for provider in try accounts.addedProviders() where provider != addition.identifier {
-      guard var registration = try accounts.registration(of: provider),
-        let loaded = try? library.load(provider), loaded.bases.contains(path),
-        let client = try? client(loaded.descriptor, registration)
+      guard var registration = try accounts.registration(of: provider), let loaded = try? library.load(provider),
+        loaded.bases.contains(path), let client = try? client(loaded.descriptor, registration)
       else { continue }
       let before =
         registration.agreement
@@ -195,8 +191,7 @@ extension CredentialSource {
         loaded, client, replacing: before,
         kept: KeptSecrets(
           accounts: accounts.accounts(of: provider), clientSecret: registration.clientSecret != nil,
-          variable: keepsVariable),
-        confirms: confirms)
+          variable: keepsVariable), confirms: confirms)
       registration.agreement = Agreement(client)
       if registration.agreement != before { dependents[provider] = registration }
     }

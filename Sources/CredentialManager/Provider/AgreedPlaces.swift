@@ -20,9 +20,7 @@ struct AgreedPlaces {
       descriptor.variables.filter { $0.isSecret && client.variables[$0.name] != $0.defaultValue }.map(\.name))
     let all = client.values()
     values = { name in name == "client_secret" || kept.contains(name) || secrets.contains(name) ? nil : all(name) }
-    isUnset = { name in
-      !kept.contains(name) && descriptor.variable(name) != nil && client.variables[name] == nil
-    }
+    isUnset = { name in !kept.contains(name) && descriptor.variable(name) != nil && client.variables[name] == nil }
     bounds = kept.reduce(into: [:]) { bounds, name in
       let patterns = descriptor.patterns(ofKept: name)
       if !patterns.isEmpty { bounds[name] = patterns.joined(separator: "\n") }

@@ -12,20 +12,16 @@ struct DiscoveredDescriptor {
   let text: String
 
   /// - Parameter redirect: the default; the client of a provider that was added before keeps its own.
-  init(
-    _ metadata: AuthorizationServerMetadata, identifier: String, redirect: String
-  ) throws(MetadataError) {
+  init(_ metadata: AuthorizationServerMetadata, identifier: String, redirect: String) throws(MetadataError) {
     let grants = try Self.grants(metadata)
     let authentication = try Self.authentication(metadata)
     let hasRedirect = grants.contains(where: \.traits.redirects)
     var lines = [
       "# What \(metadata.issuer.uri.withoutQueryAndFragment.text) says of itself, from",
       "# \(metadata.location.uri.text) (\(metadata.location.specification)).",
-      "# The names behind the values are those of the metadata.",
-      "provider: \(Scalar.written(identifier))",
+      "# The names behind the values are those of the metadata.", "provider: \(Scalar.written(identifier))",
       "title: \(Scalar.written(metadata.issuer.uri.host ?? identifier))",
-      "grant: [\(grants.map(\.rawValue).joined(separator: ", "))]",
-      "",
+      "grant: [\(grants.map(\.rawValue).joined(separator: ", "))]", "",
     ]
     if hasRedirect {
       lines += [

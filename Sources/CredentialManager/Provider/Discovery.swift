@@ -98,8 +98,7 @@ extension CredentialSource {
 
   private func place(_ client: Client) throws(CredentialError) -> String {
     let request = try core(
-      client.descriptor.identifier,
-      client.registrationRequest(redirectURI: nil, initialAccessToken: nil, nonce: nonce))
+      client.descriptor.identifier, client.registrationRequest(redirectURI: nil, initialAccessToken: nil, nonce: nonce))
     return request.uri.withoutQueryAndFragment.text
   }
 

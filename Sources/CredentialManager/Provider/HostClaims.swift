@@ -7,9 +7,7 @@ import Store
 
 /// A host at which a helper hands out a provider's tokens.
 package struct HostClaim: Sendable, Equatable {
-  package enum Helper: String, Sendable, CaseIterable {
-    case git, docker
-  }
+  package enum Helper: String, Sendable, CaseIterable { case git, docker }
 
   package let helper: Helper
   /// The host, in lower case, with a port where it is not the ordinary one.

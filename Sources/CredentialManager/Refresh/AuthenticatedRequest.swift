@@ -43,9 +43,8 @@ extension CredentialSource {
       let canRepeat = !isRepetition && canRefresh(account)
       var isRefused = false
       var next: URI?
-      let head = try stream(
-        to: permit, body: body, limits: limits, bound: client.binding(of: account.credential.grant)
-      ) { nonce throws(OAuthError) in
+      let head = try stream(to: permit, body: body, limits: limits, bound: client.binding(of: account.credential.grant))
+      { nonce throws(OAuthError) in
         let presented = try client.presenting(account.credential, on: request, nonce: nonce)
         if !isNoted { noteHandOut(account, to: "request " + (request.uri.host ?? "")) }
         isNoted = true
@@ -89,8 +88,7 @@ extension CredentialSource {
     var kind = EndpointKind.identity
     let response: HTTPResponse
     do {
-      response = try send(to: permit, bound: client.binding(of: account.credential.grant)) {
-        nonce throws(OAuthError) in
+      response = try send(to: permit, bound: client.binding(of: account.credential.grant)) { nonce throws(OAuthError) in
         let question = try client.validationRequest(account.credential, nonce: nonce)
         kind = question.kind
         return question.request
@@ -131,8 +129,7 @@ extension CredentialSource {
           guard let permit else { break }
           let client = permit.client
           let response = try send(to: permit, bound: client.binding(of: current.credential.grant)) {
-            nonce throws(OAuthError) in
-            try client.revocationRequests(current.credential, nonce: nonce)[index]
+            nonce throws(OAuthError) in try client.revocationRequests(current.credential, nonce: nonce)[index]
           }
           try core(provider, client.checkRevocation(response))
         }

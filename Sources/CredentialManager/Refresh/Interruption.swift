@@ -7,9 +7,7 @@ import Store
 
 /// An exchange that was under way when its process ended, so that nobody knows whether the provider had answered.
 package struct Interruption: Sendable, Equatable {
-  package enum Exchange: String, Sendable {
-    case refresh, login, logout
-  }
+  package enum Exchange: String, Sendable { case refresh, login, logout }
 
   package let provider: String
   /// The account's name; `nil` for a login that did not know yet whose it was.

@@ -289,8 +289,7 @@ extension CredentialSource {
         try accounts.store.apply([
           .store(
             account.credential.encoded, as: RecordIdentifier(.credential, of: account.id),
-            if: .revision(account.revision)),
-          noting(.refused, provider, account.name),
+            if: .revision(account.revision)), noting(.refused, provider, account.name),
         ])
       } catch .conflict {
         continue

@@ -110,8 +110,7 @@ extension CredentialSource {
       try wrapping(CredentialError.system, File.replace(file.path, Array(file.text.utf8)))
     }
     let hasRules = files.contains { $0.path == home.accountRules }
-    return TransferredParts(
-      records: changes.count, descriptors: files.count - (hasRules ? 1 : 0), hasRules: hasRules)
+    return TransferredParts(records: changes.count, descriptors: files.count - (hasRules ? 1 : 0), hasRules: hasRules)
   }
 
   private func differingFiles(_ export: VaultExport) -> [(path: String, text: String)] {

@@ -95,9 +95,7 @@ struct VaultExport {
 
   /// Opens a file of either form. `ask` is called again with a greater number after a wrong passphrase.
   /// Anybody could have made one that is not encrypted: it is taken only where that is wanted.
-  init(
-    _ bytes: [UInt8], acceptsPlain: Bool = false, ask: (Int) throws(StoreError) -> Secret
-  ) throws(CredentialError) {
+  init(_ bytes: [UInt8], acceptsPlain: Bool = false, ask: (Int) throws(StoreError) -> Secret) throws(CredentialError) {
     guard let value = try? JSONValue.parse(bytes) else { throw .malformedExport }
     guard value["format"]?.text == Self.encryptedFormat else {
       try self.init(plain: value)

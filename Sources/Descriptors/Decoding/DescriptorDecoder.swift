@@ -120,9 +120,7 @@ struct DescriptorDecoder {
   }
 
   /// Its places are filled with the variables' defaults, or with harmless values, to see whether a URL can come of it.
-  mutating func url(
-    _ node: Node, names: [String], anyScheme: Bool = false, isShown: Bool = false
-  ) -> URLTemplate? {
+  mutating func url(_ node: Node, names: [String], anyScheme: Bool = false, isShown: Bool = false) -> URLTemplate? {
     guard let template = template(node, names: names, isShown: isShown) else { return nil }
     let url = URLTemplate(template)
     refuseKeptVariables(template.names)

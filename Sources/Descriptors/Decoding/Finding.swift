@@ -53,9 +53,7 @@ package struct Finding: Sendable, Equatable {
     /// Nobody agreed to it when the provider was added.
     case newHost(String, provider: String)
 
-    package enum UnprotectedState: Sendable {
-      case noProofKey, scheme, implicit
-    }
+    package enum UnprotectedState: Sendable { case noProofKey, scheme, implicit }
 
     static func unknownValue(_ text: String, among allowed: [String]) -> Problem {
       .unknownValue(text, allowed: allowed, suggestion: nearMiss(text, among: allowed))

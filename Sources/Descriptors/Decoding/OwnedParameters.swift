@@ -77,9 +77,7 @@ extension DescriptorDecoder {
       let isOwned =
         entry.value.isNull
         ? OwnedParameters.names(at: kind).subtracting(OwnedParameters.droppable).contains(entry.key)
-        : [entry.key, rename[entry.key] ?? ""].contains {
-          OwnedParameters.owned($0, at: kind, rename: rename) != nil
-        }
+        : [entry.key, rename[entry.key] ?? ""].contains { OwnedParameters.owned($0, at: kind, rename: rename) != nil }
       if isOwned { add(.ownedParameter(entry.key), at: entry.keyPlace) }
     }
     for entry in node["rename"]?.entries ?? [] {

@@ -33,9 +33,7 @@ extension ResponseField {
 
   /// The names of secrets without case and underscores.
   fileprivate static let secretNames = Set(
-    ResponseField.secrets.map { FieldPath.plain($0.rawValue) } + [
-      "tokensecret", "sessionhandle",
-    ])
+    ResponseField.secrets.map { FieldPath.plain($0.rawValue) } + ["tokensecret", "sessionhandle"])
 }
 
 extension FieldPath {

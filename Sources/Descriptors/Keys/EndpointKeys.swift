@@ -11,8 +11,7 @@ extension Endpoint {
     return Table(kind == .authorization ? "page" : "endpoint", Endpoint(kind), short: "url") {
       Key(
         "url", at: \.url, as: .url(except: owned, isShown: isShown), type: "[URL template](#templates)",
-        isRequired: true,
-        means: "where the leg goes", for: "all")
+        isRequired: true, means: "where the leg goes", for: "all")
       Key(
         "method", at: \.method, as: .word(among: ["GET", "POST", "PUT", "PATCH", "DELETE"]), default: "see above",
         means: "the method (RFC 9110, 9)", for: "`github` revokes by `DELETE`")

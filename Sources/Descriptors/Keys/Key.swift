@@ -15,9 +15,7 @@ struct Key<Whole: Sendable>: Sendable {
     description = KeyDescription(
       name: name, shape: notation.shape, ownType: type, standard: standard, specification: specification,
       meaning: meaning, neededBy: neededBy, isRequired: isRequired, isAlwaysWritten: isAlwaysWritten)
-    read = { decoder, node, whole in
-      if let value = notation.read(&decoder, node) { whole[keyPath: property] = value }
-    }
+    read = { decoder, node, whole in if let value = notation.read(&decoder, node) { whole[keyPath: property] = value } }
     write = { notation.write($0[keyPath: property]) }
   }
 
@@ -29,9 +27,7 @@ struct Key<Whole: Sendable>: Sendable {
     description = KeyDescription(
       name: name, shape: notation.shape, ownType: type, standard: standard, specification: specification,
       meaning: meaning, neededBy: neededBy)
-    read = { decoder, node, whole in
-      if let value = notation.read(&decoder, node) { whole[keyPath: property] = value }
-    }
+    read = { decoder, node, whole in if let value = notation.read(&decoder, node) { whole[keyPath: property] = value } }
     write = { $0[keyPath: property].map(notation.write) }
   }
 

@@ -189,8 +189,7 @@ extension Notation<[Template]> {
 extension Notation<URLTemplate> {
   static func url(except owned: Set<String>, isShown: Bool) -> Self {
     Notation(
-      .url(except: owned),
-      read: { $0.url($1, names: DescriptorDecoder.endpointNames, isShown: isShown) },
+      .url(except: owned), read: { $0.url($1, names: DescriptorDecoder.endpointNames, isShown: isShown) },
       write: { .text($0.template.text) })
   }
 
@@ -227,9 +226,7 @@ extension Notation<[String: String]> {
       read: { decoder, node in
         guard let entries = decoder.entries(of: node) else { return nil }
         var texts: [String: String] = [:]
-        for entry in entries {
-          texts[entry.key] = decoder.text(entry.value)
-        }
+        for entry in entries { texts[entry.key] = decoder.text(entry.value) }
         return texts
       }, write: { .mapping($0.sorted { $0.key < $1.key }.map { ($0.key, .text($0.value)) }) })
   }

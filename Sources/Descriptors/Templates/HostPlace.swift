@@ -57,17 +57,11 @@ package enum HostPlace: Sendable, Equatable {
         case nil: break
         }
         let place: HostPlace =
-          if position == .beginning {
-            .base
-          } else if text.hasPrefix("https://*.") {
+          if position == .beginning { .base } else if text.hasPrefix("https://*.") {
             .subdomains
           } else if text.hasSuffix(":") {
             .port
-          } else if text.hasSuffix("://"), next.map({ "/?#".contains($0) }) ?? true {
-            .host
-          } else {
-            .piece
-          }
+          } else if text.hasSuffix("://"), next.map({ "/?#".contains($0) }) ?? true { .host } else { .piece }
         found.append((place, terms.flatMap(\.names)))
         text += position == .beginning ? "https://sample.example" : place == .port ? "1" : "sample"
       }

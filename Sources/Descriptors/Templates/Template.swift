@@ -33,9 +33,7 @@ package struct Template: Sendable, Equatable {
   }
 
   package var names: [String] {
-    parts.flatMap { part -> [String] in
-      if case .place(let terms) = part { terms.flatMap(\.names) } else { [] }
-    }
+    parts.flatMap { part -> [String] in if case .place(let terms) = part { terms.flatMap(\.names) } else { [] } }
   }
 
   /// Bytes that come of it, or of a function on the way there, where a name has so many.

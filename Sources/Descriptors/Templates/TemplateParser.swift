@@ -19,8 +19,7 @@ struct TemplateParser {
         if !literal.isEmpty { parts.append(.literal(literal)) }
         literal = ""
         parts.append(.place(try place()))
-      case "}":
-        throw .unbalancedBrace(offset: position)
+      case "}": throw .unbalancedBrace(offset: position)
       default:
         literal.unicodeScalars.append(scalar)
         position += 1

@@ -93,6 +93,4 @@ package enum URLTemplateError: Error, Sendable, Equatable {
   case insecure(String)
 }
 
-extension URLTemplate {
-  package var text: String { template.text }
-}
+extension URLTemplate { package var text: String { template.text } }

@@ -155,9 +155,7 @@ package struct DockerRules: Sendable, Equatable {
   package var username = Template(literal: "oauth2")
 }
 
-package struct KubectlRules: Sendable, Equatable {
-  package var hosts: [Template] = []
-}
+package struct KubectlRules: Sendable, Equatable { package var hosts: [Template] = [] }
 
 /// How a JWT is signed (RFC 7518, 3.1).
 package enum AssertionAlgorithm: String, Sendable, CaseIterable {

@@ -56,8 +56,7 @@ struct LoopbackPeer {
     let ranges = map.split(separator: UInt8(ascii: "\n")).map { line in
       line.split(separator: UInt8(ascii: " ")).compactMap { UInt64(String(decoding: $0, as: UTF8.self)) }
     }
-    return ranges.isEmpty
-      || ranges.contains { $0.count == 3 && ($0[0]..<($0[0] + $0[2])).contains(UInt64(user)) }
+    return ranges.isEmpty || ranges.contains { $0.count == 3 && ($0[0]..<($0[0] + $0[2])).contains(UInt64(user)) }
   }
 
   /// The whole of a file of the kernel; empty if it cannot be read.
@@ -83,9 +82,7 @@ struct SocketAddress {
     forms = all.map { Array((Self.words($0) + ":" + Self.hexadecimal(UInt32(port), digits: 4)).utf8) }
   }
 
-  init?(
-    _ ask: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32, _ socket: Int32
-  ) {
+  init?(_ ask: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32, _ socket: Int32) {
     var address = sockaddr_in6()
     var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
     let code = unsafe withUnsafeMutableBytes(of: &address) { bytes -> Int32 in

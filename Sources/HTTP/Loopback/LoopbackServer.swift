@@ -51,8 +51,7 @@ extension HTTPResponse {
   private static let phrases = [
     200: "OK", 201: "Created", 302: "Found", 307: "Temporary Redirect", 400: "Bad Request", 401: "Unauthorized",
     403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 408: "Request Timeout", 410: "Gone",
-    411: "Length Required",
-    413: "Content Too Large", 415: "Unsupported Media Type", 421: "Misdirected Request",
+    411: "Length Required", 413: "Content Too Large", 415: "Unsupported Media Type", 421: "Misdirected Request",
     431: "Request Header Fields Too Large", 500: "Internal Server Error",
   ]
 }

@@ -105,9 +105,7 @@ enum LoopbackSocket {
   }
 
   static func write(_ socket: Int32, _ bytes: ArraySlice<UInt8>) -> Int? {
-    let count = unsafe bytes.withUnsafeBytes {
-      unsafe send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-    }
+    let count = unsafe bytes.withUnsafeBytes { unsafe send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
     if count >= 0 { return count }
     return [EAGAIN, EINTR].contains(errno) ? 0 : nil
   }
@@ -123,9 +121,7 @@ enum LoopbackSocket {
 
   /// Whether each of the descriptors is ready; waits until one is, the time has passed, or a signal comes.
   static func wait(_ watches: [Watch], seconds: Double) throws(HTTPError) -> [Bool] {
-    var entries = watches.map {
-      pollfd(fd: $0.descriptor, events: Int16($0.forWriting ? POLLOUT : POLLIN), revents: 0)
-    }
+    var entries = watches.map { pollfd(fd: $0.descriptor, events: Int16($0.forWriting ? POLLOUT : POLLIN), revents: 0) }
     let count = unsafe poll(&entries, nfds_t(entries.count), Int32(max(0, seconds) * 1000) + 1)
     if count < 0 {
       if errno == EINTR { return watches.map { _ in false } }

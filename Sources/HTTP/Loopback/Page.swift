@@ -87,8 +87,7 @@ enum PageDocument {
     let policy =
       "default-src 'none'; style-src '\(styleHash)'; img-src data:; base-uri 'none'; form-action 'none'; "
       + "frame-ancestors 'none'; "
-      + (isRelay
-        ? "script-src '\(relayScriptHash)'; connect-src 'self'" : "script-src '\(cleaningScriptHash)'")
+      + (isRelay ? "script-src '\(relayScriptHash)'; connect-src 'self'" : "script-src '\(cleaningScriptHash)'")
     return head(status, ["Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy], body)
   }
 

@@ -161,9 +161,7 @@ private struct WrittenComputation: RequestComputing {
 }
 
 /// Always the same bytes; where they stand in a request says what they are.
-private struct FixedRandom: RandomSource {
-  func bytes(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
-}
+private struct FixedRandom: RandomSource { func bytes(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) } }
 
 // The transport of a login that is only shown: it writes down what it is given, and makes up an answer.
 extension LoginRequests {
@@ -202,8 +200,7 @@ extension LoginRequests {
 
   private mutating func login() throws(OAuthError) -> Credential {
     let login = LoginContext(
-      grant, client, scope: scope, redirectURI: listening ?? "", random: FixedRandom(),
-      nonce: Client.placeholderNonce)
+      grant, client, scope: scope, redirectURI: listening ?? "", random: FixedRandom(), nonce: Client.placeholderNonce)
     var step = try login.begin()
     while true {
       switch step {
@@ -252,8 +249,7 @@ extension LoginRequests {
     let fragment = request.uri.fragment.map { PercentEncoding.decode($0, plusAsSpace: false) ?? $0 }
     requests.append(
       Request(
-        kind: kind, isLater: isLater, method: request.method,
-        url: shown(request.uri.withoutQueryAndFragment.text),
+        kind: kind, isLater: isLater, method: request.method, url: shown(request.uri.withoutQueryAndFragment.text),
         query: shown(request.uri.queryParameters), fragment: fragment.map(shown),
         fields: request.fields.map { HTTPField(name: $0.name, value: shown(Self.decodingBasic($0.value))) },
         body: body(request)))

@@ -20,8 +20,7 @@ enum OAuth1Grant: GrantFlow {
     let (client, scope) = (login.client, login.scope)
     return Step.Page(
       uri: try client.authorizationPage(temporary, scope: scope, nonce: login.nonce),
-      expected: [(.oauthToken, temporary.token.reveal())], brings: .oauthVerifier,
-      login: login
+      expected: [(.oauthToken, temporary.token.reveal())], brings: .oauthVerifier, login: login
     ) { parameters, _ throws(OAuthError) in
       let consent = try client.resourceOwnerAuthorization(parameters, to: temporary)
       return .send(

@@ -69,8 +69,7 @@ package struct MetadataLocation: Sendable, Equatable {
   package static func all(for issuer: Issuer) -> [MetadataLocation] {
     let path = issuer.uri.path.hasSuffix("/") ? String(issuer.uri.path.dropLast()) : issuer.uri.path
     let candidates = [
-      (path + folder + suffixes[0], "OpenID Connect Discovery 1.0, 4"),
-      (folder + suffixes[1] + path, "RFC 8414, 3"),
+      (path + folder + suffixes[0], "OpenID Connect Discovery 1.0, 4"), (folder + suffixes[1] + path, "RFC 8414, 3"),
       (folder + suffixes[0] + path, "RFC 8414, 5"),
     ]
     var locations: [MetadataLocation] = []

@@ -24,8 +24,7 @@ extension Client {
     let takesToken = endpoint.authentication == .accessToken || (kind == .identity && endpoint.authentication == nil)
     let presentsToken = proof == .token || (proof == .asDescribed && takesToken)
     let authenticates = proof == .asDescribed && !takesToken && kind != .authorization && kind != .registration
-    let assertion = try assertion(
-      at: kind, authenticates: authenticates, credential, exchange: exchange, nonce: nonce)
+    let assertion = try assertion(at: kind, authenticates: authenticates, credential, exchange: exchange, nonce: nonce)
     if let assertion { exchange["assertion"] = assertion }
     let values = values(for: credential, exchange)
     let authentication =

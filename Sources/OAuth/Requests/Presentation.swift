@@ -66,9 +66,7 @@ extension Client {
   ) throws(OAuthError) -> HTTPRequest {
     var signed = try binding(of: credential.grant).sign(request, with: credential, nonce: nonce)
     for field in try filled(descriptor.extraHeaders, values(for: credential, of: request), calculator(nonce))
-    where request.fields[field.name] == nil {
-      signed.fields.set(field.name, field.value)
-    }
+    where request.fields[field.name] == nil { signed.fields.set(field.name, field.value) }
     return signed
   }
 

@@ -30,15 +30,13 @@ struct RequestContent {
       }
     }
     switch endpoint.send {
-    case .query:
-      break
+    case .query: break
     case .fragment:
       let fragment = self.uri.fragment ?? ""
       if !others.isEmpty {
         self.uri = self.uri.with(fragment: fragment + (fragment.contains("?") ? "&" : "?") + others.encoded)
       }
-    case .form where others.isEmpty && ["GET", "DELETE"].contains(endpoint.method):
-      break
+    case .form where others.isEmpty && ["GET", "DELETE"].contains(endpoint.method): break
     case .form:
       mediaType = "application/x-www-form-urlencoded"
       body = Array(others.encoded.utf8)
@@ -82,9 +80,7 @@ extension HTTPRequest {
     case "request_path": uri.path.isEmpty ? "/" : uri.path
     case "request_query":
       // One parameter in a line, sorted as they are sent: the form that signatures of requests have in common.
-      uri.query.map { query in
-        query.split(separator: "&").map(String.init).sorted().map { $0 + "\n" }.joined()
-      } ?? ""
+      uri.query.map { query in query.split(separator: "&").map(String.init).sorted().map { $0 + "\n" }.joined() } ?? ""
     case "request_body": String(decoding: body, as: UTF8.self)
     default: nil
     }

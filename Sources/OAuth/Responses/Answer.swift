@@ -117,9 +117,7 @@ struct Answer: Sendable {
     return (outer.first { isRepeated($0, in: root) } ?? inner.first { isRepeated($0, in: scoped) })?.text
   }
 
-  func repeats(_ field: ResponseField) -> Bool {
-    rules.source(of: field).paths.contains { isRepeated($0, in: scoped) }
-  }
+  func repeats(_ field: ResponseField) -> Bool { rules.source(of: field).paths.contains { isRepeated($0, in: scoped) } }
 
   private static func fields(of kind: EndpointKind) -> [ResponseField] {
     switch kind {

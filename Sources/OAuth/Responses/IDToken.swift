@@ -55,9 +55,7 @@ struct IDToken {
 
   /// Throws if it was not issued by `issuer` to this client for this token and is valid at one of the moments: by our
   /// clock, or by the provider's.
-  func check(
-    issuer: String?, client: String, accessToken: Secret, moments: [Int64]
-  ) throws(IDTokenFault) {
+  func check(issuer: String?, client: String, accessToken: Secret, moments: [Int64]) throws(IDTokenFault) {
     guard let algorithm, algorithm.lowercased() != "none", isSigned else { throw .unsigned }
     for claim in Self.claimNames where claims.repeats(claim) { throw .repeated(claim: claim) }
     guard let found = claims["iss"]?.text else { throw .missing(claim: "iss") }
@@ -151,7 +149,5 @@ extension Client {
 
 extension Credential {
   /// OpenID Connect Core 1.0, 2, `exp`; seconds since 1970.
-  package var idTokenExpiresAt: Int64? {
-    idToken.flatMap { IDToken.moment(JWTClaims.parse($0.reveal())?["exp"]) }
-  }
+  package var idTokenExpiresAt: Int64? { idToken.flatMap { IDToken.moment(JWTClaims.parse($0.reveal())?["exp"]) } }
 }

@@ -8,9 +8,7 @@ extension Answer {
   ///
   /// What cannot be read is taken for not said: the token is good all the same, and throwing the answer away would lose
   /// a refresh token that may have been rotated.
-  fileprivate func expiry(
-    _ duration: ResponseField, _ moment: ResponseField, now: Int64, unknown: Int64?
-  ) -> Int64? {
+  fileprivate func expiry(_ duration: ResponseField, _ moment: ResponseField, now: Int64, unknown: Int64?) -> Int64? {
     let seconds = text(duration).flatMap { Moment.lifetime($0, rules.source(of: duration).time) }
     if let seconds, seconds > 0 { return now + seconds }
     guard let text = text(moment), text != "0" else {

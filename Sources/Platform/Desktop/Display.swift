@@ -16,8 +16,7 @@ package enum Display {
     let sockets = (try? File.read("/proc/net/unix", limit: 64 << 20)) ?? []
     return sockets.split(separator: UInt8(ascii: "\n")).contains {
       $0.suffix(socket.utf8.count + 1).elementsEqual(("@" + socket).utf8)
-    }
-      ? nil : "DISPLAY"
+    } ? nil : "DISPLAY"
   }
 
   /// The socket of `:0` or `unix:0.0` (X(7)); `nil` for a display of another machine.

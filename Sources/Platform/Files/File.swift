@@ -102,8 +102,7 @@ package enum File {
   }
 
   /// `false` if there was none.
-  @discardableResult
-  package static func remove(_ path: String) throws(POSIXError) -> Bool {
+  @discardableResult package static func remove(_ path: String) throws(POSIXError) -> Bool {
     if unsafe unlink(path) == 0 { return true }
     if errno == ENOENT { return false }
     throw Descriptor.failure("unlink", path)

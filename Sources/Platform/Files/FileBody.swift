@@ -14,9 +14,7 @@ package final class FileBody {
   }
 
   /// Standard input, from its present position.
-  package convenience init(standardInput _: Void) throws(POSIXError) {
-    try self.init(Descriptor.standardInput(), "-")
-  }
+  package convenience init(standardInput _: Void) throws(POSIXError) { try self.init(Descriptor.standardInput(), "-") }
 
   private init(_ file: consuming Descriptor, _ path: String) throws(POSIXError) {
     self.path = path

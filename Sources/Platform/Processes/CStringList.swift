@@ -1,8 +1,7 @@
 import Glibc
 
 /// Arguments or an environment as C wants them: pointers to texts that end in a zero, and nil at the end.
-@safe
-struct CStringList: ~Copyable {
+@safe struct CStringList: ~Copyable {
   /// Valid while the list is.
   let base: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
   private let count: Int

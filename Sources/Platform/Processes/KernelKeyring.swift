@@ -29,8 +29,7 @@ package enum KernelKeyring {
   }
 
   /// `false` if there was nothing.
-  @discardableResult
-  package static func remove(_ name: String) throws(POSIXError) -> Bool {
+  @discardableResult package static func remove(_ name: String) throws(POSIXError) -> Bool {
     guard let key = try find(name) else { return false }
     if credmgr_key_invalidate(key) != 0 { throw failure("keyctl") }
     return true

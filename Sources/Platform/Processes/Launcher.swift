@@ -33,9 +33,8 @@ package enum Launcher {
   /// Runs a program to its end. After `seconds` it is ended, with all that it has started: readers of our standard
   /// error would wait for them.
   package static func run(
-    _ command: String, _ arguments: [String], input: [UInt8] = [],
-    environment: [String: String] = Environment.all(), seconds: Double = 60, limit: Int = 1 << 20,
-    errors: StandardErrors = .shown
+    _ command: String, _ arguments: [String], input: [UInt8] = [], environment: [String: String] = Environment.all(),
+    seconds: Double = 60, limit: Int = 1 << 20, errors: StandardErrors = .shown
   ) throws(POSIXError) -> Completion {
     let file = try find(command)
     // A file in memory instead of a pipe: nothing to write while we read, and a reader that goes away does not hurt.

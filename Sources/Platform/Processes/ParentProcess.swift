@@ -14,9 +14,7 @@ package enum ParentProcess {
     return found
   }
 
-  static func parent(of process: pid_t) -> pid_t? {
-    fields(of: process)?.dropFirst().first.flatMap { pid_t($0) }
-  }
+  static func parent(of process: pid_t) -> pid_t? { fields(of: process)?.dropFirst().first.flatMap { pid_t($0) } }
 
   /// The first 15 bytes of its program's name (proc(5), `comm`); `nil` where the system does not tell.
   package static var name: String? {

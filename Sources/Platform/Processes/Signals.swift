@@ -19,11 +19,8 @@ package enum Signals {
   static func restoreDefaults() { credmgr_restore_failed_writes() }
 
   /// Runs `body` while these signals, SIGQUIT and SIGTSTP wait: between a provider's answer and the commit.
-  package static func deferring<Result, Failure: Error>(
-    _ body: () throws(Failure) -> Result
-  ) throws(Failure) -> Result {
-    try deferring(()) { _ throws(Failure) in try body() }
-  }
+  package static func deferring<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result
+  { try deferring(()) { _ throws(Failure) in try body() } }
 
   /// The same for a value that `body` consumes.
   package static func deferring<Value: ~Copyable, Result, Failure: Error>(

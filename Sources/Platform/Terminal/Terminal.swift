@@ -25,9 +25,7 @@ package enum Terminal {
     try Descriptor.writeAll(descriptor, bytes, nil)
   }
 
-  package static func writeOutput(_ text: String) throws(POSIXError) {
-    try writeAll(STDOUT_FILENO, Array(text.utf8))
-  }
+  package static func writeOutput(_ text: String) throws(POSIXError) { try writeAll(STDOUT_FILENO, Array(text.utf8)) }
 
   package static func writeError(_ text: String) { try? writeAll(STDERR_FILENO, Array(text.utf8)) }
 

@@ -85,9 +85,7 @@ extension HTTPResponse {
   }
 }
 
-extension Refusal {
-  var json: JSONValue { ["error": .string(code), "error_description": .string(sentence)] }
-}
+extension Refusal { var json: JSONValue { ["error": .string(code), "error_description": .string(sentence)] } }
 
 extension JSONValue {
   /// A text, a number or a truth value as text.

@@ -51,8 +51,7 @@ extension Simulation {
         <dt>Scopes</dt><dd>\(scopes.htmlEscaped)</dd>
         <dt>Afterwards to</dt><dd>\(redirect.htmlEscaped)</dd>
         </dl>
-        """,
-      input: "<input type=\"hidden\" name=\"request\" value=\"\(identifier.htmlEscaped)\">")
+        """, input: "<input type=\"hidden\" name=\"request\" value=\"\(identifier.htmlEscaped)\">")
   }
 
   /// The page where the code of a device is confirmed, wherever in its address that stands: a descriptor may put it

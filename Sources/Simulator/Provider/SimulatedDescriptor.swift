@@ -97,9 +97,7 @@ extension Descriptor {
   }
 
   /// Whether a redirect means that the provider shows a code.
-  static func isOutOfBand(_ redirect: String) -> Bool {
-    redirect == "oob" || redirect == "urn:ietf:wg:oauth:2.0:oob"
-  }
+  static func isOutOfBand(_ redirect: String) -> Bool { redirect == "oob" || redirect == "urn:ietf:wg:oauth:2.0:oob" }
 
   /// A URL template with its host turned into the first part of the path, so that the endpoints of two hosts stay two.
   /// A place at the very beginning stands for a whole address, and is filled.

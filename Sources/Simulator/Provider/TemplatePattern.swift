@@ -87,9 +87,7 @@ struct TemplatePattern {
   /// bytes that are `isValue`, and the template may end before bytes that are `isEnd`.
   func captures(
     in text: String, isValue: (UInt8) -> Bool = { _ in true }, isEnd: (ArraySlice<UInt8>) -> Bool = { $0.isEmpty }
-  ) -> [String: String]? {
-    Self.match(pieces[...], Array(text.utf8)[...], isValue, isEnd)
-  }
+  ) -> [String: String]? { Self.match(pieces[...], Array(text.utf8)[...], isValue, isEnd) }
 
   private static func match(
     _ pieces: ArraySlice<Piece>, _ text: ArraySlice<UInt8>, _ isValue: (UInt8) -> Bool,
@@ -99,8 +97,7 @@ struct TemplatePattern {
     switch pieces.first {
     case nil: return isEnd(text) ? [:] : nil
     case .text(let literal):
-      return text.starts(with: literal.utf8)
-        ? match(rest, text.dropFirst(literal.utf8.count), isValue, isEnd) : nil
+      return text.starts(with: literal.utf8) ? match(rest, text.dropFirst(literal.utf8.count), isValue, isEnd) : nil
     case .open(let name):
       var length = text.prefix(while: isValue).count
       while length > 0 {

@@ -21,14 +21,12 @@ enum Format {
       "header",
       "CREATE TABLE header(number INTEGER PRIMARY KEY,digest BLOB NOT NULL,key BLOB NOT NULL,"
         + "sealed BLOB NOT NULL)STRICT"
-    ),
-    ("bucket", "CREATE TABLE bucket(number INTEGER PRIMARY KEY,sealed BLOB NOT NULL)STRICT"),
+    ), ("bucket", "CREATE TABLE bucket(number INTEGER PRIMARY KEY,sealed BLOB NOT NULL)STRICT"),
     (
       "record",
       "CREATE TABLE record(lookup INTEGER PRIMARY KEY,kind INTEGER NOT NULL,"
         + "grouping INTEGER NOT NULL,revision INTEGER NOT NULL,sealed BLOB NOT NULL)STRICT"
-    ),
-    ("record_group", "CREATE INDEX record_group ON record(kind,grouping)"),
+    ), ("record_group", "CREATE INDEX record_group ON record(kind,grouping)"),
   ]
 
   /// What the associated data of a sealing begins with: a sealed blob of one kind never opens as another.
@@ -46,8 +44,7 @@ enum Format {
 
   /// Checks the first 100 bytes of the file (sqlite.org/fileformat.html, section 1.3) before SQLite does.
   static func check(fileHeader bytes: [UInt8], path: String) throws(VaultError) {
-    guard bytes.count == 100, bytes.starts(with: "SQLite format 3\0".utf8),
-      number(in: bytes, at: 68) == applicationID
+    guard bytes.count == 100, bytes.starts(with: "SQLite format 3\0".utf8), number(in: bytes, at: 68) == applicationID
     else { throw .notAVault(path: path) }
     let found = Int64(number(in: bytes, at: 60))
     guard found <= version else { throw .newerFormat(path: path, found: found, supported: version) }
@@ -60,8 +57,7 @@ enum Format {
   /// UTF-8, reserved. Two more go together: the largest root page, and whether unused pages can be given back, which
   /// they could not in the first vaults.
   private static let constantFields: [(offset: Int, value: UInt32)] =
-    [(16, 0x1000_0101), (20, 0x0040_2020), (44, 4), (48, 0), (56, 1)]
-    + stride(from: 72, to: 92, by: 4).map { ($0, 0) }
+    [(16, 0x1000_0101), (20, 0x0040_2020), (44, 4), (48, 0), (56, 1)] + stride(from: 72, to: 92, by: 4).map { ($0, 0) }
 
   static func number(in bytes: [UInt8], at offset: Int) -> UInt32 {
     bytes[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) }

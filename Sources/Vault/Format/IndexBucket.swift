@@ -23,8 +23,7 @@ struct IndexBucket {
     var fields = BinaryReader(plaintext.revealBytes())
     while !fields.isAtEnd {
       guard let kind = fields.byte().flatMap(RecordKind.init), let revision = fields.number64(),
-        let tag = fields.raw(Format.tagByteCount), let provider = fields.name(),
-        let account = fields.name()
+        let tag = fields.raw(Format.tagByteCount), let provider = fields.name(), let account = fields.name()
       else { return nil }
       let identifier = RecordIdentifier(kind: kind, provider: provider, account: account)
       entries[identifier] = Entry(revision: revision, tag: tag)

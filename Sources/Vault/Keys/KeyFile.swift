@@ -38,7 +38,5 @@ struct KeyFile {
     Array(key.keyedHash(Array("credmgr key file \(purpose)".utf8)).prefix(count))
   }
 
-  var content: [UInt8] {
-    Array((Self.prefix + Base64.encodeURL(key.reveal().revealBytes() + check) + "\n").utf8)
-  }
+  var content: [UInt8] { Array((Self.prefix + Base64.encodeURL(key.reveal().revealBytes() + check) + "\n").utf8) }
 }

@@ -22,9 +22,7 @@ struct VaultKeys: Sendable {
     names = try vault.subkey(2)
   }
 
-  init(random: some RandomSource) throws(VaultError) {
-    try self.init(Secret(bytes: random.bytes(Self.byteCount)))
-  }
+  init(random: some RandomSource) throws(VaultError) { try self.init(Secret(bytes: random.bytes(Self.byteCount))) }
 
   /// A new vault key; the lock key stays.
   init(after old: VaultKeys, random: some RandomSource) throws(VaultError) {

@@ -55,11 +55,7 @@ extension Vault {
     return opening.keys.records.opened(bytes, AnswerFile.associatedData(name))
   }
 
-  package func removeAnswer(for account: AccountID) {
-    _ = try? File.remove(location.answerFile(lockName(of: account)))
-  }
+  package func removeAnswer(for account: AccountID) { _ = try? File.remove(location.answerFile(lockName(of: account))) }
 }
 
-extension VaultLocation {
-  fileprivate func answerFile(_ name: String) -> String { directory + "/" + name + ".answer" }
-}
+extension VaultLocation { fileprivate func answerFile(_ name: String) -> String { directory + "/" + name + ".answer" } }

@@ -5,8 +5,7 @@ import Store
 
 extension Vault {
   /// Events are noted after the change; where they cannot be, that is no error.
-  @discardableResult
-  package func apply(_ changes: [Change]) throws(VaultError) -> Int64 {
+  @discardableResult package func apply(_ changes: [Change]) throws(VaultError) -> Int64 {
     try change { change, _ throws(VaultError) in
       for item in changes {
         switch item {
@@ -47,9 +46,7 @@ extension Vault {
     return result
   }
 
-  func requireWritable() throws(VaultError) {
-    guard access == .readWrite else { throw .readOnly(path: location.file) }
-  }
+  func requireWritable() throws(VaultError) { guard access == .readWrite else { throw .readOnly(path: location.file) } }
 }
 
 /// A change in the making: the header, and those parts of the index that it touches.

@@ -5,8 +5,7 @@
 import Glibc
 
 /// libFuzzer's own `main` is not used: the package manager gives this program one.
-@_silgen_name("LLVMFuzzerRunDriver")
-func runDriver(
+@_silgen_name("LLVMFuzzerRunDriver") func runDriver(
   _ count: UnsafeMutablePointer<Int32>,
   _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
   _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> Int32
@@ -31,8 +30,7 @@ guard let chosen = fuzzedParsers[name] else {
 let target = chosen
 
 /// The name that libFuzzer looks for.
-@_cdecl("LLVMFuzzerTestOneInput")
-func testOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Int32 {
+@_cdecl("LLVMFuzzerTestOneInput") func testOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> Int32 {
   unsafe target(Array(UnsafeBufferPointer(start: bytes, count: count)))
   return 0
 }
