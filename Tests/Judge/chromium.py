@@ -10,6 +10,8 @@ import time
 
 import websocket
 
+from browser import TIMEOUT
+
 PROGRAM = shutil.which("chromium")
 
 
@@ -36,7 +38,7 @@ class Chromium:
         self.process = subprocess.Popen([*arguments, "about:blank"], stdin=subprocess.DEVNULL, env=environment,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         port, path = self.until(self.active_port)
-        self.socket = websocket.create_connection(f"ws://127.0.0.1:{port}{path}", timeout=30)
+        self.socket = websocket.create_connection(f"ws://127.0.0.1:{port}{path}", timeout=TIMEOUT)
         self.session = None
         page = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
         self.session = self.call("Target.attachToTarget", targetId=page["targetId"], flatten=True)["sessionId"]
@@ -51,9 +53,9 @@ class Chromium:
             lines = open(path, encoding="ascii").read().split("\n")
             return lines if len(lines) == 2 else None
 
-    def until(self, look, seconds=30):
+    def until(self, look):
         """What `look` finds, as soon as it finds something."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + TIMEOUT
         while time.monotonic() < end:
             # While the browser goes from one page to the next there is none to be asked.
             with contextlib.suppress(NoPage):
@@ -121,7 +123,7 @@ class Chromium:
         except (OSError, websocket.WebSocketException):
             self.process.kill()
         self.socket.close()
-        self.process.wait(30)
+        self.process.wait(TIMEOUT)
 
     def __enter__(self):
         return self

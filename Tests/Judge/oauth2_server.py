@@ -38,6 +38,7 @@ class OAuth2Server(Service):
         self.refreshed_lifetime = refreshed_lifetime
         self.rotate = rotate
         self.refresh_delay = refresh_delay
+        self.hurry = threading.Event()  # ends every delay
         self.schemes = tuple(schemes)
         self.interval = interval
         self.slow_downs = slow_downs
@@ -257,7 +258,7 @@ class OAuth2Server(Service):
         grant_type = request.form_fields().get("grant_type", "none")
         self.counts[f"token:{grant_type}"] += 1
         if grant_type == "refresh_token" and self.refresh_delay:
-            time.sleep(self.refresh_delay)
+            self.hurry.wait(self.refresh_delay)
         response = self.authorization.create_token_response(request)
         if response.status == 200:
             self.counts[f"granted:{grant_type}"] += 1

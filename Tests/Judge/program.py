@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import functools
 import http.client
 import os
 import re
@@ -16,7 +17,7 @@ import urllib.parse
 from dataclasses import dataclass
 
 import clock
-from browser import Browser
+from browser import TIMEOUT, Browser
 from oauth2_server import CLIENT_SECRET, PUBLIC_CLIENT, OAuth2Server
 from terminal import Terminal
 
@@ -24,17 +25,23 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BINARY = os.path.abspath(os.environ.get("CREDMGR_BIN", os.path.join(HERE, "../../.build/debug/credmgr")))
 DESCRIPTORS = os.path.join(HERE, "descriptors")
-TIMEOUT = 60
 ADA, GRACE = "ada.lovelace@example.org", "grace-hopper"
 
 # Exit statuses of the contract.
 DONE, UNEXPECTED, USAGE, LOGIN_NEEDED, REFUSED, UNREACHABLE, LOCKED = range(7)
 
 
+@functools.cache
 def is_test_build():
     """Whether the program has fault points and a clock that can be moved: those that are built for use have neither."""
     with open(BINARY, "rb") as file:
         return b"CREDMGR_FAULT" in file.read()
+
+
+def brief():
+    """The lifetime in seconds of what is to expire in a test: longer than any pause between two commands, where a test can
+    move the clock."""
+    return 60 if is_test_build() else 1
 
 
 def text_of(path):
@@ -173,8 +180,12 @@ class ProgramTest(unittest.TestCase):
         clock.offset += seconds
         self.environment["CREDMGR_CLOCK_OFFSET"] = str(clock.offset)
 
-    def wait_until(self, condition, seconds=20):
-        deadline = time.monotonic() + seconds
+    def expire(self):
+        """Lets what lives for `brief()` seconds expire; some moments are told in whole seconds."""
+        self.later(brief() + 2)
+
+    def wait_until(self, condition):
+        deadline = time.monotonic() + TIMEOUT
         while not condition():
             self.assertLess(time.monotonic(), deadline, "it never came about")
             time.sleep(0.005)

@@ -6,6 +6,7 @@ import html
 import http.server
 import json
 import secrets as randomness
+import socket
 import ssl
 import sys
 import threading
@@ -172,13 +173,18 @@ class Service:
 
     def __exit__(self, *_):
         self.stop()
+        self._place.close()
 
     def stop(self):
+        """From here on nobody answers. Until the end of the block no other server gets the port."""
         if self._thread is not None:
             self._server.shutdown()
             self._server.server_close()
             self._thread.join()
             self._thread = None
+            self._place = socket.socket()
+            self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._place.bind(("127.0.0.1", self.port))
 
     def _broken(self, *_):
         """A client that dies in the middle of a request is nobody's fault."""

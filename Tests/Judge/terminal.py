@@ -11,6 +11,8 @@ import subprocess
 import termios
 import time
 
+from browser import TIMEOUT
+
 
 class Terminal:
     """Runs a program with a terminal as its three standard streams, and keeps all that appears there."""
@@ -39,8 +41,8 @@ class Terminal:
         self.seen += text
         return True
 
-    def wait_for(self, pattern, seconds=30):
-        end = time.monotonic() + seconds
+    def wait_for(self, pattern):
+        end = time.monotonic() + TIMEOUT
         while time.monotonic() < end:
             found = re.search(pattern, self.seen)
             if found:
@@ -66,7 +68,7 @@ class Terminal:
     def interrupt(self):
         os.killpg(self.process.pid, signal.SIGINT)
 
-    def end(self, seconds=30):
+    def end(self, seconds=TIMEOUT):
         """The exit status."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.read(0.1):

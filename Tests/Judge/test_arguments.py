@@ -5,7 +5,7 @@ import resource
 import shutil
 import subprocess
 
-from program import ADA, BINARY, DONE, UNEXPECTED, USAGE, LOCKED, ProgramTest
+from program import ADA, BINARY, DONE, LOCKED, TIMEOUT, UNEXPECTED, USAGE, ProgramTest
 ONLINE = os.path.join(os.path.dirname(BINARY), "credmgr-online")
 
 # What libfaketime and others do: the environment is somewhere else before main begins.
@@ -20,7 +20,7 @@ class Arguments(ProgramTest):
         self.service, self.provider = self.logged_in()
 
     def run_bytes(self, *arguments, program=BINARY, **options):
-        return subprocess.run([program, *arguments], capture_output=True, stdin=subprocess.DEVNULL, timeout=60,
+        return subprocess.run([program, *arguments], capture_output=True, stdin=subprocess.DEVNULL, timeout=TIMEOUT,
                               env={**self.environment, **options.pop("environment", {})}, cwd=self.folder, check=False,
                               **options)
 

@@ -21,14 +21,14 @@ from dataclasses import dataclass, field, replace
 
 from browser import Browser
 from mock_server import ACCESS, API_KEY, CLIENT_SECRET, CODE, SECRETS, TOKEN, MockServer, consents, id_token
-from program import ADA, BINARY, DONE, LOCKED, LOGIN_NEEDED, REFUSED, USAGE, ProgramTest, text_of
+from program import ADA, BINARY, DONE, LOCKED, LOGIN_NEEDED, REFUSED, TIMEOUT, USAGE, ProgramTest, text_of
 from service import Response, redirect, with_query
 from tls import Authority
 
 TYPED = "typed-by-mistake-77aa"
 SECRET_FILE = ("--client-id", "client", "--client-secret-file", "$W/client-secret")
 PUBLIC = ("--client-id", "client")
-LOGIN = ("login", "notes", "--account", ADA, "--timeout", "8s")
+LOGIN = ("login", "notes", "--account", ADA)
 NO_BROWSER = (*LOGIN, "--no-browser")
 INVALID, WRONG_ANSWER, NOT_ALLOWED = (USAGE,), (REFUSED,), (USAGE, REFUSED, LOCKED, LOGIN_NEEDED)
 
@@ -117,7 +117,7 @@ def sends(url="{redirect}", method="GET", body=None, **headers):
         address = login.address()
         asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(address).query))
         target = urllib.parse.urlsplit(url.replace("{redirect}", asked["redirect_uri"]))
-        connection = http.client.HTTPConnection(target.hostname, target.port, timeout=10)
+        connection = http.client.HTTPConnection(target.hostname, target.port, timeout=TIMEOUT)
         with contextlib.closing(connection):
             named = {name.replace("_", "-"): value for name, value in headers.items()}
             connection.request(method, f"{target.path}?{target.query}" if target.query else target.path, body, named)
@@ -184,8 +184,8 @@ def answers_badly():
         def twice(server, request, name=name):
             asked = dict(request.query)
             return redirect(with_query(asked["redirect_uri"], [(name, "first"), ("code", CODE), ("state", asked["state"])]))
-        yield Attack("provider", f"{name} twice", replace(control, login=(*LOGIN[:-1], "3s")), {
-            "answers": {"/authorize": twice}}, (REFUSED, USAGE, LOGIN_NEEDED, 5))
+        yield Attack("provider", f"{name} twice", control, {
+            "answers": {"/authorize": twice}, "login": (*LOGIN, "--timeout", "3s")}, (REFUSED, USAGE, LOGIN_NEEDED, 5))
     for kind in ("DPoP", "mac", "N_A"):
         yield Attack("provider", f"a token of the type {kind}", Scene(code()), {"answers": answer(token_type=kind)}, WRONG_ANSWER)
 

@@ -1,5 +1,6 @@
 """What a provider, or whoever stands in its place, should not answer: a clear error, and nothing is lost."""
 
+import signal
 import urllib.parse
 
 from browser import Browser
@@ -61,10 +62,11 @@ class Callbacks(ProgramTest):
     def test_wrong_or_missing_state_gets_nothing(self):
         for fault in ("wrong-state", "no-state"):
             with self.subTest(fault):
-                service, login = self.login(fault, "--timeout", "2s")
+                service, login = self.login(fault)
                 status, _, _ = Browser().open(login.address())
                 self.assertGreaterEqual(status, 400)
-                self.assertNotEqual(login.end().status, 0)
+                login.process.send_signal(signal.SIGINT)
+                self.assertEqual(login.end().status, 130)
                 self.assertEqual(service.counts["token"], 0)
 
     def test_a_forged_callback_does_not_disturb_the_right_one(self):

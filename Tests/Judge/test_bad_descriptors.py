@@ -7,7 +7,7 @@ import time
 from faulty_server import FaultyServer
 from program import ADA, REFUSED, USAGE, ProgramTest, text_of
 from service import json_response, redirect
-SECONDS = 10
+SECONDS = 60
 
 HEAD = """provider: evil
 grant: authorization_code

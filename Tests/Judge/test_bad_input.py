@@ -9,7 +9,7 @@ import stat
 import subprocess
 import unittest
 
-from program import ADA, GRACE, BINARY, DESCRIPTORS, DONE, LOCKED, ProgramTest
+from program import ADA, BINARY, DESCRIPTORS, DONE, GRACE, LOCKED, TIMEOUT, ProgramTest
 NOBODY = 65534
 
 
@@ -48,7 +48,7 @@ class BadInput(ProgramTest):
         shutil.copytree(self.saved, self.home)
 
     def run_in_time(self, *arguments, stdin=""):
-        done = subprocess.run([BINARY, *arguments], input=stdin, capture_output=True, text=True, timeout=20,
+        done = subprocess.run([BINARY, *arguments], input=stdin, capture_output=True, text=True, timeout=TIMEOUT,
                               env=self.environment, cwd=self.folder, check=False)
         self.errors.append(done.stderr)
         return done
@@ -278,7 +278,7 @@ class NoRights(ProgramTest):
     def as_nobody(self, *arguments, stdin="", **environment):
         return subprocess.run(
             ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", self.program, *arguments],
-            input=stdin, capture_output=True, text=True, timeout=20, check=False, cwd="/",
+            input=stdin, capture_output=True, text=True, timeout=TIMEOUT, check=False, cwd="/",
             env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **environment})
 
     def refused(self, outcome, words):

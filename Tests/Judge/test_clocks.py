@@ -62,9 +62,9 @@ class Clocks(ProgramTest):
                 self.assertEqual(service.counts["token:refresh_token"], 1)
 
     def test_the_clock_is_really_another_one(self):
-        expected = time.gmtime(time.time() + 86_400)
+        tomorrow = time.time() + 86_400
         service, provider = self.provided()
         outcome = self.at("+1d", "login", provider, "--account", ADA)
         self.assertEqual(outcome.status, DONE)
         obtained = json.loads(self.credmgr("status", "--json").out)[0]["obtained_at"]
-        self.assertEqual(obtained[:10], time.strftime("%Y-%m-%d", expected))
+        self.assertIn(obtained[:10], [time.strftime("%Y-%m-%d", time.gmtime(moment)) for moment in (tomorrow, tomorrow + 3600)])

@@ -51,7 +51,6 @@ class Completion(ProgramTest):
                         terminal.seen = ""
                         terminal.type(f"credmgr {typed}\t")
                         # The line stands in the shell's editor; its beginning is turned into the other program there.
-                        terminal.wait_until_quiet()
                         terminal.type("\x01" + shower + " \x05; echo do''ne\n")
                         terminal.wait_for(r"(?<!'')done")
                         with open(path, encoding="utf-8") as file:

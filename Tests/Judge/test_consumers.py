@@ -13,7 +13,7 @@ import unittest
 
 import oauth2_server
 from oauth2_server import OAuth2Server
-from program import ADA, BINARY, UNREACHABLE, ProgramTest, text_of
+from program import ADA, BINARY, TIMEOUT, UNREACHABLE, ProgramTest, text_of
 from service import Service, json_response
 from tls import Authority
 
@@ -256,7 +256,7 @@ class Bodies(ProgramTest):
         except OSError:  # the other end is closed
             pass
         os.close(terminal)
-        self.assertEqual(process.wait(30), 0)
+        self.assertEqual(process.wait(TIMEOUT), 0)
         self.assertRegex(shown.decode(), r"\rcredmgr: received \d\.\d MB of 4\.0 MB \(\d+ %\)\x1b\[K")
         self.assertTrue(shown.endswith(b"\r\x1b[K"), shown)
         _, count = self.request(f"{self.blob.base}/4000000")
@@ -279,7 +279,7 @@ class Exec(ProgramTest):
         self.assertEqual(int(process.stdout.readline()), process.pid)
         self.assertEqual(process.stdout.readline(), "the-token\n")
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.wait(30), -signal.SIGTERM)
+        self.assertEqual(process.wait(TIMEOUT), -signal.SIGTERM)
         process.stdin.close()
         process.stdout.close()
 

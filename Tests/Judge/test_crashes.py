@@ -20,7 +20,7 @@ import tempfile
 import time
 import unittest
 
-from program import BINARY, DONE, LOCKED, LOGIN_NEEDED, USAGE, ProgramTest, is_test_build, text_of
+from program import BINARY, DONE, LOCKED, LOGIN_NEEDED, TIMEOUT, USAGE, ProgramTest, is_test_build, text_of
 from siege import (
     ADA, COMMANDS, GRACE, OTHER, PROVIDER, SOURCES, STRACE, WRITING, World, after_refresh, end, fault_points,
     kill_after, refresh, strand_key_file, strict,
@@ -274,7 +274,7 @@ class SystemCalls(CrashTest):
         def failure(world, case):
             call, error, when = case
             process = self.inject(world, f"{call}:error={error}:when={when}{'+' if lasting else ''}", *arguments)
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=TIMEOUT)
             strict(process.returncode in (DONE, LOCKED), "status", process.returncode, err)
             if process.returncode == DONE:
                 strict(world.service.accepts(out.strip()), "a token that the provider does not know")
@@ -355,7 +355,7 @@ class Disks(CrashTest):
         self.stopped(process)
         filler = self.fill(world)
         process.send_signal(signal.SIGCONT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=TIMEOUT)
         self.assertEqual(process.returncode, LOCKED, err)
         self.assertIn("waits beside the vault", err)
         world.assert_whole()
@@ -384,7 +384,7 @@ class Disks(CrashTest):
                 world.restore()
                 command = ["prlimit", f"--fsize={limit}", "--", BINARY, "token", PROVIDER, "--account", ADA, "--refresh"]
                 process = world.start(*command[1:], binary="/usr/bin/prlimit")
-                out, err = process.communicate(timeout=60)
+                out, err = process.communicate(timeout=TIMEOUT)
                 if process.returncode == DONE:
                     self.assertTrue(world.service.accepts(out.strip()))
                 else:

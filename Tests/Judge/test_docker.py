@@ -7,7 +7,7 @@ import unittest
 
 import oauth2_server
 from oauth2_server import OAuth2Server
-from program import ADA, BINARY, DONE, UNEXPECTED, ProgramTest, text_of
+from program import ADA, BINARY, DONE, UNEXPECTED, ProgramTest, brief, text_of
 from registry_server import RegistryServer
 from tls import Authority
 DOCKER = shutil.which("docker")
@@ -101,8 +101,8 @@ class Protocol(Docker):
 
 class Provider(Docker):
     def test_a_registry_of_a_provider_gets_a_fresh_token(self):
-        self.ready(lifetime=1)
-        self.later(2)
+        self.ready(lifetime=brief())
+        self.expire()
         username, secret = self.get(self.address)
         self.assertEqual((username, secret), ("registry-user", self.service.tokens[-1].access_token))
         self.assertEqual(self.service.counts["granted:refresh_token"], 1)
@@ -146,8 +146,8 @@ class RealClient(Docker):
         return self.registry.counts["served"] > before
 
     def test_a_provider_s_registry_after_an_expiry(self):
-        self.ready(lifetime=1)
-        self.later(2)
+        self.ready(lifetime=brief())
+        self.expire()
         self.configure(credHelpers={self.address: "credmgr"})
         self.assertTrue(self.is_served())
         self.assertEqual(set(self.registry.users), {"registry-user"})

@@ -12,7 +12,7 @@ import unittest
 
 import oauth2_server
 from oauth2_server import OAuth2Server
-from program import BINARY, DESCRIPTORS, DONE, LOCKED, LOGIN_NEEDED, UNREACHABLE, USAGE, ProgramTest
+from program import BINARY, DESCRIPTORS, DONE, LOCKED, LOGIN_NEEDED, TIMEOUT, UNREACHABLE, USAGE, ProgramTest
 from terminal import Terminal
 
 ADA = ProgramTest.accounts[0]
@@ -287,7 +287,7 @@ class Whole(Doctor):
             terminal = Terminal([BINARY, "doctor"], {**self.environment, **more}, self.folder)
             while terminal.read(10):
                 pass
-            terminal.process.wait(10)
+            terminal.process.wait(TIMEOUT)
             self.assertIn("home", terminal.seen)
             self.assertEqual("\x1b[" in terminal.seen, expected, more)
             for line in terminal.seen.splitlines():
@@ -513,7 +513,7 @@ class Vault(Doctor):
         terminal = Terminal([BINARY, "doctor"], self.environment, self.folder, columns=200)
         while terminal.read(10):
             pass
-        self.assertEqual(terminal.process.wait(10), DONE)
+        self.assertEqual(terminal.process.wait(TIMEOUT), DONE)
         self.assertNotIn("passphrase of the vault", terminal.seen)
         self.assertEqual(self.problems("vault", status=DONE, state="ok", environment=right)[0]["hints"], [])
         self.mended(self.problems("vault", status=LOCKED, environment=wrong)[0], environment=wrong)

@@ -11,7 +11,7 @@ import oauth2_server
 from git_server import GitServer
 from oauth2_server import OAuth2Server
 from browser import Browser
-from program import ADA, BINARY, HERE, ProgramTest, text_of
+from program import ADA, BINARY, HERE, ProgramTest, brief, text_of
 
 # Another git than the system's, such as one that knows `capability[]=state` (2.46).
 GIT = os.environ.get("CREDMGR_GIT", "/usr/bin/git")
@@ -89,8 +89,8 @@ class Git(GitTest):
         self.assertEqual(self.git_server.served, 0)
 
     def test_an_expired_token_is_refreshed_before_git_sees_it(self):
-        self.ready(lifetime=1)
-        self.later(2)
+        self.ready(lifetime=brief())
+        self.expire()
         self.git("clone", "--quiet", self.url, self.work)
         self.assertEqual(self.service.counts["granted:refresh_token"], 1)
         # Each connection is refused once, because git first tries without credentials.

@@ -2,7 +2,7 @@
 
 import os
 
-from program import BINARY, USAGE, ProgramTest
+from program import BINARY, USAGE, ProgramTest, brief
 from test_git import GIT, GitTest
 
 FORGE = """\
@@ -98,9 +98,9 @@ class Protocol(ProtocolTest):
 
     def test_a_lifetime(self):
         host = ("protocol=https", "host=example.com")
-        self.ask("store", *host, "username=ada", "password=1", arguments=("--timeout=1",))
+        self.ask("store", *host, "username=ada", "password=1", arguments=(f"--timeout={brief()}",))
         self.assertEqual(self.get(*host), ("ada", "1"))
-        self.later(2)
+        self.expire()
         self.assertIsNone(self.get(*host))
         self.ask("store", *host, "username=ada", "password=1", arguments=("--timeout", "5m"))
         self.assertEqual(self.get(*host), ("ada", "1"))
@@ -298,13 +298,13 @@ class WithGit(GitTest):
 
     def test_a_lifetime(self):
         host = ("protocol=https", "host=timeout.example")
-        self.credential("approve", *host, "username=ada", "password=1", helper="credmgr --timeout=1")
-        self.later(2)
-        self.assertEqual(self.credential("fill", *host, helper="credmgr --timeout=1")["password"], "asked-for")
+        self.credential("approve", *host, "username=ada", "password=1", helper=f"credmgr --timeout={brief()}")
+        self.expire()
+        self.assertEqual(self.credential("fill", *host, helper=f"credmgr --timeout={brief()}")["password"], "asked-for")
 
     def test_the_name_still_works_when_the_token_is_refreshed(self):
-        self.ready(lifetime=1)
-        self.later(2)
+        self.ready(lifetime=brief())
+        self.expire()
         host = f"host=127.0.0.1:{self.git_server.port}"
         answer = self.credential("fill", "protocol=http", host)
         self.assertEqual(answer["password"], self.service.tokens[-1].access_token)

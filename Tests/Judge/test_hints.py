@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import DESCRIPTORS, DONE, LOCKED, UNEXPECTED, USAGE, ProgramTest
+from program import DESCRIPTORS, DONE, LOCKED, TIMEOUT, UNEXPECTED, USAGE, ProgramTest
 
 NOBODY = 65534
 PROVIDER = "oauth2-public"
@@ -28,7 +28,7 @@ class HintTest(ProgramTest):
                       f"echo a-token-of-a-test | credmgr login {PROVIDER} --with-token --account ada")
 
     def shell(self, script, *before):
-        return subprocess.run([*before, "bash", "-c", script], env=self.shown, cwd="/", check=False, timeout=60,
+        return subprocess.run([*before, "bash", "-c", script], env=self.shown, cwd="/", check=False, timeout=TIMEOUT,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
 
 

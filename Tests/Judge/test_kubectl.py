@@ -9,7 +9,7 @@ import unittest
 
 import oauth2_server
 from oauth2_server import OAuth2Server
-from program import ADA, BINARY, LOGIN_NEEDED, USAGE, ProgramTest
+from program import ADA, BINARY, LOGIN_NEEDED, USAGE, ProgramTest, brief
 from service import Service, json_response
 from tls import Authority
 KUBECTL = shutil.which("kubectl")
@@ -79,8 +79,8 @@ class RealClient(Kubectl):
         self.assertEqual(self.cluster.counts["refused"], 0)
 
     def test_an_expired_token_is_refreshed_before_kubectl_sees_it(self):
-        self.ready(V1BETA1, lifetime=1)
-        self.later(2)
+        self.ready(V1BETA1, lifetime=brief())
+        self.expire()
         self.version()
         self.assertEqual((self.cluster.counts["refused"], self.service.counts["granted:refresh_token"]), (0, 1))
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 import oauth1_server
 from browser import Browser
 from oauth1_server import OAuth1Server
-from program import ADA, LOGIN_NEEDED, REFUSED, ProgramTest
+from program import ADA, LOGIN_NEEDED, REFUSED, ProgramTest, brief
 
 
 class OAuth1(ProgramTest):
@@ -59,7 +59,7 @@ class OAuth1(ProgramTest):
                 self.expect_signed(service, provider)
 
     def test_the_shipped_descriptor(self):
-        service = self.serve(OAuth1Server(lifetime=1))
+        service = self.serve(OAuth1Server(lifetime=brief()))
         arguments = ["add-provider", "oauth1", "--as", "shipped", "--client-id", oauth1_server.CLIENT_KEY,
                      "--client-secret-file", self.file("secret", oauth1_server.CLIENT_SECRET)]
         for name, path in (("temporary_credentials_url", "request_token"), ("authorization_url", "authorize"),
@@ -67,7 +67,7 @@ class OAuth1(ProgramTest):
             arguments += ["--set", f"{name}={service.base}/oauth/{path}"]
         self.credmgr(*arguments, "--set", f"api_host=127.0.0.1:{service.port}")
         self.credmgr("login", "shipped", "--account", ADA)
-        self.later(2)
+        self.expire()
         self.expect_signed(service, "shipped")
         self.assertEqual(service.counts["refresh"], 1)
 
@@ -85,9 +85,9 @@ class OAuth1(ProgramTest):
             self.assertEqual(done.out, expected)
 
     def test_expired_session_is_extended(self):
-        service = OAuth1Server(lifetime=1)
+        service = OAuth1Server(lifetime=brief())
         provider = self.logged_in(service)
-        self.later(2)
+        self.expire()
         self.expect_signed(service, provider)
         self.assertEqual(service.counts["refresh"], 1)
 

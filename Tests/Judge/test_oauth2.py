@@ -5,7 +5,7 @@ import json
 import oauth2_server
 from browser import Browser
 from oauth2_server import OAuth2Server
-from program import ADA, GRACE, LOGIN_NEEDED, REFUSED, UNREACHABLE, ProgramTest
+from program import ADA, GRACE, LOGIN_NEEDED, REFUSED, UNREACHABLE, ProgramTest, brief
 
 
 class Grants(ProgramTest):
@@ -46,11 +46,11 @@ class Grants(ProgramTest):
                 self.expect_usable(service, provider)
 
     def test_client_credentials(self):
-        service, provider = self.provided("oauth2-client-credentials", oauth2_server.CONFIDENTIAL_CLIENT, lifetime=1)
+        service, provider = self.provided("oauth2-client-credentials", oauth2_server.CONFIDENTIAL_CLIENT, lifetime=brief())
         self.credmgr("login", provider)
         first = service.tokens[-1].access_token
         service.lifetime = 3600
-        self.later(2)
+        self.expire()
         # There is no refresh token in this grant: an expired token is asked for again.
         self.assertNotEqual(self.expect_usable(service, provider), first)
 
@@ -96,9 +96,9 @@ class Grants(ProgramTest):
 
 class Refresh(ProgramTest):
     def test_an_expired_token_is_refreshed_and_the_rotated_one_kept(self):
-        service, provider = self.logged_in(lifetime=1)
+        service, provider = self.logged_in(lifetime=brief())
         first = service.tokens[-1].access_token
-        self.later(2)
+        self.expire()
         second = self.credmgr("token", provider).line
         self.assertNotEqual(second, first)
         self.assertTrue(service.accepts(second))
@@ -117,23 +117,23 @@ class Refresh(ProgramTest):
         self.assertNotEqual(self.credmgr("token", provider, "--min-validity", "1h").line, first)
 
     def test_a_provider_that_keeps_its_refresh_token(self):
-        service, provider = self.logged_in(lifetime=1, refreshed_lifetime=1, rotate=False)
+        service, provider = self.logged_in(lifetime=brief(), refreshed_lifetime=brief(), rotate=False)
         for _ in range(2):
-            self.later(2)
+            self.expire()
             self.assertTrue(service.accepts(self.credmgr("token", provider).line))
         self.assertEqual(service.counts["granted:refresh_token"], 2)
 
     def test_a_refused_refresh_asks_for_a_login_and_opens_nothing(self):
-        service, provider = self.logged_in(lifetime=1)
+        service, provider = self.logged_in(lifetime=brief())
         service.revoke(service.tokens[-1], whole_family=True)
-        self.later(2)
+        self.expire()
         outcome = self.credmgr("token", provider, status=LOGIN_NEEDED)
         self.assertRegex(outcome.err, r"(?m)^credmgr: hint: .*credmgr login")
         self.assertEqual(len(service.requests("/authorize", "GET")), 1)
 
     def test_a_provider_that_is_away_costs_nothing(self):
-        service, provider = self.logged_in(lifetime=1)
-        self.later(2)
+        service, provider = self.logged_in(lifetime=brief())
+        self.expire()
         service.stop()
         self.credmgr("token", provider, status=UNREACHABLE)
         # The refresh token is still there: the same home goes on when the provider is back.

@@ -6,7 +6,7 @@ Each test runs twice: with a descriptor that was written for the server, and wit
 import json
 
 from browser import Browser
-from program import ADA, GRACE, LOGIN_NEEDED, REFUSED, ProgramTest
+from program import ADA, GRACE, LOGIN_NEEDED, REFUSED, ProgramTest, brief
 from provider_server import L2P, GitHub, LinkedIn, OCLCToday, OCLCUserAgent
 
 
@@ -36,9 +36,9 @@ class GitHubStyle(ProgramTest):
         self.assertNotIn("repo,gist", status, "granted scopes are separated by commas")
 
     def test_rotation_and_refused_refresh(self):
-        service, provider = self.provider(lifetime=1)
+        service, provider = self.provider(lifetime=brief())
         self.credmgr("login", provider, "--account", ADA, "--grant", "authorization_code")
-        self.later(2)
+        self.expire()
         service.lifetime = 28800
         self.assertTrue(service.valid(self.credmgr("token", provider).line))
         service.refreshes.clear()
@@ -105,9 +105,9 @@ class OCLCUserAgentStyle(ProgramTest):
                                       "-d", "@" + body).out, "<NCIPMessage/>")
 
     def test_expires_at_is_utc_and_refresh_keeps_its_token(self):
-        service, provider = self.user_agent(lifetime=1)
+        service, provider = self.user_agent(lifetime=brief())
         first = next(iter(service.access))
-        self.later(3)
+        self.expire()
         second = self.credmgr("token", provider).line
         self.assertNotEqual(second, first)
         self.credmgr("token", provider, "--refresh")
@@ -149,7 +149,7 @@ class L2PStyle(ProgramTest):
     descriptor = "l2p-style"
 
     def test_device_refresh_validate_request_logout(self):
-        service = self.serve(L2P(lifetime=1))
+        service = self.serve(L2P(lifetime=brief()))
         provider = self.add(self.descriptor, service, service.client_id)
         login = self.start("login", provider, "--account", ADA, "--no-browser", stdin=False)
         address = login.wait_for(r"http://\S+\?q=verify&d=[0-9A-F]{10}").group(0)
@@ -158,7 +158,7 @@ class L2PStyle(ProgramTest):
         outcome = login.end()
         self.assertEqual(outcome.status, 0, outcome.err)
         self.assertGreater(service.counts["error: authorization pending."], 0)
-        self.later(2)
+        self.expire()
         token = self.credmgr("token", provider).line
         self.assertEqual(service.counts["token:refresh_token"], 1)
         self.credmgr("token", provider, "--refresh")
@@ -171,13 +171,13 @@ class L2PStyle(ProgramTest):
         self.assertTrue(service.invalidated)
 
     def test_after_six_months(self):
-        service = self.serve(L2P(lifetime=1))
+        service = self.serve(L2P(lifetime=brief()))
         provider = self.add(self.descriptor, service, service.client_id)
         login = self.start("login", provider, "--account", ADA, "--no-browser", stdin=False)
         Browser().open(login.wait_for(r"http://\S+\?q=verify&d=[0-9A-F]{10}").group(0))
         self.assertEqual(login.end().status, 0)
         service.refreshes.clear()
-        self.later(2)
+        self.expire()
         self.credmgr("token", provider, status=LOGIN_NEEDED)
 
 

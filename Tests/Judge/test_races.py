@@ -1,31 +1,27 @@
 """Many processes at once on one account: one refresh, one browser, and nobody's token used twice."""
 
+import contextlib
 import fcntl
 import os
 import pty
 import re
 import shutil
-import signal
 import struct
 import subprocess
 import time
 
 import oauth2_server
 from oauth2_server import OAuth2Server
-from program import ADA, BINARY, DONE, LOGIN_NEEDED, TIMEOUT, UNEXPECTED, ProgramTest, is_test_build, text_of
+from program import ADA, BINARY, DONE, LOGIN_NEEDED, TIMEOUT, UNEXPECTED, ProgramTest, brief, is_test_build, text_of
 MANY = 64
 F_OFD_SETLK = 37  # fcntl(2); Python does not name it
 
 
 class RaceTest(ProgramTest):
-    def setUp(self):
-        super().setUp()
-        self.began = time.monotonic()
-
     def expired(self, **options):
         """An account whose token has expired already, at a provider that ends the family when a token is used twice."""
-        service, provider = self.logged_in(lifetime=1, **options)
-        self.later(2)
+        service, provider = self.logged_in(lifetime=brief(), **options)
+        self.expire()
         return service, provider
 
     def many(self, count, *arguments, program=BINARY, question=None, **environment):
@@ -67,14 +63,15 @@ class RaceTest(ProgramTest):
     def is_waiting(self, process):
         """Whether it has opened the vault a second time, which is for the lock."""
         folder = f"/proc/{process.pid}/fd"
+        opened = 0
         try:
-            links = [os.readlink(os.path.join(folder, name)) for name in os.listdir(folder)]
+            for name in os.listdir(folder):
+                with contextlib.suppress(FileNotFoundError):
+                    opened += os.readlink(os.path.join(folder, name)).endswith("/vault.db")
         except PermissionError:
             # Only root can look into a program that protects itself.
-            return time.monotonic() - self.began > 5
-        except FileNotFoundError:
-            return False
-        return sum(link.endswith("/vault.db") for link in links) > 1
+            return waits_for_the_lock(process.pid)
+        return opened > 1
 
     def assert_one_token(self, results, service):
         self.assertEqual({status for status, _, _ in results}, {DONE}, results)
@@ -95,7 +92,7 @@ class Refreshes(RaceTest):
         began = time.monotonic()
         self.assert_one_token(self.ends(self.many(MANY, "token", provider)), service)
         self.assertEqual(service.counts["token:refresh_token"], 1)
-        self.assertLess(time.monotonic() - began, 20)
+        self.assertLess(time.monotonic() - began, 60, "one waits for all, and not each for the one before")
 
     def test_every_command_takes_part(self):
         service, provider = self.expired()
@@ -182,14 +179,13 @@ class Refreshes(RaceTest):
 
     def test_the_holder_of_the_lock_dies_while_the_provider_answers(self):
         """The answer is lost. Who waited asks once more, all others take its refusal, and each is told why."""
-        service, provider = self.expired(refresh_delay=1.5)
+        service, provider = self.expired(refresh_delay=TIMEOUT)
         holder = self.many(1, "token", provider)
         self.wait_until(lambda: service.counts["token:refresh_token"] == 1)
-        # It sees no answer, however long the others take to start.
-        holder[0].send_signal(signal.SIGSTOP)
         others = self.many(MANY - 1, "token", provider)
         self.wait_until(lambda: all(map(self.is_waiting, others)))
         holder[0].kill()
+        service.hurry.set()
         self.ends(holder)
         results = self.ends(others)
         self.assertEqual({status for status, _, _ in results}, {LOGIN_NEEDED}, results)
@@ -220,18 +216,6 @@ class Refreshes(RaceTest):
 
 
 class Logins(RaceTest):
-    @staticmethod
-    def has_looked(process):
-        """Whether it is at the lock: it has the vault open a second time for that."""
-        folder = f"/proc/{process.pid}/fd"
-        opened = 0
-        for name in os.listdir(folder):
-            try:
-                opened += os.readlink(os.path.join(folder, name)).endswith("/vault.db")
-            except FileNotFoundError:
-                pass
-        return opened >= 2
-
     def test_fifty_logins_open_one_browser(self):
         service, provider = self.provided()
         opened = os.path.join(self.folder, "opened")
@@ -240,7 +224,7 @@ class Logins(RaceTest):
         script = self.file("count", f'#!/bin/sh\necho "$1" >>{opened}\nuntil [ -e {begun} ]; do sleep 0.1; done\n'
                            f'exec {self.environment["BROWSER"]} "$1"\n', 0o700)
         processes = self.many(50, "login", provider, BROWSER=script)
-        self.wait_until(lambda: all(map(self.has_looked, processes)), seconds=TIMEOUT)
+        self.wait_until(lambda: all(map(self.is_waiting, processes)))
         self.file("begun", "")
         results = self.ends(processes)
         self.assertEqual({status for status, _, _ in results}, {DONE}, results)
@@ -269,7 +253,7 @@ class Waiting(RaceTest):
         self.hold()
 
     def at_a_terminal(self, *arguments):
-        """Its status, what it says at the terminal with the second at which it does, and when it ended."""
+        """Its status, what it says at the terminal, and after how many seconds it said the first of it and ended."""
         ours, theirs = pty.openpty()
         began = time.monotonic()
         process = subprocess.Popen([BINARY, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -283,26 +267,25 @@ class Waiting(RaceTest):
             pass  # the other end is closed
         os.close(ours)
         process.communicate(timeout=TIMEOUT)
-        return process.returncode, said, time.monotonic() - began
+        return process.returncode, "".join(chunk for _, chunk in said), said[0][0], time.monotonic() - began
 
     def test_it_says_for_whom_after_a_second_and_ends_in_time(self):
         for command in ("token", "refresh"):
             with self.subTest(command):
                 arguments = (command, self.provider, "--timeout", "3s") + (("--refresh",) if command == "token" else ())
-                status, said, seconds = self.at_a_terminal(*arguments)
+                status, text, first, last = self.at_a_terminal(*arguments)
                 self.assertEqual(status, UNEXPECTED)
-                text = "".join(chunk for _, chunk in said)
                 self.assertEqual(len(re.findall("waiting", text)), 1, text)
                 self.assertRegex(text, f'waiting .*"{ADA}".*"{self.provider}"')
-                self.assertTrue(0.9 <= said[0][0] <= 2.5, said)
-                self.assertTrue(2.9 <= seconds <= 5, seconds)
+                # Without the option it would be minutes.
+                self.assertTrue(0.9 <= first < last and 2.9 <= last <= 30, (first, last))
                 self.assertRegex(text, r"credmgr: error: another process .*\s+credmgr: hint: \S")
 
     def test_a_login_says_so_too(self):
-        status, said, seconds = self.at_a_terminal("login", self.provider, "--account", ADA, "--timeout", "3s")
+        status, text, _, last = self.at_a_terminal("login", self.provider, "--account", ADA, "--timeout", "3s")
         self.assertNotEqual(status, DONE)
-        self.assertIn("waiting", "".join(chunk for _, chunk in said))
-        self.assertTrue(2.9 <= seconds <= 5, seconds)
+        self.assertIn("waiting", text)
+        self.assertTrue(2.9 <= last <= 30, last)
 
     def test_nobody_looks_so_nothing_is_said(self):
         outcome = self.run_program("token", self.provider, "--timeout", "2s")
@@ -319,7 +302,7 @@ class Waiting(RaceTest):
 
 def waits_for_the_lock(pid):
     """Whether a process has become the program with a network, which is the one that waits, and sleeps."""
-    return os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "credmgr-online" and state(pid) == "S"
+    return text_of(f"/proc/{pid}/comm") == "credmgr-online\n" and state(pid) == "S"
 
 
 def state(pid):

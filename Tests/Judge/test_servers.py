@@ -19,7 +19,7 @@ from faulty_server import FaultyServer
 from git_server import GitServer
 from oauth1_server import OAuth1Server
 from oauth2_server import OAuth2Server
-from program import disguises
+from program import TIMEOUT, disguises
 from service import Service, html_response
 
 CALLBACK = "http://127.0.0.1:9/callback"
@@ -31,7 +31,7 @@ def send(service, method, target, fields=None, headers=None, body=None):
     if fields is not None:
         body = urllib.parse.urlencode(fields)
         headers["Content-Type"] = "application/x-www-form-urlencoded"
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=TIMEOUT)
     connection.request(method, target.removeprefix(service.base), body, headers)
     response = connection.getresponse()
     text = response.read().decode()

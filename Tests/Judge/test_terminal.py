@@ -122,9 +122,8 @@ class Places(TerminalTest):
     def test_nobody_is_waited_for_longer_than_the_timeout(self):
         _, provider = self.provided("oauth2-public")
         terminal = self.terminal("login", provider, "--account", ADA, "--paste", "--timeout", "2s", BROWSER=None)
-        terminal.wait_for("paste that address here")
         terminal.type("rubbish\n")
-        terminal.wait_for("paste the whole address here")
+        terminal.wait_for("(?s)paste that address here.*paste the whole address here")
         self.assertEqual(terminal.end(), LOGIN_NEEDED, terminal.seen)
         self.assertIn("nobody finished the login within 2 s", terminal.seen)
 
@@ -137,8 +136,8 @@ class Places(TerminalTest):
                         "client: { authentication: none }\n")
                 self.credmgr("add-provider", self.file("pasted.yaml", text), "--client-id", "x", "--replace")
                 terminal = self.terminal("login", "pasted", "--timeout", "2s", BROWSER=None, DISPLAY=None)
-                terminal.wait_for("and press Enter")
                 terminal.type("<rubbish>\n" if redirect != "oob" else "\n")
+                terminal.wait_for("and press Enter")
                 self.assertEqual(terminal.end(), LOGIN_NEEDED, terminal.seen)
                 self.assertIn("nobody finished the login within 2 s", terminal.seen)
                 self.assertIn('run "credmgr login pasted --timeout 2m"', terminal.seen)
@@ -160,7 +159,7 @@ class Places(TerminalTest):
         terminal = self.terminal("login", provider, "--account", ADA, "--timeout", "3s", BROWSER=None)
         self.assertEqual(terminal.end(), LOGIN_NEEDED, terminal.seen)
         self.assertIn("waiting for at most 3 s", terminal.seen)
-        self.assertEqual(re.findall(r"(\d+:\d\d) left", terminal.seen)[0], "0:03")
+        self.assertRegex(terminal.seen, r"\b0:0[1-3] left")
 
     def test_a_browser_that_does_not_fork_holds_nobody_up(self):
         _, provider = self.provided("oauth2-public")

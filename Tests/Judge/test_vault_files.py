@@ -3,7 +3,7 @@
 import os
 import subprocess
 
-from program import BINARY, DONE, LOCKED, USAGE, ProgramTest
+from program import BINARY, DONE, LOCKED, TIMEOUT, USAGE, ProgramTest
 
 
 class Files(ProgramTest):
@@ -19,7 +19,7 @@ class Files(ProgramTest):
         return path
 
     def in_time(self, *arguments, **environment):
-        return subprocess.run([BINARY, *arguments], capture_output=True, text=True, timeout=20, check=False,
+        return subprocess.run([BINARY, *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=False,
                               stdin=subprocess.DEVNULL, env={**self.environment, **environment}, cwd=self.folder)
 
     def test_nobody_else_may_write_what_is_made_whatever_the_umask(self):
@@ -27,7 +27,7 @@ class Files(ProgramTest):
         descriptor = self.file("mine.yaml", "provider: mine\ngrant: client_credentials\ngit: { hosts: [git.example] }\n"
                                             "endpoints: { token: \"https://mine.example/token\" }\n")
         for arguments in (("add-provider", descriptor, "--client-id", "a"), ("login", "mine", "--with-token")):
-            subprocess.run([BINARY, *arguments], input="a-token\n", text=True, capture_output=True, timeout=20, check=True,
+            subprocess.run([BINARY, *arguments], input="a-token\n", text=True, capture_output=True, timeout=TIMEOUT, check=True,
                            env={**self.environment, "CREDMGR_HOME": home}, umask=0)
         modes = {path: os.lstat(path).st_mode & 0o777 for folder, folders, files in os.walk(home)
                  for path in (os.path.join(folder, name) for name in (*folders, *files))}

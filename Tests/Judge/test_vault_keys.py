@@ -9,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-from program import ADA, BINARY, DONE, LOCKED, ProgramTest, text_of
+from program import ADA, BINARY, DONE, LOCKED, ProgramTest, brief, text_of
 PASSPHRASE = "correct horse battery staple"
 
 STRACE = "/usr/bin/strace"
@@ -130,10 +130,10 @@ class Terminal(VaultTest):
 
     def test_what_is_started_gets_nothing_of_the_keys(self):
         # A token that has expired: the keys go from one program to the other, and no further.
-        self.service.refreshed_lifetime = 1
+        self.service.refreshed_lifetime = brief()
         self.credmgr("token", self.provider, "--refresh")
         self.protect()
-        self.later(2)
+        self.expire()
         outcome = self.run_program(
             "exec", f"{self.provider}=TOKEN", "--", "sh", "-c", "ls -l /proc/self/fd; env",
             environment=self.with_passphrase())
@@ -186,10 +186,7 @@ class KernelKeyring(VaultTest):
         outcome = self.unlock("--for", "1s")
         if "keeps no keys" in outcome.err:
             self.skipTest("the kernel keeps no keys here")
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline and self.run_program("token", self.provider).status == DONE:
-            time.sleep(0.1)
-        self.credmgr("token", self.provider, status=LOCKED)
+        self.wait_until(lambda: self.run_program("token", self.provider).status == LOCKED)
 
     def test_a_kernel_that_refuses(self):
         machine = os.uname().machine
@@ -248,11 +245,8 @@ class SecretService(VaultTest):
         self.addCleanup(self.keyring.kill)
         self.keyring.stdin.write("keyring password")
         self.keyring.stdin.close()
-        deadline = time.monotonic() + 20
-        while "boolean true" not in self.on_bus(
-                "org.freedesktop.DBus", "/", "org.freedesktop.DBus.NameHasOwner", "string:org.freedesktop.secrets"):
-            self.assertLess(time.monotonic(), deadline, "the keyring does not come up")
-            time.sleep(0.05)
+        owner = ("org.freedesktop.DBus", "/", "org.freedesktop.DBus.NameHasOwner", "string:org.freedesktop.secrets")
+        self.wait_until(lambda: "boolean true" in self.on_bus(*owner))
         self.environment.update(self.session, HOME=self.environment["HOME"])
 
     def on_bus(self, destination, path, *call):
@@ -289,9 +283,7 @@ class SecretService(VaultTest):
         self.on_bus(
             "org.freedesktop.secrets", "/org/freedesktop/secrets", "org.freedesktop.Secret.Service.Lock",
             "array:objpath:/org/freedesktop/secrets/collection/login")
-        started = time.monotonic()
         self.assertIn("is locked", self.credmgr("token", self.provider, status=LOCKED).err)
-        self.assertLess(time.monotonic() - started, 2)
         self.assertIn("is locked", self.credmgr("vault", "protect", "secret-service", status=LOCKED).err)
         # Nobody consents to a token that could not be kept.
         self.service.exchanges.clear()
@@ -304,7 +296,8 @@ class SecretService(VaultTest):
         self.keyring.send_signal(signal.SIGSTOP)
         started = time.monotonic()
         self.assertIn("did not answer", self.credmgr("token", self.provider, status=LOCKED).err)
-        self.assertLess(time.monotonic() - started, 4)
+        # D-Bus itself would wait for 25.
+        self.assertLess(time.monotonic() - started, 20)
         self.keyring.send_signal(signal.SIGCONT)
         self.credmgr("token", self.provider)
 
