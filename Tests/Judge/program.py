@@ -50,6 +50,17 @@ def text_of(path):
         return file.read()
 
 
+def installed(program, folder):
+    """The program of this name in another folder, for somebody else to run or with other files beside it."""
+    os.makedirs(folder, exist_ok=True)
+    place = os.path.join(folder, program)
+    try:
+        os.link(os.path.join(os.path.dirname(BINARY), program), place)
+    except OSError:  # the folder is on another disk
+        shutil.copy(os.path.join(os.path.dirname(BINARY), program), place)
+    return place
+
+
 @dataclass
 class Outcome:
     status: int
@@ -119,6 +130,22 @@ class ProgramTest(unittest.TestCase):
 
     # Names of accounts that no file may show.
     accounts = ADA, GRACE
+    # The shipped descriptors of which a test has use, and the program that finds no others: a build for tests takes 0.1 s
+    # to read them all, which the doctor does each time.
+    shipped = None
+    binary = BINARY
+
+    @classmethod
+    def setUpClass(cls):
+        if cls.shipped is not None:
+            prefix = tempfile.mkdtemp(prefix="credmgr-judge-")
+            cls.addClassCleanup(shutil.rmtree, prefix)
+            os.chmod(prefix, 0o755)
+            cls.binary = installed("credmgr", os.path.join(prefix, "bin"))
+            installed("credmgr-online", os.path.join(prefix, "libexec/credmgr"))
+            os.makedirs(os.path.join(prefix, "share/credmgr/providers"))
+            for name in cls.shipped:
+                shutil.copy(os.path.join(ROOT, "providers", name + ".yaml"), os.path.join(prefix, "share/credmgr/providers"))
 
     def setUp(self):
         if not os.access(BINARY, os.X_OK):
@@ -128,7 +155,7 @@ class ProgramTest(unittest.TestCase):
         self.errors = []
         self.services = []
         self.environment = {
-            "PATH": os.path.dirname(BINARY) + ":/usr/local/bin:/usr/bin:/bin",
+            "PATH": os.path.dirname(self.binary) + ":/usr/local/bin:/usr/bin:/bin",
             "HOME": self.folder,
             "BROWSER": self.browser(),
             "CREDMGR_CHEAP_PASSPHRASES": "1",
@@ -211,9 +238,8 @@ class ProgramTest(unittest.TestCase):
     def copied_programs(self):
         """A folder with the programs, for somebody else to run."""
         folder = os.path.join(self.folder, "programs")
-        os.mkdir(folder)
         for name in ("credmgr", "credmgr-online"):
-            shutil.copy(os.path.join(os.path.dirname(BINARY), name), folder)
+            installed(name, folder)
         return folder
 
     def provided(self, name="oauth2-public", client=PUBLIC_CLIENT, **options):
@@ -228,18 +254,18 @@ class ProgramTest(unittest.TestCase):
         return service, provider
 
     # Programs.
-    def start(self, *arguments, stdin=True, binary=BINARY, environment=None, cwd=None):
+    def start(self, *arguments, stdin=True, binary=None, environment=None, cwd=None):
         process = subprocess.Popen(
-            [binary, *arguments], stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=subprocess.PIPE,
+            [binary or self.binary, *arguments], stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, env={**self.environment, **(environment or {})},
             cwd=cwd or self.folder,
         )
         self.addCleanup(lambda: process.poll() is None and process.kill())
         return Running(process, self.finished)
 
-    def terminal(self, *arguments, environment=None, binary=BINARY, **options):
+    def terminal(self, *arguments, environment=None, binary=None, **options):
         """Runs a program with a person at its terminal."""
-        terminal = Terminal([binary, *arguments], environment or self.environment, self.folder, **options)
+        terminal = Terminal([binary or self.binary, *arguments], environment or self.environment, self.folder, **options)
         self.addCleanup(lambda: terminal.process.poll() is None and terminal.process.kill())
         self.addCleanup(lambda: self.errors.append(terminal.seen))
         return terminal

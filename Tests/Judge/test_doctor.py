@@ -12,8 +12,9 @@ import unittest
 
 import oauth2_server
 from oauth2_server import OAuth2Server
-from program import BINARY, DESCRIPTORS, DONE, LOCKED, LOGIN_NEEDED, TIMEOUT, UNREACHABLE, USAGE, ProgramTest
-from terminal import Terminal
+from program import (
+    BINARY, DESCRIPTORS, DONE, LOCKED, LOGIN_NEEDED, ROOT, UNREACHABLE, USAGE, ProgramTest, installed,
+)
 
 ADA = ProgramTest.accounts[0]
 FAKETIME = "/usr/bin/faketime"
@@ -28,6 +29,8 @@ WITH_FAKETIME = unittest.skipUnless(os.access(FAKETIME, os.X_OK), "there is no f
 
 
 class Doctor(ProgramTest):
+    shipped = "github", "gitlab"
+
     def setUp(self):
         super().setUp()
         # What this machine has is not what is judged.
@@ -38,7 +41,7 @@ class Doctor(ProgramTest):
         # Nobody here is asked who they are.
         self.program("sudo", 'exec "$@"')
         self.environment["PATH"] = self.programs + ":" + self.environment["PATH"]
-        self.environment.update(W=self.folder, H=self.homes[-1], B=BINARY)
+        self.environment.update(W=self.folder, H=self.homes[-1], B=self.binary)
 
     def ready(self):
         self.service = self.serve(OAuth2Server())
@@ -284,10 +287,8 @@ class Whole(Doctor):
     def test_colour_is_for_terminals_whose_person_wants_it(self):
         for more, expected in (({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False),
                                ({"TERM": "dumb"}, False)):
-            terminal = Terminal([BINARY, "doctor"], {**self.environment, **more}, self.folder)
-            while terminal.read(10):
-                pass
-            terminal.process.wait(TIMEOUT)
+            terminal = self.terminal("doctor", environment={**self.environment, **more})
+            self.assertEqual(terminal.end(), DONE)
             self.assertIn("home", terminal.seen)
             self.assertEqual("\x1b[" in terminal.seen, expected, more)
             for line in terminal.seen.splitlines():
@@ -326,7 +327,7 @@ class Whole(Doctor):
         self.service = self.serve(OAuth2Server())
         self.add("registry", self.service, oauth2_server.PUBLIC_CLIENT, registry_port=4434)
         self.program("docker-credential-desktop")
-        os.symlink(BINARY, os.path.join(self.programs, "docker-credential-credmgr"))
+        os.symlink(self.binary, os.path.join(self.programs, "docker-credential-credmgr"))
         os.mkdir(self.environment["DOCKER_CONFIG"])
         given = {"credsStore": "desktop", "auths": {}, "proxies": {"default": {"noProxy": "1.50"}}}
         file = self.file("docker/config.json", json.dumps(given))
@@ -354,10 +355,8 @@ class Whole(Doctor):
 
     def test_parts_that_are_missing(self):
         tree = os.path.join(self.folder, "prefix")
-        for name in ("bin", "share/credmgr/providers", "libexec/credmgr"):
-            os.makedirs(os.path.join(tree, name))
-        program = shutil.copy(BINARY, os.path.join(tree, "bin"))
-        os.symlink(ONLINE, os.path.join(tree, "libexec/credmgr/credmgr-online"))
+        os.makedirs(os.path.join(tree, "share/credmgr/providers"))
+        program, online = installed("credmgr", os.path.join(tree, "bin")), installed("credmgr-online", os.path.join(tree, "libexec/credmgr"))
         descriptor = os.path.join(tree, "share/credmgr/providers/notes.yaml")
 
         def run(*arguments):
@@ -371,7 +370,7 @@ class Whole(Doctor):
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write("provider: notes\ngrant: client_credentials\nendpoints: { token: https://a.example/t }\n")
         self.assertEqual(missing(), [])
-        os.remove(os.path.join(tree, "libexec/credmgr/credmgr-online"))
+        os.remove(online)
         self.assertRegex(run("simulate", "notes").stderr, r'hint: .*run "(sudo dpkg -i|tar -xf) credmgr')
         self.assertEqual([state for state, _ in missing()], ["problem"])
 
@@ -434,7 +433,7 @@ class OtherUsers(Doctor):
 
     @CAN_BE_ANYBODY
     def test_what_needs_no_home(self):
-        for command in ("check " + os.path.join(os.path.dirname(BINARY), "../../../providers/github.yaml"), "providers",
+        for command in ("check " + os.path.join(ROOT, "providers/github.yaml"), "providers",
                         "providers github", "completion bash", "completion words token git"):
             self.assertEqual(self.as_stranger(f"credmgr {command} >/dev/null 2>&1; echo $?"), DONE, command)
         self.assertEqual(self.as_stranger("credmgr status >/dev/null 2>&1; echo $?"), USAGE)
@@ -510,10 +509,8 @@ class Vault(Doctor):
                               environment={"CREDMGR_PASSPHRASE_COMMAND": f"touch {asked}; cat $CREDMGR_PASSPHRASE"})
         self.assertIn("locked", found[0]["sentence"])
         self.assertFalse(os.path.exists(asked))
-        terminal = Terminal([BINARY, "doctor"], self.environment, self.folder, columns=200)
-        while terminal.read(10):
-            pass
-        self.assertEqual(terminal.process.wait(TIMEOUT), DONE)
+        terminal = self.terminal("doctor", columns=200)
+        self.assertEqual(terminal.end(), DONE)
         self.assertNotIn("passphrase of the vault", terminal.seen)
         self.assertEqual(self.problems("vault", status=DONE, state="ok", environment=right)[0]["hints"], [])
         self.mended(self.problems("vault", status=LOCKED, environment=wrong)[0], environment=wrong)
