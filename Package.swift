@@ -89,7 +89,7 @@ let package = Package(
     .target(
       name: "OAuth", dependencies: ["Text", "Descriptors", "HTTP", "Cryptography", "JSON"],
       swiftSettings: strict),
-    .target(name: "Store", dependencies: ["Cryptography", "Platform"], swiftSettings: strict),
+    .target(name: "Store", dependencies: ["Text", "Cryptography", "Platform"], swiftSettings: strict),
     .target(
       name: "Vault", dependencies: ["Text", "Store", "SQLite", "Cryptography", "Platform"], swiftSettings: strict),
     .target(

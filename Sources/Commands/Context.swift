@@ -133,13 +133,13 @@ package struct Context {
     (try? source.accountsIfAny()?.accounts(of: provider).map(\.name)) ?? []
   }
 
-  /// The duration of an option, in seconds.
-  func duration(_ option: String, _ invocation: Invocation) throws(CommandError) -> Int64? {
+  /// The duration of an option.
+  func duration(_ option: String, _ invocation: Invocation) throws(CommandError) -> Duration? {
     guard let text = invocation.value(option) else { return nil }
-    guard let seconds = seconds(ofDuration: text) else {
+    guard let duration = Duration(text) else {
       throw .usage("\"\(text)\" is no duration", hint: "durations are written 90s, 5m, 8h or 30d")
     }
-    return seconds
+    return duration
   }
 
   /// Values of the options `--set NAME=VALUE`, and `NAME=@FILE` for variables that are secret.

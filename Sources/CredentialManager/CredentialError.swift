@@ -43,7 +43,7 @@ package enum CredentialError: Error, Sendable, Equatable {
   case pasteExposesToken(provider: String)
   /// The login page was opened twice, and it is not known that both times it was the person's browser.
   case loginPageTaken(provider: String)
-  case timedOut(seconds: Int64)
+  case timedOut(after: Duration)
   case lockTimedOut(provider: String, account: String?)
   /// The vault could not take a new token. If `isKept`, it is beside the vault, where the next process takes it from.
   case uncommitted(provider: String, account: String?, isKept: Bool, StoreError)

@@ -78,7 +78,7 @@ public struct Credentials: Sendable {
       note(found, source)
       let credential = found.credential
       return Token(
-        account: found.name, expiresAt: credential.expiresAt,
+        account: found.name, expiresAt: credential.expiresAt?.secondsSince1970,
         scope: credential.grantedScope ?? credential.requestedScope, secret: credential.accessToken)
     }
   }

@@ -5,9 +5,9 @@ package enum OAuthError: Error, Sendable, Equatable {
   case url(EndpointKind, URLTemplateError)
   case missingValue(EndpointKind, name: String)
   case refused(EndpointKind, ErrorResponse)
-  /// 429, a status of 500 and above, or one of the RFC's words for it. `retryAfter` is in seconds; the status is `nil`
+  /// 429, a status of 500 and above, or one of the RFC's words for it. the status is `nil`
   /// for a redirect.
-  case unavailable(EndpointKind, status: Int?, words: String?, retryAfter: Int64?)
+  case unavailable(EndpointKind, status: Int?, words: String?, retryAfter: Duration?)
   /// The endpoint sends us elsewhere, which is not followed: it would carry secrets along.
   case redirected(EndpointKind, status: Int)
   case unreadable(EndpointKind, expected: ResponseFormat, mediaType: String?)

@@ -1,8 +1,8 @@
 import Glibc
+import Text
 
 package protocol WallClock: Sendable {
-  /// Seconds since 1970 (UTC), without leap seconds.
-  func now() -> Int64
+  func now() -> Moment
   /// Never goes back, and goes on while the machine is suspended.
   func monotonic() -> Double
   /// Throws `interrupted` when a signal asked the program to end.
@@ -12,10 +12,10 @@ package protocol WallClock: Sendable {
 package struct SystemClock: WallClock {
   package init() {}
 
-  package func now() -> Int64 {
+  package func now() -> Moment {
     var time = timespec()
     unsafe clock_gettime(CLOCK_REALTIME, &time)
-    return Int64(time.tv_sec) + FaultPoint.clockOffset
+    return Moment(secondsSince1970: Int64(time.tv_sec) + FaultPoint.clockOffset)
   }
 
   package func monotonic() -> Double {

@@ -115,7 +115,7 @@ struct Simulation {
   }
 
   /// Seconds that an access token lives.
-  var lifetime: Int64 { settings.lifetime ?? descriptor.expiry.lifetime ?? 3600 }
+  var lifetime: Int64 { settings.lifetime ?? descriptor.expiry.lifetime?.wholeSeconds ?? 3600 }
 
   static let refreshTokenLifetime: Int64 = 30 * 86_400
 
@@ -164,7 +164,7 @@ struct Simulation {
     let time = now / 1000 + seconds
     if form == .date {
       // With the space that OCLC writes, which is the harder of the two forms.
-      answer.set(moment, .string(Moment.format(time).exchanging("T", for: " ")))
+      answer.set(moment, .string(Moment(secondsSince1970: time).text.exchanging("T", for: " ")))
     } else {
       answer.set(moment, seconds: time)
     }

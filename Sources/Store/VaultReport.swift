@@ -1,11 +1,12 @@
+import Text
+
 package struct VaultStatus: Sendable, Equatable {
   package struct Slot: Sendable, Equatable {
     /// How it is opened; `nil` for a kind that this program does not know.
     package let kind: SlotKind?
-    /// Seconds since 1970; 0 if nobody said.
-    package let created: Int64
+    package let created: Moment  // 1970 if nobody said.
 
-    package init(kind: SlotKind?, created: Int64) {
+    package init(kind: SlotKind?, created: Moment) {
       self.kind = kind
       self.created = created
     }

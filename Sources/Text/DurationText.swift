@@ -1,19 +1,32 @@
-/// The seconds of `90s`, `5m`, `8h` or `30d`; `nil` for anything else.
-package func seconds(ofDuration text: String) -> Int64? {
-  let factors: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
-  guard let unit = text.last, let factor = factors[unit],
-    text.dropLast().allSatisfy({ $0.isASCII && $0.isNumber }), let number = Int64(text.dropLast())
-  else { return nil }
-  let (product, overflow) = number.multipliedReportingOverflow(by: factor)
-  return overflow ? nil : product
+extension Duration {
+  package static func minutes(_ count: Int64) -> Duration { .seconds(count * 60) }
+  package static func hours(_ count: Int64) -> Duration { .minutes(count * 60) }
+  package static func days(_ count: Int64) -> Duration { .hours(count * 24) }
+
+  package var wholeSeconds: Int64 { components.seconds }
+  package var secondsRoundedUp: Int64 { components.seconds + (components.attoseconds > 0 ? 1 : 0) }
+
+  /// Reads `90s`, `5m`, `8h` or `30d`.
+  package init?(_ text: String) {
+    let factors: [Character: Int64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+    guard let unit = text.last, let factor = factors[unit],
+      text.dropLast().allSatisfy({ $0.isASCII && $0.isNumber }), let number = Int64(text.dropLast())
+    else { return nil }
+    let (product, overflow) = number.multipliedReportingOverflow(by: factor)
+    if overflow { return nil }
+    self = .seconds(product)
+  }
 }
 
 /// What a person reads who has to wait, which is never less than that.
-package func patience(_ seconds: Int64) -> String { seconds < 600 ? "\(seconds) s" : duration(seconds + 59) }
+package func patience(_ time: Duration) -> String {
+  time < .minutes(10) ? "\(time.wholeSeconds) s" : duration(time + .seconds(59))
+}
 
-/// What a person reads for a count of seconds.
-package func duration(_ seconds: Int64) -> String {
-  switch seconds {
+/// What a person reads.
+package func duration(_ time: Duration) -> String {
+  let seconds = time.wholeSeconds
+  return switch seconds {
   case ..<60: "\(seconds) s"
   case ..<3600: "\(seconds / 60) min"
   case ..<86_400: seconds / 60 % 60 == 0 ? "\(seconds / 3600) h" : "\(seconds / 3600) h \(seconds / 60 % 60) min"

@@ -1,8 +1,34 @@
-/// A moment as providers write it, in seconds since 1970.
-package enum Moment {
+import JSON
+
+/// A moment in UTC, to the second, without leap seconds.
+package struct Moment: Sendable, Hashable, Comparable, ExpressibleByIntegerLiteral {
+  package let secondsSince1970: Int64
+
+  /// More seconds than anything lives. No moment is further away, so that sums and differences of moments are in range.
+  package static let farthest: Int64 = 1_000_000_000_000_000
+
+  package init(secondsSince1970: Int64) {
+    self.secondsSince1970 = min(max(secondsSince1970, -Self.farthest), Self.farthest)
+  }
+
+  package init(integerLiteral seconds: Int64) { self.init(secondsSince1970: seconds) }
+
+  package static func < (one: Moment, other: Moment) -> Bool { one.secondsSince1970 < other.secondsSince1970 }
+
+  package static func - (end: Moment, start: Moment) -> Duration {
+    .seconds(end.secondsSince1970 - start.secondsSince1970)
+  }
+
+  /// Fractions of a second are cut off.
+  package static func + (moment: Moment, duration: Duration) -> Moment {
+    Moment(secondsSince1970: moment.secondsSince1970 + min(max(duration.wholeSeconds, -2 * farthest), 2 * farthest))
+  }
+
+  package static func - (moment: Moment, duration: Duration) -> Moment { moment + (.zero - duration) }
+
   /// Reads `YYYY-MM-DD`, `T` or a space, `hh:mm:ss`, an ignored fraction, and `Z`, an offset, or nothing, which is UTC
   /// (RFC 3339, 5.6, and OCLC's form of it).
-  package static func parse(_ text: String) -> Int64? {
+  package init?(_ text: String) {
     let bytes = Array(text.utf8)
     func number(_ range: Range<Int>) -> Int64? {
       guard range.upperBound <= bytes.count, bytes[range].allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
@@ -11,7 +37,7 @@ package enum Moment {
     func mark(_ index: Int, _ allowed: String) -> Bool { index < bytes.count && allowed.utf8.contains(bytes[index]) }
     guard let year = number(0..<4), mark(4, "-"), let month = number(5..<7), mark(7, "-"), let day = number(8..<10),
       mark(10, "Tt "), let hour = number(11..<13), mark(13, ":"), let minute = number(14..<16), mark(16, ":"),
-      let second = number(17..<19), (1...12).contains(month), (1...length(year, month)).contains(day), hour < 24,
+      let second = number(17..<19), (1...12).contains(month), (1...Self.length(year, month)).contains(day), hour < 24,
       minute < 60, second <= 60
     else { return nil }
     var rest = 19
@@ -30,31 +56,33 @@ package enum Moment {
     } else {
       guard rest == bytes.count || (mark(rest, "Zz") && rest + 1 == bytes.count) else { return nil }
     }
-    return days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
+    self.init(
+      secondsSince1970: Self.days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset)
   }
 
   private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
   /// Reads the preferred form of a date in HTTP, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7).
-  package static func parseHTTPDate(_ text: String) -> Int64? {
+  package init?(httpDate text: String) {
     let words = text.split(separator: " ")
     guard words.count == 6, words[5] == "GMT", words[1].utf8.count == 2,
-      let month = months.firstIndex(of: String(words[2]))
+      let month = Self.months.firstIndex(of: String(words[2]))
     else { return nil }
-    return parse("\(words[3])-\(month < 9 ? "0" : "")\(month + 1)-\(words[1])T\(words[4])Z")
+    self.init("\(words[3])-\(month < 9 ? "0" : "")\(month + 1)-\(words[1])T\(words[4])Z")
   }
 
   /// The preferred form of a date in HTTP, for a moment after 1970.
-  package static func formatHTTPDate(_ moment: Int64) -> String {
+  package var httpDate: String {
     let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
-    let parts = format(moment).split { "-T:Z".contains($0) }
-    let month = months[(Int(parts[1]) ?? 1) - 1]
+    let parts = text.split { "-T:Z".contains($0) }
+    let month = Self.months[(Int(parts[1]) ?? 1) - 1]
     let time = parts[3...].joined(separator: ":")
-    return "\(days[Int(moment / 86_400 % 7)]), \(parts[2]) \(month) \(parts[0]) \(time) GMT"
+    return "\(days[Int(secondsSince1970 / 86_400 % 7)]), \(parts[2]) \(month) \(parts[0]) \(time) GMT"
   }
 
-  /// `2026-11-21T02:16:06Z` for a moment (RFC 3339).
-  package static func format(_ moment: Int64) -> String {
+  /// `2026-11-21T02:16:06Z` (RFC 3339).
+  package var text: String {
+    let moment = secondsSince1970
     let days = moment >= 0 ? moment / 86_400 : (moment - 86_399) / 86_400
     let time = moment - days * 86_400
     // The civil calendar from a count of days, with years that begin in March, so that the leap day is the last.
@@ -92,4 +120,13 @@ package enum Moment {
     let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
     return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
   }
+}
+
+// Records and answers have moments and durations as numbers of seconds.
+extension JSONValue {
+  package static func moment(_ moment: Moment) -> JSONValue { .integer(moment.secondsSince1970) }
+  package static func duration(_ duration: Duration) -> JSONValue { .integer(duration.wholeSeconds) }
+
+  package var moment: Moment? { integer.map(Moment.init(secondsSince1970:)) }
+  package var duration: Duration? { integer.map { .seconds($0) } }
 }

@@ -2,6 +2,7 @@ import Cryptography
 import Platform
 import SQLite
 import Store
+import Text
 
 /// The credentials at rest: one SQLite file, in which every record is sealed on its own (docs/vault-format.md).
 ///
@@ -26,11 +27,11 @@ package final class Vault {
   /// Two processes that make it at once both succeed, with the same key; one that is killed leaves a key file at most.
   ///
   /// - Parameters:
-  ///   - now: seconds since 1970, kept with a key slot that is made.
+  ///   - now: kept with a key slot that is made.
   ///   - busyTimeout: milliseconds to wait for other processes: a change takes some ten, and a hundred may queue.
   ///   - holders: asked in their order for a key; also later, when another process has changed the vault key.
   package static func open(
-    _ location: VaultLocation, _ access: StoreAccess, random: some RandomSource, now: Int64 = 0,
+    _ location: VaultLocation, _ access: StoreAccess, random: some RandomSource, now: Moment = 0,
     busyTimeout: Int32 = 20_000, holders: [KeyHolder] = [.keyFile]
   ) throws(VaultError) -> Vault {
     let file: VaultFile

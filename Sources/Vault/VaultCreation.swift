@@ -2,10 +2,11 @@ import Cryptography
 import Platform
 import SQLite
 import Store
+import Text
 
 extension Vault {
   /// Makes what is absent, the key file first: a killed process leaves a key without a vault, and never the reverse.
-  static func create(_ location: VaultLocation, random: some RandomSource, now: Int64) throws(VaultError) {
+  static func create(_ location: VaultLocation, random: some RandomSource, now: Moment) throws(VaultError) {
     try converting { () throws(POSIXError) in try PrivateFile.createDirectory(location.directory) }
     let image = try image(try obtainKeyFile(location, random: random), location, random: random, now: now)
     do throws(POSIXError) {
@@ -37,7 +38,7 @@ extension Vault {
 
   /// A vault without records: made in memory, so that the file comes into being at once and whole.
   private static func image(
-    _ keyFile: KeyFile, _ location: VaultLocation, random: some RandomSource, now: Int64
+    _ keyFile: KeyFile, _ location: VaultLocation, random: some RandomSource, now: Moment
   ) throws(VaultError) -> [UInt8] {
     var slot = KeySlot(number: 1, kind: SlotKind.keyFile.rawValue, created: now, parameters: keyFile.identifier)
     let keys = try VaultKeys(random: random)

@@ -187,7 +187,10 @@ extension Connection {
   func insert(_ slot: KeySlot) throws(SQLiteError) {
     try run(
       "INSERT INTO slot(number,kind,created,parameters,wrapped)VALUES(?1,?2,?3,?4,?5)",
-      [.integer(slot.number), .integer(slot.kind), .integer(slot.created), .blob(slot.parameters), .blob(slot.wrapped)])
+      [
+        .integer(slot.number), .integer(slot.kind), .integer(slot.created.secondsSince1970), .blob(slot.parameters),
+        .blob(slot.wrapped),
+      ])
   }
 
   func replaceHeader(key: [UInt8], sealed: [UInt8]) throws(SQLiteError) {

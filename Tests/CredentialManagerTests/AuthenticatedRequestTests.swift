@@ -7,6 +7,7 @@ import Testing
 import Store
 
 @testable import CredentialManager
+import Text
 
 struct AuthenticatedRequestTests {
   private static func fixture(refresh: String? = "refresh-1", _ text: String = Fixture.endpoints) throws -> Fixture {
@@ -149,7 +150,7 @@ struct AuthenticatedRequestTests {
   @Test func validate() throws {
     let fixture = try Self.fixture()
     var credential = Fixture.credential("old")
-    credential.expiresAt = Fixture.now - 1000
+    credential.expiresAt = Fixture.now - .seconds(1000)
     try fixture.store(credential)
     // As it is: an expired token is not refreshed by being asked about.
     fixture.http.then(.json("{}", status: 401))

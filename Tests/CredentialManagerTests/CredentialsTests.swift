@@ -6,6 +6,7 @@ import Testing
 
 @testable import CredentialManager
 @testable import Credmgr
+import Text
 
 /// What other packages use of the library.
 struct CredentialsTests {
@@ -29,7 +30,8 @@ struct CredentialsTests {
     try fixture.add()
     try fixture.store(Fixture.credential())
     let token = try credentials.token(of: "example", account: "ana", validFor: .seconds(60))
-    #expect(token.account == "ana" && token.reveal() == "token-1" && token.expiresAt == Fixture.now + 3600)
+    #expect(
+      token.account == "ana" && token.reveal() == "token-1" && token.expiresAt == Fixture.now.secondsSince1970 + 3600)
     #expect(!"\(token)".contains("token-1"))
     #expect(try credentials.accounts(of: "example") == ["ana"])
     let headers = try credentials.headers(of: "example", for: "https://api.provider.example/things")

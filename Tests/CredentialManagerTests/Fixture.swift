@@ -18,7 +18,7 @@ final class ManualClock: WallClock {
   private let elapsed = Mutex(0.0)
   private let onSleep: Mutex<(@Sendable () -> Void)?> = Mutex(nil)
 
-  func now() -> Int64 { Fixture.now + Int64(monotonic()) }
+  func now() -> Moment { Fixture.now + .seconds(monotonic()) }
   func monotonic() -> Double { elapsed.withLock { $0 } }
   func advance(_ seconds: Double) { elapsed.withLock { $0 += seconds } }
 
@@ -218,7 +218,7 @@ extension CredentialSource {
 
 /// A folder of one's own, a provider in it, and everything that a source is given.
 final class Fixture {
-  static let now: Int64 = 1_700_000_000
+  static let now: Moment = 1_700_000_000
 
   static let endpoints = """
     grant: [authorization_code, device_code, client_credentials]
@@ -318,7 +318,7 @@ final class Fixture {
   ) -> Credential {
     var credential = Credential(grant: .authorizationCode, accessToken: Secret(token), obtainedAt: now)
     credential.refreshToken = refresh.map { Secret($0) }
-    credential.expiresAt = now + 3600
+    credential.expiresAt = now + .seconds(3600)
     credential.identity = identity
     return credential
   }

@@ -133,7 +133,7 @@ struct LoginTests {
     let account = try fixture.login()
     #expect(account.credential.accessToken == Secret("long"))
     #expect(account.credential.refreshToken == Secret("refresh-1"))
-    #expect(account.credential.expiresAt == Fixture.now + 7200)
+    #expect(account.credential.expiresAt == Fixture.now + .seconds(7200))
     #expect(fixture.http.requests[1].parameters == [("subject_token", "short")])
     #expect(fixture.http.requests[2].fields["Authorization"] == "Bearer long")
     #expect(try fixture.stored() == account.credential)
@@ -218,7 +218,7 @@ struct LoginTests {
     var kept = Fixture.credential("kept")
     kept.requestedScope = number == 0 ? ["read", "write"] : ["read"]
     if number == 1 { kept.grant = .deviceCode }
-    if number == 2 { kept.loggedInAt -= 601 }
+    if number == 2 { kept.loggedInAt = kept.loggedInAt - .seconds(601) }
     // The commit takes the note away before the file: one without the other is of a login that is done.
     try fixture.leave(number == 3 ? nil : ExchangeNote(.login, startedAt: 1), KeptAnswer(kept, after: nil), "")
     fixture.consent(.token("token-1"), .identity("ana"))
@@ -320,14 +320,16 @@ struct LoginTests {
     let account = try fixture.login { ($0.grant, $0.opensBrowser) = (.deviceCode, false) }
     #expect(account.name == "ana")
     // 5, 5, then slower: 10, 10; after a time-out 15.
-    #expect(fixture.clock.now() == Fixture.now + 45)
+    #expect(fixture.clock.now() == Fixture.now + .seconds(45))
     #expect(
       fixture.user.steps == [
-        .device(userCode: "U-1", url: "https://provider.example/d", completeURL: nil, seconds: 60, patience: 300)
+        .device(
+          userCode: "U-1", url: "https://provider.example/d", completeURL: nil, validFor: .seconds(60),
+          patience: .seconds(300))
       ])
     #expect(fixture.user.opened.isEmpty)
     #expect(fixture.http.requests[1].parameters[first: "device_code"] == "D")
-    #expect(account.credential.expiresAt == Fixture.now + 45 + 3600)
+    #expect(account.credential.expiresAt == Fixture.now + .seconds(45 + 3600))
   }
 
   @Test func deviceCodeExpires() throws {
@@ -367,10 +369,10 @@ struct LoginTests {
   @Test func deviceLoginTakesTooLong() throws {
     let fixture = try Fixture.added()
     fixture.http.then(Self.device, Self.pending())
-    #expect(throws: CredentialError.timedOut(seconds: 8)) {
-      try fixture.login { ($0.grant, $0.timeout) = (.deviceCode, 8) }
+    #expect(throws: CredentialError.timedOut(after: .seconds(8))) {
+      try fixture.login { ($0.grant, $0.timeout) = (.deviceCode, .seconds(8)) }
     }
-    #expect(fixture.clock.now() == Fixture.now + 8)
+    #expect(fixture.clock.now() == Fixture.now + .seconds(8))
   }
 
   /// Two intervals of five seconds do not fit into what is left: the last question comes at the end, and not too soon.
@@ -380,8 +382,8 @@ struct LoginTests {
     fixture.http.then(Self.device)
     for _ in asked.dropLast() { fixture.http.then(Self.pending()) }
     fixture.http.then(.token("token-1"), .identity("ana"))
-    let account = try fixture.login { ($0.grant, $0.timeout) = (.deviceCode, timeout) }
-    #expect(account.credential.obtainedAt == Fixture.now + (asked.last ?? 0))
+    let account = try fixture.login { ($0.grant, $0.timeout) = (.deviceCode, .seconds(timeout)) }
+    #expect(account.credential.obtainedAt == Fixture.now + .seconds(asked.last ?? 0))
     #expect(fixture.http.requests.count == asked.count + 2)
   }
 

@@ -14,8 +14,8 @@ struct RefreshTests {
   /// An account whose token has expired, unless `left` says otherwise.
   private static func fixture(left: Int64 = 0, refresh: String? = "refresh-1") throws -> Fixture {
     var credential = Fixture.credential("old", refresh: refresh, identity: "ana")
-    credential.expiresAt = Fixture.now + left
-    credential.obtainedAt = Fixture.now - 3600
+    credential.expiresAt = Fixture.now + .seconds(left)
+    credential.obtainedAt = Fixture.now - .seconds(3600)
     return try Fixture.added(credential: credential)
   }
 
@@ -65,7 +65,7 @@ struct RefreshTests {
     fixture.http.then(.token("new", refresh: "refresh-2"))
     let account = try fixture.fresh()
     #expect(account.credential.accessToken == Secret("new"))
-    #expect(account.credential.expiresAt == Fixture.now + 3600)
+    #expect(account.credential.expiresAt == Fixture.now + .seconds(3600))
     #expect(account.credential.identity == "ana")
     #expect(account.revision > before)
     let stored = try #require(try fixture.stored())
@@ -101,7 +101,7 @@ struct RefreshTests {
     var credential = Fixture.credential("old")
     credential.grant = grant
     credential.expiresAt = Fixture.now
-    credential.obtainedAt = Fixture.now - 3600
+    credential.obtainedAt = Fixture.now - .seconds(3600)
     if grant == .clientCredentials { credential.refreshToken = nil }
     try fixture.store(credential)
     return fixture
@@ -288,7 +288,7 @@ struct RefreshTests {
     case .failure(let error): fixture.http.then(error)
     }
     #expect(try fixture.fresh().credential.accessToken == Secret("old"))
-    guard case .notRefreshed("example", "ana", 30, _)? = fixture.notices.first else {
+    guard case .notRefreshed("example", "ana", .seconds(30), _)? = fixture.notices.first else {
       Issue.record("\(fixture.notices)")
       return
     }

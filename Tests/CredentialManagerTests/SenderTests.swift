@@ -3,6 +3,7 @@ import OAuth
 import Testing
 
 @testable import CredentialManager
+import Text
 
 struct SenderTests {
   /// Demands another try of every answer 401, as the nonce of a provider does (RFC 9449, 8).
@@ -13,7 +14,7 @@ struct SenderTests {
     func signsBody(of request: HTTPRequest) -> Bool { false }
     func sign(_ request: HTTPRequest, with: Credential, nonce: RequestNonce) -> HTTPRequest { request }
     func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce? {
-      response.status == 401 ? RequestNonce(timestamp: nonce.timestamp + 1, text: "demanded") : nil
+      response.status == 401 ? RequestNonce(timestamp: nonce.timestamp + .seconds(1), text: "demanded") : nil
     }
   }
 

@@ -6,6 +6,7 @@ import Store
 import Vault
 
 @testable import CredentialManager
+import Text
 
 @Suite struct VaultKeepingTests {
   private let fixture: Fixture
@@ -202,7 +203,7 @@ import Vault
   }
 
   @Test func nothingIsUnlockedThatOpensByItself() throws {
-    #expect(try fixture.source.unlock(seconds: 60) == .opensByItself)
+    #expect(try fixture.source.unlock(for: .seconds(60)) == .opensByItself)
     #expect(try fixture.source.lock() == (false, true))
   }
 }

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Descriptors
+import Text
 
 @Suite struct DescriptorTests {
   @Test func theDefaultsAreThoseOfTheRFCs() throws {
@@ -17,8 +18,10 @@ import Testing
     #expect(descriptor.pkce == .s256)
     #expect(descriptor.issuer == nil && !descriptor.sendsNonce && descriptor.assertion == nil)
     #expect(descriptor.client == ClientRules() && descriptor.client.hasSecret)
-    #expect(descriptor.expiry == ExpiryRules(lifetime: nil, margin: 60))
-    #expect(descriptor.device == DeviceRules(verificationURIComplete: nil, interval: 5, slowDown: .add(5)))
+    #expect(descriptor.expiry == ExpiryRules(lifetime: nil, margin: .seconds(60)))
+    #expect(
+      descriptor.device == DeviceRules(verificationURIComplete: nil, interval: .seconds(5), slowDown: .add(.seconds(5)))
+    )
     #expect(descriptor.oauth1.signatureMethod.literal == "HMAC-SHA1")
     #expect(descriptor.oauth1.transport.literal == "header")
     #expect(
@@ -114,8 +117,8 @@ import Testing
         == ClientRules(
           authentication: ClientAuthentication.none, identifier: "everybody", register: "https://a.example/register"))
     #expect(!descriptor.client.hasSecret)
-    #expect(descriptor.expiry == ExpiryRules(lifetime: 3600, margin: 30))
-    #expect(descriptor.device.interval == 7 && descriptor.device.slowDown == .multiply(150))
+    #expect(descriptor.expiry == ExpiryRules(lifetime: .hours(1), margin: .seconds(30)))
+    #expect(descriptor.device.interval == .seconds(7) && descriptor.device.slowDown == .multiply(150))
     #expect(descriptor.device.verificationURIComplete?.template.names == ["verification_uri", "user_code"])
     #expect(descriptor.oauth1.signatureMethod.literal == "PLAINTEXT" && descriptor.oauth1.transport.literal == "body")
     #expect(descriptor.oauth1.realm?.literal == "r")
@@ -124,7 +127,7 @@ import Testing
         && !descriptor.oauth1.requiresVerifier)
     #expect(descriptor.oauth1.callback == .authorization && descriptor.sendsNonce)
     let assertion = try #require(descriptor.assertion)
-    #expect(assertion.algorithm == .es256 && assertion.lifetime == 3600)
+    #expect(assertion.algorithm == .es256 && assertion.lifetime == .hours(1))
     #expect(assertion.key.names == ["client_secret"] && assertion.header.map(\.name) == ["kid"])
     #expect(
       assertion.claims.map(\.name) == ["sub", "aud"] && assertion.claims.map { $0.value?.literal } == [nil, "x"])

@@ -77,5 +77,5 @@ import Text
   ]
 
   @Test(arguments: durations)
-  func inSeconds(_ text: String, _ seconds: Int64?) { #expect(Text.seconds(ofDuration: text) == seconds) }
+  func inSeconds(_ text: String, _ seconds: Int64?) { #expect(Duration(text) == seconds.map { .seconds($0) }) }
 }

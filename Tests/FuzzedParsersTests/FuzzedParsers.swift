@@ -102,10 +102,10 @@ let fuzzedParsers: [String: FuzzedParser] = [
   },
   "moment": { bytes in
     guard let text = text(bytes) else { return }
-    if let moment = Moment.parse(text) {
-      require(Moment.parse(Moment.format(moment)) == moment, "a moment's own text is that moment")
+    if let moment = Moment(text) {
+      require(Moment(moment.text) == moment, "a moment's own text is that moment")
     }
-    _ = Moment.parseHTTPDate(text)
+    _ = Moment(httpDate: text)
   },
   "git": { bytes in
     guard let request = try? GitCredential(bytes) else { return }

@@ -4,6 +4,7 @@ import Descriptors
 import Testing
 
 @testable import OAuth
+import Text
 
 struct AuthorizationRequestTests {
   private static let redirect = "http://127.0.0.1:8080/callback"
@@ -158,8 +159,8 @@ struct AuthorizationRequestTests {
     #expect(credential.grant == .implicit)
     #expect(credential.accessToken == Secret("tk_1"))
     #expect(credential.refreshToken == Secret("rt_1"))
-    #expect(credential.expiresAt == Fixture.now + 1199)
-    #expect(credential.refreshTokenExpiresAt == Fixture.now + 604_799)
+    #expect(credential.expiresAt == Fixture.now + .seconds(1199))
+    #expect(credential.refreshTokenExpiresAt == Fixture.now + .seconds(604_799))
     #expect(credential.kept == ["principalID": "p"])
     #expect(credential.redirectURI == Self.redirect)
     #expect(credential.requestedScope == ["read", "write"])

@@ -5,11 +5,12 @@ import Descriptors
 import Testing
 
 @testable import OAuth
+import Text
 
 struct CredentialTests {
   private static let full: Credential = {
     var credential = Credential(
-      grant: .authorizationCode, accessToken: Secret("access \"é\"\n"), obtainedAt: 1_700_000_000, margin: 30)
+      grant: .authorizationCode, accessToken: Secret("access \"é\"\n"), obtainedAt: 1_700_000_000, margin: .seconds(30))
     credential.tokenType = "Bearer"
     credential.expiresAt = 1_700_003_600
     credential.refreshToken = Secret("refresh")
@@ -39,15 +40,15 @@ struct CredentialTests {
 
   /// No figure of an exported file makes the program die of arithmetic.
   @Test func momentsBeyondAllReckoning() throws {
-    for moment in [Int64.max, .min] {
+    for moment in [Moment(secondsSince1970: .max), Moment(secondsSince1970: .min)] {
       var credential = Self.full
       credential.isRejected = false
       credential.expiresAt = moment
       credential.refreshTokenExpiresAt = moment
-      credential.obtainedAt = moment == .max ? .min : .max
+      credential.obtainedAt = Moment(secondsSince1970: moment > 0 ? .min : .max)
       let read = try Credential(decoding: credential.encoded)
-      #expect(read.isUsable(at: 1_700_000_000) == (moment == .max))
-      #expect(read.isRefreshable(at: 1_700_000_000) == (moment == .max))
+      #expect(read.isUsable(at: 1_700_000_000) == (moment > 0))
+      #expect(read.isRefreshable(at: 1_700_000_000) == (moment > 0))
     }
   }
 
@@ -68,22 +69,22 @@ struct CredentialTests {
   @Test func aShortLifeHasAShorterMargin() {
     var credential = Fixture.credential()
     credential.obtainedAt = Fixture.now
-    credential.expiresAt = Fixture.now + 40
-    #expect(credential.isUsable(at: Fixture.now + 19))
-    #expect(!credential.isUsable(at: Fixture.now + 20))
+    credential.expiresAt = Fixture.now + .seconds(40)
+    #expect(credential.isUsable(at: Fixture.now + .seconds(19)))
+    #expect(!credential.isUsable(at: Fixture.now + .seconds(20)))
   }
 
   /// What somebody wishes for beyond the margin counts for no more than half of the token's life.
   @Test func comfort() {
     var credential = Fixture.credential()
     credential.obtainedAt = Fixture.now
-    credential.expiresAt = Fixture.now + 3600
-    #expect(credential.isUsable(at: Fixture.now + 3299, preferring: 300))
-    #expect(!credential.isUsable(at: Fixture.now + 3300, preferring: 300))
-    #expect(credential.isUsable(at: Fixture.now + 3300))
-    #expect(credential.isUsable(at: Fixture.now + 3300, for: 0, preferring: 300))
-    credential.expiresAt = Fixture.now + 400
-    #expect(credential.isUsable(at: Fixture.now + 199, preferring: 300))
+    credential.expiresAt = Fixture.now + .seconds(3600)
+    #expect(credential.isUsable(at: Fixture.now + .seconds(3299), preferring: .seconds(300)))
+    #expect(!credential.isUsable(at: Fixture.now + .seconds(3300), preferring: .seconds(300)))
+    #expect(credential.isUsable(at: Fixture.now + .seconds(3300)))
+    #expect(credential.isUsable(at: Fixture.now + .seconds(3300), for: .zero, preferring: .seconds(300)))
+    credential.expiresAt = Fixture.now + .seconds(400)
+    #expect(credential.isUsable(at: Fixture.now + .seconds(199), preferring: .seconds(300)))
   }
 
   @Test(
@@ -94,11 +95,11 @@ struct CredentialTests {
     ] as [(Int64?, Int64?, Bool)])
   func usable(_ left: Int64?, _ wanted: Int64?, _ isUsable: Bool) {
     var credential = Fixture.credential()
-    credential.expiresAt = left.map { Fixture.now + $0 }
-    credential.obtainedAt = Fixture.now - 3600
-    #expect(credential.isUsable(at: Fixture.now, for: wanted) == isUsable)
+    credential.expiresAt = left.map { Fixture.now + .seconds($0) }
+    credential.obtainedAt = Fixture.now - .seconds(3600)
+    #expect(credential.isUsable(at: Fixture.now, for: wanted.map { .seconds($0) }) == isUsable)
     credential.isRejected = true
-    #expect(!credential.isUsable(at: Fixture.now, for: wanted))
+    #expect(!credential.isUsable(at: Fixture.now, for: wanted.map { .seconds($0) }))
   }
 
   @Test func refreshable() {
@@ -106,9 +107,9 @@ struct CredentialTests {
     #expect(!credential.isRefreshable(at: Fixture.now))
     credential.refreshToken = Secret("r")
     #expect(credential.isRefreshable(at: Fixture.now))
-    credential.refreshTokenExpiresAt = Fixture.now + 1
+    credential.refreshTokenExpiresAt = Fixture.now + .seconds(1)
     #expect(credential.isRefreshable(at: Fixture.now))
-    #expect(!credential.isRefreshable(at: Fixture.now + 1))
+    #expect(!credential.isRefreshable(at: Fixture.now + .seconds(1)))
     // A client gets a token of its own anew.
     #expect(Fixture.credential(grant: .clientCredentials).isRefreshable(at: Fixture.now))
   }
@@ -123,12 +124,12 @@ struct CredentialTests {
   func aClockThatIsSet(_ change: Int64, _ isUsable: Bool) {
     var credential = Fixture.credential()
     credential.obtainedAt = Fixture.now
-    credential.expiresAt = Fixture.now + 3600
+    credential.expiresAt = Fixture.now + .seconds(3600)
     credential.refreshToken = Secret("r")
-    #expect(credential.isUsable(at: Fixture.now + change) == isUsable)
+    #expect(credential.isUsable(at: Fixture.now + .seconds(change)) == isUsable)
     // Where nothing can be done about a clock that was set back, the token is better than none.
     credential.refreshToken = nil
-    #expect(credential.isUsable(at: Fixture.now + change) == (isUsable || change < 0))
+    #expect(credential.isUsable(at: Fixture.now + .seconds(change)) == (isUsable || change < 0))
   }
 
   /// Forward by a day, and back again: one refresh each time, whoever calls however often.
@@ -138,16 +139,16 @@ struct CredentialTests {
     var refreshes = 0
     var now = Fixture.now
     credential.obtainedAt = now
-    credential.expiresAt = now + 3600
+    credential.expiresAt = now + .seconds(3600)
     for change in [86_400, -86_400, -86_400, 86_400] as [Int64] {
-      now += change
+      now = now + .seconds(change)
       for _ in 0..<50 {
         if !credential.isUsable(at: now) {
           refreshes += 1
           credential.obtainedAt = now
-          credential.expiresAt = now + 3600
+          credential.expiresAt = now + .seconds(3600)
         }
-        now += 10
+        now = now + .seconds(10)
       }
     }
     #expect(refreshes == 4)
@@ -219,8 +220,8 @@ struct IDTokenExpiryTests {
     arguments: [
       ("{\"exp\":4102444800}", 4_102_444_800), ("{\"exp\":1000000000.75}", 1_000_000_000), ("{\"exp\":\"soon\"}", nil),
       ("{\"sub\":\"ada\"}", nil), ("{\"exp\":1e400}", nil), ("nothing", nil),
-    ] as [(String, Int64?)])
-  func isReadFromItsClaims(_ claims: String, _ end: Int64?) {
+    ] as [(String, Moment?)])
+  func isReadFromItsClaims(_ claims: String, _ end: Moment?) {
     var credential = Credential(grant: .authorizationCode, accessToken: Secret("t"), obtainedAt: 0)
     #expect(credential.idTokenExpiresAt == nil)
     credential.idToken = Secret("e30." + Base64.encodeURL(Array(claims.utf8)) + ".x")

@@ -4,6 +4,7 @@ import Descriptors
 import Testing
 
 @testable import OAuth
+import Text
 
 struct DeviceAuthorizationTests {
   private static func client(_ more: String = "") throws -> Client {
@@ -28,8 +29,8 @@ struct DeviceAuthorizationTests {
     #expect(device.userCode == "WDJB-MJHT")
     #expect(device.verificationURI == "https://example.com/device")
     #expect(device.verificationURIComplete == "https://example.com/device?user_code=WDJB-MJHT")
-    #expect(device.polling.secondsLeft(now: Fixture.now + 60) == 1740)
-    #expect(device.polling.next(now: Fixture.now) == .wait(seconds: 5))
+    #expect(device.polling.timeLeft(now: Fixture.now + .seconds(60)) == .seconds(1740))
+    #expect(device.polling.next(now: Fixture.now) == .wait(.seconds(5)))
     let request = try Self.client().deviceTokenRequest(device, nonce: Fixture.nonce)
     #expect(
       request.form
@@ -104,11 +105,11 @@ struct DeviceAuthorizationTests {
       ("\"interval\":2", "device: { interval: 9s }", 2), ("\"interval\":0", "", 1), ("\"interval\":100000", "", 300),
     ])
   func interval(_ members: String, _ more: String, _ seconds: Int64) throws {
-    #expect(try Self.device(members, more).polling.next(now: Fixture.now) == .wait(seconds: seconds))
+    #expect(try Self.device(members, more).polling.next(now: Fixture.now) == .wait(.seconds(seconds)))
   }
 
   @Test func lifetimeWhenTheAnswerHasNone() throws {
-    #expect(try Self.device().polling.secondsLeft(now: Fixture.now) == 1800)
+    #expect(try Self.device().polling.timeLeft(now: Fixture.now) == .minutes(30))
   }
 
   @Test(
@@ -133,63 +134,63 @@ struct DeviceAuthorizationTests {
 
   /// RFC 8628, 3.5: five seconds more, from then on.
   @Test func slowDownAddsFiveSeconds() {
-    var polling = DevicePolling(interval: 5, slowDown: .add(5), deadline: 1000)
-    #expect(polling.next(now: 0) == .wait(seconds: 5))
+    var polling = DevicePolling(interval: .seconds(5), slowDown: .add(.seconds(5)), deadline: 1000)
+    #expect(polling.next(now: 0) == .wait(.seconds(5)))
     polling.slowDown()
-    #expect(polling.next(now: 5) == .wait(seconds: 10))
-    #expect(polling.next(now: 15) == .wait(seconds: 10))
+    #expect(polling.next(now: 5) == .wait(.seconds(10)))
+    #expect(polling.next(now: 15) == .wait(.seconds(10)))
     polling.slowDown()
-    #expect(polling.next(now: 25) == .wait(seconds: 15))
+    #expect(polling.next(now: 25) == .wait(.seconds(15)))
   }
 
   /// L2P's clients: a fifth more each time, and never sooner than that.
   @Test func slowDownMultiplies() {
-    var polling = DevicePolling(interval: 5, slowDown: .multiply(120), deadline: 1000)
+    var polling = DevicePolling(interval: .seconds(5), slowDown: .multiply(120), deadline: 1000)
     var waits: [DevicePolling.Step] = []
     for _ in 0..<4 {
       polling.slowDown()
       waits.append(polling.next(now: 0))
     }
     // 6, 7.2, 8.64 and 10.36 seconds, rounded up.
-    #expect(waits == [.wait(seconds: 6), .wait(seconds: 8), .wait(seconds: 9), .wait(seconds: 11)])
+    #expect(waits == [.wait(.seconds(6)), .wait(.seconds(8)), .wait(.seconds(9)), .wait(.seconds(11))])
   }
 
   @Test(
     arguments: [(nil, 10), (10, 10), (20, 20), (3, 10), (0, 10), (-5, 10), (301, 10), (Int64.max, 10)]
       as [(Int64?, Int64)])
   func intervalOfTheProvider(_ named: Int64?, _ seconds: Int64) {
-    var polling = DevicePolling(interval: 5, slowDown: .add(5), deadline: 1000)
-    polling.slowDown(to: named)
-    #expect(polling.next(now: 0) == .wait(seconds: seconds))
+    var polling = DevicePolling(interval: .seconds(5), slowDown: .add(.seconds(5)), deadline: 1000)
+    polling.slowDown(to: named.map { .seconds($0) })
+    #expect(polling.next(now: 0) == .wait(.seconds(seconds)))
   }
 
   @Test func expiry() {
-    let polling = DevicePolling(interval: 5, slowDown: .add(5), deadline: 100)
-    #expect(polling.next(now: 94) == .wait(seconds: 5))
+    let polling = DevicePolling(interval: .seconds(5), slowDown: .add(.seconds(5)), deadline: 100)
+    #expect(polling.next(now: 94) == .wait(.seconds(5)))
     // The question after the wait would come too late.
     #expect(polling.next(now: 95) == .expired)
     #expect(polling.next(now: 200) == .expired)
-    #expect(polling.secondsLeft(now: 200) == 0)
+    #expect(polling.timeLeft(now: 200) == .zero)
   }
 
-  @Test(arguments: [DeviceRules.SlowDown.add(.max / 2), .multiply(1000)])
+  @Test(arguments: [DeviceRules.SlowDown.add(.seconds(Int64.max / 2)), .multiply(1000)])
   func endlessSlowDowns(_ rule: DeviceRules.SlowDown) {
-    var polling = DevicePolling(interval: 300, slowDown: rule, deadline: .max / 2)
+    var polling = DevicePolling(interval: .seconds(300), slowDown: rule, deadline: Moment(secondsSince1970: .max))
     for _ in 0..<100 { polling.slowDown() }
-    #expect(polling.next(now: 0) == .wait(seconds: 86_400))
+    #expect(polling.next(now: 0) == .wait(.seconds(86_400)))
   }
 
   // MARK: Answers
 
   private static func answer(_ response: HTTPResponse, _ more: String = "") throws -> DeviceAnswer {
-    try client(more).deviceAnswer(response, to: device(), now: Fixture.now + 5)
+    try client(more).deviceAnswer(response, to: device(), now: Fixture.now + .seconds(5))
   }
 
   private static func isPending(_ answer: DeviceAnswer) -> Bool {
     if case .pending = answer { true } else { false }
   }
 
-  private static func interval(_ answer: DeviceAnswer) throws -> Int64? {
+  private static func interval(_ answer: DeviceAnswer) throws -> Duration? {
     guard case .slowDown(let interval) = answer else {
       Issue.record("not slow_down")
       return nil
@@ -207,9 +208,11 @@ struct DeviceAuthorizationTests {
 
   @Test func slowDown() throws {
     #expect(try Self.interval(Self.answer(.json("{\"error\":\"slow_down\"}", status: 400))) == nil)
-    #expect(try Self.interval(Self.answer(.json("{\"error\":\"slow_down\",\"interval\":10}", status: 400))) == 10)
-    #expect(try Self.interval(Self.answer(.json("{\"error\":\"slow_down\",\"interval\":\"11\"}"))) == 11)
-    #expect(try Self.interval(Self.answer(.form("error=slow_down&interval=10"), "response_format: form")) == 10)
+    #expect(
+      try Self.interval(Self.answer(.json("{\"error\":\"slow_down\",\"interval\":10}", status: 400))) == .seconds(10))
+    #expect(try Self.interval(Self.answer(.json("{\"error\":\"slow_down\",\"interval\":\"11\"}"))) == .seconds(11))
+    #expect(
+      try Self.interval(Self.answer(.form("error=slow_down&interval=10"), "response_format: form")) == .seconds(10))
   }
 
   @Test func ends() {
@@ -251,7 +254,7 @@ struct DeviceAuthorizationTests {
     #expect(credential.grant == .deviceCode)
     #expect(credential.accessToken == Secret("t"))
     #expect(credential.refreshToken == Secret("r"))
-    #expect(credential.expiresAt == Fixture.now + 65)
+    #expect(credential.expiresAt == Fixture.now + .seconds(65))
     #expect(credential.requestedScope == ["a"])
   }
 

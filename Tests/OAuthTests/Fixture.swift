@@ -7,6 +7,7 @@ import Synchronization
 import Testing
 
 @testable import OAuth
+import Text
 
 /// Bytes that a test knows, and that are others at each call.
 final class KnownRandom: RandomSource {
@@ -27,7 +28,7 @@ enum Fixture {
   static let project = String(#filePath.split(separator: "/Tests/OAuthTests/")[0])
 
   /// A clock that stands still.
-  static let now: Int64 = 1_700_000_000
+  static let now: Moment = 1_700_000_000
 
   static let nonce = RequestNonce(timestamp: 137_131_200, text: "nonce-1")
 

@@ -5,6 +5,7 @@ import JSON
 import Testing
 
 @testable import OAuth
+import Text
 
 /// What is looked at in an ID token before it is kept (OpenID Connect Core 1.0, 3.1.3.7).
 struct IDTokenTests {
@@ -33,7 +34,7 @@ struct IDTokenTests {
 
   private static func read(
     _ idToken: String, _ client: Client? = nil, _ kind: EndpointKind = .token, previous: Credential? = nil,
-    now: Int64 = Fixture.now, date: String? = nil
+    now: Moment = Fixture.now, date: String? = nil
   ) throws -> Credential {
     var response = HTTPResponse.json("{\"access_token\": \"t\", \"id_token\": \"\(idToken)\"}")
     if let date { response.fields.set("Date", date) }
@@ -111,7 +112,7 @@ struct IDTokenTests {
   @Test func ourClockIsWrong() throws {
     let token = Self.token(Self.good)
     let date = "Tue, 14 Nov 2023 22:13:20 GMT"
-    for now in [Fixture.now + 90_000, Fixture.now - 90_000] {
+    for now in [Fixture.now + .seconds(90_000), Fixture.now - .seconds(90_000)] {
       #expect(try Self.read(token, now: now, date: date).idToken == Secret(token))
       #expect(throws: OAuthError.self) { try Self.read(token, now: now) }
     }

@@ -5,6 +5,7 @@ import Descriptors
 import Testing
 
 @testable import OAuth
+import Text
 
 /// What a descriptor can say about a request and its answer beyond the RFCs.
 struct LanguageTests {
@@ -104,7 +105,8 @@ struct LanguageTests {
         """
       let client = try Self.client(
         more, endpoints: "client_credentials: https://p.example/t", id: text("key"), secret: text("secret"))
-      let nonce = RequestNonce(timestamp: try #require(Int64(text("timestamp"))), text: try text("nonce"))
+      let nonce = RequestNonce(
+        timestamp: Moment(secondsSince1970: try #require(Int64(text("timestamp")))), text: try text("nonce"))
       let request = HTTPRequest(method: try text("method"), uri: try URI(parsing: text("url")))
       let presented = try client.presenting(Fixture.credential(), on: request, nonce: nonce)
       #expect(try presented.fields["X-Sign"] == text("expected_signature"))
@@ -286,7 +288,7 @@ struct LanguageTests {
     let second = try client.credential(
       .json("{\"result\": \"0000\", \"expires_in\": 60}"), .refresh, grant: .authorizationCode, scope: [],
       previous: first, now: Fixture.now)
-    #expect(second.accessToken == Secret("t-1") && second.expiresAt == Fixture.now + 60)
+    #expect(second.accessToken == Secret("t-1") && second.expiresAt == Fixture.now + .seconds(60))
   }
 
   @Test func tokenExchange() throws {

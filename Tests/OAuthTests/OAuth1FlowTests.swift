@@ -4,6 +4,7 @@ import Descriptors
 import Testing
 
 @testable import OAuth
+import Text
 
 /// The endpoints of RFC 5849, section 2, and how a signature travels (3.5).
 struct OAuth1FlowTests {
@@ -252,11 +253,11 @@ struct OAuth1FlowTests {
     #expect(credential.grant == .oauth1)
     #expect(credential.accessToken == Secret("A=1"))
     #expect(credential.tokenSecret == Secret("s1"))
-    #expect(credential.expiresAt == Fixture.now + 3600)
-    #expect(credential.refreshTokenExpiresAt == Fixture.now + 7200)
+    #expect(credential.expiresAt == Fixture.now + .seconds(3600))
+    #expect(credential.refreshTokenExpiresAt == Fixture.now + .seconds(7200))
     #expect(credential.kept == ["xoauth_yahoo_guid": "G"])
-    #expect(credential.isRefreshable(at: Fixture.now + 7199))
-    #expect(!credential.isRefreshable(at: Fixture.now + 7200))
+    #expect(credential.isRefreshable(at: Fixture.now + .seconds(7199)))
+    #expect(!credential.isRefreshable(at: Fixture.now + .seconds(7200)))
 
     let request = try client.refreshRequest(credential, nonce: Fixture.nonce)
     let field = try #require(request.fields["Authorization"])
@@ -266,11 +267,11 @@ struct OAuth1FlowTests {
 
     // What the answer to a refresh leaves out stays.
     let refreshed = try client.oauth1Credential(
-      .form("oauth_token=B"), .refresh, after: nil, scope: [], previous: credential, now: Fixture.now + 3600)
+      .form("oauth_token=B"), .refresh, after: nil, scope: [], previous: credential, now: Fixture.now + .seconds(3600))
     #expect(refreshed.accessToken == Secret("B"))
     #expect(refreshed.tokenSecret == Secret("s1"))
     #expect(refreshed.sessionHandle == Secret("h1"))
-    #expect(refreshed.refreshTokenExpiresAt == Fixture.now + 7200)
+    #expect(refreshed.refreshTokenExpiresAt == Fixture.now + .seconds(7200))
   }
 
   @Test func noSessionNoRefresh() throws {

@@ -5,6 +5,7 @@ import Descriptors
 import Testing
 
 @testable import OAuth
+import Text
 
 /// Answers as the providers' own documentation describes them, read by the shipped descriptors. The pages are named in the
 /// descriptors; names and shapes are theirs, the values are made up.
@@ -68,7 +69,7 @@ struct ProviderAnswerTests {
       """)
     #expect(credential.accessToken == Secret("xoxe.xoxp-1-a"))
     #expect(credential.refreshToken == Secret("xoxe-1-a"))
-    #expect(credential.expiresAt == Fixture.now + 43200)
+    #expect(credential.expiresAt == Fixture.now + .seconds(43200))
     #expect(credential.grantedScope == ["search:read"])
     let refreshed = try Self.read(
       client,
@@ -122,7 +123,7 @@ struct ProviderAnswerTests {
     }
     let credential = try Self.read(client, answer(1))
     #expect(credential.accessToken == Secret("a-1"))
-    #expect(credential.expiresAt == Fixture.now + 10800)
+    #expect(credential.expiresAt == Fixture.now + .seconds(10800))
     #expect(credential.grantedScope == ["user.info", "user.metrics"])
     #expect(client.accountName(in: credential) == "363")
     let refreshed = try Self.read(client, answer(2), .refresh, previous: credential)
@@ -158,7 +159,7 @@ struct ProviderAnswerTests {
       """)
     #expect(credential.grantedScope == ["channel:moderate", "user:read:email"])
     #expect(credential.withheldScope == [])
-    #expect(credential.expiresAt == Fixture.now + 14124)
+    #expect(credential.expiresAt == Fixture.now + .seconds(14124))
     let fields = try Self.api(client, credential, "https://api.twitch.tv/helix/users")
     #expect(fields["Client-Id"] == "client-1")
     #expect(fields["Authorization"] == "Bearer t")
@@ -200,8 +201,8 @@ struct ProviderAnswerTests {
       {"access_token":"act.1","expires_in":86400,"open_id":"o-1","refresh_expires_in":31536000,\
       "refresh_token":"rft.1","scope":"user.info.basic,video.list","token_type":"Bearer"}
       """)
-    #expect(credential.expiresAt == Fixture.now + 86400)
-    #expect(credential.refreshTokenExpiresAt == Fixture.now + 31_536_000)
+    #expect(credential.expiresAt == Fixture.now + .seconds(86400))
+    #expect(credential.refreshTokenExpiresAt == Fixture.now + .seconds(31_536_000))
     #expect(credential.grantedScope == ["user.info.basic", "video.list"])
     #expect(credential.kept == ["open_id": "o-1"])
     let refused = """
@@ -238,14 +239,14 @@ struct ProviderAnswerTests {
       {"token_type":"Bearer","expires_at":1700021600,"expires_in":21600,"refresh_token":"r","access_token":"a",\
       "athlete":{"id":1234,"username":null,"firstname":"Ada"}}
       """)
-    #expect(credential.expiresAt == Fixture.now + 21600)
+    #expect(credential.expiresAt == Fixture.now + .seconds(21600))
     #expect(credential.kept == ["athlete_id": "1234"])
     let refreshed = try Self.read(
       client,
       """
       {"token_type":"Bearer","access_token":"b","expires_at":1700021600,"expires_in":20566,"refresh_token":"s"}
       """, .refresh, previous: credential)
-    #expect(refreshed.expiresAt == Fixture.now + 20566)
+    #expect(refreshed.expiresAt == Fixture.now + .seconds(20566))
     #expect(refreshed.refreshToken == Secret("s"))
     #expect(refreshed.kept == ["athlete_id": "1234"])
     #expect(try client.identity(.json("{\"id\":1234,\"username\":null}")).name == "1234")
@@ -333,7 +334,7 @@ struct ProviderAnswerTests {
       {"access_token":"a","expires_in":28800,"refresh_token":"r","scope":"profile heartrate","token_type":"Bearer",\
       "user_id":"GGNJL9"}
       """)
-    #expect(credential.expiresAt == Fixture.now + 28800)
+    #expect(credential.expiresAt == Fixture.now + .seconds(28800))
     #expect(credential.grantedScope == ["profile", "heartrate"])
     #expect(credential.kept == ["user_id": "GGNJL9"])
   }
@@ -497,7 +498,7 @@ struct ProviderAnswerTests {
       _ = Issue.record("another answer")
       return
     }
-    #expect(credential.expiresAt == Fixture.now + 1800)
+    #expect(credential.expiresAt == Fixture.now + .seconds(1800))
     let url = "https://www3.elearning.rwth-aachen.de/_vti_bin/L2PServices/api.svc/v1/viewAllCourseInfo"
     let api = HTTPRequest(method: "GET", uri: try URI(parsing: url))
     let presented = try client.presenting(credential, on: api, nonce: Fixture.nonce)

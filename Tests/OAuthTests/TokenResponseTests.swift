@@ -4,6 +4,7 @@ import Descriptors
 import Testing
 
 @testable import OAuth
+import Text
 
 struct TokenResponseTests {
   private static func read(_ response: HTTPResponse, _ more: String = "") throws -> Credential {
@@ -30,7 +31,7 @@ struct TokenResponseTests {
         """), "response: { keep: [example_parameter] }\nheader_style: { token_types: [example] }")
     #expect(credential.accessToken == Secret("2YotnFZFEjr1zCsicMWpAA"))
     #expect(credential.tokenType == "example")
-    #expect(credential.expiresAt == Fixture.now + 3600)
+    #expect(credential.expiresAt == Fixture.now + .seconds(3600))
     #expect(credential.refreshToken == Secret("tGzv3JOkF0XG5Qx2TlKWIA"))
     #expect(credential.kept == ["example_parameter": "example_value"])
     #expect(credential.obtainedAt == Fixture.now)
@@ -96,7 +97,7 @@ struct TokenResponseTests {
         if !date.isEmpty { response.fields.set("Date", date) }
         let credential = try Self.read(response, "response: { fields: { expires_at: { path: end, time: \(form) } } }")
         #expect(credential.accessToken == Secret("t"))
-        _ = credential.isUsable(at: Fixture.now, for: .max)
+        _ = credential.isUsable(at: Fixture.now, for: .seconds(Int64.max))
         #expect(try Credential(decoding: credential.encoded).accessToken == Secret("t"))
       }
     }
@@ -134,11 +135,11 @@ struct TokenResponseTests {
       ("\"expires_in\":3.6e3", 3600), ("\"expires_in\":0", nil), ("\"expires_in\":\"0\"", nil),
       ("\"expires_in\":null", nil), ("\"expires_in\":\"\"", nil), ("", nil),
     ] as [(String, Int64?)]) func expiresIn(_ members: String, _ seconds: Int64?) throws
-  { #expect(try Self.json(members).expiresAt == seconds.map { Fixture.now + $0 }) }
+  { #expect(try Self.json(members).expiresAt == seconds.map { Fixture.now + .seconds($0) }) }
 
   /// Nobody issues what is over already, and nobody means "for ever" by it.
   @Test(arguments: ["-1", "\"-5\"", "-1e10"]) func expiresInThatIsOver(_ value: String) throws {
-    #expect(try Self.json("\"expires_in\":\(value)").expiresAt == Fixture.now + 300)
+    #expect(try Self.json("\"expires_in\":\(value)").expiresAt == Fixture.now + .seconds(300))
     #expect(try Self.json("\"expires_in\":\(value),\"expires_at\":1700000100").expiresAt == 1_700_000_100)
   }
 
@@ -146,7 +147,7 @@ struct TokenResponseTests {
   @Test(arguments: ["9223372036854775808", "\"18446744073709551615\"", "1e30", "\"1e99\"", "\"inf\"", "315360001"])
   func expiresInThatIsHuge(_ value: String) throws {
     let credential = try Self.json("\"expires_in\":\(value)")
-    #expect(credential.expiresAt == Fixture.now + 10 * 365 * 86_400)
+    #expect(credential.expiresAt == Fixture.now + .days(3650))
     #expect(credential.isUsable(at: Fixture.now))
   }
 
@@ -165,8 +166,8 @@ struct TokenResponseTests {
       // The lifetime goes first: it does not depend on whether two clocks agree.
       ("\"expires_in\":5,\"expires_at\":\"2013-08-23 18:45:29Z\"", 1_700_000_005),
       ("\"expires_in\":0,\"expires_at\":1700000100", 1_700_000_100),
-    ] as [(String, Int64?)])
-  func expiresAt(_ members: String, _ moment: Int64?) throws { #expect(try Self.json(members).expiresAt == moment) }
+    ] as [(String, Moment?)])
+  func expiresAt(_ members: String, _ moment: Moment?) throws { #expect(try Self.json(members).expiresAt == moment) }
 
   /// Our clock, the provider's clock and its moment differ; the token lives for what the provider means.
   @Test(
@@ -182,7 +183,7 @@ struct TokenResponseTests {
     var response = HTTPResponse.json("{\"access_token\":\"t\",\"expires_at\":\(moment)}")
     if let date { response.fields.set("Date", date) }
     let credential = try Self.read(response)
-    #expect(credential.expiresAt == Fixture.now + lifetime)
+    #expect(credential.expiresAt == Fixture.now + .seconds(lifetime))
   }
 
   @Test(arguments: ["\"tomorrow\"", "\"2023-02-29 00:00:00Z\""])
@@ -195,16 +196,16 @@ struct TokenResponseTests {
           expires_in: { path: lives.ms, time: milliseconds }
           expires_at: { path: dies, time: milliseconds }
       """
-    #expect(try Self.json("\"lives\":{\"ms\":5000}", milliseconds).expiresAt == Fixture.now + 5)
+    #expect(try Self.json("\"lives\":{\"ms\":5000}", milliseconds).expiresAt == Fixture.now + .seconds(5))
     #expect(try Self.json("\"dies\":1700000100500", milliseconds).expiresAt == 1_700_000_100)
     let date = "response: { fields: { expires_at: { path: expires_at, time: date } } }"
     #expect(try Self.json("\"expires_at\":1700000100", date).expiresAt == nil)
   }
 
   @Test func lifetimeOfTheDescriptor() throws {
-    #expect(try Self.json("", "expiry: { lifetime: 8h, margin: 5m }").expiresAt == Fixture.now + 28_800)
-    #expect(try Self.json("", "expiry: { lifetime: 8h, margin: 5m }").margin == 300)
-    #expect(try Self.json("\"expires_in\":60", "expiry: { lifetime: 8h }").expiresAt == Fixture.now + 60)
+    #expect(try Self.json("", "expiry: { lifetime: 8h, margin: 5m }").expiresAt == Fixture.now + .seconds(28_800))
+    #expect(try Self.json("", "expiry: { lifetime: 8h, margin: 5m }").margin == .minutes(5))
+    #expect(try Self.json("\"expires_in\":60", "expiry: { lifetime: 8h }").expiresAt == Fixture.now + .seconds(60))
     // A number that would not fit ends nothing.
     let endless = try Self.json("", "expiry: { lifetime: 9223372036854775807s }")
     #expect(endless.isUsable(at: Fixture.now))
@@ -343,7 +344,7 @@ struct TokenResponseTests {
     var response = HTTPResponse.json("{}", status: 429)
     response.fields.set("Retry-After", text)
     if let date { response.fields.set("Date", date) }
-    #expect(throws: OAuthError.unavailable(.token, status: 429, words: nil, retryAfter: seconds)) {
+    #expect(throws: OAuthError.unavailable(.token, status: 429, words: nil, retryAfter: seconds.map { .seconds($0) })) {
       try Self.read(response)
     }
   }
@@ -449,7 +450,7 @@ struct TokenResponseTests {
   private static func previous() -> Credential {
     var credential = Fixture.credential("old")
     credential.refreshToken = Secret("refresh-1")
-    credential.refreshTokenExpiresAt = Fixture.now + 1000
+    credential.refreshTokenExpiresAt = Fixture.now + .seconds(1000)
     credential.grantedScope = ["a"]
     credential.kept = ["user": "u", "team": "t"]
     credential.variables = ["tenant": "x"]
@@ -464,7 +465,8 @@ struct TokenResponseTests {
 
   private static func refresh(_ text: String) throws -> Credential {
     try Fixture.client("response: { keep: [user, team] }").credential(
-      .json(text), .refresh, grant: .authorizationCode, scope: ["a", "b"], previous: previous(), now: Fixture.now + 50)
+      .json(text), .refresh, grant: .authorizationCode, scope: ["a", "b"], previous: previous(),
+      now: Fixture.now + .seconds(50))
   }
 
   /// RFC 6749, 6
@@ -472,8 +474,8 @@ struct TokenResponseTests {
     var expected = Self.previous()
     expected.accessToken = Secret("new")
     expected.isRejected = false
-    expected.expiresAt = Fixture.now + 50 + 60
-    expected.obtainedAt = Fixture.now + 50
+    expected.expiresAt = Fixture.now + .seconds(50 + 60)
+    expected.obtainedAt = Fixture.now + .seconds(50)
     expected.requestedScope = ["a", "b"]
     expected.kept["user"] = "u2"
     #expect(
@@ -491,8 +493,10 @@ struct TokenResponseTests {
 
   @Test func theSameRefreshTokenKeepsItsExpiry() throws {
     let same = "{\"access_token\":\"new\",\"refresh_token\":\"refresh-1\""
-    #expect(try Self.refresh(same + "}").refreshTokenExpiresAt == Fixture.now + 1000)
-    #expect(try Self.refresh(same + ",\"refresh_token_expires_in\":900}").refreshTokenExpiresAt == Fixture.now + 950)
+    #expect(try Self.refresh(same + "}").refreshTokenExpiresAt == Fixture.now + .seconds(1000))
+    #expect(
+      try Self.refresh(same + ",\"refresh_token_expires_in\":900}").refreshTokenExpiresAt == Fixture.now + .seconds(950)
+    )
   }
 
   @Test func whatTheRedirectBroughtIsKept() throws {

@@ -6,13 +6,14 @@ import Descriptors
 import Testing
 
 @testable import Simulator
+import Text
 
 struct AuthorizationCodeTests {
   @Test("a login, the resource, who it is, and a refresh", arguments: [Descriptors.linkedIn, Descriptors.gitHub])
   func wholeWay(_ sample: Sample) throws {
     let play = try Play(sample)
     let credential = try play.login(account: "grace")
-    #expect(credential.expiresAt == play.clock.seconds + 3600)
+    #expect(credential.expiresAt == play.clock.now + .seconds(3600))
     #expect(credential.grantedScope == ["read", "write"])
     let answer = try play.resource(credential, "PUT")
     #expect(answer.status == 200)
@@ -37,12 +38,12 @@ struct AuthorizationCodeTests {
   func rarities() throws {
     let play = try Play(Descriptors.rare)
     let short = try play.login(scope: ["openid", "read"])
-    #expect(short.idToken != nil && short.expiresAt == play.clock.seconds + 3600)
+    #expect(short.idToken != nil && short.expiresAt == play.clock.now + .seconds(3600))
     #expect(short.refreshToken == short.accessToken)
     let request = try play.client.tokenExchangeRequest(short, nonce: play.nonce())
     let long = try play.client.credential(
       play.send(request), .tokenExchange, grant: .authorizationCode, scope: short.requestedScope, previous: short,
-      now: play.clock.seconds)
+      now: play.clock.now)
     #expect(try play.resource(long).status == 200)
     #expect(try play.resource(short).status == 401)
     let refreshed = try play.refresh(long)
@@ -70,11 +71,11 @@ struct AuthorizationCodeTests {
     #expect(json["ok"] == .boolean(true))
     #expect(json["data"]?["ttl"]?.integer == 7_200_000)
     #expect(json["data"]?["tokens"]?.elements?.first?["value"]?.text?.hasPrefix("refresh-") == true)
-    let credential = try play.client.credential(answer, after: response, now: play.clock.seconds)
+    let credential = try play.client.credential(answer, after: response, now: play.clock.now)
     #expect(credential.kept == ["team": "ada"])
     #expect(try play.resource(credential).status == 200)
     let refreshed = try play.refresh(credential)
-    #expect(refreshed.expiresAt == play.clock.seconds + 7200)
+    #expect(refreshed.expiresAt == play.clock.now + .seconds(7200))
     let client = play.send(try play.client.clientCredentialsRequest(scope: ["a"], nonce: play.nonce()))
     #expect(try client.json()["access_token"]?.text?.hasPrefix("access-") == true)
     #expect(try client.json()["refresh_token"] == nil)
@@ -133,7 +134,7 @@ struct AuthorizationCodeTests {
   @Test("a token lives as long as it was said, or until it is told to expire") func lifetimes() throws {
     let play = try Play(Descriptors.linkedIn, SimulationSettings(lifetime: 5))
     let credential = try play.login()
-    #expect(credential.expiresAt == play.clock.seconds + 5)
+    #expect(credential.expiresAt == play.clock.now + .seconds(5))
     play.clock.advance(seconds: 4)
     #expect(try play.resource(credential).status == 200)
     play.clock.advance(seconds: 1)

@@ -7,6 +7,7 @@ import Testing
 
 @testable import Commands
 @testable import Simulator
+import Text
 
 struct ImplicitTests {
   private func login(_ play: Play, scope: [String]) throws -> Credential {
@@ -16,7 +17,7 @@ struct ImplicitTests {
     let parameters = FormParameters(decoding: try #require(target.fragment))
     #expect(parameters[first: "state"] == request.state)
     return try play.client.credential(
-      play.client.authorizationResponse(parameters, to: request), now: play.clock.seconds)
+      play.client.authorizationResponse(parameters, to: request), now: play.clock.now)
   }
 
   @Test("the token comes in the fragment, with what is kept, and is presented with it") func fragment() throws {
@@ -188,7 +189,7 @@ struct OAuth1Tests {
     let play = try play(way)
     let credential = try login(play)
     #expect(credential.kept["screen_name"] == "ada")
-    #expect(credential.expiresAt == play.clock.seconds + 3600)
+    #expect(credential.expiresAt == play.clock.now + .seconds(3600))
     #expect(try play.resource(credential).status == 200)
     #expect(try play.resource(credential, "POST").status == 200)
     play.clock.advance(seconds: 3600)
@@ -218,7 +219,7 @@ struct OAuth1Tests {
     var altered = try play.client.presenting(credential, on: get, nonce: play.nonce())
     altered.uri = altered.uri.adding(query: [("more", "x")])
     #expect(try reason(altered) == Refusal.wrongSignature.sentence)
-    let old = RequestNonce(timestamp: play.clock.seconds - 3600, text: "old")
+    let old = RequestNonce(timestamp: play.clock.now - .seconds(3600), text: "old")
     let tooOld = try play.client.presenting(credential, on: get, nonce: old)
     #expect(try reason(tooOld) == Refusal.timestampOutOfRange.sentence)
     let inQuery = try self.play(Way(method: .hmacSHA256, transport: .query))

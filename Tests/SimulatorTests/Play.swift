@@ -7,6 +7,7 @@ import Synchronization
 import Testing
 
 @testable import Simulator
+import Text
 
 /// A simulated provider with its clock, and the engine as its client: added from nothing but the text that the simulator wrote.
 struct Play {
@@ -93,14 +94,14 @@ struct Play {
     let target = try decide(request.uri, account: account)
     let response = try client.authorizationResponse(target.queryParameters, to: request)
     return try client.credential(
-      send(client.tokenRequest(response, nonce: nonce())), after: response, now: clock.seconds)
+      send(client.tokenRequest(response, nonce: nonce())), after: response, now: clock.now)
   }
 
   func refresh(_ credential: Credential) throws -> Credential {
     let response = send(try client.refreshRequest(credential, nonce: nonce()))
     return try client.credential(
       response, .refresh, grant: credential.grant, scope: credential.requestedScope, previous: credential,
-      now: clock.seconds)
+      now: clock.now)
   }
 
   func validity(_ credential: Credential) throws -> Validity {
@@ -116,14 +117,14 @@ struct Play {
 
   func deviceAuthorization(scope: [String] = []) throws -> DeviceAuthorization {
     let response = send(try client.deviceAuthorizationRequest(scope: scope, nonce: nonce()))
-    return try client.deviceAuthorization(response, scope: scope, now: clock.seconds)
+    return try client.deviceAuthorization(response, scope: scope, now: clock.now)
   }
 
   /// Polls after some seconds more.
   func poll(_ device: DeviceAuthorization, after seconds: Double) throws -> DeviceAnswer {
     clock.advance(seconds: seconds)
     let answer = send(try client.deviceTokenRequest(device, nonce: nonce()))
-    return try client.deviceAnswer(answer, to: device, now: clock.seconds)
+    return try client.deviceAnswer(answer, to: device, now: clock.now)
   }
 
   func temporaryCredentials(callback: String? = nil, scope: [String] = []) throws -> TemporaryCredentials {
@@ -140,16 +141,16 @@ struct Play {
     _ temporary: TemporaryCredentials, _ authorization: ResourceOwnerAuthorization, scope: [String] = []
   ) throws -> Credential {
     let response = send(try client.tokenRequest(temporary, authorization, nonce: nonce()))
-    return try client.oauth1Credential(response, .token, after: authorization, scope: scope, now: clock.seconds)
+    return try client.oauth1Credential(response, .token, after: authorization, scope: scope, now: clock.now)
   }
 
   func renewed(_ credential: Credential) throws -> Credential {
     let response = send(try client.refreshRequest(credential, nonce: nonce()))
     return try client.oauth1Credential(
-      response, .refresh, after: nil, scope: credential.requestedScope, previous: credential, now: clock.seconds)
+      response, .refresh, after: nil, scope: credential.requestedScope, previous: credential, now: clock.now)
   }
 
-  func nonce() -> RequestNonce { RequestNonce(timestamp: clock.seconds, text: "n\(clock.tick())") }
+  func nonce() -> RequestNonce { RequestNonce(timestamp: clock.now, text: "n\(clock.tick())") }
 
   func resource(_ credential: Credential, _ method: String = "GET") throws -> HTTPResponse {
     let request = HTTPRequest(method: method, uri: try URI(parsing: Self.origin + "/simulator/resource/x"))
@@ -193,7 +194,7 @@ final class TestClock: Sendable {
   private let ticks = Mutex(0)
 
   var milliseconds: Int64 { time.withLock { $0 } }
-  var seconds: Int64 { milliseconds / 1000 }
+  var now: Moment { Moment(secondsSince1970: milliseconds / 1000) }
 
   func advance(seconds: Double) { time.withLock { $0 += Int64(seconds * 1000) } }
   func tick() -> Int {

@@ -7,6 +7,7 @@ import Descriptors
 import Testing
 
 @testable import Simulator
+import Text
 
 /// One grant of one shipped descriptor.
 struct ShippedGrant: CustomTestStringConvertible {
@@ -76,7 +77,7 @@ struct ShippedProviderTests {
     guard let expiresAt = credential.expiresAt else { return credential }
     // What is renewed with itself has to be good still.
     if credential.refreshToken == credential.accessToken { return try play.refresh(credential) }
-    play.clock.advance(seconds: Double(expiresAt - play.clock.seconds))
+    play.clock.advance(seconds: (expiresAt - play.clock.now) / .seconds(1))
     #expect(try play.resource(credential).status == 401)
     if play.canValidate { #expect(try play.validity(credential) == .inactive) }
     let hasRefreshed = play.client.descriptor.endpoints[.refresh] != nil
@@ -103,11 +104,11 @@ extension Play {
     case .implicit:
       let request = try authorization(.implicit, scope: scope)
       let parameters = FormParameters(decoding: try #require(try decide(request.uri).fragment))
-      return try client.credential(client.authorizationResponse(parameters, to: request), now: clock.seconds)
+      return try client.credential(client.authorizationResponse(parameters, to: request), now: clock.now)
     case .clientCredentials:
       let response = send(try client.clientCredentialsRequest(scope: scope, nonce: nonce()))
       return try client.credential(
-        response, .clientCredentials, grant: .clientCredentials, scope: scope, now: clock.seconds)
+        response, .clientCredentials, grant: .clientCredentials, scope: scope, now: clock.now)
     case .deviceCode: return try deviceLogin(scope)
     case .oauth1: return try oauth1Login(scope)
     }
@@ -119,7 +120,7 @@ extension Play {
     let request = try client.tokenExchangeRequest(credential, nonce: nonce())
     let exchanged = try client.credential(
       send(request), .tokenExchange, grant: credential.grant, scope: credential.requestedScope,
-      previous: credential, now: clock.seconds)
+      previous: credential, now: clock.now)
     #expect(exchanged.accessToken != credential.accessToken)
     return exchanged
   }

@@ -151,9 +151,9 @@ struct FaultTests {
 
 struct OptionTests {
   @Test func datesAreThoseOfHTTP() {
-    let date = Moment.formatHTTPDate(784_111_777)
+    let date = Moment(secondsSince1970: 784_111_777).httpDate
     #expect(date == "Sun, 06 Nov 1994 08:49:37 GMT")
-    #expect(Moment.parseHTTPDate(date) == 784_111_777)
+    #expect(Moment(httpDate: date) == 784_111_777)
   }
 
   private func settings(_ arguments: [String]) throws -> SimulationSettings {

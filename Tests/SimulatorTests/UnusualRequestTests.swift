@@ -5,6 +5,7 @@ import Descriptors
 import Testing
 
 @testable import Simulator
+import Text
 
 /// Requests that lack what others have, or have it twice, because the provider wants them so.
 struct UnusualRequestTests {
@@ -126,7 +127,7 @@ struct UnusualRequestTests {
     // A newer consent is not the one that is meant.
     _ = try play.login(scope: ["read"], account: "grace")
     let credential = try play.client.credential(
-      play.send(play.client.tokenRequest(answer, nonce: play.nonce())), after: answer, now: play.clock.seconds)
+      play.send(play.client.tokenRequest(answer, nonce: play.nonce())), after: answer, now: play.clock.now)
     #expect(try play.resource(credential).json()["account"]?.text == "ada")
   }
 

@@ -4,6 +4,7 @@ import Platform
 import Store
 import Synchronization
 import Testing
+import Text
 import Vault
 
 /// A place for accounts, of which each `open` is another process.
@@ -19,7 +20,7 @@ final class WaitingClock: WallClock {
 
   init(onSleep: @escaping @Sendable () -> Void = {}) { self.onSleep = onSleep }
 
-  func now() -> Int64 { 1_700_000_000 }
+  func now() -> Moment { 1_700_000_000 }
   func monotonic() -> Double { elapsed.withLock { $0 } }
   func sleep(seconds: Double) {
     elapsed.withLock { $0 += seconds }

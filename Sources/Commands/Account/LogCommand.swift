@@ -30,7 +30,7 @@ extension Command {
 
   private static func json(_ event: LogEvent) -> JSONValue {
     [
-      "time": .string(Moment.format(event.time)), "event": .string(event.action.rawValue),
+      "time": .string(event.time.text), "event": .string(event.action.rawValue),
       "provider": .optional(event.provider), "account": .optional(event.account), "detail": .optional(event.detail),
     ]
   }
@@ -43,7 +43,7 @@ extension Command {
     // After the last one stands nothing.
     let widths = (0..<3).map { index in min(events.lazy.map { fields($0)[index]?.count ?? 0 }.max() ?? 0, 24) } + [0]
     return events.map { event in
-      var line = Moment.format(event.time)
+      var line = event.time.text
       for (field, width) in zip(fields(event), widths) where field != nil || width > 0 {
         line += "  " + (field ?? "") + String(repeating: " ", count: max(width - (field?.count ?? 0), 0))
       }

@@ -68,7 +68,7 @@ extension Command {
     wish.hasLocalBrowser = !SessionKind.isRemote(context.environment)
     wish.pastes = invocation.has("--paste")
     wish.timeout = try context.duration("--timeout", invocation) ?? wish.timeout
-    if wish.timeout == 0 {
+    if wish.timeout == .zero {
       throw .usage("nobody can log in within no time", hint: "leave \"--timeout\" out for five minutes")
     }
     let account: Account
@@ -81,8 +81,9 @@ extension Command {
       do throws(CredentialError) {
         account = try context.source.login(provider, wish, user: user)
       } catch {
-        guard case .timedOut(let seconds) = error else { throw CommandError(error) }
-        let more: Remedy = "\(credmgr: "login", provider, "--timeout", "\(max(seconds / 60, 1) * 2)m") for more time"
+        guard case .timedOut(let time) = error else { throw CommandError(error) }
+        let more: Remedy =
+          "\(credmgr: "login", provider, "--timeout", "\(max(time.wholeSeconds / 60, 1) * 2)m") for more time"
         throw .failed(error.message.with(hints: [more]))
       }
     }
@@ -145,6 +146,6 @@ extension Command {
 
   static func validity(_ credential: Credential, _ context: Context) -> String {
     guard let expiresAt = credential.expiresAt else { return "" }
-    return "; the token is valid for \(duration(max(expiresAt - context.clock.now(), 0)))"
+    return "; the token is valid for \(duration(max(expiresAt - context.clock.now(), .zero)))"
   }
 }

@@ -24,7 +24,7 @@ extension Command {
       let provider = try context.provider(text)
       let name = try context.account(invocation, of: provider)
       let policy = RefreshPolicy(
-        always: true, asksAgain: true, lockTimeout: .seconds(try context.duration("--timeout", invocation) ?? 60))
+        always: true, asksAgain: true, lockTimeout: try context.duration("--timeout", invocation) ?? .seconds(60))
       let renewed = try manager(context.source.handOut(name, of: provider, by: .refresh, policy))
       context.tell("refreshed \"\(renewed.name)\" at \"\(provider)\"" + validity(renewed.credential, context))
     } else {

@@ -59,7 +59,7 @@ extension Command {
   }
 
   private static func details(
-    _ credential: Credential, isRefused: Bool, _ now: Int64, _ style: Style
+    _ credential: Credential, isRefused: Bool, _ now: Moment, _ style: Style
   ) -> [(left: String, right: String)] {
     var rows: [(left: String, right: String)] = [("grant", credential.grant.rawValue)]
     if let identity = credential.identity { rows.append(("identity", identity)) }
@@ -79,7 +79,7 @@ extension Command {
     return rows
   }
 
-  private static func expiry(_ moment: Int64?, _ now: Int64) -> String {
+  private static func expiry(_ moment: Moment?, _ now: Moment) -> String {
     guard let moment else { return "no expiry known" }
     return moment > now ? "expires in \(duration(moment - now))" : "expired \(duration(now - moment)) ago"
   }
@@ -98,14 +98,14 @@ extension Command {
     }
   }
 
-  private static func next(_ credential: Credential, isRefused: Bool, _ now: Int64) -> Next {
+  private static func next(_ credential: Credential, isRefused: Bool, _ now: Moment) -> Next {
     if credential.isUsable(at: now) { return .handOut }
     if credential.isRefreshable(at: now), !isRefused { return .refresh }
-    return credential.isUsable(at: now, for: 0) ? .handOut : .login
+    return credential.isUsable(at: now, for: .zero) ? .handOut : .login
   }
 
   static func json(
-    _ account: Account, isDefault: Bool, isRefused: Bool, isInterrupted: Bool, _ now: Int64
+    _ account: Account, isDefault: Bool, isRefused: Bool, isInterrupted: Bool, _ now: Moment
   ) -> JSONValue {
     let credential = account.credential
     return [
@@ -113,10 +113,10 @@ extension Command {
       "identity": .optional(credential.identity), "grant": .string(credential.grant.rawValue),
       "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
       "withheld_scope": .array(credential.withheldScope.map(JSONValue.string)),
-      "obtained_at": .string(Moment.format(credential.obtainedAt)),
-      "expires_at": .optional(credential.expiresAt.map(Moment.format)),
+      "obtained_at": .string(credential.obtainedAt.text),
+      "expires_at": .optional(credential.expiresAt?.text),
       "refresh_token": .boolean(credential.refreshToken != nil),
-      "refresh_token_expires_at": .optional(credential.refreshTokenExpiresAt.map(Moment.format)),
+      "refresh_token_expires_at": .optional(credential.refreshTokenExpiresAt?.text),
       "next": .string(next(credential, isRefused: isRefused, now).rawValue), "interrupted": .boolean(isInterrupted),
     ]
   }

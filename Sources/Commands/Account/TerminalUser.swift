@@ -54,17 +54,17 @@ final class TerminalUser: User {
       let isCode = redirect == "oob" || redirect.hasPrefix("urn:")
       if !isCode { say("after the consent the browser ends up at an address that begins with \(redirect)") }
       say("paste \(isCode ? "the code that the page shows" : "that address here"), and press Enter:")
-    case .device(let userCode, let url, let completeURL, let seconds, let patience):
+    case .device(let userCode, let url, let completeURL, let validity, let patience):
       showQRCode(completeURL ?? url)
       say("open \(url) in any browser, and enter the code \(userCode)")
       if let completeURL, completeURL != url { say("or open \(completeURL)") }
       say(
-        patience < seconds
+        patience < validity
           ? "waiting for at most \(duration(patience)); Ctrl-C stops"
-          : "the code is valid for \(duration(seconds)); Ctrl-C stops")
-    case .awaitingConsent(let seconds):
-      let left = "\(countdown(seconds)) left; Ctrl-C stops"
-      count(["waiting for the consent; " + left, left, countdown(seconds)])
+          : "the code is valid for \(duration(validity)); Ctrl-C stops")
+    case .awaitingConsent(let time):
+      let left = "\(countdown(time)) left; Ctrl-C stops"
+      count(["waiting for the consent; " + left, left, countdown(time)])
     case .waiting(let seconds):
       if seconds >= 1, !isWaitingTold { say("waiting for another login to \"\(provider)\"; Ctrl-C stops") }
       isWaitingTold = isWaitingTold || seconds >= 1
@@ -97,8 +97,8 @@ final class TerminalUser: User {
 
   private func show(_ url: String) { Terminal.writeError("  " + Message.visible(url) + "\n") }
 
-  private func countdown(_ seconds: Int64) -> String {
-    let seconds = max(seconds, 0)
+  private func countdown(_ time: Duration) -> String {
+    let seconds = max(time.wholeSeconds, 0)
     return "\(seconds / 60):" + (seconds % 60 < 10 ? "0" : "") + "\(seconds % 60)"
   }
 

@@ -9,21 +9,22 @@ extension Doctor {
     if latest > now + Self.tolerance {
       tellClock("\(duration(latest - now)) behind the moment at which a token was obtained")
     } else {
-      ok(.clock, "it is \(Moment.format(now))")
+      ok(.clock, "it is \(now.text)")
     }
   }
 
-  /// - Parameter date: what it is at a server, in seconds since 1970.
-  mutating func checkClock(of host: String, _ date: Int64) {
-    let seconds = context.clock.now() - date
-    guard abs(seconds) > Self.tolerance, !diagnostics.contains(where: { $0.check == .clock }) else { return }
-    tellClock("\(duration(abs(seconds))) \(seconds < 0 ? "behind" : "ahead of") that of \(quoted(host))")
+  /// - Parameter date: what it is at a server.
+  mutating func checkClock(of host: String, _ date: Moment) {
+    let difference = context.clock.now() - date
+    let size = max(difference, .zero - difference)
+    guard size > Self.tolerance, !diagnostics.contains(where: { $0.check == .clock }) else { return }
+    tellClock("\(duration(size)) \(difference < .zero ? "behind" : "ahead of") that of \(quoted(host))")
   }
 
   private mutating func tellClock(_ words: String) {
     problem(.clock, "the clock is " + words, "\(run: "sudo", "timedatectl", "set-ntp", "true")")
   }
 
-  /// Seconds by which clocks may differ: as many as a token is refreshed before its end, at least.
-  private static let tolerance: Int64 = 60
+  /// By how much clocks may differ: as many as a token is refreshed before its end, at least.
+  private static let tolerance = Duration.seconds(60)
 }

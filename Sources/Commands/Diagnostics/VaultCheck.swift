@@ -9,7 +9,7 @@ extension Doctor {
     guard context.homeFault == nil else { return nil }
     checkPassphraseFile()
     let status: VaultStatus
-    let unlockedUntil: Int64?
+    let unlockedUntil: Moment?
     do throws(CredentialError) {
       let fault: StoreError?
       (status, unlockedUntil, fault) = try context.source.vaultStatus()
@@ -28,7 +28,8 @@ extension Doctor {
       let accounts = try context.source.accounts()
       let damage = try context.source.verifyVault()
       if damage.isEmpty {
-        let unlocked = unlockedUntil.map { ", and is unlocked for \(duration(max($0 - context.clock.now(), 0)))" } ?? ""
+        let unlocked =
+          unlockedUntil.map { ", and is unlocked for \(duration(max($0 - context.clock.now(), .zero)))" } ?? ""
         let records =
           status.recordCount == 1 ? "its one record is as it was" : "all \(status.recordCount) records are as they were"
         ok(.vault, "\(records) written; it opens with the \(ways)\(unlocked)")

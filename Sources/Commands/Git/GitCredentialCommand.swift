@@ -14,8 +14,9 @@ extension Command {
   ) { invocation, context throws(CommandError) in
     let operation = invocation.operands[0]
     if operation == "capability" { return try context.output("version 0\ncapability authtype\ncapability state\n") }
-    let number = invocation.value("--timeout").flatMap { Int64($0) }
-    let lifetime = if let number { number } else { try context.duration("--timeout", invocation) }
+    let seconds = invocation.value("--timeout").flatMap { Int64($0) }
+    let lifetime: Duration? =
+      if let seconds { .seconds(seconds) } else { try context.duration("--timeout", invocation) }
     try context.withInput { input throws(CommandError) in
       // Operations that we do not know are passed over (gitcredentials(7)).
       guard ["get", "store", "erase"].contains(operation), let git = try GitHelper(GitCredential(input), context)

@@ -63,8 +63,8 @@ struct GitHelper: HelperProtocol {
     }
   }
 
-  /// What git wants to be stored, for so many seconds; `nil` where that is of no use later.
-  func login(at now: Int64, lifetime: Int64?) -> HostLogin? {
+  /// What git wants to be stored, for so long; `nil` where that is of no use later.
+  func login(at now: Moment, lifetime: Duration?) -> HostLogin? {
     // What is of use only now is not kept (git-credential(1), `ephemeral`).
     if let ephemeral = request["ephemeral"], !GitCredential.isFalse(ephemeral) { return nil }
     var login: HostLogin
@@ -76,9 +76,9 @@ struct GitHelper: HelperProtocol {
       return nil
     }
     login.path = request["path"]
-    login.expiresAt = request["password_expiry_utc"].flatMap { Int64($0) }
+    login.expiresAt = request["password_expiry_utc"].flatMap { Int64($0) }.map(Moment.init(secondsSince1970:))
     login.refreshToken = request["oauth_refresh_token"].map { Secret($0) }
-    if let lifetime { login.expiresAt = min(login.expiresAt ?? .max, now + min(lifetime, .max - now)) }
+    if let lifetime { login.expiresAt = min(login.expiresAt ?? now + lifetime, now + lifetime) }
     if let expiresAt = login.expiresAt, expiresAt <= now { return nil }
     return login
   }
@@ -100,7 +100,7 @@ struct GitHelper: HelperProtocol {
       let username = username.flatMap { $0.isEmpty ? nil : $0 } ?? claim?.username(for: name) ?? name
       answer += "username=\(username)\npassword=\(token)\n"
     }
-    if let expiresAt = credential.expiresAt { answer += "password_expiry_utc=\(expiresAt)\n" }
+    if let expiresAt = credential.expiresAt { answer += "password_expiry_utc=\(expiresAt.secondsSince1970)\n" }
     if request.has(capability: "state") {
       answer += "capability[]=state\nstate[]=\(GivenToken(account).gitState)\n"
       // Once, a refused token is asked for again, and not given up.
@@ -114,7 +114,7 @@ struct GitHelper: HelperProtocol {
     if let scheme = login.scheme { answer += "capability[]=authtype\nauthtype=\(scheme)\n" }
     if let username = login.username { answer += "username=\(username)\n" }
     answer += (login.scheme == nil ? "password=" : "credential=") + login.password.reveal() + "\n"
-    if let expiresAt = login.expiresAt { answer += "password_expiry_utc=\(expiresAt)\n" }
+    if let expiresAt = login.expiresAt { answer += "password_expiry_utc=\(expiresAt.secondsSince1970)\n" }
     if let refreshToken = login.refreshToken { answer += "oauth_refresh_token=\(refreshToken.reveal())\n" }
     return answer
   }

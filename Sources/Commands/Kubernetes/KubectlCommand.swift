@@ -81,7 +81,7 @@ private struct KubectlHelper: HelperProtocol {
       // that is nearly over already, the end itself.
       let early = expiresAt - credential.margin
       let end = early > context.clock.now() ? early : expiresAt
-      status.append(.init("expirationTimestamp", .string(Moment.format(end))))
+      status.append(.init("expirationTimestamp", .string(end.text)))
     }
     let answer: JSONValue = [
       "apiVersion": .string(question.version), "kind": "ExecCredential", "status": .object(status),

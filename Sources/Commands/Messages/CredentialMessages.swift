@@ -72,8 +72,8 @@ extension CredentialError {
     case .loginPageTaken(let provider):
       .loginNeeded("another program opened the login page first; the login was stopped")
         .hint("\(credmgr: "login", provider, "--no-browser"), and open the address that it prints")
-    case .timedOut(let seconds):
-      .loginNeeded("nobody finished the login within \(duration(seconds))").hint("run the command again")
+    case .timedOut(let time):
+      .loginNeeded("nobody finished the login within \(duration(time))").hint("run the command again")
     case .lockTimedOut(let provider, let account):
       Message(
         "another process did not finish with " + (account.map { "\(quoted($0)) at " } ?? "") + quoted(provider),

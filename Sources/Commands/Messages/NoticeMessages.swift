@@ -3,8 +3,7 @@ import Descriptors
 import Text
 
 extension Notice {
-  /// - Parameter now: seconds since 1970.
-  func sentence(now: Int64) -> String {
+  func sentence(now: Moment) -> String {
     switch self {
     case .waiting(let provider, let account, _):
       "waiting for another process that is at work with " + (account.map { "\(quoted($0)) at " } ?? "")
@@ -22,8 +21,8 @@ extension Notice {
         + "the token is kept without"
     case .handOutNotNoted(let error):
       "warning: it cannot be noted who was handed the credential: \(error.message.text)"
-    case .notRefreshed(let provider, let account, let secondsLeft, let error):
-      "warning: the token of \(quoted(account)) at \(quoted(provider)) is valid for another \(duration(secondsLeft)), "
+    case .notRefreshed(let provider, let account, let left, let error):
+      "warning: the token of \(quoted(account)) at \(quoted(provider)) is valid for another \(duration(left)), "
         + "and could not be refreshed: \(error.message.text)"
     }
   }
@@ -31,11 +30,9 @@ extension Notice {
 
 extension Interruption {
   /// What happened, and what may have come of it.
-  ///
-  /// - Parameter now: seconds since 1970.
-  func words(now: Int64) -> String {
+  func words(now: Moment) -> String {
     let whose = (account.map { " of \(quoted($0))" } ?? "") + " at \(quoted(provider))"
-    let past = startedAt > 0 && now - startedAt >= 60 ? " \(duration(now - startedAt)) ago" : ""
+    let past = startedAt > 0 && now - startedAt >= .seconds(60) ? " \(duration(now - startedAt)) ago" : ""
     let interrupted = " \(exchange.rawValue)\(whose) was interrupted\(past)"
     return switch exchange {
     case .refresh: "a" + interrupted + ", and its answer may be lost"

@@ -24,14 +24,14 @@ extension Command {
     let name = try context.account(invocation, of: provider)
     let wanted = try context.duration("--min-validity", invocation)
     let policy = RefreshPolicy(
-      validity: wanted.map { .seconds($0) }, always: invocation.has("--refresh"),
-      lockTimeout: .seconds(try context.duration("--timeout", invocation) ?? 60))
+      validity: wanted, always: invocation.has("--refresh"),
+      lockTimeout: try context.duration("--timeout", invocation) ?? .seconds(60))
     let account = try manager(context.source.handOut(name, of: provider, by: .token, policy))
     let credential = account.credential
     context.noteHandOut(account, by: "token")
     // It is the best that there is: who cannot do with it reads when it expires.
     if let wanted, let lifetime = credential.expiresAt.map({ $0 - credential.obtainedAt }), lifetime < wanted {
-      let lives = "lives for \(duration(max(lifetime, 0))) only, and not for \(duration(wanted))"
+      let lives = "lives for \(duration(max(lifetime, .zero))) only, and not for \(duration(wanted))"
       context.tell("warning: a token of \"\(provider)\" \(lives)")
     }
     try context.output(
@@ -39,7 +39,7 @@ extension Command {
       orJSON: [
         "provider": .string(provider), "account": .string(account.name),
         "access_token": .string(credential.accessToken.reveal()), "token_type": .optional(credential.tokenType),
-        "expires_at": .optional(credential.expiresAt.map(Moment.format)),
+        "expires_at": .optional(credential.expiresAt?.text),
         "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
         "kept": .object(credential.kept.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) }),
       ])

@@ -78,21 +78,21 @@ extension Command {
   private static func status(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     let (status, unlockedUntil, fault) = try manager(context.source.vaultStatus())
     let slots = status.slots.map { slot -> JSONValue in
-      ["kind": .optional(slot.kind?.words), "created_at": .string(Moment.format(slot.created))]
+      ["kind": .optional(slot.kind?.words), "created_at": .string(slot.created.text)]
     }
     let now = context.clock.now()
     var rows = [("file", status.path), ("format", "\(status.formatVersion)"), ("records", "\(status.recordCount)")]
     for slot in status.slots {
       let age = now - slot.created
-      let made = slot.created == 0 ? "" : age < 60 ? ", made just now" : ", made \(duration(age)) ago"
+      let made = slot.created == 0 ? "" : age < .seconds(60) ? ", made just now" : ", made \(duration(age)) ago"
       rows.append(("slot", (slot.kind?.words ?? "of a newer credmgr") + made))
     }
-    if let unlockedUntil { rows.append(("unlocked", "for another \(duration(max(unlockedUntil - now, 0)))")) }
+    if let unlockedUntil { rows.append(("unlocked", "for another \(duration(max(unlockedUntil - now, .zero)))")) }
     try context.output(
       Layout.table(rows.map { ($0.0, $0.1) }),
       orJSON: [
         "file": .string(status.path), "format": .integer(status.formatVersion), "slots": .array(slots),
-        "records": .integer(status.recordCount), "unlocked_until": .optional(unlockedUntil.map(Moment.format)),
+        "records": .integer(status.recordCount), "unlocked_until": .optional(unlockedUntil?.text),
       ])
     if let fault { throw CommandError(.vault(fault)) }
     if !context.isJSON, status.slots.allSatisfy({ $0.kind == .keyFile }) {

@@ -61,19 +61,19 @@ enum VaultKeyOperations {
   private static let shortestPassphrase = 8
 
   /// The kernel counts seconds in 32 bits (keyctl_set_timeout(3)).
-  private static let longestUnlocking: Int64 = 365 * 86_400
+  private static let longestUnlocking = Duration.days(365)
 
   static func unlock(_ invocation: Invocation, _ context: Context) throws(CommandError) {
-    let seconds = try context.duration("--for", invocation) ?? 8 * 3600
-    guard seconds > 0 else { throw .usage("a vault cannot be unlocked for no time") }
-    guard seconds <= longestUnlocking else {
+    let time = try context.duration("--for", invocation) ?? .hours(8)
+    guard time > .zero else { throw .usage("a vault cannot be unlocked for no time") }
+    guard time <= longestUnlocking else {
       throw .usage(
-        "a vault cannot be unlocked for longer than \(longestUnlocking / 86_400) days",
+        "a vault cannot be unlocked for longer than \(longestUnlocking.wholeSeconds / 86_400) days",
         hint: "\(command: "credmgr", "vault", "protect", "key-file") opens it without anybody being asked, "
           + "for as long as it is there")
     }
-    switch try manager(context.source.unlock(seconds: seconds)) {
-    case .kept: context.tell("the vault is unlocked for \(duration(seconds))")
+    switch try manager(context.source.unlock(for: time)) {
+    case .kept: context.tell("the vault is unlocked for \(duration(time))")
     case .opensByItself: context.tell("the key file opens the vault; there is nothing to unlock")
     }
   }

@@ -1,6 +1,7 @@
 import Cryptography
 import JSON
 import Store
+import Text
 
 /// A line of the log: what happened, never with a secret in it.
 package struct LogEvent: Sendable, Equatable {
@@ -21,8 +22,7 @@ package struct LogEvent: Sendable, Equatable {
     case backup, restore, export, `import`
   }
 
-  /// Seconds since 1970.
-  package let time: Int64
+  package let time: Moment
   package let action: Action
   package let provider: String?
   package let account: String?
@@ -35,7 +35,7 @@ extension LogEvent {
   private static let limit = 255
 
   var encoded: Secret {
-    var members: [JSONValue.Member] = [.init("t", .integer(time)), .init("a", .string(action.rawValue))]
+    var members: [JSONValue.Member] = [.init("t", .moment(time)), .init("a", .string(action.rawValue))]
     for (name, text) in [("p", provider), ("n", account), ("d", detail)] {
       if let text { members.append(.init(name, .string(String(text.unicodeScalars.prefix(Self.limit))))) }
     }
@@ -43,7 +43,7 @@ extension LogEvent {
   }
 
   init?(decoding payload: Secret) {
-    guard let value = try? JSONValue.parse(payload.revealBytes()), let time = value["t"]?.integer,
+    guard let value = try? JSONValue.parse(payload.revealBytes()), let time = value["t"]?.moment,
       let action = value["a"]?.text.flatMap(Action.init)
     else { return nil }
     self.init(

@@ -129,7 +129,7 @@ struct CallbackReceiver: ~Copyable {
   /// `stray` is what was wrong with the input before, for a user who cannot bring anything else.
   private mutating func next(_ session: LoginSession, _ stray: CredentialError?) throws(CredentialError) -> Arrival {
     let (user, provider) = (session.user, session.provider)
-    let late = CredentialError.timedOut(seconds: session.options.timeout)
+    let late = CredentialError.timedOut(after: session.options.timeout)
     while let received = try received(session, late) {
       switch received {
       case .callback(let parameters): return .redirect(parameters)
@@ -175,7 +175,7 @@ struct CallbackReceiver: ~Copyable {
 
 extension Step.Page {
   /// Reads what came in the query although the answer comes in the fragment: any page can put a token there.
-  fileprivate func refused(_ parameters: FormParameters, _ now: Int64) throws(OAuthError) -> Step {
+  fileprivate func refused(_ parameters: FormParameters, _ now: Moment) throws(OAuthError) -> Step {
     do throws(OAuthError) {
       _ = try read(parameters, now)
     } catch {

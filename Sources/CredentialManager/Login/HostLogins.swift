@@ -1,6 +1,7 @@
 import Cryptography
 import JSON
 import Store
+import Text
 
 /// A user name and a password for a host that no provider claims, such as git and docker store them.
 package struct HostLogin: Sendable, Equatable {
@@ -12,12 +13,12 @@ package struct HostLogin: Sendable, Equatable {
   package var scheme: String?
   /// The path on the host that it is for, without the slash before it; `nil` for all of them.
   package var path: String?
-  /// When the password expires, in seconds since 1970.
-  package var expiresAt: Int64?
+  /// When the password expires.
+  package var expiresAt: Moment?
   package var refreshToken: Secret?
 
   package init(
-    username: String?, password: Secret, scheme: String? = nil, path: String? = nil, expiresAt: Int64? = nil,
+    username: String?, password: Secret, scheme: String? = nil, path: String? = nil, expiresAt: Moment? = nil,
     refreshToken: Secret? = nil
   ) {
     self.username = username
@@ -34,7 +35,7 @@ package struct HostLogin: Sendable, Equatable {
       .init("path", .optional(path)),
     ]
     if let scheme { members.append(.init("scheme", .string(scheme))) }
-    if let expiresAt { members.append(.init("expires_at", .integer(expiresAt))) }
+    if let expiresAt { members.append(.init("expires_at", .moment(expiresAt))) }
     if let refreshToken { members.append(.init("refresh_token", .string(refreshToken.reveal()))) }
     return Secret(JSONValue.object(members).encoded)
   }
@@ -47,7 +48,7 @@ package struct HostLogin: Sendable, Equatable {
     self.password = Secret(password)
     scheme = value["scheme"]?.text
     path = value["path"]?.text
-    expiresAt = value["expires_at"]?.integer
+    expiresAt = value["expires_at"]?.moment
     refreshToken = value["refresh_token"]?.text.map { Secret($0) }
   }
 }

@@ -4,6 +4,7 @@ import HTTP
 import OAuth
 import Platform
 import Store
+import Text
 
 extension CredentialSource {
   /// Logs in, and keeps what comes back. One process at a time does so for an account name; the others wait, get what
@@ -57,7 +58,7 @@ private struct Login {
     let others = try OtherProviders(source, than: provider)
     if grant.traits.needsPerson, let conflict = others.conflict(of: client) { throw conflict }
     let before = try accounts.accounts(of: provider)
-    let deadline = source.clock.monotonic() + Double(options.timeout)
+    let deadline = source.clock.monotonic() + options.timeout / .seconds(1)
     // Who logged in since the first look: what was waited for, or what made the lock free.
     func done() throws(CredentialError) -> Account? {
       try accounts.accounts(of: provider).first { account in
@@ -68,7 +69,7 @@ private struct Login {
       }
     }
     return try source.withAccountLock(
-      id, timeout: .seconds(options.timeout), waiting: { user.tell(.waiting(seconds: $0)) }, isDone: done
+      id, timeout: options.timeout, waiting: { user.tell(.waiting(seconds: $0)) }, isDone: done
     ) { locked throws(CredentialError) in
       if let done = try done() { return done }
       // Before a browser is opened in vain.
@@ -95,8 +96,8 @@ private struct Login {
     }
   }
 
-  /// For so long, in seconds, an interrupted login is finished instead of begun anew.
-  private static let unfinishedSeconds: Int64 = 600
+  /// For so long an interrupted login is finished instead of begun anew.
+  private static let unfinishedLifetime = Duration.seconds(600)
 
   /// What an interrupted login kept, if it is what this one is about to ask for: that saves a second consent.
   private func unfinished(_ note: ExchangeNote?, _ grant: Grant) -> Credential? {
@@ -107,7 +108,7 @@ private struct Login {
     let (kept, now) = (answer.credential, source.clock.now())
     guard kept.grant == grant, kept.variables == options.variables,
       kept.requestedScope == (options.scope.isEmpty ? client.descriptor.scope.requested : options.scope),
-      (0...Self.unfinishedSeconds).contains(now - kept.loggedInAt), kept.isUsable(at: now)
+      (.zero...Self.unfinishedLifetime).contains(now - kept.loggedInAt), kept.isUsable(at: now)
     else { return nil }
     return kept
   }
@@ -191,7 +192,7 @@ private struct Login {
     // With its own credentials a client is always the same.
     guard id.name == nil, found == nil, grant.traits.needsPerson,
       let there = try accounts.readableAccount(AccountID(provider, Self.standardName)),
-      there.credential.isUsable(at: source.clock.now(), for: 0)
+      there.credential.isUsable(at: source.clock.now(), for: .zero)
         || there.credential.isRefreshable(at: source.clock.now())
     else { return }
     throw .nameNeeded(provider: provider, account: there.name)

@@ -18,7 +18,8 @@ struct LoginSession {
   var client: Client { permit.client }
   var provider: String { client.descriptor.identifier }
   var secondsLeft: Double { max(deadline - source.clock.monotonic(), 0) }
-  var now: Int64 { source.clock.now() }
+  private var patience: Duration { .seconds(Int64(secondsLeft.rounded(.up))) }
+  var now: Moment { source.clock.now() }
 
   func credential(_ grant: Grant, _ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
     var receiver = try CallbackReceiver(grant, self)
@@ -83,7 +84,7 @@ struct LoginSession {
       .device(
         userCode: device.userCode, url: device.verificationURI.harmlessAddress,
         completeURL: device.verificationURIComplete?.harmlessAddress,
-        seconds: device.polling.secondsLeft(now: now), patience: Int64(secondsLeft.rounded(.up))))
+        validFor: device.polling.timeLeft(now: now), patience: patience))
     let page = device.verificationURIComplete ?? device.verificationURI
     // What opens a page starts a program for any scheme, and the address is the provider's word.
     if options.opensBrowser, let uri = try? URI(parsing: page), uri.isSecure || (uri.scheme == "http" && uri.isLoopback)
@@ -96,14 +97,14 @@ struct LoginSession {
     guard case .wait(let interval) = polling.next(now: now) else {
       throw .oauth(.deviceCodeExpired, provider: provider)
     }
-    let patience = Int64(secondsLeft.rounded(.up))
-    guard patience > 0 else { throw .timedOut(seconds: options.timeout) }
+    let patience = patience
+    guard patience > .zero else { throw .timedOut(after: options.timeout) }
     // What is left may be too short for another interval. So that a late consent is not lost, the last question comes
     // at the end, unless the provider does not allow it then.
-    let seconds = patience < 2 * interval ? min(patience, polling.secondsLeft(now: now) - 1) : interval
+    let pause = patience < interval * 2 ? min(patience, polling.timeLeft(now: now) - .seconds(1)) : interval
     // Second by second, for a person who watches the time that is left.
-    for _ in 0..<seconds {
-      user.tell(.awaitingConsent(secondsLeft: min(polling.secondsLeft(now: now), Int64(secondsLeft.rounded(.up)))))
+    for _ in 0..<max(pause.wholeSeconds, 0) {
+      user.tell(.awaitingConsent(left: min(polling.timeLeft(now: now), self.patience)))
       do { try source.clock.sleep(seconds: 1) } catch { throw .interrupted }
       if isCancelled() { throw .interrupted }
     }

@@ -9,11 +9,11 @@ package enum LoginStep: Sendable, Equatable {
   case visit(url: String)
   /// The user may also paste the redirect. If no browser was opened here, the browser may not be able to load it.
   case awaiting(redirect: String, canPaste: Bool, opensBrowser: Bool)
-  case awaitingConsent(secondsLeft: Int64)
+  case awaitingConsent(left: Duration)
   /// The person has to paste the address of the page where the browser ends up, or the code that it shows.
   case paste(redirect: String)
   /// The code to type on another device's browser; how long it is valid, and how long the login waits for it.
-  case device(userCode: String, url: String, completeURL: String?, seconds: Int64, patience: Int64)
+  case device(userCode: String, url: String, completeURL: String?, validFor: Duration, patience: Duration)
   case waiting(seconds: Double)
   /// A request that is not the answer to this login; how many there were.
   case strayRedirect(count: Int)
@@ -51,8 +51,8 @@ package struct LoginOptions: Sendable {
   package var hasLocalBrowser = true
   /// Whether the redirect is pasted, and nothing listens.
   package var pastes = false
-  /// Seconds until the login is given up.
-  package var timeout: Int64 = 300
+  /// How long until the login is given up.
+  package var timeout = Duration.seconds(300)
 
   package init() {}
 }

@@ -14,19 +14,19 @@ extension CredentialSource {
 
   package struct Reachability: Sendable {
     package let host: String
-    /// Its clock, in seconds since 1970, where it says what it is; or why there was no answer.
-    package let date: Result<Int64?, HTTPError>
+    /// Its clock, where it says what it is; or why there was no answer.
+    package let date: Result<Moment?, HTTPError>
   }
 
   /// Asks each server of a provider's endpoints for an answer, whatever it is; no secret is sent.
   package func reach(_ provider: String) throws(CredentialError) -> [Reachability] {
     var results: [Reachability] = []
     for uri in try clientIfPossible(provider).origins {
-      let date: Result<Int64?, HTTPError>
+      let date: Result<Moment?, HTTPError>
       do {
         let response = try sendWithoutCredential(
           to: provider, limits: HTTPLimits(seconds: 10), HTTPRequest(method: "HEAD", uri: uri))
-        date = .success(response.fields["Date"].flatMap(Moment.parseHTTPDate))
+        date = .success(response.fields["Date"].flatMap(Moment.init(httpDate:)))
       } catch .http(let error, _) {
         date = .failure(error)
       }

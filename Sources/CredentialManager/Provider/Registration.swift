@@ -1,6 +1,7 @@
 import Cryptography
 import JSON
 import Descriptors
+import Text
 
 /// What the person registered at a provider, as the vault keeps it: the client (RFC 6749, 2) and the variables' values.
 package struct Registration: Sendable, Equatable {
@@ -24,8 +25,8 @@ package struct Registration: Sendable, Equatable {
     package var redirectURI: String?
     /// `nil` where the provider did not say.
     package var authentication: ClientAuthentication?
-    /// When the secret expires, in seconds since 1970; `nil` for never.
-    package var secretExpiresAt: Int64?
+    /// When the secret expires; `nil` for never.
+    package var secretExpiresAt: Moment?
     /// What the registration is read, changed and deleted with (RFC 7592, 3).
     package var accessToken: Secret?
     /// Where that is done (RFC 7592, 3).
@@ -75,7 +76,7 @@ extension Registration.Registered {
     [
       "place": .string(place), "redirect_uri": .optional(redirectURI),
       "token_endpoint_auth_method": .optional(authentication?.rawValue),
-      "client_secret_expires_at": secretExpiresAt.map { .integer($0) } ?? .null,
+      "client_secret_expires_at": secretExpiresAt.map(JSONValue.moment) ?? .null,
       "registration_access_token": .optional(accessToken?.reveal()), "registration_client_uri": .optional(uri),
     ]
   }
@@ -85,7 +86,7 @@ extension Registration.Registered {
     self.place = place
     redirectURI = value["redirect_uri"]?.text
     authentication = value["token_endpoint_auth_method"]?.text.flatMap { ClientAuthentication(rawValue: $0) }
-    secretExpiresAt = value["client_secret_expires_at"]?.integer
+    secretExpiresAt = value["client_secret_expires_at"]?.moment
     accessToken = value["registration_access_token"]?.text.map { Secret($0) }
     uri = value["registration_client_uri"]?.text
   }

@@ -4,6 +4,7 @@ import OAuth
 import Platform
 import Descriptors
 import Store
+import Text
 
 /// An exchange that was under way when its process ended, so that nobody knows whether the provider had answered.
 package struct Interruption: Sendable, Equatable {
@@ -13,14 +14,13 @@ package struct Interruption: Sendable, Equatable {
   /// The account's name; `nil` for a login that did not know yet whose it was.
   package let account: String?
   package let exchange: Exchange
-  /// Seconds since 1970.
-  package let startedAt: Int64
+  package let startedAt: Moment
 }
 
 /// The record of the kind `pending`, written before an exchange that must not happen twice, removed by its commit.
 struct ExchangeNote: Equatable {
   struct Refusal: Equatable {
-    let at: Int64
+    let at: Moment
     let words: String?
     /// Whether an earlier exchange had been interrupted, so that its answer is lost.
     let isAfterInterruption: Bool
@@ -29,12 +29,12 @@ struct ExchangeNote: Equatable {
   }
 
   let exchange: Interruption.Exchange
-  let startedAt: Int64
+  let startedAt: Moment
   var refusal: Refusal?
   /// The answer to a login, where it does not wait beside the vault any more, because that has another key now.
   var answer: KeptAnswer?
 
-  init(_ exchange: Interruption.Exchange, startedAt: Int64, refusal: Refusal? = nil) {
+  init(_ exchange: Interruption.Exchange, startedAt: Moment, refusal: Refusal? = nil) {
     self.exchange = exchange
     self.startedAt = startedAt
     self.refusal = refusal
@@ -45,8 +45,8 @@ struct ExchangeNote: Equatable {
 
   var encoded: Secret {
     let value: JSONValue = [
-      "exchange": .string(exchange.rawValue), "started_at": .integer(startedAt),
-      "refused_at": refusal.map { .integer($0.at) } ?? .null, "words": .optional(refusal?.words),
+      "exchange": .string(exchange.rawValue), "started_at": .moment(startedAt),
+      "refused_at": refusal.map { .moment($0.at) } ?? .null, "words": .optional(refusal?.words),
       "after_interruption": .boolean(refusal?.isAfterInterruption == true),
       "ended": .optional(refusal?.ended?.reveal()), "answer": .optional(answer?.encoded.reveal()),
     ]
@@ -58,8 +58,8 @@ struct ExchangeNote: Equatable {
     let value = try? JSONValue.parse(secret.revealBytes())
     self.init(
       value?["exchange"]?.text.flatMap(Interruption.Exchange.init) ?? .refresh,
-      startedAt: value?["started_at"]?.integer ?? 0)
-    if let refusedAt = value?["refused_at"]?.integer {
+      startedAt: value?["started_at"]?.moment ?? 0)
+    if let refusedAt = value?["refused_at"]?.moment {
       refusal = Refusal(
         at: refusedAt, words: value?["words"]?.text,
         isAfterInterruption: value?["after_interruption"] == .boolean(true),

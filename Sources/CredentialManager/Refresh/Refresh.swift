@@ -4,6 +4,7 @@ import HTTP
 import OAuth
 import Platform
 import Store
+import Text
 
 package struct RefreshPolicy: Sendable {
   /// How long the token has to live from now on; `nil`: as the provider's descriptor says.
@@ -27,10 +28,9 @@ package struct RefreshPolicy: Sendable {
     self.lockTimeout = lockTimeout
   }
 
-  func accepts(_ credential: Credential, at now: Int64) -> Bool {
+  func accepts(_ credential: Credential, at now: Moment) -> Bool {
     !always
-      && credential.isUsable(
-        at: now, for: validity?.components.seconds, preferring: preferredLifetime.components.seconds)
+      && credential.isUsable(at: now, for: validity, preferring: preferredLifetime)
   }
 }
 
@@ -54,23 +54,24 @@ extension CredentialSource {
       if interruption != nil || note == nil || accounts.answer(of: account) == nil { return account }
     }
     // Nobody asked for more than a token that is good.
-    let isEnough = !policy.always && policy.validity == nil && account.credential.isUsable(at: now, for: 0)
+    let isEnough = !policy.always && policy.validity == nil && account.credential.isUsable(at: now, for: .zero)
     // A better one is not to be had.
     if isEnough, !account.credential.isRefreshable(at: now) { return account }
     do throws(CredentialError) {
       return try refreshed(account, policy)
     } catch {
-      guard isEnough, error.leavesTokenGood, let left = secondsLeft(account) else { throw error }
-      notice(.notRefreshed(provider: provider, account: account.name, secondsLeft: left, error))
+      guard isEnough, error.leavesTokenGood, let left = timeLeft(account) else { throw error }
+      notice(.notRefreshed(provider: provider, account: account.name, left: left, error))
       return account
     }
   }
 
   /// For how long the token is good still; `nil` if it is over, or is not the account's any more: it may have died
   /// while a provider was waited for, somebody may have been refused with it, or an answer in its place may wait.
-  private func secondsLeft(_ account: Account) -> Int64? {
+  private func timeLeft(_ account: Account) -> Duration? {
     guard let accounts = try? accounts(), let now = try? accounts.account(account.id),
-      now.credential.accessToken == account.credential.accessToken, now.credential.isUsable(at: clock.now(), for: 0),
+      now.credential.accessToken == account.credential.accessToken,
+      now.credential.isUsable(at: clock.now(), for: .zero),
       accounts.answer(of: now) == nil
     else { return nil }
     return now.credential.expiresAt.map { $0 - clock.now() }
@@ -94,7 +95,7 @@ extension CredentialSource {
     // What somebody else stored since we looked is new enough for who wanted it new.
     func renewed() throws(CredentialError) -> Account? {
       let now = try accounts.existing(account.id)
-      let isGood = now.credential.isUsable(at: clock.now(), for: policy.validity?.components.seconds)
+      let isGood = now.credential.isUsable(at: clock.now(), for: policy.validity)
       return now.revision != account.revision && isGood ? now : nil
     }
     return try withAccountLock(account.id, timeout: policy.lockTimeout, isDone: renewed) {
@@ -107,7 +108,7 @@ extension CredentialSource {
       if let answer = accounts.answer(of: current) {
         // An earlier process died between the provider's answer and its commit.
         current = try commit(answer.credential, of: current, locked.resume())
-        if current.credential.isUsable(at: clock.now(), for: policy.validity?.components.seconds) { return current }
+        if current.credential.isUsable(at: clock.now(), for: policy.validity) { return current }
       } else {
         if !policy.asksAgain, let refusal = accounts.refusal(current, note) { throw needed(account, refusal) }
         tellUnfinishedLogin(note, account.id)
@@ -126,7 +127,7 @@ extension CredentialSource {
   }
 
   private func notRefreshable(_ account: Account) -> CredentialError {
-    let isGood = account.credential.isUsable(at: clock.now(), for: 0)
+    let isGood = account.credential.isUsable(at: clock.now(), for: .zero)
     return .loginNeeded(
       provider: account.provider, account: account.name,
       account.credential.isRejected ? .rejected : isGood ? .notRefreshable : .expired)

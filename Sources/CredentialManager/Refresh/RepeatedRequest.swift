@@ -1,6 +1,7 @@
 import OAuth
 import Platform
 import Store
+import Text
 
 extension CredentialSource {
   /// Rejects the account's token if the process has been given this very token before, for the same server: it was
@@ -24,7 +25,7 @@ extension CredentialSource {
       try reject(account.credential.accessToken, account: account.name, of: account.provider)
       return true
     }
-    if last.hasPrefix(request), now - account.credential.obtainedAt <= 60 { return false }
+    if last.hasPrefix(request), now - account.credential.obtainedAt <= .seconds(60) { return false }
     // Where this fails, a refused token costs one command more.
     try? PrivateFile.createDirectory(home.runtime)
     try? PrivateFile.replace(path, Array(handedOut.utf8))

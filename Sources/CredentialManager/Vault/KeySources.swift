@@ -1,6 +1,7 @@
 import Cryptography
 import Platform
 import Store
+import Text
 import Vault
 
 package enum PassphraseQuestion: Sendable, Equatable {
@@ -147,8 +148,7 @@ extension KeySources {
 /// The keys of a vault as `vault unlock` leaves them in the kernel's memory. They are under the name of the vault key,
 /// which everybody can read in the vault's file: after a rotation nobody finds the old ones.
 struct KeptKeys {
-  /// Seconds since 1970.
-  let deadline: Int64
+  let deadline: Moment
   let keys: Secret
 
   private static func name(_ vault: String) -> String { "credmgr:" + vault }
@@ -157,16 +157,16 @@ struct KeptKeys {
 
   init?(_ vault: String) {
     guard let bytes = try? KernelKeyring.read(Self.name(vault)), bytes.count > Self.deadlineCount else { return nil }
-    deadline = bytes.prefix(Self.deadlineCount).reduce(0) { $0 << 8 | Int64($1) }
+    deadline = Moment(secondsSince1970: bytes.prefix(Self.deadlineCount).reduce(0) { $0 << 8 | Int64($1) })
     keys = Secret(bytes: Array(bytes.dropFirst(Self.deadlineCount)))
   }
 
-  static func keep(_ keys: Secret, of vault: String, seconds: Int64, now: Int64) throws(StoreError) {
-    let deadline = now + seconds
+  static func keep(_ keys: Secret, of vault: String, for time: Duration, now: Moment) throws(StoreError) {
+    let deadline = (now + time).secondsSince1970
     let bytes = (0..<deadlineCount).map { UInt8(truncatingIfNeeded: deadline >> (56 - 8 * $0)) }
     try wrapping(
       StoreError.kernelKeyring,
-      KernelKeyring.store(name(vault), bytes + keys.revealBytes(), seconds: UInt32(clamping: seconds)))
+      KernelKeyring.store(name(vault), bytes + keys.revealBytes(), seconds: UInt32(clamping: time.wholeSeconds)))
   }
 
   /// Whether there was anything.

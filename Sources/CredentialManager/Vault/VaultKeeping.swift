@@ -1,11 +1,12 @@
 import Cryptography
 import Platform
 import Store
+import Text
 import Vault
 
 package enum Unlocking: Sendable, Equatable {
-  /// The keys are kept until then, in seconds since 1970.
-  case kept(until: Int64)
+  /// The keys are kept until then.
+  case kept(until: Moment)
   /// The key file opens the vault: there is nothing to keep.
   case opensByItself
 }
@@ -13,9 +14,9 @@ package enum Unlocking: Sendable, Equatable {
 extension CredentialSource {
   // MARK: Slots
 
-  /// Needs no key. `unlockedUntil` is in seconds since 1970; `keyFileFault` is what is wrong with a key file.
+  /// Needs no key. `keyFileFault` is what is wrong with a key file.
   package func vaultStatus() throws(CredentialError) -> (
-    status: VaultStatus, unlockedUntil: Int64?, keyFileFault: StoreError?
+    status: VaultStatus, unlockedUntil: Moment?, keyFileFault: StoreError?
   ) {
     let location = home.vaultLocation
     return try inStore { () throws(StoreError) in
@@ -83,16 +84,16 @@ extension CredentialSource {
 
   // MARK: Lock and unlock
 
-  package func unlock(seconds: Int64) throws(CredentialError) -> Unlocking {
+  package func unlock(for time: Duration) throws(CredentialError) -> Unlocking {
     // One that is not there is not made for it.
     _ = try inStore(Vault.keyName(of: home.vaultLocation))
     let vault = try vault(.readWrite)
     let opened = vault.openedKeys
     if opened.foundBy == .keyFile { return .opensByItself }
     let now = clock.now()
-    try inStore(KeptKeys.keep(opened.keys, of: opened.vault, seconds: seconds, now: now))
+    try inStore(KeptKeys.keep(opened.keys, of: opened.vault, for: time, now: now))
     note(.unlock)
-    return .kept(until: now + seconds)
+    return .kept(until: now + time)
   }
 
   /// Whether the kernel kept the keys, and whether the vault can be opened without a person all the same.
@@ -130,7 +131,7 @@ extension CredentialSource {
       let opened = vault.openedKeys
       let now = clock.now()
       if kept.deadline > now {
-        try? KeptKeys.keep(opened.keys, of: opened.vault, seconds: kept.deadline - now, now: now)
+        try? KeptKeys.keep(opened.keys, of: opened.vault, for: kept.deadline - now, now: now)
       }
       _ = try? KeptKeys.forget(before)
     }

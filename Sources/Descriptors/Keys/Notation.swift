@@ -79,16 +79,16 @@ extension Notation<Bool> {
   }
 }
 
-extension Notation<Int64> {
+extension Notation<Duration> {
   static var duration: Self {
     Notation(
       .pattern("^[0-9]+[smhd]$", type: "duration"),
       read: { decoder, node in
         guard let text = decoder.text(node) else { return nil }
-        if let seconds = seconds(ofDuration: text) { return seconds }
+        if let duration = Duration(text) { return duration }
         decoder.add(.invalidDuration(text), at: node.place)
         return nil
-      }, write: { .text("\($0)s") })
+      }, write: { .text("\($0.wholeSeconds)s") })
   }
 }
 
@@ -126,7 +126,7 @@ extension Notation<DeviceRules.SlowDown> {
       .pattern("^([0-9]+[smhd]|x[0-9.]+)$", type: "duration, or `x` and a factor"),
       read: { decoder, node in
         guard let text = decoder.text(node) else { return nil }
-        if let seconds = seconds(ofDuration: text) { return .add(seconds) }
+        if let pause = Duration(text) { return .add(pause) }
         if text.hasPrefix("x"), let factor = Double(text.dropFirst()), factor > 1, factor <= 10 {
           return .multiply(Int64((factor * 100).rounded()))
         }
@@ -135,7 +135,7 @@ extension Notation<DeviceRules.SlowDown> {
       },
       write: { rule in
         switch rule {
-        case .add(let seconds): .text("\(seconds)s")
+        case .add(let pause): .text("\(pause.wholeSeconds)s")
         case .multiply(let hundredths): .text("x\(Double(hundredths) / 100)")
         }
       })

@@ -98,19 +98,19 @@ package struct ClientRules: Sendable, Equatable {
 }
 
 package struct ExpiryRules: Sendable, Equatable {
-  package var lifetime: Int64?  // Seconds; `nil`: until the provider refuses the token.
-  package var margin: Int64 = 60  // Seconds before the expiry.
+  package var lifetime: Duration?  // `nil`: until the provider refuses the token.
+  package var margin = Duration.seconds(60)  // Before the expiry.
 }
 
 package struct DeviceRules: Sendable, Equatable {
   package enum SlowDown: Sendable, Equatable {
-    case add(Int64)  // Seconds (RFC 8628, 3.5: 5).
+    case add(Duration)  // RFC 8628, 3.5: 5 s.
     case multiply(Int64)  // Hundredths (L2P's clients: 120).
   }
 
   package var verificationURIComplete: URLTemplate?
-  package var interval: Int64 = 5  // Seconds (RFC 8628, 3.2).
-  package var slowDown = SlowDown.add(5)
+  package var interval = Duration.seconds(5)  // RFC 8628, 3.2
+  package var slowDown = SlowDown.add(.seconds(5))
 }
 
 /// How requests are signed (RFC 5849, 3.4).
@@ -174,7 +174,7 @@ package struct AssertionRules: Sendable, Equatable {
   package var key: Template  // PEM, or the secret of an HMAC.
   package var header: [ParameterRule] = []  // Besides `alg` and `typ` (RFC 7515, 4.1).
   package var claims: [ParameterRule] = []  // RFC 7519, 4.1
-  package var lifetime: Int64 = 300
+  package var lifetime = Duration.seconds(300)
 
   package init() { key = (try? Template(parsing: "{client_secret}")) ?? Template(literal: "") }
 }

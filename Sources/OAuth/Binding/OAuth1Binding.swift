@@ -35,7 +35,7 @@ struct OAuth1Binding: TokenBinding {
     var parameters: FormParameters = [("oauth_consumer_key", client.identifier)]
     if let token { parameters.append("oauth_token", token.token.reveal()) }
     parameters.append("oauth_signature_method", method.rawValue)
-    parameters.append("oauth_timestamp", "\(nonce.timestamp)")
+    parameters.append("oauth_timestamp", "\(nonce.timestamp.secondsSince1970)")
     parameters.append("oauth_nonce", nonce.text)
     if rules.sendsVersion { parameters.append("oauth_version", "1.0") }
     parameters.append(contentsOf: protocolParameters)

@@ -16,7 +16,7 @@ enum DeviceCodeGrant: GrantFlow {
   }
 
   private static func poll(_ device: DeviceAuthorization, _ client: Client) -> Step.Exchange {
-    func slower(_ interval: Int64?) -> Step {
+    func slower(_ interval: Duration?) -> Step {
       var device = device
       device.polling.slowDown(to: interval)
       return .send(poll(device, client))
@@ -54,36 +54,34 @@ package struct DeviceAuthorization: Sendable {
 /// When to ask again, and when to stop (RFC 8628, 3.5).
 package struct DevicePolling: Sendable, Equatable {
   package enum Step: Sendable, Equatable {
-    case wait(seconds: Int64)
+    case wait(Duration)
     case expired
   }
 
   private let slowDown: DeviceRules.SlowDown
-  private let deadline: Int64
-  private var hundredths: Int64
-  private static let longest: Int64 = 86_400
+  private let deadline: Moment
+  private var interval: Duration
 
-  /// The deadline is in seconds since 1970.
-  package init(interval: Int64, slowDown: DeviceRules.SlowDown, deadline: Int64) {
+  package init(interval: Duration, slowDown: DeviceRules.SlowDown, deadline: Moment) {
     self.slowDown = slowDown
     self.deadline = deadline
-    hundredths = min(max(interval, 1), 300) * 100
+    self.interval = min(max(interval, .seconds(1)), .seconds(300))
   }
 
-  package func next(now: Int64) -> Step {
-    let seconds = (hundredths + 99) / 100
-    return now + seconds >= deadline ? .expired : .wait(seconds: seconds)
+  package func next(now: Moment) -> Step {
+    let pause = Duration.seconds(interval.secondsRoundedUp)
+    return now + pause >= deadline ? .expired : .wait(pause)
   }
 
-  package func secondsLeft(now: Int64) -> Int64 { max(deadline - now, 0) }
+  package func timeLeft(now: Moment) -> Duration { max(deadline - now, .zero) }
 
-  package mutating func slowDown(to interval: Int64? = nil) {
+  package mutating func slowDown(to stated: Duration? = nil) {
     switch slowDown {
-    case .add(let seconds): hundredths += min(seconds, Self.longest) * 100
-    case .multiply(let factor): hundredths = hundredths * factor / 100
+    case .add(let pause): interval += pause
+    case .multiply(let hundredths): interval = interval * hundredths / 100
     }
-    hundredths = min(hundredths, Self.longest * 100)
-    if let interval, (0...300).contains(interval) { hundredths = max(hundredths, interval * 100) }
+    interval = min(interval, .days(1))
+    if let stated, (.zero ... .seconds(300)).contains(stated) { interval = max(interval, stated) }
   }
 }
 
@@ -91,7 +89,7 @@ package struct DevicePolling: Sendable, Equatable {
 package enum DeviceAnswer: Sendable {
   case credential(Credential)
   case pending
-  case slowDown(interval: Int64?)  // Seconds, where the provider names them.
+  case slowDown(interval: Duration?)  // Where the provider names them.
 }
 
 extension Client {
@@ -105,7 +103,7 @@ extension Client {
 
   /// RFC 8628, 3.2
   package func deviceAuthorization(
-    _ response: HTTPResponse, scope: [String], now: Int64
+    _ response: HTTPResponse, scope: [String], now: Moment
   ) throws(OAuthError) -> DeviceAuthorization {
     let kind = EndpointKind.deviceAuthorization
     let answer = try Answer(response, kind, endpoint(kind).response)
@@ -113,12 +111,12 @@ extension Client {
       guard let text = answer.text(field) else { throw .missingField(kind, field) }
       return text
     }
-    func seconds(_ field: ResponseField, else standard: Int64) throws(OAuthError) -> Int64 {
+    func duration(_ field: ResponseField, else standard: Duration) throws(OAuthError) -> Duration {
       guard let text = answer.text(field) else { return standard }
-      guard let seconds = Moment.duration(text, answer.rules.source(of: field).time), seconds >= 0 else {
+      guard let duration = Duration(text, answer.rules.source(of: field).time), duration >= .zero else {
         throw .malformedField(kind, field)
       }
-      return seconds
+      return duration
     }
     /// A person opens it, and enters a code there that is worth a token.
     func page(_ field: ResponseField) throws(OAuthError) -> URI? {
@@ -135,12 +133,12 @@ extension Client {
     guard let verificationURI = try page(.verificationURI) else { throw .missingField(kind, .verificationURI) }
     let composed = try composedPage(userCode, verificationURI)
     // The expiry is required by the RFC; who leaves it out gets the half hour that most providers give.
-    let lifetime = try seconds(.expiresIn, else: 1800)
+    let lifetime = try duration(.expiresIn, else: .minutes(30))
     return DeviceAuthorization(
       deviceCode: deviceCode, userCode: userCode, verificationURI: verificationURI.text,
       verificationURIComplete: (composed ?? stated)?.text, scope: scope,
       polling: DevicePolling(
-        interval: try seconds(.interval, else: descriptor.device.interval), slowDown: descriptor.device.slowDown,
+        interval: try duration(.interval, else: descriptor.device.interval), slowDown: descriptor.device.slowDown,
         deadline: now + lifetime))
   }
 
@@ -174,7 +172,7 @@ extension Client {
 
   /// RFC 8628, 3.5
   package func deviceAnswer(
-    _ response: HTTPResponse, to authorization: DeviceAuthorization, now: Int64
+    _ response: HTTPResponse, to authorization: DeviceAuthorization, now: Moment
   ) throws(OAuthError) -> DeviceAnswer {
     do {
       return .credential(
@@ -193,11 +191,11 @@ extension Client {
 
 extension Answer {
   /// The `interval` that some providers put beside `slow_down` (GitHub).
-  fileprivate static func interval(_ response: HTTPResponse, _ rules: ResponseRules) throws(OAuthError) -> Int64? {
+  fileprivate static func interval(_ response: HTTPResponse, _ rules: ResponseRules) throws(OAuthError) -> Duration? {
     var withoutErrors = rules
     withoutErrors.errors.code = []
     var success = response
     success.status = 200
-    return try Answer(success, .deviceToken, withoutErrors).text(.interval).flatMap { Int64($0) }
+    return try Answer(success, .deviceToken, withoutErrors).text(.interval).flatMap { Int64($0) }.map { .seconds($0) }
   }
 }

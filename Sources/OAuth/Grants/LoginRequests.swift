@@ -43,7 +43,7 @@ package struct LoginRequests: Sendable {
 enum Placeholder {
   private static let mark: (begin: String, end: String) = ("zq", "qz")
   private static let url: (begin: String, end: String) = ("https://", ".invalid")
-  static let moment: Int64 = 4_999_999_999
+  static let moment: Moment = 4_999_999_999
   static let port: UInt16 = 49_999
 
   static func text(_ name: String) -> String { mark.begin + Hexadecimal.encode(Array(name.utf8)) + mark.end }
@@ -54,7 +54,7 @@ enum Placeholder {
   /// The text with `<name>` in the place of each stand-in.
   static func revealed(_ text: String) -> String {
     var rest = text.exchanging(":\(port)", for: ":<port>").exchanging("%3A\(port)", for: "%3A<port>")
-      .exchanging("\(moment)", for: "<now>")[...]
+      .exchanging("\(moment.secondsSince1970)", for: "<now>")[...]
     var result = ""
     while let begin = rest.firstPlace(of: mark.begin) {
       result += rest[..<begin.lowerBound]
@@ -147,7 +147,7 @@ private struct WrittenComputation: RequestComputing {
   func value(of function: Template.Function, _ arguments: [[UInt8]], _ nonce: RequestNonce) -> [UInt8]? {
     let texts = arguments.map { String(decoding: $0, as: UTF8.self).exchanging("\n", for: "\\n") }
     switch function {
-    case .now where texts.isEmpty: return Array("\(Placeholder.moment)".utf8)
+    case .now where texts.isEmpty: return Array("\(Placeholder.moment.secondsSince1970)".utf8)
     case .random: return Array(Placeholder.text("random").utf8)
     // Inside of a JSON text it has to be one.
     case .json: return Array(texts.joined().utf8)

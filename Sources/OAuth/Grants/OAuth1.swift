@@ -1,6 +1,7 @@
 import Cryptography
 import HTTP
 import Descriptors
+import Text
 
 /// OAuth 1.0a (RFC 5849).
 enum OAuth1Grant: GrantFlow {
@@ -137,7 +138,7 @@ extension Client {
   /// The token of RFC 5849, 2.3, or the one that a session handle was exchanged for.
   package func oauth1Credential(
     _ response: HTTPResponse, _ kind: EndpointKind, after authorization: ResourceOwnerAuthorization?, scope: [String],
-    previous: Credential? = nil, now: Int64
+    previous: Credential? = nil, now: Moment
   ) throws(OAuthError) -> Credential {
     let answer = try Answer(response, kind, try rules(kind, .oauth1))
     var credential = try credential(answer, grant: .oauth1, scope: scope, previous: previous, now: now)

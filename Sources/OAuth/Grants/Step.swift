@@ -1,6 +1,7 @@
 import Cryptography
 import Descriptors
 import HTTP
+import Text
 
 /// What comes next in a login. A step holds no I/O and no clock: whoever runs it does what it says, and asks it for the
 /// step that follows. A login and its dry run go through the same ones.
@@ -15,8 +16,8 @@ package enum Step {
     package let kind: EndpointKind
     package var pause: DevicePolling?
     package let request: (RequestNonce) throws(OAuthError) -> HTTPRequest
-    /// The step after an answer, which came at `now`, in seconds since 1970.
-    package let read: (_ response: HTTPResponse, _ now: Int64) throws(OAuthError) -> Step
+    /// The step after an answer, which came at `now`.
+    package let read: (_ response: HTTPResponse, _ now: Moment) throws(OAuthError) -> Step
     package var onTimeout: (() -> Step)?  // `nil`: the login fails.
   }
 
@@ -27,7 +28,7 @@ package enum Step {
     let brings: ResponseField
     let login: LoginContext
     /// `OAuthError.isStray` says whether the parameters are no answer to this login at all, so that the wait goes on.
-    package let read: (_ parameters: FormParameters, _ now: Int64) throws(OAuthError) -> Step
+    package let read: (_ parameters: FormParameters, _ now: Moment) throws(OAuthError) -> Step
 
     func parameters(bringing text: String) -> FormParameters {
       let rules = login.client.descriptor.endpoints[.authorization]?.response ?? ResponseRules()

@@ -2,12 +2,13 @@ import Cryptography
 import HTTP
 import JSON
 import Descriptors
+import Text
 
 /// A client that a provider registered because a program asked it to (RFC 7591, 3.2.1).
 package struct ClientRegistration: Sendable, Equatable {
   package var identifier: String
   package var secret: Secret?
-  package var secretExpiresAt: Int64?  // Seconds since 1970; `nil` for never.
+  package var secretExpiresAt: Moment?  // `nil` for never.
   package var authentication: ClientAuthentication?
   package var accessToken: Secret?
   package var uri: String?
@@ -85,7 +86,8 @@ extension Client {
     let expiresAt = answer.integer(.clientSecretExpiresAt)
     let uri = answer.text(.registrationClientURI).flatMap { try? URI(parsing: $0) }
     return ClientRegistration(
-      identifier: identifier, secret: secret, secretExpiresAt: expiresAt.flatMap { $0 > 0 ? $0 : nil },
+      identifier: identifier, secret: secret,
+      secretExpiresAt: expiresAt.flatMap { $0 > 0 ? Moment(secondsSince1970: $0) : nil },
       authentication: authentication, accessToken: try answer.secret(.registrationAccessToken), uri: uri?.text)
   }
 }

@@ -1,6 +1,7 @@
 import Cryptography
 import HTTP
 import Descriptors
+import Text
 
 /// What takes the person's browser to the provider (RFC 6749, 4.1.1 and 4.2.1), and what its answer is compared with.
 package struct AuthorizationRequest: Sendable {
@@ -114,7 +115,7 @@ extension Client {
   /// The page of a request, whose answer brings a code or a token.
   func page(
     _ request: AuthorizationRequest, _ login: LoginContext,
-    read: @escaping (_ parameters: FormParameters, _ now: Int64) throws(OAuthError) -> Step
+    read: @escaping (_ parameters: FormParameters, _ now: Moment) throws(OAuthError) -> Step
   ) -> Step.Page {
     var expected: [(field: ResponseField, value: String)] = [(.state, request.state)]
     if descriptor.issuerResponse == .required, let issuer = descriptor.issuer.flatMap({ try? $0.filled(values()) }) {

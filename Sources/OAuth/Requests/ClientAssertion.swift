@@ -2,6 +2,7 @@ import Cryptography
 import HTTP
 import JSON
 import Descriptors
+import Text
 
 extension Client {
   /// RFC 7523, 3; `nil` where the endpoint needs none.
@@ -76,7 +77,7 @@ extension Client {
       [
         .init("iss", .string(identifier)), .init("sub", .string(identifier)),
         .init("aud", .string(audience ?? "")), .init("jti", .string(nonce.text)),
-        .init("iat", .integer(nonce.timestamp)), .init("exp", .integer(nonce.timestamp + rules.lifetime)),
+        .init("iat", .moment(nonce.timestamp)), .init("exp", .moment(nonce.timestamp + rules.lifetime)),
       ], rules.claims)
     let text = [header, claims].map { Base64.encodeURL(Array($0.encoded.utf8)) }.joined(separator: ".")
     return text + "." + Base64.encodeURL(try Self.sign(Array(text.utf8), algorithm, key))

@@ -27,9 +27,9 @@ struct RequestComputation: RequestComputing {
       return HashAlgorithm.sha256.authenticationCode(
         for: Array(arguments.dropFirst().joined()), key: arguments.first ?? [])
     case .now:
-      let wait = arguments.isEmpty ? 0 : seconds(ofDuration: String(decoding: joined, as: UTF8.self))
-      guard let wait, wait < Moment.longest else { return nil }
-      return Array(String(nonce.timestamp + wait).utf8)
+      let wait = arguments.isEmpty ? Duration.zero : Duration(String(decoding: joined, as: UTF8.self))
+      guard let wait, wait.wholeSeconds < Moment.farthest else { return nil }
+      return Array(String((nonce.timestamp + wait).secondsSince1970).utf8)
     case .date: return moment(joined).map { Array($0.prefix(10).utf8) }
     case .datetime: return moment(joined).map { Array($0.utf8) }
     case .random: return Array(nonce.text.utf8)
@@ -41,7 +41,9 @@ struct RequestComputation: RequestComputing {
 
   func signature(_ name: String, _ sign: () throws(OAuthError) -> String) throws(OAuthError) -> String { try sign() }
 
-  private func moment(_ text: [UInt8]) -> String? { Int64(String(decoding: text, as: UTF8.self)).map(Moment.format) }
+  private func moment(_ text: [UInt8]) -> String? {
+    Int64(String(decoding: text, as: UTF8.self)).map { Moment(secondsSince1970: $0).text }
+  }
 }
 
 extension Client {
@@ -53,16 +55,16 @@ extension Client {
 
 /// The moment and the random text that make a request unlike any other (RFC 5849, 3.3; RFC 7519, 4.1.7).
 package struct RequestNonce: Sendable {
-  package let timestamp: Int64
+  package let timestamp: Moment
   package let text: String
   package var demanded: String?  // By the server, in an answer that wants the request anew (RFC 9449, 8).
 
-  package init(now: Int64, random: some RandomSource) {
+  package init(now: Moment, random: some RandomSource) {
     timestamp = now
     text = Hexadecimal.encode(random.bytes(16))
   }
 
-  package init(timestamp: Int64, text: String) {
+  package init(timestamp: Moment, text: String) {
     self.timestamp = timestamp
     self.text = text
   }

@@ -10,7 +10,7 @@ struct Answer: Sendable {
   let rules: ResponseRules
   let status: Int?
   private let headers: HTTPFields
-  let date: Int64?  // By the provider's own clock, in seconds since 1970.
+  let date: Moment?  // By the provider's own clock.
   private let root: JSONValue
 
   /// Recognises errors at any status. With `allowsRepeated`, the caller looks for what is there several times.
@@ -21,7 +21,7 @@ struct Answer: Sendable {
     self.rules = rules
     status = response.status
     headers = response.fields
-    date = response.fields["Date"].flatMap(Moment.parseHTTPDate)
+    date = response.fields["Date"].flatMap(Moment.init(httpDate:))
     if (300..<400).contains(response.status) { throw .redirected(kind, status: response.status) }
     let isUnavailable = response.status == 429 || response.status >= 500
     let retryAfter = response.retryAfter
@@ -197,8 +197,8 @@ struct Answer: Sendable {
       case .refreshToken, .oauthSessionHandle: return secretIfReadable(field) == nil
       case .idToken: return secretIfReadable(field).flatMap { IDToken($0) } == nil
       case .expiresIn, .refreshTokenExpiresIn:
-        return Self.text(value).flatMap { Moment.lifetime($0, time) }.map { $0 < 0 } ?? true
-      case .expiresAt, .refreshTokenExpiresAt: return Self.text(value).flatMap { Moment.stated($0, time) } == nil
+        return Self.text(value).flatMap { Duration(lifetime: $0, time) }.map { $0 < .zero } ?? true
+      case .expiresAt, .refreshTokenExpiresAt: return Self.text(value).flatMap { Moment($0, time) } == nil
       case .scope: return value.elements.map { $0.contains { Self.text($0) == nil } } ?? (Self.text(value) == nil)
       default: return Self.text(value) == nil
       }
@@ -262,50 +262,43 @@ struct Answer: Sendable {
 }
 
 extension HTTPResponse {
-  /// Seconds (RFC 9110, 10.2.3); a moment is compared with the date of the same answer.
-  package var retryAfter: Int64? {
+  /// RFC 9110, 10.2.3; a moment is compared with the date of the same answer.
+  package var retryAfter: Duration? {
     guard let text = fields["Retry-After"] else { return nil }
-    if let seconds = Int64(text) { return seconds >= 0 ? min(seconds, Moment.longest) : nil }
-    guard let moment = Moment.parseHTTPDate(text), let date = fields["Date"].flatMap(Moment.parseHTTPDate) else {
+    if let seconds = Int64(text) { return seconds >= 0 ? .seconds(min(seconds, Moment.farthest)) : nil }
+    guard let moment = Moment(httpDate: text), let date = fields["Date"].flatMap(Moment.init(httpDate:)) else {
       return nil
     }
-    return max(moment - date, 0)
+    return max(moment - date, .zero)
+  }
+}
+
+extension Duration {
+  /// A lifetime of more than ten years was not meant as a number, and would be for ever.
+  init?(lifetime text: String, _ form: TimeForm?) {
+    guard let number = Double(text), !number.isNaN else { return nil }
+    let bound = Double(Duration.days(3650).wholeSeconds)
+    self = .seconds(Int64(min(max(form == .milliseconds ? number / 1000 : number, -bound), bound)))
+  }
+
+  /// Fractions of a second are cut off.
+  init?(_ text: String, _ form: TimeForm?) {
+    guard let number = Double(text), number.magnitude < Double(Moment.farthest) else { return nil }
+    self = .seconds(Int64(form == .milliseconds ? number / 1000 : number))
   }
 }
 
 extension Moment {
-  /// More seconds than anything lives, and few enough to be added to any moment.
-  static let longest: Int64 = 1_000_000_000_000_000
-
-  /// Seconds of ten years: a lifetime that is longer was not meant as a number, and would be for ever.
-  static let longestLifetime: Int64 = 10 * 365 * 86_400
-
-  static func lifetime(_ text: String, _ form: TimeForm?) -> Int64? {
-    guard let number = Double(text), !number.isNaN else { return nil }
-    let bound = Double(longestLifetime)
-    return Int64(min(max(form == .milliseconds ? number / 1000 : number, -bound), bound))
-  }
-
-  /// Seconds of a duration in an answer; fractions are cut off.
-  static func duration(_ text: String, _ form: TimeForm?) -> Int64? {
-    guard let number = Double(text), number.magnitude < Double(longest) else { return nil }
-    return Int64(form == .milliseconds ? number / 1000 : number)
-  }
-
-  /// A moment in an answer, also within a token (RFC 7519, 4.1.4); within the bounds of `longest`.
-  static func stated(_ text: String, _ form: TimeForm?) -> Int64? {
-    let moment = form == .jwt ? JWTClaims.parse(text)?["exp"]?.integer : moment(text, form)
-    return moment.map(bounded)
-  }
-
-  static func bounded(_ moment: Int64) -> Int64 { min(max(moment, -longest), longest) }
-
-  static func moment(_ text: String, _ form: TimeForm?) -> Int64? {
-    switch form {
-    case .jwt: nil
-    case .seconds, .milliseconds: duration(text, form)
-    case .date: parse(text)
-    case nil: duration(text, .seconds) ?? parse(text)
-    }
+  /// A moment in an answer, also within a token (RFC 7519, 4.1.4).
+  init?(_ text: String, _ form: TimeForm?) {
+    let moment: Moment? =
+      switch form {
+      case .jwt: JWTClaims.parse(text)?["exp"]?.moment
+      case .seconds, .milliseconds: Duration(text, form).map { 0 + $0 }
+      case .date: Moment(text)
+      case nil: Duration(text, .seconds).map { 0 + $0 } ?? Moment(text)
+      }
+    guard let moment else { return nil }
+    self = moment
   }
 }

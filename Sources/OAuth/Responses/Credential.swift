@@ -7,9 +7,9 @@ package struct Credential: Sendable, Equatable {
   package var grant: Grant
   package var accessToken: Secret  // Or the token of RFC 5849.
   package var tokenType: String?
-  package var expiresAt: Int64?  // Seconds since 1970, as all moments here.
+  package var expiresAt: Moment?
   package var refreshToken: Secret?
-  package var refreshTokenExpiresAt: Int64?
+  package var refreshTokenExpiresAt: Moment?
   package var tokenSecret: Secret?  // RFC 5849, 2.3
   package var sessionHandle: Secret?  // OAuth Session 1.0
   package var idToken: Secret?
@@ -20,13 +20,13 @@ package struct Credential: Sendable, Equatable {
   package var variables: [String: String] = [:]  // Given for this login alone.
   package var redirectURI: String?  // Some providers want it again at a refresh.
   package var identity: String?  // Whom the provider says the token is for.
-  package var obtainedAt: Int64
-  package var loggedInAt: Int64  // A refresh does not change it.
-  package var margin: Int64  // Seconds before the expiry from which on the token is refreshed.
+  package var obtainedAt: Moment
+  package var loggedInAt: Moment  // A refresh does not change it.
+  package var margin: Duration  // Before the expiry from which on the token is refreshed.
   /// Whether somebody was refused with this token, so that it is refreshed before it is given to anybody again.
   package var isRejected = false
 
-  package init(grant: Grant, accessToken: Secret, obtainedAt: Int64, margin: Int64 = 60) {
+  package init(grant: Grant, accessToken: Secret, obtainedAt: Moment, margin: Duration = .seconds(60)) {
     self.grant = grant
     self.accessToken = accessToken
     self.obtainedAt = obtainedAt
@@ -34,24 +34,24 @@ package struct Credential: Sendable, Equatable {
     self.margin = margin
   }
 
-  /// Whether the token may be handed out: not refused anywhere, and valid for more than `seconds`. A clock that was set
+  /// Whether the token may be handed out: not refused anywhere, and valid for more than `validity`. A clock that was set
   /// back behind the moment when the token was obtained would have it live longer than it does, so it is refreshed
   /// once. `preferred` is wished for instead of the descriptor's margin, where it is shorter.
-  package func isUsable(at now: Int64, for seconds: Int64? = nil, preferring preferred: Int64 = 0) -> Bool {
+  package func isUsable(at now: Moment, for validity: Duration? = nil, preferring preferred: Duration = .zero) -> Bool {
     if isRejected { return false }
     guard let expiresAt else { return true }
-    if now < obtainedAt - Self.clockTolerance, isRefreshable(at: now) { return false }
+    if obtainedAt - now > Self.clockTolerance, isRefreshable(at: now) { return false }
     // A token that lives for less than twice the margin would otherwise be refreshed at every call.
-    let standard = min(max(margin, preferred), max(expiresAt - obtainedAt, 0) / 2)
-    return expiresAt - now > max(seconds ?? standard, 0)
+    let standard = min(max(margin, preferred), max(expiresAt - obtainedAt, .zero) / 2)
+    return expiresAt - now > max(validity ?? standard, .zero)
   }
 
-  /// Seconds by which a clock is corrected now and then without anybody's doing; the margin is no shorter.
-  static let clockTolerance: Int64 = 60
+  /// By how much a clock is corrected now and then without anybody's doing; the margin is no shorter.
+  static let clockTolerance = Duration.seconds(60)
 
-  package func isRefreshable(at now: Int64) -> Bool {
+  package func isRefreshable(at now: Moment) -> Bool {
     if grant.traits.renewal == .login { return true }
-    return refreshedWith != nil && (refreshTokenExpiresAt ?? .max) > now
+    return refreshedWith != nil && refreshTokenExpiresAt.map { $0 > now } ?? true
   }
 
   /// `nil` also where nothing is used up.
@@ -69,16 +69,16 @@ extension Credential {
   package var encoded: Secret {
     var members: [JSONValue.Member] = [
       .init("grant", .string(grant.rawValue)), .init("access_token", .string(accessToken.reveal())),
-      .init("obtained_at", .integer(obtainedAt)), .init("logged_in_at", .integer(loggedInAt)),
-      .init("margin", .integer(margin)), .init("requested_scope", .array(requestedScope.map(JSONValue.string))),
+      .init("obtained_at", .moment(obtainedAt)), .init("logged_in_at", .moment(loggedInAt)),
+      .init("margin", .duration(margin)), .init("requested_scope", .array(requestedScope.map(JSONValue.string))),
     ]
     func add(_ name: String, _ value: JSONValue?) {
       if let value { members.append(.init(name, value)) }
     }
     add("token_type", tokenType.map(JSONValue.string))
-    add("expires_at", expiresAt.map { JSONValue.integer($0) })
+    add("expires_at", expiresAt.map(JSONValue.moment))
     add("refresh_token", refreshToken.map { .string($0.reveal()) })
-    add("refresh_token_expires_at", refreshTokenExpiresAt.map { JSONValue.integer($0) })
+    add("refresh_token_expires_at", refreshTokenExpiresAt.map(JSONValue.moment))
     add("token_secret", tokenSecret.map { .string($0.reveal()) })
     add("session_handle", sessionHandle.map { .string($0.reveal()) })
     add("id_token", idToken.map { .string($0.reveal()) })
@@ -98,14 +98,14 @@ extension Credential {
   package init(decoding secret: Secret) throws(OAuthError) {
     guard let value = try? JSONValue.parse(secret.revealBytes()),
       let grant = value["grant"]?.text.flatMap(Grant.init(rawValue:)), let token = value["access_token"]?.text,
-      let obtainedAt = Self.moment(value["obtained_at"]), let margin = Self.moment(value["margin"])
+      let obtainedAt = value["obtained_at"]?.moment, let margin = value["margin"]?.duration
     else { throw .malformedCredential }
     self.init(grant: grant, accessToken: Secret(token), obtainedAt: obtainedAt, margin: margin)
-    loggedInAt = Self.moment(value["logged_in_at"]) ?? obtainedAt
+    loggedInAt = value["logged_in_at"]?.moment ?? obtainedAt
     tokenType = value["token_type"]?.text
-    expiresAt = Self.moment(value["expires_at"])
+    expiresAt = value["expires_at"]?.moment
     refreshToken = value["refresh_token"]?.text.map { Secret($0) }
-    refreshTokenExpiresAt = Self.moment(value["refresh_token_expires_at"])
+    refreshTokenExpiresAt = value["refresh_token_expires_at"]?.moment
     tokenSecret = value["token_secret"]?.text.map { Secret($0) }
     sessionHandle = value["session_handle"]?.text.map { Secret($0) }
     idToken = value["id_token"]?.text.map { Secret($0) }
@@ -117,9 +117,6 @@ extension Credential {
     identity = value["identity"]?.text
     isRejected = value["rejected"] == .boolean(true)
   }
-
-  /// Whoever made an exported file may have written anything.
-  private static func moment(_ value: JSONValue?) -> Int64? { value?.integer.map(Moment.bounded) }
 
   private static func texts(_ value: JSONValue?) -> [String: String] {
     var texts: [String: String] = [:]

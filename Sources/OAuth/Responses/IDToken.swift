@@ -2,6 +2,7 @@ import Cryptography
 import Descriptors
 import HTTP
 import JSON
+import Text
 
 /// Why an ID token is refused (OpenID Connect Core 1.0, 3.1.3.7).
 package enum IDTokenFault: Error, Sendable, Equatable {
@@ -43,10 +44,11 @@ struct IDToken {
   var nonce: String? { claims["nonce"]?.text }
   var hasAccessTokenHash: Bool { claims["at_hash"] != nil }
 
-  /// The moment of a claim, in seconds since 1970; some issuers write a fraction.
-  static func moment(_ value: JSONValue?) -> Int64? {
+  /// Some issuers write a fraction.
+  static func moment(_ value: JSONValue?) -> Moment? {
     guard case .number(let text)? = value else { return nil }
-    return Int64(text) ?? Double(text).flatMap { Int64(exactly: $0.rounded(.down)) }
+    let seconds = Int64(text) ?? Double(text).flatMap { Int64(exactly: $0.rounded(.down)) }
+    return seconds.map(Moment.init(secondsSince1970:))
   }
 
   private var audiences: [String] {
@@ -55,7 +57,7 @@ struct IDToken {
 
   /// Throws if it was not issued by `issuer` to this client for this token and is valid at one of the moments: by our
   /// clock, or by the provider's.
-  func check(issuer: String?, client: String, accessToken: Secret, moments: [Int64]) throws(IDTokenFault) {
+  func check(issuer: String?, client: String, accessToken: Secret, moments: [Moment]) throws(IDTokenFault) {
     guard let algorithm, algorithm.lowercased() != "none", isSigned else { throw .unsigned }
     for claim in Self.claimNames where claims.repeats(claim) { throw .repeated(claim: claim) }
     guard let found = claims["iss"]?.text else { throw .missing(claim: "iss") }
@@ -85,8 +87,8 @@ struct IDToken {
     if let nonce, nonce != previous.nonce { throw .nonce }
   }
 
-  /// Seconds by which two clocks may disagree.
-  private static let leeway: Int64 = 300
+  /// By how much two clocks may disagree.
+  private static let leeway = Duration.seconds(300)
 
   private static let claimNames = ["iss", "sub", "aud", "azp", "exp", "iat", "nonce", "at_hash"]
 
@@ -104,7 +106,7 @@ struct IDToken {
 extension Client {
   /// The ID token of an answer; `nil` if there is none that can be read.
   func idToken(
-    _ answer: Answer, for accessToken: Secret, previous: Credential?, now: Int64
+    _ answer: Answer, for accessToken: Secret, previous: Credential?, now: Moment
   ) throws(OAuthError) -> Secret? {
     guard let text = answer.secretIfReadable(.idToken), let token = IDToken(text) else { return nil }
     do throws(IDTokenFault) {
@@ -148,6 +150,6 @@ extension Client {
 }
 
 extension Credential {
-  /// OpenID Connect Core 1.0, 2, `exp`; seconds since 1970.
-  package var idTokenExpiresAt: Int64? { idToken.flatMap { IDToken.moment(JWTClaims.parse($0.reveal())?["exp"]) } }
+  /// OpenID Connect Core 1.0, 2, `exp`
+  package var idTokenExpiresAt: Moment? { idToken.flatMap { IDToken.moment(JWTClaims.parse($0.reveal())?["exp"]) } }
 }

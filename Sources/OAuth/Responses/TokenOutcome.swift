@@ -1,5 +1,6 @@
 import Descriptors
 import HTTP
+import Text
 
 package enum TokenOutcome: Sendable, Equatable {
   /// The fields are those that cannot be read, and that the token is good without.
@@ -47,7 +48,7 @@ extension HTTPError {
 extension Client {
   /// What the answer leaves out stays as it was, the refresh token above all (RFC 6749, 6).
   package func outcome(
-    _ response: HTTPResponse, _ kind: EndpointKind, refreshing previous: Credential, now: Int64
+    _ response: HTTPResponse, _ kind: EndpointKind, refreshing previous: Credential, now: Moment
   ) -> TokenOutcome {
     let answer: Answer
     do { answer = try Answer(response, kind, rules(kind, previous.grant), allowsRepeated: true) } catch {

@@ -8,37 +8,38 @@ extension Answer {
   ///
   /// What cannot be read is taken for not said: the token is good all the same, and throwing the answer away would lose
   /// a refresh token that may have been rotated.
-  fileprivate func expiry(_ duration: ResponseField, _ moment: ResponseField, now: Int64, unknown: Int64?) -> Int64? {
-    let seconds = text(duration).flatMap { Moment.lifetime($0, rules.source(of: duration).time) }
-    if let seconds, seconds > 0 { return now + seconds }
+  fileprivate func expiry(_ duration: ResponseField, _ moment: ResponseField, now: Moment, unknown: Moment?) -> Moment?
+  {
+    let lifetime = text(duration).flatMap { Duration(lifetime: $0, rules.source(of: duration).time) }
+    if let lifetime, lifetime > .zero { return now + lifetime }
     guard let text = text(moment), text != "0" else {
       // Over before it began: whatever that means, it is not "for ever".
-      return (seconds ?? 0) < 0 ? unknown : nil
+      return (lifetime ?? .zero) < .zero ? unknown : nil
     }
-    guard let end = Moment.stated(text, rules.source(of: moment).time) else { return nil }
+    guard let end = Moment(text, rules.source(of: moment).time) else { return nil }
     // A moment is by the provider's clock, and so is the date of the answer (RFC 9110, 6.6.1): with both it is a
     // lifetime.
     if let date { return now + (end - date) }
     return end > now ? end : unknown
   }
 
-  /// Seconds for which a token counts as good whose end lies before its beginning: nobody issues what is over already,
+  /// For how long a token counts as good whose end lies before its beginning: nobody issues what is over already,
   /// so the clocks disagree, and one that counted as expired would be refreshed at every call.
-  fileprivate static let unknownLifetime: Int64 = 300
+  fileprivate static let unknownLifetime = Duration.seconds(300)
 }
 
 extension Client {
   /// What the answer to a refresh leaves out stays as it was, the refresh token above all (RFC 6749, 6).
   package func credential(
     _ response: HTTPResponse, _ kind: EndpointKind, grant: Grant, scope: [String], previous: Credential? = nil,
-    now: Int64
+    now: Moment
   ) throws(OAuthError) -> Credential {
     let answer = try Answer(response, kind, endpoint(kind).response)
     return try credential(answer, grant: grant, scope: scope, previous: previous, now: now)
   }
 
   /// The credential that is in the redirect itself (RFC 6749, 4.2.2).
-  package func credential(_ response: AuthorizationResponse, now: Int64) throws(OAuthError) -> Credential {
+  package func credential(_ response: AuthorizationResponse, now: Moment) throws(OAuthError) -> Credential {
     var credential = try credential(
       response.answer, grant: .implicit, scope: response.request.scope, previous: nil, now: now)
     credential.redirectURI = response.request.redirectURI
@@ -48,7 +49,7 @@ extension Client {
 
   /// With what the redirect brought besides the code (QuickBooks' `realmId`).
   package func credential(
-    _ response: HTTPResponse, after authorization: AuthorizationResponse, now: Int64
+    _ response: HTTPResponse, after authorization: AuthorizationResponse, now: Moment
   ) throws(OAuthError) -> Credential {
     let answer = try Answer(response, .token, endpoint(.token).response)
     var credential = try credential(
@@ -79,7 +80,7 @@ extension Client {
   }
 
   func credential(
-    _ answer: Answer, grant: Grant, scope: [String], previous: Credential?, now: Int64
+    _ answer: Answer, grant: Grant, scope: [String], previous: Credential?, now: Moment
   ) throws(OAuthError) -> Credential {
     try answer.requireSingle()
     let tokenField = grant.traits.tokenField
@@ -95,7 +96,7 @@ extension Client {
     credential.isRejected = false
     credential.expiresAt =
       answer.expiry(.expiresIn, .expiresAt, now: now, unknown: now + Answer.unknownLifetime)
-      ?? descriptor.expiry.lifetime.map { now + min($0, Moment.longest) }
+      ?? descriptor.expiry.lifetime.map { now + $0 }
     let type = answer.text(.tokenType)
     if let type, grant.traits.binding == .bearer, !descriptor.headerStyle.presents(tokenType: type) {
       throw .tokenType(answer.kind, type)

@@ -1,5 +1,6 @@
 import Descriptors
 import HTTP
+import Text
 
 extension Simulation {
   private static let deviceCodeLifetime: Int64 = 900
@@ -19,7 +20,7 @@ extension Simulation {
     state.log.count(.deviceCodes)
     state.deviceCodes[deviceCode] = IssuedDeviceCode(
       userCode: userCode, scope: scope, expiresAt: now + Self.deviceCodeLifetime * 1000,
-      interval: descriptor.device.interval * 1000)
+      interval: descriptor.device.interval.wholeSeconds * 1000)
     state.newestDeviceCode = deviceCode
     answer.set(.deviceCode, .string(deviceCode))
     answer.set(.userCode, .string(userCode))
@@ -29,7 +30,7 @@ extension Simulation {
       answer.set(.verificationURIComplete, .string(page + "?user_code=" + userCode))
     }
     answer.set(.expiresIn, seconds: Self.deviceCodeLifetime)
-    answer.set(.interval, .integer(descriptor.device.interval))
+    answer.set(.interval, .duration(descriptor.device.interval))
   }
 
   /// RFC 8628, 3.4 and 3.5.
@@ -43,7 +44,7 @@ extension Simulation {
     let isTooSoon = askedBefore.map { now - $0 + Self.pollTolerance < issued.interval } ?? false
     if isTooSoon {
       switch descriptor.device.slowDown {
-      case .add(let seconds): issued.interval += seconds * 1000
+      case .add(let pause): issued.interval += pause.wholeSeconds * 1000
       case .multiply(let hundredths): issued.interval = issued.interval * hundredths / 100
       }
       state.log.count(.slowDowns)

@@ -50,7 +50,7 @@ package enum SimulateCommand {
     try? server.serve(isCancelled: { Signals.isInterrupted }) { request in
       var answer = simulation.answer(request)
       // Clients set their clocks by it.
-      answer.response.fields.set("Date", Moment.formatHTTPDate(clock.now()))
+      answer.response.fields.set("Date", clock.now().httpDate)
       return answer
     }
   }
@@ -105,13 +105,13 @@ package enum SimulateCommand {
 
   /// A number of seconds, or a duration as elsewhere (`90s`, `8h`).
   private static func seconds(_ text: String) -> Int64? {
-    (Int64(text) ?? Text.seconds(ofDuration: text)).flatMap { (0...10_000_000_000).contains($0) ? $0 : nil }
+    (Int64(text) ?? Duration(text)?.wholeSeconds).flatMap { (0...10_000_000_000).contains($0) ? $0 : nil }
   }
 
   /// Milliseconds since 1970, which never go back.
   private static func millisecondClock() -> @Sendable () -> Int64 {
     let clock = SystemClock()
-    let start = Double(clock.now()) - clock.monotonic()
+    let start = Double(clock.now().secondsSince1970) - clock.monotonic()
     return { Int64((start + clock.monotonic()) * 1000) }
   }
 

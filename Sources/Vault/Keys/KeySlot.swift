@@ -1,14 +1,14 @@
 import Cryptography
 import SQLite
 import Store
+import Text
 
 /// One wrapping of the vault's keys, as it stands in the table `slot`.
 struct KeySlot: Sendable, Equatable {
   var number: Int64
   /// A slot of a kind that is not known yet is kept and not used.
   var kind: Int64
-  /// Seconds since 1970; 0 if nobody said.
-  var created: Int64
+  var created: Moment  // 1970 if nobody said.
   /// What is needed to find the wrapping key again; its form is the kind's own.
   var parameters: [UInt8]
   var wrapped: [UInt8] = []
@@ -27,7 +27,7 @@ struct KeySlot: Sendable, Equatable {
   private var associatedData: BinaryWriter {
     var fields = Format.associatedData(.slot)
     fields.append(kind)
-    fields.append(created)
+    fields.append(created.secondsSince1970)
     fields.append(blob: parameters)
     return fields
   }
@@ -38,7 +38,8 @@ struct KeySlot: Sendable, Equatable {
 extension KeySlot {
   init(_ statement: borrowing Statement) throws(SQLiteError) {
     self.init(
-      number: try statement.integer(0), kind: try statement.integer(1), created: try statement.integer(2),
+      number: try statement.integer(0), kind: try statement.integer(1),
+      created: Moment(secondsSince1970: try statement.integer(2)),
       parameters: try statement.bytes(3), wrapped: try statement.bytes(4))
   }
 }

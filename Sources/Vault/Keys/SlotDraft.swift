@@ -1,6 +1,7 @@
 import Cryptography
 import Platform
 import Store
+import Text
 
 /// A slot in the making: a new wrapping key, and what is needed to find it again.
 package struct SlotDraft: Sendable {
@@ -35,7 +36,7 @@ package struct SlotDraft: Sendable {
     return SlotDraft(kind: .secretService, item: item, parameters: name, key: key)
   }
 
-  func slot(_ number: Int64, _ keys: VaultKeys, now: Int64, random: some RandomSource) throws(VaultError) -> KeySlot {
+  func slot(_ number: Int64, _ keys: VaultKeys, now: Moment, random: some RandomSource) throws(VaultError) -> KeySlot {
     var slot = KeySlot(number: number, kind: kind.rawValue, created: now, parameters: parameters)
     try slot.wrap(keys, with: key, random: random)
     return slot

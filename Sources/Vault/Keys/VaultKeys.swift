@@ -56,7 +56,7 @@ struct VaultKeys: Sendable {
       for slot in slots {
         $0.append(slot.number)
         $0.append(slot.kind)
-        $0.append(slot.created)
+        $0.append(slot.created.secondsSince1970)
         $0.append(blob: slot.parameters)
         $0.append(blob: slot.wrapped)
       }

@@ -2,13 +2,14 @@ import Cryptography
 import Platform
 import SQLite
 import Store
+import Text
 
 extension Vault {
   /// Makes a slot, or puts it in the place of the one of its kind.
   ///
   /// - Returns: the Secret Service's item that is not needed any more.
   @discardableResult
-  package func protect(with draft: SlotDraft, now: Int64, noting event: Secret? = nil) throws(VaultError) -> String? {
+  package func protect(with draft: SlotDraft, now: Moment, noting event: Secret? = nil) throws(VaultError) -> String? {
     let replaced = try changeSlots(noting: event) { slots, keys throws(VaultError) in
       try stage([draft], over: slots)
       let index = slots.firstIndex { $0.kind == draft.kind.rawValue }
@@ -123,7 +124,7 @@ extension Vault {
   /// - Throws: `.otherSlots` if there are others than the drafts are for; `.damaged` or `.damagedRecord` if anything is
   ///   not as it was written: a rotation would make it look genuine. Nothing is changed then.
   @discardableResult
-  package func rotate(to drafts: [SlotDraft], now: Int64, noting event: Secret? = nil) throws(VaultError) -> String? {
+  package func rotate(to drafts: [SlotDraft], now: Moment, noting event: Secret? = nil) throws(VaultError) -> String? {
     try requireWritable()
     let (old, fresh, item) = try transaction(.immediate) { old throws(VaultError) in
       try file.requireLength()
