@@ -92,7 +92,7 @@ struct LoopbackReceiverTests {
     ]
     var clients: [LoopbackClient] = []
     var failure: (any Error)?
-    let received = try receiver.receive(seconds: 20) {
+    let received = try receiver.receive(seconds: 300) {
       clients.last?.look()
       if clients.last?.hasEnded ?? true, clients.count < requests.count {
         do {
@@ -121,7 +121,7 @@ struct LoopbackReceiverTests {
     idle[0].send("GET / HT")
     let client = try LoopbackClient(port: receiver.port)
     client.send(Self.get("/?state=right", receiver.port))
-    let received = try receiver.receive(seconds: 20, judge: Self.judge)
+    let received = try receiver.receive(seconds: 300, judge: Self.judge)
     #expect(received == .callback([("state", "right")]))
     client.look()
     #expect(client.status == 200)
@@ -156,7 +156,7 @@ struct LoopbackReceiverTests {
     page.send(Self.get("/cb", port, host: "localhost"))
     var post: LoopbackClient?
     let body = "access_token=t&state=right"
-    let received = try receiver.receive(seconds: 20) {
+    let received = try receiver.receive(seconds: 300) {
       page.look()
       if page.hasEnded, post == nil {
         post = try? LoopbackClient(port: port)
@@ -185,7 +185,7 @@ struct LoopbackReceiverTests {
     var receiver = try LoopbackReceiver(interface: interface, port: nil, path: "/")
     let client = try LoopbackClient(port: receiver.port, ipv6: true)
     client.send(Self.get("/?state=right", receiver.port, host: interface.rawValue))
-    let received = try receiver.receive(seconds: 20, judge: Self.judge)
+    let received = try receiver.receive(seconds: 300, judge: Self.judge)
     #expect(received == .callback([("state", "right")]))
   }
 
@@ -206,7 +206,7 @@ struct LoopbackReceiverTests {
     let port = first.port
     let client = try LoopbackClient(port: port)
     client.send(Self.get("/?state=right", port))
-    _ = try first.receive(seconds: 20, judge: Self.judge)
+    _ = try first.receive(seconds: 300, judge: Self.judge)
     _ = consume first
     let second = try LoopbackReceiver(interface: .ipv4, port: port, path: "/")
     #expect(second.port == port)
@@ -216,7 +216,7 @@ struct LoopbackReceiverTests {
     var receiver = try LoopbackReceiver(interface: .ipv4, port: nil, path: "/")
     #expect(throws: HTTPError.receiverTimedOut) { try receiver.receive(seconds: 0, judge: Self.judge) }
     #expect(throws: HTTPError.interrupted) {
-      try receiver.receive(seconds: 20, isCancelled: { true }, judge: Self.judge)
+      try receiver.receive(seconds: 300, isCancelled: { true }, judge: Self.judge)
     }
   }
 
@@ -231,13 +231,13 @@ struct LoopbackReceiverTests {
     close(output)
     var lines: [LoopbackReceiver.Received] = []
     for _ in 0..<3 {
-      lines.append(try receiver.receive(seconds: 20, alsoReading: input, judge: Self.judge))
+      lines.append(try receiver.receive(seconds: 300, alsoReading: input, judge: Self.judge))
     }
     #expect(lines == [.line("https://h/?code=1"), .line("second"), .line("third")])
     // The input has ended, and the wait goes on without it.
     let client = try LoopbackClient(port: receiver.port)
     client.send(Self.get("/?state=right", receiver.port))
-    let received = try receiver.receive(seconds: 20, alsoReading: input, judge: Self.judge)
+    let received = try receiver.receive(seconds: 300, alsoReading: input, judge: Self.judge)
     #expect(received == .callback([("state", "right")]))
   }
 
@@ -252,7 +252,7 @@ struct LoopbackReceiverTests {
     clients[1].send(Self.get("/start/name-1", receiver.port))
     #expect(throws: HTTPError.receiverTimedOut) { try receiver.receive(seconds: 0.3) }
     clients[2].send(Self.get("/start/name-1", receiver.port))
-    #expect(try receiver.receive(seconds: 20) == .reopened)
+    #expect(try receiver.receive(seconds: 300) == .reopened)
     #expect(throws: HTTPError.receiverTimedOut) { try receiver.receive(seconds: 0.3) }
     for client in clients { client.look() }
     #expect(clients.map(\.status) == [404, 302, 410])
@@ -268,7 +268,7 @@ struct LoopbackPeerTests {
     defer { LoopbackSocket.close(listener) }
     var client: LoopbackClient? = try LoopbackClient(port: port)
     client?.send("a")
-    _ = try LoopbackSocket.wait([.init(descriptor: listener, forWriting: false)], seconds: 20)
+    _ = try LoopbackSocket.wait([.init(descriptor: listener, forWriting: false)], seconds: 300)
     let socket = try #require(LoopbackSocket.accept(listener))
     defer { LoopbackSocket.close(socket) }
     #expect(LoopbackPeer(socket: socket).owner() == .own)

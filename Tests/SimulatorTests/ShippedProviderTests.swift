@@ -110,7 +110,9 @@ extension Play {
       return try client.credential(
         response, .clientCredentials, grant: .clientCredentials, scope: scope, now: clock.now)
     case .deviceCode: return try deviceLogin(scope)
-    case .oauth1: return try oauth1Login(scope)
+    default:
+      try #require(grant == .oauth1, "no login with \(grant) is played here")
+      return try oauth1Login(scope)
     }
   }
 
