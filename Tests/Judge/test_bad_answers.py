@@ -104,14 +104,3 @@ class Callbacks(ProgramTest):
     def test_nobody_comes(self):
         _, login = self.login("", "--timeout", "1s")
         self.assertNotEqual(login.end().status, 0)
-
-
-class Descriptors(ProgramTest):
-    def test_a_credential_goes_only_to_its_hosts(self):
-        service = self.serve(FaultyServer())
-        other = self.serve(FaultyServer())
-        provider = self.add("faulty", service, CLIENT)
-        self.credmgr("login", provider, "--account", ADA)
-        for url in (other.base.replace("127.0.0.1", "localhost") + "/resource", "https://evil.example/"):
-            self.assertNotEqual(self.run_program("request", provider, url).status, 0, url)
-        self.assertEqual(other.exchanges, [])

@@ -24,48 +24,27 @@ def bomb():
     return "\n".join(lines) + "\n" + HEAD
 
 
-# The text, the line that is named, and a word of the sentence.
+# The text, the line that is named, and a word of the sentence; each kind of fault is in FindingTests.
 REFUSED_TEXTS = {
     "an alias bomb": (bomb(), None, "values"),
     "an alias within itself": ("a: &a [*a]\n" + HEAD, 1, ""),
     "a deep list": ("a: " + "[" * 100_000 + "\n" + HEAD, 1, ""),
-    "a deep mapping": ("".join(" " * n + f"a{n}:\n" for n in range(200)) + "x: y\n", None, ""),
     "ten megabytes": (HEAD + "# " + "x" * (10 << 20) + "\n", 1, "256 KiB"),
-    "ten megabytes of one value": (HEAD + "title: " + "x" * (10 << 20) + "\n", 1, "256 KiB"),
     "many keys": ("".join(f"k{n}: 1\n" for n in range(20_001)) + HEAD, None, ""),
     "a second document": (HEAD + "---\n" + HEAD, None, "document"),
     "a merge key": ("x: &x { title: y }\n<<: *x\n" + HEAD, None, "unknown key"),
     "no UTF-8": (HEAD.encode() + b"title: \xff\xfe\n", None, "UTF-8"),
     "NUL": (HEAD + "title: \"a\"\x00\n", None, ""),
-    "the same key twice": (HEAD + "provider: good\n", 7, "stands on line 1"),
-    "an identifier that is a path": (HEAD.replace("evil", "../../evil", 1), 1, "no name"),
-    "a base that is a path": (HEAD + "extends: ../../etc/passwd\n", 7, "no name"),
-    "a base of its own": (HEAD.replace("evil", "github", 1) + "extends: nobody\n", 7, "nobody"),
     "Host": (HEAD + "    headers: { Host: evil.example }\n", 7, "cannot be set"),
-    "host": (HEAD + "    headers: { hOsT: evil.example }\n", 7, "cannot be set"),
-    "Content-Length": (HEAD + "    headers:\n      Content-Length: \"0\"\n", 8, "cannot be set"),
-    "Transfer-Encoding": (HEAD + "    headers: { Transfer-Encoding: chunked }\n", 7, "cannot be set"),
-    "Cookie to the API": (HEAD + "extra_headers: { Cookie: x }\n", 7, "cannot be set"),
     "CR and LF in a header": (HEAD + "    headers: { X-A: \"a\\r\\nHost: evil.example\" }\n", 7, "cannot be set"),
-    "LF in a header": (HEAD + "extra_headers: { X-A: \"a\\nX-B: c\" }\n", 7, "cannot be set"),
-    "CR and LF in a header's name": (HEAD + "extra_headers: { \"X-A\\r\\nHost\": x }\n", 7, "cannot be set"),
     "CR and LF in a URL": (HEAD.replace("/token", "/token\\r\\nX: y").replace(
         "https://good.example/token\\r\\nX: y", "\"https://good.example/token\\r\\nX: y\""), 6, "URL"),
-    "a user in a URL": (HEAD.replace("good.example/token", "good.example@evil.example/token"), 6, "URL"),
     "http": (HEAD.replace("https://good.example/token", "http://good.example/token"), 6, "not https"),
     "link-local": (HEAD.replace("https://good.example/token", "http://169.254.169.254/latest"), 6, "not https"),
-    "what looks like this machine": (HEAD.replace("https://good.example/token", "http://127.0.0.1.evil.example/"), 6,
-                                     "not https"),
     "a file": (HEAD.replace("https://good.example/token", "file:///etc/passwd"), 6, ""),
     "a script": (HEAD.replace("https://good.example/authorize", "javascript:alert(1)"), 4, ""),
     "a state in the page's address": (HEAD.replace("/authorize", "/authorize?state=x"), 4, "protects the login"),
-    "a dropped verifier": (HEAD + "    parameters: { code_verifier: null }\n", 7, "protects the login"),
-    "another one by the name of the verifier": (HEAD + "    rename: { code: code_verifier }\n", 7, "protects the login"),
-    "a kept field by the name of the token": (HEAD + "response: { keep: [access_token] }\n", 7, "no name"),
-    "a host with a path": (HEAD + "hosts: [evil.example/x]\n", 7, "host name"),
-    "every host": (HEAD + "hosts: [\"*\"]\n", 7, "host name"),
     "a template that never ends": (HEAD.replace("good.example/token", "{x"), 6, ""),
-    "an unknown name": (HEAD.replace("good.example/token", "{secret}.example/"), 6, "nothing defines"),
     "a pattern that would take for ever": (HEAD + "variables: { x: { pattern: \"(?=a)+\" } }\n", 7, "regular expression"),
 }
 

@@ -386,6 +386,7 @@ HOSTILE = {
     "http elsewhere": (put("token_endpoint", "http://tokens.example/"), "not https"),
     "link-local": (put("token_endpoint", "https://169.254.169.254/latest"), "this machine or its network"),
     "a private network": (put("registration_endpoint", "https://10.0.0.1/"), "this machine or its network"),
+    "the same as IPv6": (put("token_endpoint", "https://[0:0:0:0:0:ffff:10.0.0.1]/"), "this machine or its network"),
     "braces in the host": (put("token_endpoint", "https://{x}.example/"), "no URL"),
     "braces in the path": (put("token_endpoint", "https://a.example/{client_secret}"), "no URL"),
     "a line break": (put("token_endpoint", "https://a.example/\r\nprovider: evil"), "no URL"),

@@ -128,6 +128,7 @@ class Intruders(ProgramTest):
         self.assertEqual(fetch(f"{redirect}?code=forged", fields=IMAGE)[0], 403)
         for origin in ("https://evil.example", f"http://{urllib.parse.urlsplit(redirect).netloc}"):
             self.assertEqual(fetch(redirect, "-d", "code=forged", fields={**NAVIGATION, "Origin": origin})[0], 403)
+        self.assertGreaterEqual(fetch(f"{redirect}?code=forged", fields={**NAVIGATION, "Sec-Fetch-Dest": "iframe"})[0], 400)
         self.assertIsNone(login.process.poll())
         # A form of the provider's page is an answer.
         own = {**NAVIGATION, "Origin": service.base}
