@@ -129,7 +129,6 @@ class GitHub(Provider):
             ("POST", "/login/device"): lambda request: self.approve(request.form_fields().get("user_code"))
             or html_response("Congratulations, you're all set!"),
             ("GET", "/user"): self.api,
-            ("POST", f"/applications/{self.client_id}/token"): self.check,
             ("DELETE", f"/applications/{self.client_id}/token"): self.delete,
         })
 
@@ -208,10 +207,6 @@ class GitHub(Provider):
         if not self.valid(token):
             raise Refusal(json_response({"message": "Not Found"}, 404))
         return token
-
-    def check(self, request):
-        token = self.application_token(request)
-        return json_response({"id": 1, "token": token, "user": {"login": "grace-hopper"}, "scopes": ["repo"]})
 
     def delete(self, request):
         del self.access[self.application_token(request)]

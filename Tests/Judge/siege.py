@@ -100,7 +100,8 @@ class World:
                         "--set", f"port={self.service.port}",
                         *(("--client-secret-file", secret) if name == OTHER else ()))
         for account in (ADA, GRACE):
-            self.expect("login", PROVIDER, "--account", account)
+            process = self.login("--account", account)
+            strict(end(process) == DONE, process.said)
         self.grace = self.expect("token", PROVIDER, "--account", GRACE).line
         self.expect("login", OTHER, "--account", ADA, "--with-token", stdin=OTHER_TOKEN)
         return self

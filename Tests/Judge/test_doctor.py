@@ -546,7 +546,7 @@ class Vault(Doctor):
             ("accounts", [f'run "credmgr login {provider} --account {ADA}"'
                           for provider in (self.provider, "oauth2-implicit")])])
 
-    def damaged(self, places, mask=1):
+    def damaged(self, places):
         """What is wrong after a byte was changed, for each place; nothing where the byte carries no record."""
         path, kept = self.home("vault", "vault.db"), os.path.join(self.folder, "kept")
         shutil.copytree(self.home("vault"), kept)
@@ -555,7 +555,7 @@ class Vault(Doctor):
                 file.seek(place)
                 byte = file.read(1)
                 file.seek(place)
-                file.write(bytes([byte[0] ^ mask]))
+                file.write(bytes([byte[0] ^ 1]))
             if self.run_program("doctor").status == DONE:
                 self.assertEqual(self.credmgr("token", self.provider).line, self.token)
             else:

@@ -180,7 +180,7 @@ class Git(GitTest):
         self.ready(log_in=False)
         # Nobody consents before the last of them has begun: whoever comes later wants a login of his own.
         begun = os.path.join(self.folder, "begun")
-        slow = self.file("slow", f"#!/bin/sh\nuntil [ -e {begun} ]; do sleep 0.1; done\nsleep 0.5\n"
+        slow = self.file("slow", f"#!/bin/sh\nuntil [ -e {begun} ]; do sleep 0.1; done\nsleep 3\n"
                          f'exec {self.environment["BROWSER"]} "$1"\n', 0o700)
         running = [self.start_git("clone", "--quiet", self.url, f"{self.work}-{number}",
                                   environment={"GIT_TERMINAL_PROMPT": "1", "BROWSER": slow}) for number in range(8)]

@@ -34,7 +34,6 @@ class Leaks(ProgramTest):
         self.strace = ("-f", "--seccomp-bpf", "-qq", "-A", "-o", self.executed, "-e", "trace=execve", "-e", "signal=none", "-v",
                        "-xx", "-s", "1000000")
         self.environment["CREDMGR_PASSPHRASE_FILE"] = self.file("passphrase", PASSPHRASE)
-        self.keyword = self.file("personal", PERSONAL_TOKEN)
 
     # Whose standard output is a secret, and nobody's but the caller's.
     SHOWING = ("token", "header", "git-credential", "docker-credential", "kubectl-credential", "exec", "request")

@@ -1,7 +1,4 @@
-"""The providers, as servers that know nothing of credmgr answer for them.
-
-Each test runs twice: with a descriptor that was written for the server, and with the one that credmgr ships.
-"""
+"""The descriptors that credmgr ships, against servers that know nothing of credmgr."""
 
 import json
 
@@ -10,9 +7,8 @@ from program import ADA, GRACE, LOGIN_NEEDED, REFUSED, ProgramTest, brief
 from provider_server import L2P, GitHub, LinkedIn, OCLCToday, OCLCUserAgent
 
 
-class GitHubStyle(ProgramTest):
-    descriptor = "github-style"
-    validates = True
+class GitHubTest(ProgramTest):
+    descriptor = "shipped-github"
 
     def provider(self, **options):
         service = self.serve(GitHub(**options))
@@ -67,24 +63,21 @@ class GitHubStyle(ProgramTest):
         outcome = self.credmgr("login", provider, "--grant", "authorization_code", status=REFUSED)
         self.assertIn("incorrect_client_credentials", outcome.err)
 
-    def test_validate_and_logout(self):
+    def test_logout(self):
         service, provider = self.provider()
         self.credmgr("login", provider, "--account", ADA, "--grant", "authorization_code")
-        if self.validates:
-            self.credmgr("validate", provider)
         self.credmgr("logout", provider)
         self.assertEqual(service.counts["deleted"], 1)
 
 
-class OCLCUserAgentStyle(ProgramTest):
-    descriptor = "oclc-style"
-    values = {}
+class OCLCUserAgentTest(ProgramTest):
+    descriptor = "shipped-oclc"
 
     def provider(self, **options):
         service = self.serve(OCLCUserAgent(**options))
         return service, self.add(
             self.descriptor, service, service.client_id, authenticating_institution=service.authenticating,
-            context_institution=service.context, **self.values)
+            context_institution=service.context, redirect_uri="ncipApp://success")
 
     def user_agent(self, **options):
         service, provider = self.provider(**options)
@@ -122,8 +115,8 @@ class OCLCUserAgentStyle(ProgramTest):
         self.assertIn("User denied access", outcome.err)
 
 
-class OCLCTodayStyle(ProgramTest):
-    descriptor = "oclc-today-style"
+class OCLCTodayTest(ProgramTest):
+    descriptor = "shipped-oclc-today"
 
     def provider(self):
         service = self.serve(OCLCToday())
@@ -145,8 +138,8 @@ class OCLCTodayStyle(ProgramTest):
         self.assertIn(service.context, self.credmgr("token", provider, "--json").out)
 
 
-class L2PStyle(ProgramTest):
-    descriptor = "l2p-style"
+class L2PTest(ProgramTest):
+    descriptor = "shipped-l2p"
 
     def test_device_refresh_validate_request_logout(self):
         service = self.serve(L2P(lifetime=brief()))
@@ -181,13 +174,13 @@ class L2PStyle(ProgramTest):
         self.credmgr("token", provider, status=LOGIN_NEEDED)
 
 
-class LinkedInStyle(ProgramTest):
-    descriptor = "linkedin-style"
-    values = {}
+class LinkedInTest(ProgramTest):
+    descriptor = "shipped-linkedin"
 
     def test_login_by_pasting(self):
         service = self.serve(LinkedIn())
-        provider = self.add(self.descriptor, service, service.client_id, service.client_secret, **self.values)
+        provider = self.add(self.descriptor, service, service.client_id, service.client_secret,
+                            redirect_uri=LinkedIn.redirect_uri)
         outcome = self.login_by_paste(provider, "--account", ADA)
         self.assertEqual(outcome.status, 0, outcome.err)
         token = self.credmgr("token", provider).line
@@ -200,32 +193,10 @@ class LinkedInStyle(ProgramTest):
 
     def test_a_pasted_address_of_another_login(self):
         service = self.serve(LinkedIn())
-        provider = self.add(self.descriptor, service, service.client_id, service.client_secret, **self.values)
+        provider = self.add(self.descriptor, service, service.client_id, service.client_secret,
+                            redirect_uri=LinkedIn.redirect_uri)
         login = self.start("login", provider, "--paste", "--no-browser")
         login.address()
         outcome = login.end(f"{service.redirect_uri}?code=other&state={'A' * 43}\n")
         self.assertNotEqual(outcome.status, 0)
         self.assertEqual(service.requests("/oauth/v2/accessToken"), [])
-
-
-class ShippedGitHub(GitHubStyle):
-    descriptor = "shipped-github"
-    validates = False  # what GitHub documents for it is not in the shipped descriptor
-
-
-class ShippedOCLC(OCLCUserAgentStyle):
-    descriptor = "shipped-oclc"
-    values = {"redirect_uri": "ncipApp://success"}
-
-
-class ShippedOCLCToday(OCLCTodayStyle):
-    descriptor = "shipped-oclc-today"
-
-
-class ShippedL2P(L2PStyle):
-    descriptor = "shipped-l2p"
-
-
-class ShippedLinkedIn(LinkedInStyle):
-    descriptor = "shipped-linkedin"
-    values = {"redirect_uri": LinkedIn.redirect_uri}

@@ -14,6 +14,7 @@ import oauth2_server
 from oauth2_server import OAuth2Server
 from program import ADA, BINARY, DONE, LOGIN_NEEDED, TIMEOUT, UNEXPECTED, ProgramTest, brief, is_test_build, text_of
 MANY = 64
+SEVERAL = 16
 F_OFD_SETLK = 37  # fcntl(2); Python does not name it
 
 
@@ -90,7 +91,7 @@ class Refreshes(RaceTest):
     def test_a_provider_that_takes_three_seconds(self):
         service, provider = self.expired(refresh_delay=3)
         began = time.monotonic()
-        self.assert_one_token(self.ends(self.many(MANY, "token", provider)), service)
+        self.assert_one_token(self.ends(self.many(SEVERAL, "token", provider)), service)
         self.assertEqual(service.counts["token:refresh_token"], 1)
         self.assertLess(time.monotonic() - began, 60, "one waits for all, and not each for the one before")
 
@@ -170,7 +171,7 @@ class Refreshes(RaceTest):
         service, provider = self.expired()
         holder = self.many(1, "token", provider, CREDMGR_FAULT="refresh.noted=stop")
         self.wait_until(lambda: state(holder[0].pid) == "T")
-        others = self.many(MANY - 1, "token", provider)
+        others = self.many(SEVERAL, "token", provider)
         self.wait_until(lambda: all(waits_for_the_lock(other.pid) for other in others))
         holder[0].kill()
         self.ends(holder)
@@ -182,7 +183,7 @@ class Refreshes(RaceTest):
         service, provider = self.expired(refresh_delay=TIMEOUT)
         holder = self.many(1, "token", provider)
         self.wait_until(lambda: service.counts["token:refresh_token"] == 1)
-        others = self.many(MANY - 1, "token", provider)
+        others = self.many(SEVERAL, "token", provider)
         self.wait_until(lambda: all(map(self.is_waiting, others)))
         holder[0].kill()
         service.hurry.set()
