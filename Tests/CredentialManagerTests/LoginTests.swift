@@ -190,6 +190,36 @@ struct LoginTests {
     #expect(fixture.user.steps.isEmpty)
   }
 
+  /// A login reads its answer as a refresh does: a token is good without what cannot be read beside it.
+  @Test(
+    arguments: [
+      (.authorizationCode, .token), (.deviceCode, .deviceToken), (.clientCredentials, .clientCredentials),
+    ] as [(Grant, EndpointKind)]) func theAnswerWithTheToken(_ grant: Grant, _ kind: EndpointKind) throws
+  {
+    let fixture = try Fixture.added()
+    func login(_ answers: HTTPResponse...) throws -> Account {
+      if grant == .deviceCode { fixture.http.then(Self.device) }
+      fixture.consent()
+      for answer in answers { fixture.http.then(answer) }
+      return try fixture.login { $0.grant = grant }
+    }
+    let good = HTTPResponse.json(#"{"access_token":"t","expires_in":"soon","refresh_token":7}"#)
+    let account = try grant.traits.needsPerson ? login(good, .identity("ana")) : login(good)
+    #expect(account.credential.accessToken == Secret("t") && account.credential.refreshToken == nil)
+    #expect(fixture.notices == [.unreadable(provider: "example", fields: [.expiresIn, .refreshToken])])
+    for (answer, error) in [
+      (
+        .json(#"{"error":"invalid_grant"}"#, status: 400),
+        .refused(kind, ErrorResponse(code: "invalid_grant", words: nil, status: 400))
+      ), (.json("<html>"), .unreadable(kind, expected: .json, mediaType: "application/json")),
+      (.json(#"{"refresh_token":"r"}"#), .missingField(kind, .accessToken)),
+    ] as [(HTTPResponse, OAuthError)] {
+      #expect(throws: CredentialError.oauth(error, provider: "example")) { try login(answer) }
+    }
+    #expect(try fixture.stored(account.name)?.accessToken == Secret("t"))
+    try fixture.expectNothingLeft()
+  }
+
   // MARK: Interruptions
 
   /// The process died behind the commit of the token: the next login goes on from there.

@@ -87,8 +87,8 @@ let fuzzedParsers: [String: FuzzedParser] = [
   },
   "token": { bytes in
     for leg in [EndpointKind.token, .refresh] {
-      let credential = try? client.credential(
-        answer(bytes), leg, grant: .authorizationCode, scope: ["a"], now: 1_000_000)
+      let credential = try? client.outcome(answer(bytes), leg, grant: .authorizationCode, scope: ["a"], now: 1_000_000)
+        .issued().credential
       guard let credential else { continue }
       require(!credential.accessToken.reveal().isEmpty, "an access token is not empty")
       let again = try? Credential(decoding: credential.encoded)

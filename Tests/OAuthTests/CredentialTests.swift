@@ -172,7 +172,7 @@ struct CredentialTests {
     let tokenRequest = try client.tokenRequest(response, nonce: Fixture.nonce)
     let answer = HTTPResponse.json(
       "{\"access_token\":\"SECRET-2\",\"refresh_token\":\"SECRET-3\",\"id_token\":\"SECRET-4\"}")
-    let credential = try client.credential(answer, after: response, now: 0)
+    let credential = try client.outcome(answer, after: response, now: 0).issued().credential
     let device = try client.deviceAuthorization(
       .json("{\"device_code\":\"SECRET-5\",\"user_code\":\"U\",\"verification_uri\":\"https://v.example/\"}"),
       scope: [], now: 0)
@@ -205,7 +205,7 @@ struct CredentialTests {
       .html("SECRET", status: 500), .html("SECRET", status: 400), .html("SECRET", status: 302),
     ] {
       do {
-        _ = try client.credential(response, .token, grant: .authorizationCode, scope: [], now: 0)
+        _ = try client.outcome(response, .token, grant: .authorizationCode, scope: [], now: 0).issued().credential
         Issue.record("no error")
       } catch {
         #expect(!Self.printed(error).contains("SECRET"))

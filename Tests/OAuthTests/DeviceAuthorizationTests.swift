@@ -245,7 +245,7 @@ struct DeviceAuthorizationTests {
 
   @Test func credential() throws {
     guard
-      case .credential(let credential) = try Self.answer(
+      case .issued(let credential, _) = try Self.answer(
         .json("{\"access_token\":\"t\",\"refresh_token\":\"r\",\"expires_in\":60}"))
     else {
       Issue.record("no credential")

@@ -38,8 +38,9 @@ struct IDTokenTests {
   ) throws -> Credential {
     var response = HTTPResponse.json("{\"access_token\": \"t\", \"id_token\": \"\(idToken)\"}")
     if let date { response.fields.set("Date", date) }
-    return try (client ?? Self.client()).credential(
-      response, kind, grant: .authorizationCode, scope: [], previous: previous, now: now)
+    return try (client ?? Self.client()).outcome(
+      response, kind, grant: .authorizationCode, scope: [], previous: previous, now: now
+    ).issued().credential
   }
 
   @Test(
@@ -92,9 +93,10 @@ struct IDTokenTests {
   @Test(arguments: ["x", "a.b.c", "e30.e30", "e30.W10.x"]) func textThatIsNone(_ text: String) throws {
     #expect(try Self.read(text).idToken == nil)
     #expect(
-      try Self.client().unreadableFields(.json("{\"access_token\":\"t\",\"id_token\":\"\(text)\"}"), .token) == [
-        .idToken
-      ])
+      try Self.client().outcome(
+        .json("{\"access_token\":\"t\",\"id_token\":\"\(text)\"}"), .token, grant: .authorizationCode, scope: [],
+        now: Fixture.now
+      ).issued().unreadable == [.idToken])
   }
 
   @Test(arguments: ["ES256", "HS384", "PS512", "EdDSA"]) func theHashOfTheAccessToken(_ algorithm: String) throws {
@@ -158,10 +160,8 @@ struct IDTokenTests {
     }
     // An answer without one keeps the one before.
     #expect(
-      try client.credential(
-        .json("{\"access_token\":\"t\"}"), .refresh, grant: .authorizationCode, scope: [], previous: previous,
-        now: Fixture.now
-      ).idToken == previous.idToken)
+      try client.outcome(.json("{\"access_token\":\"t\"}"), .refresh, refreshing: previous, now: Fixture.now).issued()
+        .credential.idToken == previous.idToken)
   }
 
   // MARK: Of a login
@@ -175,7 +175,8 @@ struct IDTokenTests {
       nonce: Fixture.nonce)
     let response = try client.authorizationResponse([("code", "c"), ("state", request.state)], to: request)
     let idToken = claims(request.nonce ?? "").map { ", \"id_token\": \"\(token($0))\"" } ?? ""
-    return try client.credential(.json("{\"access_token\": \"t\"\(idToken)}"), after: response, now: Fixture.now)
+    return try client.outcome(.json("{\"access_token\": \"t\"\(idToken)}"), after: response, now: Fixture.now).issued()
+      .credential
   }
 
   @Test func theNonceOfTheLogin() throws {

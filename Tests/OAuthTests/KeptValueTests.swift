@@ -24,7 +24,8 @@ struct KeptValueTests {
   }
 
   private static func credential(_ response: HTTPResponse, _ rules: String) throws -> Credential {
-    try Fixture.client(rules).credential(response, .token, grant: .authorizationCode, scope: [], now: Fixture.now)
+    try Fixture.client(rules).outcome(response, .token, grant: .authorizationCode, scope: [], now: Fixture.now).issued()
+      .credential
   }
 
   @Test(arguments: attacks) func aTokenAnswerDoesNotChooseAnotherHost(_ value: String) throws {
@@ -59,7 +60,7 @@ struct KeptValueTests {
     #expect(throws: OAuthError.valueOutOfBounds(.deviceToken, name: "dc")) {
       try client.deviceAnswer(Self.token("x/"), to: device, now: Fixture.now)
     }
-    guard case .credential(let credential) = try client.deviceAnswer(Self.token("us1"), to: device, now: Fixture.now)
+    guard case .issued(let credential, _) = try client.deviceAnswer(Self.token("us1"), to: device, now: Fixture.now)
     else { return #expect(Bool(false)) }
     #expect(credential.kept == ["dc": "us1"])
   }

@@ -249,7 +249,7 @@ struct LanguageTests {
     -> Credential
   {
     let client = try Self.client("response: \(rules)", endpoints: "token: https://p.example/t")
-    return try client.credential(response, leg, grant: .clientCredentials, scope: [], now: Fixture.now)
+    return try client.outcome(response, leg, grant: .clientCredentials, scope: [], now: Fixture.now).issued().credential
   }
 
   @Test func aTokenInAHeader() throws {
@@ -272,22 +272,22 @@ struct LanguageTests {
     let client = try Fixture.client(
       "response: { fields: { refresh_token: access_token } }",
       endpoints: "refresh: { method: GET, rename: { refresh_token: access_token }, authentication: access_token }")
-    let first = try client.credential(
-      .json("{\"access_token\": \"t-1\"}"), .token, grant: .authorizationCode, scope: [], now: Fixture.now)
+    let first = try client.outcome(
+      .json("{\"access_token\": \"t-1\"}"), .token, grant: .authorizationCode, scope: [], now: Fixture.now
+    ).issued().credential
     #expect(first.isRefreshable(at: Fixture.now))
     #expect(try client.refreshRequest(first, nonce: Self.nonce).uri.queryParameters[first: "access_token"] == "t-1")
-    let second = try client.credential(
-      .json("{\"access_token\": \"t-2\"}"), .refresh, grant: .authorizationCode, scope: [], previous: first,
-      now: Fixture.now)
+    let second = try client.outcome(.json("{\"access_token\": \"t-2\"}"), .refresh, refreshing: first, now: Fixture.now)
+      .issued().credential
     #expect(try client.refreshRequest(second, nonce: Self.nonce).uri.queryParameters[first: "access_token"] == "t-2")
   }
 
   @Test func aRefreshThatKeepsTheToken() throws {
     let client = try Fixture.client(endpoints: "refresh: { response: { fields: { access_token: [] } } }")
     let first = Fixture.credential("t-1")
-    let second = try client.credential(
-      .json("{\"result\": \"0000\", \"expires_in\": 60}"), .refresh, grant: .authorizationCode, scope: [],
-      previous: first, now: Fixture.now)
+    let second = try client.outcome(
+      .json("{\"result\": \"0000\", \"expires_in\": 60}"), .refresh, refreshing: first, now: Fixture.now
+    ).issued().credential
     #expect(second.accessToken == Secret("t-1") && second.expiresAt == Fixture.now + .seconds(60))
   }
 
@@ -310,9 +310,9 @@ struct LanguageTests {
         == "https://p.example/access_token?grant_type=ig_exchange_token&access_token=short&client_secret=secret-1")
     var short = Fixture.credential("short")
     short.kept = ["user": "7"]
-    let long = try client.credential(
-      .json("{\"access_token\": \"long\"}"), .tokenExchange, grant: .authorizationCode, scope: [], previous: short,
-      now: Fixture.now)
+    let long = try client.outcome(
+      .json("{\"access_token\": \"long\"}"), .tokenExchange, refreshing: short, now: Fixture.now
+    ).issued().credential
     #expect(long.accessToken == Secret("long") && long.kept == ["user": "7"])
   }
 
@@ -325,7 +325,7 @@ struct LanguageTests {
     #expect(identity.kept == ["tenant": "T1"])
     #expect(try client.identity(.json("[]")).name == nil)
     #expect(throws: OAuthError.self) {
-      try client.credential(.json("[]"), .token, grant: .authorizationCode, scope: [], now: 0)
+      try client.outcome(.json("[]"), .token, grant: .authorizationCode, scope: [], now: 0).issued().credential
     }
   }
 

@@ -249,7 +249,7 @@ struct OAuth1FlowTests {
     let answer = HTTPResponse.form(
       "oauth_token=A%3D1&oauth_token_secret=s1&oauth_session_handle=h1&oauth_expires_in=3600"
         + "&oauth_authorization_expires_in=7200&xoauth_yahoo_guid=G")
-    let credential = try client.oauth1Credential(answer, .token, after: nil, scope: [], now: Fixture.now)
+    let credential = try client.outcome(answer, .token, grant: .oauth1, scope: [], now: Fixture.now).issued().credential
     #expect(credential.grant == .oauth1)
     #expect(credential.accessToken == Secret("A=1"))
     #expect(credential.tokenSecret == Secret("s1"))
@@ -266,8 +266,9 @@ struct OAuth1FlowTests {
     #expect(field.contains("oauth_session_handle=\"h1\""))
 
     // What the answer to a refresh leaves out stays.
-    let refreshed = try client.oauth1Credential(
-      .form("oauth_token=B"), .refresh, after: nil, scope: [], previous: credential, now: Fixture.now + .seconds(3600))
+    let refreshed = try client.outcome(
+      .form("oauth_token=B"), .refresh, refreshing: credential, now: Fixture.now + .seconds(3600)
+    ).issued().credential
     #expect(refreshed.accessToken == Secret("B"))
     #expect(refreshed.tokenSecret == Secret("s1"))
     #expect(refreshed.sessionHandle == Secret("h1"))

@@ -20,9 +20,10 @@ struct ProviderAnswerTests {
   private static func read(
     _ client: Client, _ json: String, _ leg: EndpointKind = .token, previous: Credential? = nil, status: Int = 200
   ) throws -> Credential {
-    try client.credential(
+    try client.outcome(
       .json(json, status: status), leg, grant: .authorizationCode, scope: client.descriptor.scope.requested,
-      previous: previous, now: Fixture.now)
+      previous: previous, now: Fixture.now
+    ).issued().credential
   }
 
   /// The word that an answer is refused with.
@@ -292,9 +293,9 @@ struct ProviderAnswerTests {
     #expect(form[first: "oauth_signature_method"] == "PLAINTEXT")
     #expect(form[first: "oauth_signature"] == "&rs")
     #expect(!form.contains("oauth_verifier"))
-    let credential = try client.oauth1Credential(
-      .form("oauth_token=at&oauth_token_secret=as&lp.context=None"), .token, after: authorization, scope: [],
-      now: Fixture.now)
+    let credential = try client.outcome(
+      .form("oauth_token=at&oauth_token_secret=as&lp.context=None"), after: authorization, scope: [], now: Fixture.now
+    ).issued().credential
     #expect(
       try Self.api(client, credential, "https://api.launchpad.net/1.0/people/+me")["Authorization"] == """
         OAuth realm="https://api.launchpad.net/", oauth_consumer_key="client-1", oauth_token="at", \
@@ -313,9 +314,10 @@ struct ProviderAnswerTests {
     #expect(page[first: "library_access"] == "1")
     #expect(page[first: "write_access"] == "1")
     #expect(page[first: "all_groups"] == "none")
-    let credential = try client.oauth1Credential(
-      .form("oauth_token=at&oauth_token_secret=P9NiFoyLeZu2bZNvvuQPDWsd&userID=475425&username=ada"), .token,
-      after: ResourceOwnerAuthorization(verifier: "v", kept: [:]), scope: [], now: Fixture.now)
+    let credential = try client.outcome(
+      .form("oauth_token=at&oauth_token_secret=P9NiFoyLeZu2bZNvvuQPDWsd&userID=475425&username=ada"),
+      after: ResourceOwnerAuthorization(verifier: "v", kept: [:]), scope: [], now: Fixture.now
+    ).issued().credential
     #expect(client.accountName(in: credential) == "ada")
     #expect(credential.kept["userID"] == "475425")
     #expect(credential.expiresAt == nil)
@@ -490,7 +492,7 @@ struct ProviderAnswerTests {
     }
     guard case .pending = try answer("{\"status\":\"error: authorization pending.\",\"access_token\":null}"),
       case .slowDown = try answer("{\"status\":\"error: slow down\"}"),
-      case .credential(let credential) = try answer(
+      case .issued(let credential, _) = try answer(
         """
         {"access_token":"t0","token_type":"bearer","expires_in":1800,"refresh_token":"r0","status":"ok"}
         """)

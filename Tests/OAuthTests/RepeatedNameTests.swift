@@ -82,7 +82,8 @@ struct RepeatedNameTests {
   // MARK: Answers
 
   private static func answer(_ response: HTTPResponse, _ more: String = "") throws -> Credential {
-    try Fixture.client(more).credential(response, .token, grant: .authorizationCode, scope: [], now: Fixture.now)
+    try Fixture.client(more).outcome(response, .token, grant: .authorizationCode, scope: [], now: Fixture.now).issued()
+      .credential
   }
 
   @Test(arguments: [

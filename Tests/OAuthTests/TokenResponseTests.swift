@@ -8,8 +8,8 @@ import Text
 
 struct TokenResponseTests {
   private static func read(_ response: HTTPResponse, _ more: String = "") throws -> Credential {
-    try Fixture.client(more).credential(
-      response, .token, grant: .authorizationCode, scope: ["a", "b"], now: Fixture.now)
+    try Fixture.client(more).outcome(response, .token, grant: .authorizationCode, scope: ["a", "b"], now: Fixture.now)
+      .issued().credential
   }
 
   private static func json(_ members: String, _ more: String = "") throws -> Credential {
@@ -427,7 +427,9 @@ struct TokenResponseTests {
       let other = key == "status" ? "error" : "status"
       let response = HTTPResponse.json("{\"\(other)\":null,\"\(key)\":\"\(text)\",\"access_token\":\"t\"}")
       let client = try Client(descriptor: descriptor, identifier: "c", secret: nil, variables: [:])
-      let read = { try client.credential(response, .refresh, grant: .deviceCode, scope: [], now: Fixture.now) }
+      let read = {
+        try client.outcome(response, .refresh, grant: .deviceCode, scope: [], now: Fixture.now).issued().credential
+      }
       if let code {
         let words = code == text ? nil : text
         #expect(throws: OAuthError.refused(.refresh, ErrorResponse(code: code, words: words, status: 200))) {
@@ -464,9 +466,9 @@ struct TokenResponseTests {
   }
 
   private static func refresh(_ text: String) throws -> Credential {
-    try Fixture.client("response: { keep: [user, team] }").credential(
-      .json(text), .refresh, grant: .authorizationCode, scope: ["a", "b"], previous: previous(),
-      now: Fixture.now + .seconds(50))
+    try Fixture.client("response: { keep: [user, team] }").outcome(
+      .json(text), .refresh, refreshing: previous(), now: Fixture.now + .seconds(50)
+    ).issued().credential
   }
 
   /// RFC 6749, 6
@@ -505,8 +507,9 @@ struct TokenResponseTests {
       .authorizationCode, redirectURI: "http://127.0.0.1:1/", scope: ["a"], random: KnownRandom(), nonce: Fixture.nonce)
     let response = try client.authorizationResponse(
       [("code", "c"), ("state", request.state), ("realmId", "r"), ("user", "redirect")], to: request)
-    let credential = try client.credential(
-      .json("{\"access_token\":\"t\",\"user\":\"token\"}"), after: response, now: Fixture.now)
+    let credential = try client.outcome(
+      .json("{\"access_token\":\"t\",\"user\":\"token\"}"), after: response, now: Fixture.now
+    ).issued().credential
     #expect(credential.kept == ["realmId": "r", "user": "token"])
     #expect(credential.redirectURI == "http://127.0.0.1:1/")
     #expect(credential.grant == .authorizationCode)

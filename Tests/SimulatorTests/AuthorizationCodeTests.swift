@@ -1,7 +1,7 @@
 import Cryptography
 import HTTP
 import JSON
-import OAuth
+@testable import OAuth
 import Descriptors
 import Testing
 
@@ -41,9 +41,8 @@ struct AuthorizationCodeTests {
     #expect(short.idToken != nil && short.expiresAt == play.clock.now + .seconds(3600))
     #expect(short.refreshToken == short.accessToken)
     let request = try play.client.tokenExchangeRequest(short, nonce: play.nonce())
-    let long = try play.client.credential(
-      play.send(request), .tokenExchange, grant: .authorizationCode, scope: short.requestedScope, previous: short,
-      now: play.clock.now)
+    let long = try play.client.outcome(play.send(request), .tokenExchange, refreshing: short, now: play.clock.now)
+      .issued().credential
     #expect(try play.resource(long).status == 200)
     #expect(try play.resource(short).status == 401)
     let refreshed = try play.refresh(long)
@@ -71,7 +70,7 @@ struct AuthorizationCodeTests {
     #expect(json["ok"] == .boolean(true))
     #expect(json["data"]?["ttl"]?.integer == 7_200_000)
     #expect(json["data"]?["tokens"]?.elements?.first?["value"]?.text?.hasPrefix("refresh-") == true)
-    let credential = try play.client.credential(answer, after: response, now: play.clock.now)
+    let credential = try play.client.outcome(answer, after: response, now: play.clock.now).issued().credential
     #expect(credential.kept == ["team": "ada"])
     #expect(try play.resource(credential).status == 200)
     let refreshed = try play.refresh(credential)
@@ -93,7 +92,8 @@ struct AuthorizationCodeTests {
     #expect(again.form[first: "error"] == "bad_verification_code")
     #expect(try play.log("code_reuses") == 1)
     // The second use takes away what the first one gave.
-    let credential = try play.client.credential(answer, .token, grant: .authorizationCode, scope: [], now: 0)
+    let credential = try play.client.outcome(answer, .token, grant: .authorizationCode, scope: [], now: 0).issued()
+      .credential
     #expect(try play.resource(credential).status == 401)
   }
 

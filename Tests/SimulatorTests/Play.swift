@@ -93,15 +93,13 @@ struct Play {
     let request = try authorization(.authorizationCode, scope: scope)
     let target = try decide(request.uri, account: account)
     let response = try client.authorizationResponse(target.queryParameters, to: request)
-    return try client.credential(
-      send(client.tokenRequest(response, nonce: nonce())), after: response, now: clock.now)
+    return try client.outcome(send(client.tokenRequest(response, nonce: nonce())), after: response, now: clock.now)
+      .issued().credential
   }
 
   func refresh(_ credential: Credential) throws -> Credential {
     let response = send(try client.refreshRequest(credential, nonce: nonce()))
-    return try client.credential(
-      response, .refresh, grant: credential.grant, scope: credential.requestedScope, previous: credential,
-      now: clock.now)
+    return try client.outcome(response, .refresh, refreshing: credential, now: clock.now).issued().credential
   }
 
   func validity(_ credential: Credential) throws -> Validity {
@@ -141,13 +139,12 @@ struct Play {
     _ temporary: TemporaryCredentials, _ authorization: ResourceOwnerAuthorization, scope: [String] = []
   ) throws -> Credential {
     let response = send(try client.tokenRequest(temporary, authorization, nonce: nonce()))
-    return try client.oauth1Credential(response, .token, after: authorization, scope: scope, now: clock.now)
+    return try client.outcome(response, after: authorization, scope: scope, now: clock.now).issued().credential
   }
 
   func renewed(_ credential: Credential) throws -> Credential {
     let response = send(try client.refreshRequest(credential, nonce: nonce()))
-    return try client.oauth1Credential(
-      response, .refresh, after: nil, scope: credential.requestedScope, previous: credential, now: clock.now)
+    return try client.outcome(response, .refresh, refreshing: credential, now: clock.now).issued().credential
   }
 
   func nonce() -> RequestNonce { RequestNonce(timestamp: clock.now, text: "n\(clock.tick())") }
@@ -174,7 +171,7 @@ extension HTTPResponse {
 }
 
 extension DeviceAnswer {
-  var credential: Credential? { if case .credential(let credential) = self { credential } else { nil } }
+  var credential: Credential? { if case .issued(let credential, _) = self { credential } else { nil } }
   var isPending: Bool { if case .pending = self { true } else { false } }
   var isSlowDown: Bool { if case .slowDown = self { true } else { false } }
 }

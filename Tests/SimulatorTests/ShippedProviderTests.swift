@@ -1,7 +1,7 @@
 import Cryptography
 import HTTP
 import JSON
-import OAuth
+@testable import OAuth
 import Platform
 import Descriptors
 import Testing
@@ -107,8 +107,9 @@ extension Play {
       return try client.credential(client.authorizationResponse(parameters, to: request), now: clock.now)
     case .clientCredentials:
       let response = send(try client.clientCredentialsRequest(scope: scope, nonce: nonce()))
-      return try client.credential(
-        response, .clientCredentials, grant: .clientCredentials, scope: scope, now: clock.now)
+      return try client.outcome(
+        response, .clientCredentials, grant: .clientCredentials, scope: scope, now: clock.now
+      ).issued().credential
     case .deviceCode: return try deviceLogin(scope)
     default:
       try #require(grant == .oauth1, "no login with \(grant) is played here")
@@ -120,9 +121,8 @@ extension Play {
   private func exchanged(_ credential: Credential) throws -> Credential {
     guard client.descriptor.endpoints[.tokenExchange] != nil else { return credential }
     let request = try client.tokenExchangeRequest(credential, nonce: nonce())
-    let exchanged = try client.credential(
-      send(request), .tokenExchange, grant: credential.grant, scope: credential.requestedScope,
-      previous: credential, now: clock.now)
+    let exchanged = try client.outcome(send(request), .tokenExchange, refreshing: credential, now: clock.now)
+      .issued().credential
     #expect(exchanged.accessToken != credential.accessToken)
     return exchanged
   }

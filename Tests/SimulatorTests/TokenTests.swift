@@ -1,6 +1,6 @@
 import HTTP
 import JSON
-import OAuth
+@testable import OAuth
 import Descriptors
 import Text
 import Testing
@@ -106,7 +106,7 @@ struct FaultTests {
   func broken(_ fault: Fault) throws {
     let (play, answer) = try tokenAnswer(SimulationSettings(faults: [fault]))
     #expect(throws: OAuthError.self) {
-      try play.client.credential(answer.response, .token, grant: .authorizationCode, scope: [], now: 0)
+      try play.client.outcome(answer.response, .token, grant: .authorizationCode, scope: [], now: 0).issued().credential
     }
     #expect(try play.log("tokens") == 0)
   }
@@ -122,7 +122,8 @@ struct FaultTests {
 
   @Test("an answer without expiry, and a refresh without a new refresh token") func leftOut() throws {
     let (play, answer) = try tokenAnswer(SimulationSettings(faults: [.noExpiry]))
-    let credential = try play.client.credential(answer.response, .token, grant: .authorizationCode, scope: [], now: 0)
+    let credential = try play.client.outcome(answer.response, .token, grant: .authorizationCode, scope: [], now: 0)
+      .issued().credential
     #expect(credential.expiresAt == nil)
     let other = try Play(Descriptors.linkedIn, SimulationSettings(faults: [.noRotation]))
     let first = try other.login()

@@ -126,8 +126,9 @@ struct UnusualRequestTests {
       play.decide(first.uri, account: "ada").queryParameters, to: first)
     // A newer consent is not the one that is meant.
     _ = try play.login(scope: ["read"], account: "grace")
-    let credential = try play.client.credential(
-      play.send(play.client.tokenRequest(answer, nonce: play.nonce())), after: answer, now: play.clock.now)
+    let credential = try play.client.outcome(
+      play.send(play.client.tokenRequest(answer, nonce: play.nonce())), after: answer, now: play.clock.now
+    ).issued().credential
     #expect(try play.resource(credential).json()["account"]?.text == "ada")
   }
 

@@ -3,6 +3,7 @@ import JSON
 import OAuth
 import Platform
 import Descriptors
+import HTTP
 import Store
 import Text
 
@@ -181,5 +182,11 @@ extension CredentialSource {
 
 extension CredentialError {
   /// Whether the provider may have given an answer that is lost; the note about it stays then.
-  var mayHaveArrived: Bool { if case .http(let error, _) = self { error.mayHaveArrived } else { false } }
+  var mayHaveArrived: Bool {
+    guard case .http(.unreachable(_, let reason), _) = self else { return false }
+    return switch reason {
+    case .timedOut, .broken, .other: true
+    case .nameNotResolved, .connectionRefused, .tls, .proxy: false
+    }
+  }
 }

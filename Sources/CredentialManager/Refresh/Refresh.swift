@@ -160,8 +160,14 @@ extension CredentialSource {
   ) throws(CredentialError) -> Account {
     let client = permit.client
     let old = account.credential
-    let outcome = ask(permit, old.grant.refreshEndpoint, refreshing: old) { nonce throws(OAuthError) in
-      try client.refreshRequest(old, nonce: nonce)
+    let outcome: TokenOutcome
+    do throws(CredentialError) {
+      outcome = try ask(permit, old.grant.refreshEndpoint, refreshing: old) { nonce throws(OAuthError) in
+        try client.refreshRequest(old, nonce: nonce)
+      }
+    } catch {
+      _ = try? pending.finish(error.mayHaveArrived ? .unfinished : .ended(noting: nil))
+      throw error
     }
     var (credential, unreadable): (Credential, [ResponseField])
     var failure: CredentialError?
@@ -172,18 +178,22 @@ extension CredentialSource {
         // The token itself is no use, but the refresh token beside it may be the only good one.
         credential.isRejected = true
         pending.keep(credential, after: old.accessToken)
-        let exchanged = ask(permit, .tokenExchange, refreshing: credential) { nonce throws(OAuthError) in
-          try client.tokenExchangeRequest(token, nonce: nonce)
-        }
-        if case .issued(let token, let fields) = exchanged {
-          (credential, unreadable) = (token, fields)
-        } else {
-          failure = asError(exchanged, account)
+        do throws(CredentialError) {
+          let exchanged = try ask(permit, .tokenExchange, refreshing: credential) { nonce throws(OAuthError) in
+            try client.tokenExchangeRequest(token, nonce: nonce)
+          }
+          if case .refused(_, let response, _) = exchanged {
+            throw .loginNeeded(
+              provider: account.provider, account: account.name, .refreshRefused(response.words.map(secrets.masked)))
+          }
+          (credential, unreadable) = try core(account.provider, exchanged.issued())
+        } catch {
+          failure = error
         }
       }
-    case .rotated(let token, _):
+    case .rotated(let token, let error):
       (credential, unreadable) = (token, [])
-      failure = asError(outcome, account)
+      failure = .oauth(error.masked(by: secrets), provider: account.provider)
     case .refused(_, let response, let isFinal):
       let refusal = ExchangeNote.Refusal(
         at: clock.now(), words: response.words.map(secrets.masked),
@@ -192,12 +202,9 @@ extension CredentialSource {
       let note = ExchangeNote(.refresh, startedAt: clock.now(), refusal: refusal)
       _ = try? pending.finish(.ended(noting: note.encoded))
       throw needed(account, refusal)
-    case .failed, .noAnswer(_, mayHaveArrived: false):
+    case .failed(let error):
       _ = try? pending.finish(.ended(noting: nil))
-      throw asError(outcome, account)
-    case .noAnswer:
-      _ = try? pending.finish(.unfinished)
-      throw asError(outcome, account)
+      throw .oauth(error.masked(by: secrets), provider: account.provider)
     }
     pending.keep(credential, after: old.accessToken)
     FaultPoint.reach("refresh.kept")
@@ -209,31 +216,11 @@ extension CredentialSource {
 
   private func ask(
     _ permit: Permit, _ kind: EndpointKind, refreshing credential: Credential,
-    _ request: (RequestNonce) throws(OAuthError) -> HTTPRequest
-  ) -> TokenOutcome {
-    do throws(CredentialError) {
-      let client = permit.client
-      let response = try send(to: permit, bound: client.binding(of: credential.grant), request)
-      if kind != .tokenExchange { FaultPoint.reach("refresh.answered") }
-      return client.outcome(response, kind, refreshing: credential, now: clock.now())
-    } catch {
-      return switch error {
-      case .http(let error, _): TokenOutcome(error)
-      case .oauth(let error, _): .failed(error)
-      default: TokenOutcome(.interrupted)
-      }
-    }
-  }
-
-  private func asError(_ outcome: TokenOutcome, _ account: Account) -> CredentialError {
-    switch outcome {
-    case .refused(_, let response, _):
-      .loginNeeded(
-        provider: account.provider, account: account.name, .refreshRefused(response.words.map(secrets.masked)))
-    case .rotated(_, let error), .failed(let error): .oauth(error.masked(by: secrets), provider: account.provider)
-    case .noAnswer(.interrupted, _), .issued: .interrupted
-    case .noAnswer(let error, _): .http(error, provider: account.provider)
-    }
+    making request: (RequestNonce) throws(OAuthError) -> HTTPRequest
+  ) throws(CredentialError) -> TokenOutcome {
+    let response = try send(to: permit, bound: permit.client.binding(of: credential.grant), request)
+    if kind != .tokenExchange { FaultPoint.reach("refresh.answered") }
+    return permit.client.outcome(response, kind, refreshing: credential, now: clock.now())
   }
 
   /// Keeps what a refresh brought, unless somebody logged in meanwhile: then that is the newer one, and stays.

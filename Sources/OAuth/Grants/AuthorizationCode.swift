@@ -18,7 +18,7 @@ enum AuthorizationCodeGrant: GrantFlow {
           Step.Exchange(kind: .token) { nonce throws(OAuthError) in
             try client.tokenRequest(response, nonce: nonce)
           } read: { answer, now throws(OAuthError) in
-            try client.end(client.credential(answer, after: response, now: now), answer, .token)
+            try client.end(client.outcome(answer, after: response, now: now))
           })
       })
   }

@@ -11,8 +11,7 @@ enum ClientCredentialsGrant: GrantFlow {
         try client.clientCredentialsRequest(scope: scope, nonce: nonce)
       } read: { answer, now throws(OAuthError) in
         try client.end(
-          client.credential(answer, .clientCredentials, grant: .clientCredentials, scope: scope, now: now), answer,
-          .clientCredentials)
+          client.outcome(answer, .clientCredentials, grant: .clientCredentials, scope: scope, now: now))
       })
   }
 

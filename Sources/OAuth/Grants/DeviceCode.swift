@@ -26,7 +26,8 @@ enum DeviceCodeGrant: GrantFlow {
     } read: { answer, now throws(OAuthError) in
       do throws(OAuthError) {
         switch try client.deviceAnswer(answer, to: device, now: now) {
-        case .credential(let credential): return try client.end(credential, answer, .deviceToken)
+        case .issued(let credential, let unreadable):
+          return try client.end(.issued(credential, unreadable: unreadable))
         case .pending: return .send(poll(device, client))
         case .slowDown(let interval): return slower(interval)
         }
@@ -87,7 +88,7 @@ package struct DevicePolling: Sendable, Equatable {
 
 /// RFC 8628, 3.5
 package enum DeviceAnswer: Sendable {
-  case credential(Credential)
+  case issued(Credential, unreadable: [ResponseField])
   case pending
   case slowDown(interval: Duration?)  // Where the provider names them.
 }
@@ -175,8 +176,10 @@ extension Client {
     _ response: HTTPResponse, to authorization: DeviceAuthorization, now: Moment
   ) throws(OAuthError) -> DeviceAnswer {
     do {
-      return .credential(
-        try credential(response, .deviceToken, grant: .deviceCode, scope: authorization.scope, now: now))
+      let (credential, unreadable) = try outcome(
+        response, .deviceToken, grant: .deviceCode, scope: authorization.scope, now: now
+      ).issued()
+      return .issued(credential, unreadable: unreadable)
     } catch .refused(let kind, let error) {
       switch error.code {
       case "authorization_pending": return .pending

@@ -10,8 +10,8 @@ enum ImplicitGrant: GrantFlow {
       .implicit, redirectURI: login.redirectURI, scope: login.scope, random: login.random, nonce: login.nonce)
     return .browse(
       client.page(request, login) { parameters, now throws(OAuthError) in
-        try client.end(
-          client.credential(client.authorizationResponse(parameters, to: request), now: now), unreadable: [])
+        let response = try client.authorizationResponse(parameters, to: request)
+        return try client.end(.issued(client.credential(response, now: now), unreadable: []))
       })
   }
 }

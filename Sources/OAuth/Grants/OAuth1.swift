@@ -28,8 +28,7 @@ enum OAuth1Grant: GrantFlow {
         Step.Exchange(kind: .token) { nonce throws(OAuthError) in
           try client.tokenRequest(temporary, consent, nonce: nonce)
         } read: { answer, now throws(OAuthError) in
-          try client.end(
-            client.oauth1Credential(answer, .token, after: consent, scope: scope, now: now), answer, .token)
+          try client.end(client.outcome(answer, after: consent, scope: scope, now: now))
         })
     }
   }
@@ -135,18 +134,14 @@ extension Client {
       oauth1Request(.token, nonce: nonce), token: (temporary.token, temporary.secret), parameters, nonce: nonce)
   }
 
-  /// The token of RFC 5849, 2.3, or the one that a session handle was exchanged for.
-  package func oauth1Credential(
-    _ response: HTTPResponse, _ kind: EndpointKind, after authorization: ResourceOwnerAuthorization?, scope: [String],
-    previous: Credential? = nil, now: Moment
-  ) throws(OAuthError) -> Credential {
-    let answer = try Answer(response, kind, try rules(kind, .oauth1))
-    var credential = try credential(answer, grant: .oauth1, scope: scope, previous: previous, now: now)
-    if let authorization {
+  /// RFC 5849, 2.3
+  package func outcome(
+    _ response: HTTPResponse, after authorization: ResourceOwnerAuthorization, scope: [String], now: Moment
+  ) -> TokenOutcome {
+    outcome(response, .token, grant: .oauth1, scope: scope, now: now) { credential, _ in
       let kept = authorization.kept.filter { $0.value != authorization.verifier && !credential.holds($0.value) }
       credential.kept.merge(kept) { fromToken, _ in fromToken }
     }
-    return credential
   }
 
   /// A request that is going to be signed: the signature is the client's authentication, so no other is added.

@@ -22,20 +22,15 @@ extension Client {
   }
 
   /// The step behind the token of a login: the end, or the exchange for another token.
-  func end(_ credential: Credential, unreadable: [ResponseField]) throws(OAuthError) -> Step {
+  func end(_ outcome: TokenOutcome) throws(OAuthError) -> Step {
+    let (credential, unreadable) = try outcome.issued()
     guard descriptor.endpoints[.tokenExchange] != nil else { return .done(credential, unreadable: unreadable) }
     return .send(
       Step.Exchange(kind: .tokenExchange) { nonce throws(OAuthError) in
         try tokenExchangeRequest(credential, nonce: nonce)
       } read: { answer, now throws(OAuthError) in
-        let exchanged = try self.credential(
-          answer, .tokenExchange, grant: credential.grant, scope: credential.requestedScope, previous: credential,
-          now: now)
-        return .done(exchanged, unreadable: unreadable + unreadableFields(answer, .tokenExchange))
+        let exchanged = try self.outcome(answer, .tokenExchange, refreshing: credential, now: now).issued()
+        return .done(exchanged.credential, unreadable: unreadable + exchanged.unreadable)
       })
-  }
-
-  func end(_ credential: Credential, _ answer: HTTPResponse, _ kind: EndpointKind) throws(OAuthError) -> Step {
-    try end(credential, unreadable: unreadableFields(answer, kind, grant: credential.grant))
   }
 }

@@ -12,11 +12,17 @@ package enum TokenOutcome: Sendable, Equatable {
   case refused(EndpointKind, ErrorResponse, isFinal: Bool)
   /// An answer that says nothing about the grant.
   case failed(OAuthError)
-  case noAnswer(HTTPError, mayHaveArrived: Bool)
 }
 
 extension TokenOutcome {
-  package init(_ error: HTTPError) { self = .noAnswer(error, mayHaveArrived: error.mayHaveArrived) }
+  /// What was issued, for who has nothing to go on with otherwise.
+  package func issued() throws(OAuthError) -> (credential: Credential, unreadable: [ResponseField]) {
+    switch self {
+    case .issued(let credential, let unreadable): return (credential, unreadable)
+    case .refused(let kind, let response, _): throw .refused(kind, response)
+    case .rotated(_, let error), .failed(let error): throw error
+    }
+  }
 
   init(_ error: OAuthError, _ grant: Grant) {
     guard case .refused(let kind, let refusal) = error, grant.traits.renewal != .login,
@@ -35,35 +41,48 @@ extension TokenOutcome {
   ]
 }
 
-extension HTTPError {
-  package var mayHaveArrived: Bool {
-    guard case .unreachable(_, let reason) = self else { return false }
-    return switch reason {
-    case .timedOut, .broken, .other: true
-    case .nameNotResolved, .connectionRefused, .tls, .proxy: false
-    }
-  }
-}
-
 extension Client {
   /// What the answer leaves out stays as it was, the refresh token above all (RFC 6749, 6).
   package func outcome(
     _ response: HTTPResponse, _ kind: EndpointKind, refreshing previous: Credential, now: Moment
   ) -> TokenOutcome {
+    outcome(
+      response, kind, grant: previous.grant, scope: previous.requestedScope, previous: previous, now: now)
+  }
+
+  /// With what the redirect brought besides the code (QuickBooks' `realmId`).
+  package func outcome(
+    _ response: HTTPResponse, after authorization: AuthorizationResponse, now: Moment
+  ) -> TokenOutcome {
+    let request = authorization.request
+    return outcome(response, .token, grant: .authorizationCode, scope: request.scope, now: now) {
+      credential, answer throws(OAuthError) in
+      try checkNonce(request, credential, answer)
+      let kept = authorization.answer.kept.filter { !credential.holds($0.value) }
+      credential.kept.merge(kept) { fromToken, _ in fromToken }
+      credential.redirectURI = request.redirectURI
+    }
+  }
+
+  /// The one reader of token answers. `complete` adds what a grant knows besides, or throws.
+  func outcome(
+    _ response: HTTPResponse, _ kind: EndpointKind, grant: Grant, scope: [String], previous: Credential? = nil,
+    now: Moment, complete: (inout Credential, Answer) throws(OAuthError) -> Void = { _, _ in }
+  ) -> TokenOutcome {
     let answer: Answer
-    do { answer = try Answer(response, kind, rules(kind, previous.grant), allowsRepeated: true) } catch {
-      return TokenOutcome(error, previous.grant)
+    do { answer = try Answer(response, kind, rules(kind, grant), allowsRepeated: previous != nil) } catch {
+      return TokenOutcome(error, grant)
     }
     do {
-      let credential = try credential(
-        answer, grant: previous.grant, scope: previous.requestedScope, previous: previous, now: now)
+      var credential = try credential(answer, grant: grant, scope: scope, previous: previous, now: now)
+      try complete(&credential, answer)
       return .issued(credential, unreadable: answer.unreadable)
     } catch {
       // A session handle goes with the token that it was given with (OAuth Session 1.0 draft 1, 5).
-      guard previous.grant.traits.renewal != .sessionHandle, let refreshToken = answer.secretIfReadable(.refreshToken),
-        refreshToken != previous.refreshToken, !answer.repeats(.refreshToken)
+      guard var credential = previous, grant.traits.renewal != .sessionHandle,
+        let refreshToken = answer.secretIfReadable(.refreshToken), refreshToken != credential.refreshToken,
+        !answer.repeats(.refreshToken)
       else { return .failed(error) }
-      var credential = previous
       credential.refreshToken = refreshToken
       credential.refreshTokenExpiresAt = nil
       return .rotated(credential, error)

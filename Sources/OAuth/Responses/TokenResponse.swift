@@ -29,15 +29,6 @@ extension Answer {
 }
 
 extension Client {
-  /// What the answer to a refresh leaves out stays as it was, the refresh token above all (RFC 6749, 6).
-  package func credential(
-    _ response: HTTPResponse, _ kind: EndpointKind, grant: Grant, scope: [String], previous: Credential? = nil,
-    now: Moment
-  ) throws(OAuthError) -> Credential {
-    let answer = try Answer(response, kind, endpoint(kind).response)
-    return try credential(answer, grant: grant, scope: scope, previous: previous, now: now)
-  }
-
   /// The credential that is in the redirect itself (RFC 6749, 4.2.2).
   package func credential(_ response: AuthorizationResponse, now: Moment) throws(OAuthError) -> Credential {
     var credential = try credential(
@@ -45,27 +36,6 @@ extension Client {
     credential.redirectURI = response.request.redirectURI
     try checkNonce(response.request, credential, response.answer)
     return credential
-  }
-
-  /// With what the redirect brought besides the code (QuickBooks' `realmId`).
-  package func credential(
-    _ response: HTTPResponse, after authorization: AuthorizationResponse, now: Moment
-  ) throws(OAuthError) -> Credential {
-    let answer = try Answer(response, .token, endpoint(.token).response)
-    var credential = try credential(
-      answer, grant: .authorizationCode, scope: authorization.request.scope, previous: nil, now: now)
-    try checkNonce(authorization.request, credential, answer)
-    let kept = authorization.answer.kept.filter { !credential.holds($0.value) }
-    credential.kept.merge(kept) { fromToken, _ in fromToken }
-    credential.redirectURI = authorization.request.redirectURI
-    return credential
-  }
-
-  package func unreadableFields(_ response: HTTPResponse, _ kind: EndpointKind, grant: Grant = .authorizationCode)
-    -> [ResponseField]
-  {
-    guard let rules = try? rules(kind, grant), let answer = try? Answer(response, kind, rules) else { return [] }
-    return answer.unreadable
   }
 
   func rules(_ kind: EndpointKind, _ grant: Grant) throws(OAuthError) -> ResponseRules {
