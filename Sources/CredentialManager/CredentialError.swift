@@ -9,8 +9,7 @@ package enum CredentialError: Error, Sendable, Equatable {
     case noCredential
     case expired
     case notRefreshable
-    /// The provider does not take the refresh token any more; its words.
-    case refreshRefused(String?)
+    case refreshRefused(String?)  // The provider does not take the refresh token any more; its words.
     /// As `refreshRefused`, after a process was stopped between the provider's answer, which is lost, and its commit.
     case refreshInterrupted(String?)
     case rejected
@@ -49,7 +48,6 @@ package enum CredentialError: Error, Sendable, Equatable {
   case uncommitted(provider: String, account: String?, isKept: Bool, StoreError)
   case interrupted
   case noLoginWaits
-  /// This needs the network, which the program that was asked does not have.
   case networkNeeded
   case destinationChange(provider: String, accounts: [String], places: [NewPlace])
   /// `isOwn`: the file is the person's own.
@@ -74,7 +72,6 @@ package enum CredentialError: Error, Sendable, Equatable {
   case newPassphraseUnavailable(POSIXError)
   case exportPassphraseUnavailable(POSIXError)
   case alreadyThere([RecordIdentifier], files: [String])
-  /// The exported file is not encrypted, and nobody said that it may be so.
   case plainExport
   /// An imported registration would send what is kept to places to which nobody agreed here.
   case importWidens(provider: String, [NewPlace])

@@ -13,8 +13,7 @@ package final class CredentialSource {
   let clock: any WallClock
   let random: any RandomSource
   let keys: KeySources
-  /// What was sent to providers, and is not to be shown to people.
-  package let secrets: KnownSecrets
+  package let secrets: KnownSecrets  // What was sent to providers, and is not to be shown to people.
   package var notice: (Notice) -> Void = { _ in }
   var openVault = OpenVault()
   package var keysToLeave: OpenedKeys? { openVault.keysToLeave }
@@ -45,7 +44,6 @@ package final class CredentialSource {
 
   // MARK: Clients
 
-  /// The descriptor of a provider, whether it was added or not.
   func descriptor(_ provider: String) throws(CredentialError) -> DescriptorLibrary.Loaded {
     do {
       return try home.library.load(provider)
@@ -146,9 +144,7 @@ package final class CredentialSource {
 package enum Notice: Sendable, Equatable {
   case waiting(provider: String, account: String?, seconds: Double)
   case interrupted(Interruption)
-  /// The provider was added, and why its logins will be refused.
-  case loginsRefused(CredentialError)
-  /// Fields of a token answer cannot be read; the tokens were kept without them.
+  case loginsRefused(CredentialError)  // The provider was added, and why its logins will be refused.
   case unreadable(provider: String, fields: [ResponseField])
   /// It cannot be noted who was handed a credential: something else is in the place of the file for it.
   case handOutNotNoted(POSIXError)

@@ -8,8 +8,7 @@ package struct Home: Sendable, Equatable {
   /// Computed when asked for: with a valid token, none of them is needed.
   package var systemProviders: [String] { [Self.systemFolder] + Self.shippedProviders(executable) }
   static let systemFolder = "/etc/credmgr/providers"
-  /// `nil` where neither `HOME` nor the system says it.
-  package let person: String?
+  package let person: String?  // `nil` where neither `HOME` nor the system says it.
   /// Where processes of a login meet, and what processes were given last. Empty after a restart, if the system can.
   let runtime: String
   let desktop: SchemeHandler.Desktop?
@@ -54,8 +53,7 @@ package struct Home: Sendable, Equatable {
     self.executable = executable
   }
 
-  /// The folders of shipped descriptors for a program that lies in `PREFIX/bin` or `PREFIX/libexec/credmgr`, or that
-  /// was just built, in a `.build` folder beside `providers`.
+  /// For a program in `PREFIX/bin` or `PREFIX/libexec/credmgr`, or just built, in a `.build` folder beside `providers`.
   private static func shippedProviders(_ executable: String) -> [String] {
     var components = executable.split(separator: "/").dropLast()
     if let build = components.firstIndex(of: ".build") {

@@ -10,7 +10,8 @@ extension CredentialSource {
     to permit: Permit, limits: HTTPLimits = .tokenEndpoint, bound binding: (any TokenBinding)? = nil,
     _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest
   ) throws(CredentialError) -> HTTPResponse {
-    try exchange(permit.provider, permit, binding, make) { network, request, isRefused throws(HTTPError) in
+    try exchange(with: permit.provider, permit: permit, bound: binding, making: make) {
+      network, request, isRefused throws(HTTPError) in
       let response = try network.send(request, limits: limits)
       _ = isRefused(response)
       return response
@@ -21,7 +22,8 @@ extension CredentialSource {
   func sendWithoutCredential(
     to provider: String, limits: HTTPLimits = .tokenEndpoint, _ request: HTTPRequest
   ) throws(CredentialError) -> HTTPResponse {
-    try exchange(provider, nil, nil, { _ in request }) { network, request, _ throws(HTTPError) in
+    try exchange(with: provider, permit: nil, bound: nil, making: { _ in request }) {
+      network, request, _ throws(HTTPError) in
       try network.send(request, limits: limits)
     }
   }
@@ -32,7 +34,8 @@ extension CredentialSource {
     to permit: Permit, body: (any HTTPBodySource)? = nil, limits: HTTPLimits, bound binding: (any TokenBinding)?,
     _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest, receive: (HTTPPart) -> Bool
   ) throws(CredentialError) -> HTTPResponse {
-    try exchange(permit.provider, permit, binding, make) { network, request, isRefused throws(HTTPError) in
+    try exchange(with: permit.provider, permit: permit, bound: binding, making: make) {
+      network, request, isRefused throws(HTTPError) in
       body?.rewind()
       return try network.stream(request, body: body, limits: limits) { part in
         if case .head(let head) = part, isRefused(head) { return false }
@@ -42,11 +45,9 @@ extension CredentialSource {
   }
 
   private func exchange(
-    _ provider: String, _ permit: Permit?, _ binding: (any TokenBinding)?,
-    _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest,
-    transmit: (
-      _ network: any HTTPExchange, _ request: HTTPRequest, _ isRefused: (HTTPResponse) -> Bool
-    ) throws(HTTPError) -> HTTPResponse
+    with provider: String, permit: Permit?, bound binding: (any TokenBinding)?,
+    making make: (RequestNonce) throws(OAuthError) -> HTTPRequest,
+    transmit: (any HTTPExchange, HTTPRequest, (HTTPResponse) -> Bool) throws(HTTPError) -> HTTPResponse
   ) throws(CredentialError) -> HTTPResponse {
     let network = try network()
     var nonce = nonce

@@ -15,9 +15,9 @@ struct AddProviderTests {
       return false
     }
   ) throws {
-    try fixture.source.add(
-      addition, clientIdentifier: id, clientSecret: secret.map { Secret($0) }, variables: variables,
-      replaces: replaces, confirms: { accounts, hosts in confirms(accounts, hosts.map(\.name)) })
+    try fixture.add(addition, id: id, secret: secret, variables: variables, replaces: replaces) { accounts, hosts in
+      confirms(accounts, hosts.map(\.name))
+    }
   }
 
   /// Expects a refusal because of new hosts; returns where the descriptor names them, as `line:column`.
@@ -40,18 +40,8 @@ struct AddProviderTests {
     return found.map { $0.place.map { "\($0.line):\($0.column)" } ?? "" }
   }
 
-  private static func file(
-    _ fixture: Fixture, _ text: String, _ identifier: String = "example", as name: String? = nil
-  ) throws -> ProviderAddition {
-    try fixture.source.addition(Array("provider: \(identifier)\n\(text)\n".utf8), named: "\(identifier).yaml", as: name)
-  }
-
-  private static func registration(_ fixture: Fixture, _ provider: String = "example") throws -> Registration? {
-    try fixture.another().accounts().registration(of: provider)
-  }
-
   private static func expectRegistration(_ fixture: Fixture, id: String, secret: String) throws {
-    let registration = try #require(try registration(fixture))
+    let registration = try #require(try fixture.registration())
     #expect(registration.clientIdentifier == id)
     #expect(registration.clientSecret == Secret(secret))
     #expect(registration.variables == [:])
@@ -84,7 +74,7 @@ struct AddProviderTests {
 
   @Test func aFileIsInstalled() throws {
     let fixture = try Fixture()
-    try Self.add(fixture, Self.file(fixture, Fixture.endpoints))
+    try Self.add(fixture, fixture.file(Fixture.endpoints))
     #expect(
       try File.read(fixture.home.userProviders + "/example.yaml", limit: 1 << 20)
         == Array("provider: example\n\(Fixture.endpoints)\n".utf8))
@@ -93,7 +83,7 @@ struct AddProviderTests {
 
   @Test func aFileWithAnError() throws {
     let fixture = try Fixture()
-    #expect(throws: CredentialError.self) { try Self.file(fixture, "grant: telepathy") }
+    #expect(throws: CredentialError.self) { try fixture.file("grant: telepathy") }
   }
 
   @Test func aSecondTime() throws {
@@ -102,7 +92,7 @@ struct AddProviderTests {
     #expect(throws: CredentialError.alreadyAdded(provider: "example")) {
       try Self.add(fixture, addition, id: "client-2")
     }
-    #expect(try Self.registration(fixture)?.clientIdentifier == "client-1")
+    #expect(try fixture.registration()?.clientIdentifier == "client-1")
     // What is not given stays as it was.
     try Self.add(fixture, addition, id: "client-2", replaces: true)
     try Self.expectRegistration(fixture, id: "client-2", secret: "secret-1")
@@ -112,23 +102,23 @@ struct AddProviderTests {
 
   @Test func clientIdentifier() throws {
     let fixture = try Fixture()
-    let addition = try Self.file(
-      fixture, Fixture.endpoints + "\nclient: { register: \"https://provider.example/apps\" }")
+    let addition = try fixture.file(
+      Fixture.endpoints + "\nclient: { register: \"https://provider.example/apps\" }")
     let needs = ClientNeeds(needsIdentifier: true, needsSecret: false, register: "https://provider.example/apps")
     #expect(throws: CredentialError.clientIdentifierMissing(provider: "example", needs)) {
       try Self.add(fixture, addition, id: nil)
     }
     #expect(!File.exists(fixture.home.userProviders))
     #expect(!File.exists(fixture.home.vault))
-    try Self.add(fixture, Self.file(fixture, Fixture.endpoints + "\nclient: { id: everybody }"), id: nil)
-    #expect(try Self.registration(fixture)?.clientIdentifier == "everybody")
+    try Self.add(fixture, fixture.file(Fixture.endpoints + "\nclient: { id: everybody }"), id: nil)
+    #expect(try fixture.registration()?.clientIdentifier == "everybody")
   }
 
   @Test(arguments: [
     ("", true, false), ("client: { authentication: none }", true, false),
     ("client: { authentication: client_secret_post }", true, true), ("client: { id: everybody }", false, false),
   ]) func whatAPersonNeeds(_ more: String, _ needsIdentifier: Bool, _ needsSecret: Bool) throws {
-    let needs = ClientNeeds(try Self.file(try Fixture(), Fixture.endpoints + "\n" + more).descriptor)
+    let needs = ClientNeeds(try Fixture().file(Fixture.endpoints + "\n" + more).descriptor)
     #expect(needs == ClientNeeds(needsIdentifier: needsIdentifier, needsSecret: needsSecret, register: nil))
   }
 
@@ -140,21 +130,21 @@ struct AddProviderTests {
 
   @Test func variables() throws {
     let fixture = try Fixture()
-    let addition = try Self.file(fixture, Self.variables)
+    let addition = try fixture.file(Self.variables)
     for given in [[:], ["tenant": "1"], ["tenant": "a", "reegion": "us"]] {
       #expect(throws: CredentialError.self) { try Self.add(fixture, addition, variables: given) }
     }
     #expect(!File.exists(fixture.home.userProviders))
     try Self.add(fixture, addition, variables: ["tenant": "a"])
     // A default is not written down: it may change with the descriptor.
-    #expect(try Self.registration(fixture)?.variables == ["tenant": "a"])
+    #expect(try fixture.registration()?.variables == ["tenant": "a"])
     #expect(try fixture.source.client("example").variables == ["tenant": "a", "region": "eu"])
     try Self.add(fixture, addition, variables: ["region": "us"], replaces: true)
-    #expect(try Self.registration(fixture)?.variables == ["tenant": "a", "region": "us"])
+    #expect(try fixture.registration()?.variables == ["tenant": "a", "region": "us"])
     // A variable that there is no more goes.
-    let other = try Self.file(fixture, Self.variables.replacing("region", with: "place"))
+    let other = try fixture.file(Self.variables.replacing("region", with: "place"))
     try Self.add(fixture, other, replaces: true)
-    #expect(try Self.registration(fixture)?.variables == ["tenant": "a"])
+    #expect(try fixture.registration()?.variables == ["tenant": "a"])
   }
 
   // MARK: Other names
@@ -197,9 +187,9 @@ struct AddProviderTests {
 
   @Test func newHostsAreAskedAbout() throws {
     let fixture = try Fixture.added(credential: Fixture.credential())
-    let before = try Self.registration(fixture)
+    let before = try fixture.registration()
     var asked: [[String]] = []
-    let addition = try Self.file(fixture, Self.elsewhere)
+    let addition = try fixture.file(Self.elsewhere)
     Self.expectNewHosts(["ana"], ["evil.example"]) {
       try Self.add(fixture, addition, id: "client-2", replaces: true) { accounts, hosts in
         asked += [accounts, hosts]
@@ -207,7 +197,7 @@ struct AddProviderTests {
       }
     }
     #expect(asked == [["ana"], ["evil.example"]])
-    #expect(try Self.registration(fixture) == before)
+    #expect(try fixture.registration() == before)
     #expect(!File.exists(fixture.home.userProviders))
 
     try Self.add(fixture, addition, replaces: true) { _, _ in true }
@@ -220,25 +210,25 @@ struct AddProviderTests {
     Self.expectNewHosts(["ana"], ["b.eu.example"]) {
       try Self.add(fixture, addition, variables: ["tenant": "b"], replaces: true) { _, _ in false }
     }
-    #expect(try Self.registration(fixture)?.variables == ["tenant": "a"])
+    #expect(try fixture.registration()?.variables == ["tenant": "a"])
   }
 
   @Test func theSameOrFewerHostsAreNotAskedAbout() throws {
     let fixture = try Fixture.added(credential: Fixture.credential())
-    try Self.add(fixture, Self.file(fixture, Fixture.endpoints + "\nheader_style: token"), replaces: true)
+    try Self.add(fixture, fixture.file(Fixture.endpoints + "\nheader_style: token"), replaces: true)
     let fewer = Fixture.endpoints.replacing("  identity: https://api.provider.example/me\n", with: "")
-    try Self.add(fixture, Self.file(fixture, fewer), replaces: true)
+    try Self.add(fixture, fixture.file(fewer), replaces: true)
   }
 
   @Test func withoutAccountsNobodyIsAsked() throws {
     let fixture = try Fixture.added()
-    try Self.add(fixture, Self.file(fixture, Self.elsewhere), secret: "new", replaces: true)
+    try Self.add(fixture, fixture.file(Self.elsewhere), secret: "new", replaces: true)
   }
 
   /// The client's secret would go there, too.
   @Test func aSecretThatStaysIsAskedAbout() throws {
     let fixture = try Fixture.added()
-    let addition = try Self.file(fixture, Self.elsewhere)
+    let addition = try fixture.file(Self.elsewhere)
     Self.expectNewHosts([], ["evil.example"]) { try Self.add(fixture, addition, replaces: true) { _, _ in false } }
   }
 
@@ -247,7 +237,7 @@ struct AddProviderTests {
     let fixture = try Fixture()
     let variable = "\nextra_headers: { X-Key: \"{key}\" }\nvariables:\n  key: "
     try fixture.add(Fixture.endpoints + variable + "{ secret: true }", secret: nil, variables: ["key": "k"])
-    let addition = try Self.file(fixture, Self.elsewhere + variable + "{}")
+    let addition = try fixture.file(Self.elsewhere + variable + "{}")
     Self.expectNewHosts([], ["evil.example"]) { try Self.add(fixture, addition, replaces: true) { _, _ in false } }
     // Given anew, it is meant for there.
     try Self.add(fixture, addition, variables: ["key": "new"], replaces: true)
@@ -257,10 +247,12 @@ struct AddProviderTests {
   @Test func aSecretGoesToEndpointsAlone() throws {
     let fixture = try Fixture.added()
     let git = "\ngit: { hosts: [evil.example] }"
-    try Self.add(fixture, Self.file(fixture, Fixture.endpoints + git), replaces: true) { _, _ in false }
-    let both = Self.with("provider.example/token", "other.example/token") + "\ngit: { hosts: [other.example] }"
+    try Self.add(fixture, fixture.file(Fixture.endpoints + git), replaces: true) { _, _ in false }
+    let both =
+      Fixture.endpoints.replacing("provider.example/token", with: "other.example/token")
+      + "\ngit: { hosts: [other.example] }"
     Self.expectNewHosts([], ["other.example"]) {
-      try Self.add(fixture, Self.file(fixture, both), replaces: true) { _, _ in false }
+      try Self.add(fixture, fixture.file(both), replaces: true) { _, _ in false }
     }
   }
 
@@ -269,48 +261,12 @@ struct AddProviderTests {
     try fixture.ship("grant: telepathy")
     // What was agreed to is noted.
     #expect(throws: CredentialError.self) {
-      try Self.add(fixture, Self.file(fixture, Self.elsewhere), replaces: true) { _, hosts in
+      try Self.add(fixture, fixture.file(Self.elsewhere), replaces: true) { _, hosts in
         #expect(hosts == ["evil.example"])
         return false
       }
     }
-    try Self.add(fixture, Self.file(fixture, Fixture.endpoints), replaces: true)
-  }
-
-  private static func edit(_ fixture: Fixture, _ text: String) throws {
-    try File.createDirectory(fixture.home.userProviders)
-    try File.replace(fixture.home.userProviders + "/example.yaml", Array("provider: example\n\(text)\n".utf8))
-  }
-
-  private static func with(_ old: String, _ new: String) -> String { Fixture.endpoints.replacing(old, with: new) }
-
-  /// Each sends something elsewhere; none of them was installed.
-  @Test(arguments: [
-    (elsewhere, "evil.example"), (with("provider.example/token", "evil.example/token"), "evil.example"),
-    (with("provider.example/token", "provider.example:8443/token"), "provider.example:8443"),
-    (with("[api.provider.example]", "[api.provider.example, \"*.example\"]"), "*.example"),
-    (with("https://provider.example/revoke", "\"{base}/revoke\"") + "\nresponse: { keep: [base] }", "{base}"),
-    (
-      with("https://provider.example/revoke", "\"https://{base || other}/\"")
-        + "\nresponse: { keep: [base] }\nvariables: { other: { default: evil.example } }", "evil.example,{base}"
-    ), (Fixture.endpoints + "\ngit: { hosts: [git.evil.example] }", "git.evil.example"),
-    (Fixture.endpoints + "\nredirect: https://evil.example/cb", "https://evil.example/cb"),
-  ]) func editedInPlace(_ text: String, _ hosts: String) throws {
-    let fixture = try Fixture.added(credential: Fixture.credential())
-    try Self.edit(fixture, text)
-    let names = hosts.split(separator: ",").map(String.init)
-    let source = CredentialSource(home: fixture.home, http: fixture.http, clock: fixture.clock, random: KnownRandom())
-    Self.expectNewHosts([], names) { _ = try source.freshAccount(nil, of: "example", RefreshPolicy(always: true)) }
-    Self.expectNewHosts([], names) { _ = try source.validate(nil, of: "example") }
-    Self.expectNewHosts([], names) { _ = try source.logout(nil, of: "example", keepsRemote: false) }
-    Self.expectNewHosts([], names) { _ = try source.headerFields(nil, of: "example", for: nil) }
-    Self.expectNewHosts([], names) { _ = try source.login("example", LoginOptions(), user: fixture.user) }
-    // Nothing was sent: the list of answers is empty, and every request would have failed the test.
-    try Self.add(fixture, source.addition(shipped: "example", as: nil), replaces: true) { _, asked in
-      #expect(asked == names)
-      return true
-    }
-    _ = try fixture.another().client("example")
+    try Self.add(fixture, fixture.file(Fixture.endpoints), replaces: true)
   }
 
   /// Where the new host stands, of whatever it is made: the line of the template, or of the variable's default.
@@ -329,7 +285,7 @@ struct AddProviderTests {
   func theNewHostHasAPlace(_ old: String, _ new: String, _ host: String, _ place: String) throws {
     let fixture = try Fixture.added(credential: Fixture.credential())
     let text = Fixture.endpoints.replacing(old, with: new)
-    let addition = try Self.file(fixture, text)
+    let addition = try fixture.file(text)
     let places = Self.expectNewHosts(["ana"], [host]) {
       try Self.add(fixture, addition, replaces: true) { _, _ in false }
     }
@@ -339,7 +295,7 @@ struct AddProviderTests {
       of: "example", Array("provider: example\n\(text)\n".utf8), named: "notes.yaml")
     #expect(checked.map(\.name) == [host])
     #expect(checked.map { $0.place?.source.name } == ["notes.yaml"])
-    try Self.edit(fixture, text)
+    try fixture.edit(text)
     #expect(Self.expectNewHosts([], [host]) { _ = try fixture.another().client("example") } == [place])
   }
 
@@ -361,14 +317,13 @@ struct AddProviderTests {
     try fixture.ship(Fixture.endpoints, "base")
     try fixture.add("extends: base")
     try fixture.store(Fixture.credential())
-    try File.createDirectory(fixture.home.userProviders)
-    try File.replace(fixture.home.userProviders + "/base.yaml", Array("provider: base\n\(Self.elsewhere)\n".utf8))
+    try fixture.edit(Self.elsewhere, "base")
     #expect(Self.expectNewHosts([], ["evil.example"]) { _ = try fixture.another().client("example") } == ["8:13"])
   }
 
   @Test func editedInPlaceForTheSameHosts() throws {
     let fixture = try Fixture.added(credential: Fixture.credential())
-    try Self.edit(fixture, Fixture.endpoints.replacing("/token", with: "/v2/token") + "\nheader_style: token")
+    try fixture.edit(Fixture.endpoints.replacing("/token", with: "/v2/token") + "\nheader_style: token")
     _ = try fixture.source.client("example")
   }
 
@@ -378,20 +333,13 @@ struct AddProviderTests {
     try fixture.ship(Fixture.endpoints, "base")
     try fixture.add("extends: base")
     try fixture.store(Fixture.credential())
-    let addition = try Self.file(fixture, Self.elsewhere, "base")
+    let addition = try fixture.file(Self.elsewhere, "base")
     Self.expectNewHosts(["ana"], ["evil.example"]) { try Self.add(fixture, addition) { _, _ in false } }
     #expect(!File.exists(fixture.home.userProviders))
-    #expect(try Self.registration(fixture, "base") == nil)
+    #expect(try fixture.registration("base") == nil)
     try Self.add(fixture, addition) { _, _ in true }
-    #expect(try Self.registration(fixture, "base") != nil)
+    #expect(try fixture.registration("base") != nil)
     // Who agreed is not asked again.
     _ = try fixture.another().client("example")
-  }
-
-  /// A host of git or docker gets the token, too.
-  @Test(arguments: ["git", "docker"]) func aNewHostOfAHelperIsAskedAbout(_ key: String) throws {
-    let fixture = try Fixture.added(credential: Fixture.credential())
-    let addition = try Self.file(fixture, Fixture.endpoints + "\n\(key): { hosts: [evil.example] }")
-    Self.expectNewHosts(["ana"], ["evil.example"]) { try Self.add(fixture, addition, replaces: true) { _, _ in false } }
   }
 }

@@ -86,11 +86,7 @@ struct AgreementPropertyTests {
       let value = dice.pick(["one", "two.example", "https://three.example", "4"])
       if variable.accepts(value), dice.roll(2) == 0 || variable.defaultValue == nil { variables[variable.name] = value }
     }
-    do {
-      try fixture.source.add(
-        addition, clientIdentifier: "client-1", clientSecret: Secret("secret-1"), variables: variables,
-        replaces: false, confirms: { _, _ in false })
-    } catch { return }
+    do { try fixture.add(addition, secret: "secret-1", variables: variables) } catch { return }
     let provider = addition.identifier
     let kept = addition.descriptor.endpoints.values.flatMap { $0.response.keep.map(\.name) }
     var credential = Fixture.credential()

@@ -18,7 +18,7 @@ struct AgreementTests {
     /// What `later` names beyond this, as kind and name.
     func new(in later: Added, variables: [String: String] = [:], for subject: NewPlace.Kind = .tokens) -> [String] {
       let registration = Registration(clientIdentifier: "client-1", variables: variables)
-      return agreement.newPlaces(in: later.agreement, later.loaded, registration, later.client, for: subject)
+      return agreement.newPlaces(of: later.client, later.loaded, registration: registration, for: subject)
         .map { "\($0.kind) \($0.name)" }
     }
   }
@@ -146,6 +146,12 @@ struct AgreementTests {
         "device: { verification_uri_complete: \"https://provider.example/?c={user_code}\" }",
         ["devicePage https://provider.example/?c={user_code}"]
       ),
+      ("", "hosts: [\"provider.example:8443\"]", ["secrets provider.example:8443"]),
+      ("", "response: { keep: [base] }\nhosts: [\"{base}\"]", ["secrets {base}"]),
+      (
+        "", "response: { keep: [base] }\nvariables: { o: { default: evil.example } }\nhosts: [\"{base || o}\"]",
+        ["secrets evil.example", "secrets {base}"]
+      ),
       // A bound that is widened, or gone, is a new place.
       (bounded("us[0-9]+"), bounded(".*"), ["secrets {dc}.api.example"]),
       (bounded("us[0-9]+"), "response: { keep: [dc] }\nhosts: [\"{dc}.api.example\"]", ["secrets {dc}.api.example"]),
@@ -177,7 +183,7 @@ struct AgreementTests {
   }
 
   private static func sealed(_ fixture: Fixture) throws -> Agreement? {
-    try fixture.another().accounts().registration(of: "example")?.agreement
+    try fixture.registration()?.agreement
   }
 
   @Test(arguments: [nil, ["api.provider.example", "provider.example"]])

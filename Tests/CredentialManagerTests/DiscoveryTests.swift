@@ -256,15 +256,9 @@ struct RegistrationTests {
     _ fixture: Fixture, id: String? = nil, secret: String? = nil, variables: [String: String] = [:],
     token: String? = nil, replaces: Bool = false
   ) throws -> Registration? {
-    let bytes = Array("provider: example\n\(text)\n".utf8)
-    return try fixture.source.add(
-      fixture.source.addition(bytes, named: "example.yaml", as: nil), clientIdentifier: id,
-      clientSecret: secret.map { Secret($0) }, variables: variables, initialAccessToken: token.map { Secret($0) },
-      replaces: replaces, confirms: { _, _ in true })
-  }
-
-  private static func stored(_ fixture: Fixture) throws -> Registration? {
-    try fixture.another().accounts().registration(of: "example")
+    try fixture.add(
+      fixture.file(text), id: id, secret: secret, variables: variables, token: token, replaces: replaces,
+      confirms: { _, _ in true })
   }
 
   @Test func aClientIsRegisteredAndKept() throws {
@@ -279,7 +273,7 @@ struct RegistrationTests {
         == Registration.Registered(
           place: "https://provider.example/register", redirectURI: "http://127.0.0.1/callback",
           authentication: .clientSecretPost, accessToken: Secret("r1"), uri: "https://provider.example/register/c1"))
-    #expect(try Self.stored(fixture) == registration)
+    #expect(try fixture.registration() == registration)
     let client = try fixture.another().client("example")
     #expect(client.identifier == "c1")
     #expect(client.secret == Secret("s1"))
@@ -297,8 +291,8 @@ struct RegistrationTests {
     let fixture = try Fixture()
     #expect(try Self.add(fixture, id: "mine", secret: "s") == nil)
     #expect(try Self.add(fixture, replaces: true) == nil)
-    #expect(try Self.stored(fixture)?.clientIdentifier == "mine")
-    #expect(try Self.stored(fixture)?.clientSecret == Secret("s"))
+    #expect(try fixture.registration()?.clientIdentifier == "mine")
+    #expect(try fixture.registration()?.clientSecret == Secret("s"))
   }
 
   @Test func aSecretWithoutAClientIsAMistake() throws {
@@ -314,24 +308,24 @@ struct RegistrationTests {
     fixture.http.then(Self.answer)
     _ = try Self.add(fixture)
     #expect(try Self.add(fixture, replaces: true) == nil)
-    #expect(try Self.stored(fixture)?.registered != nil)
+    #expect(try fixture.registration()?.registered != nil)
     // Another redirect.
     fixture.http.then(
       HTTPResponse.json(#"{"client_id": "c2", "client_secret": "s2", "client_secret_expires_at": 1700000600}"#))
     _ = try Self.add(fixture, variables: ["redirect_uri": "http://127.0.0.1:8417/callback"], replaces: true)
-    #expect(try Self.stored(fixture)?.clientIdentifier == "c2")
-    #expect(try Self.stored(fixture)?.clientSecret == Secret("s2"))
-    #expect(try Self.stored(fixture)?.variables == ["redirect_uri": "http://127.0.0.1:8417/callback"])
+    #expect(try fixture.registration()?.clientIdentifier == "c2")
+    #expect(try fixture.registration()?.clientSecret == Secret("s2"))
+    #expect(try fixture.registration()?.variables == ["redirect_uri": "http://127.0.0.1:8417/callback"])
     #expect(try Self.add(fixture, replaces: true) == nil)
     // A secret that has expired.
     fixture.clock.advance(600)
     fixture.http.then(HTTPResponse.json(#"{"client_id": "c3"}"#))
     _ = try Self.add(fixture, replaces: true)
-    #expect(try Self.stored(fixture)?.clientIdentifier == "c3")
-    #expect(try Self.stored(fixture)?.clientSecret == nil)
+    #expect(try fixture.registration()?.clientIdentifier == "c3")
+    #expect(try fixture.registration()?.clientSecret == nil)
     // One that the person gives goes before it.
     #expect(try Self.add(fixture, id: "mine", replaces: true) == nil)
-    #expect(try Self.stored(fixture)?.registered == nil)
+    #expect(try fixture.registration()?.registered == nil)
   }
 
   /// Else the client would be gone there, and its secret stay here.
@@ -352,17 +346,15 @@ struct RegistrationTests {
     guard case .oauth(.refused(.registration, let refusal), provider: "example") = error else { throw error }
     #expect(refusal.words == "who is …?")
     #expect(!File.exists(fixture.home.userProviders))
-    #expect(try Self.stored(fixture) == nil)
+    #expect(try fixture.registration() == nil)
   }
 
   @Test func withoutANetworkNothingIsDone() throws {
     let fixture = try Fixture()
-    let source = fixture.another()
-    let bytes = Array("provider: example\n\(Self.text)\n".utf8)
+    let file = try fixture.file(Self.text)
     #expect(throws: CredentialError.networkNeeded) {
-      try source.add(
-        source.addition(bytes, named: "example.yaml", as: nil), clientIdentifier: nil, clientSecret: nil,
-        variables: [:], replaces: false, confirms: { _, _ in true })
+      try fixture.another().add(
+        file, clientIdentifier: nil, clientSecret: nil, variables: [:], replaces: false, confirms: { _, _ in true })
     }
     #expect(!File.exists(fixture.home.vault))
   }

@@ -307,9 +307,33 @@ final class Fixture {
     variables: [String: String] = [:]
   ) throws {
     try ship(text, identifier)
+    try add(source.addition(shipped: identifier, as: nil), secret: secret, variables: variables)
+  }
+
+  @discardableResult func add(
+    _ addition: ProviderAddition, id: String? = "client-1", secret: String? = nil, variables: [String: String] = [:],
+    token: String? = nil, replaces: Bool = false, confirms: CredentialSource.Consent = { _, _ in false }
+  ) throws -> Registration? {
     try source.add(
-      source.addition(shipped: identifier, as: nil), clientIdentifier: "client-1",
-      clientSecret: secret.map { Secret($0) }, variables: variables, replaces: false, confirms: { _, _ in false })
+      addition, clientIdentifier: id, clientSecret: secret.map { Secret($0) }, variables: variables,
+      initialAccessToken: token.map { Secret($0) }, replaces: replaces, confirms: confirms)
+  }
+
+  /// A file of the person's own, which is not installed yet.
+  func file(
+    _ text: String, _ identifier: String = "example", as name: String? = nil
+  ) throws -> ProviderAddition {
+    try source.addition(Array("provider: \(identifier)\n\(text)\n".utf8), named: "\(identifier).yaml", as: name)
+  }
+
+  /// Puts a file among the person's own descriptors, as an editor does.
+  func edit(_ text: String, _ identifier: String = "example") throws {
+    try File.createDirectory(home.userProviders)
+    try File.replace("\(home.userProviders)/\(identifier).yaml", Array("provider: \(identifier)\n\(text)\n".utf8))
+  }
+
+  func registration(_ provider: String = "example") throws -> Registration? {
+    try another().accounts().registration(of: provider)
   }
 
   /// A credential that is good for an hour, and can be refreshed.

@@ -18,15 +18,12 @@ struct HostClaimsTests {
   }
 
   private func write(_ text: String, _ name: String = "example") throws {
-    try File.createDirectory(fixture.home.userProviders)
-    try File.replace(
-      fixture.home.userProviders + "/\(name).yaml", Array("provider: \(name)\n\(Fixture.endpoints)\n\(text)\n".utf8))
+    try fixture.edit(Fixture.endpoints + "\n" + text, name)
   }
 
   private func replace(_ name: String = "example", variables: [String: String] = [:]) throws {
-    try fixture.source.add(
-      fixture.source.addition(shipped: name, as: nil), clientIdentifier: "client-1", clientSecret: nil,
-      variables: variables, replaces: true, confirms: { _, _ in true })
+    try fixture.add(
+      fixture.source.addition(shipped: name, as: nil), variables: variables, replaces: true, confirms: { _, _ in true })
   }
 
   /// Makes the vault one of an earlier version: its registrations know no hosts.
@@ -83,10 +80,8 @@ struct HostClaimsTests {
     try replace("base")
     try File.replace(fixture.home.userProviders + "/child.yaml", Array("provider: child\nextends: base\n".utf8))
     try replace("child")
-    let edited = "provider: base\n\(Fixture.endpoints)\ngit: { hosts: [new.example] }\n"
-    try fixture.source.add(
-      fixture.source.addition(Array(edited.utf8), named: "base.yaml", as: nil), clientIdentifier: nil,
-      clientSecret: nil, variables: [:], replaces: true, confirms: { _, _ in true })
+    let edited = try fixture.file(Fixture.endpoints + "\ngit: { hosts: [new.example] }", "base")
+    try fixture.add(edited, id: nil, replaces: true, confirms: { _, _ in true })
     #expect(try fixture.another().hostClaims().map(\.host) == ["new.example", "new.example"])
     #expect(try found("git.example") == [])
   }
@@ -129,8 +124,7 @@ struct HostClaimsTests {
     try write("git: { hosts: [git.example, evil.example] }")
     #expect(try found("evil.example") == [])
     #expect(try found("git.example") == ["example", "oauth2"])
-    let agreement = try fixture.another().accounts().registration(of: "example")?.agreement
-    #expect(agreement?.tokenOrigins == ["git.example", "provider.example"])
+    #expect(try fixture.registration()?.agreement?.tokenOrigins == ["git.example", "provider.example"])
   }
 
   @Test func aDescriptorWithAnErrorIsLookedAtAgain() throws {
@@ -162,14 +156,7 @@ struct HostClaimsTests {
   /// The folder, the descriptors' folder, a descriptor, the rules: each open to everybody, and then not.
   @Test(arguments: ["", "/providers", "/providers/example.yaml", "/accounts.yaml"])
   func configurationThatOthersCanWrite(_ name: String) throws {
-    try write("")
-    try replaceFirst()
-    try File.replace(fixture.home.accountRules, Array("rules: []\n".utf8))
-    let path = fixture.home.configuration + name
-    func use() throws {
-      _ = try fixture.another().client("example")
-      _ = try fixture.another().accountRules()
-    }
+    let path = try configured(name)
     try use()
     let mode: UInt32 = File.isDirectory(path) ? 0o755 : 0o644
     try #require(unsafe chmod(path, mode | 0o022) == 0)
@@ -187,20 +174,18 @@ struct HostClaimsTests {
 
   @Test(.enabled(if: getuid() == 0), arguments: ["/providers/example.yaml", "/accounts.yaml"])
   func configurationOfAnotherUser(_ name: String) throws {
-    try write("")
-    try replaceFirst()
-    try File.replace(fixture.home.accountRules, Array("rules: []\n".utf8))
-    let path = fixture.home.configuration + name
-    try #require(unsafe chown(path, 4242, 4242) == 0)
-    #expect(throws: CredentialError.self) {
-      _ = try fixture.another().client("example")
-      _ = try fixture.another().accountRules()
-    }
+    try #require(unsafe chown(configured(name), 4242, 4242) == 0)
+    #expect(throws: CredentialError.self) { try use() }
   }
 
-  private func replaceFirst() throws {
-    try fixture.source.add(
-      fixture.source.addition(shipped: "example", as: nil), clientIdentifier: "client-1", clientSecret: nil,
-      variables: [:], replaces: false, confirms: { _, _ in false })
+  private func configured(_ name: String) throws -> String {
+    try fixture.add(fixture.file(Fixture.endpoints))
+    try File.replace(fixture.home.accountRules, Array("rules: []\n".utf8))
+    return fixture.home.configuration + name
+  }
+
+  private func use() throws {
+    _ = try fixture.another().client("example")
+    _ = try fixture.another().accountRules()
   }
 }

@@ -83,14 +83,12 @@ struct MixUpTests {
 
   @Test func anEarlierRegistrationKeepsItsRedirect() throws {
     let fixture = try Fixture.added()
-    var registration = try #require(try fixture.source.accounts().registration(of: "example"))
+    var registration = try #require(try fixture.registration())
     registration.redirect = nil
     _ = try fixture.another().accounts(.readWrite).store.apply([
       .store(registration.encoded, as: Accounts.registration("example"))
     ])
-    try fixture.source.add(
-      fixture.source.addition(shipped: "example", as: nil), clientIdentifier: nil, clientSecret: nil, variables: [:],
-      replaces: true, confirms: { _, _ in false })
+    try fixture.add(fixture.source.addition(shipped: "example", as: nil), id: nil, replaces: true)
     fixture.http.then(.token("token-1"), .identity("ana"))
     _ = try Self.login(fixture)
     #expect(try URI(parsing: #require(fixture.page[first: "redirect_uri"])).path == "/callback")

@@ -40,10 +40,9 @@ struct RouteTests {
       _ = try source.handOut(nil, of: "example", by: .docker, to: .claimed(claim("docker.example", .docker)), always)
     case .kubectl: _ = try source.handOut(nil, of: "example", by: .kubectl, to: .server(url))
     case .registration:
-      let text = Array("provider: example\n\(evil)\n".utf8)
       try source.add(
-        source.addition(text, named: "example.yaml", as: nil), clientIdentifier: nil, clientSecret: nil,
-        variables: [:], replaces: true, confirms: { _, _ in false })
+        fixture.file(evil), clientIdentifier: nil, clientSecret: nil, variables: [:], replaces: true,
+        confirms: { _, _ in false })
     }
   }
 
@@ -51,49 +50,34 @@ struct RouteTests {
     CredentialSource(home: fixture.home, http: fixture.http, clock: fixture.clock, random: KnownRandom())
   }
 
-  private static func expectRefusal(
-    _ route: Route, _ fixture: Fixture, sourceLocation: SourceLocation = #_sourceLocation
-  ) throws {
-    let error = #expect(throws: CredentialError.self, sourceLocation: sourceLocation) {
-      try run(route, source(fixture), fixture)
+  enum Way: CaseIterable {
+    case editedInPlace
+    /// A shipped or system descriptor that names other places now.
+    case shippedAnew
+    /// The own descriptor is missing, and another one has its name.
+    case anotherOfTheSameName
+  }
+
+  @Test(arguments: Route.allCases, Way.allCases) func aNewPlaceGetsNothing(_ route: Route, _ way: Way) throws {
+    let fixture = try Fixture()
+    if way == .anotherOfTheSameName {
+      try fixture.ship(Self.evil)
+      try fixture.add(fixture.file(Self.good), secret: "secret-1")
+      _ = try File.remove(fixture.home.userProviders + "/example.yaml")
+    } else {
+      try fixture.add(Self.good)
+      try way == .shippedAnew ? fixture.ship(Self.evil) : fixture.edit(Self.evil)
     }
+    try fixture.store(Fixture.credential())
+    let error = #expect(throws: CredentialError.self) { try Self.run(route, Self.source(fixture), fixture) }
     switch error {
     case .descriptorChanged("example", _, _, let places)?, .destinationChange("example", _, let places)?:
-      #expect(places.contains { $0.name == "evil.example" }, sourceLocation: sourceLocation)
+      #expect(places.contains { $0.name == "evil.example" })
     case .notAgreed("example", "https://api.evil.example", route)?: break
-    default: Issue.record("\(String(describing: error))", sourceLocation: sourceLocation)
+    default: Issue.record("\(String(describing: error))")
     }
     // Nothing was sent, and nobody's browser was opened.
-    #expect(fixture.http.requests.isEmpty, sourceLocation: sourceLocation)
-    #expect(fixture.user.opened.isEmpty, sourceLocation: sourceLocation)
-  }
-
-  /// An own descriptor that was edited in place.
-  @Test(arguments: Route.allCases) func editedInPlace(_ route: Route) throws {
-    let fixture = try Fixture.added(Self.good, credential: Fixture.credential())
-    try File.createDirectory(fixture.home.userProviders)
-    try File.replace(fixture.home.userProviders + "/example.yaml", Array("provider: example\n\(Self.evil)\n".utf8))
-    try Self.expectRefusal(route, fixture)
-  }
-
-  /// A shipped or system descriptor that names other places now.
-  @Test(arguments: Route.allCases) func shippedAnew(_ route: Route) throws {
-    let fixture = try Fixture.added(Self.good, credential: Fixture.credential())
-    try fixture.ship(Self.evil)
-    try Self.expectRefusal(route, fixture)
-  }
-
-  /// The own descriptor is missing, and another one has its name.
-  @Test(arguments: Route.allCases) func anotherOfTheSameName(_ route: Route) throws {
-    let fixture = try Fixture()
-    try fixture.ship(Self.evil)
-    let own = Array("provider: example\n\(Self.good)\n".utf8)
-    try fixture.source.add(
-      fixture.source.addition(own, named: "example.yaml", as: nil), clientIdentifier: "client-1",
-      clientSecret: Secret("secret-1"), variables: [:], replaces: false, confirms: { _, _ in false })
-    try fixture.store(Fixture.credential())
-    _ = try File.remove(fixture.home.userProviders + "/example.yaml")
-    try Self.expectRefusal(route, fixture)
+    #expect(fixture.http.requests.isEmpty && fixture.user.opened.isEmpty)
   }
 
   /// A token that is good needs no descriptor, and goes where the sealed agreement says.

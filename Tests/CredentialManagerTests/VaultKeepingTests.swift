@@ -214,8 +214,9 @@ import Text
   init() throws {
     fixture = try Fixture.added(credential: Fixture.credential())
     try fixture.source.accounts(.readWrite).select("ana", provider: "example")
-    try fixture.source.store(
-      HostLogin(username: "u", password: Secret("p"), path: "\"x\""), for: "https://host.example")
+    var login = HostLogin(username: "u", password: Secret("p"))
+    login.path = "\"x\""
+    try fixture.source.store(login, for: "https://host.example")
   }
 
   @Test func everyRecordThatAnotherMachineCanUse() throws {
@@ -310,13 +311,9 @@ import Text
 
 /// Descriptors and rules go with an export, and what was agreed to stays what it was.
 @Suite struct TransferTests {
-  private static let own = "provider: example\n\(Fixture.endpoints)\n"
-
   private static func exporting() throws -> Fixture {
     let fixture = try Fixture()
-    try fixture.source.add(
-      fixture.source.addition(Array(own.utf8), named: "example.yaml", as: nil), clientIdentifier: "client-1",
-      clientSecret: Secret("secret-1"), variables: [:], replaces: false, confirms: { _, _ in false })
+    try fixture.add(fixture.file(Fixture.endpoints), secret: "secret-1")
     try File.replace(fixture.home.accountRules, Array("rules: []\n".utf8))
     try fixture.store(Fixture.credential())
     return fixture
@@ -336,7 +333,8 @@ import Text
     let bytes = Array(json.encoded.utf8)
     let imported = try other.source.importVault(bytes, acceptsPlain: true, replaces: false)
     #expect(imported == parts)
-    #expect(try File.read(other.home.userProviders + "/example.yaml", limit: 1 << 20) == Array(Self.own.utf8))
+    let own = Array("provider: example\n\(Fixture.endpoints)\n".utf8)
+    #expect(try File.read(other.home.userProviders + "/example.yaml", limit: 1 << 20) == own)
     _ = try other.another().client("example")
     #expect(try other.another().importVault(bytes, acceptsPlain: true, replaces: false).isEmpty)
     try File.replace(other.home.accountRules, Array("rules:\n".utf8))
@@ -365,7 +363,7 @@ import Text
     let fixture = try Self.exporting()
     let text = String(decoding: try Self.plain(fixture), as: UTF8.self)
     let forged = Array(text.replacing("\"https://provider.example\"", with: "\"https://evil.example\"").utf8)
-    let before = try fixture.another().accounts().registration(of: "example")
+    let before = try fixture.registration()
     var asked: [String] = []
     let error = #expect(throws: CredentialError.self) {
       try fixture.another().importVault(forged, acceptsPlain: true, replaces: true) { provider, places in
@@ -375,7 +373,7 @@ import Text
     }
     if case .importWidens("example", _)? = error {} else { Issue.record("\(String(describing: error))") }
     #expect(asked == ["example evil.example"])
-    #expect(try fixture.another().accounts().registration(of: "example") == before)
+    #expect(try fixture.registration() == before)
     _ = try fixture.another().importVault(forged, acceptsPlain: true, replaces: true) { _, _ in true }
   }
 

@@ -77,7 +77,8 @@ struct DeviceAuthorizationTests {
   }
 
   @Test(arguments: [
-    "http://example.com/d", "vscode://x/d", "javascript:alert(1)", "example.com/d", "https://u@example.com",
+    "http://example.com/d", "vscode://x/d", "javascript:alert(1)", "example.com/d", "https://u@example.com", "7", "-h",
+    "file:///etc/passwd", "https://example.com/d\\u001b[31m", "https://example.com/a d",
   ]) func aPageThatIsNoHTTPSIsRefused(_ page: String) throws {
     for field in ["verification_uri", "verification_uri_complete"] {
       var members = ["verification_uri": "https://example.com/d"]

@@ -453,6 +453,7 @@ struct TokenResponseTests {
     var credential = Fixture.credential("old")
     credential.refreshToken = Secret("refresh-1")
     credential.refreshTokenExpiresAt = Fixture.now + .seconds(1000)
+    credential.requestedScope = ["a", "b"]
     credential.grantedScope = ["a"]
     credential.kept = ["user": "u", "team": "t"]
     credential.variables = ["tenant": "x"]
@@ -476,9 +477,8 @@ struct TokenResponseTests {
     var expected = Self.previous()
     expected.accessToken = Secret("new")
     expected.isRejected = false
-    expected.expiresAt = Fixture.now + .seconds(50 + 60)
+    expected.expiresAt = Fixture.now + .seconds(110)
     expected.obtainedAt = Fixture.now + .seconds(50)
-    expected.requestedScope = ["a", "b"]
     expected.kept["user"] = "u2"
     #expect(
       try Self.refresh("{\"access_token\":\"new\",\"expires_in\":60,\"user\":\"u2\",\"refresh_token\":\"\"}")

@@ -4,10 +4,8 @@ import OAuth
 package struct AccountChoice: Sendable, Equatable {
   package enum Reason: Sendable, Equatable {
     case option
-    /// The user name that git passes, or that stands in a URL.
-    case username
-    /// The variable `CREDMGR_ACCOUNT`.
-    case environment
+    case username  // The user name that git passes, or that stands in a URL.
+    case environment  // The variable `CREDMGR_ACCOUNT`.
     case rule(AccountRule)
     case selected
     case only

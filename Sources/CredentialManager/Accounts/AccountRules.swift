@@ -8,13 +8,10 @@ import YAML
 package struct AccountRule: Sendable, Equatable {
   package let provider: String
   package let account: String
-  /// `nil` for any.
-  package let remote: RemoteAddress?
-  /// The folder that it is for, with all below it; `nil` for any.
-  package let folder: String?
+  package let remote: RemoteAddress?  // `nil` for any.
+  package let folder: String?  // The folder that it is for, with all below it; `nil` for any.
   package let place: Place
-  /// What it is for, as it was written: `for https://github.com/acme`, `in ~/work`.
-  package let condition: String
+  package let condition: String  // What it is for, as it was written: `for https://github.com/acme`, `in ~/work`.
   package let providerPlace: Place
   let accountPlace: Place
 
@@ -35,8 +32,7 @@ package struct AccountRule: Sendable, Equatable {
 /// The rules of the configuration: `accounts.yaml` in the configuration's folder (docs/git.md).
 package struct AccountRules: Sendable {
   package let path: String
-  /// In the order of the file: the first that matches counts.
-  package private(set) var rules: [AccountRule] = []
+  package private(set) var rules: [AccountRule] = []  // In the order of the file: the first that matches counts.
 
   private static let limit = 1 << 18
 
@@ -69,17 +65,12 @@ package struct AccountRules: Sendable {
     return rules
   }
 
-  func concerns(_ provider: String) -> (remotes: Bool, folders: Bool) {
-    let own = rules.filter { $0.provider == provider }
-    return (own.contains { $0.remote != nil }, own.contains { $0.folder != nil })
-  }
-
   /// Asks for `remotes` and `folders` only where a rule needs them.
   package func first(for provider: String, remotes: () -> [RemoteAddress], folders: () -> [String]) -> AccountRule? {
-    let needed = concerns(provider)
-    guard needed.remotes || needed.folders else { return nil }
-    let (remotes, folders) = (needed.remotes ? remotes() : [], needed.folders ? folders() : [])
-    return rules.first { $0.provider == provider && $0.matches(remotes, folders) }
+    let own = rules.filter { $0.provider == provider }
+    let remotes = own.contains { $0.remote != nil } ? remotes() : []
+    let folders = own.contains { $0.folder != nil } ? folders() : []
+    return own.first { $0.matches(remotes, folders) }
   }
 }
 

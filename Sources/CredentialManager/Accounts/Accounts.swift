@@ -6,8 +6,7 @@ package struct Account: Sendable {
   package let provider: String
   package let name: String
   package var credential: Credential
-  /// The record's revision, which every change makes greater.
-  package let revision: Int64
+  package let revision: Int64  // The record's revision, which every change makes greater.
 }
 
 extension Account {

@@ -14,10 +14,8 @@ package struct LogEvent: Sendable, Equatable {
     case handOut = "hand-out"
     case store
     case erase
-    /// A way into the vault was added or changed.
-    case protect, unprotect
-    /// The keys were given to the kernel to keep.
-    case unlock
+    case protect, unprotect  // A way into the vault was added or changed.
+    case unlock  // The keys were given to the kernel to keep.
     case rotate
     case backup, restore, export, `import`
   }
@@ -26,13 +24,11 @@ package struct LogEvent: Sendable, Equatable {
   package let action: Action
   package let provider: String?
   package let account: String?
-  /// To whom, how, or what else is worth knowing.
-  package let detail: String?
+  package let detail: String?  // To whom, how, or what else is worth knowing.
 }
 
 extension LogEvent {
-  /// What comes from outside is cut to this length.
-  private static let limit = 255
+  private static let limit = 255  // What comes from outside is cut to this length.
 
   var encoded: Secret {
     var members: [JSONValue.Member] = [.init("t", .moment(time)), .init("a", .string(action.rawValue))]
@@ -53,13 +49,13 @@ extension LogEvent {
 
 extension CredentialSource {
   func noting(
-    _ action: LogEvent.Action, _ provider: String? = nil, _ account: String? = nil, _ detail: String? = nil
+    _ action: LogEvent.Action, of provider: String? = nil, account: String? = nil, detail: String? = nil
   ) -> Change {
-    .note(event(action, provider, account, detail))
+    .note(event(action, of: provider, account: account, detail: detail))
   }
 
   func event(
-    _ action: LogEvent.Action, _ provider: String? = nil, _ account: String? = nil, _ detail: String? = nil
+    _ action: LogEvent.Action, of provider: String? = nil, account: String? = nil, detail: String? = nil
   ) -> Secret {
     LogEvent(time: clock.now(), action: action, provider: provider, account: account, detail: detail).encoded
   }
@@ -72,7 +68,7 @@ extension CredentialSource {
   package func noteHandOut(_ provider: String, _ account: String, to receiver: String) {
     guard let store = try? accountsIfAny()?.store else { return }
     do throws(StoreError) {
-      try store.note(event(.handOut, provider, account, receiver))
+      try store.note(event(.handOut, of: provider, account: account, detail: receiver))
     } catch .file(let error) {
       // A disk that is full or cannot be written says so elsewhere; what somebody put there would not be noticed.
       switch error {
@@ -84,12 +80,12 @@ extension CredentialSource {
 
   /// Notes that `receiver`, such as `kubectl for https://k8s.example`, gets no credential, if that can be noted.
   package func noteRefusal(_ provider: String, _ account: String?, to receiver: String) {
-    try? accountsIfAny()?.store.note(event(.refused, provider, account, receiver))
+    try? accountsIfAny()?.store.note(event(.refused, of: provider, account: account, detail: receiver))
   }
 
   /// Notes what cannot be undone because it cannot be noted.
   func note(_ action: LogEvent.Action, _ detail: String? = nil) {
-    try? accountsIfAny()?.store.note(event(action, nil, nil, detail))
+    try? accountsIfAny()?.store.note(event(action, detail: detail))
   }
 
   /// The events, the oldest first, and how many are known to be lost. Throws if something else is in the log's place.

@@ -8,12 +8,9 @@ import Text
 /// Where the provider's answer arrives: a port of this machine, the scheme of an app, or a line that is pasted.
 struct CallbackReceiver: ~Copyable {
   private enum Arrival {
-    /// The browser was sent to our port, and waits for a page.
-    case redirect(FormParameters)
-    /// The same, with what can only be an error.
-    case refusal(FormParameters)
-    /// The desktop handed an address over, which any page can make it do.
-    case handed(String)
+    case redirect(FormParameters)  // The browser was sent to our port, and waits for a page.
+    case refusal(FormParameters)  // The same, with what can only be an error.
+    case handed(String)  // The desktop handed an address over, which any page can make it do.
     case typed(String)
   }
 
@@ -21,12 +18,11 @@ struct CallbackReceiver: ~Copyable {
   private var handler: SchemeHandler?
   private let isCode: Bool
   private var told: [LoginStep] = []
-  /// The redirect URI to send; empty for a grant without one.
   let redirectURI: String
 
-  init(_ grant: Grant, _ session: LoginSession) throws(CredentialError) {
+  init(_ session: LoginSession) throws(CredentialError) {
     let (client, options, home) = (session.client, session.options, session.source.home)
-    guard let part = grant.callback(client) else {
+    guard let part = session.grant.callback(client) else {
       (redirectURI, isCode) = ("", false)
       return
     }
@@ -45,7 +41,7 @@ struct CallbackReceiver: ~Copyable {
         throw .http(error, provider: session.provider)
       }
     case .loopback(let uri):
-      if grant == .implicit { throw .pasteExposesToken(provider: session.provider) }
+      if session.grant == .implicit { throw .pasteExposesToken(provider: session.provider) }
       // Nothing listens: the browser ends on an error page, whose address the person pastes. Nobody may know before at
       // which port that is, as another user of the browser's machine could listen there.
       let random = session.source.random.bytes(2).reduce(UInt16(0)) { $0 << 8 | UInt16($1) }

@@ -5,28 +5,18 @@ import Text
 
 /// A user name and a password for a host that no provider claims, such as git and docker store them.
 package struct HostLogin: Sendable, Equatable {
-  /// The user name; `nil` where there is none, which is not the same as an empty one.
-  package var username: String?
-  /// The password, or a token that serves as one; with `scheme`, what stands behind it in the header.
-  package var password: Secret
+  package var username: String?  // `nil` is not the same as empty.
+  package var password: Secret  // With `scheme`, what stands behind it in the header.
   /// The authentication scheme, such as `Bearer`, if this is not a password (git-credential(1), `authtype`).
   package var scheme: String?
-  /// The path on the host that it is for, without the slash before it; `nil` for all of them.
-  package var path: String?
-  /// When the password expires.
+  package var path: String?  // Without the slash before it; `nil` for all of them.
   package var expiresAt: Moment?
   package var refreshToken: Secret?
 
-  package init(
-    username: String?, password: Secret, scheme: String? = nil, path: String? = nil, expiresAt: Moment? = nil,
-    refreshToken: Secret? = nil
-  ) {
+  package init(username: String?, password: Secret, scheme: String? = nil) {
     self.username = username
     self.password = password
     self.scheme = scheme
-    self.path = path
-    self.expiresAt = expiresAt
-    self.refreshToken = refreshToken
   }
 
   var encoded: Secret {
@@ -58,18 +48,15 @@ package struct HostLoginPattern: Sendable {
   package var origin: String
   package var path: String?
   package var username: String?
-  /// The password, so that a newer one is not erased for an older one.
-  package var password: Secret?
-  /// Whether a login with a scheme of its own is of use, too.
+  package var password: Secret?  // So that a newer one is not erased for an older one.
   package var takesSchemes: Bool
 
   package init(
-    origin: String, path: String? = nil, username: String? = nil, password: Secret? = nil, takesSchemes: Bool = false
+    origin: String, path: String? = nil, username: String? = nil, takesSchemes: Bool = false
   ) {
     self.origin = origin
     self.path = path
     self.username = username
-    self.password = password
     self.takesSchemes = takesSchemes
   }
 
@@ -118,7 +105,8 @@ extension CredentialSource {
     if removals.isEmpty, try accounts.record(identifier).flatMap({ HostLogin(decoding: $0.payload) }) == login {
       return
     }
-    try accounts.apply(removals + [.store(login.encoded, as: identifier), noting(.store, nil, login.username, origin)])
+    let note = noting(.store, account: login.username, detail: origin)
+    try accounts.apply(removals + [.store(login.encoded, as: identifier), note])
   }
 
   package func eraseHostLogins(_ pattern: HostLoginPattern) throws(CredentialError) {
@@ -126,7 +114,7 @@ extension CredentialSource {
     let accounts = try accounts(.readWrite)
     var changes = try logins(pattern, accounts).map { Change.remove($0.record.identifier, if: .any) }
     guard !changes.isEmpty else { return }
-    changes.append(noting(.erase, nil, pattern.username, pattern.origin))
+    changes.append(noting(.erase, account: pattern.username, detail: pattern.origin))
     try accounts.apply(changes)
   }
 }

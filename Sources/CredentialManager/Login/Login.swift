@@ -10,14 +10,14 @@ extension CredentialSource {
   /// Logs in, and keeps what comes back. One process at a time does so for an account name; the others wait, get what
   /// the first one got, and open no browser. When this throws, nothing that was there before is changed.
   package func login(_ provider: String, _ options: LoginOptions, user: any User) throws(CredentialError) -> Account {
-    let login = try Login(self, provider, options)
+    let login = try Login(self, to: provider, options)
     return try login.run(try grant(options, login.client.descriptor.grants), user)
   }
 
   package func login(_ provider: String, _ options: LoginOptions, token: Secret) throws(CredentialError) -> Account {
     let text = token.reveal()
     guard !text.isEmpty, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else { throw .malformedToken }
-    return try Login(self, provider, options).keep(token)
+    return try Login(self, to: provider, options).keep(token)
   }
 
   func grant(_ options: LoginOptions, _ offered: [Grant]) throws(CredentialError) -> Grant {
@@ -40,7 +40,7 @@ private struct Login {
   fileprivate var client: Client { permit.client }
 
   /// Opens what a login needs, before anything is asked of the provider: a token that cannot be kept is lost.
-  init(_ source: CredentialSource, _ provider: String, _ options: LoginOptions) throws(CredentialError) {
+  init(_ source: CredentialSource, to provider: String, _ options: LoginOptions) throws(CredentialError) {
     if let name = options.account, !Accounts.isName(name) { throw .malformedAccount(name) }
     _ = try source.network()
     self.source = source
@@ -80,14 +80,14 @@ private struct Login {
       if !before.isEmpty { user.tell(.alreadyLoggedIn(accounts: before.map(\.name))) }
 
       let session = LoginSession(
-        source: source, permit: permit, options: options, user: user, others: others,
+        source: source, permit: permit, grant: grant, options: options, user: user, others: others,
         deadline: max(deadline, source.clock.monotonic() + 1))
       // Whose it is may be known only when it is there.
       let pending = try locked.begin(
         ExchangeNote(.login, startedAt: source.clock.now()), for: id.name == nil ? before.map(\.id) : [id])
       FaultPoint.reach("login.noted")
       let credential: Credential
-      do throws(CredentialError) { credential = try session.credential(grant, pending) } catch {
+      do throws(CredentialError) { credential = try session.credential(pending) } catch {
         _ = try? pending.finish(error.mayHaveArrived ? .unfinished : .ended(noting: nil))
         throw error
       }
@@ -113,7 +113,6 @@ private struct Login {
     return kept
   }
 
-  /// Puts a new credential, which is on disk already, under the name of whom it is for.
   private func commit(
     _ credential: Credential, _ pending: consuming PendingExchange
   ) throws(CredentialError) -> Account {
@@ -183,7 +182,7 @@ private struct Login {
     if try accounts.accounts(of: provider).isEmpty {
       changes.append(.store(Secret(name), as: Accounts.selection(provider)))
     }
-    changes.append(source.noting(.login, provider, name, credential.grant.rawValue))
+    changes.append(source.noting(.login, of: provider, account: name, detail: credential.grant.rawValue))
     return (name, credential, changes)
   }
 
@@ -198,8 +197,8 @@ private struct Login {
     throw .nameNeeded(provider: provider, account: there.name)
   }
 
-  /// Asks the provider who is logged in, where the descriptor says how. A provider that does not say it now is no
-  /// reason to lose a token, unless the account that it would be put under is somebody's already.
+  /// A provider that does not say who is logged in is no reason to lose a token, unless the account that it would be
+  /// put under is somebody's already.
   private func identity(
     _ credential: Credential, isGiven: Bool
   ) throws(CredentialError) -> (name: String?, kept: [String: String], remark: Notice?) {

@@ -9,11 +9,11 @@ import Text
 struct LoginSession {
   let source: CredentialSource
   let permit: Permit
+  let grant: Grant
   let options: LoginOptions
   let user: any User
   let others: OtherProviders
-  /// By the monotonic clock.
-  let deadline: Double
+  let deadline: Double  // By the monotonic clock.
 
   var client: Client { permit.client }
   var provider: String { client.descriptor.identifier }
@@ -21,15 +21,15 @@ struct LoginSession {
   private var patience: Duration { .seconds(Int64(secondsLeft.rounded(.up))) }
   var now: Moment { source.clock.now() }
 
-  func credential(_ grant: Grant, _ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
-    var receiver = try CallbackReceiver(grant, self)
+  func credential(_ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
+    var receiver = try CallbackReceiver(self)
     let login = LoginContext(
       grant, client, scope: options.scope.isEmpty ? client.descriptor.scope.requested : options.scope,
       redirectURI: receiver.redirectURI, random: source.random, nonce: source.nonce)
     var step = try source.core(provider, login.begin())
     while true {
       switch step {
-      case .send(let exchange): step = try answer(to: exchange, grant, pending)
+      case .send(let exchange): step = try answer(to: exchange, pending)
       case .browse(let page): step = try kept(receiver.answer(to: page, self), pending)
       case .showCode(let device, let poll):
         show(device)
@@ -43,15 +43,15 @@ struct LoginSession {
 
   /// Sends a request. If the answer may be a token, signals wait until it is kept, except while a device is polled.
   private func answer(
-    to exchange: Step.Exchange, _ grant: Grant, _ pending: borrowing PendingExchange
+    to exchange: Step.Exchange, _ pending: borrowing PendingExchange
   ) throws(CredentialError) -> Step {
     if let pause = exchange.pause { try wait(pause) }
-    guard exchange.pause == nil, exchange.kind.issuesToken else { return try answered(exchange, grant, pending) }
-    return try Signals.deferring { () throws(CredentialError) in try answered(exchange, grant, pending) }
+    guard exchange.pause == nil, exchange.kind.issuesToken else { return try answered(exchange, pending) }
+    return try Signals.deferring { () throws(CredentialError) in try answered(exchange, pending) }
   }
 
   private func answered(
-    _ exchange: Step.Exchange, _ grant: Grant, _ pending: borrowing PendingExchange
+    _ exchange: Step.Exchange, _ pending: borrowing PendingExchange
   ) throws(CredentialError) -> Step {
     let response: HTTPResponse
     do {

@@ -5,13 +5,11 @@ import Text
 
 /// How an answer of one provider could reach another one (RFC 9700, 4.4).
 package enum MixUp: Sendable, Equatable {
-  /// The descriptor names an issuer of the other provider.
-  case issuer(String)
+  case issuer(String)  // The descriptor names an issuer of the other provider.
   /// The person would consent on the other provider's page, and the code would go elsewhere.
   case page(host: String, token: String)
   case redirect(String)
-  /// The `iss` of an answer.
-  case answer(issuer: String)
+  case answer(issuer: String)  // The `iss` of an answer.
 }
 
 /// The providers that were added besides the one of a login, and what of theirs must not reach that one.
@@ -20,10 +18,8 @@ struct OtherProviders {
     let identifier: String
     var page: URI?
     var issuer: String?
-    /// Where a person consents, and codes are exchanged.
-    var servers: [URI] = []
-    /// Hosts besides these that get its tokens.
-    var hosts: [HostPattern] = []
+    var servers: [URI] = []  // Where a person consents, and codes are exchanged.
+    var hosts: [HostPattern] = []  // Hosts besides these that get its tokens.
   }
 
   private static let serverKinds: [EndpointKind] = [

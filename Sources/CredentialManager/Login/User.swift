@@ -15,19 +15,16 @@ package enum LoginStep: Sendable, Equatable {
   /// The code to type on another device's browser; how long it is valid, and how long the login waits for it.
   case device(userCode: String, url: String, completeURL: String?, validFor: Duration, patience: Duration)
   case waiting(seconds: Double)
-  /// A request that is not the answer to this login; how many there were.
-  case strayRedirect(count: Int)
+  case strayRedirect(count: Int)  // A request that is not the answer to this login; how many there were.
   /// A program of another user of this machine came to an address of the login, and was refused.
   case intruder(user: UInt32)
-  /// The browser opened the login page a second time, and was refused.
-  case reopened
+  case reopened  // The browser opened the login page a second time, and was refused.
   /// What was pasted is not the answer to this login; why. Another line is waited for.
   case strayPaste(CredentialError)
 }
 
 package protocol User: AnyObject {
   func tell(_ step: LoginStep)
-  /// Whether that was possible.
   func open(_ url: String) -> Bool
   /// One line that the person pasted; `nil` when there is nobody to ask, or nothing came within so many seconds.
   func pastedLine(within seconds: Double) -> String?
@@ -39,20 +36,15 @@ package protocol User: AnyObject {
 }
 
 package struct LoginOptions: Sendable {
-  /// The account's name; `nil`: as the provider names it.
-  package var account: String?
-  /// The grant; `nil`: the first one of the descriptor that is possible here.
-  package var grant: Grant?
-  /// The scopes; empty: the descriptor's.
-  package var scope: [String] = []
+  package var account: String?  // The account's name; `nil`: as the provider names it.
+  package var grant: Grant?  // The grant; `nil`: the first one of the descriptor that is possible here.
+  package var scope: [String] = []  // The scopes; empty: the descriptor's.
   package var variables: [String: String] = [:]
   package var opensBrowser = true
   /// Whether the browser that is opened runs on this machine, and can be led to the page from a port of it.
   package var hasLocalBrowser = true
-  /// Whether the redirect is pasted, and nothing listens.
-  package var pastes = false
-  /// How long until the login is given up.
-  package var timeout = Duration.seconds(300)
+  package var pastes = false  // Whether the redirect is pasted, and nothing listens.
+  package var timeout = Duration.seconds(300)  // Until the login is given up.
 
   package init() {}
 }

@@ -9,26 +9,20 @@ import YAML
 package struct ProviderAddition: Sendable {
   package let descriptor: Descriptor
   package var warnings: [Finding] { loaded.warnings }
-  /// The file to install; `nil` when the descriptor lies along the path already.
-  let file: [UInt8]?
-  /// What was read, whose places are those of the file that the person knows.
-  let loaded: DescriptorLibrary.Loaded
+  let file: [UInt8]?  // The file to install; `nil` when the descriptor lies along the path already.
+  let loaded: DescriptorLibrary.Loaded  // What was read, whose places are those of the file that the person knows.
 
   package var identifier: String { descriptor.identifier }
 }
 
 package struct ClientNeeds: Sendable, Equatable {
   package var needsIdentifier: Bool
-  /// Whether that client has a secret for sure.
-  package var needsSecret: Bool
+  package var needsSecret: Bool  // Whether that client has a secret for sure.
   package var register: String?
 
-  package init(needsIdentifier: Bool, needsSecret: Bool, register: String?) {
-    self.needsIdentifier = needsIdentifier
-    self.needsSecret = needsSecret
-    self.register = register
-  }
+}
 
+extension ClientNeeds {
   /// An OAuth 1.0a client always has a secret.
   package init(_ descriptor: Descriptor) {
     let client = descriptor.client
@@ -108,12 +102,11 @@ extension CredentialSource {
       }
     }
     if previous != nil, !replaces { throw .alreadyAdded(provider: identifier) }
-    let given = clientIdentifier
     let known = clientIdentifier ?? previous?.clientIdentifier ?? addition.descriptor.client.identifier
     let canRegister = addition.descriptor.endpoints[.registration] != nil && clientSecret == nil
+    var needs = ClientNeeds(addition.descriptor)
     let needsClient = addition.descriptor.grants.contains(where: \.traits.needsClient)
-    if given?.isEmpty == true || known == nil && !canRegister && needsClient {
-      var needs = ClientNeeds(addition.descriptor)
+    if clientIdentifier?.isEmpty == true || known == nil && !canRegister && needsClient {
       needs.needsIdentifier = true
       throw .clientIdentifierMissing(provider: identifier, needs)
     }
@@ -126,21 +119,18 @@ extension CredentialSource {
       // Of another client, what one was registered with says nothing.
       registered: known == previous?.clientIdentifier ? previous?.registered : nil)
     let client = try client(addition.descriptor, registration)
-    let registers = canRegister ? try self.registers(client, given: given, previous: previous) : false
+    let registers = canRegister ? try self.registers(client, given: clientIdentifier, previous: previous) : false
     if registers { _ = try network() }
-    var dependents: [String: Registration?] = [:]
-    var kept = KeptSecrets()
-    if let existing {
-      kept.accounts = try existing.accounts(of: identifier)
-      kept.clientSecret = clientSecret == nil && previous?.clientSecret != nil
-      kept.variable = keepsSecretVariable(addition, previous, given: variables)
-    }
+    let kept = KeptSecrets(
+      accounts: try existing?.accounts(of: identifier) ?? [],
+      clientSecret: clientSecret == nil && previous?.clientSecret != nil,
+      variable: keepsSecretVariable(addition, previous, given: variables))
     let permit = try consent(
       to: addition.loaded, client, replacing: previous?.agreement, kept: kept, confirms: confirms)
     let others = try OtherProviders(self, than: identifier)
+    var dependents: [String: Registration?] = [:]
     if let existing { dependents = try dependentProviders(of: addition, existing, confirms) }
-    // The vault is opened for writing before the descriptor is there: one with the registration of another would send a
-    // secret to the wrong place, were it not for the question above.
+    // Before the descriptor is there: one with another's registration would send a secret to the wrong place.
     _ = try accounts(.readWrite)
     if registers {
       let redirect = registration.redirect
@@ -150,7 +140,7 @@ extension CredentialSource {
     registration.agreement = Agreement(try self.client(addition.descriptor, registration))
     try install(addition)
     dependents[identifier] = registration
-    try store(dependents, with: [noting(.addProvider, identifier)])
+    try store(dependents, with: [noting(.addProvider, of: identifier)])
     if let conflict = others.conflict(of: client) { notice(.loginsRefused(conflict)) }
     return registers ? registration : nil
   }
@@ -183,9 +173,7 @@ extension CredentialSource {
       guard var registration = try accounts.registration(of: provider), let loaded = try? library.load(provider),
         loaded.bases.contains(path), let client = try? client(loaded.descriptor, registration)
       else { continue }
-      let before =
-        registration.agreement
-        ?? (try? self.client(descriptor(provider).descriptor, registration)).map { Agreement($0) }
+      let before = registration.agreement
       let keepsVariable = loaded.descriptor.variables.contains { $0.isSecret && registration.variables[$0.name] != nil }
       try requireConsent(
         loaded, client, replacing: before,

@@ -4,11 +4,8 @@ import OAuth
 import Text
 
 /// Where the credentials of a provider may go: computed from its descriptor, its variables and the registration, agreed
-/// to when the provider is added, and sealed with the registration.
-///
-/// Whether something may go somewhere is decided in this file. Every ``Route`` asks ``CredentialSource/permit(_:_:)``
-/// or ``CredentialSource/handOut(_:of:by:to:policy:)``. Both compare with the sealed agreement, whatever file the
-/// descriptor came from. Nothing is sent to a provider without a ``Permit``, and only this file makes one.
+/// to when the provider is added, and sealed with the registration. Every ``Route`` asks `permit` or `handOut`, which
+/// compare with it, whatever file the descriptor came from. Only this file makes a ``Permit``.
 ///
 /// A place that only an answer fills stands as it is written: `https://{dc}.api.example`, `{instance_url}`.
 package struct Agreement: Sendable, Equatable {
@@ -29,10 +26,8 @@ package struct Agreement: Sendable, Equatable {
   package var issuer: String?
   /// The hosts at which helpers hand out tokens; `nil` in a registration of an earlier version.
   package var claims: [HostClaim]?
-  /// The expressions that the values of places have to match.
-  var bounds: OriginPattern.Bounds = [:]
-  /// Whether this is what an earlier version kept, which knew hosts alone.
-  var isOfEarlierVersion = false
+  var bounds: OriginPattern.Bounds = [:]  // The expressions that the values of places have to match.
+  var isOfEarlierVersion = false  // Whether this is what an earlier version kept, which knew hosts alone.
 
   package init(_ client: Client) {
     let descriptor = client.descriptor
@@ -91,18 +86,14 @@ package struct Agreement: Sendable, Equatable {
 /// A way on which a provider's credentials leave the vault.
 package enum Route: String, Sendable, CaseIterable {
   case login, refresh, validate, logout, token, header, request, exec, git, docker, kubectl, library, browser
-  /// A client is registered at the provider, or deleted there (RFC 7591, RFC 7592).
-  case registration
+  case registration  // A client is registered at the provider, or deleted there (RFC 7591, RFC 7592).
 }
 
 /// To whom a token is handed.
 package enum Destination: Sendable {
-  /// The person who asked, or a program that the person started: it is theirs to say where it goes.
-  case caller
-  /// A host that another program asks about, as the sealed agreement claims it.
-  case claimed(HostClaim)
-  /// A server that another program asks about.
-  case server(URI)
+  case caller  // The person who asked, or a program that the person started: it is theirs to say where it goes.
+  case claimed(HostClaim)  // A host that another program asks about, as the sealed agreement claims it.
+  case server(URI)  // A server that another program asks about.
 }
 
 /// A client that may use its secrets on one route. Whoever holds it has asked the agreement.
@@ -121,8 +112,7 @@ package struct Permit: Sendable {
     guard agreement.covers(uri) else { throw .notAgreed(provider: provider, origin: uri.origin, route) }
   }
 
-  /// The same for a request that a person or a program makes with a credential. A host that the descriptor does not
-  /// name is told as such.
+  /// The same for a request that a person or a program makes with a credential.
   func require(_ uri: URI, of credential: Credential) throws(CredentialError) {
     guard client.presents(credential, to: uri) else {
       throw .oauth(.foreignHost(HostPattern.authority(uri) ?? uri.scheme), provider: provider)
@@ -132,9 +122,8 @@ package struct Permit: Sendable {
 }
 
 extension CredentialSource {
-  /// The one question: whether a provider's credentials may be used on a route. What its descriptor names now is
-  /// compared with what was agreed to, and a new place throws `.descriptorChanged`. `variables` are of one account, and
-  /// go before the registered ones.
+  /// Whether a provider's credentials may be used on a route: a place that is new in its descriptor throws
+  /// `.descriptorChanged`. `variables` are of one account, and go before the registered ones.
   package func permit(
     _ route: Route, _ provider: String, variables: [String: String] = [:]
   ) throws(CredentialError) -> Permit {
@@ -149,7 +138,7 @@ extension CredentialSource {
       throw .notAdded(provider: provider, ClientNeeds(loaded.descriptor))
     }
     let client = try client(loaded.descriptor, registration)
-    let agreement = try agreed(loaded, client, registration)
+    let agreement = try agreed(loaded, client: client, registration)
     guard !variables.isEmpty else { return Permit(route, client: client, agreement) }
     let own = try self.client(loaded.descriptor, registration, variables: variables)
     return Permit(route, client: own, agreement.widened(by: Agreement(own)))
@@ -177,10 +166,10 @@ extension CredentialSource {
 
   /// The agreement that a registration was sealed with, if the descriptor names nothing beyond it.
   private func agreed(
-    _ loaded: DescriptorLibrary.Loaded, _ client: Client, _ registration: Registration
+    _ loaded: DescriptorLibrary.Loaded, client: Client, _ registration: Registration
   ) throws(CredentialError) -> Agreement {
     let now = Agreement(client)
-    let new = registration.agreement.map { $0.newPlaces(in: now, loaded, registration, client) } ?? []
+    let new = registration.agreement?.newPlaces(of: client, loaded, registration: registration) ?? []
     guard new.isEmpty else {
       let own = ownFile(of: loaded)
       throw .descriptorChanged(

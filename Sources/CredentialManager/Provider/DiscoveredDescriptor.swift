@@ -4,10 +4,8 @@ import JSON
 import OAuth
 import Text
 
-/// The descriptor of an issuer, as a file for people: each value with where it is from.
-///
-/// Nothing of the metadata gets into it but what was read as a URL, a scope or a name that is known here; and each
-/// value is written so that YAML reads it as that one text.
+/// The descriptor of an issuer, as a file for people: each value with where it is from. Nothing of the metadata gets
+/// into it but what was read as a URL, a scope or a known name, written so that YAML reads it as that one text.
 struct DiscoveredDescriptor {
   let text: String
 
@@ -180,8 +178,6 @@ struct DiscoveredDescriptor {
       "hosts: [\(hosts.map(Scalar.written).joined(separator: ", "))]",
     ]
   }
-
-  // MARK: YAML
 
   private static func template(_ text: String) -> String { text.exchanging("{", for: "{{").exchanging("}", for: "}}") }
 }

@@ -13,9 +13,8 @@ package struct Discovery: Sendable {
 }
 
 extension CredentialSource {
-  /// Asks an issuer for its metadata (RFC 8414; OpenID Connect Discovery 1.0), and makes a descriptor of it. No
-  /// redirect is followed: metadata counts because it comes from the issuer's own host by TLS. Without a `name`, the
-  /// identifier is made of the issuer.
+  /// Makes a descriptor of an issuer's metadata (RFC 8414; OpenID Connect Discovery 1.0). No redirect is followed:
+  /// metadata counts because it comes from the issuer's own host by TLS.
   package func discover(_ text: String, as name: String?) throws(CredentialError) -> Discovery {
     let issuer = try wrapping({ CredentialError.http($0, provider: text) }, Issuer(text))
     guard issuer.isSecure else { throw .discovery(.insecure("issuer", text: text), issuer: text) }
@@ -65,8 +64,7 @@ extension CredentialSource {
 // MARK: Registration
 
 extension CredentialSource {
-  /// Whether adding a provider registers a client there: also anew, if the client that was registered does not fit any
-  /// more because of its redirect, its place of registration, or a secret that has expired.
+  /// Whether adding a provider registers a client: also anew, if its redirect, place or secret does not fit any more.
   func registers(_ client: Client, given: String?, previous: Registration?) throws(CredentialError) -> Bool {
     guard given == nil, client.descriptor.client.identifier == nil, client.descriptor.endpoints[.registration] != nil
     else { return false }
@@ -77,7 +75,6 @@ extension CredentialSource {
     return registered.place != place || registered.redirectURI != redirectURI
   }
 
-  /// Registers a client (RFC 7591).
   func register(
     _ permit: Permit, variables: [String: String], initialAccessToken: Secret?
   ) throws(CredentialError) -> Registration {

@@ -5,18 +5,14 @@ import Platform
 import Text
 import Store
 
-/// A host at which a helper hands out a provider's tokens.
 package struct HostClaim: Sendable, Equatable {
   package enum Helper: String, Sendable, CaseIterable { case git, docker }
 
   package let helper: Helper
-  /// The host, in lower case, with a port where it is not the ordinary one.
-  package let host: String
+  package let host: String  // The host, in lower case, with a port where it is not the ordinary one.
   package let provider: String
-  /// The user name that goes with the token; `{account}` in it is the account's name.
-  package let username: String
-  /// Whether a user name in an address says nothing about the account.
-  package let ignoresUsername: Bool
+  package let username: String  // The user name that goes with the token; `{account}` in it is the account's name.
+  package let ignoresUsername: Bool  // Whether a user name in an address says nothing about the account.
 
   package func username(for account: String) -> String { username.exchanging("{account}", for: account) }
 
@@ -50,9 +46,8 @@ extension HostClaim {
   }
 }
 
-/// The hosts of the helpers are part of each registration's agreement. A record for each host says which provider has
-/// it, so that a question reads one record, however many providers there are; a last one, without a host, says that all
-/// registrations have theirs.
+/// The hosts are part of each registration's agreement. A record for each host says which provider has it, so that a
+/// question reads one record; a last one, without a host, says that all registrations have theirs.
 extension CredentialSource {
   private static let allClaimed = RecordIdentifier(kind: .host, provider: "", account: "")
 
@@ -96,8 +91,7 @@ extension CredentialSource {
   }
 
   /// The claims of all registrations, of the `new` ones as they are about to be, and what brings the records up to
-  /// date. Registrations of an earlier version, which say nothing of hosts, get those of their descriptors as they are
-  /// now. One whose descriptor cannot be read is looked at again the next time.
+  /// date. Those of an earlier version, which say nothing of hosts, get what their descriptors say now, if it can be read.
   func claims(
     _ accounts: Accounts, replacing new: [String: Registration?] = [:]
   ) throws(CredentialError) -> (claims: [HostClaim], changes: [Change]) {
@@ -150,8 +144,7 @@ extension CredentialSource {
     }
   }
 
-  /// A registration of an earlier version with the hosts that its descriptor claims now, without those to
-  /// which nobody agreed.
+  /// With the hosts that the descriptor claims now, without those to which nobody agreed.
   private func completed(_ registration: Registration, _ provider: String) -> Registration? {
     guard let loaded = try? home.library.load(provider), let client = try? client(loaded.descriptor, registration)
     else { return nil }

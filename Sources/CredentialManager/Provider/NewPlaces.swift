@@ -7,25 +7,17 @@ import YAML
 /// A place that a descriptor names, and to which nobody agreed.
 package struct NewPlace: Sendable, Equatable {
   package enum Kind: Sendable, Equatable {
-    /// Gets the client's secret and tokens.
-    case secrets
-    /// Gets tokens.
+    case secrets  // Gets the client's secret and tokens.
     case tokens
-    /// Gets the code, or the token, of a login.
-    case redirect
-    /// Where a person enters a device's code.
-    case devicePage
-    /// Whose answers are taken.
-    case issuer
+    case redirect  // Gets the code, or the token, of a login.
+    case devicePage  // Where a person enters a device's code.
+    case issuer  // Whose answers are taken.
   }
 
   package let kind: Kind
-  /// An origin over TLS without its scheme.
-  package let name: String
-  /// What was agreed to and is not named any more.
-  package let before: [String]
-  /// Where the descriptor names it; `nil` where no line does.
-  package let place: Place?
+  package let name: String  // An origin over TLS without its scheme.
+  package let before: [String]  // What was agreed to and is not named any more.
+  package let place: Place?  // Where the descriptor names it; `nil` where no line does.
 }
 
 /// What a provider keeps when it is added anew, and what would go to the places of its new descriptor.
@@ -40,49 +32,48 @@ struct KeptSecrets {
 }
 
 extension Agreement {
-  /// What a later agreement has beyond this one. Fewer places are fine, and so is an issuer that was not known before.
+  /// What a client's descriptor names beyond this one. Fewer places are fine, and so is an issuer that was not known.
   func newPlaces(
-    in later: Agreement, _ loaded: DescriptorLibrary.Loaded, _ registration: Registration, _ client: Client,
+    of client: Client, _ loaded: DescriptorLibrary.Loaded, registration: Registration,
     for subject: NewPlace.Kind = .tokens
   ) -> [NewPlace] {
     let places = AgreedPlaces(client)
-    let origins = subject == .tokens ? later.tokenOrigins : later.secretOrigins
-    let gone = tokenOrigins.filter { !later.tokenOrigins.contains($0) }.map(shown)
-    var new = origins.filter { !includes($0, later.bounds) }.map { origin in
-      let name = shown(origin)
-      let place = loaded.place(ofHost: Self.withoutScheme(origin)) { places.origins(of: [$0]).map(Self.withoutScheme) }
-      return NewPlace(
-        kind: later.secretOrigins.contains(origin) ? .secrets : .tokens, name: name, before: gone, place: place)
-    }
-    func add(_ kind: NewPlace.Kind, _ before: String?, _ text: String, _ key: String...) {
-      new.append(NewPlace(kind: kind, name: text, before: before.map { [$0] } ?? [], place: loaded.place(of: key)))
-    }
-    if let text = later.redirect, text != redirect, !isHarmless(text, loaded, registration) {
-      add(.redirect, redirect, text, "redirect")
-    }
-    if let page = later.devicePage, page != devicePage, !isWithinOldHosts(page) {
-      add(.devicePage, devicePage, page, "device", "verification_uri_complete")
-    }
-    if let text = later.issuer, let issuer, text != issuer { add(.issuer, issuer, text, "issuer") }
-    return new
+    return newPlaces(in: Agreement(client), for: subject) {
+      isHarmless($0, in: loaded.descriptor, registration)
+    } at: {
+      kind, text in
+      switch kind {
+      case .secrets, .tokens:
+        loaded.place(ofHost: Self.withoutScheme(text)) { places.origins(of: [$0]).map(Self.withoutScheme) }
+      case .redirect: loaded.place(of: ["redirect"])
+      case .devicePage: loaded.place(of: ["device", "verification_uri_complete"])
+      case .issuer: loaded.place(of: ["issuer"])
+      }
+    }.filter { $0.kind != .devicePage || !isWithinOldHosts($0.name) }
   }
 
   /// The same of two sealed agreements, where no descriptor is looked at.
   func newPlaces(in later: Agreement) -> [NewPlace] {
-    func place(_ kind: NewPlace.Kind, _ before: [String], _ name: String) -> NewPlace {
-      NewPlace(kind: kind, name: name, before: before, place: nil)
-    }
+    newPlaces(in: later, for: .tokens, isHarmless: { redirect == nil || Self.staysHere($0) }, at: { _, _ in nil })
+  }
+
+  private func newPlaces(
+    in later: Agreement, for subject: NewPlace.Kind, isHarmless: (_ redirect: String) -> Bool,
+    at place: (NewPlace.Kind, String) -> Place?
+  ) -> [NewPlace] {
+    let origins = subject == .tokens ? later.tokenOrigins : later.secretOrigins
     let gone = tokenOrigins.filter { !later.tokenOrigins.contains($0) }.map(shown)
-    var new = later.tokenOrigins.filter { !includes($0, later.bounds) }.map {
-      place(later.secretOrigins.contains($0) ? .secrets : .tokens, gone, shown($0))
+    var new = origins.filter { !includes($0, later.bounds) }.map { origin in
+      let kind: NewPlace.Kind = later.secretOrigins.contains(origin) ? .secrets : .tokens
+      return NewPlace(kind: kind, name: shown(origin), before: gone, place: place(kind, origin))
     }
-    if let text = later.redirect, let redirect, text != redirect, !Self.staysHere(text) {
-      new.append(place(.redirect, [redirect], text))
+    func add(_ kind: NewPlace.Kind, _ text: String?, before: String?) {
+      guard let text, text != before else { return }
+      new.append(NewPlace(kind: kind, name: text, before: before.map { [$0] } ?? [], place: place(kind, text)))
     }
-    if let page = later.devicePage, page != devicePage {
-      new.append(place(.devicePage, devicePage.map { [$0] } ?? [], page))
-    }
-    if let text = later.issuer, let issuer, text != issuer { new.append(place(.issuer, [issuer], text)) }
+    if let text = later.redirect, !isHarmless(text) { add(.redirect, text, before: redirect) }
+    add(.devicePage, later.devicePage, before: devicePage)
+    if issuer != nil { add(.issuer, later.issuer, before: issuer) }
     return new
   }
 
@@ -98,11 +89,11 @@ extension Agreement {
   }
 
   /// Whether a redirect comes back to this machine, shows the code to the person, or was not noted once.
-  private func isHarmless(_ text: String, _ loaded: DescriptorLibrary.Loaded, _ registration: Registration) -> Bool {
+  private func isHarmless(_ text: String, in descriptor: Descriptor, _ registration: Registration) -> Bool {
     if Self.staysHere(text) { return true }
     guard isOfEarlierVersion, redirect == nil else { return false }
     // An earlier version did not note it. Its hosts have a page elsewhere, and a variable's value is the person's own.
-    let names = loaded.descriptor.redirect.template.names
+    let names = descriptor.redirect.template.names
     return isWithinOldHosts(text) || (!names.isEmpty && names.allSatisfy { registration.variables[$0] != nil })
       || SchemeHandler.scheme(of: text).map { !["http", "https"].contains($0) } == true
   }
@@ -145,7 +136,7 @@ extension CredentialSource {
     let agreed =
       agreed ?? (try? self.client(descriptor(provider).descriptor, previous)).map { Agreement($0) }
       ?? Agreement(destinations: [])
-    let places = agreed.newPlaces(in: Agreement(client), loaded, previous, client, for: kept.subject)
+    let places = agreed.newPlaces(of: client, loaded, registration: previous, for: kept.subject)
     guard !places.isEmpty else { return }
     let names = kept.accounts.map(\.name)
     if !confirms(names, places) { throw .destinationChange(provider: provider, accounts: names, places: places) }

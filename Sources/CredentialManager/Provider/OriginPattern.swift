@@ -7,8 +7,7 @@ import Text
 ///
 /// Agreements of earlier versions have hosts alone: those mean https, and http on loopback.
 struct OriginPattern {
-  /// The places in a host that a provider's answer fills, each with the expressions, one a line, that its value has to
-  /// match.
+  /// The places that an answer fills, each with the expressions, one a line, that its value has to match.
   typealias Bounds = [String: String]
 
   private let text: String
@@ -44,31 +43,24 @@ struct OriginPattern {
       text.firstPlace(of: "://").map { (text[..<$0.lowerBound].lowercased(), text[$0.upperBound...]) } ?? (
         nil, text[...]
       )
-    let host = lowercasedOutsidePlaces(prefix(of: rest))
+    let host = authority(rest)
     if let scheme { return [scheme + "://" + host] }
     if host.hasPrefix("{"), host.firstIndex(of: "}") == host.indices.last { return [host] }
     guard let uri = try? URI(parsing: "http://" + host), uri.isLoopback else { return ["https://" + host] }
     return uri.port == nil ? ["http://" + host, "https://" + host] : ["http://" + host]
   }
 
-  /// A host, and a port, up to a path; a slash inside of a place ends nothing.
-  private static func prefix(of text: Substring) -> Substring {
-    var depth = 0
-    return text.prefix { character in
+  /// A host, and a port, up to a path, in lower case; what is inside of a place stays, and ends nothing.
+  private static func authority(_ text: Substring) -> String {
+    var (result, depth) = ("", 0)
+    for character in text {
       depth += character == "{" ? 1 : character == "}" ? -1 : 0
-      return depth > 0 || !"/?#".contains(character)
-    }
-  }
-
-  private static func lowercasedOutsidePlaces(_ text: Substring) -> String {
-    var depth = 0
-    return text.reduce(into: "") { result, character in
-      depth += character == "{" ? 1 : character == "}" ? -1 : 0
+      if depth <= 0, "/?#".contains(character) { break }
       result += depth > 0 ? String(character) : character.lowercased()
     }
+    return result
   }
 
-  /// The names in its places.
   var names: [String] { (try? Template(parsing: text))?.names ?? [] }
 
   private func defaultPort(for other: String?) -> UInt16 { (scheme ?? other) == "http" ? 80 : 443 }
@@ -91,7 +83,7 @@ struct OriginPattern {
     guard uri.effectivePort == port ?? defaultPort(for: uri.scheme) else { return false }
     if host.hasPrefix("*.") { return name.hasSuffix(host.dropFirst()) && name.count > host.count - 1 }
     guard host.contains("{"), let template = try? Template(parsing: host) else { return name == host }
-    return Self.matches(name[...], template.parts[...], bounds)
+    return Self.matches(name[...], template.parts[...], within: bounds)
   }
 
   /// The same for a cluster. Clusters have no ordinary port: without one here, any port of the host is meant.
@@ -99,18 +91,18 @@ struct OriginPattern {
     !isWhole && (matches(uri, bounds) || (port == nil && matches(uri.replacing(port: nil), bounds)))
   }
 
-  private static func matches(_ text: Substring, _ parts: ArraySlice<Template.Part>, _ bounds: Bounds) -> Bool {
+  private static func matches(_ text: Substring, _ parts: ArraySlice<Template.Part>, within bounds: Bounds) -> Bool {
     switch parts.first {
     case nil: return text.isEmpty
     case .literal(let piece):
-      return text.hasPrefix(piece) && matches(text.dropFirst(piece.count), parts.dropFirst(), bounds)
+      return text.hasPrefix(piece) && matches(text.dropFirst(piece.count), parts.dropFirst(), within: bounds)
     case .place(let terms):
       let bound = if case .name(let name)? = terms.first, terms.count == 1 { bounds[name] } else { nil as String? }
       let isLabel = { (byte: UInt8) in byte.isLetterOrDigit || ".-".utf8.contains(byte) }
       return text.indices.reversed().contains { end in
         let value = text[...end]
         return value.utf8.allSatisfy(isLabel) && (bound.map { Self.isWithin($0, value) } ?? true)
-          && matches(text[end...].dropFirst(), parts.dropFirst(), bounds)
+          && matches(text[end...].dropFirst(), parts.dropFirst(), within: bounds)
       }
     }
   }

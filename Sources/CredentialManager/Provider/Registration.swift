@@ -5,38 +5,28 @@ import Text
 
 /// What the person registered at a provider, as the vault keeps it: the client (RFC 6749, 2) and the variables' values.
 package struct Registration: Sendable, Equatable {
-  /// The client identifier, or consumer key.
-  package var clientIdentifier: String
-  /// The client secret, consumer secret, or private key as PEM.
-  package var clientSecret: Secret?
+  package var clientIdentifier: String  // The client identifier, or consumer key.
+  package var clientSecret: Secret?  // The client secret, consumer secret, or private key as PEM.
   package var variables: [String: String] = [:]
-  /// The redirect that is sent where the descriptor has none of its own; `nil`: the one of earlier versions, which all
-  /// providers shared.
+  /// Sent where the descriptor has none of its own; `nil`: the one of earlier versions, which all providers shared.
   package var redirect: String?
-  /// How the client came about, where the provider registered it at our request.
-  package var registered: Registered?
+  package var registered: Registered?  // How the client came about, where the provider registered it at our request.
   /// Where tokens and the secret may go, as the person agreed to it. `nil` where nobody noted it.
   package var agreement: Agreement?
 
   /// What a provider answered that registered a client (RFC 7591, 3.2.1), beside identifier and secret.
   package struct Registered: Sendable, Equatable {
-    /// Where it was registered.
     package var place: String
     package var redirectURI: String?
-    /// `nil` where the provider did not say.
-    package var authentication: ClientAuthentication?
-    /// When the secret expires; `nil` for never.
-    package var secretExpiresAt: Moment?
-    /// What the registration is read, changed and deleted with (RFC 7592, 3).
-    package var accessToken: Secret?
-    /// Where that is done (RFC 7592, 3).
-    package var uri: String?
+    package var authentication: ClientAuthentication?  // `nil` where the provider did not say.
+    package var secretExpiresAt: Moment?  // `nil` for never.
+    package var accessToken: Secret?  // What the registration is read, changed and deleted with (RFC 7592, 3).
+    package var uri: String?  // Where that is done (RFC 7592, 3).
   }
 }
 
 extension Registration {
-  /// The descriptor as it is for this client. What the provider says of it goes before what the descriptor says of all,
-  /// and what it was registered with before what is the default now.
+  /// The descriptor as it is for this client: what the provider says of it goes before what the descriptor says of all.
   package func applied(to descriptor: Descriptor) -> Descriptor {
     var descriptor = descriptor
     if let method = registered?.authentication { descriptor.client.authentication = method }

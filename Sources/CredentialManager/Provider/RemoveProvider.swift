@@ -8,20 +8,17 @@ import Store
 package struct ProviderRemoval: Sendable, Equatable {
   package enum RegisteredClient: Sendable, Equatable {
     case deleted(String)
-    /// It stays: the provider has no way to delete it, or was not to be asked.
-    case kept
+    case kept  // It stays: the provider has no way to delete it, or was not to be asked.
   }
 
-  /// `nil` where the person brought the client.
-  package let client: RegisteredClient?
+  package let client: RegisteredClient?  // `nil` where the person brought the client.
   /// The descriptor that the identifier stands for from now on; `nil` where there is none.
   package let successor: String?
 }
 
 extension CredentialSource {
-  /// Removes a provider: its registration with the values of its variables, and the person's own descriptor. A client
-  /// that was registered at our request is deleted at the provider before (RFC 7592, 2.3), unless `keepsRemote`. When
-  /// this throws, nothing is changed here.
+  /// Removes the registration and the person's own descriptor. A client that was registered at our request is deleted
+  /// at the provider before (RFC 7592, 2.3), unless `keepsRemote`. When this throws, nothing is changed here.
   package func remove(_ provider: String, keepsRemote: Bool) throws(CredentialError) -> ProviderRemoval {
     let path = home.userProviders + "/" + provider + ".yaml"
     let hasFile = File.exists(path) || File.isLink(path)
@@ -41,24 +38,23 @@ extension CredentialSource {
     }
     // What is damaged says nothing of a client, and goes as well.
     let registration = try? existing?.registration(of: provider)
-    let client = try deleteClient(registration, provider, keepsRemote)
+    let client = try deleteClient(registration, of: provider, keepsRemote: keepsRemote)
     if existing != nil { try forget(provider) }
     do throws(POSIXError) { _ = try File.remove(path) } catch { throw .system(error) }
     return ProviderRemoval(client: client, successor: home.library.path(of: provider))
   }
 
-  /// Removes the registration, and what interrupted logins left behind. The descriptor goes after that: another one in
-  /// its place must not get the client's secret.
+  /// The descriptor goes after this: another one in its place must not get the client's secret.
   private func forget(_ provider: String) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     let pending = try accounts.pending(of: provider)
     let gone = [Accounts.selection(provider)] + pending.map { RecordIdentifier(.pending, of: $0) }
-    try store([provider: nil], with: gone.map { .remove($0) } + [noting(.removeProvider, provider)])
+    try store([provider: nil], with: gone.map { .remove($0) } + [noting(.removeProvider, of: provider)])
     for id in pending { accounts.store.removeAnswer(for: id) }
   }
 
   private func deleteClient(
-    _ registration: Registration?, _ provider: String, _ keepsRemote: Bool
+    _ registration: Registration?, of provider: String, keepsRemote: Bool
   ) throws(CredentialError) -> ProviderRemoval.RegisteredClient? {
     guard let registration, let registered = registration.registered else { return nil }
     guard !keepsRemote, let text = registered.uri, let token = registered.accessToken, let uri = try? URI(parsing: text)

@@ -17,11 +17,9 @@ extension CredentialSource {
     return try core(provider, client.headerFields(presenting: account.credential, on: request, nonce: nonce))
   }
 
-  /// Makes a request with an account's credential on it. Refreshes and repeats once when the provider answers 401. A
-  /// GET or HEAD that is redirected within its origin goes on there; no other redirect is followed. Nothing is sent to
-  /// a host that the descriptor does not name. `body` replaces the request's own, is read from its beginning each time,
-  /// and is taken into memory only where a signature is over it. `receive` does not get what is repeated or followed.
-  /// Returns the head.
+  /// Makes a request with an account's credential on it, and returns the head. Refreshes and repeats once when the
+  /// provider answers 401, and follows a GET or HEAD within its origin; `receive` gets neither. `body` replaces the
+  /// request's own, is read from its beginning each time, and into memory only where a signature is over it.
   package func send(
     _ request: HTTPRequest, body: (any HTTPBodySource)? = nil, account name: String?, of provider: String,
     by route: Route = .request, limits: HTTPLimits, receive: (HTTPPart) -> Bool
@@ -146,7 +144,7 @@ extension CredentialSource {
         try tellInterruption(of: anybody, accounts)
         changes.append(.remove(RecordIdentifier(.pending, of: anybody)))
       }
-      changes.append(noting(.logout, provider, account.name, isRevoked ? "revoked" : "forgotten"))
+      changes.append(noting(.logout, of: provider, account: account.name, detail: isRevoked ? "revoked" : "forgotten"))
       do throws(CommitError) { try pending.finish(.committed(changes)) } catch { throw .vault(error.reason) }
       FaultPoint.reach("logout.committed")
       return (account.name, isRevoked)

@@ -12,8 +12,7 @@ package struct Interruption: Sendable, Equatable {
   package enum Exchange: String, Sendable { case refresh, login, logout }
 
   package let provider: String
-  /// The account's name; `nil` for a login that did not know yet whose it was.
-  package let account: String?
+  package let account: String?  // The account's name; `nil` for a login that did not know yet whose it was.
   package let exchange: Exchange
   package let startedAt: Moment
 }
@@ -23,8 +22,7 @@ struct ExchangeNote: Equatable {
   struct Refusal: Equatable {
     let at: Moment
     let words: String?
-    /// Whether an earlier exchange had been interrupted, so that its answer is lost.
-    let isAfterInterruption: Bool
+    let isAfterInterruption: Bool  // Whether an earlier exchange had been interrupted, so that its answer is lost.
     /// What the provider will never take again: a refresh token or a session handle. `nil` if it did not say so.
     var ended: Secret?
   }
@@ -41,7 +39,6 @@ struct ExchangeNote: Equatable {
     self.refusal = refusal
   }
 
-  /// Whether an answer of the provider may be lost.
   var isInterruption: Bool { refusal?.isAfterInterruption ?? true }
 
   var encoded: Secret {
@@ -72,8 +69,7 @@ struct ExchangeNote: Equatable {
 
 /// A credential that the provider gave, and that is not in the vault yet.
 struct KeptAnswer: Equatable {
-  /// The token that it was given for; `nil` for a login.
-  let previous: Secret?
+  let previous: Secret?  // The token that it was given for; `nil` for a login.
   let credential: Credential
 
   init(_ credential: Credential, after previous: Secret?) {

@@ -14,8 +14,7 @@ package struct RefreshPolicy: Sendable {
   package var always: Bool
   /// Whether to ask a provider again that has said that it will never take the refresh token.
   package var asksAgain: Bool
-  /// How long another process is waited for that refreshes the same account.
-  package var lockTimeout: Duration
+  package var lockTimeout: Duration  // How long another process is waited for that refreshes the same account.
 
   package init(
     validity: Duration? = nil, preferredLifetime: Duration = .zero, always: Bool = false, asksAgain: Bool = false,
@@ -66,8 +65,7 @@ extension CredentialSource {
     }
   }
 
-  /// For how long the token is good still; `nil` if it is over, or is not the account's any more: it may have died
-  /// while a provider was waited for, somebody may have been refused with it, or an answer in its place may wait.
+  /// `nil` if the token died while a provider was waited for, is not the account's any more, or an answer waits.
   private func timeLeft(_ account: Account) -> Duration? {
     guard let accounts = try? accounts(), let now = try? accounts.account(account.id),
       now.credential.accessToken == account.credential.accessToken,
@@ -235,7 +233,7 @@ extension CredentialSource {
           replacing: { stored in
             let current = try? Credential(decoding: stored)
             return current == nil || current?.accessToken == old.credential.accessToken
-          }, [noting(.refresh, old.provider, old.name)]))
+          }, [noting(.refresh, of: old.provider, account: old.name)]))
     } catch {
       throw .uncommitted(provider: old.provider, account: old.name, isKept: error.isKept, error.reason)
     }
@@ -243,8 +241,8 @@ extension CredentialSource {
     return Account(provider: old.provider, name: old.name, credential: credential, revision: revision)
   }
 
-  /// Puts the answers that wait beside the vault into it: those to refreshes that nobody committed. Those to logins
-  /// need a person, or the provider, before they are an account's, and go to the note of the login.
+  /// Puts the answers that wait beside the vault into it. Those to logins need a person, or the provider, before they
+  /// are an account's, and go to the note of the login.
   func takeAnswersIn(_ accounts: Accounts) throws(CredentialError) {
     for account in try accounts.accounts(of: nil) where accounts.answer(of: account) != nil {
       try withAccountLock(account.id) { locked throws(CredentialError) in
@@ -266,8 +264,7 @@ extension CredentialSource {
     }
   }
 
-  /// Notes that somebody was refused with a token, so that it is refreshed before it is handed out again. Another token
-  /// than the one that is kept now is not touched: a newer one is not worse because an older one was refused.
+  /// A token that somebody was refused with is refreshed before it is handed out again; a newer one is not touched.
   package func reject(_ token: Secret, account name: String?, of provider: String) throws(CredentialError) {
     let accounts = try accounts(.readWrite)
     for var account in try accounts.accounts(of: provider)
@@ -277,7 +274,7 @@ extension CredentialSource {
         try accounts.store.apply([
           .store(
             account.credential.encoded, as: RecordIdentifier(.credential, of: account.id),
-            if: .revision(account.revision)), noting(.refused, provider, account.name),
+            if: .revision(account.revision)), noting(.refused, of: provider, account: account.name),
         ])
       } catch .conflict {
         continue

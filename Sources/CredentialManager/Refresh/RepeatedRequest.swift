@@ -4,11 +4,10 @@ import Store
 import Text
 
 extension CredentialSource {
-  /// Rejects the account's token if the process has been given this very token before, for the same server: it was
-  /// refused there. client-go runs an exec credential plugin anew after a 401 and tells it nothing
-  /// (`plugin/pkg/client/auth/exec`). A server that refuses whatever it gets must not make us refresh for ever: of the
-  /// tokens of a process, the first counts, and a later one only when it is a minute old. A token that cannot be
-  /// refreshed is not rejected.
+  /// Rejects the account's token if the process was given it before, for the same server: it was refused there.
+  /// client-go runs an exec credential plugin anew after a 401 and tells it nothing (`plugin/pkg/client/auth/exec`). A
+  /// server that refuses everything must not make us refresh for ever: of the tokens of a process, the first counts,
+  /// and a later one only when it is a minute old.
   package func rejectIfRepeated(
     _ account: Account, process: ProcessIdentity?, server: String
   ) throws(CredentialError) -> Bool {

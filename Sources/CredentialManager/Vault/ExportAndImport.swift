@@ -3,7 +3,6 @@ import JSON
 import Platform
 import Store
 
-/// What was written to an export, or taken from one.
 package struct TransferredParts: Sendable, Equatable {
   package var records = 0
   package var descriptors = 0
@@ -65,9 +64,8 @@ extension CredentialSource {
     }
   }
 
-  /// Stores what was exported. What is there and the same stays; what is there and different is replaced, or
-  /// `.alreadyThere` says it and nothing is changed. A registration that would send what is kept here to new places is
-  /// replaced only if `confirms` says so.
+  /// Stores what was exported. What is there and different is replaced, or `.alreadyThere` says it and nothing is
+  /// changed. A registration that would send what is kept here to new places is replaced only if `confirms` says so.
   package func importVault(
     _ bytes: [UInt8], passphrase: Secret? = nil, acceptsPlain: Bool, replaces: Bool,
     confirms: (_ provider: String, _ places: [NewPlace]) -> Bool = { _, _ in false }
@@ -99,9 +97,9 @@ extension CredentialSource {
     let files = differingFiles(export)
     let others = files.map(\.path).filter { File.exists($0) }
     if !there.isEmpty || !others.isEmpty, !replaces { throw .alreadyThere(there, files: others) }
-    try requireNotWidened(registrations, accounts, confirms)
+    try requireNotWidened(registrations, in: accounts, confirms: confirms)
     if !changes.isEmpty {
-      try accounts.apply(changes + claims + [noting(.import, nil, nil, "\(changes.count) records")])
+      try accounts.apply(changes + claims + [noting(.import, detail: "\(changes.count) records")])
     }
     for file in files {
       if let folder = Path.directory(of: file.path) {
@@ -124,8 +122,8 @@ extension CredentialSource {
   }
 
   private func requireNotWidened(
-    _ imported: [String: Registration?], _ accounts: Accounts,
-    _ confirms: (_ provider: String, _ places: [NewPlace]) -> Bool
+    _ imported: [String: Registration?], in accounts: Accounts,
+    confirms: (_ provider: String, _ places: [NewPlace]) -> Bool
   ) throws(CredentialError) {
     for (provider, registration) in imported.sorted(by: { $0.key < $1.key }) {
       guard let sealed = try? accounts.registration(of: provider)?.agreement, let later = registration?.agreement

@@ -5,10 +5,8 @@ import Text
 import Vault
 
 package enum PassphraseQuestion: Sendable, Equatable {
-  /// To open the vault; 2 and more after a wrong answer.
-  case vault(attempt: Int)
-  /// To protect the vault with from now on. Whoever asks a person makes sure that it is typed right.
-  case newForVault
+  case vault(attempt: Int)  // To open the vault; 2 and more after a wrong answer.
+  case newForVault  // To protect the vault with from now on. Whoever asks a person makes sure that it is typed right.
   case export(attempt: Int)
   case newForExport
 
@@ -45,7 +43,6 @@ package struct KeySources {
 
   var secretService: SecretServiceClient { SecretServiceClient(environment: environment) }
 
-  /// Who is asked, in this order.
   var holders: [KeyHolder] {
     [
       .keyFile, .opened { vault in predecessor?.vault == vault ? predecessor?.keys : nil },
@@ -79,8 +76,7 @@ package struct OpenedKeys: Sendable {
 }
 
 extension OpenedKeys {
-  /// The name has 32 hexadecimal digits.
-  private static let nameCount = 32
+  private static let nameCount = 32  // The name has 32 hexadecimal digits.
 
   package init?(decoding bytes: [UInt8]) {
     guard bytes.count > Self.nameCount else { return nil }
@@ -169,7 +165,6 @@ struct KeptKeys {
       KernelKeyring.store(name(vault), bytes + keys.revealBytes(), seconds: UInt32(clamping: time.wholeSeconds)))
   }
 
-  /// Whether there was anything.
   static func forget(_ vault: String) throws(StoreError) -> Bool {
     try wrapping(StoreError.kernelKeyring, KernelKeyring.remove(name(vault)))
   }

@@ -10,8 +10,7 @@ struct SecretServiceClient {
   let environment: (String) -> String?
 
   private static let program = "secret-tool"
-  /// Seconds. Whoever has to ask a person is too slow for this.
-  private static let patience = 2.0
+  private static let patience = 2.0  // Seconds. Whoever has to ask a person is too slow for this.
   /// Seconds. To store something the desktop may ask for the password of a keyring.
   private static let patienceOfPeople = 60.0
   /// What an item is found by. The schema is part of it.

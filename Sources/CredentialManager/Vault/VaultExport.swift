@@ -21,7 +21,6 @@ struct VaultExport {
   private(set) var items: [Item] = []
   /// The texts of the person's own descriptors, and of those of the system that are in use, by their identifiers.
   var descriptors: [String: String] = [:]
-  /// The text of the rules for accounts.
   var rules: String?
 
   init(_ store: any AccountStore) throws(StoreError) {

@@ -5,10 +5,8 @@ import Text
 import Vault
 
 package enum Unlocking: Sendable, Equatable {
-  /// The keys are kept until then.
-  case kept(until: Moment)
-  /// The key file opens the vault: there is nothing to keep.
-  case opensByItself
+  case kept(until: Moment)  // The keys are kept until then.
+  case opensByItself  // The key file opens the vault: there is nothing to keep.
 }
 
 extension CredentialSource {
@@ -41,7 +39,7 @@ extension CredentialSource {
       throw .vault(error)
     }
     return try inStore { () throws(StoreError) in
-      let note = event(.protect, nil, nil, kind.logName)
+      let note = event(.protect, detail: kind.logName)
       try changingItems([draft], vault.protect(with: draft, now: clock.now(), noting: note))
       return try vault.status.slots.compactMap(\.kind).filter { $0 != kind }
     }
@@ -50,7 +48,7 @@ extension CredentialSource {
   /// `.lastSlot` for the only one.
   package func unprotect(_ kind: SlotKind) throws(CredentialError) {
     let vault = try vault(.readWrite)
-    try inStore(changingItems([], vault.unprotect(kind, noting: event(.unprotect, nil, nil, kind.logName))))
+    try inStore(changingItems([], vault.unprotect(kind, noting: event(.unprotect, detail: kind.logName))))
   }
 
   private func draft(

@@ -2,16 +2,13 @@ import HTTP
 import Platform
 import Text
 
-/// Takes the redirect to a scheme of an app (RFC 8252, 7.1) for the time of one login: a desktop entry opens the
-/// scheme, and what it is opened with is handed to this process.
-///
-/// What opened the scheme before stays where it is registered, behind ours, and counts again when this ends. What a
-/// process that was killed left behind is taken away by the next login that comes here.
+/// Takes the redirect to a scheme of an app (RFC 8252, 7.1) for the time of one login, by a desktop entry that hands it
+/// to this process. What opened the scheme before stays registered behind ours. What a process that was killed left
+/// behind is taken away by the next login that comes here.
 struct SchemeHandler: ~Copyable {
   struct Desktop: Sendable, Equatable {
     let entries: String
-    /// The file that says what opens what.
-    let choices: String
+    let choices: String  // The file that says what opens what.
   }
 
   private static let prefix = "credmgr-login-"
@@ -176,15 +173,13 @@ struct SchemeHandler: ~Copyable {
 }
 
 extension CredentialSource {
-  /// The desktop entries of logins that were killed, and the schemes that they still take.
   package func deadLogins() -> [(entry: String, schemes: [String])] {
     guard let desktop = home.desktop else { return [] }
     let left = (try? SchemeHandler.dead(home.runtime, desktop)) ?? []
     return left.map { (desktop.entries + "/" + $0.entry, $0.schemes) }
   }
 
-  /// Hands a browser's address to the logins that wait, by way of the folder `runtime`. If none waits, removes the
-  /// entry, which is of a login that was killed.
+  /// Hands a browser's address to the logins that wait. If none does, the entry is of a login that was killed, and goes.
   package func handOver(redirect address: String, runtime: String) -> Bool {
     if SchemeHandler.hand(address, runtime: runtime) { return true }
     if let desktop = home.desktop { try? SchemeHandler.removeDead(runtime, desktop) }
