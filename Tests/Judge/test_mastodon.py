@@ -1,6 +1,8 @@
 """The shipped descriptor of Mastodon, from the registration to the revocation, over TLS with an authority of our own."""
 
+import contextlib
 import json
+import random
 import re
 import socket
 import urllib.parse
@@ -16,9 +18,11 @@ class MastodonTest(ProgramTest):
         super().setUp()
         self.authority = Authority(self.folder)
         self.environment["SSL_CERT_FILE"] = self.authority.certificate
-        # The redirect is registered with its port.
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            self.redirect = f"http://127.0.0.1:{server.getsockname()[1]}/callback"
+        # The redirect is registered with its port: one that the system gives to nobody who asks for any (ip(7)).
+        self.redirect = None
+        while self.redirect is None:
+            with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", random.randrange(10_000, 30_000))) as server:
+                self.redirect = f"http://127.0.0.1:{server.getsockname()[1]}/callback"
 
     def instance(self, **options):
         return self.serve(Mastodon(self.authority.context(), **options))

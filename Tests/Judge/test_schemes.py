@@ -49,7 +49,7 @@ class Schemes(ProgramTest):
             os.remove(self.end)
         login = self.start("login", self.provider, environment=self.browser)
         login.wait_for(r"https?://\S+")
-        self.wait_until(lambda: os.path.exists(self.end), TIMEOUT)
+        self.wait_until(lambda: os.path.exists(self.end))
         return login, text_of(self.end)
 
     def another(self, name="other"):
@@ -148,7 +148,7 @@ class Schemes(ProgramTest):
         os.remove(self.end)
         second = self.start("login", self.provider, "--account", "second", environment=self.browser)
         second.wait_for(r"waiting|https?://\S+")
-        self.wait_until(lambda: os.path.exists(self.end), TIMEOUT)
+        self.wait_until(lambda: os.path.exists(self.end))
         two = text_of(self.end)
         self.xdg("xdg-open", one)
         self.assertEqual(first.end().status, 0)
