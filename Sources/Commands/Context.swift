@@ -165,9 +165,9 @@ package struct Context {
   }
 
   /// A file that an option or an operand names; `-` is standard input.
-  /// - Parameter patience: the seconds that a pipe is waited for; without it, for ever. `ordinary` refuses pipes.
+  /// - Parameter patience: for how long a pipe is waited for; without it, for ever. `ordinary` refuses pipes.
   func file(
-    _ path: String, limit: Int = 1 << 20, ordinary: Bool = false, patience: Double? = nil
+    _ path: String, limit: Int = 1 << 20, ordinary: Bool = false, patience: Duration? = nil
   ) throws(CommandError) -> [UInt8] {
     if path == "-" { return try system(File.readStandardInput(limit: limit)) }
     let isOrdinary = ordinary && !File.isGivenStream(path)
@@ -193,11 +193,11 @@ package struct Context {
   static func descriptorName(_ path: String) -> String { path == "-" ? "<standard input>" : path }
 
   package func secret(_ path: String) throws(CommandError) -> Secret {
-    try secret(secretFile(path, patience: File.isGivenStream(path) ? nil : 60), path)
+    try secret(secretFile(path, patience: File.isGivenStream(path) ? nil : .seconds(60)), path)
   }
 
   /// A file that is to hold a secret. What names none may be the secret itself, and is not repeated.
-  func secretFile(_ path: String, patience: Double? = nil) throws(CommandError) -> [UInt8] {
+  func secretFile(_ path: String, patience: Duration? = nil) throws(CommandError) -> [UInt8] {
     do throws(POSIXError) {
       if path == "-" { return try File.readStandardInput(limit: 1 << 16) }
       return try File.read(path, limit: 1 << 16, ordinary: false, patience: patience)

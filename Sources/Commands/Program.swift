@@ -132,7 +132,7 @@ package enum Program {
     var told: [String] = []
     source.notice = { notice in
       // Who is not looked at by anybody waits in silence.
-      if case .waiting(_, _, let seconds) = notice, seconds < 1 || !Terminal.isTerminal(2) { return }
+      if case .waiting(_, _, let time) = notice, time < .seconds(1) || !Terminal.isTerminal(2) { return }
       let sentence = notice.sentence(now: clock.now())
       if !told.contains(sentence) { StandardError.tell(sentence) }
       told.append(sentence)

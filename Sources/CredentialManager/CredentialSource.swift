@@ -111,18 +111,18 @@ package final class CredentialSource {
 
   /// Runs `body` while no other process does so, unless `isDone`, which is asked while waiting, has a result.
   func withAccountLock<Result>(
-    _ id: AccountID, timeout: Duration = .seconds(60), waiting: ((Double) -> Void)? = nil,
+    _ id: AccountID, timeout: Duration = .seconds(60), waiting: ((Duration) -> Void)? = nil,
     isDone: () throws(CredentialError) -> Result? = { () throws(CredentialError) in nil },
     body: (borrowing LockedAccount) throws(CredentialError) -> Result
   ) throws(CredentialError) -> Result {
     let store = try accounts().store
-    let waiting = waiting ?? { self.notice(.waiting(provider: id.provider, account: id.name, seconds: $0)) }
+    let waiting = waiting ?? { self.notice(.waiting(provider: id.provider, account: id.name, for: $0)) }
     var result: Result?
     var failure: CredentialError?
     let locked: LockedAccount
     do throws(LockError) {
       locked = try store.lock(id, timeout: timeout, clock: clock) { waited in
-        waiting(waited / .seconds(1))
+        waiting(waited)
         do throws(CredentialError) { result = try isDone() } catch { failure = error }
         return result == nil && failure == nil
       }
@@ -142,7 +142,7 @@ package final class CredentialSource {
 }
 
 package enum Notice: Sendable, Equatable {
-  case waiting(provider: String, account: String?, seconds: Double)
+  case waiting(provider: String, account: String?, for: Duration)
   case interrupted(Interruption)
   case loginsRefused(CredentialError)  // The provider was added, and why its logins will be refused.
   case unreadable(provider: String, fields: [ResponseField])

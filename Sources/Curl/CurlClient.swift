@@ -1,14 +1,15 @@
 import CCurl
 import Glibc
 import HTTP
+import Text
 
 /// Sends requests with libcurl. Not for several threads at once.
 /// Certificates are verified, redirects are not followed, and no request is sent twice. The proxy variables of the
 /// environment are honoured, but never for loopback.
 @safe package final class CurlClient: HTTPExchange {
-  /// What a trace is told after each exchange: the request, how it ended, and the seconds that it took. Of a streamed
+  /// What a trace is told after each exchange: the request, how it ended, and the time that it took. Of a streamed
   /// answer only the head is there.
-  package typealias Trace = (_ request: HTTPRequest, _ outcome: Result<HTTPResponse, HTTPError>, _ seconds: Double) ->
+  package typealias Trace = (_ request: HTTPRequest, _ outcome: Result<HTTPResponse, HTTPError>, _ time: Duration) ->
     Void
 
   private let handle: UnsafeMutableRawPointer
@@ -60,17 +61,10 @@ import HTTP
     _ request: HTTPRequest, _ exchange: () throws(HTTPError) -> HTTPResponse
   ) throws(HTTPError) -> HTTPResponse {
     guard let trace else { return try exchange() }
-    let start = Self.monotonicSeconds()
+    let start = Duration.sinceBoot()
     let outcome = Result { () throws(HTTPError) -> HTTPResponse in try exchange() }
-    trace(request, outcome, Self.monotonicSeconds() - start)
+    trace(request, outcome, Duration.sinceBoot() - start)
     return try outcome.get()
-  }
-
-  /// Not `ContinuousClock`: that is in the library of Swift's concurrency, which adds 0.6 MB to the program.
-  private static func monotonicSeconds() -> Double {
-    var time = timespec()
-    unsafe clock_gettime(CLOCK_MONOTONIC, &time)
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
   }
 
   private func perform(
@@ -150,10 +144,9 @@ import HTTP
     if let file = trust.file { try set(CURLOPT_CAINFO, file) }
     if let folder = trust.folder { try set(CURLOPT_CAPATH, folder) }
     // Zero would be no limit at all, so the least is a millisecond.
-    try set(CURLOPT_CONNECTTIMEOUT_MS, Int(max(1, min(limits.seconds, 30) * 1000)))
-    if limits.seconds.isFinite {
-      try set(CURLOPT_TIMEOUT_MS, Int(max(1, min(limits.seconds, 1_000_000) * 1000)))
-    }
+    func milliseconds(_ time: Duration) -> Int { Int(max(1, time.millisecondsRoundedUp)) }
+    try set(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(min(limits.time ?? .seconds(30), .seconds(30))))
+    if let time = limits.time { try set(CURLOPT_TIMEOUT_MS, milliseconds(time)) }
     try configureMethod(request)
   }
 

@@ -1,16 +1,16 @@
 package struct HTTPLimits: Sendable, Equatable {
   package var bodyBytes: Int
-  /// Infinity is no limit, except that a connection must come about in 30.
-  package var seconds: Double
+  /// `nil` is no limit, except that a connection must come about in 30 seconds.
+  package var time: Duration?
 
-  package init(bodyBytes: Int = 1 << 20, seconds: Double = 30) {
+  package init(bodyBytes: Int = 1 << 20, time: Duration? = .seconds(30)) {
     self.bodyBytes = bodyBytes
-    self.seconds = seconds
+    self.time = time
   }
 
   package static let tokenEndpoint = HTTPLimits()
   /// No limit: a download that the person asked for and can interrupt.
-  package static let unlimited = HTTPLimits(bodyBytes: .max, seconds: .infinity)
+  package static let unlimited = HTTPLimits(bodyBytes: .max, time: nil)
 }
 
 /// A piece of an answer that is taken as it comes.

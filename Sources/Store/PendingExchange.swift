@@ -119,7 +119,7 @@ extension PendingExchange {
   ) throws(CommitError) -> Int64? {
     let identifier = RecordIdentifier(.credential, of: id)
     // What is not committed now may be lost: a disk that is full or busy gets some more seconds.
-    var pauses: ArraySlice = [0.1, 0.4, 1, 2]
+    var pauses: ArraySlice<Duration> = [.milliseconds(100), .milliseconds(400), .seconds(1), .seconds(2)]
     while true {
       do throws(StoreError) {
         guard let precondition = try precondition(identifier, replaces) else {
@@ -140,7 +140,7 @@ extension PendingExchange {
         guard let pause = pauses.popFirst() else {
           throw CommitError(reason: error, isKept: store.answer(for: id) != nil)
         }
-        do { try clock.sleep(seconds: pause) } catch { pauses = [] }
+        do { try clock.sleep(for: pause) } catch { pauses = [] }
       }
     }
   }

@@ -9,7 +9,7 @@ extension Vault: AccountStore {
     let place = location.lock(lockName(of: account))
     let lock: FileLock?
     do throws(POSIXError) {
-      lock = try FileLock.acquire(place, seconds: timeout / .seconds(1), clock: clock) { waiting(.seconds($0)) }
+      lock = try FileLock.acquire(place, timeout: timeout, clock: clock, onWait: waiting)
     } catch {
       switch error {
       case .timedOut: throw .timedOut

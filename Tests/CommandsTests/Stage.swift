@@ -66,7 +66,7 @@ final class Stage {
   /// Runs a command in a shell of its own.
   func run(_ command: Transcript.Command) throws -> Transcript.Outcome {
     let script = "cd \"$WORK\" || exit 126\nexec 2>\"$WORK/.errors\"\n\(command.lines.joined(separator: "\n"))\n"
-    let completion = try Launcher.run("/bin/bash", ["-c", script], environment: environment, seconds: 60)
+    let completion = try Launcher.run("/bin/bash", ["-c", script], environment: environment, timeout: .seconds(60))
     let errors = try File.read(folder + "/.errors", limit: 1 << 20)
     return Transcript.Outcome(
       output: settled(String(decoding: completion.output, as: UTF8.self)),

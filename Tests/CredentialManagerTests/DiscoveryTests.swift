@@ -318,7 +318,7 @@ struct RegistrationTests {
     #expect(try fixture.registration()?.variables == ["redirect_uri": "http://127.0.0.1:8417/callback"])
     #expect(try Self.add(fixture, replaces: true) == nil)
     // A secret that has expired.
-    fixture.clock.advance(600)
+    fixture.clock.advance(.seconds(600))
     fixture.http.then(HTTPResponse.json(#"{"client_id": "c3"}"#))
     _ = try Self.add(fixture, replaces: true)
     #expect(try fixture.registration()?.clientIdentifier == "c3")

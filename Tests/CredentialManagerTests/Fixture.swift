@@ -15,17 +15,17 @@ import Text
 
 /// A clock that goes on only when somebody waits.
 final class ManualClock: WallClock {
-  private let elapsed = Mutex(0.0)
+  private let elapsed = Mutex(Duration.zero)
   private let onSleep: Mutex<(@Sendable () -> Void)?> = Mutex(nil)
 
-  func now() -> Moment { Fixture.now + .seconds(monotonic()) }
-  func monotonic() -> Double { elapsed.withLock { $0 } }
-  func advance(_ seconds: Double) { elapsed.withLock { $0 += seconds } }
+  func now() -> Moment { Fixture.now + monotonic() }
+  func monotonic() -> Duration { elapsed.withLock { $0 } }
+  func advance(_ time: Duration) { elapsed.withLock { $0 += time } }
 
   func onSleep(_ body: @escaping @Sendable () -> Void) { onSleep.withLock { $0 = body } }
 
-  func sleep(seconds: Double) throws(POSIXError) {
-    advance(seconds)
+  func sleep(for time: Duration) throws(POSIXError) {
+    advance(time)
     onSleep.withLock { $0 }?()
   }
 }
@@ -128,7 +128,7 @@ final class ScriptedUser: User {
     return true
   }
 
-  func pastedLine(within seconds: Double) -> String? { lines.isEmpty ? nil : lines.removeFirst() }
+  func pastedLine(within time: Duration) -> String? { lines.isEmpty ? nil : lines.removeFirst() }
 
   var pasteDescriptor: Int32? { nil }
 }
@@ -380,7 +380,7 @@ final class Fixture {
   /// Another process is at work with an account, for as long as the value lives.
   func lock(_ account: String?) throws -> FileLock? {
     let name = try another().vault().lockName(provider: "example", account: account ?? "")
-    return try FileLock.acquire(home.vaultLocation.lock(name), seconds: 0)
+    return try FileLock.acquire(home.vaultLocation.lock(name), timeout: .zero)
   }
 
   /// Names of files with answers that are not in the vault.

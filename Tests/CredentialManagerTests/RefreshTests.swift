@@ -312,7 +312,7 @@ struct RefreshTests {
       if isRejected {
         try? fixture.another().reject(Secret("old"), account: nil, of: "example")
       } else {
-        fixture.clock.advance(31)
+        fixture.clock.advance(.seconds(31))
       }
       return HTTPResponse(status: 503)
     }
@@ -623,7 +623,7 @@ struct RefreshTests {
       try fixture.fresh(RefreshPolicy(lockTimeout: .seconds(5)))
     }
     _ = consume lock
-    #expect((5..<6).contains(fixture.clock.monotonic()))
+    #expect((.seconds(5) ..< .seconds(6)).contains(fixture.clock.monotonic()))
     // It is free again.
     fixture.http.then(.token("new"))
     _ = try fixture.fresh()

@@ -27,7 +27,7 @@ struct RepeatedRequestTests {
     #expect(try ask(kubectl) == "new")
     #expect(fixture.http.requests.count == 1)
     // What was good for a while may be revoked, too.
-    fixture.clock.advance(61)
+    fixture.clock.advance(.seconds(61))
     #expect(try ask(kubectl) == "new")
     fixture.http.then(.token("newer"))
     #expect(try ask(kubectl) == "newer")

@@ -16,7 +16,7 @@ struct CurlClientTests {
       body: Array(body.utf8))
   }
 
-  private static let limits = HTTPLimits(bodyBytes: 1000, seconds: 20)
+  private static let limits = HTTPLimits(bodyBytes: 1000, time: .seconds(20))
 
   private static func send(_ request: HTTPRequest) throws(HTTPError) -> HTTPResponse {
     try CurlClient(userAgent: "t").send(request, limits: limits)
@@ -235,7 +235,7 @@ struct CurlClientTests {
     let server = try ScriptedServer([.init("HTTP/1.1 200 OK\r\n", keepsOpen: true), Self.ok])
     #expect(throws: HTTPError.unreachable(host: "127.0.0.1", reason: .timedOut)) {
       try CurlClient(userAgent: "t")
-        .send(try Self.request(server.port), limits: HTTPLimits(bodyBytes: 1, seconds: 0.05))
+        .send(try Self.request(server.port), limits: HTTPLimits(bodyBytes: 1, time: .milliseconds(50)))
     }
     _ = server.finish()
   }
@@ -305,8 +305,8 @@ struct CurlClientTests {
     var lines: [String] = []
     let client = try CurlClient(
       userAgent: "t",
-      trace: { request, outcome, seconds in
-        lines.append("\(request.method) \((try? outcome.get())?.status ?? 0) \(seconds >= 0)")
+      trace: { request, outcome, time in
+        lines.append("\(request.method) \((try? outcome.get())?.status ?? 0) \(time >= .zero)")
       })
     _ = try client.send(try Self.request(server.port), limits: Self.limits)
     _ = server.finish()

@@ -55,11 +55,11 @@ final class LoopbackClient {
 extension LoopbackReceiver {
   /// Receives until a request is the awaited one, or a line comes.
   fileprivate mutating func receive(
-    seconds: Double, alsoReading descriptor: Int32? = nil, isCancelled: () -> Bool = { false },
+    within time: Duration, alsoReading descriptor: Int32? = nil, isCancelled: () -> Bool = { false },
     judge: (FormParameters) -> (page: Page, isAwaited: Bool)
   ) throws(HTTPError) -> Received {
     while true {
-      let received = try receive(seconds: seconds, alsoReading: descriptor, isCancelled: isCancelled)
+      let received = try receive(within: time, alsoReading: descriptor, isCancelled: isCancelled)
       guard case .callback(let parameters) = received else { return received }
       let (page, isAwaited) = judge(parameters)
       reply(page, isAwaited: isAwaited)
@@ -92,7 +92,7 @@ struct LoopbackReceiverTests {
     ]
     var clients: [LoopbackClient] = []
     var failure: (any Error)?
-    let received = try receiver.receive(seconds: 300) {
+    let received = try receiver.receive(within: .seconds(300)) {
       clients.last?.look()
       if clients.last?.hasEnded ?? true, clients.count < requests.count {
         do {
@@ -121,7 +121,7 @@ struct LoopbackReceiverTests {
     idle[0].send("GET / HT")
     let client = try LoopbackClient(port: receiver.port)
     client.send(Self.get("/?state=right", receiver.port))
-    let received = try receiver.receive(seconds: 300, judge: Self.judge)
+    let received = try receiver.receive(within: .seconds(300), judge: Self.judge)
     #expect(received == .callback([("state", "right")]))
     client.look()
     #expect(client.status == 200)
@@ -131,13 +131,13 @@ struct LoopbackReceiverTests {
     var sockets: [Int32] = [-1, -1]
     try #require(unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &sockets) == 0)
     defer { for socket in sockets { close(socket) } }
-    var connection = LoopbackConnection(socket: sockets[0], now: 100)
+    var connection = LoopbackConnection(socket: sockets[0], now: .seconds(100))
     // Nothing is sent at first: a browser's connection in advance.
-    let isExpired = [104.9, 105].map { connection.isExpired($0) }
+    let isExpired = [104.9, 105].map { connection.isExpired(.seconds($0)) }
     #expect(isExpired == [false, true])
     _ = unsafe send(sockets[1], "GET", 3, 0)
     let reading = connection.advance()
-    let isExpiredNow = connection.isExpired(105)
+    let isExpiredNow = connection.isExpired(.seconds(105))
     #expect(reading == .goOn)
     #expect(!isExpiredNow)
     #expect(connection.state == .answering)
@@ -156,7 +156,7 @@ struct LoopbackReceiverTests {
     page.send(Self.get("/cb", port, host: "localhost"))
     var post: LoopbackClient?
     let body = "access_token=t&state=right"
-    let received = try receiver.receive(seconds: 300) {
+    let received = try receiver.receive(within: .seconds(300)) {
       page.look()
       if page.hasEnded, post == nil {
         post = try? LoopbackClient(port: port)
@@ -185,7 +185,7 @@ struct LoopbackReceiverTests {
     var receiver = try LoopbackReceiver(interface: interface, port: nil, path: "/")
     let client = try LoopbackClient(port: receiver.port, ipv6: true)
     client.send(Self.get("/?state=right", receiver.port, host: interface.rawValue))
-    let received = try receiver.receive(seconds: 300, judge: Self.judge)
+    let received = try receiver.receive(within: .seconds(300), judge: Self.judge)
     #expect(received == .callback([("state", "right")]))
   }
 
@@ -206,7 +206,7 @@ struct LoopbackReceiverTests {
     let port = first.port
     let client = try LoopbackClient(port: port)
     client.send(Self.get("/?state=right", port))
-    _ = try first.receive(seconds: 300, judge: Self.judge)
+    _ = try first.receive(within: .seconds(300), judge: Self.judge)
     _ = consume first
     let second = try LoopbackReceiver(interface: .ipv4, port: port, path: "/")
     #expect(second.port == port)
@@ -214,9 +214,9 @@ struct LoopbackReceiverTests {
 
   @Test func endsByTimeAndByCancelling() throws {
     var receiver = try LoopbackReceiver(interface: .ipv4, port: nil, path: "/")
-    #expect(throws: HTTPError.receiverTimedOut) { try receiver.receive(seconds: 0, judge: Self.judge) }
+    #expect(throws: HTTPError.receiverTimedOut) { try receiver.receive(within: .zero, judge: Self.judge) }
     #expect(throws: HTTPError.interrupted) {
-      try receiver.receive(seconds: 300, isCancelled: { true }, judge: Self.judge)
+      try receiver.receive(within: .seconds(300), isCancelled: { true }, judge: Self.judge)
     }
   }
 
@@ -231,13 +231,13 @@ struct LoopbackReceiverTests {
     close(output)
     var lines: [LoopbackReceiver.Received] = []
     for _ in 0..<3 {
-      lines.append(try receiver.receive(seconds: 300, alsoReading: input, judge: Self.judge))
+      lines.append(try receiver.receive(within: .seconds(300), alsoReading: input, judge: Self.judge))
     }
     #expect(lines == [.line("https://h/?code=1"), .line("second"), .line("third")])
     // The input has ended, and the wait goes on without it.
     let client = try LoopbackClient(port: receiver.port)
     client.send(Self.get("/?state=right", receiver.port))
-    let received = try receiver.receive(seconds: 300, alsoReading: input, judge: Self.judge)
+    let received = try receiver.receive(within: .seconds(300), alsoReading: input, judge: Self.judge)
     #expect(received == .callback([("state", "right")]))
   }
 
@@ -250,10 +250,10 @@ struct LoopbackReceiverTests {
     let clients = try (0..<3).map { _ in try LoopbackClient(port: receiver.port) }
     clients[0].send(Self.get("/start/name-2", receiver.port))
     clients[1].send(Self.get("/start/name-1", receiver.port))
-    #expect(throws: HTTPError.receiverTimedOut) { try receiver.receive(seconds: 0.3) }
+    #expect(throws: HTTPError.receiverTimedOut) { try receiver.receive(within: .milliseconds(300)) }
     clients[2].send(Self.get("/start/name-1", receiver.port))
-    #expect(try receiver.receive(seconds: 300) == .reopened)
-    #expect(throws: HTTPError.receiverTimedOut) { try receiver.receive(seconds: 0.3) }
+    #expect(try receiver.receive(within: .seconds(300)) == .reopened)
+    #expect(throws: HTTPError.receiverTimedOut) { try receiver.receive(within: .milliseconds(300)) }
     for client in clients { client.look() }
     #expect(clients.map(\.status) == [404, 302, 410])
     let location = "Location: https://provider.example/authorize?state=s&x=%24%28a%29#f\r\n"
@@ -268,7 +268,7 @@ struct LoopbackPeerTests {
     defer { LoopbackSocket.close(listener) }
     var client: LoopbackClient? = try LoopbackClient(port: port)
     client?.send("a")
-    _ = try LoopbackSocket.wait([.init(descriptor: listener, forWriting: false)], seconds: 300)
+    _ = try LoopbackSocket.wait([.init(descriptor: listener, forWriting: false)], atMost: .seconds(300))
     let socket = try #require(LoopbackSocket.accept(listener))
     defer { LoopbackSocket.close(socket) }
     #expect(LoopbackPeer(socket: socket).owner() == .own)

@@ -46,7 +46,7 @@ struct LoopbackServerTests {
   @Test func anAnswerCanBeDroppedOrLate() throws {
     let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     var answer = LoopbackServer.Answer(HTTPResponse(status: 200))
-    answer.delay = 0.01
+    answer.delay = .milliseconds(10)
     let late = answer
     let received = try Self.exchange(request) { _ in late }
     #expect(received.hasPrefix("HTTP/1.1 200 OK\r\n"))

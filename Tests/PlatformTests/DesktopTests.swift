@@ -59,10 +59,10 @@ struct SessionKindTests {
       #expect(LineInbox.isAwaited(path))
       #expect(LineInbox.hand("one", to: path))
       #expect(LineInbox.hand("two", to: path))
-      #expect(try inbox.line(seconds: 5, alsoReading: nil) { false } == .handed("one"))
-      #expect(try inbox.line(seconds: 5, alsoReading: nil) { false } == .handed("two"))
-      #expect(throws: POSIXError.timedOut) { try inbox.line(seconds: 0, alsoReading: nil) { false } }
-      #expect(throws: POSIXError.interrupted) { try inbox.line(seconds: 5, alsoReading: nil) { true } }
+      #expect(try inbox.line(within: .seconds(5), alsoReading: nil) { false } == .handed("one"))
+      #expect(try inbox.line(within: .seconds(5), alsoReading: nil) { false } == .handed("two"))
+      #expect(throws: POSIXError.timedOut) { try inbox.line(within: .zero, alsoReading: nil) { false } }
+      #expect(throws: POSIXError.interrupted) { try inbox.line(within: .seconds(5), alsoReading: nil) { true } }
       #expect(throws: POSIXError.exists(path: path)) { _ = try LineInbox(path) }
     }
     #expect(!File.exists(path))

@@ -35,9 +35,9 @@ struct FileLockTests {
   }
 
   private func lock(
-    _ place: LockPlace, seconds: Double = 0, onWait: (Double) throws(POSIXError) -> Bool = { _ in true }
+    _ place: LockPlace, timeout: Duration = .zero, onWait: (Duration) throws(POSIXError) -> Bool = { _ in true }
   ) throws -> FileLock {
-    guard let lock = try FileLock.acquire(place, seconds: seconds, onWait: onWait) else { throw POSIXError.endOfInput }
+    guard let lock = try FileLock.acquire(place, timeout: timeout, onWait: onWait) else { throw POSIXError.endOfInput }
     return lock
   }
 
@@ -49,7 +49,7 @@ struct FileLockTests {
     try startHolder("while not os.path.exists('release'): time.sleep(0.01)\nopen('released', 'w').close()")
     #expect(try FileLock.isHeld(place))
     var waits = 0
-    let lock = try lock(place, seconds: 30) { _ throws(POSIXError) in
+    let lock = try lock(place, timeout: .seconds(30)) { _ throws(POSIXError) in
       if waits == 0 { try File.replace(folder("release"), []) }
       waits += 1
       return true
@@ -66,7 +66,7 @@ struct FileLockTests {
   @Test func diesWithItsProcess() throws {
     try startHolder("time.sleep(600)")
     let pid = try #require(pid_t(try folder.text("pid")))
-    _ = try lock(place, seconds: 30) { _ in
+    _ = try lock(place, timeout: .seconds(30)) { _ in
       kill(pid, SIGKILL)
       return true
     }
@@ -74,13 +74,13 @@ struct FileLockTests {
 
   @Test func givesUpAndTimesOut() throws {
     let first = try lock(place)
-    let second = try FileLock.acquire(place, seconds: 30) { _ in false }
+    let second = try FileLock.acquire(place, timeout: .seconds(30)) { _ in false }
     let isSecond = second != nil
     #expect(!isSecond)
     #expect(try FileLock.isHeld(place))
-    #expect(throws: POSIXError.timedOut) { _ = try FileLock.acquire(place, seconds: 0) }
+    #expect(throws: POSIXError.timedOut) { _ = try FileLock.acquire(place, timeout: .zero) }
     #expect(throws: POSIXError.interrupted) {
-      _ = try FileLock.acquire(place, seconds: 30) { _ throws(POSIXError) in throw .interrupted }
+      _ = try FileLock.acquire(place, timeout: .seconds(30)) { _ throws(POSIXError) in throw .interrupted }
     }
     // Another byte is another lock.
     _ = try lock(LockPlace(path: place.path, byte: place.byte + 1))
@@ -141,7 +141,7 @@ struct FileLockTests {
       """
     _ = try Launcher.launch("python3", holding(script) + ["0"])
     for _ in 0..<20 {
-      let lock = try lock(place, seconds: 30)
+      let lock = try lock(place, timeout: .seconds(30))
       let number = try #require(Int(try folder.text("number")))
       try folder.write("number", "\(number + 1)")
       _ = consume lock

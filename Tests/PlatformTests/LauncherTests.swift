@@ -31,7 +31,9 @@ struct LauncherTests {
   @Test func endsTheWholeFamily() throws {
     let folder = try TemporaryFolder()
     let script = "sh -c 'trap \"\" TERM; echo $$ > \"$0\"; while :; do sleep 1; done' \"$0\" & wait"
-    #expect(throws: POSIXError.timedOut) { try Launcher.run("sh", ["-c", script, folder("pid")], seconds: 3) }
+    #expect(throws: POSIXError.timedOut) {
+      try Launcher.run("sh", ["-c", script, folder("pid")], timeout: .seconds(3))
+    }
     let child = try #require(pid_t(try folder.text("pid").filter(\.isNumber)))
     // It is nobody's any more, and whoever takes such processes may not have done so yet.
     func isThere() -> Bool {
@@ -39,8 +41,8 @@ struct LauncherTests {
       return state.map { !$0.contains(") Z ") } ?? false
     }
     let clock = SystemClock()
-    let end = clock.monotonic() + 300
-    while isThere(), clock.monotonic() < end { try clock.sleep(seconds: 0.01) }
+    let end = clock.monotonic() + .seconds(300)
+    while isThere(), clock.monotonic() < end { try clock.sleep(for: .milliseconds(10)) }
     #expect(!isThere())
   }
 
@@ -49,7 +51,7 @@ struct LauncherTests {
     #expect(throws: POSIXError.commandNotFound("/no/such")) { try Launcher.run("/no/such", []) }
     #expect(throws: POSIXError.commandNotFound("")) { try Launcher.run("", []) }
     #expect(throws: POSIXError.system(call: "execve", path: nil, code: EINVAL)) { try Launcher.run("true", ["a\0b"]) }
-    #expect(throws: POSIXError.timedOut) { try Launcher.run("sleep", ["60"], seconds: 0.01) }
+    #expect(throws: POSIXError.timedOut) { try Launcher.run("sleep", ["60"], timeout: .milliseconds(10)) }
     #expect(throws: POSIXError.tooLarge(path: "-", limit: 100)) { try Launcher.run("yes", [], limit: 100) }
     #expect(throws: POSIXError.notFound(path: "/no/such")) {
       try Launcher.replaceProcess("/no/such", [Array("such".utf8)])
@@ -58,7 +60,9 @@ struct LauncherTests {
 
   /// One that has closed its output may not have ended.
   @Test func endsWhatGoesOnBehindItsOutput() throws {
-    #expect(throws: POSIXError.timedOut) { try Launcher.run("sh", ["-c", "exec >&-; sleep 20"], seconds: 0.3) }
+    #expect(throws: POSIXError.timedOut) {
+      try Launcher.run("sh", ["-c", "exec >&-; sleep 20"], timeout: .milliseconds(300))
+    }
     #expect(try Launcher.run("sh", ["-c", "exec >&-; sleep 0.1; exit 3"]).status == 3)
   }
 
@@ -72,7 +76,7 @@ struct LauncherTests {
 
   @Test func startsWhatOutlivesUs() throws {
     let script = "while [ ! -e end ]; do sleep 0.01; done; read line < /proc/$$/stat; echo \"$line\" > stat; : > ended"
-    #expect(try Launcher.launch("sh", ["-c", "cd '\(folder.path)'; \(script)"]).status(within: 0) == nil)
+    #expect(try Launcher.launch("sh", ["-c", "cd '\(folder.path)'; \(script)"]).status(within: .zero) == nil)
     try File.replace(folder("end"), [])
     try folder.awaitFile("ended")
     // proc(5): process, name, state, parent, process group, session.
@@ -82,8 +86,8 @@ struct LauncherTests {
   }
 
   @Test func noticesWhatFailsAtOnce() throws {
-    #expect(try Launcher.launch("sh", ["-c", "exit 3"]).status(within: 300) == 3)
-    #expect(try Launcher.launch("sh", ["-c", "read x && exit 1; echo x; exit 0"]).status(within: 300) == 0)
+    #expect(try Launcher.launch("sh", ["-c", "exit 3"]).status(within: .seconds(300)) == 3)
+    #expect(try Launcher.launch("sh", ["-c", "read x && exit 1; echo x; exit 0"]).status(within: .seconds(300)) == 0)
   }
 
   @Test(
@@ -123,7 +127,7 @@ struct LauncherTests {
       "BROWSER": "no-such:fails:works %s", "PATH": "\(folder.path):/usr/bin:/bin",
       "CREDMGR_PASSPHRASE_FILE": "x", "DISPLAY": ":0",
     ]
-    #expect(try Browser.open(url, environment: environment, patience: 30).isOpen)
+    #expect(try Browser.open(url, environment: environment, patience: .seconds(30)).isOpen)
     // A command may be a script that hands the URL on to a shell, as `wslview` does.
     #expect(try folder.text("url") == "https://h/?a=b&c=%27%24%28touch%20x%29%27%20%22#f")
     #expect(try folder.text("env").contains("DISPLAY=:0\n"))
@@ -133,10 +137,12 @@ struct LauncherTests {
   @Test func noBrowserAtAll() throws {
     try folder.write("fails", "#!/bin/sh\nexit 1\n", mode: 0o700)
     #expect(
-      try !Browser.open("https://h/", environment: ["BROWSER": "fails", "PATH": folder.path], patience: 30).isOpen)
+      try !Browser.open("https://h/", environment: ["BROWSER": "fails", "PATH": folder.path], patience: .seconds(30))
+        .isOpen)
     try folder.write("xdg-open", "#!/bin/sh\n", mode: 0o700)
     #expect(
-      try Browser.open("https://h/", environment: ["BROWSER": "fails", "PATH": folder.path], patience: 30).isOpen)
+      try Browser.open("https://h/", environment: ["BROWSER": "fails", "PATH": folder.path], patience: .seconds(30))
+        .isOpen)
   }
 
   /// One that is at work when we go on can be looked at again.
@@ -145,14 +151,14 @@ struct LauncherTests {
     try #require(unsafe mkfifo(gate, 0o600) == 0)
     try folder.write("slow", "#!/bin/sh\nread x <'\(gate)'\nexit 3\n", mode: 0o700)
     let opening = try Browser.open(
-      "https://h/", environment: ["BROWSER": "slow", "PATH": "\(folder.path):/usr/bin:/bin"], patience: 0)
+      "https://h/", environment: ["BROWSER": "slow", "PATH": "\(folder.path):/usr/bin:/bin"], patience: .zero)
     guard case .running("slow", let program) = opening else {
       Issue.record("\(opening)")
       return
     }
-    #expect(try program.status(within: 0) == nil)
+    #expect(try program.status(within: .zero) == nil)
     let file = unsafe open(gate, O_WRONLY)
     close(file)
-    #expect(try program.status(within: 300) == 3)
+    #expect(try program.status(within: .seconds(300)) == 3)
   }
 }

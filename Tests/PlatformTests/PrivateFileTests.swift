@@ -162,11 +162,11 @@ struct FileTests {
   @Test func pipes() throws {
     let path = folder("pipe")
     try #require(unsafe mkfifo(path, 0o600) == 0)
-    #expect(throws: POSIXError.timedOut) { try File.read(path, limit: 10, patience: 0.05) }
+    #expect(throws: POSIXError.timedOut) { try File.read(path, limit: 10, patience: .milliseconds(50)) }
     _ = try Launcher.launch("sh", ["-c", "printf secret > \"$0\"", path])
-    #expect(try File.read(path, limit: 10, patience: 30) == Array("secret".utf8))
+    #expect(try File.read(path, limit: 10, patience: .seconds(30)) == Array("secret".utf8))
     _ = try Launcher.launch("sh", ["-c", "printf secret > \"$0\"", path])
-    #expect(throws: POSIXError.tooLarge(path: path, limit: 5)) { try File.read(path, limit: 5, patience: 30) }
+    #expect(throws: POSIXError.tooLarge(path: path, limit: 5)) { try File.read(path, limit: 5, patience: .seconds(30)) }
   }
 
   @Test func ordinaryFiles() throws {

@@ -34,10 +34,10 @@ final class TemporaryFolder {
   /// Waits for a file that another process makes.
   func awaitFile(_ name: String) throws {
     let clock = SystemClock()
-    let end = clock.monotonic() + 300
+    let end = clock.monotonic() + .seconds(300)
     while !File.exists(self(name)) {
       try #require(clock.monotonic() < end, "\(name) is not there after 5 minutes")
-      try clock.sleep(seconds: 0.005)
+      try clock.sleep(for: .milliseconds(5))
     }
   }
 }

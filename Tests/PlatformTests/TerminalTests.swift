@@ -149,8 +149,8 @@ struct SignalsTests {
     let (earliest, now, latest) = (Int64(time(nil)), clock.now().secondsSince1970, Int64(time(nil)))
     #expect((earliest - 1...latest + 1).contains(now))
     let before = clock.monotonic()
-    try clock.sleep(seconds: 0)
-    try clock.sleep(seconds: -1)
+    try clock.sleep(for: .zero)
+    try clock.sleep(for: .seconds(-1))
     #expect(clock.monotonic() >= before)
   }
 
@@ -162,13 +162,13 @@ struct SignalsTests {
     if let before { ProcessProtection.lift(coreLimit: before) }
   }
 
-  private static let hasKeyring = (try? KernelKeyring.store("posix-tests", [0], seconds: 5)) != nil
+  private static let hasKeyring = (try? KernelKeyring.store("posix-tests", [0], for: .seconds(5))) != nil
 
   @Test(.enabled(if: hasKeyring)) func kernelKeyring() throws {
     let name = "posix-tests-\(UInt64.random(in: 0 ... .max))"
     #expect(try KernelKeyring.read(name) == nil)
-    try KernelKeyring.store(name, [1, 2, 3], seconds: 60)
-    try KernelKeyring.store(name, [4, 5], seconds: 60)
+    try KernelKeyring.store(name, [1, 2, 3], for: .seconds(60))
+    try KernelKeyring.store(name, [4, 5], for: .seconds(60))
     #expect(try KernelKeyring.read(name) == [4, 5])
     #expect(try KernelKeyring.remove(name))
     #expect(try KernelKeyring.read(name) == nil)

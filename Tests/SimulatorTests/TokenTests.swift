@@ -113,7 +113,7 @@ struct FaultTests {
 
   @Test("more than one MiB, an answer that is late, and one that never comes") func transport() throws {
     #expect(try tokenAnswer(SimulationSettings(faults: [.huge])).1.response.body.count > 1 << 20)
-    #expect(try tokenAnswer(SimulationSettings(delay: 0.3)).1.delay == 0.3)
+    #expect(try tokenAnswer(SimulationSettings(delay: .milliseconds(300))).1.delay == .milliseconds(300))
     let (play, answer) = try tokenAnswer(SimulationSettings(faults: [.drop]))
     #expect(answer.isDropped)
     // The work was done: what was lost is lost.
@@ -169,7 +169,7 @@ struct OptionTests {
     #expect(settings.variables == ["host": "a=b"])
     #expect(settings.lifetime == 5)
     #expect(settings.grace == 120)
-    #expect(settings.delay == 0.007 && settings.faults == [.drop])
+    #expect(settings.delay == .milliseconds(7) && settings.faults == [.drop])
     #expect(settings.gitHosts == ["127.0.0.1:1"])
     #expect(settings.keepsRedirect)
   }

@@ -15,15 +15,15 @@ struct Place: Sendable, CustomTestStringConvertible {
 
 /// A clock that goes on only when somebody waits.
 final class WaitingClock: WallClock {
-  private let elapsed = Mutex(0.0)
+  private let elapsed = Mutex(Duration.zero)
   private let onSleep: @Sendable () -> Void
 
   init(onSleep: @escaping @Sendable () -> Void = {}) { self.onSleep = onSleep }
 
   func now() -> Moment { 1_700_000_000 }
-  func monotonic() -> Double { elapsed.withLock { $0 } }
-  func sleep(seconds: Double) {
-    elapsed.withLock { $0 += seconds }
+  func monotonic() -> Duration { elapsed.withLock { $0 } }
+  func sleep(for time: Duration) {
+    elapsed.withLock { $0 += time }
     onSleep()
   }
 }

@@ -107,10 +107,10 @@ final class MemoryStore: AccountStore {
     let identifier = RecordIdentifier(.pending, of: account)
     let start = clock.monotonic()
     while !contents.state.withLock({ $0.locked.insert(identifier).inserted }) {
-      let waited = Duration.seconds(clock.monotonic() - start)
+      let waited = clock.monotonic() - start
       if waited >= timeout { throw .timedOut }
-      do { try clock.sleep(seconds: 0.05) } catch { throw .interrupted }
-      if !waiting(.seconds(clock.monotonic() - start)) { throw .gaveUp }
+      do { try clock.sleep(for: .milliseconds(50)) } catch { throw .interrupted }
+      if !waiting(clock.monotonic() - start) { throw .gaveUp }
     }
     return LockedAccount(account, of: self, clock: clock, lock: Lock(contents, identifier))
   }

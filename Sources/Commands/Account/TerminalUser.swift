@@ -14,8 +14,8 @@ final class TerminalUser: User {
   private var strayRedirects = 0
   /// Whether the cursor is in a line that the next second writes over.
   private var isCounting = false
-  /// A browser that was started, until its end, in seconds of the monotonic clock, means no more that it has failed.
-  private var browser: (command: String, program: Launcher.Launched, end: Double)?
+  /// A browser that was started, until its end, by the monotonic clock, means no more that it has failed.
+  private var browser: (command: String, program: Launcher.Launched, end: Duration)?
   /// Where the person types, if that is not standard input.
   private let terminal: ControllingTerminal?
 
@@ -65,9 +65,9 @@ final class TerminalUser: User {
     case .awaitingConsent(let time):
       let left = "\(countdown(time)) left; Ctrl-C stops"
       count(["waiting for the consent; " + left, left, countdown(time)])
-    case .waiting(let seconds):
-      if seconds >= 1, !isWaitingTold { say("waiting for another login to \"\(provider)\"; Ctrl-C stops") }
-      isWaitingTold = isWaitingTold || seconds >= 1
+    case .waiting(let time):
+      if time >= .seconds(1), !isWaitingTold { say("waiting for another login to \"\(provider)\"; Ctrl-C stops") }
+      isWaitingTold = isWaitingTold || time >= .seconds(1)
     case .strayPaste(let error):
       // Where nobody can paste once more, it is the error at the end.
       guard Terminal.isTerminal(0) else { return }
@@ -126,10 +126,10 @@ final class TerminalUser: User {
   }
 
   func open(_ url: String) -> Bool {
-    let opening = (try? Browser.open(url, patience: 0.3)) ?? .failed
+    let opening = (try? Browser.open(url, patience: .milliseconds(300))) ?? .failed
     if case .running(let command, let program) = opening {
       // One that ends by itself later has been closed.
-      browser = (command, program, context.clock.monotonic() + 10)
+      browser = (command, program, context.clock.monotonic() + .seconds(10))
     }
     return opening.isOpen
   }
@@ -137,7 +137,7 @@ final class TerminalUser: User {
   /// Says that the browser that was started has failed: who waits for its window would wait in vain.
   func poll() {
     guard let (command, program, end) = browser else { return }
-    let status = context.clock.monotonic() > end ? 0 : (try? program.status(within: 0))
+    let status = context.clock.monotonic() > end ? 0 : (try? program.status(within: .zero))
     guard let status else { return }
     browser = nil
     if status != 0 {
@@ -149,8 +149,8 @@ final class TerminalUser: User {
     offersDevice ? "; \"credmgr login \(provider) --grant device_code\" needs none here" : ""
   }
 
-  func pastedLine(within seconds: Double) -> String? {
-    let end = context.clock.monotonic() + seconds
+  func pastedLine(within time: Duration) -> String? {
+    let end = context.clock.monotonic() + time
     while let line = try? Terminal.readLine(terminal?.number ?? 0, until: (end, context.clock)) {
       if !line.isEmpty { return line }
     }

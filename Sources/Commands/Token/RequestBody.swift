@@ -34,15 +34,15 @@ final class RequestBody: HTTPBodySource {
 final class TransferProgress {
   private let clock: any WallClock
   private let isShown: Bool
-  private let started: Double
-  private var lastShown = 0.0
+  private let started: Duration
+  private var lastShown: Duration?
   private var count: Int64 = 0
   private var length: Int64?
 
   init(_ clock: any WallClock) {
     self.clock = clock
     isShown = Terminal.isTerminal(2) && !Terminal.isTerminal(1)
-    started = isShown ? clock.monotonic() : 0
+    started = isShown ? clock.monotonic() : .zero
   }
 
   func begin(of length: Int64?) {
@@ -54,14 +54,14 @@ final class TransferProgress {
     count += Int64(bytes)
     guard isShown else { return }
     let now = clock.monotonic()
-    guard now - started >= 1, now - lastShown >= 0.2 else { return }
+    guard now - started >= .seconds(1), lastShown.map({ now - $0 >= .milliseconds(200) }) ?? true else { return }
     lastShown = now
     Terminal.writeError("\rcredmgr: " + Self.sentence(verb, count, of: length) + "\u{1B}[K")
   }
 
   func end() {
-    if lastShown > 0 { Terminal.writeError("\r\u{1B}[K") }
-    lastShown = 0
+    if lastShown != nil { Terminal.writeError("\r\u{1B}[K") }
+    lastShown = nil
   }
 
   private static func sentence(_ verb: String, _ count: Int64, of length: Int64?) -> String {

@@ -243,7 +243,8 @@ extension AccountRules {
 
 extension CredentialSource {
   package func addRule(provider: String, account: String, remote: String?, folder: String?) throws(CredentialError) {
-    let lock = try wrapping(CredentialError.system, FileLock.acquire(home.rulesLock, seconds: 10, clock: clock))
+    let lock = try wrapping(
+      CredentialError.system, FileLock.acquire(home.rulesLock, timeout: .seconds(10), clock: clock))
     let text = try accountRules().adding(
       provider: provider, account: account, remote: remote, folder: folder, home: home.person)
     try wrapping(CredentialError.system, File.createDirectory(home.configuration))

@@ -139,7 +139,7 @@ struct CallbackReceiver: ~Copyable {
     do throws(POSIXError) {
       // Where nobody is at a terminal, a line may come from standard input, as it may without a desktop.
       switch try handler?.line(
-        seconds: session.secondsLeft, alsoReading: user.pasteDescriptor ?? 0, isCancelled: session.isCancelled)
+        within: session.timeLeft, alsoReading: user.pasteDescriptor ?? 0, isCancelled: session.isCancelled)
       {
       case .handed(let line): return .handed(line)
       case .typed(let line): return .typed(line)
@@ -149,9 +149,9 @@ struct CallbackReceiver: ~Copyable {
       if error == .timedOut { throw late }
       throw error == .interrupted ? .interrupted : .system(error)
     }
-    if let line = user.pastedLine(within: session.secondsLeft) { return .typed(line) }
+    if let line = user.pastedLine(within: session.timeLeft) { return .typed(line) }
     if user.isCancelled { throw .interrupted }
-    if session.secondsLeft == 0 { throw late }
+    if session.timeLeft == .zero { throw late }
     throw stray ?? .pasteNeeded(provider: provider, isCode: isCode)
   }
 
@@ -161,7 +161,7 @@ struct CallbackReceiver: ~Copyable {
   ) throws(CredentialError) -> LoopbackReceiver.Received? {
     do throws(HTTPError) {
       return try loopback?.receive(
-        seconds: session.secondsLeft, alsoReading: session.user.pasteDescriptor, isCancelled: session.isCancelled)
+        within: session.timeLeft, alsoReading: session.user.pasteDescriptor, isCancelled: session.isCancelled)
     } catch {
       if error == .receiverTimedOut { throw late }
       throw error == .interrupted ? .interrupted : .http(error, provider: session.provider)

@@ -58,7 +58,7 @@ private struct Login {
     let others = try OtherProviders(source, than: provider)
     if grant.traits.needsPerson, let conflict = others.conflict(of: client) { throw conflict }
     let before = try accounts.accounts(of: provider)
-    let deadline = source.clock.monotonic() + options.timeout / .seconds(1)
+    let deadline = source.clock.monotonic() + options.timeout
     // Who logged in since the first look: what was waited for, or what made the lock free.
     func done() throws(CredentialError) -> Account? {
       try accounts.accounts(of: provider).first { account in
@@ -69,7 +69,7 @@ private struct Login {
       }
     }
     return try source.withAccountLock(
-      id, timeout: options.timeout, waiting: { user.tell(.waiting(seconds: $0)) }, isDone: done
+      id, timeout: options.timeout, waiting: { user.tell(.waiting(for: $0)) }, isDone: done
     ) { locked throws(CredentialError) in
       if let done = try done() { return done }
       // Before a browser is opened in vain.
@@ -81,7 +81,7 @@ private struct Login {
 
       let session = LoginSession(
         source: source, permit: permit, grant: grant, options: options, user: user, others: others,
-        deadline: max(deadline, source.clock.monotonic() + 1))
+        deadline: max(deadline, source.clock.monotonic() + .seconds(1)))
       // Whose it is may be known only when it is there.
       let pending = try locked.begin(
         ExchangeNote(.login, startedAt: source.clock.now()), for: id.name == nil ? before.map(\.id) : [id])

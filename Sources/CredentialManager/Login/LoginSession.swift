@@ -13,12 +13,12 @@ struct LoginSession {
   let options: LoginOptions
   let user: any User
   let others: OtherProviders
-  let deadline: Double  // By the monotonic clock.
+  let deadline: Duration  // By the monotonic clock.
 
   var client: Client { permit.client }
   var provider: String { client.descriptor.identifier }
-  var secondsLeft: Double { max(deadline - source.clock.monotonic(), 0) }
-  private var patience: Duration { .seconds(Int64(secondsLeft.rounded(.up))) }
+  var timeLeft: Duration { max(deadline - source.clock.monotonic(), .zero) }
+  private var patience: Duration { .seconds(timeLeft.secondsRoundedUp) }
   var now: Moment { source.clock.now() }
 
   func credential(_ pending: borrowing PendingExchange) throws(CredentialError) -> Credential {
@@ -105,7 +105,7 @@ struct LoginSession {
     // Second by second, for a person who watches the time that is left.
     for _ in 0..<max(pause.wholeSeconds, 0) {
       user.tell(.awaitingConsent(left: min(polling.timeLeft(now: now), self.patience)))
-      do { try source.clock.sleep(seconds: 1) } catch { throw .interrupted }
+      do { try source.clock.sleep(for: .seconds(1)) } catch { throw .interrupted }
       if isCancelled() { throw .interrupted }
     }
   }

@@ -14,7 +14,7 @@ package enum LoginStep: Sendable, Equatable {
   case paste(redirect: String)
   /// The code to type on another device's browser; how long it is valid, and how long the login waits for it.
   case device(userCode: String, url: String, completeURL: String?, validFor: Duration, patience: Duration)
-  case waiting(seconds: Double)
+  case waiting(for: Duration)
   case strayRedirect(count: Int)  // A request that is not the answer to this login; how many there were.
   /// A program of another user of this machine came to an address of the login, and was refused.
   case intruder(user: UInt32)
@@ -26,8 +26,8 @@ package enum LoginStep: Sendable, Equatable {
 package protocol User: AnyObject {
   func tell(_ step: LoginStep)
   func open(_ url: String) -> Bool
-  /// One line that the person pasted; `nil` when there is nobody to ask, or nothing came within so many seconds.
-  func pastedLine(within seconds: Double) -> String?
+  /// One line that the person pasted; `nil` when there is nobody to ask, or nothing came within that time.
+  func pastedLine(within time: Duration) -> String?
   /// A descriptor to read a pasted line from while a browser is waited for; `nil` when there is none.
   var pasteDescriptor: Int32? { get }
   /// Looks after what was opened for the person. Called several times a second while something is waited for.

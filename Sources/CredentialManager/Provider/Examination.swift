@@ -25,7 +25,7 @@ extension CredentialSource {
       let date: Result<Moment?, HTTPError>
       do {
         let response = try sendWithoutCredential(
-          to: provider, limits: HTTPLimits(seconds: 10), HTTPRequest(method: "HEAD", uri: uri))
+          to: provider, limits: HTTPLimits(time: .seconds(10)), HTTPRequest(method: "HEAD", uri: uri))
         date = .success(response.fields["Date"].flatMap(Moment.init(httpDate:)))
       } catch .http(let error, _) {
         date = .failure(error)

@@ -107,7 +107,7 @@ extension KeySources {
   private func alone(_ body: @autoclosure () throws(POSIXError) -> Secret) throws(POSIXError) -> Secret {
     guard let lock else { return try body() }
     let held: FileLock?
-    do throws(POSIXError) { held = try FileLock.acquire(lock, seconds: 600) } catch {
+    do throws(POSIXError) { held = try FileLock.acquire(lock, timeout: .minutes(10)) } catch {
       if error == .interrupted { throw error }
       held = nil
     }
@@ -117,7 +117,7 @@ extension KeySources {
   private func given() throws(StoreError) -> Secret? {
     var bytes: [UInt8]
     if let path = value("CREDMGR_PASSPHRASE_FILE") {
-      bytes = try wrapping(StoreError.passphraseUnavailable, File.read(path, limit: Self.limit, patience: 60))
+      bytes = try wrapping(StoreError.passphraseUnavailable, File.read(path, limit: Self.limit, patience: .seconds(60)))
     } else if let command = value("CREDMGR_PASSPHRASE_COMMAND") {
       bytes = try output(of: command)
     } else {
@@ -162,7 +162,7 @@ struct KeptKeys {
     let bytes = (0..<deadlineCount).map { UInt8(truncatingIfNeeded: deadline >> (56 - 8 * $0)) }
     try wrapping(
       StoreError.kernelKeyring,
-      KernelKeyring.store(name(vault), bytes + keys.revealBytes(), seconds: UInt32(clamping: time.wholeSeconds)))
+      KernelKeyring.store(name(vault), bytes + keys.revealBytes(), for: time))
   }
 
   static func forget(_ vault: String) throws(StoreError) -> Bool {

@@ -10,9 +10,9 @@ struct SecretServiceClient {
   let environment: (String) -> String?
 
   private static let program = "secret-tool"
-  private static let patience = 2.0  // Seconds. Whoever has to ask a person is too slow for this.
-  /// Seconds. To store something the desktop may ask for the password of a keyring.
-  private static let patienceOfPeople = 60.0
+  private static let patience = Duration.seconds(2)  // Whoever has to ask a person is too slow for this.
+  /// To store something the desktop may ask for the password of a keyring.
+  private static let patienceOfPeople = Duration.seconds(60)
   /// What an item is found by. The schema is part of it.
   private static func attributes(_ name: String) -> [String] {
     ["xdg:schema", "net.credmgr.VaultKey", "vault-key", name]
@@ -30,7 +30,7 @@ struct SecretServiceClient {
     _ = try search(item.name)
     let line = Array(Hexadecimal.encode(item.key.revealBytes()).utf8)
     let arguments = ["store", "--label=credmgr vault"] + Self.attributes(item.name)
-    let stored = try run(arguments, input: line, seconds: Self.patienceOfPeople)
+    let stored = try run(arguments, input: line, timeout: Self.patienceOfPeople)
     guard stored.status == 0 else {
       let said = String(decoding: stored.output, as: UTF8.self)
       // Where there is no collection, libsecret misses the one that nobody agreed to.
@@ -60,7 +60,7 @@ struct SecretServiceClient {
   }
 
   private func run(
-    _ arguments: [String], input: [UInt8] = [], seconds: Double = patience
+    _ arguments: [String], input: [UInt8] = [], timeout: Duration = patience
   ) throws(StoreError) -> Launcher.Completion {
     // Before anything is started: the library would start a bus.
     guard let bus = SessionBus.address(environment: environment) else { throw .secretService(.noBus) }
@@ -71,7 +71,7 @@ struct SecretServiceClient {
     do throws(POSIXError) {
       let program = try Launcher.find(Self.program, path: Environment.text("PATH", environment))
       return try Launcher.run(
-        program, arguments, input: input, environment: variables, seconds: seconds, limit: 1 << 16, errors: .withOutput)
+        program, arguments, input: input, environment: variables, timeout: timeout, limit: 1 << 16, errors: .withOutput)
     } catch .commandNotFound {
       throw .secretService(.notInstalled)
     } catch .timedOut {

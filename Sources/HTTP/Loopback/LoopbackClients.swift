@@ -1,3 +1,5 @@
+import Text
+
 /// Sockets that listen on loopback, and the clients that came to them: one request of each, and one answer.
 struct LoopbackClients: ~Copyable {
   private let listeners: [Int32]
@@ -11,8 +13,8 @@ struct LoopbackClients: ~Copyable {
   struct Reply {
     /// Head and body; `nil`: the connection is closed without an answer.
     var bytes: [UInt8]?
-    /// Seconds until it goes out.
-    var delay = 0.0
+    /// How long until it goes out.
+    var delay = Duration.zero
   }
 
   init(listeners: [Int32], limit: Int, requestLimit: Int = LoopbackRequest.limit) {
@@ -29,9 +31,9 @@ struct LoopbackClients: ~Copyable {
   /// Waits until somebody can go on, and goes on with all who can; returns whether there is something on `input`.
   /// `reply` is called for each whole request; with `nil`, this returns, and `answer` is called later.
   mutating func wait(
-    seconds: Double, alsoFor input: Int32? = nil, reply: (LoopbackRequest, LoopbackPeer) -> Reply?
+    atMost time: Duration, alsoFor input: Int32? = nil, reply: (LoopbackRequest, LoopbackPeer) -> Reply?
   ) throws(HTTPError) -> Bool {
-    let now = LoopbackSocket.monotonic()
+    let now = Duration.sinceBoot()
     for index in connections.indices.reversed() where connections[index].isExpired(now) {
       connections.remove(at: index).close()
     }
@@ -40,7 +42,7 @@ struct LoopbackClients: ~Copyable {
       listeners.map { LoopbackSocket.Watch(descriptor: $0, forWriting: false) }
       + connections.map { LoopbackSocket.Watch(descriptor: $0.socket, forWriting: $0.state == .answering) }
       + (input.map { [LoopbackSocket.Watch(descriptor: $0, forWriting: false)] } ?? [])
-    let ready = try LoopbackSocket.wait(watches, seconds: min(seconds, isDue ?? seconds))
+    let ready = try LoopbackSocket.wait(watches, atMost: min(time, isDue ?? time))
     for index in connections.indices.reversed()
     where ready[listeners.count + index] || connections[index].answerTime != nil {
       if serve(index, reply) { return false }
@@ -60,7 +62,7 @@ struct LoopbackClients: ~Copyable {
   private mutating func accept(_ listener: Int32) {
     guard let socket = LoopbackSocket.accept(listener) else { return }
     if connections.count == limit { connections.removeFirst().close() }
-    connections.append(LoopbackConnection(socket: socket, now: LoopbackSocket.monotonic(), requestLimit: requestLimit))
+    connections.append(LoopbackConnection(socket: socket, now: Duration.sinceBoot(), requestLimit: requestLimit))
   }
 
   /// Goes on with one connection; returns whether its request is answered later, and nobody else is served now.

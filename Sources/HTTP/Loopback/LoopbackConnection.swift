@@ -1,8 +1,10 @@
+import Text
+
 /// One client of the loopback receiver: one request, one answer, and the end.
 struct LoopbackConnection {
   enum State: Equatable {
     case reading
-    case waiting(until: Double)
+    case waiting(until: Duration)
     case answering
     /// All is sent. A socket that is closed with unread bytes takes the answer away from the client.
     case ending
@@ -16,44 +18,44 @@ struct LoopbackConnection {
 
   let socket: Int32
   private(set) var state = State.reading
-  private var deadline: Double
+  private var deadline: Duration
   private var input: [UInt8] = []
   private var output: ArraySlice<UInt8> = []
   private let requestLimit: Int
 
   /// For a request, from the connection to its last byte; a browser on the same machine needs milliseconds.
-  static let requestSeconds = 5.0
-  private static let answerSeconds = 2.0
+  static let requestTime = Duration.seconds(5)
+  private static let sendingTime = Duration.seconds(2)
 
-  init(socket: Int32, now: Double, requestLimit: Int = LoopbackRequest.limit) {
+  init(socket: Int32, now: Duration, requestLimit: Int = LoopbackRequest.limit) {
     self.socket = socket
     self.requestLimit = requestLimit
-    deadline = now + Self.requestSeconds
+    deadline = now + Self.requestTime
   }
 
   /// Whether its time is over. A client that has sent a part of a request is told so.
-  mutating func isExpired(_ now: Double) -> Bool {
+  mutating func isExpired(_ now: Duration) -> Bool {
     if now < deadline { return false }
     guard state == .reading, !input.isEmpty else { return true }
     answer(PageDocument.refusal(status: 408))
     return false
   }
 
-  mutating func answer(_ bytes: [UInt8], after seconds: Double = 0) {
-    let time = LoopbackSocket.monotonic() + seconds
-    state = seconds > 0 ? .waiting(until: time) : .answering
+  mutating func answer(_ bytes: [UInt8], after delay: Duration = .zero) {
+    let time = Duration.sinceBoot() + delay
+    state = delay > .zero ? .waiting(until: time) : .answering
     output = bytes[...]
     input = []
-    deadline = time + Self.answerSeconds
+    deadline = time + Self.sendingTime
   }
 
-  var answerTime: Double? { if case .waiting(let time) = state { time } else { nil } }
+  var answerTime: Duration? { if case .waiting(let time) = state { time } else { nil } }
 
   mutating func advance() -> Step {
     switch state {
     case .reading: return read()
     case .waiting(let time):
-      if LoopbackSocket.monotonic() < time { return LoopbackSocket.read(socket) == .end ? .closed : .goOn }
+      if Duration.sinceBoot() < time { return LoopbackSocket.read(socket) == .end ? .closed : .goOn }
       state = .answering
       return .goOn
     case .answering:
@@ -87,9 +89,9 @@ struct LoopbackConnection {
   /// Sends the rest of the answer, within its time, and closes. The request must have been read to its end.
   consuming func finish() {
     while state == .answering {
-      let rest = deadline - LoopbackSocket.monotonic()
+      let rest = deadline - Duration.sinceBoot()
       let watch = LoopbackSocket.Watch(descriptor: socket, forWriting: true)
-      if rest <= 0 || (try? LoopbackSocket.wait([watch], seconds: rest)) == nil || advance() == .closed {
+      if rest <= .zero || (try? LoopbackSocket.wait([watch], atMost: rest)) == nil || advance() == .closed {
         break
       }
     }

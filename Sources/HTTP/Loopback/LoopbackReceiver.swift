@@ -37,7 +37,7 @@ package struct LoopbackReceiver: ~Copyable {
   /// How many clients are served at once; the oldest goes when there is one more.
   static let connectionLimit = 16
 
-  /// Listens at once: what comes before ``receive(seconds:alsoReading:isCancelled:)`` waits.
+  /// Listens at once: what comes before ``receive(within:alsoReading:isCancelled:)`` waits.
   /// `path` is that of the redirect URI as written; the parameters of its query, if it has one, must come back.
   /// With `relay`, a request without parameters gets a page that posts the fragment to us, and this value with it.
   package init(interface: Interface, port: UInt16?, path: String, relay: String? = nil) throws(HTTPError) {
@@ -85,9 +85,9 @@ package struct LoopbackReceiver: ~Copyable {
   /// Waits for a redirect. May be called again, and goes on where it was.
   /// On `descriptor` the person may paste the redirect URI instead. Its end is no reason to stop.
   package mutating func receive(
-    seconds: Double, alsoReading descriptor: Int32? = nil, isCancelled: () -> Bool = { false }
+    within time: Duration, alsoReading descriptor: Int32? = nil, isCancelled: () -> Bool = { false }
   ) throws(HTTPError) -> Received {
-    let end = LoopbackSocket.monotonic() + seconds
+    let end = Duration.sinceBoot() + time
     let (endpoint, lead) = (endpoint, lead)
     var opener = lead?.opener
     defer { self.lead?.opener = opener }
@@ -95,10 +95,10 @@ package struct LoopbackReceiver: ~Copyable {
     while true {
       if isCancelled() { throw .interrupted }
       if let line = nextLine() { return .line(line) }
-      let now = LoopbackSocket.monotonic()
+      let now = Duration.sinceBoot()
       if now >= end { throw .receiverTimedOut }
       var found: Received?
-      let isInputReady = try clients.wait(seconds: min(end - now, 0.2), alsoFor: input) { request, peer in
+      let isInputReady = try clients.wait(atMost: min(end - now, .milliseconds(200)), alsoFor: input) { request, peer in
         let answer = endpoint.answer(request)
         if case .refusal(let status) = answer {
           return LoopbackClients.Reply(bytes: PageDocument.refusal(status: status))

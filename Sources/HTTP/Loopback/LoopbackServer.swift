@@ -1,3 +1,5 @@
+import Text
+
 /// An HTTP server on 127.0.0.1, for one thread (RFC 9112): each connection carries one request and one answer.
 package struct LoopbackServer: ~Copyable {
   package let port: UInt16
@@ -5,8 +7,8 @@ package struct LoopbackServer: ~Copyable {
 
   package struct Answer: Sendable, Equatable {
     package var response: HTTPResponse
-    /// Seconds to wait before; others are served meanwhile.
-    package var delay = 0.0
+    /// How long to wait before; others are served meanwhile.
+    package var delay = Duration.zero
     package var isDropped = false
 
     package init(_ response: HTTPResponse) { self.response = response }
@@ -24,7 +26,7 @@ package struct LoopbackServer: ~Copyable {
   /// A request that is none, or goes to no host, is answered with a status of the 400s.
   package mutating func serve(isCancelled: () -> Bool, answer: (HTTPRequest) -> Answer) throws(HTTPError) {
     while !isCancelled() {
-      _ = try clients.wait(seconds: 0.2) { received, _ in
+      _ = try clients.wait(atMost: .milliseconds(200)) { received, _ in
         guard received.target.hasPrefix("/"), let host = received.fields["Host"],
           let uri = try? URI(parsing: "http://" + host + received.target)
         else { return LoopbackClients.Reply(bytes: PageDocument.refusal(status: 400)) }

@@ -1,5 +1,6 @@
 import CPOSIX
 import Glibc
+import Text
 
 /// Stream sockets that do not block, on loopback addresses only.
 enum LoopbackSocket {
@@ -120,20 +121,13 @@ enum LoopbackSocket {
   }
 
   /// Whether each of the descriptors is ready; waits until one is, the time has passed, or a signal comes.
-  static func wait(_ watches: [Watch], seconds: Double) throws(HTTPError) -> [Bool] {
+  static func wait(_ watches: [Watch], atMost time: Duration) throws(HTTPError) -> [Bool] {
     var entries = watches.map { pollfd(fd: $0.descriptor, events: Int16($0.forWriting ? POLLOUT : POLLIN), revents: 0) }
-    let count = unsafe poll(&entries, nfds_t(entries.count), Int32(max(0, seconds) * 1000) + 1)
+    let count = unsafe poll(&entries, nfds_t(entries.count), max(.zero, time).millisecondsRoundedUp)
     if count < 0 {
       if errno == EINTR { return watches.map { _ in false } }
       throw .system(call: "poll", code: errno)
     }
     return entries.map { $0.revents != 0 }
-  }
-
-  /// Seconds since some fixed moment; goes on while the machine is suspended.
-  static func monotonic() -> Double {
-    var time = timespec()
-    unsafe clock_gettime(CLOCK_BOOTTIME, &time)
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
   }
 }

@@ -8,9 +8,9 @@ package enum Browser {
   /// Words are separated by blanks, and quotes of both kinds hold a word together. No shell is involved; a command may
   /// involve one, so the URL is made harmless first.
   ///
-  /// - Parameter patience: seconds for which a command may fail before it counts as running.
+  /// - Parameter patience: for how long a command may fail before it counts as running.
   package static func open(
-    _ url: String, environment: [String: String] = Environment.all(), patience: Double = 1
+    _ url: String, environment: [String: String] = Environment.all(), patience: Duration = .seconds(1)
   ) throws(POSIXError) -> Opening {
     let environment = environment.filter { !$0.key.hasPrefix("CREDMGR_") }
     for command in commands(url, browser: environment["BROWSER"] ?? "") {

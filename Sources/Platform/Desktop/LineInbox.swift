@@ -1,4 +1,5 @@
 import Glibc
+import Text
 
 /// A pipe with a name, in a folder of ours alone, through which another process of the same user hands over lines.
 package struct LineInbox: ~Copyable {
@@ -54,17 +55,15 @@ package struct LineInbox: ~Copyable {
   /// A person may type a line at `descriptor` instead; its end is no reason to stop. `isCancelled` is called several
   /// times a second.
   package mutating func line(
-    seconds: Double, alsoReading descriptor: Int32?, isCancelled: () -> Bool
+    within time: Duration, alsoReading descriptor: Int32?, isCancelled: () -> Bool
   ) throws(POSIXError) -> Line {
-    // Not `ContinuousClock`: that is in the library of Swift's concurrency, which adds 0.6 MB to each program.
-    let clock = SystemClock()
-    let end = clock.monotonic() + seconds
+    let end = Duration.sinceBoot() + time
     var input = descriptor
     while true {
       if isCancelled() { throw .interrupted }
       if let line = Self.nextLine(&handed) { return .handed(line) }
       if let line = Self.nextLine(&typed) { return .typed(line) }
-      if clock.monotonic() >= end { throw .timedOut }
+      if .sinceBoot() >= end { throw .timedOut }
       // poll(2) passes over a negative descriptor.
       var watched = [
         pollfd(fd: pipe.number, events: Int16(POLLIN), revents: 0),

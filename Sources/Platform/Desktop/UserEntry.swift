@@ -14,7 +14,7 @@ package struct UserEntry: Sendable, Equatable {
     let file = (try? File.read("/etc/passwd", limit: 16 << 20)) ?? []
     if let entry = entry(of: identifier, in: file) { return entry }
     guard elsewhere,
-      let answer = try? Launcher.run("getent", ["passwd", "\(identifier)"], seconds: 5, errors: .silenced),
+      let answer = try? Launcher.run("getent", ["passwd", "\(identifier)"], timeout: .seconds(5), errors: .silenced),
       answer.status == 0
     else { return nil }
     return entry(of: identifier, in: answer.output)

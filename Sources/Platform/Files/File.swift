@@ -1,13 +1,14 @@
 import Glibc
+import Text
 
 package enum File {
   /// Reads a regular file, a pipe or a device to its end.
   ///
   /// - Parameters:
   ///   - ordinary: whether only a regular file is read: a named pipe would be waited for until somebody writes.
-  ///   - patience: the seconds that a pipe is waited for; `nil` for ever.
+  ///   - patience: for how long a pipe is waited for; `nil` for ever.
   package static func read(
-    _ path: String, limit: Int, ordinary: Bool = false, patience: Double? = nil
+    _ path: String, limit: Int, ordinary: Bool = false, patience: Duration? = nil
   ) throws(POSIXError) -> [UInt8] {
     let file = try Descriptor(opening: path, O_RDONLY | (ordinary || patience != nil ? O_NONBLOCK : 0))
     let status = try file.status(path)

@@ -1,5 +1,6 @@
 import CPOSIX
 import Glibc
+import Text
 
 /// Owns one open file: closed when the owner ends.
 struct Descriptor: ~Copyable {
@@ -84,8 +85,8 @@ struct Descriptor: ~Copyable {
     }
   }
 
-  /// Reads a pipe or a device to its end, for `patience` seconds at most; the descriptor is non-blocking.
-  func readAll(_ path: String, limit: Int, patience: Double) throws(POSIXError) -> [UInt8] {
+  /// Reads a pipe or a device to its end, for `patience` at most; the descriptor is non-blocking.
+  func readAll(_ path: String, limit: Int, patience: Duration) throws(POSIXError) -> [UInt8] {
     let clock = SystemClock()
     let end = clock.monotonic() + patience
     var result: [UInt8] = []
@@ -100,8 +101,8 @@ struct Descriptor: ~Copyable {
       } catch .system(_, _, EAGAIN) {}
       if Signals.isInterrupted { throw .interrupted }
       let rest = end - clock.monotonic()
-      if rest <= 0 { throw .timedOut }
-      try clock.sleep(seconds: min(rest, 0.02))
+      if rest <= .zero { throw .timedOut }
+      try clock.sleep(for: min(rest, .milliseconds(20)))
     }
   }
 

@@ -1,6 +1,7 @@
 import CPOSIX
 import Glibc
 import Synchronization
+import Text
 
 /// What is locked: one byte of a file, which need not be there, and which nobody reads or writes.
 package struct LockPlace: Sendable, Equatable {
@@ -27,16 +28,16 @@ package struct FileLock: ~Copyable, Sendable {
 
   deinit { file.unlock(place) }
 
-  /// Takes the lock, and waits for it for as long as `seconds`.
+  /// Takes the lock, and waits for it for as long as `timeout`.
   ///
-  /// - Parameter onWait: called before each new try with the seconds waited so far; `false` if the lock is not needed
+  /// - Parameter onWait: called before each new try with the time waited so far; `false` if the lock is not needed
   /// any more: then the answer is `nil`.
   package static func acquire(
-    _ place: LockPlace, seconds: Double, clock: some WallClock = SystemClock(),
-    onWait: (_ seconds: Double) throws(POSIXError) -> Bool = { _ in true }
+    _ place: LockPlace, timeout: Duration, clock: some WallClock = SystemClock(),
+    onWait: (_ waited: Duration) throws(POSIXError) -> Bool = { _ in true }
   ) throws(POSIXError) -> FileLock? {
     let start = clock.monotonic()
-    var pause = 0.005
+    var pause = Duration.milliseconds(5)
     while true {
       let file = try LockableFile(place.path)
       if try file.lock(place) {
@@ -46,9 +47,9 @@ package struct FileLock: ~Copyable, Sendable {
         continue
       }
       let waited = clock.monotonic() - start
-      if waited >= seconds { throw .timedOut }
-      try clock.sleep(seconds: min(pause, seconds - waited))
-      pause = min(pause * 1.5, 0.05)
+      if waited >= timeout { throw .timedOut }
+      try clock.sleep(for: min(pause, timeout - waited))
+      pause = min(pause * 1.5, .milliseconds(50))
       if try !onWait(clock.monotonic() - start) { return nil }
     }
   }

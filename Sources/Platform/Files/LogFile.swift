@@ -1,4 +1,5 @@
 import Glibc
+import Text
 
 /// A private file at whose end processes write, one at a time, and the older file behind it. A power cut can take the
 /// last of it.
@@ -8,8 +9,8 @@ package struct LogFile: ~Copyable {
   /// The last bytes before what is appended next, be it in the older file.
   package let tail: [UInt8]
 
-  /// Seconds to wait for others, each of which writes one piece: only a process that is stopped takes longer.
-  private static let patience = 2.0
+  /// How long to wait for others, each of which writes one piece: only a process that is stopped takes longer.
+  private static let patience = Duration.seconds(2)
 
   /// Opens the file for this process alone, until the value ends.
   ///
@@ -71,14 +72,14 @@ package struct LogFile: ~Copyable {
   }
 
   private static func lock(_ file: borrowing Descriptor, _ path: String) throws(POSIXError) {
-    var end: Double?
+    var end: Duration?
     let clock = SystemClock()
     while flock(file.number, LOCK_EX | LOCK_NB) != 0 {
       guard errno == EWOULDBLOCK || errno == EINTR else { throw Descriptor.failure("flock", path) }
       let now = clock.monotonic()
       if now > end ?? now { throw .timedOut }
       end = end ?? now + patience
-      try clock.sleep(seconds: 0.000_2)
+      try clock.sleep(for: .microseconds(200))
     }
   }
 }

@@ -1,16 +1,19 @@
 import CPOSIX
 import Glibc
+import Text
 
 /// Keys in the memory of the kernel, in the keyring of the user (keyrings(7)): they outlive the process and the
 /// session, never reach the disk, and go after their time or with the machine.
 ///
 /// Containers often forbid it: then every call throws `system` with EPERM or ENOSYS.
 package enum KernelKeyring {
-  /// After `seconds` (at least 1) the kernel forgets them.
-  package static func store(_ name: String, _ bytes: [UInt8], seconds: UInt32) throws(POSIXError) {
+  /// After `time` (at least a second) the kernel forgets them.
+  package static func store(_ name: String, _ bytes: [UInt8], for time: Duration) throws(POSIXError) {
     let key = unsafe bytes.withUnsafeBytes { unsafe credmgr_key_add(name, $0.baseAddress, $0.count) }
     if key < 0 { throw failure("add_key") }
-    if credmgr_key_set_timeout(key, max(seconds, 1)) != 0 || credmgr_key_set_permissions(key) != 0 {
+    if credmgr_key_set_timeout(key, UInt32(clamping: max(time.wholeSeconds, 1))) != 0
+      || credmgr_key_set_permissions(key) != 0
+    {
       let error = failure("keyctl")
       _ = credmgr_key_invalidate(key)
       throw error

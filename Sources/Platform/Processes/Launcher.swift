@@ -1,5 +1,6 @@
 import CPOSIX
 import Glibc
+import Text
 
 /// Starts other programs. No shell is involved: arguments arrive as they are.
 package enum Launcher {
@@ -30,11 +31,11 @@ package enum Launcher {
     case withOutput
   }
 
-  /// Runs a program to its end. After `seconds` it is ended, with all that it has started: readers of our standard
+  /// Runs a program to its end. After `timeout` it is ended, with all that it has started: readers of our standard
   /// error would wait for them.
   package static func run(
     _ command: String, _ arguments: [String], input: [UInt8] = [], environment: [String: String] = Environment.all(),
-    seconds: Double = 60, limit: Int = 1 << 20, errors: StandardErrors = .shown
+    timeout: Duration = .seconds(60), limit: Int = 1 << 20, errors: StandardErrors = .shown
   ) throws(POSIXError) -> Completion {
     let file = try find(command)
     // A file in memory instead of a pipe: nothing to write while we read, and a reader that goes away does not hurt.
@@ -59,7 +60,7 @@ package enum Launcher {
         ownSession: false)
     }
     do throws(POSIXError) {
-      let end = SystemClock().monotonic() + seconds
+      let end = SystemClock().monotonic() + timeout
       let output = try read(reading, until: end, limit: limit)
       // It may have closed its output and go on.
       return Completion(status: try status(of: child, until: end), output: output)
@@ -67,10 +68,10 @@ package enum Launcher {
       let family = [child] + descendants(of: child)
       for process in family { kill(process, SIGTERM) }
       // Who does not end on SIGTERM has half a second.
-      let hasEnded = try status(of: child, within: 0.5) != nil
+      let hasEnded = try status(of: child, within: .milliseconds(500)) != nil
       // Those that are there still are the same ones: the number of a process is not given to another so soon.
       for process in hasEnded ? family.dropFirst() : family[...] where kill(process, 0) == 0 { kill(process, SIGKILL) }
-      if !hasEnded { _ = try status(of: child, within: .infinity) }
+      if !hasEnded { _ = try status(of: child, within: nil) }
       throw error
     }
   }
@@ -88,9 +89,9 @@ package enum Launcher {
   package struct Launched: Sendable {
     fileprivate let process: pid_t
 
-    /// Its exit status if it ends within so many seconds; `nil` if it runs. It is told once.
-    package func status(within seconds: Double) throws(POSIXError) -> Int32? {
-      try Launcher.status(of: process, within: seconds)
+    /// Its exit status if it ends within that time; `nil` if it runs. It is told once.
+    package func status(within time: Duration) throws(POSIXError) -> Int32? {
+      try Launcher.status(of: process, within: time)
     }
   }
 
@@ -121,14 +122,15 @@ package enum Launcher {
     return child
   }
 
-  private static func read(_ pipe: borrowing Descriptor, until end: Double, limit: Int) throws(POSIXError) -> [UInt8] {
+  private static func read(_ pipe: borrowing Descriptor, until end: Duration, limit: Int) throws(POSIXError) -> [UInt8]
+  {
     var output: [UInt8] = []
     while true {
       let rest = end - SystemClock().monotonic()
-      if rest <= 0 { throw .timedOut }
+      if rest <= .zero { throw .timedOut }
       if Signals.isInterrupted { throw .interrupted }
       var waiting = pollfd(fd: pipe.number, events: Int16(POLLIN), revents: 0)
-      let count = unsafe poll(&waiting, 1, Int32(min(rest, 0.2) * 1000) + 1)
+      let count = unsafe poll(&waiting, 1, min(rest, .milliseconds(200)).millisecondsRoundedUp)
       if count < 0, errno != EINTR { throw Descriptor.failure("poll", nil) }
       guard count > 0 else { continue }
       let piece = try pipe.readSome(nil, atMost: 16 * 1024)
@@ -153,18 +155,18 @@ package enum Launcher {
     return found
   }
 
-  private static func status(of child: pid_t, until end: Double) throws(POSIXError) -> Int32 {
+  private static func status(of child: pid_t, until end: Duration) throws(POSIXError) -> Int32 {
     while true {
       if Signals.isInterrupted { throw .interrupted }
       let rest = end - SystemClock().monotonic()
-      if let status = try status(of: child, within: min(rest, 0.2)) { return status }
-      if rest <= 0 { throw .timedOut }
+      if let status = try status(of: child, within: min(rest, .milliseconds(200))) { return status }
+      if rest <= .zero { throw .timedOut }
     }
   }
 
-  private static func status(of child: pid_t, within seconds: Double) throws(POSIXError) -> Int32? {
+  private static func status(of child: pid_t, within time: Duration?) throws(POSIXError) -> Int32? {
     let clock = SystemClock()
-    let end = clock.monotonic() + seconds
+    let end = time.map { clock.monotonic() + $0 }
     // Most end at once.
     var pause = timespec(tv_sec: 0, tv_nsec: 100_000)
     while true {
@@ -172,7 +174,7 @@ package enum Launcher {
       let ended = unsafe waitpid(child, &status, WNOHANG)
       if ended == child { return credmgr_wait_exit_status(status) }
       if ended < 0, errno != EINTR { throw Descriptor.failure("waitpid", nil) }
-      if clock.monotonic() >= end { return nil }
+      if let end, clock.monotonic() >= end { return nil }
       unsafe nanosleep(&pause, nil)
       pause.tv_nsec = min(pause.tv_nsec * 2, 10_000_000)
     }

@@ -1,5 +1,6 @@
 import CPOSIX
 import Glibc
+import Text
 
 package enum Terminal {
   package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
@@ -34,7 +35,7 @@ package enum Terminal {
   /// - Parameter end: the moment of a monotonic clock until which a line is waited for; `nil` for ever.
   /// - Returns: the line without its end (LF or CR LF); `nil` at the end of the input.
   package static func readLine(
-    _ descriptor: Int32, limit: Int = 64 * 1024, until end: (moment: Double, clock: any WallClock)? = nil
+    _ descriptor: Int32, limit: Int = 64 * 1024, until end: (moment: Duration, clock: any WallClock)? = nil
   ) throws(POSIXError) -> String? {
     var line: [UInt8] = []
     while true {
@@ -55,16 +56,16 @@ package enum Terminal {
     return text
   }
 
-  private static func wait(_ descriptor: Int32, until end: Double, _ clock: any WallClock) throws(POSIXError) {
+  private static func wait(_ descriptor: Int32, until end: Duration, _ clock: any WallClock) throws(POSIXError) {
     while true {
       // A signal that came before the call interrupts nothing, so it is looked for several times a second.
       if Signals.isInterrupted { throw .interrupted }
       let rest = end - clock.monotonic()
       var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-      let count = unsafe poll(&waiting, 1, Int32(min(max(rest, 0) * 1000 + 0.999, 200)))
+      let count = unsafe poll(&waiting, 1, min(max(rest, .zero), .milliseconds(200)).millisecondsRoundedUp)
       if count > 0 { return }
       if count < 0, errno != EINTR { throw Descriptor.failure("poll", nil) }
-      if rest <= 0 { throw .timedOut }
+      if rest <= .zero { throw .timedOut }
     }
   }
 

@@ -76,7 +76,7 @@ package enum SimulateCommand {
       if let fault = Fault(rawValue: name) {
         settings.faults.append(fault)
       } else if name.hasPrefix("slow="), let delay = Int(name.dropFirst("slow=".count)), 0...600_000 ~= delay {
-        settings.delay = Double(delay) / 1000
+        settings.delay = .milliseconds(delay)
       } else {
         let names = Fault.allCases.map(\.rawValue) + ["slow=MS"]
         let suggestion = didYouMean(nearMiss(name, among: names))
@@ -111,8 +111,8 @@ package enum SimulateCommand {
   /// Milliseconds since 1970, which never go back.
   private static func millisecondClock() -> @Sendable () -> Int64 {
     let clock = SystemClock()
-    let start = Double(clock.now().secondsSince1970) - clock.monotonic()
-    return { Int64((start + clock.monotonic()) * 1000) }
+    let start = .seconds(clock.now().secondsSince1970) - clock.monotonic()
+    return { Int64((start + clock.monotonic()) / .milliseconds(1)) }
   }
 
   // MARK: The descriptor

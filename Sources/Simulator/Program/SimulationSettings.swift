@@ -7,8 +7,8 @@ struct SimulationSettings: Sendable {
   /// Seconds for which a refresh token works again after it was replaced.
   var grace: Int64 = 0
   var faults: [Fault] = []
-  /// Seconds that the token endpoint takes.
-  var delay = 0.0
+  /// The time that the token endpoint takes.
+  var delay = Duration.zero
   /// The git hosts in the descriptor that is written; empty: the simulator itself.
   var gitHosts: [String] = []
   /// Whether a redirect to a page or to a scheme of an application stays as it is.

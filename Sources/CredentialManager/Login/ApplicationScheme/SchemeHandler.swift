@@ -89,9 +89,9 @@ struct SchemeHandler: ~Copyable {
   }
 
   mutating func line(
-    seconds: Double, alsoReading descriptor: Int32?, isCancelled: () -> Bool
+    within time: Duration, alsoReading descriptor: Int32?, isCancelled: () -> Bool
   ) throws(POSIXError) -> LineInbox.Line {
-    try inbox.line(seconds: seconds, alsoReading: descriptor, isCancelled: isCancelled)
+    try inbox.line(within: time, alsoReading: descriptor, isCancelled: isCancelled)
   }
 
   /// Hands a redirect to all logins that wait, which know theirs by its state. False if none waits.
