@@ -4,8 +4,7 @@ package enum CryptographyError: Error, Equatable, Sendable {
   case notAuthentic
   case notAnRSAKey
   case notAnECKey
-  /// This program is fully static, and has no public-key cryptography: another program has to do it.
-  case noSignatures
+  case noSignatures  // This program is fully static, and has no public-key cryptography: another program has to do it.
   case cannotSign  // The key is too short for this digest.
   case costsOutOfRange
   case outOfMemory

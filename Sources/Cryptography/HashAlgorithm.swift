@@ -1,7 +1,6 @@
 import COpenSSL
 
-/// FIPS 180-4. SHA-1 is here for OAuth 1.0a (RFC 5849, 3.4.2), where its use in HMAC is still sound, and for nothing
-/// else.
+/// FIPS 180-4. SHA-1 is here for OAuth 1.0a (RFC 5849, 3.4.2) alone: its use in HMAC is still sound.
 package enum HashAlgorithm: Sendable, CaseIterable {
   case sha1
   case sha256

@@ -13,9 +13,8 @@ package struct RSAPrivateKey: Sendable {
     return signature
   }
 
-  /// Whether the key made the signature.
   package func isValid(signature: [UInt8], for message: [UInt8], _ algorithm: HashAlgorithm) -> Bool {
-    key.verify(signature, message, algorithm)
+    key.isValid(signature, for: message, algorithm)
   }
 }
 
@@ -34,10 +33,9 @@ package struct ECPrivateKey: Sendable {
     return numbers
   }
 
-  /// Whether the key made the signature.
   package func isValid(signature: [UInt8], for message: [UInt8]) -> Bool {
     guard let encoded = DERSignature.encoded(signature) else { return false }
-    return key.verify(encoded, message, .sha256)
+    return key.isValid(encoded, for: message, .sha256)
   }
 }
 
@@ -86,7 +84,9 @@ private enum DERSignature {
     guard unsafe copenssl_signatures(&library) != 0 else { throw .noSignatures }
     self.library = library
     var pointer: OpaquePointer?
-    pem.withBytes { bytes in unsafe pointer = bytes.withUnsafeBufferPointer { unsafe Self.read($0, kind, library) } }
+    pem.withBytes { bytes in
+      unsafe pointer = bytes.withUnsafeBufferPointer { unsafe Self.read($0, kind, from: library) }
+    }
     guard let pointer = unsafe pointer else { throw kind == .rsa ? .notAnRSAKey : .notAnECKey }
     unsafe key = unsafe Mutex(pointer)
   }
@@ -94,23 +94,22 @@ private enum DERSignature {
   deinit { unsafe key.withLock { unsafe library.EVP_PKEY_free($0) } }
 
   private static func read(
-    _ pem: UnsafeBufferPointer<UInt8>, _ kind: Kind, _ library: COpenSSLSignatures
+    _ pem: UnsafeBufferPointer<UInt8>, _ kind: Kind, from library: COpenSSLSignatures
   ) -> OpaquePointer? {
     defer { library.ERR_clear_error() }
     guard let input = unsafe library.BIO_new_mem_buf(pem.baseAddress, Int32(pem.count)) else { return nil }
     defer { _ = unsafe library.BIO_free(input) }
-    // PEM_read_bio_PrivateKey(3) asks on the terminal unless there is a callback; this one knows no
-    // passphrase.
+    // PEM_read_bio_PrivateKey(3) asks on the terminal unless there is a callback.
     let key = unsafe library.PEM_read_bio_PrivateKey(input, nil, { _, _, _, _ in -1 }, nil)
     guard let key = unsafe key else { return nil }
-    guard unsafe isKind(key, kind, library) else {
+    guard unsafe isKind(key, kind, library: library) else {
       unsafe library.EVP_PKEY_free(key)
       return nil
     }
     return unsafe key
   }
 
-  private static func isKind(_ key: OpaquePointer, _ kind: Kind, _ library: COpenSSLSignatures) -> Bool {
+  private static func isKind(_ key: OpaquePointer, _ kind: Kind, library: COpenSSLSignatures) -> Bool {
     switch kind {
     case .rsa: return unsafe library.EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA
     case .p256:
@@ -135,7 +134,7 @@ private enum DERSignature {
     }
   }
 
-  func verify(_ signature: [UInt8], _ message: [UInt8], _ algorithm: HashAlgorithm) -> Bool {
+  func isValid(_ signature: [UInt8], for message: [UInt8], _ algorithm: HashAlgorithm) -> Bool {
     unsafe key.withLock { key in
       defer { library.ERR_clear_error() }
       guard let context = library.EVP_MD_CTX_new() else { return false }

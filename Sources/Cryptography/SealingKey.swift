@@ -142,8 +142,7 @@ package struct SealingKey: Sendable {
   /// sodium_malloc(3) puts sixteen bytes of its own on the page, before ours.
   private static let keysPerPage = (4096 - 16) / SealingKey.byteCount
 
-  /// The rest of the newest page, which no key has had.
-  private var fresh: UnsafeMutableRawPointer?
+  private var fresh: UnsafeMutableRawPointer?  // The rest of the newest page, which no key has had.
   private var freshCount = 0
   /// What was given back, as a list: the memory of each place holds the address of the next one.
   private var returned: UnsafeMutableRawPointer?

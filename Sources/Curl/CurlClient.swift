@@ -3,9 +3,8 @@ import Glibc
 import HTTP
 import Text
 
-/// Sends requests with libcurl. Not for several threads at once.
 /// Certificates are verified, redirects are not followed, and no request is sent twice. The proxy variables of the
-/// environment are honoured, but never for loopback.
+/// environment are honoured, but never for loopback. Not for several threads at once.
 @safe package final class CurlClient: HTTPExchange {
   /// What a trace is told after each exchange: the request, how it ended, and the time that it took. Of a streamed
   /// answer only the head is there.
@@ -21,8 +20,7 @@ import Text
   /// curl_global_init(3): it must be called once before all else; the language makes this initializer run once.
   private static let isReady = credmgr_curl_global_init() == CURLE_OK
 
-  /// - isCancelled: asked at least once a second; true ends the exchange with `interrupted`.
-  /// - trace: it sees secrets.
+  /// `isCancelled` is asked at least once a second; `trace` sees secrets.
   package init(
     userAgent: String, trust: CurlTrust = CurlTrust(), isCancelled: @escaping () -> Bool = { false },
     trace: Trace? = nil
@@ -42,7 +40,7 @@ import Text
   package func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse {
     var body: [UInt8] = []
     return try traced(request) { () throws(HTTPError) -> HTTPResponse in
-      var response = try perform(request, limits, nil) { part in
+      var response = try perform(request, body: nil, limits: limits) { part in
         if case .body(let bytes) = part { body += bytes }
         return true
       }
@@ -54,7 +52,9 @@ import Text
   package func stream(
     _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
-    try traced(request) { () throws(HTTPError) -> HTTPResponse in try perform(request, limits, body, receive) }
+    try traced(request) { () throws(HTTPError) -> HTTPResponse in
+      try perform(request, body: body, limits: limits, receive: receive)
+    }
   }
 
   private func traced(
@@ -68,23 +68,23 @@ import Text
   }
 
   private func perform(
-    _ request: HTTPRequest, _ limits: HTTPLimits, _ body: (any HTTPBodySource)?, _ receive: (HTTPPart) -> Bool
+    _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse {
     if isCancelled() { throw .interrupted }
-    guard ["http", "https"].contains(request.uri.scheme) else {
-      throw .unsupported(scheme: request.uri.scheme)
-    }
+    guard ["http", "https"].contains(request.uri.scheme) else { throw .unsupported(scheme: request.uri.scheme) }
     let lines = try CurlFields.lines(of: request)
     var outcome: Result<HTTPResponse, HTTPError> = .failure(.interrupted)
     withoutActuallyEscaping(receive) { receive in
       let transfer = CurlTransfer(limit: limits.bodyBytes, body: body, isCancelled: isCancelled, receive: receive)
-      outcome = Result { () throws(HTTPError) -> HTTPResponse in try perform(request, limits, lines, transfer) }
+      outcome = Result { () throws(HTTPError) -> HTTPResponse in
+        try perform(request, lines: lines, limits: limits, transfer: transfer)
+      }
     }
     return try outcome.get()
   }
 
   private func perform(
-    _ request: HTTPRequest, _ limits: HTTPLimits, _ lines: [String], _ transfer: CurlTransfer
+    _ request: HTTPRequest, lines: [String], limits: HTTPLimits, transfer: CurlTransfer
   ) throws(HTTPError) -> HTTPResponse {
     var list: UnsafeMutablePointer<curl_slist>?
     // CURLOPT_HTTPHEADER(3): the list must be kept until the transfer is done, and freed by us.
@@ -178,15 +178,11 @@ import Text
   }
 }
 
-/// The certificates that are trusted, where they are not those of the system: what `SSL_CERT_FILE` and `SSL_CERT_DIR`
-/// name.
+/// What `SSL_CERT_FILE` and `SSL_CERT_DIR` name; empty names mean the certificates of the system.
 package struct CurlTrust: Sendable, Equatable {
-  /// A file of certificates in PEM.
-  package var file: String?
-  /// A folder of certificates, named by their hashes.
-  package var folder: String?
+  package var file: String?  // A file of certificates in PEM.
+  package var folder: String?  // A folder of certificates, named by their hashes.
 
-  /// Without arguments: those of the system. An empty name is none.
   package init(file: String? = nil, folder: String? = nil) {
     self.file = file?.isEmpty ?? true ? nil : file
     self.folder = folder?.isEmpty ?? true ? nil : folder

@@ -4,8 +4,7 @@ import Text
 
 final class CurlTransfer {
   private(set) var head: HTTPResponse?
-  /// Why the transfer was ended from here.
-  private(set) var failure: HTTPError?
+  private(set) var failure: HTTPError?  // Why the transfer was ended from here.
   private(set) var isEndedByReceiver = false
 
   private var status = 0
@@ -14,8 +13,7 @@ final class CurlTransfer {
   private var bodyBytes = 0
   private var sentBytes: Int64 = 0
   private let limit: Int
-  /// What is sent, where it is not in the request.
-  let body: (any HTTPBodySource)?
+  let body: (any HTTPBodySource)?  // What is sent, where it is not in the request.
   private let isCancelled: () -> Bool
   private let receive: (HTTPPart) -> Bool
 
@@ -81,8 +79,7 @@ final class CurlTransfer {
     }
   }
 
-  /// CURLOPT_HEADERFUNCTION(3): one complete line a call, the status line and the empty line too; trailers come after
-  /// the body.
+  /// CURLOPT_HEADERFUNCTION(3): one complete line a call; trailers come after the body.
   private func take(line: [UInt8]) -> Bool {
     if head != nil { return true }
     headBytes += line.count

@@ -1,5 +1,4 @@
-/// Names and values in their order, duplicates kept: a query, a form body, an OAuth parameter list
-/// (`application/x-www-form-urlencoded`). The description names the parameters and never shows a value.
+/// Names and values in their order, duplicates kept (`application/x-www-form-urlencoded`).
 package struct FormParameters: Sendable, Equatable, Redacted, ExpressibleByArrayLiteral {
   package struct Pair: Sendable, Hashable, Redacted {
     package var name: String
@@ -44,7 +43,6 @@ package struct FormParameters: Sendable, Equatable, Redacted, ExpressibleByArray
 
   package var names: [String] { pairs.map(\.name) }
 
-  /// The value of the first pair of that name.
   package subscript(first name: String) -> String? { pairs.first { $0.name == name }?.value }
 
   package func values(of name: String) -> [String] { pairs.filter { $0.name == name }.map(\.value) }
@@ -56,4 +54,14 @@ package struct FormParameters: Sendable, Equatable, Redacted, ExpressibleByArray
   package mutating func append(contentsOf other: FormParameters) { pairs.append(contentsOf: other.pairs) }
 
   package mutating func remove(_ name: String) { pairs.removeAll { $0.name == name } }
+
+  /// The others; `nil` if one of these is missing.
+  package func removing(_ own: FormParameters) -> FormParameters? {
+    var rest = self
+    for pair in own.pairs {
+      guard let index = rest.pairs.firstIndex(of: pair) else { return nil }
+      rest.pairs.remove(at: index)
+    }
+    return rest
+  }
 }

@@ -13,11 +13,8 @@ package struct HTTPLimits: Sendable, Equatable {
   package static let unlimited = HTTPLimits(bodyBytes: .max, time: nil)
 }
 
-/// A piece of an answer that is taken as it comes.
 package enum HTTPPart: Sendable {
-  /// Status and fields; the body is empty. Comes once, and first.
-  case head(HTTPResponse)
-  /// The next bytes of the body.
+  case head(HTTPResponse)  // Status and fields; the body is empty. Comes once, and first.
   case body([UInt8])
 }
 
@@ -45,29 +42,11 @@ extension HTTPBodySource {
 
 /// Sends requests. Never follows a redirect, never repeats a request, keeps no cookies.
 package protocol HTTPExchange {
-  /// Sends the request and returns the whole answer, whatever its status.
   func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse
 
-  /// Sends the request and hands the answer over piece by piece; returns the head.
-  /// `receive` ends the exchange by returning false, which is no error: the head is returned then, too.
-  ///
-  /// - Parameter body: sent in the place of the request's own body, from where it stands; `nil`: the request's own.
+  /// Hands the answer over piece by piece and returns its head, also if `receive` ends the exchange by returning false.
+  /// `body` replaces the request's own, and is sent from where it stands.
   func stream(
     _ request: HTTPRequest, body: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
   ) throws(HTTPError) -> HTTPResponse
-}
-
-extension HTTPExchange {
-  /// Takes the whole body and the whole answer first; for exchanges that have them in memory anyway.
-  package func stream(
-    _ request: HTTPRequest, body source: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
-  ) throws(HTTPError) -> HTTPResponse {
-    var request = request
-    if let source { request.body = try source.readAll() }
-    var response = try send(request, limits: limits)
-    let body = response.body
-    response.body = []
-    if receive(.head(response)), !body.isEmpty { _ = receive(.body(body)) }
-    return response
-  }
 }

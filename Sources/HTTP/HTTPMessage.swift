@@ -3,16 +3,17 @@ import Text
 /// What shows no value in a description or a dump: there may be secrets in it.
 package protocol Redacted: CustomStringConvertible, CustomReflectable {}
 
-extension Redacted { package var customMirror: Mirror { Mirror(self, children: []) } }
+extension Redacted {
+  package var description: String { "\(Self.self)" }
+  package var customMirror: Mirror { Mirror(self, children: []) }
+}
 
 /// A request as a value (RFC 9110, section 3.4). The description never shows the query, a field's value or the body.
 package struct HTTPRequest: Sendable, Equatable, Redacted {
   package var method: String
   package var uri: URI
-  /// Without those that the client owns (`Host`, `Content-Length`, …).
-  package var fields: HTTPFields
-  /// An empty one is none, except that a `POST`, `PUT` or `PATCH` then has length 0.
-  package var body: [UInt8]
+  package var fields: HTTPFields  // Without those that the client owns (`Host`, `Content-Length`, …).
+  package var body: [UInt8]  // An empty one is none, except that a `POST`, `PUT` or `PATCH` then has length 0.
 
   package init(method: String, uri: URI, fields: HTTPFields = HTTPFields(), body: [UInt8] = []) {
     self.method = method
@@ -26,11 +27,9 @@ package struct HTTPRequest: Sendable, Equatable, Redacted {
 
 /// The description shows the status, and never a field's value or the body.
 package struct HTTPResponse: Sendable, Equatable, Redacted {
-  /// The status code (RFC 9110, section 15).
   package var status: Int
   package var fields: HTTPFields
-  /// Decoded from its transfer and content codings.
-  package var body: [UInt8]
+  package var body: [UInt8]  // Decoded from its transfer and content codings.
 
   package init(status: Int, fields: HTTPFields = HTTPFields(), body: [UInt8] = []) {
     self.status = status

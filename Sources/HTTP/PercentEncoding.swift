@@ -20,8 +20,7 @@ package enum PercentEncoding {
     return String(validating: bytes, as: UTF8.self)
   }
 
-  /// The decoded bytes; where it is not strict, a `%` that begins no escape stands for itself (URL Standard, section
-  /// 1.3).
+  /// If it is not `strict`, a `%` that begins no escape stands for itself (URL Standard, section 1.3).
   static func bytes(decoding text: [UInt8], plusAsSpace: Bool, strict: Bool) -> [UInt8]? {
     var result: [UInt8] = []
     result.reserveCapacity(text.count)

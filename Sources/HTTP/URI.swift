@@ -1,6 +1,5 @@
-/// An absolute URI (RFC 3986): `https://host/path?query`, and the redirects of native applications,
-/// `ncipapp:/path` and `urn:ietf:wg:oauth:2.0:oob` (RFC 8252, section 7.1).
-/// ``text`` is the whole of it; the description leaves query and fragment out, because they may be secret.
+/// An absolute URI (RFC 3986), also `ncipapp:/path` and `urn:ietf:wg:oauth:2.0:oob` (RFC 8252, section 7.1). The
+/// description leaves query and fragment out, because they may be secret.
 package struct URI: Hashable, Sendable, Redacted {
   package let scheme: String
   /// The host in lower case, an IPv6 address in brackets; nil where there is no `//`, and empty in `app://?a=b`.
@@ -55,7 +54,7 @@ extension URI {
   package var isLoopback: Bool {
     guard let host else { return false }
     if host == "localhost" || host == "[::1]" { return true }
-    return host.hasPrefix("127.") && URISyntax.isIPv4(host.utf8)
+    return host.hasPrefix("127.") && address != nil
   }
 
   /// The four or sixteen bytes of a host that is written as an address; `nil` for a name.
@@ -97,8 +96,7 @@ extension URI {
       fragment: fragment.map { URISyntax.escaping(Array($0.utf8)) })
   }
 
-  /// What a reference in a `Location` field leads to (RFC 3986, section 5.2); `nil` when it is no reference, or has
-  /// dots for segments in it, which nobody needs who means what he writes.
+  /// RFC 3986, section 5.2; `nil` when it is no reference, or has dots for segments in it.
   package func resolving(_ reference: String) -> URI? {
     if let whole = try? URI(parsing: reference) { return whole }
     guard let host, !reference.isEmpty else { return nil }

@@ -55,7 +55,7 @@ enum URISyntax {
         guard colon == UInt8(ascii: ":") else { throw .host }
         port = rest.dropFirst()
       }
-      guard isIPv6(host.dropFirst().dropLast()) else { throw .host }
+      guard ipv6(host.dropFirst().dropLast()) != nil else { throw .host }
     } else {
       port = cutOff(&host, at: UInt8(ascii: ":"))
       if host.isEmpty, port != nil { throw .noHost }
@@ -78,67 +78,49 @@ enum URISyntax {
     if labels.last?.isEmpty ?? true { labels.removeLast() }
     guard let last = labels.last, labels.allSatisfy({ !$0.isEmpty }) else { return false }
     if last.allSatisfy(\.isDigit) || last.starts(with: "0x".utf8) || last.starts(with: "0X".utf8) {
-      return isIPv4(host)
+      return ipv4(host) != nil
     }
     return labels.allSatisfy { label in label.allSatisfy { $0.isLetterOrDigit || Octet.isOne(of: "-_", $0) } }
   }
 
-  static func isIPv4(_ text: some Collection<UInt8>) -> Bool {
+  static func address(_ host: ArraySlice<UInt8>) -> [UInt8]? {
+    host.first == UInt8(ascii: "[") ? ipv6(host.dropFirst().dropLast()) : ipv4(host)
+  }
+
+  static func ipv4(_ text: ArraySlice<UInt8>) -> [UInt8]? {
     let numbers = text.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    return numbers.count == 4
-      && numbers.allSatisfy { digits in
-        guard (1...3).contains(digits.count), digits.allSatisfy(\.isDigit) else { return false }
-        if digits.count > 1, digits.first == UInt8(ascii: "0") { return false }
-        return digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) } <= 255
-      }
+    let bytes = numbers.compactMap { digits -> UInt8? in
+      let isNumber = digits.allSatisfy(\.isDigit) && (digits.count == 1 || digits.first != UInt8(ascii: "0"))
+      return isNumber ? UInt8(string(digits)) : nil
+    }
+    return numbers.count == 4 && bytes.count == 4 ? bytes : nil
   }
 
   /// RFC 3986, section 3.2.2, without zones: eight groups, or fewer with one `::`; the last two may be an IPv4 address.
-  private static func isIPv6(_ text: ArraySlice<UInt8>) -> Bool {
-    let colon = UInt8(ascii: ":")
-    let gap = text.indices.dropLast().first { text[$0] == colon && text[$0 + 1] == colon }
-    guard let gap else { return groupCount(text, endsAddress: true) == 8 }
-    guard let before = groupCount(text[..<gap], endsAddress: false),
-      let after = groupCount(text[(gap + 2)...], endsAddress: true)
-    else { return false }
-    return before + after <= 7
-  }
-
-  static func address(_ host: ArraySlice<UInt8>) -> [UInt8]? {
-    if isIPv4(host) { return host.split(separator: UInt8(ascii: ".")).compactMap { UInt8(string($0)) } }
-    let text = host.dropFirst().dropLast()
-    guard host.first == UInt8(ascii: "["), isIPv6(text) else { return nil }
+  private static func ipv6(_ text: ArraySlice<UInt8>) -> [UInt8]? {
     let colon = UInt8(ascii: ":")
     guard let gap = text.indices.dropLast().first(where: { text[$0] == colon && text[$0 + 1] == colon }) else {
-      return bytes(ofGroups: text)
+      return bytes(ofGroups: text, endsAddress: true).flatMap { $0.count == 16 ? $0 : nil }
     }
-    let (before, after) = (bytes(ofGroups: text[..<gap]), bytes(ofGroups: text[(gap + 2)...]))
+    guard let before = bytes(ofGroups: text[..<gap], endsAddress: false),
+      let after = bytes(ofGroups: text[(gap + 2)...], endsAddress: true), before.count + after.count <= 14
+    else { return nil }
     return before + [UInt8](repeating: 0, count: 16 - before.count - after.count) + after
   }
 
-  private static func bytes(ofGroups text: ArraySlice<UInt8>) -> [UInt8] {
-    text.split(separator: UInt8(ascii: ":")).flatMap { group -> [UInt8] in
-      if isIPv4(group) { return group.split(separator: UInt8(ascii: ".")).compactMap { UInt8(string($0)) } }
-      let number = UInt16(string(group), radix: 16) ?? 0
-      return [UInt8(number >> 8), UInt8(truncatingIfNeeded: number)]
-    }
-  }
-
-  private static func groupCount(_ text: ArraySlice<UInt8>, endsAddress: Bool) -> Int? {
-    if text.isEmpty { return 0 }
+  private static func bytes(ofGroups text: ArraySlice<UInt8>, endsAddress: Bool) -> [UInt8]? {
+    if text.isEmpty { return [] }
     var groups = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-    var count = 0
-    if endsAddress, let last = groups.last, isIPv4(last) {
-      groups.removeLast()
-      count = 2
-    }
+    let end = endsAddress ? groups.last.flatMap(ipv4) : nil
+    if end != nil { groups.removeLast() }
+    var bytes: [UInt8] = []
     for group in groups {
-      guard (1...4).contains(group.count), group.allSatisfy({ Octet.hexadecimal($0) != nil }) else {
-        return nil
-      }
-      count += 1
+      guard group.count <= 4, group.allSatisfy({ Octet.hexadecimal($0) != nil }),
+        let number = UInt16(string(group), radix: 16)
+      else { return nil }
+      bytes += [UInt8(number >> 8), UInt8(truncatingIfNeeded: number)]
     }
-    return count
+    return bytes + (end ?? [])
   }
 
   private static func isPathCharacter(_ byte: UInt8) -> Bool {

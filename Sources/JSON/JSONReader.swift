@@ -1,7 +1,6 @@
 /// Why a text is not JSON. The text itself is not part of the error: it may hold a secret.
 package struct JSONError: Error, Sendable, Equatable {
-  /// Bytes before the fault.
-  package let offset: Int
+  package let offset: Int  // Bytes before the fault.
 }
 
 extension JSONValue {
@@ -65,7 +64,7 @@ private struct JSONReader {
 
   private mutating func object(depth: Int) throws(JSONError) -> JSONValue {
     var members: [JSONValue.Member] = []
-    try list("{", "}") { reader throws(JSONError) in
+    try list(between: ("{", "}")) { reader throws(JSONError) in
       let name = try reader.string()
       reader.skipSpace()
       try reader.take(":")
@@ -77,21 +76,21 @@ private struct JSONReader {
 
   private mutating func array(depth: Int) throws(JSONError) -> JSONValue {
     var elements: [JSONValue] = []
-    try list("[", "]") { reader throws(JSONError) in elements.append(try reader.value(depth: depth + 1)) }
+    try list(between: ("[", "]")) { reader throws(JSONError) in elements.append(try reader.value(depth: depth + 1)) }
     return .array(elements)
   }
 
   private mutating func list(
-    _ begin: StaticString, _ end: StaticString, _ item: (inout JSONReader) throws(JSONError) -> Void
+    between marks: (begin: StaticString, end: StaticString), _ item: (inout JSONReader) throws(JSONError) -> Void
   ) throws(JSONError) {
-    try take(begin)
+    try take(marks.begin)
     skipSpace()
-    if next == end.description.utf8.first { return try take(end) }
+    if next == marks.end.description.utf8.first { return try take(marks.end) }
     while true {
       skipSpace()
       try item(&self)
       skipSpace()
-      guard next == UInt8(ascii: ",") else { return try take(end) }
+      guard next == UInt8(ascii: ",") else { return try take(marks.end) }
       position += 1
     }
   }

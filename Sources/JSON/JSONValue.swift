@@ -1,14 +1,11 @@
-/// A JSON value (RFC 8259).
-/// A number keeps its text: identifiers of providers do not fit into 64 bits or a `Double` everywhere, and a login
-/// must not fail, nor an identifier change, because of that.
+/// RFC 8259. A number keeps its text: identifiers of providers do not fit into 64 bits or a `Double` everywhere.
 package enum JSONValue: Sendable, Equatable {
   case null
   case boolean(Bool)
   case number(String)
   case string(String)
   case array([JSONValue])
-  /// Members in the order in which they were written; of members with one name, the last counts.
-  case object([Member])
+  case object([Member])  // Members in the order in which they were written; of members with one name, the last counts.
 
   package struct Member: Sendable, Equatable {
     package let name: String

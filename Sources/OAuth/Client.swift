@@ -2,8 +2,7 @@ import Cryptography
 import HTTP
 import Descriptors
 
-/// A client that is registered at a provider (RFC 6749, 2): the descriptor with its variables filled, and who we are
-/// there.
+/// A client that is registered at a provider (RFC 6749, 2): the descriptor, its variables, and who we are there.
 package struct Client: Sendable {
   package let descriptor: Descriptor
   package let identifier: String  // Or the consumer key.
@@ -65,15 +64,9 @@ package struct Client: Sendable {
     return values
   }
 
-  /// The values of the names in a template. The first of these that has one gives it:
-  ///
-  /// 1. the request itself (`request_…`), for a header that is put on it;
-  /// 2. the exchange: what is known of this one login or request alone;
-  /// 3. the redirect URI of the login, with the port that it had, and not the one that is registered;
-  /// 4. the fields of answers that the credential keeps;
-  /// 5. the variables that were given for this login;
-  /// 6. the variables of the provider;
-  /// 7. the client and the credential.
+  /// The values of the names in a template: of the request itself (`request_…`), of the exchange (what is known of this
+  /// one login or request alone), the redirect URI with the port that the login had, fields of answers that the
+  /// credential keeps, the variables of the login, those of the provider, and the client and the credential.
   package func values(
     for credential: Credential? = nil, _ exchange: [String: String] = [:], of request: HTTPRequest? = nil
   ) -> (String) -> String? {
@@ -104,10 +97,15 @@ package struct Client: Sendable {
     case "access_token": credential?.accessToken.reveal()
     case "refresh_token": credential?.refreshToken?.reveal()
     case "token_secret": credential?.tokenSecret?.reveal()
-    case "scope": credential.map { $0.requestedScope.joined(separator: descriptor.scope.separator) }
+    case "scope": credential.map { joined($0.requestedScope) }
     default: nil
     }
   }
+
+  /// As the descriptor names it, with its variables filled.
+  var issuer: String? { descriptor.issuer.flatMap { try? $0.filled(values()) } }
+
+  func joined(_ scope: [String]) -> String { scope.joined(separator: descriptor.scope.separator) }
 
   func endpoint(_ kind: EndpointKind) throws(OAuthError) -> Endpoint {
     guard let endpoint = descriptor.endpoints[kind] else { throw .noEndpoint(kind) }

@@ -5,8 +5,7 @@ package enum OAuthError: Error, Sendable, Equatable {
   case url(EndpointKind, URLTemplateError)
   case missingValue(EndpointKind, name: String)
   case refused(EndpointKind, ErrorResponse)
-  /// 429, a status of 500 and above, or one of the RFC's words for it. the status is `nil`
-  /// for a redirect.
+  /// 429, a status of 500 and above, or one of the RFC's words for it. The status is `nil` for a redirect.
   case unavailable(EndpointKind, status: Int?, words: String?, retryAfter: Duration?)
   /// The endpoint sends us elsewhere, which is not followed: it would carry secrets along.
   case redirected(EndpointKind, status: Int)
@@ -24,8 +23,7 @@ package enum OAuthError: Error, Sendable, Equatable {
   case valueOutOfBounds(EndpointKind, name: String)
   /// The parameter or the header is longer than templates may become.
   case computedValueTooLong(EndpointKind, name: String)
-  /// The page where a device's code is entered is no `https`.
-  case insecurePage(ResponseField)
+  case insecurePage(ResponseField)  // The page where a device's code is entered is no `https`.
   /// It is at an origin that is neither an endpoint's nor that of the provider's answer.
   case foreignPage(origin: String)
   case secretAccount
@@ -45,13 +43,11 @@ package enum OAuthError: Error, Sendable, Equatable {
   case clientSecretMissing
   case unknownAuthentication(String)
   case clientKeyMalformed
-  /// This program is static and cannot sign; one that is linked dynamically can.
-  case noSignatures
+  case noSignatures  // This program is static and cannot sign; one that is linked dynamically can.
   case unknownSignature(String)
   case notRefreshable
   case foreignHost(String)
-  /// The token or the signature goes into the URL or the body.
-  case presentedInQuery
+  case presentedInQuery  // The token or the signature goes into the URL or the body.
   case credentialHeader(String)
   case signatureNeedsURL
   case malformedHeader(name: String)
@@ -60,8 +56,7 @@ package enum OAuthError: Error, Sendable, Equatable {
 
 /// What a provider said when it said no (RFC 6749, 5.2 and 4.1.2.1).
 package struct ErrorResponse: Sendable, Equatable {
-  /// The code in the RFC's words, where the descriptor translates the provider's.
-  package let code: String
+  package let code: String  // The code in the RFC's words, where the descriptor translates the provider's.
   /// The provider's words for people, in one line, without control characters, 500 characters at most.
   package let words: String?
   package let status: Int?

@@ -2,14 +2,10 @@ import CQREncode
 
 /// A QR code (ISO/IEC 18004) of a text: a square of dark and light modules, without the quiet zone around it.
 package struct QRCode: Sendable, Equatable {
-  /// The modules, row by row from the top; true is dark. As many in a row as there are rows.
-  package let modules: [[Bool]]
+  package let modules: [[Bool]]  // Row by row from the top; true is dark.
 
-  /// Encodes a text as UTF-8 bytes, in the smallest version that it fits in.
-  ///
-  /// The error correction is the lowest (L, 7 %): a screen has no scratches, and fewer modules are larger ones.
-  ///
-  /// - Returns: nil for an empty text, one with a NUL, or one of more than 2,953 bytes, which no version holds.
+  /// Takes the smallest version and the lowest error correction (L, 7 %): a screen has no scratches, and fewer modules
+  /// are larger ones. `nil` for an empty text, one with a NUL, or one of more than 2,953 bytes, which no version holds.
   package init?(_ text: String) {
     guard !text.isEmpty, !text.utf8.contains(0),
       let code = unsafe QRcode_encodeString8bit(text, 0, QR_ECLEVEL_L)

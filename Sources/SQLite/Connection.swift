@@ -1,8 +1,6 @@
 import CSQLite
 
-/// A connection to one database file. Not thread-safe.
-///
-/// A connection trusts nothing in the file's schema, and overwrites deleted content with zeros.
+/// A connection to one database file, which trusts nothing in the file's schema. Not thread-safe.
 @safe package final class Connection {
   package enum Access: Sendable {
     case readWrite
@@ -11,18 +9,15 @@ import CSQLite
 
   let database: OpaquePointer
 
-  /// SQLite reads nothing yet: a file that is not a database is found out by the first statement.
-  ///
-  /// - Parameter busyTimeout: the milliseconds to wait for other processes.
+  /// SQLite reads nothing yet: a file that is not a database is found out by the first statement. `busyTimeout` is in
+  /// milliseconds.
   package init(path: String, _ access: Access, busyTimeout: Int32) throws(SQLiteError) {
     let flags = SQLITE_OPEN_READWRITE | (access == .memory ? SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY : 0)
     var pointer: OpaquePointer?
     // Some builds of SQLite take a name that begins with `file:` for a URI with parameters.
     let name = path.hasPrefix("/") ? path : "./" + path
     let status = unsafe sqlite3_open_v2(name, &pointer, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
-    // sqlite3_open_v2: "Whether or not an error occurs when it is opened, resources associated with the
-    // database connection handle should be released by passing it to sqlite3_close() when it is no longer
-    // required."
+    // sqlite3_open_v2: the handle is to be closed even if an error occurs.
     guard status == SQLITE_OK, let opened = unsafe pointer else {
       unsafe sqlite3_close_v2(pointer)
       throw .failed(code: status)
@@ -106,8 +101,7 @@ import CSQLite
   package func fileHeader() throws(SQLiteError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: 100)
     let status = unsafe csqlite_read(database, &bytes, Int32(bytes.count), 0)
-    // sqlite3_io_methods: "If xRead() returns SQLITE_IOERR_SHORT_READ it must also fill in the unread
-    // portions of the buffer with zeros."
+    // sqlite3_io_methods: SQLITE_IOERR_SHORT_READ leaves zeros in the rest.
     if status != SQLITE_IOERR | (2 << 8) { try Self.check(status) }
     return bytes
   }

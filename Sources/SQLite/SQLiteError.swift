@@ -2,24 +2,20 @@ import CSQLite
 
 /// A failure of SQLite. It holds no SQL text, no bound value and no content of a row.
 package enum SQLiteError: Error, Equatable, Sendable {
-  /// The extended result code (sqlite.org/rescode.html).
-  case failed(code: Int32)
+  case failed(code: Int32)  // The extended result code (sqlite.org/rescode.html).
   /// A column does not hold a value of the type that it must have: the file was altered.
   case unexpectedType(column: Int32)
 
   package enum Condition: Sendable {
     case busy
     case full
-    /// Or a writer died half-way, and a connection that may only read cannot undo that.
-    case readOnly
+    case readOnly  // Or a writer died half-way, and a connection that may only read cannot undo that.
     case cannotOpen
     case corrupt
     case notADatabase
-    /// The disk failed, or a limit of the process.
-    case inputOutput
+    case inputOutput  // The disk failed, or a limit of the process.
     case outOfMemory
-    /// The SQL does not fit the file's schema, or this module was used wrongly.
-    case other
+    case other  // The SQL does not fit the file's schema, or this module was used wrongly.
   }
 
   /// 0 for what SQLite does not take for an error.

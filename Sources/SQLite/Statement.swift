@@ -1,19 +1,14 @@
 import CSQLite
 
-/// A value of a parameter.
 package enum SQLValue {
   case integer(Int64)
   case blob([UInt8])
 }
 
-/// A compiled statement. Not thread-safe.
-///
-/// Positions of columns begin at 0, as they do in SQLite. Another type than the requested one is an error: nothing is
-/// converted.
+/// Another type of a column than the requested one is an error: nothing is converted. Not thread-safe.
 @safe package struct Statement: ~Copyable {
   private let pointer: OpaquePointer
-  /// A connection that is closed runs no statement.
-  private let connection: Connection
+  private let connection: Connection  // A connection that is closed runs no statement.
 
   init(_ pointer: OpaquePointer, _ connection: Connection) {
     unsafe self.pointer = unsafe pointer
@@ -62,8 +57,7 @@ package enum SQLValue {
 
   package func bytes(_ column: Int32) throws(SQLiteError) -> [UInt8] {
     try check(column, is: SQLITE_BLOB)
-    // sqlite3_column_blob: "The return value from sqlite3_column_blob() for a zero-length BLOB is a NULL
-    // pointer."
+    // sqlite3_column_blob: NULL for a BLOB without bytes.
     guard let blob = unsafe sqlite3_column_blob(pointer, column) else { return [] }
     let count = Int(unsafe sqlite3_column_bytes(pointer, column))
     return unsafe Array(UnsafeRawBufferPointer(start: blob, count: count))

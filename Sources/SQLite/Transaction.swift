@@ -1,17 +1,12 @@
 /// What a transaction locks at its beginning.
 package enum TransactionKind: Sendable {
-  /// Nothing that hinders a writer before it commits.
-  case deferred
-  /// The place of the only writer: nothing that is read changes before the writing.
-  case immediate
+  case deferred  // Nothing that hinders a writer before it commits.
+  case immediate  // The place of the only writer: nothing that is read changes before the writing.
 }
 
 extension Connection {
-  /// Runs the body in a transaction, which is undone if the body throws.
-  ///
-  /// - Parameter confirm: called when the change is made and seen by everybody, but may not survive a power cut: the
-  /// journal is removed, and the folder could not be synchronized. Throws if that cannot be done, either. Without an
-  /// error of `confirm` an error means that nothing is changed.
+  /// The transaction is undone if the body throws. `confirm` is called when the change is made, but may not survive a
+  /// power cut: the folder of the journal could not be synchronized. Other errors mean that nothing changed.
   package func transaction<Result, Failure: Error>(
     _ kind: TransactionKind, convert: (SQLiteError) -> Failure, confirm: (() throws(Failure) -> Void)? = nil,
     _ body: () throws(Failure) -> Result
@@ -36,8 +31,7 @@ extension Connection {
     }
   }
 
-  /// Some errors have rolled back already (sqlite.org/lang_transaction.html, section 3.1). If the rollback
-  /// fails, the journal stays and the next connection undoes the change.
+  /// If the rollback fails, the journal stays and the next connection undoes the change.
   private func rollBack() {
     guard isInTransaction else { return }
     try? execute("ROLLBACK")

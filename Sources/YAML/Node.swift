@@ -4,13 +4,11 @@ package struct Node: Sendable, Equatable {
     /// A text; `plain` when it was written without quotes, so that `null` and `true` can be told from `"null"`.
     case scalar(String, plain: Bool)
     case sequence([Node])
-    /// Keys and values in the order in which they were written, no key twice.
-    case mapping([Entry])
+    case mapping([Entry])  // Keys and values in the order in which they were written, no key twice.
   }
 
   package struct Entry: Sendable, Equatable {
-    /// The key's text; keys that are not scalars are refused by the parser.
-    package let key: String
+    package let key: String  // The key's text; keys that are not scalars are refused by the parser.
     package let keyPlace: Place
     package var value: Node
 

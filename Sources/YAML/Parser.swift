@@ -1,33 +1,26 @@
 import CYAML
 
 /// The bounds of what is read. A descriptor is a file that strangers send each other; what is larger is no descriptor.
-package struct Limits: Sendable {
-  /// Bytes of text.
-  package var bytes = 256 * 1024
-  package var depth = 32
-  /// Nodes, where what an alias stands for counts each time: a bound on "billion laughs".
-  package var nodes = 20_000
-
-  package init() {}
+package enum Limits {
+  package static let bytes = 256 * 1024
+  static let depth = 32
+  static let nodes = 20_000  // What an alias stands for counts each time: a bound on "billion laughs".
 }
 
 extension Node {
-  /// The first fault, or bound of `limits`, is thrown. A key that stands twice does not end the reading: `duplicates`
-  /// receives it, and the first value counts.
+  /// The first fault is thrown, except that `duplicates` receives a key that stands twice: its first value counts.
   package static func parse(
-    bytes: [UInt8], name: String, limits: Limits = Limits(), duplicates: inout [YAMLError]
+    bytes: [UInt8], name: String, duplicates: inout [YAMLError]
   ) throws(YAMLError) -> Node {
     let text = String(validating: bytes, as: UTF8.self)
     let source = Source(name: name, text: text ?? "")
     let start = Place(source: source, line: 1, column: 1)
-    guard bytes.count <= limits.bytes else {
-      throw YAMLError(.tooLarge(bytes: limits.bytes), at: start)
-    }
+    guard bytes.count <= Limits.bytes else { throw YAMLError(.tooLarge(bytes: Limits.bytes), at: start) }
     guard text != nil else { throw YAMLError(.notUTF8, at: start) }
     var found: [YAMLError] = []
     // libyaml keeps the pointer that `yaml_parser_set_input_string` is given, so the whole use lies inside.
     let node = try unsafe bytes.withUnsafeBufferPointer { buffer throws(YAMLError) -> Node in
-      var builder = unsafe TreeBuilder(events: EventStream(reading: buffer, of: source), limits: limits)
+      var builder = unsafe TreeBuilder(events: EventStream(reading: buffer, of: source))
       let node = try builder.document()
       found = builder.duplicates
       return node
@@ -37,9 +30,9 @@ extension Node {
   }
 
   /// A key that stands twice is an error as any other.
-  package static func parse(bytes: [UInt8], name: String, limits: Limits = Limits()) throws(YAMLError) -> Node {
+  package static func parse(bytes: [UInt8], name: String) throws(YAMLError) -> Node {
     var duplicates: [YAMLError] = []
-    let node = try parse(bytes: bytes, name: name, limits: limits, duplicates: &duplicates)
+    let node = try parse(bytes: bytes, name: name, duplicates: &duplicates)
     if let first = duplicates.first { throw first }
     return node
   }
@@ -75,8 +68,7 @@ private enum Event {
 
   mutating func next() throws(YAMLError) -> (event: Event, place: Place) {
     var event = unsafe yaml_event_t()
-    // "An application is responsible for freeing any buffers associated with the produced event" – also on success
-    // only.
+    // After a failure there is no event to delete.
     guard unsafe yaml_parser_parse(parser, &event) == 1 else { throw failure }
     defer { unsafe yaml_event_delete(&event) }
     return (unsafe Self.copy(event), unsafe place(event.start_mark))
@@ -129,15 +121,11 @@ private enum Event {
 /// Builds the tree from the events, within the bounds.
 private struct TreeBuilder: ~Copyable {
   private var events: EventStream
-  private let limits: Limits
   private var anchors: [String: (node: Node, count: Int)] = [:]
   private var count = 0
   private(set) var duplicates: [YAMLError] = []
 
-  init(events: consuming EventStream, limits: Limits) {
-    self.events = events
-    self.limits = limits
-  }
+  init(events: consuming EventStream) { self.events = events }
 
   mutating func document() throws(YAMLError) -> Node {
     _ = try events.next()
@@ -152,7 +140,7 @@ private struct TreeBuilder: ~Copyable {
   }
 
   private mutating func node(_ event: Event, _ place: Place, depth: Int) throws(YAMLError) -> Node {
-    guard depth <= limits.depth else { throw YAMLError(.tooDeep(limits.depth), at: place) }
+    guard depth <= Limits.depth else { throw YAMLError(.tooDeep(Limits.depth), at: place) }
     let before = count
     count += 1
     let node: Node
@@ -181,7 +169,7 @@ private struct TreeBuilder: ~Copyable {
   }
 
   private func checkCount(_ place: Place) throws(YAMLError) {
-    guard count <= limits.nodes else { throw YAMLError(.tooManyNodes(limits.nodes), at: place) }
+    guard count <= Limits.nodes else { throw YAMLError(.tooManyNodes(Limits.nodes), at: place) }
   }
 
   private mutating func elements(depth: Int) throws(YAMLError) -> [Node] {
@@ -200,9 +188,7 @@ private struct TreeBuilder: ~Copyable {
       let (event, place) = try events.next()
       if case .mappingEnd = event { return entries }
       let keyNode = try node(event, place, depth: depth + 1)
-      guard case .scalar(let key, _) = keyNode.content else {
-        throw YAMLError(.keyNotScalar, at: place)
-      }
+      guard case .scalar(let key, _) = keyNode.content else { throw YAMLError(.keyNotScalar, at: place) }
       let (valueEvent, valuePlace) = try events.next()
       let value = try node(valueEvent, valuePlace, depth: depth + 1)
       if let firstLine = lines[key] {

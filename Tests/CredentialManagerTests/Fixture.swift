@@ -43,6 +43,21 @@ final class KnownRandom: RandomSource {
   }
 }
 
+extension HTTPExchange {
+  /// Takes the whole body and the whole answer first.
+  func stream(
+    _ request: HTTPRequest, body source: (any HTTPBodySource)?, limits: HTTPLimits, receive: (HTTPPart) -> Bool
+  ) throws(HTTPError) -> HTTPResponse {
+    var request = request
+    if let source { request.body = try source.readAll() }
+    var response = try send(request, limits: limits)
+    let body = response.body
+    response.body = []
+    if receive(.head(response)), !body.isEmpty { _ = receive(.body(body)) }
+    return response
+  }
+}
+
 /// Answers from a list, and fails the test when there is none left.
 final class ScriptedExchange: HTTPExchange {
   typealias Answer = (HTTPRequest) -> Result<HTTPResponse, HTTPError>

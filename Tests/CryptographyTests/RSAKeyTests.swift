@@ -103,25 +103,19 @@ import Testing
 
     """
 
-  /// The first key under the passphrase "test".
+  /// A key of 512 bits under the passphrase "test".
   private static let encryptedKey = """
     -----BEGIN ENCRYPTED PRIVATE KEY-----
-    MIIC3TBXBgkqhkiG9w0BBQ0wSjApBgkqhkiG9w0BBQwwHAQIVdfqE632mg4CAggA
-    MAwGCCqGSIb3DQIJBQAwHQYJYIZIAWUDBAEqBBCjJhRzWWw5z3Mjzc561yO/BIIC
-    gH5u4sfEOFLWy9jJ5IXMazOjO49nNwmmNU4Loe6DDi0kGzl5XER2B9qDRfpDL7Mc
-    hBZBQdFgM/PdE63U1xA/WwrSdjbFExGXXw8hq+rByUcLIwdLgxrmOXhN7PY2d7Ns
-    2yjmVFCtwFs93ejYX2B6nszx8o2d0xdOcY4u9ojhn19vXNXMWfEE/BeSeZK+T2ak
-    VdKjR0Y+d8SYIDRicSMADqazYBAJ8HZyHf1wtHoXvUCUgOGIBsku72ekNyQ3hfVZ
-    EKyKUXv8dlsfcF6YFtxlM3fS6ov1g5SGSiH9c4EtApyNotviaFq/n+hSpaFWLYkN
-    RUW2OLjFPYPVFvuyP2SBRqmeKI/yjcanJyhOK5GLNKMCnQRquAaBKl/aubOFIXsl
-    xZ7w1bJ6I1DK0QzTBUm/iOIzvusfLhUwhgoAgZke1ymEv1PsZ1KGyaK6vfP4LOQM
-    o3UxLWM+F6Z+3EqGJ56q89YafNSdUeIiCMqHUMh7cF51/6HtTDquzJSd5BqxAsgq
-    1FKYvnUgCdIjKMPVktmI/53Aup/lFFQrxC9CFvT2EUwhlLy1P/YTRg8MSYGFkOFO
-    Re41efxQ1mHB2vpnTVi1z52rYUMvfNHV9qmpQiKQvjscMrW0mWy6VBxTchjGkrbG
-    O1lNUxjqS4op/sEjM4spHESvdbE4Yy/YvUop+XwaRHgFUzqu9rXhg9LLBZKzetOe
-    7U24h5vsxCM/QoKJxQst7pSayeCDD1jWSD1U8jHKcf7qIclhMPu+5DJoudCTWvs7
-    vImy65CO6KN13EHdq5pZYwj/IRWVhY/tf5gKkcDNaA4P1OiEjvc54LURw+rzPRB1
-    jlL4jdkEGHIPThrMqFoV03E=
+    MIIBvTBXBgkqhkiG9w0BBQ0wSjApBgkqhkiG9w0BBQwwHAQIuBr0aEpXneICAggA
+    MAwGCCqGSIb3DQIJBQAwHQYJYIZIAWUDBAEqBBAuREzuXxoB9PUUHthMeDyVBIIB
+    YOisF0mZxmqrOhir1uI+DnYllPoLBjELWwqZ1JZa0QydU1mXGifyiTW+S4/Z6bor
+    Hq/+U8tsV96O7BrJmRJfILV5j+yy3BZP1gYkkOVPwPlSLTp1QBzMLOGP8ewSMzme
+    FobQ+HTArlkL/kuGzD3yR1+5eBeRQJdy6dpcATnCAiOeyCvQNYf4GhPqSGXmiIXA
+    bri8yNqO6m1F9br4aWYN+s51hxD+DN6XlK74paT8XNzklb1X6P37VAd5+zGzOD8U
+    U+SK04bdJXM+USoB1khK7I4kgimBaVyJWW6hUXhwXMUwYfeoPE9Eodg3BGAOF/6j
+    nArjrPbVX5v5M27k2LRjquahBX7YLAtgUdZFcYMhI+S4hG8Kb5wc7uf9K1uImkUr
+    UwwJd9BB06PJlk2HkuSuSMqXDOF8FLZA+B0aIutELcqEJwMNgA5eJ13uF9ItcmvY
+    hLuVlSIHark/nOpdZnZmlbk=
     -----END ENCRYPTED PRIVATE KEY-----
 
     """

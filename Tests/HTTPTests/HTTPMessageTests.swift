@@ -52,23 +52,4 @@ struct HTTPMessageTests {
     #expect("\(request)" == "POST https://h/p?…")
     #expect("\(response)" == "200, 6 bytes")
   }
-
-  /// An exchange that only sends streams nevertheless.
-  private struct Fixed: HTTPExchange {
-    func send(_ request: HTTPRequest, limits: HTTPLimits) throws(HTTPError) -> HTTPResponse {
-      HTTPResponse(status: 201, fields: ["A": "b"], body: [1, 2])
-    }
-  }
-
-  @Test(arguments: [(true, [1, 2]), (false, [])] as [(Bool, [UInt8])])
-  func streamsByDefault(goesOn: Bool, expected: [UInt8]) throws {
-    var body: [UInt8] = []
-    let request = HTTPRequest(method: "GET", uri: try URI(parsing: "https://h/"))
-    let head = try Fixed().stream(request, body: nil, limits: .unlimited) { part in
-      if case .body(let bytes) = part { body += bytes }
-      return goesOn
-    }
-    #expect(head == HTTPResponse(status: 201, fields: ["A": "b"]))
-    #expect(body == expected)
-  }
 }

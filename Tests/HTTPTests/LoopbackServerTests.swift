@@ -61,12 +61,4 @@ struct LoopbackServerTests {
     let answer = try Self.exchange(text, Self.echo)
     #expect(answer.hasPrefix("HTTP/1.1 400 Bad Request\r\n"))
   }
-
-  @Test func onePortHasOneServer() throws {
-    let server = try LoopbackServer(port: nil)
-    let port = server.port
-    #expect(throws: HTTPError.portUnavailable(port: port)) { _ = try LoopbackServer(port: port).port }
-    _ = consume server
-    #expect(try LoopbackServer(port: port).port == port)
-  }
 }

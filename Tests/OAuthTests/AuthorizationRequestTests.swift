@@ -39,16 +39,6 @@ struct AuthorizationRequestTests {
     #expect(request.codeVerifier == nil)
   }
 
-  @Test func stateAndVerifierAre256Bits() throws {
-    let request = try Self.request(Fixture.client())
-    #expect(Base64.decodeURL(request.state)?.count == 32)
-    let verifier = try #require(request.codeVerifier?.text)
-    #expect(Base64.decodeURL(verifier)?.count == 32)
-    // RFC 7636, 4.1
-    #expect((43...128).contains(verifier.utf8.count))
-    #expect(request.state != verifier)
-  }
-
   /// RFC 7636, appendix B
   @Test func challengeOfTheRFC() {
     let verifier = CodeVerifier("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")

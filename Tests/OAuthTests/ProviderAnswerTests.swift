@@ -294,7 +294,8 @@ struct ProviderAnswerTests {
     #expect(form[first: "oauth_signature"] == "&rs")
     #expect(!form.contains("oauth_verifier"))
     let credential = try client.outcome(
-      .form("oauth_token=at&oauth_token_secret=as&lp.context=None"), after: authorization, scope: [], now: Fixture.now
+      .form("oauth_token=at&oauth_token_secret=as&lp.context=None"), .token, grant: .oauth1, scope: [],
+      kept: authorization.kept, now: Fixture.now
     ).issued().credential
     #expect(
       try Self.api(client, credential, "https://api.launchpad.net/1.0/people/+me")["Authorization"] == """
@@ -315,8 +316,8 @@ struct ProviderAnswerTests {
     #expect(page[first: "write_access"] == "1")
     #expect(page[first: "all_groups"] == "none")
     let credential = try client.outcome(
-      .form("oauth_token=at&oauth_token_secret=P9NiFoyLeZu2bZNvvuQPDWsd&userID=475425&username=ada"),
-      after: ResourceOwnerAuthorization(verifier: "v", kept: [:]), scope: [], now: Fixture.now
+      .form("oauth_token=at&oauth_token_secret=P9NiFoyLeZu2bZNvvuQPDWsd&userID=475425&username=ada"), .token,
+      grant: .oauth1, scope: [], now: Fixture.now
     ).issued().credential
     #expect(client.accountName(in: credential) == "ada")
     #expect(credential.kept["userID"] == "475425")

@@ -56,11 +56,6 @@ struct RepeatedNameTests {
     #expect(throws: Never.self) { try Self.redirect("access_token=a&token_type=bearer&state=STATE", grant: .implicit) }
   }
 
-  @Test func theIssuer() {
-    #expect(
-      Self.error { try Self.redirect("code=1&state=STATE&iss=a&iss=b") } == .repeated(.authorization, name: "iss"))
-  }
-
   @Test func whatNobodyReadsMayBeThereTwice() throws {
     #expect(throws: Never.self) { try Self.redirect("code=1&state=STATE&ui=a&ui=b") }
   }

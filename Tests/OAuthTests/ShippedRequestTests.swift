@@ -99,6 +99,7 @@ private struct Recorder {
   let client: Client
   let redirectURI: String
   var text = ""
+  private var wasLine = false
 
   private var scope: [String] { client.descriptor.scope.requested }
   private let random = KnownRandom()
@@ -110,7 +111,12 @@ private struct Recorder {
 
   private mutating func add(_ title: String, _ request: HTTPRequest) { add(title + " " + request.golden(title)) }
 
-  private mutating func add(_ entry: String) { text += (text.isEmpty ? "" : "\n") + entry + "\n" }
+  /// An empty line stands between two entries unless both of them are one line.
+  private mutating func add(_ entry: String) {
+    let isLine = wasLine && !entry.contains("\n")
+    wasLine = !entry.contains("\n")
+    text += (text.isEmpty || isLine ? "" : "\n") + entry + "\n"
+  }
 
   private var credential: Credential {
     var credential = Fixture.credential("access-token", grant: client.descriptor.grants.first ?? .authorizationCode)
@@ -128,42 +134,41 @@ private struct Recorder {
     return credential
   }
 
+  /// The steps of a login up to its token.
   mutating func record(_ grant: Grant) throws {
-    switch grant {
-    case .authorizationCode, .implicit:
-      let request = try client.authorizationRequest(
-        grant, redirectURI: redirectURI, scope: scope, random: random, nonce: Fixture.nonce)
-      add("\(grant.rawValue): authorization", HTTPRequest(method: "GET", uri: request.uri))
-      guard grant == .authorizationCode else { return }
-      let response = try client.authorizationResponse([("code", "the code"), ("state", request.state)], to: request)
-      add("\(grant.rawValue): token", try client.tokenRequest(response, nonce: Fixture.nonce))
-    case .clientCredentials:
-      add(grant.rawValue, try client.clientCredentialsRequest(scope: scope, nonce: Fixture.nonce))
-    case .deviceCode:
-      add(
-        "\(grant.rawValue): device_authorization",
-        try client.deviceAuthorizationRequest(scope: scope, nonce: Fixture.nonce))
-      let answer = HTTPResponse.json(
-        """
-        {"device_code":"the device code","user_code":"U-1","verification_uri":"https://v.example/",\
-        "verification_url":"https://v.example/","expires_in":900,"interval":5}
-        """)
-      let device = try client.deviceAuthorization(answer, scope: scope, now: Fixture.now)
-      add("\(grant.rawValue): page \(device.verificationURIComplete ?? device.verificationURI)")
-      add("\(grant.rawValue): device_token", try client.deviceTokenRequest(device, nonce: Fixture.nonce))
-    case .oauth1:
-      let request = try client.temporaryCredentialsRequest(callback: redirectURI, scope: scope, nonce: Fixture.nonce)
-      add("oauth1: temporary_credentials", request)
-      let temporary = try client.temporaryCredentials(
-        .form("oauth_token=temporary&oauth_token_secret=temporary-secret&oauth_callback_confirmed=true"),
-        callback: redirectURI)
-      let page = try client.authorizationPage(temporary, scope: scope, nonce: Fixture.nonce)
-      add("oauth1: authorization", HTTPRequest(method: "GET", uri: page))
-      let consent = try client.resourceOwnerAuthorization(
-        [("oauth_token", "temporary"), ("oauth_verifier", "verifier")], to: temporary)
-      add("oauth1: token", try client.tokenRequest(temporary, consent, nonce: Fixture.nonce))
+    var step = try LoginContext(
+      grant, client, scope: scope, redirectURI: redirectURI, random: random, nonce: Fixture.nonce
+    ).begin()
+    while true {
+      switch step {
+      case .send(let exchange):
+        let kind = exchange.kind.rawValue
+        add(grant.rawValue == kind ? kind : "\(grant.rawValue): \(kind)", try exchange.request(Fixture.nonce))
+        if exchange.kind.issuesToken { return }
+        step = try exchange.read(Self.answers[exchange.kind] ?? .json("{}"), Fixture.now)
+      case .browse(let page):
+        add("\(grant.rawValue): authorization", HTTPRequest(method: "GET", uri: page.uri))
+        if page.brings == .accessToken { return }
+        let parameters = page.parameters(bringing: page.brings == .code ? "the code" : "verifier")
+        step = try page.read(parameters, Fixture.now)
+      case .showCode(let device, let poll):
+        if let page = device.verificationURIComplete { add("\(grant.rawValue): page \(page)") }
+        step = .send(poll)
+      case .done: return
+      }
     }
   }
+
+  /// What a login needs before it asks for the token.
+  private static let answers: [EndpointKind: HTTPResponse] = [
+    .deviceAuthorization: .json(
+      """
+      {"device_code":"the device code","user_code":"U-1","verification_uri":"https://v.example/",\
+      "verification_url":"https://v.example/","expires_in":900,"interval":5}
+      """),
+    .temporaryCredentials: .form(
+      "oauth_token=temporary&oauth_token_secret=temporary-secret&oauth_callback_confirmed=true"),
+  ]
 
   /// What is done with a credential, and before there is any client.
   mutating func recordUse() throws {
@@ -178,8 +183,7 @@ private struct Recorder {
         try client.registrationRequest(redirectURI: redirect, initialAccessToken: nil, nonce: Fixture.nonce))
     }
     if client.descriptor.endpoints[.tokenExchange] != nil {
-      let request = try client.tokenExchangeRequest(credential, nonce: Fixture.nonce)
-      add("token_exchange", request)
+      add("token_exchange", try client.tokenExchangeRequest(credential, nonce: Fixture.nonce))
     }
     if client.descriptor.endpoints[.refresh] != nil {
       add("refresh", try client.refreshRequest(credential, nonce: Fixture.nonce))
@@ -204,16 +208,19 @@ private struct Recorder {
 extension HTTPRequest {
   private static let formType = "application/x-www-form-urlencoded"
 
-  /// The request as text without what is the same nearly everywhere: a body is a form and an endpoint is asked for JSON
-  /// unless a line says otherwise.
+  /// The request as text without what is the same nearly everywhere: a body is a form, an endpoint is asked for JSON, and
+  /// the API and the identity get a bearer token, unless a line says otherwise.
   fileprivate func golden(_ title: String) -> String {
     var lines = ["\(method) \(uri.text)"]
-    for field in fields where field != HTTPField(name: "Accept", value: "application/json") {
+    let takesToken = title == "api" || title == "identity"
+    let bearer = takesToken ? [HTTPField(name: "Authorization", value: "Bearer access-token")] : []
+    for field in fields where !([HTTPField(name: "Accept", value: "application/json")] + bearer).contains(field) {
       if body.isEmpty || field != HTTPField(name: "Content-Type", value: Self.formType) {
         lines.append("\(field.name): \(field.value)")
       }
     }
     if fields["Accept"] == nil, title != "api", !title.hasSuffix("authorization") { lines.append("Accept: nothing") }
+    if takesToken, fields["Authorization"] == nil { lines.append("Authorization: nothing") }
     if fields["Content-Type"] == nil, !body.isEmpty { lines.append("Content-Type: nothing") }
     return (lines + (body.isEmpty ? [] : [form])).joined(separator: "\n")
   }

@@ -423,22 +423,6 @@ struct TokenResponseTests {
     let descriptor = try ShippedDescriptors.load("l2p")
     let rules = try #require(descriptor.endpoints[.deviceToken]).response.errors
     #expect(rules.canonical(text) == code)
-    for key in ["status", "error"] {
-      let other = key == "status" ? "error" : "status"
-      let response = HTTPResponse.json("{\"\(other)\":null,\"\(key)\":\"\(text)\",\"access_token\":\"t\"}")
-      let client = try Client(descriptor: descriptor, identifier: "c", secret: nil, variables: [:])
-      let read = {
-        try client.outcome(response, .refresh, grant: .deviceCode, scope: [], now: Fixture.now).issued().credential
-      }
-      if let code {
-        let words = code == text ? nil : text
-        #expect(throws: OAuthError.refused(.refresh, ErrorResponse(code: code, words: words, status: 200))) {
-          try read()
-        }
-      } else {
-        #expect(try read().accessToken == Secret("t"))
-      }
-    }
   }
 
   @Test func wordsAreOneLineForATerminal() {

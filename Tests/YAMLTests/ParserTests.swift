@@ -154,23 +154,6 @@ struct FaultyText: CustomTestStringConvertible {
     #expect(error.reason == .tooManyNodes(20_000))
     #expect(error.place.line == 5)
   }
-
-  @Test func limitsAreTheCallers() throws {
-    var limits = Limits()
-    limits.nodes = 3
-    #expect(throws: Never.self) { try Node.parse(bytes: Array("[a, b]".utf8), name: "text", limits: limits) }
-    #expect(throws: YAMLError.self) { try Node.parse(bytes: Array("[a, b, c]".utf8), name: "text", limits: limits) }
-  }
-
-  /// Whatever stands in a file, it is read or refused; this holds for every text cut off anywhere.
-  @Test func everyBeginningOfATextIsReadOrRefused() {
-    let text = Array("a: &x {k: [v, 'w']}\nb: *x\nc: |\n  t\nd: \"\\u00e4\"\n? e\n: f\n--- \n".utf8)
-    for end in text.indices {
-      do { _ = try Node.parse(bytes: Array(text[..<end]), name: "text") } catch {
-        #expect(error.place.line >= 1)
-      }
-    }
-  }
 }
 
 @Suite struct SourceTests {

@@ -90,7 +90,7 @@ package struct Finding: Sendable, Equatable {
 
 extension Finding {
   package static func tooLarge(_ name: String) -> Finding {
-    Finding(.yaml(.tooLarge(bytes: Limits().bytes)), at: beginning(of: name))
+    Finding(.yaml(.tooLarge(bytes: Limits.bytes)), at: beginning(of: name))
   }
 
   static func unreadable(_ path: String, _ reason: UnreadableDescriptor) -> Finding {

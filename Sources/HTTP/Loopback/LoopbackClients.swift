@@ -4,11 +4,9 @@ import Text
 struct LoopbackClients: ~Copyable {
   private let listeners: [Int32]
   private var connections: [LoopbackConnection] = []
-  /// How many clients are served at once; the oldest goes when there is one more.
-  private let limit: Int
+  private let limit: Int  // How many clients are served at once; the oldest goes when there is one more.
   private let requestLimit: Int
-  /// The socket of the request that is answered later.
-  private var asking: Int32?
+  private var asking: Int32?  // The socket of the request that is answered later.
 
   struct Reply {
     /// Head and body; `nil`: the connection is closed without an answer.
@@ -28,8 +26,8 @@ struct LoopbackClients: ~Copyable {
     for listener in listeners { LoopbackSocket.close(listener) }
   }
 
-  /// Waits until somebody can go on, and goes on with all who can; returns whether there is something on `input`.
-  /// `reply` is called for each whole request; with `nil`, this returns, and `answer` is called later.
+  /// Goes on with all who can; returns whether there is something on `input`. `reply` is called for each whole request;
+  /// with `nil`, this returns, and `answer` is called later.
   mutating func wait(
     atMost time: Duration, alsoFor input: Int32? = nil, reply: (LoopbackRequest, LoopbackPeer) -> Reply?
   ) throws(HTTPError) -> Bool {

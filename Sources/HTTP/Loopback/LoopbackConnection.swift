@@ -6,8 +6,7 @@ struct LoopbackConnection {
     case reading
     case waiting(until: Duration)
     case answering
-    /// All is sent. A socket that is closed with unread bytes takes the answer away from the client.
-    case ending
+    case ending  // All is sent. A socket that is closed with unread bytes takes the answer away from the client.
   }
 
   enum Step: Equatable {

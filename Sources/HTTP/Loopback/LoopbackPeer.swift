@@ -8,18 +8,15 @@ struct LoopbackPeer {
     case own
     case root
     case other(user: UInt32)
-    /// The program has closed its end, so nobody waits for an answer.
-    case gone
-    /// The machine does not list the program (WSL, some containers).
-    case unknown
+    case gone  // The program has closed its end, so nobody waits for an answer.
+    case unknown  // The machine does not list the program (WSL, some containers).
   }
 
   func owner() -> Owner {
     guard let ours = unsafe SocketAddress(getsockname, socket), let theirs = unsafe SocketAddress(getpeername, socket)
     else { return .gone }
     var owner = Owner.unknown
-    // The kernel writes the tables piece by piece: while connections come and go, a line may be missing. And who has
-    // gone between two lines is found out by the next look.
+    // While connections come and go, a line may be missing; who has gone between two lines is found by the next look.
     for _ in 0..<3 {
       let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(Self.read)
       owner = Self.owner(of: theirs, to: ours, in: tables)
@@ -72,10 +69,12 @@ struct LoopbackPeer {
 
 /// An address of loopback and a port, in the forms in which the kernel's tables have them.
 struct SocketAddress {
+  let port: UInt16
   private let forms: [[UInt8]]
 
   /// - Parameter bytes: 4 or 16, in the order of the network.
   init(_ bytes: [UInt8], port: UInt16) {
+    self.port = port
     let mapped = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF]
     // A program may reach an address of IPv4 by a socket of IPv6.
     let all = bytes.count == 4 ? [bytes, mapped + bytes] : [bytes]

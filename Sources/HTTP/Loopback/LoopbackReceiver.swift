@@ -1,15 +1,13 @@
 import Text
 
-/// Waits on a loopback address for the redirect that ends an authorization (RFC 8252, section 7.3).
-/// A request that fits is handed out, and waits for a reply. All else (another path, method, host, a favicon, a slow or
-/// a long request) gets a status of the 400s, and changes nothing.
+/// Waits on a loopback address for the redirect that ends an authorization (RFC 8252, section 7.3). A request that does
+/// not fit gets a status of the 400s, and changes nothing.
 package struct LoopbackReceiver: ~Copyable {
   /// The raw values stand in the redirect URI.
   package enum Interface: String, Sendable {
     case ipv4 = "127.0.0.1"
     case ipv6 = "[::1]"
-    /// Both addresses, as far as the machine has them.
-    case localhost
+    case localhost  // Both addresses, as far as the machine has them.
   }
 
   package enum Received: Sendable, Equatable {
@@ -17,14 +15,10 @@ package struct LoopbackReceiver: ~Copyable {
     case callback(FormParameters)
     /// The same, with what came in the query although the answer comes in the fragment. It can only be an error.
     case besideFragment(FormParameters)
-    /// A program of another user came to an address of the login, and was refused.
-    case intruder(user: UInt32)
-    /// The person's browser opened the login page a second time, and was refused.
-    case reopened
-    /// The login page was opened a second time, and who opened it first is not known.
-    case taken
-    /// With a line on the other descriptor, without its end and the blanks around it; never empty.
-    case line(String)
+    case intruder(user: UInt32)  // A program of another user came to an address of the login, and was refused.
+    case reopened  // The person's browser opened the login page a second time, and was refused.
+    case taken  // The login page was opened a second time, and who opened it first is not known.
+    case line(String)  // With a line on the other descriptor, without its end and the blanks around it; never empty.
   }
 
   package let port: UInt16
@@ -34,8 +28,7 @@ package struct LoopbackReceiver: ~Copyable {
   private var clients: LoopbackClients
   private var line: [UInt8] = []
 
-  /// How many clients are served at once; the oldest goes when there is one more.
-  static let connectionLimit = 16
+  static let connectionLimit = 16  // How many clients are served at once; the oldest goes when there is one more.
 
   /// Listens at once: what comes before ``receive(within:alsoReading:isCancelled:)`` waits.
   /// `path` is that of the redirect URI as written; the parameters of its query, if it has one, must come back.
@@ -47,9 +40,8 @@ package struct LoopbackReceiver: ~Copyable {
     endpoint = LoopbackEndpoint(host: interface.rawValue, port: self.port, path: path, relay: relay)
   }
 
-  /// Expects the answer from the page at `uri`, and leads one browser there; returns the address that leads it.
-  /// All users of a machine can read a browser's arguments, but only the first program of ours gets the page's address.
-  /// `name` must be a new random one.
+  /// Leads one browser to the page at `uri`; returns the address that leads it. All users of a machine can read a
+  /// browser's arguments, but only the first program of ours gets the page's address. `name` must be a new random one.
   package mutating func lead(to uri: URI, name: String) -> String {
     let path = "/start/" + name
     (endpoint.provider, endpoint.start) = (uri.origin, path)
@@ -134,8 +126,7 @@ package struct LoopbackReceiver: ~Copyable {
     }
   }
 
-  /// Answers the request that was received last; nothing after a line. An awaited one gets status 200, and its whole
-  /// page is sent before this returns; another one gets 400, and the wait may go on.
+  /// Answers the request that was received last. The whole page of an awaited one is sent before this returns.
   package mutating func reply(_ page: Page, isAwaited: Bool) {
     clients.answer(PageDocument.response(status: isAwaited ? 200 : 400, page), isLast: isAwaited)
   }

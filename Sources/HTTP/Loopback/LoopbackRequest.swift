@@ -1,7 +1,6 @@
 import Text
 
-/// What a client of a server on loopback sent, taken apart strictly (RFC 9112): whoever is not a browser that was sent
-/// here need not be understood.
+/// Taken apart strictly (RFC 9112): whoever is not a browser that was sent here need not be understood.
 struct LoopbackRequest: Equatable {
   var method: String
   var target: String
@@ -13,8 +12,7 @@ struct LoopbackRequest: Equatable {
   enum Progress: Equatable {
     case incomplete
     case complete(LoopbackRequest)
-    /// It will never be a request; the status to answer with.
-    case refused(Int)
+    case refused(Int)  // It will never be a request; the status to answer with.
   }
 
   static func parse(_ bytes: [UInt8], limit: Int = limit) -> Progress {
@@ -62,6 +60,11 @@ struct LoopbackRequest: Equatable {
   }
 
   private static func string(_ bytes: ArraySlice<UInt8>) -> String { String(decoding: bytes, as: UTF8.self) }
+
+  /// A browser that is too old does not send the field.
+  fileprivate func sends(_ name: String, only values: [String]) -> Bool {
+    fields.values(name).allSatisfy(values.contains)
+  }
 }
 
 struct LoopbackEndpoint {
@@ -74,8 +77,7 @@ struct LoopbackEndpoint {
   let relay: String?
   /// Where the person consents, as an `Origin` field has it; a form from elsewhere is not the provider's.
   var provider: String?
-  /// Where the browser is led to the provider's page.
-  var start: String?
+  var start: String?  // Where the browser is led to the provider's page.
 
   init(host: String, port: UInt16, path: String, relay: String? = nil, provider: String? = nil) {
     authorities = (port == 80 ? [host] : []) + ["\(host):\(port)"]
@@ -111,7 +113,7 @@ struct LoopbackEndpoint {
   }
 
   private func answer(query: FormParameters) -> Answer {
-    guard let rest = withoutOwn(query) else { return .refusal(404) }
+    guard let rest = query.removing(own) else { return .refusal(404) }
     guard let relay else { return rest.isEmpty ? .refusal(400) : .parameters(rest) }
     return rest.isEmpty ? .relay(relay) : .besideFragment(rest)
   }
@@ -122,15 +124,14 @@ struct LoopbackEndpoint {
     // A page that keeps its origin to itself sends `null`.
     let origins = request.fields.values("Origin").filter { $0 != "null" }
     if let provider, !origins.allSatisfy({ $0 == provider }) { return .refusal(403) }
-    return withoutOwn(query) == nil ? .refusal(404) : answer(form: request)
+    return query.removing(own) == nil ? .refusal(404) : answer(form: request)
   }
 
-  /// What our own page posts. A program that stands in for a browser sends no Fetch Metadata; there the origin is
-  /// enough.
+  /// What our own page posts. A program that stands in for a browser sends no Fetch Metadata, but the origin.
   private func answer(relayed request: LoopbackRequest, _ relay: String) -> Answer {
     guard request.fields.values("Origin") == ["http://\(authorities[0])"],
-      has(request, "Sec-Fetch-Site", ["same-origin"]), has(request, "Sec-Fetch-Mode", ["cors", "same-origin"]),
-      has(request, "Sec-Fetch-Dest", ["empty"])
+      request.sends("Sec-Fetch-Site", only: ["same-origin"]),
+      request.sends("Sec-Fetch-Mode", only: ["cors", "same-origin"]), request.sends("Sec-Fetch-Dest", only: ["empty"])
     else { return .refusal(403) }
     let values = request.fields.values(PageDocument.relayField)
     guard values == [relay] || (values.isEmpty && request.fields["Sec-Fetch-Site"] == nil) else { return .refusal(403) }
@@ -145,21 +146,6 @@ struct LoopbackEndpoint {
 
   /// Whether the person's browser goes to the address: no image, frame or script of a page (Fetch Metadata).
   private func isNavigation(_ request: LoopbackRequest) -> Bool {
-    has(request, "Sec-Fetch-Mode", ["navigate"]) && has(request, "Sec-Fetch-Dest", ["document"])
-  }
-
-  /// A browser that is too old does not send the field.
-  private func has(_ request: LoopbackRequest, _ name: String, _ values: [String]) -> Bool {
-    request.fields.values(name).allSatisfy(values.contains)
-  }
-
-  /// nil if one of the redirect's own parameters is missing.
-  private func withoutOwn(_ query: FormParameters) -> FormParameters? {
-    var rest = query
-    for pair in own.pairs {
-      guard let index = rest.pairs.firstIndex(of: pair) else { return nil }
-      rest.pairs.remove(at: index)
-    }
-    return rest
+    request.sends("Sec-Fetch-Mode", only: ["navigate"]) && request.sends("Sec-Fetch-Dest", only: ["document"])
   }
 }

@@ -19,29 +19,29 @@ enum LoopbackSocket {
       throw .system(call: "socket", code: errno)
     }
     // What an earlier login left in TIME_WAIT does not count. On Linux this does not let two programs listen at once.
-    set(socket, SOL_SOCKET, SO_REUSEADDR)
-    if family == .ipv6 { set(socket, Int32(IPPROTO_IPV6), IPV6_V6ONLY) }
-    if bind(socket, family, port) != 0 || Glibc.listen(socket, 64) != 0 {
+    enable(SO_REUSEADDR, level: SOL_SOCKET, of: socket)
+    if family == .ipv6 { enable(IPV6_V6ONLY, level: Int32(IPPROTO_IPV6), of: socket) }
+    if bind(socket, family, port: port) != 0 || Glibc.listen(socket, 64) != 0 {
       let code = errno
       close(socket)
       if code == EADDRNOTAVAIL { return nil }
       if code == EADDRINUSE || code == EACCES { throw .portUnavailable(port: port) }
       throw .system(call: "bind", code: code)
     }
-    do throws(HTTPError) {
-      return (socket, try self.port(of: socket, family))
-    } catch {
+    guard let address = unsafe SocketAddress(getsockname, socket) else {
+      let code = errno
       close(socket)
-      throw error
+      throw .system(call: "getsockname", code: code)
     }
+    return (socket, address.port)
   }
 
-  private static func set(_ socket: Int32, _ level: Int32, _ option: Int32) {
+  private static func enable(_ option: Int32, level: Int32, of socket: Int32) {
     var on: Int32 = 1
     unsafe setsockopt(socket, level, option, &on, socklen_t(MemoryLayout<Int32>.size))
   }
 
-  private static func bind(_ socket: Int32, _ family: Family, _ port: UInt16) -> Int32 {
+  private static func bind(_ socket: Int32, _ family: Family, port: UInt16) -> Int32 {
     switch family {
     case .ipv4:
       var address = sockaddr_in()
@@ -63,18 +63,6 @@ enum LoopbackSocket {
     return unsafe Glibc.bind(socket, base.assumingMemoryBound(to: sockaddr.self), socklen_t(address.count))
   }
 
-  private static func port(of socket: Int32, _ family: Family) throws(HTTPError) -> UInt16 {
-    // The port is at the same place in the structures of both families.
-    var address = sockaddr_in6()
-    var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
-    let code = unsafe withUnsafeMutableBytes(of: &address) { bytes -> Int32 in
-      guard let base = bytes.baseAddress else { return -1 }
-      return unsafe getsockname(socket, base.assumingMemoryBound(to: sockaddr.self), &length)
-    }
-    if code != 0 { throw .system(call: "getsockname", code: errno) }
-    return UInt16(bigEndian: address.sin6_port)
-  }
-
   /// The next client; nil if there is none, or if it went away.
   static func accept(_ listener: Int32) -> Int32? {
     let socket = Glibc.accept(listener, nil, nil)
@@ -89,10 +77,8 @@ enum LoopbackSocket {
 
   enum Reading: Equatable {
     case bytes([UInt8])
-    /// Nothing is there now.
-    case nothing
-    /// The other side has ended, or the connection is broken.
-    case end
+    case nothing  // Nothing is there now.
+    case end  // The other side has ended, or the connection is broken.
   }
 
   static func read(_ descriptor: Int32) -> Reading {

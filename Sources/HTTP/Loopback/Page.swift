@@ -1,20 +1,16 @@
-/// What the person's browser shows at the end of a login: plain text in a plain page, which loads nothing from
-/// anywhere.
+/// What the browser shows at the end of a login: plain text in a page that loads nothing.
 package struct Page: Sendable, Equatable {
   package enum Kind: String, Sendable {
     case done
     case refused
-    /// The request is not the awaited one, and changed nothing.
-    case ignored
+    case ignored  // The request is not the awaited one, and changed nothing.
     case relay
   }
 
   package var kind: Kind
   package var title: String
-  /// What follows; a line feed begins a new line.
-  package var text: String
+  package var text: String  // What follows; a line feed begins a new line.
 
-  /// Makes a page of plain texts; they are escaped when they are shown.
   package init(_ kind: Kind, title: String, text: String) {
     self.kind = kind
     self.title = title
@@ -50,8 +46,7 @@ enum PageDocument {
   static let relayField = "X-Relay"
 
   /// A fragment never reaches a server, so the page itself posts it. By fetch and not by a form: of a form the browser
-  /// would send the origin `null`, as the page sends no referrer. A screen reader reads what takes the place of the
-  /// first words.
+  /// would send the origin `null`, as the page sends no referrer.
   static let relayScript = """
     (async()=>{const answer=location.hash.slice(1);\(cleaningScript);\
     const main=document.querySelector("main");try{const response=await fetch(location.pathname,{method:"POST",\
@@ -88,7 +83,7 @@ enum PageDocument {
       "default-src 'none'; style-src '\(styleHash)'; img-src data:; base-uri 'none'; form-action 'none'; "
       + "frame-ancestors 'none'; "
       + (isRelay ? "script-src '\(relayScriptHash)'; connect-src 'self'" : "script-src '\(cleaningScriptHash)'")
-    return head(status, ["Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy], body)
+    return bytes(status, ["Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy], body: body)
   }
 
   private static func sign(_ kind: Page.Kind) -> String {
@@ -106,16 +101,16 @@ enum PageDocument {
   static func refusal(status: Int) -> [UInt8] {
     var fields: HTTPFields = ["Content-Type": "text/plain; charset=utf-8"]
     if status == 405 { fields.append("Allow", "GET, POST") }
-    return head(status, fields, "\(status) \(HTTPResponse.phrase(status))\n")
+    return bytes(status, fields, body: "\(status) \(HTTPResponse.phrase(status))\n")
   }
 
-  static func redirection(to location: String) -> [UInt8] { head(302, ["Location": location], "") }
+  static func redirection(to location: String) -> [UInt8] { bytes(302, ["Location": location], body: "") }
 
-  private static func head(_ status: Int, _ fields: HTTPFields, _ body: String) -> [UInt8] {
-    var fields = fields
-    for (name, value) in [
-      ("Cache-Control", "no-store"), ("Referrer-Policy", "no-referrer"), ("X-Content-Type-Options", "nosniff"),
-    ] { fields.append(name, value) }
+  private static func bytes(_ status: Int, _ fields: HTTPFields, body: String) -> [UInt8] {
+    let common: HTTPFields = [
+      "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff",
+    ]
+    let fields = HTTPFields(Array(fields) + Array(common))
     return HTTPResponse(status: status, fields: fields, body: Array(body.utf8)).bytes()
   }
 }

@@ -23,8 +23,7 @@ struct OAuth1Binding: TokenBinding {
       variables: credential.variables)
   }
 
-  /// Signs a request (RFC 5849, 3.5). The token is `nil` before there is one; the protocol parameters are those of a
-  /// step.
+  /// RFC 5849, 3.5. The token is `nil` before there is one; the protocol parameters are those of a step.
   func signed(
     _ request: HTTPRequest, token: (token: Secret, secret: Secret)?, _ protocolParameters: FormParameters = [],
     nonce: RequestNonce, variables: [String: String] = [:]

@@ -14,8 +14,7 @@ package protocol TokenBinding: Sendable {
   func sign(_ request: HTTPRequest, with credential: Credential, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest
   /// The request for a token, with the proof of what the token will be bound to.
   func prove(_ request: HTTPRequest, nonce: RequestNonce) throws(OAuthError) -> HTTPRequest
-  /// The nonce to make the request anew with, where the answer says that it was not looked at without one, so that
-  /// nothing is done twice; `nil`: the answer counts.
+  /// The nonce that the answer demands another try with, if it did nothing yet; `nil`: the answer counts.
   func nonce(demandedBy response: HTTPResponse, after nonce: RequestNonce) -> RequestNonce?
 }
 

@@ -37,7 +37,7 @@ extension Client {
     exchange["redirect_uri"] = request.redirectURI
     exchange["code"] = code
     exchange["state"] = request.state
-    exchange["scope"] = request.scope.joined(separator: descriptor.scope.separator)
+    exchange["scope"] = joined(request.scope)
     return try self.request(.token, parameters, exchange: exchange, nonce: nonce)
   }
 }

@@ -1,8 +1,7 @@
 import Descriptors
 import HTTP
 
-/// The client credentials grant (RFC 6749, 4.4): nobody is asked, and a token is obtained anew instead of refreshed
-/// (4.4.3: such an answer has no refresh token).
+/// The client credentials grant (RFC 6749, 4.4): a token is obtained anew instead of refreshed (4.4.3).
 enum ClientCredentialsGrant: GrantFlow {
   static func begin(_ login: LoginContext) throws(OAuthError) -> Step {
     let (client, scope) = (login.client, login.scope)
@@ -26,8 +25,7 @@ extension Client {
   /// RFC 6749, 4.4.2
   package func clientCredentialsRequest(scope: [String], nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
     var parameters: FormParameters = [("grant_type", "client_credentials")]
-    let joined = scope.joined(separator: descriptor.scope.separator)
-    if !scope.isEmpty { parameters.append("scope", joined) }
-    return try request(.clientCredentials, parameters, exchange: ["scope": joined], nonce: nonce)
+    if !scope.isEmpty { parameters.append("scope", joined(scope)) }
+    return try request(.clientCredentials, parameters, exchange: ["scope": joined(scope)], nonce: nonce)
   }
 }

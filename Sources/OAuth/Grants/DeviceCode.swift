@@ -43,7 +43,7 @@ enum DeviceCodeGrant: GrantFlow {
 }
 
 /// What a device shows to the person, and polls with (RFC 8628, 3.2).
-package struct DeviceAuthorization: Sendable {
+package struct DeviceAuthorization: Sendable, Redacted {
   let deviceCode: String
   package let userCode: String
   package let verificationURI: String
@@ -96,10 +96,8 @@ package enum DeviceAnswer: Sendable {
 extension Client {
   /// RFC 8628, 3.1
   package func deviceAuthorizationRequest(scope: [String], nonce: RequestNonce) throws(OAuthError) -> HTTPRequest {
-    let joined = scope.joined(separator: descriptor.scope.separator)
-    var parameters = FormParameters()
-    if !scope.isEmpty { parameters.append("scope", joined) }
-    return try request(.deviceAuthorization, parameters, exchange: ["scope": joined], nonce: nonce)
+    let parameters: FormParameters = scope.isEmpty ? [] : [("scope", joined(scope))]
+    return try request(.deviceAuthorization, parameters, exchange: ["scope": joined(scope)], nonce: nonce)
   }
 
   /// RFC 8628, 3.2
@@ -107,7 +105,7 @@ extension Client {
     _ response: HTTPResponse, scope: [String], now: Moment
   ) throws(OAuthError) -> DeviceAuthorization {
     let kind = EndpointKind.deviceAuthorization
-    let answer = try Answer(response, kind, endpoint(kind).response)
+    let answer = try Answer(response, of: kind, by: endpoint(kind).response)
     func text(_ field: ResponseField) throws(OAuthError) -> String {
       guard let text = answer.text(field) else { throw .missingField(kind, field) }
       return text
@@ -129,9 +127,8 @@ extension Client {
     }
     let userCode = try text(.userCode)
     let deviceCode = try text(.deviceCode)
-    _ = try text(.verificationURI)
-    let stated = try page(.verificationURIComplete)
     guard let verificationURI = try page(.verificationURI) else { throw .missingField(kind, .verificationURI) }
+    let stated = try page(.verificationURIComplete)
     let composed = try composedPage(userCode, verificationURI)
     // The expiry is required by the RFC; who leaves it out gets the half hour that most providers give.
     let lifetime = try duration(.expiresIn, else: .minutes(30))
@@ -167,8 +164,7 @@ extension Client {
     let parameters: FormParameters = [
       ("grant_type", "urn:ietf:params:oauth:grant-type:device_code"), ("device_code", authorization.deviceCode),
     ]
-    let scope = authorization.scope.joined(separator: descriptor.scope.separator)
-    return try request(.deviceToken, parameters, exchange: ["scope": scope], nonce: nonce)
+    return try request(.deviceToken, parameters, exchange: ["scope": joined(authorization.scope)], nonce: nonce)
   }
 
   /// RFC 8628, 3.5
@@ -199,6 +195,8 @@ extension Answer {
     withoutErrors.errors.code = []
     var success = response
     success.status = 200
-    return try Answer(success, .deviceToken, withoutErrors).text(.interval).flatMap { Int64($0) }.map { .seconds($0) }
+    return try Answer(success, of: .deviceToken, by: withoutErrors).text(.interval).flatMap { Int64($0) }.map {
+      .seconds($0)
+    }
   }
 }

@@ -4,11 +4,8 @@ import HTTP
 import JSON
 import Text
 
-/// The requests that a login would make, in their order: its steps are gone through, and what the provider and the
-/// person would answer is made up.
-///
-/// What nobody knows before, and what is secret, is a placeholder: `<code>`, `<client_secret>`. What is computed of
-/// such is written as the computation: `base64(client-1:<client_secret>)`.
+/// The requests that a login would make, in their order. What nobody knows before, and what is secret, is a placeholder:
+/// `<code>`. What is computed of such is written as the computation: `base64(client-1:<client_secret>)`.
 package struct LoginRequests: Sendable {
   package struct Request: Sendable {
     package let kind: EndpointKind
@@ -78,8 +75,7 @@ enum Placeholder {
 }
 
 extension Client {
-  /// A client whose requests are only shown: its secret is a placeholder, as is whatever has no value yet, and each
-  /// variable that is a secret.
+  /// A client whose requests are only shown: a placeholder stands for each secret, and for what has no value yet.
   package init(
     showing descriptor: Descriptor, identifier: String?, hasSecret: Bool, variables given: [String: String]
   ) throws(ProviderError) {
@@ -93,11 +89,9 @@ extension Client {
     var values: [String: String] = [:]
     for variable in descriptor.variables {
       let value = given[variable.name] ?? variable.defaultValue ?? ""
-      if !value.isEmpty, variable.isSecret {
-        values[variable.name] = Self.placeholder(variable, descriptor)
-      } else if !value.isEmpty {
+      if !value.isEmpty, !variable.isSecret {
         values[variable.name] = value
-      } else if !variable.isOptional || Self.isNeeded(variable.name, descriptor) {
+      } else if !value.isEmpty || !variable.isOptional || Self.isNeeded(variable.name, descriptor) {
         values[variable.name] = Self.placeholder(variable, descriptor)
       }
     }
@@ -160,7 +154,7 @@ private struct WrittenComputation: RequestComputing {
   }
 }
 
-/// Always the same bytes; where they stand in a request says what they are.
+/// Where its bytes stand in a request says what they are.
 private struct FixedRandom: RandomSource { func bytes(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) } }
 
 // The transport of a login that is only shown: it writes down what it is given, and makes up an answer.

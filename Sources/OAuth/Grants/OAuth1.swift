@@ -28,7 +28,8 @@ enum OAuth1Grant: GrantFlow {
         Step.Exchange(kind: .token) { nonce throws(OAuthError) in
           try client.tokenRequest(temporary, consent, nonce: nonce)
         } read: { answer, now throws(OAuthError) in
-          try client.end(client.outcome(answer, after: consent, scope: scope, now: now))
+          try client.end(
+            client.outcome(answer, .token, grant: .oauth1, scope: scope, kept: consent.kept, now: now))
         })
     }
   }
@@ -46,14 +47,14 @@ enum OAuth1Grant: GrantFlow {
 }
 
 /// What an OAuth 1.0a login begins with (RFC 5849, 2.1), also called the request token.
-package struct TemporaryCredentials: Sendable {
+package struct TemporaryCredentials: Sendable, Redacted {
   package let token: Secret
   let secret: Secret
   package let callback: String
 }
 
 /// The person's consent (RFC 5849, 2.2).
-package struct ResourceOwnerAuthorization: Sendable {
+package struct ResourceOwnerAuthorization: Sendable, Redacted {
   let verifier: String?
   let kept: [String: String]
 }
@@ -63,9 +64,8 @@ extension Client {
   package func temporaryCredentialsRequest(
     callback: String, scope: [String], nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
-    let joined = scope.joined(separator: descriptor.scope.separator)
     let request = try oauth1Request(
-      .temporaryCredentials, exchange: ["redirect_uri": callback, "scope": joined], nonce: nonce)
+      .temporaryCredentials, exchange: ["redirect_uri": callback, "scope": joined(scope)], nonce: nonce)
     let isHere = descriptor.oauth1.callback == .temporaryCredentials
     return try OAuth1Binding(client: self).signed(
       request, token: nil, isHere ? [("oauth_callback", callback)] : [], nonce: nonce)
@@ -76,7 +76,7 @@ extension Client {
     _ response: HTTPResponse, callback: String
   ) throws(OAuthError) -> TemporaryCredentials {
     let kind = EndpointKind.temporaryCredentials
-    let answer = try Answer(response, kind, endpoint(kind).response)
+    let answer = try Answer(response, of: kind, by: endpoint(kind).response)
     guard let token = try answer.secret(.oauthToken) else { throw .missingField(kind, .oauthToken) }
     if descriptor.oauth1.requiresCallbackConfirmed, answer.text(.oauthCallbackConfirmed) != "true" {
       throw .callbackNotConfirmed
@@ -89,12 +89,11 @@ extension Client {
   package func authorizationPage(
     _ temporary: TemporaryCredentials, scope: [String], nonce: RequestNonce
   ) throws(OAuthError) -> URI {
-    let joined = scope.joined(separator: descriptor.scope.separator)
     var parameters: FormParameters = [("oauth_token", temporary.token.reveal())]
     if descriptor.oauth1.callback == .authorization { parameters.append("oauth_callback", temporary.callback) }
     return try request(
       .authorization, parameters,
-      exchange: ["redirect_uri": temporary.callback, "scope": joined], proof: .signature, nonce: nonce
+      exchange: ["redirect_uri": temporary.callback, "scope": joined(scope)], proof: .signature, nonce: nonce
     ).uri
   }
 
@@ -122,7 +121,7 @@ extension Client {
     if verifier == nil, descriptor.oauth1.requiresVerifier {
       throw .missingField(.authorization, .oauthVerifier)
     }
-    return ResourceOwnerAuthorization(verifier: verifier, kept: try kept(answer))
+    return ResourceOwnerAuthorization(verifier: verifier, kept: try kept(answer).filter { $0.value != verifier })
   }
 
   /// RFC 5849, 2.3
@@ -132,16 +131,6 @@ extension Client {
     let parameters = FormParameters(authorization.verifier.map { [.init(name: "oauth_verifier", value: $0)] } ?? [])
     return try OAuth1Binding(client: self).signed(
       oauth1Request(.token, nonce: nonce), token: (temporary.token, temporary.secret), parameters, nonce: nonce)
-  }
-
-  /// RFC 5849, 2.3
-  package func outcome(
-    _ response: HTTPResponse, after authorization: ResourceOwnerAuthorization, scope: [String], now: Moment
-  ) -> TokenOutcome {
-    outcome(response, .token, grant: .oauth1, scope: scope, now: now) { credential, _ in
-      let kept = authorization.kept.filter { $0.value != authorization.verifier && !credential.holds($0.value) }
-      credential.kept.merge(kept) { fromToken, _ in fromToken }
-    }
   }
 
   /// A request that is going to be signed: the signature is the client's authentication, so no other is added.

@@ -3,14 +3,12 @@ import Descriptors
 import HTTP
 import Text
 
-/// What comes next in a login. A step holds no I/O and no clock: whoever runs it does what it says, and asks it for the
-/// step that follows. A login and its dry run go through the same ones.
+/// What comes next in a login, without I/O and clock: a login and its dry run go through the same steps.
 package enum Step {
   case send(Exchange)
   case browse(Page)
   case showCode(DeviceAuthorization, poll: Exchange)
-  /// The fields are those of the answers that cannot be read.
-  case done(Credential, unreadable: [ResponseField])
+  case done(Credential, unreadable: [ResponseField])  // The fields are those of the answers that cannot be read.
 
   package struct Exchange {
     package let kind: EndpointKind
@@ -38,10 +36,10 @@ package enum Step {
         })
     }
 
-    /// The parameters in a line that the person pasted: the address where the browser ended up, or a code that the
-    /// provider shows. A code without a redirect has no `state` to compare: it was the person who brought it.
+    /// The parameters in a pasted line: an address, or a code that the provider shows. A code without a redirect has no
+    /// `state` to compare: it was the person who brought it.
     package func parameters(pasted line: String, isCode: Bool) throws(OAuthError) -> FormParameters {
-      let line = Self.unwrapped(line)
+      let line = line.unwrapped
       guard isCode else {
         return try login.client.redirectParameters(
           pasted: line, redirectURI: login.redirectURI, inFragment: login.grant.callback(login.client) == .fragment)
@@ -49,13 +47,6 @@ package enum Step {
       if let parameters = login.client.outOfBandParameters(pasted: line) { return parameters }
       guard !line.isEmpty else { throw .notARedirect }
       return parameters(bringing: line)
-    }
-
-    /// What was pasted without the marks that mails and chats put around an address.
-    private static func unwrapped(_ line: String) -> String {
-      let marks: Set<Character> = ["<", ">", "\"", "'", "`", "“", "”", "‘", "’", "«", "»", " ", "\t"]
-      let rest = line.drop { marks.contains($0) }
-      return String(rest.dropLast(rest.reversed().prefix { marks.contains($0) }.count))
     }
   }
 }

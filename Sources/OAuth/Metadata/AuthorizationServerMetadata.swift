@@ -64,8 +64,7 @@ package struct MetadataLocation: Sendable, Equatable {
   static let folder = "/.well-known/"
   static let suffixes = ["openid-configuration", "oauth-authorization-server"]
 
-  /// In the order in which they are tried: OpenID Connect's has all that RFC 8414 knows, and the identity endpoint
-  /// besides.
+  /// In the order in which they are tried: only OpenID Connect's has the identity endpoint.
   package static func all(for issuer: Issuer) -> [MetadataLocation] {
     let path = issuer.uri.path.hasSuffix("/") ? String(issuer.uri.path.dropLast()) : issuer.uri.path
     let candidates = [
@@ -104,8 +103,7 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
   package let authenticationMethods: [String]
   package let revocationMethods: [String]?
   package let introspectionMethods: [String]?
-  /// `authorization_response_iss_parameter_supported` (RFC 9207, 3).
-  package let namesIssuer: Bool
+  package let namesIssuer: Bool  // `authorization_response_iss_parameter_supported` (RFC 9207, 3).
   package let documentation: URI?
 
   package init(_ response: HTTPResponse, of issuer: Issuer, at location: MetadataLocation) throws(MetadataError) {
@@ -140,7 +138,7 @@ package struct AuthorizationServerMetadata: Sendable, Equatable {
 private struct MetadataReader {
   let value: JSONValue
 
-  /// Longer lists, and longer texts in them, are nobody's metadata.
+  // Longer lists, and longer texts in them, are nobody's metadata.
   private static let mostItems = 1000
   private static let longestText = 2048
 

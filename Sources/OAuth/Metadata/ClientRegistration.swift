@@ -28,18 +28,14 @@ extension ClientRegistration {
     case 200..<300, 404, 410: return true
     case 405, 501: return false
     default:
-      _ = try Answer(response, .registration, ResponseRules())
+      _ = try Answer(response, of: .registration, by: ResponseRules())
       return false
     }
   }
 }
 
 extension Client {
-  /// The name under which a provider shows the client to a person.
-  static let registeredName = "credmgr"
-
-  /// RFC 7591, 3.1. The identifier of this client is not looked at; the initial access token is what the provider gave
-  /// to who may register clients (RFC 7591, 3).
+  /// RFC 7591, 3.1. The identifier of this client is not looked at.
   package func registrationRequest(
     redirectURI: String?, initialAccessToken: Secret?, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
@@ -51,15 +47,14 @@ extension Client {
     let grants = descriptor.grants.compactMap(\.traits.registeredName)
     let responses = descriptor.grants.compactMap(\.traits.responseType)
     let refreshes = descriptor.endpoints[.refresh] != nil && descriptor.grants.contains { $0.traits.renewal != .login }
-    var parameters: FormParameters = [("client_name", Self.registeredName)]
-    // Otherwise a client counts as a web site, to which no loopback redirect belongs (OpenID Connect Dynamic Client
-    // Registration 1.0, 2).
+    var parameters: FormParameters = [("client_name", "credmgr")]
+    // Otherwise no loopback redirect is allowed (OpenID Connect Dynamic Client Registration 1.0, 2).
     parameters.append("application_type", "native")
     if let redirectURI { parameters.append("redirect_uris", list([redirectURI])) }
     parameters.append("grant_types", list(grants + (refreshes ? ["refresh_token"] : [])))
     parameters.append("response_types", list(responses))
     parameters.append("token_endpoint_auth_method", (descriptor.client.authentication ?? .clientSecretBasic).rawValue)
-    let scope = descriptor.scope.requested.joined(separator: descriptor.scope.separator)
+    let scope = joined(descriptor.scope.requested)
     if !scope.isEmpty { parameters.append("scope", scope) }
     var request = try request(
       .registration, parameters, exchange: ["redirect_uri": redirectURI ?? "", "scope": scope],
@@ -71,7 +66,7 @@ extension Client {
   /// RFC 7591, 3.2
   package func clientRegistration(_ response: HTTPResponse) throws(OAuthError) -> ClientRegistration {
     let kind = EndpointKind.registration
-    let answer = try Answer(response, kind, endpoint(kind).response)
+    let answer = try Answer(response, of: kind, by: endpoint(kind).response)
     guard let identifier = answer.text(.clientID) else { throw .missingField(kind, .clientID) }
     // RFC 6749, A.1
     guard identifier.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else { throw .malformedField(kind, .clientID) }

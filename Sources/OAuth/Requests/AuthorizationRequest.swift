@@ -4,7 +4,7 @@ import Descriptors
 import Text
 
 /// What takes the person's browser to the provider (RFC 6749, 4.1.1 and 4.2.1), and what its answer is compared with.
-package struct AuthorizationRequest: Sendable {
+package struct AuthorizationRequest: Sendable, Redacted {
   package let uri: URI
   package let grant: Grant
   package let state: String
@@ -22,15 +22,14 @@ package struct AuthorizationRequest: Sendable {
 }
 
 /// The answer to an authorization request: it can only be made from the request whose `state` it has.
-package struct AuthorizationResponse: Sendable {
+package struct AuthorizationResponse: Sendable, Redacted {
   package let request: AuthorizationRequest
   let answer: Answer
 }
 
 /// A proof key for code exchange (RFC 7636).
-package struct CodeVerifier: Sendable, Equatable {
-  /// 43 characters (RFC 7636, 4.1).
-  package let text: String
+package struct CodeVerifier: Sendable, Equatable, Redacted {
+  package let text: String  // 43 characters (RFC 7636, 4.1).
 
   package init(random: some RandomSource) { text = Base64.encodeURL(random.bytes(32)) }
 
@@ -46,21 +45,6 @@ package struct CodeVerifier: Sendable, Equatable {
     }
   }
 }
-
-/// Shown as its type alone, because there is a secret in it for as long as the login lasts.
-protocol Unprintable: CustomStringConvertible, CustomReflectable {}
-
-extension Unprintable {
-  package var description: String { "\(Self.self)" }
-  package var customMirror: Mirror { Mirror(self, children: []) }
-}
-
-extension AuthorizationRequest: Unprintable {}
-extension AuthorizationResponse: Unprintable {}
-extension CodeVerifier: Unprintable {}
-extension DeviceAuthorization: Unprintable {}
-extension ResourceOwnerAuthorization: Unprintable {}
-extension TemporaryCredentials: Unprintable {}
 
 extension PKCEMethod {
   package var wireName: String? {
@@ -80,12 +64,11 @@ extension Client {
     let state = Base64.encodeURL(random.bytes(32))
     let method = proofKeyMethod
     let verifier = grant == .authorizationCode && method != .none ? CodeVerifier(random: random) : nil
-    let joinedScope = scope.joined(separator: descriptor.scope.separator)
     var parameters: FormParameters = [
       ("response_type", grant == .implicit ? "token" : "code"), ("client_id", identifier),
       ("redirect_uri", redirectURI),
     ]
-    if !scope.isEmpty { parameters.append("scope", joinedScope) }
+    if !scope.isEmpty { parameters.append("scope", joined(scope)) }
     parameters.append("state", state)
     if let verifier, let challenge = verifier.challenge(method), let name = method.wireName {
       parameters.append("code_challenge", challenge)
@@ -93,15 +76,14 @@ extension Client {
     }
     let nonce = descriptor.sendsNonce ? Base64.encodeURL(random.bytes(32)) : nil
     if let nonce { parameters.append("nonce", nonce) }
-    let exchange = ["redirect_uri": redirectURI, "scope": joinedScope]
+    let exchange = ["redirect_uri": redirectURI, "scope": joined(scope)]
     let request = try request(.authorization, parameters, exchange: exchange, nonce: requestNonce)
     return AuthorizationRequest(
       uri: request.uri, grant: grant, state: state, codeVerifier: verifier, nonce: nonce,
       redirectURI: redirectURI, scope: scope)
   }
 
-  /// A public client always sends a proof key (RFC 9700, 2.1.1): a server passes over parameters that it does not know
-  /// (RFC 6749, 3.1).
+  /// A public client always sends a proof key (RFC 9700, 2.1.1): a server may ignore it (RFC 6749, 3.1).
   var proofKeyMethod: PKCEMethod { descriptor.pkce == .none && isPublic ? .s256 : descriptor.pkce }
 
   /// Whether the token endpoint sees no secret of the client's, in whatever form.
@@ -118,16 +100,13 @@ extension Client {
     read: @escaping (_ parameters: FormParameters, _ now: Moment) throws(OAuthError) -> Step
   ) -> Step.Page {
     var expected: [(field: ResponseField, value: String)] = [(.state, request.state)]
-    if descriptor.issuerResponse == .required, let issuer = descriptor.issuer.flatMap({ try? $0.filled(values()) }) {
-      expected.append((.issuer, issuer))
-    }
+    if descriptor.issuerResponse == .required, let issuer { expected.append((.issuer, issuer)) }
     return Step.Page(
       uri: request.uri, expected: expected, brings: request.grant == .implicit ? .accessToken : .code, login: login,
       read: read)
   }
 
-  /// RFC 9207, 2, whatever the descriptor calls it.
-  private static let issuerPaths = [FieldPath("iss")]
+  private static let issuerPaths = [FieldPath("iss")]  // RFC 9207, 2, whatever the descriptor calls it.
 
   /// The `state` is looked at before anything else, in constant time.
   package func authorizationResponse(
@@ -144,7 +123,7 @@ extension Client {
       throw states.isEmpty ? .stateMissing : .stateMismatch
     }
     let needed: ResponseField = request.grant == .implicit ? .accessToken : .code
-    let expected = descriptor.issuer.flatMap { try? $0.filled(values()) }
+    let expected = issuer
     let otherIssuer = parameters.values(of: ResponseField.issuer.rawValue).first { found in
       expected.map { $0 != found } ?? !mayBeIssuer(found)
     }
@@ -181,20 +160,18 @@ extension Client {
     return [EndpointKind.authorization, .token].compactMap { try? descriptor.endpoints[$0]?.url.filled(values) }
   }
 
-  /// Whether an issuer may be this provider's although no descriptor names it (RFC 9207, 2.4): its page or its token
-  /// endpoint is on the same host, or on one above or below it.
+  /// Whether an issuer may be this provider's although no descriptor names it (RFC 9207, 2.4).
   func mayBeIssuer(_ text: String) -> Bool {
     guard let issuer = try? URI(parsing: text) else { return false }
     return issuerOrigins.contains { $0.isRelated(to: issuer) }
   }
 
-  /// The parameters of a redirect that a person pasted: the whole address, which has to be the redirect URI with
-  /// nothing added but parameters (RFC 6749, 3.1.2.3). What stands behind a `?` or `#` alone does not say where the
-  /// provider sent it.
+  /// The parameters of a pasted redirect: the redirect URI with nothing added but parameters (RFC 6749, 3.1.2.3). What
+  /// stands behind a `?` or `#` alone does not say where the provider sent it.
   package func redirectParameters(
     pasted text: String, redirectURI: String, inFragment: Bool
   ) throws(OAuthError) -> FormParameters {
-    guard let uri = try? URI(parsing: text.trimmed) else { throw .notARedirect }
+    guard let uri = try? URI(parsing: text.unwrapped) else { throw .notARedirect }
     guard let expected = try? URI(parsing: redirectURI), uri.hasSamePlace(as: expected),
       let query = uri.queryParameters.removing(expected.queryParameters)
     else { throw .foreignRedirect(expected: redirectURI) }
@@ -204,10 +181,9 @@ extension Client {
     return parameters
   }
 
-  /// Where the provider shows a code on a page, the address of that page is good, too, and what stands behind its `?`
-  /// or `#`; `nil` for a code.
+  /// The address of a page that shows a code is good, too, and what stands behind its `?` or `#`; `nil` for a code.
   package func outOfBandParameters(pasted text: String) -> FormParameters? {
-    let text = text.trimmed
+    let text = text.unwrapped
     var parameters = FormParameters(decoding: String(text.drop { $0 == "?" || $0 == "#" }))
     if let uri = try? URI(parsing: text) {
       parameters = uri.queryParameters
@@ -245,28 +221,18 @@ extension URI {
   }
 }
 
-extension FormParameters {
-  /// The others; `nil` when one of these is missing.
-  fileprivate func removing(_ own: FormParameters) -> FormParameters? {
-    var rest = self
-    for pair in own.pairs {
-      guard let index = rest.pairs.firstIndex(of: pair) else { return nil }
-      rest.pairs.remove(at: index)
-    }
-    return rest
-  }
-}
-
 extension String {
-  var trimmed: String { String(drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed()) }
+  /// What was pasted without blanks and the marks that mails and chats put around an address.
+  var unwrapped: String {
+    let isMark = { (character: Character) in character.isWhitespace || "<>\"'`“”‘’«»".contains(character) }
+    return String(drop(while: isMark).reversed().drop(while: isMark).reversed())
+  }
 }
 
 /// Where the provider sends the person's browser after the consent (RFC 6749, 3.1.2).
 package enum Redirect: Sendable, Equatable {
-  /// To a port of this machine (RFC 8252, 7.3); any free one where the URI has none.
-  case loopback(URI)
-  /// The person pastes the address. As it is written: a provider compares it as a text (RFC 6749, 3.1.2.3), and a `URI`
-  /// has its scheme and host in lower case.
+  case loopback(URI)  // To a port of this machine (RFC 8252, 7.3); any free one where the URI has none.
+  /// The person pastes the address. As it is written: a provider compares it as a text (RFC 6749, 3.1.2.3).
   case elsewhere(String)
   case outOfBand(String)
 }

@@ -15,28 +15,20 @@ extension Client {
     let isAuthentication = authenticates && (method == .privateKeyJWT || method == .clientSecretJWT)
     let templates = endpoint.parameters.compactMap(\.value) + endpoint.headers.map(\.value)
     guard isAuthentication || templates.contains(where: { $0.names.contains("assertion") }) else { return nil }
-    try requireAudience(at: endpoint, kind, credential, exchange: exchange, nonce: nonce)
-    return try computing.signature("assertion") { () throws(OAuthError) in
-      try assertion(method, credential, exchange, nonce)
-    }
-  }
-
-  /// An assertion goes to the origin of the token endpoint, or to the one that the descriptor names as its audience:
-  /// another server could use it at the one that it is for.
-  private func requireAudience(
-    at endpoint: Endpoint, _ kind: EndpointKind, _ credential: Credential?, exchange: [String: String],
-    nonce: RequestNonce
-  ) throws(OAuthError) {
     let values = values(for: credential, exchange)
     let calculate = calculator(nonce)
-    // The assertion itself may stand in the path.
-    let filled = try? endpoint.url.filled({ $0 == "assertion" ? $0 : values($0) }, calculate: calculate)
-    guard let destination = filled else { return }
-    let claim = descriptor.assertion?.claims.last { $0.name == "aud" }?.value
-    let audience = claim.flatMap { try? $0.filled(values, calculate: calculate) }.flatMap { try? URI(parsing: $0) }
-    let token = tokenEndpoint.flatMap { try? $0.url.filled(values, calculate: calculate) }
-    guard [token, audience].contains(where: { $0?.origin == destination.origin }) else {
-      throw .foreignAssertion(kind, origin: destination.origin)
+    // An assertion goes to the origin of the token endpoint, or to the one that the descriptor names as its audience:
+    // another server could use it at the one that it is for. The assertion itself may stand in the path.
+    if let destination = try? endpoint.url.filled({ $0 == "assertion" ? $0 : values($0) }, calculate: calculate) {
+      let claim = descriptor.assertion?.claims.last { $0.name == "aud" }?.value
+      let audience = claim.flatMap { try? $0.filled(values, calculate: calculate) }.flatMap { try? URI(parsing: $0) }
+      let token = tokenEndpoint.flatMap { try? $0.url.filled(values, calculate: calculate) }
+      guard [token, audience].contains(where: { $0?.origin == destination.origin }) else {
+        throw .foreignAssertion(kind, origin: destination.origin)
+      }
+    }
+    return try computing.signature("assertion") { () throws(OAuthError) in
+      try assertion(algorithm: method == .clientSecretJWT ? .hs256 : .rs256, values: values, nonce: nonce)
     }
   }
 
@@ -46,12 +38,11 @@ extension Client {
   }
 
   private func assertion(
-    _ method: ClientAuthentication, _ credential: Credential?, _ exchange: [String: String], _ nonce: RequestNonce
+    algorithm standard: AssertionAlgorithm, values: (String) -> String?, nonce: RequestNonce
   ) throws(OAuthError) -> String {
     let calculate = calculator(nonce)
     let rules = descriptor.assertion ?? AssertionRules()
-    let algorithm = rules.algorithm ?? (method == .clientSecretJWT ? .hs256 : .rs256)
-    let values = values(for: credential, exchange)
+    let algorithm = rules.algorithm ?? standard
     guard let key = try? rules.key.filled(values, calculate: calculate) else { throw .clientSecretMissing }
     func members(_ standard: [JSONValue.Member], _ changes: [ParameterRule]) -> JSONValue {
       var members = standard
@@ -71,7 +62,6 @@ extension Client {
     }
     let header = members([.init("alg", .string(algorithm.rawValue)), .init("typ", "JWT")], rules.header)
     // RFC 7523, 3 (3). The issuer is the one name that no other server has.
-    let issuer = descriptor.issuer.flatMap { try? $0.filled(self.values()) }
     let audience = issuer ?? tokenEndpoint.flatMap { try? $0.url.filled(values) }?.withoutQueryAndFragment.text
     let claims = members(
       [
@@ -80,24 +70,20 @@ extension Client {
         .init("iat", .moment(nonce.timestamp)), .init("exp", .moment(nonce.timestamp + rules.lifetime)),
       ], rules.claims)
     let text = [header, claims].map { Base64.encodeURL(Array($0.encoded.utf8)) }.joined(separator: ".")
-    return text + "." + Base64.encodeURL(try Self.sign(Array(text.utf8), algorithm, key))
+    return text + "." + Base64.encodeURL(try Self.sign(Array(text.utf8), algorithm, key: key))
   }
 
   private static func sign(
-    _ text: [UInt8], _ algorithm: AssertionAlgorithm, _ key: String
+    _ text: [UInt8], _ algorithm: AssertionAlgorithm, key: String
   ) throws(OAuthError) -> [UInt8] {
     let bytes = Array(key.utf8)
     guard !bytes.isEmpty else { throw .clientKeyMalformed }
-    let secret = Secret(bytes: bytes)
+    let (secret, hash) = (Secret(bytes: bytes), IDToken.hash(algorithm.rawValue) ?? .sha256)
     do {
       return switch algorithm {
-      case .rs256: try RSAPrivateKey(pem: secret).signature(for: text, .sha256)
-      case .rs384: try RSAPrivateKey(pem: secret).signature(for: text, .sha384)
-      case .rs512: try RSAPrivateKey(pem: secret).signature(for: text, .sha512)
+      case .rs256, .rs384, .rs512: try RSAPrivateKey(pem: secret).signature(for: text, hash)
       case .es256: try ECPrivateKey(pem: secret).signature(for: text)
-      case .hs256: HashAlgorithm.sha256.authenticationCode(for: text, key: bytes)
-      case .hs384: HashAlgorithm.sha384.authenticationCode(for: text, key: bytes)
-      case .hs512: HashAlgorithm.sha512.authenticationCode(for: text, key: bytes)
+      case .hs256, .hs384, .hs512: hash.authenticationCode(for: text, key: bytes)
       }
     } catch {
       throw error == .noSignatures ? .noSignatures : .clientKeyMalformed
@@ -105,9 +91,8 @@ extension Client {
   }
 }
 
-/// The claims of a JWT that somebody gave us over a connection that says who it is. The signature is not looked at, so
-/// that nothing in it may be believed that the one who gave it could not say as well (OpenID Connect Core 1.0, 3.1.3.7,
-/// 6).
+/// The claims of a JWT that came over a connection that says who sent it. The signature is not looked at, so nothing in
+/// it may be believed that the sender could not say as well (OpenID Connect Core 1.0, 3.1.3.7, 6).
 enum JWTClaims {
   static func parse(_ token: String) -> JSONValue? {
     let pieces = token.split(separator: ".", omittingEmptySubsequences: false)

@@ -7,8 +7,7 @@ import Descriptors
 enum RequestProof {
   case asDescribed
   case token
-  /// Nothing yet: the request is signed when it is there (RFC 5849, 3).
-  case signature
+  case signature  // Nothing yet: the request is signed when it is there (RFC 5849, 3).
 }
 
 extension Client {
@@ -34,18 +33,19 @@ extension Client {
     var all = parameters
     all.append(contentsOf: authentication.parameters)
     for rule in endpoint.parameters {
-      let value = try filled(rule.value, values, calculate) { .computedValueTooLong(kind, name: rule.name) }
+      let value = try filled(rule.value, values: values, calculate) { .computedValueTooLong(kind, name: rule.name) }
       all.replace(rule.name, with: value)
     }
     let onTheWire = FormParameters(all.pairs.map { .init(name: endpoint.rename[$0.name] ?? $0.name, value: $0.value) })
-    let content = try RequestContent(onTheWire, endpoint, kind, at: uri(kind, values, calculate), lists: lists)
+    let content = try RequestContent(
+      onTheWire, for: endpoint, kind: kind, at: uri(kind, values: values, calculate), lists: lists)
     let bare = HTTPRequest(method: endpoint.method, uri: content.uri, body: content.body)
 
-    // Of two fields with the same name the later one counts: the body is of the type that it was written in, whatever a
-    // descriptor calls it.
+    // Of two fields with the same name the later one counts: the body is of the type that it was written in.
     var fields: [HTTPField] = []
     if let header = authentication.header { fields.append(HTTPField(name: "Authorization", value: header)) }
-    fields += try filled(endpoint.headers, self.values(for: credential, exchange, of: bare), calculate, kind)
+    fields += try filled(
+      endpoint.headers, values: self.values(for: credential, exchange, of: bare), calculate, kind: kind)
     if let mediaType = content.mediaType { fields.append(HTTPField(name: "Content-Type", value: mediaType)) }
     var request = bare
     for field in fields { request.fields.set(field.name, field.value) }
@@ -61,12 +61,12 @@ extension Client {
 
   /// The headers whose value is known: one that is not, such as an institution's, is left out.
   func filled(
-    _ headers: [HeaderTemplate], _ values: (String) -> String?, _ calculate: Template.Calculator,
-    _ kind: EndpointKind? = nil
+    _ headers: [HeaderTemplate], values: (String) -> String?, _ calculate: Template.Calculator,
+    kind: EndpointKind? = nil
   ) throws(OAuthError) -> [HTTPField] {
     var fields: [HTTPField] = []
     for header in headers {
-      let value = try filled(header.value, values, calculate) {
+      let value = try filled(header.value, values: values, calculate) {
         kind.map { .computedValueTooLong($0, name: header.name) } ?? .malformedHeader(name: header.name)
       }
       guard let value else { continue }
@@ -78,7 +78,7 @@ extension Client {
 
   /// `nil` where a value is missing.
   func filled(
-    _ template: Template?, _ values: (String) -> String?, _ calculate: Template.Calculator,
+    _ template: Template?, values: (String) -> String?, _ calculate: Template.Calculator,
     tooLong error: () -> OAuthError
   ) throws(OAuthError) -> String? {
     do { return try template?.filled(values, calculate: calculate) } catch .tooLong { throw error() } catch {
@@ -87,7 +87,7 @@ extension Client {
   }
 
   private func uri(
-    _ kind: EndpointKind, _ values: (String) -> String?, _ calculate: Template.Calculator
+    _ kind: EndpointKind, values: (String) -> String?, _ calculate: Template.Calculator
   ) throws(OAuthError) -> URI {
     let endpoint = try endpoint(kind)
     let uri: URI

@@ -53,25 +53,23 @@ extension Client {
     if case .header(let name, _) = descriptor.headerStyle.location {
       fields.set(name, try BearerBinding(client: self).header(credential, of: nil, nonce: nonce) ?? "")
     }
-    for field in try filled(descriptor.extraHeaders, values(for: credential), calculator(nonce)) {
+    for field in try filled(descriptor.extraHeaders, values: values(for: credential), calculator(nonce)) {
       fields.set(field.name, field.value)
     }
     return fields
   }
 
-  /// For the provider's own endpoints, which the descriptor names with their whole URL. What the request says itself
-  /// stays.
+  /// Without a look at the host: for the provider's own endpoints. What the request says itself stays.
   func presented(
     _ credential: Credential, on request: HTTPRequest, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     var signed = try binding(of: credential.grant).sign(request, with: credential, nonce: nonce)
-    for field in try filled(descriptor.extraHeaders, values(for: credential, of: request), calculator(nonce))
+    for field in try filled(descriptor.extraHeaders, values: values(for: credential, of: request), calculator(nonce))
     where request.fields[field.name] == nil { signed.fields.set(field.name, field.value) }
     return signed
   }
 
-  /// Whether what is sent with a request depends on its body: because it is signed, or a header has `{request_body}` in
-  /// it.
+  /// Whether what is sent with a request depends on its body.
   package func signsBody(of request: HTTPRequest, with credential: Credential) -> Bool {
     descriptor.extraHeaders.contains { $0.value.names.contains("request_body") }
       || binding(of: credential.grant).signsBody(of: request)
@@ -118,11 +116,7 @@ package struct HostPattern: Sendable, Equatable {
 extension Client {
   /// Scheme, host and port of every endpoint, each once, in order.
   package var origins: [URI] {
-    let values = values()
-    let texts = descriptor.endpoints.values.compactMap { endpoint -> String? in
-      guard let uri = try? endpoint.url.filled(values), let authority = HostPattern.authority(uri) else { return nil }
-      return "\(uri.scheme)://\(authority)/"
-    }
-    return Set(texts).sorted().compactMap { try? URI(parsing: $0) }
+    let origins = descriptor.endpoints.values.compactMap { try? $0.url.filled(values()).origin }
+    return Set(origins).sorted().compactMap { try? URI(parsing: $0 + "/") }
   }
 }

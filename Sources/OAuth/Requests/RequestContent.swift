@@ -6,11 +6,10 @@ import Descriptors
 struct RequestContent {
   private(set) var uri: URI
   private(set) var body: [UInt8] = []
-  /// The type of the body; `nil` for a request that has none and need not say so.
-  private(set) var mediaType: String?
+  private(set) var mediaType: String?  // `nil` for a request that has no body and need not say so.
 
   init(
-    _ parameters: FormParameters, _ endpoint: Endpoint, _ kind: EndpointKind, at uri: URI, lists: Set<String>
+    _ parameters: FormParameters, for endpoint: Endpoint, kind: EndpointKind, at uri: URI, lists: Set<String>
   ) throws(OAuthError) {
     self.uri = uri
     func wireNames(_ names: [String]) -> Set<String> { Set(names.map { endpoint.rename[$0] ?? $0 }) }
@@ -38,10 +37,10 @@ struct RequestContent {
       }
     case .form where others.isEmpty && ["GET", "DELETE"].contains(endpoint.method): break
     case .form:
-      mediaType = "application/x-www-form-urlencoded"
+      mediaType = MediaType.form
       body = Array(others.encoded.utf8)
     case .json:
-      mediaType = "application/json"
+      mediaType = MediaType.json
       var members: [JSONValue.Member] = []
       for pair in others.pairs {
         var value = JSONValue.string(pair.value)
@@ -86,5 +85,5 @@ extension HTTPRequest {
     }
   }
 
-  var hasForm: Bool { fields["Content-Type"]?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true }
+  var hasForm: Bool { fields.mediaType == MediaType.form }
 }

@@ -13,9 +13,9 @@ struct Answer: Sendable {
   let date: Moment?  // By the provider's own clock.
   private let root: JSONValue
 
-  /// Recognises errors at any status. With `allowsRepeated`, the caller looks for what is there several times.
+  /// With `allowsRepeated`, the caller looks for what is there several times.
   init(
-    _ response: HTTPResponse, _ kind: EndpointKind, _ rules: ResponseRules, allowsRepeated: Bool = false
+    _ response: HTTPResponse, of kind: EndpointKind, by rules: ResponseRules, allowsRepeated: Bool = false
   ) throws(OAuthError) {
     self.kind = kind
     self.rules = rules
@@ -27,9 +27,9 @@ struct Answer: Sendable {
     let retryAfter = response.retryAfter
     let isSuccess = (200..<300).contains(response.status)
     let isInHeaders = rules.fields.values.contains { $0.paths.contains { $0.header != nil } }
-    guard let root = Self.read(response, rules.format ?? .json, kind) ?? (isSuccess && isInHeaders ? .object([]) : nil)
-    else {
-      if isSuccess { throw .unreadable(kind, expected: rules.format ?? .json, mediaType: response.mediaType) }
+    let format = rules.format ?? .json
+    guard let root = Self.root(of: response, format, kind) ?? (isSuccess && isInHeaders ? .object([]) : nil) else {
+      if isSuccess { throw .unreadable(kind, expected: format, mediaType: response.mediaType) }
       if isUnavailable { throw .unavailable(kind, status: response.status, words: nil, retryAfter: retryAfter) }
       throw Self.refusal(kind, response.status)
     }
@@ -78,21 +78,16 @@ struct Answer: Sendable {
     .refused(kind, ErrorResponse(code: "http_\(status)", words: nil, status: status))
   }
 
-  /// The declared format counts; where the text is not in it, or is in any (a form is), the label of the answer
-  /// decides.
-  private static func read(_ response: HTTPResponse, _ format: ResponseFormat, _ kind: EndpointKind) -> JSONValue? {
-    let isLabelledJSON = response.mediaType.map { $0 == "application/json" || $0.hasSuffix("+json") } ?? false
-    let isLabelledForm = response.mediaType == "application/x-www-form-urlencoded"
+  /// Where the text is not in the declared format, or is in any (a form is), the label of the answer decides.
+  private static func root(
+    of response: HTTPResponse, _ format: ResponseFormat, _ kind: EndpointKind
+  ) -> JSONValue? {
+    let isLabelledJSON = response.mediaType.map { $0 == MediaType.json || $0.hasSuffix("+json") } ?? false
     if format == .json || isLabelledJSON {
-      if let value = try? JSONValue.parse(response.body) {
-        switch value {
-        case .object: return value
-        // Who is logged in may be a list: of tenants, or of workspaces.
-        case .array where kind == .identity: return value
-        default: break
-        }
-      }
-      if !isLabelledForm { return nil }
+      let value = try? JSONValue.parse(response.body)
+      // Who is logged in may be a list: of tenants, or of workspaces.
+      if value?.members != nil || (kind == .identity && value?.elements != nil) { return value }
+      if response.mediaType != MediaType.form { return nil }
     }
     // A page is a text too, and "reads" as a form; no form begins with an angle bracket.
     guard let text = String(validating: response.body, as: UTF8.self), text.contains("="),
@@ -107,35 +102,17 @@ struct Answer: Sendable {
     if let name = repeatedName(more) { throw .repeated(kind, name: name) }
   }
 
-  /// The first name of what is read here that is there several times, of which the provider and we might each take
-  /// another one.
+  /// The first name that is there several times, of which the provider and we might each take another one.
   func repeatedName(_ more: [FieldPath] = []) -> String? {
     var outer = rules.errors.code + more + rules.keep.flatMap(\.paths)
     if let within = rules.within { outer.append(within) }
     if kind == .introspection, case .field(let path, _) = rules.active { outer.append(path) }
-    let inner = Self.fields(of: kind).flatMap { rules.source(of: $0).paths } + rules.keep.flatMap(\.paths)
+    let fields = [.introspection, .revocation, .identity].contains(kind) ? [] : ResponseField.allCases
+    let inner = fields.flatMap { rules.source(of: $0).paths } + rules.keep.flatMap(\.paths)
     return (outer.first { isRepeated($0, in: root) } ?? inner.first { isRepeated($0, in: scoped) })?.text
   }
 
   func repeats(_ field: ResponseField) -> Bool { rules.source(of: field).paths.contains { isRepeated($0, in: scoped) } }
-
-  private static func fields(of kind: EndpointKind) -> [ResponseField] {
-    switch kind {
-    case .authorization:
-      [.code, .state, .issuer, .accessToken, .oauthToken, .oauthVerifier] + optionalFields
-    case .token, .refresh, .clientCredentials, .deviceToken, .tokenExchange:
-      [.accessToken, .oauthToken, .oauthTokenSecret] + optionalFields
-    case .deviceAuthorization:
-      [.deviceCode, .userCode, .verificationURI, .verificationURIComplete, .expiresIn, .interval]
-    case .temporaryCredentials: [.oauthToken, .oauthTokenSecret, .oauthCallbackConfirmed]
-    case .registration:
-      [
-        .clientID, .clientSecret, .clientSecretExpiresAt, .tokenEndpointAuthMethod, .registrationAccessToken,
-        .registrationClientURI,
-      ]
-    case .introspection, .revocation, .identity: []
-    }
-  }
 
   private func isRepeated(_ path: FieldPath, in root: JSONValue) -> Bool {
     if let name = path.header { return headers.values(name).count > 1 }

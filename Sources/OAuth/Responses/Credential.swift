@@ -14,8 +14,7 @@ package struct Credential: Sendable, Equatable {
   package var sessionHandle: Secret?  // OAuth Session 1.0
   package var idToken: Secret?
   package var requestedScope: [String] = []
-  /// `nil` when the provider did not say (RFC 6749, 5.1: then as asked for).
-  package var grantedScope: [String]?
+  package var grantedScope: [String]?  // `nil` when the provider did not say (RFC 6749, 5.1: then as asked for).
   package var kept: [String: String] = [:]
   package var variables: [String: String] = [:]  // Given for this login alone.
   package var redirectURI: String?  // Some providers want it again at a refresh.

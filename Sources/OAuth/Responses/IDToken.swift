@@ -6,8 +6,7 @@ import Text
 
 /// Why an ID token is refused (OpenID Connect Core 1.0, 3.1.3.7).
 package enum IDTokenFault: Error, Sendable, Equatable {
-  /// `alg` is `none`, or there is no signature (RFC 7515, A.5).
-  case unsigned
+  case unsigned  // `alg` is `none`, or there is no signature (RFC 7515, A.5).
   case missing(claim: String)
   case repeated(claim: String)
   case issuer(expected: String, found: String)
@@ -17,8 +16,7 @@ package enum IDTokenFault: Error, Sendable, Equatable {
   case issuedLater
   case nonce
   case accessTokenHash
-  /// Another person than the identity endpoint, or the ID token before this one, names (5.3.2 and 12.2).
-  case subject
+  case subject  // Another person than the identity endpoint, or the ID token before this one, names (5.3.2 and 12.2).
 }
 
 /// The claims of an ID token. Its signature is not verified: it came over TLS from the token endpoint (OpenID Connect
@@ -93,7 +91,7 @@ struct IDToken {
   private static let claimNames = ["iss", "sub", "aud", "azp", "exp", "iat", "nonce", "at_hash"]
 
   /// The hash of a signature algorithm (section 3.1.3.6; RFC 7518, 3.1; RFC 8037, 3.1); `nil` for an unknown one.
-  private static func hash(_ algorithm: String) -> HashAlgorithm? {
+  static func hash(_ algorithm: String) -> HashAlgorithm? {
     switch algorithm.suffix(3) {
     case "256": .sha256
     case "384": .sha384
@@ -111,7 +109,7 @@ extension Client {
     guard let text = answer.secretIfReadable(.idToken), let token = IDToken(text) else { return nil }
     do throws(IDTokenFault) {
       try token.check(
-        issuer: descriptor.issuer.flatMap { try? $0.filled(values()) }, client: identifier, accessToken: accessToken,
+        issuer: issuer, client: identifier, accessToken: accessToken,
         moments: [now] + [answer.date].compactMap(\.self))
       // What a token is exchanged for may be another issuer's.
       if answer.kind != .tokenExchange, let previous = previous?.idToken.flatMap({ IDToken($0) }) {
@@ -124,7 +122,9 @@ extension Client {
   }
 
   /// Looks for the `nonce` of a login in its ID token (3.1.3.7, 11), which has to be there if it was asked for.
-  func checkNonce(_ request: AuthorizationRequest, _ credential: Credential, _ answer: Answer) throws(OAuthError) {
+  func checkNonce(
+    of request: AuthorizationRequest, in credential: Credential, from answer: Answer
+  ) throws(OAuthError) {
     guard let nonce = request.nonce else { return }
     if answer.unreadable.contains(.idToken) { throw .malformedField(answer.kind, .idToken) }
     guard let token = credential.idToken.flatMap({ IDToken($0) }) else {
@@ -136,8 +136,7 @@ extension Client {
     if answer.kind == .authorization, !token.hasAccessTokenHash { throw .idToken(answer.kind, .accessTokenHash) }
   }
 
-  /// The person of the ID token is the one that the identity endpoint names (5.3.2). An endpoint that is not OpenID
-  /// Connect's names nobody by `sub`.
+  /// The ID token and the identity endpoint name one person (5.3.2). Only OpenID Connect's names it by `sub`.
   func checkSubject(_ answer: Answer, of credential: Credential?) throws(OAuthError) {
     guard let token = credential?.idToken.flatMap({ IDToken($0) }) else { return }
     let path = FieldPath("sub")

@@ -3,10 +3,8 @@ import HTTP
 import JSON
 import Text
 
-/// Secrets that this process has met, so that what is shown to people can be searched for them.
-///
-/// Providers repeat what they were sent in the words of a refusal. Everything counts as secret that travels under a
-/// name which is not known to be harmless. Not thread-safe.
+/// Secrets that this process has met: providers repeat what they were sent in the words of a refusal. Everything counts
+/// as secret that travels under a name which is not known to be harmless. Not thread-safe.
 package final class KnownSecrets {
   private var secrets: [Secret] = []
   private var tokens: [Secret] = []
@@ -22,9 +20,8 @@ package final class KnownSecrets {
     "access_type",
   ]
 
-  /// Metadata of servers and clients, which is published, or told to whoever asks; where it is a list, all of it
-  /// (RFC 8414, 2; OpenID Connect Discovery 1.0, 3; RFC 7591, 2 and 3.2.1). Not what a client is managed with (RFC
-  /// 7592).
+  /// Metadata of servers and clients, which is told to whoever asks (RFC 8414, 2; OpenID Connect Discovery 1.0, 3; RFC
+  /// 7591, 2 and 3.2.1). Not what a client is managed with (RFC 7592).
   package static func isMetadata(_ name: String) -> Bool {
     name.hasSuffix("_supported") || metadataNames.contains(name)
   }
@@ -66,12 +63,9 @@ package final class KnownSecrets {
   }
 
   package func learn(_ credential: Credential) {
-    for secret in [
-      credential.accessToken, credential.refreshToken, credential.tokenSecret, credential.sessionHandle,
-      credential.idToken,
-    ] {
+    for secret in credential.secrets {
       learn(secret)
-      if let secret, secret.count > Self.leastOfBeginning, !tokens.contains(secret) { tokens.append(secret) }
+      if secret.count > Self.leastOfBeginning, !tokens.contains(secret) { tokens.append(secret) }
     }
   }
 
@@ -82,7 +76,7 @@ package final class KnownSecrets {
     }
     if let value = try? JSONValue.parse(request.body) {
       learn(value, least: Self.least)
-    } else if request.fields["Content-Type"]?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true {
+    } else if request.hasForm {
       learn(FormParameters(decoding: String(decoding: request.body, as: UTF8.self)))
     }
   }
@@ -122,8 +116,7 @@ package final class KnownSecrets {
     }
   }
 
-  /// Whether a name is one of a parameter, a field or a header. Anything else under which something travels is not
-  /// shown: a token may stand where a name is expected.
+  /// Whether a text is a name of a parameter or a field: a token may stand where a name is expected.
   package static func isName(_ name: String) -> Bool {
     name.utf8.count <= 48 && name.utf8.allSatisfy { $0.isLetterOrDigit || "_-.:[]$@".utf8.contains($0) }
   }

@@ -15,7 +15,7 @@ extension Client {
   ) throws(OAuthError) -> (kind: EndpointKind, request: HTTPRequest) {
     if let endpoint = descriptor.endpoints[.introspection] {
       let field = endpoint.tokens.first ?? .accessToken
-      return (.introspection, try tokenRequest(.introspection, credential, field, nonce))
+      return (.introspection, try request(.introspection, for: field, of: credential, nonce: nonce))
     }
     return (.identity, try identityRequest(credential, nonce: nonce))
   }
@@ -29,7 +29,7 @@ extension Client {
       if (200..<300).contains(response.status) { return .active }
     }
     do {
-      let answer = try Answer(response, kind, rules)
+      let answer = try Answer(response, of: kind, by: rules)
       guard case .field(let path, let values) = rules.active else { return .active }
       return answer.text(path).map { values.contains($0) } == true ? .active : .inactive
     } catch .refused(let kind, let error) {
@@ -42,21 +42,17 @@ extension Client {
 
   /// One request for each token that is to be revoked (RFC 7009, 2.1).
   package func revocationRequests(_ credential: Credential, nonce: RequestNonce) throws(OAuthError) -> [HTTPRequest] {
-    guard let endpoint = descriptor.endpoints[.revocation] else { return [] }
-    var requests: [HTTPRequest] = []
-    for field in endpoint.tokens where field != .refreshToken || credential.refreshToken != nil {
-      requests.append(try tokenRequest(.revocation, credential, field, nonce))
-    }
-    return requests
+    let tokens = descriptor.endpoints[.revocation]?.tokens ?? []
+    return try tokens.filter { $0 != .refreshToken || credential.refreshToken != nil }
+      .map { field throws(OAuthError) in try request(.revocation, for: field, of: credential, nonce: nonce) }
   }
 
   /// A token that the provider does not know any more is as good as revoked (RFC 7009, 2.2).
   package func checkRevocation(_ response: HTTPResponse) throws(OAuthError) {
     let kind = EndpointKind.revocation
-    let rules = try endpoint(kind).response
     if response.status == 404 { return }
     do {
-      _ = try Answer(response, kind, rules)
+      _ = try Answer(response, of: kind, by: endpoint(kind).response)
     } catch .unreadable {
       // Section 2.2: the status is what counts, and the body is ignored; errors in a 200 are some providers' own.
       return
@@ -80,7 +76,7 @@ extension Client {
   package func identity(
     _ response: HTTPResponse, of credential: Credential? = nil
   ) throws(OAuthError) -> (name: String?, kept: [String: String]) {
-    let answer = try Answer(response, .identity, endpoint(.identity).response)
+    let answer = try Answer(response, of: .identity, by: endpoint(.identity).response)
     try answer.requireSingle(descriptor.account + [FieldPath("sub")])
     try checkSubject(answer, of: credential)
     func isShown(_ text: String) -> Bool { !text.isEmpty && credential?.holds(text) != true }
@@ -99,19 +95,12 @@ extension Client {
   /// Whether a text that is about to be shown holds a secret of the login, or of the client.
   package func reveals(_ text: String, _ credential: Credential) -> Bool {
     let own = descriptor.variables.filter(\.isSecret).compactMap { variables[$0.name].map { Secret($0) } }
-    let secrets = [
-      secret, credential.accessToken, credential.refreshToken, credential.idToken, credential.tokenSecret,
-      credential.sessionHandle,
-    ]
-    return (own + secrets.compactMap(\.self)).contains { secret in
-      let secret = secret.reveal()
-      // A short one may be part of any name.
-      return text == secret || (secret.utf8.count >= 8 && text.firstPlace(of: secret) != nil)
-    }
+    // A short one may be part of any name.
+    return ([secret].compactMap(\.self) + own + credential.secrets).contains { $0.isIn(text, atLeast: 8) }
   }
 
-  private func tokenRequest(
-    _ kind: EndpointKind, _ credential: Credential, _ field: ResponseField, _ nonce: RequestNonce
+  private func request(
+    _ kind: EndpointKind, for field: ResponseField, of credential: Credential, nonce: RequestNonce
   ) throws(OAuthError) -> HTTPRequest {
     let token = field == .refreshToken ? credential.refreshToken : credential.accessToken
     let proof = proof(credential)

@@ -5,8 +5,7 @@ import Text
 package enum TokenOutcome: Sendable, Equatable {
   /// The fields are those that cannot be read, and that the token is good without.
   case issued(Credential, unreadable: [ResponseField])
-  /// No access token, but a new refresh token: the one before may be used up.
-  case rotated(Credential, OAuthError)
+  case rotated(Credential, OAuthError)  // No access token, but a new refresh token: the one before may be used up.
   /// Final where the provider says so in so many words (RFC 6749, 5.2; RFC 6750, 3.1; the extension "problem reporting"
   /// of OAuth 1.0a): a status alone may come from whoever stands between.
   case refused(EndpointKind, ErrorResponse, isFinal: Bool)
@@ -50,31 +49,32 @@ extension Client {
       response, kind, grant: previous.grant, scope: previous.requestedScope, previous: previous, now: now)
   }
 
-  /// With what the redirect brought besides the code (QuickBooks' `realmId`).
   package func outcome(
     _ response: HTTPResponse, after authorization: AuthorizationResponse, now: Moment
   ) -> TokenOutcome {
     let request = authorization.request
-    return outcome(response, .token, grant: .authorizationCode, scope: request.scope, now: now) {
-      credential, answer throws(OAuthError) in
-      try checkNonce(request, credential, answer)
-      let kept = authorization.answer.kept.filter { !credential.holds($0.value) }
-      credential.kept.merge(kept) { fromToken, _ in fromToken }
+    return outcome(
+      response, .token, grant: .authorizationCode, scope: request.scope, kept: authorization.answer.kept, now: now
+    ) { credential, answer throws(OAuthError) in
+      try checkNonce(of: request, in: credential, from: answer)
       credential.redirectURI = request.redirectURI
     }
   }
 
-  /// The one reader of token answers. `complete` adds what a grant knows besides, or throws.
+  /// The one reader of token answers. `kept` is what the redirect brought besides the code (QuickBooks' `realmId`);
+  /// `complete` adds what a grant knows besides, or throws.
   func outcome(
     _ response: HTTPResponse, _ kind: EndpointKind, grant: Grant, scope: [String], previous: Credential? = nil,
-    now: Moment, complete: (inout Credential, Answer) throws(OAuthError) -> Void = { _, _ in }
+    kept: [String: String] = [:], now: Moment,
+    complete: (inout Credential, Answer) throws(OAuthError) -> Void = { _, _ in }
   ) -> TokenOutcome {
     let answer: Answer
-    do { answer = try Answer(response, kind, rules(kind, grant), allowsRepeated: previous != nil) } catch {
+    do { answer = try Answer(response, of: kind, by: rules(kind, grant), allowsRepeated: previous != nil) } catch {
       return TokenOutcome(error, grant)
     }
     do {
-      var credential = try credential(answer, grant: grant, scope: scope, previous: previous, now: now)
+      var credential = try credential(
+        answer, grant: grant, scope: scope, previous: previous, kept: kept, now: now)
       try complete(&credential, answer)
       return .issued(credential, unreadable: answer.unreadable)
     } catch {

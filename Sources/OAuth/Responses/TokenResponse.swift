@@ -4,10 +4,8 @@ import HTTP
 import Text
 
 extension Answer {
-  /// A duration goes before a moment: it does not depend on whether two clocks agree. Zero means "does not expire".
-  ///
-  /// What cannot be read is taken for not said: the token is good all the same, and throwing the answer away would lose
-  /// a refresh token that may have been rotated.
+  /// A duration goes before a moment: it does not depend on two clocks. Zero means "does not expire". What cannot be
+  /// read is taken for not said: throwing the answer away could lose a rotated refresh token.
   fileprivate func expiry(_ duration: ResponseField, _ moment: ResponseField, now: Moment, unknown: Moment?) -> Moment?
   {
     let lifetime = text(duration).flatMap { Duration(lifetime: $0, rules.source(of: duration).time) }
@@ -17,8 +15,7 @@ extension Answer {
       return (lifetime ?? .zero) < .zero ? unknown : nil
     }
     guard let end = Moment(text, rules.source(of: moment).time) else { return nil }
-    // A moment is by the provider's clock, and so is the date of the answer (RFC 9110, 6.6.1): with both it is a
-    // lifetime.
+    // With the date of the answer (RFC 9110, 6.6.1), which is by the same clock, a moment is a lifetime.
     if let date { return now + (end - date) }
     return end > now ? end : unknown
   }
@@ -32,9 +29,9 @@ extension Client {
   /// The credential that is in the redirect itself (RFC 6749, 4.2.2).
   package func credential(_ response: AuthorizationResponse, now: Moment) throws(OAuthError) -> Credential {
     var credential = try credential(
-      response.answer, grant: .implicit, scope: response.request.scope, previous: nil, now: now)
+      response.answer, grant: .implicit, scope: response.request.scope, now: now)
     credential.redirectURI = response.request.redirectURI
-    try checkNonce(response.request, credential, response.answer)
+    try checkNonce(of: response.request, in: credential, from: response.answer)
     return credential
   }
 
@@ -50,7 +47,8 @@ extension Client {
   }
 
   func credential(
-    _ answer: Answer, grant: Grant, scope: [String], previous: Credential?, now: Moment
+    _ answer: Answer, grant: Grant, scope: [String], previous: Credential? = nil, kept: [String: String] = [:],
+    now: Moment
   ) throws(OAuthError) -> Credential {
     try answer.requireSingle()
     let tokenField = grant.traits.tokenField
@@ -90,25 +88,27 @@ extension Client {
     let granted = answer.texts(.scope, separator: descriptor.scope.grantedSeparator)
     credential.grantedScope = granted?.isEmpty == false ? granted : previous?.grantedScope
     // What is kept is shown, and may be an account's name.
-    credential.kept.merge(try kept(answer).filter { !credential.holds($0.value) }) { _, new in new }
+    let all = kept.merging(try self.kept(answer)) { _, fromToken in fromToken }
+    credential.kept.merge(all.filter { !credential.holds($0.value) }) { _, new in new }
     return credential
   }
 }
 
 extension Credential {
-  /// Whether a text is one of the secrets, or has one in it.
-  package func holds(_ text: String) -> Bool {
-    [accessToken, refreshToken, idToken, tokenSecret, sessionHandle].contains { secret in
-      guard let secret else { return false }
-      return secret == Secret(text) || (secret.count >= Self.leastInText && text.firstPlace(of: secret.reveal()) != nil)
-    }
-  }
+  var secrets: [Secret] { [accessToken, refreshToken, idToken, tokenSecret, sessionHandle].compactMap(\.self) }
 
-  /// Shorter tokens may be in a text by accident.
-  private static let leastInText = 12
+  /// Whether a text is one of the secrets, or has one in it. Shorter ones may be in it by accident.
+  package func holds(_ text: String) -> Bool { secrets.contains { $0.isIn(text, atLeast: 12) } }
 
   package var withheldScope: [String] {
     guard let grantedScope else { return [] }
     return requestedScope.filter { !grantedScope.contains($0) }
+  }
+}
+
+extension Secret {
+  /// Whether a text is the secret, or has it in it if it has at least so many bytes.
+  func isIn(_ text: String, atLeast count: Int) -> Bool {
+    self == Secret(text) || (self.count >= count && text.firstPlace(of: reveal()) != nil)
   }
 }
