@@ -1,7 +1,6 @@
 package struct HTTPLimits: Sendable, Equatable {
   package var bodyBytes: Int
-  /// `nil` is no limit, except that a connection must come about in 30 seconds.
-  package var time: Duration?
+  package var time: Duration?  // `nil` is no limit, except that a connection must come about in 30 seconds.
 
   package init(bodyBytes: Int = 1 << 20, time: Duration? = .seconds(30)) {
     self.bodyBytes = bodyBytes

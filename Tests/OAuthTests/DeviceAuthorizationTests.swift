@@ -187,33 +187,21 @@ struct DeviceAuthorizationTests {
     try client(more).deviceAnswer(response, to: device(), now: Fixture.now + .seconds(5))
   }
 
-  private static func isPending(_ answer: DeviceAnswer) -> Bool {
-    if case .pending = answer { true } else { false }
-  }
-
-  private static func interval(_ answer: DeviceAnswer) throws -> Duration? {
-    guard case .slowDown(let interval) = answer else {
-      Issue.record("not slow_down")
-      return nil
-    }
-    return interval
-  }
-
-  @Test func pending() throws {
-    #expect(Self.isPending(try Self.answer(.json("{\"error\":\"authorization_pending\"}", status: 400))))
-    #expect(Self.isPending(try Self.answer(.json("{\"error\":\"authorization_pending\"}"))))
-    #expect(
-      Self.isPending(
-        try Self.answer(.form("error=authorization_pending&error_description=x"), "response_format: form")))
-  }
-
-  @Test func slowDown() throws {
-    #expect(try Self.interval(Self.answer(.json("{\"error\":\"slow_down\"}", status: 400))) == nil)
-    #expect(
-      try Self.interval(Self.answer(.json("{\"error\":\"slow_down\",\"interval\":10}", status: 400))) == .seconds(10))
-    #expect(try Self.interval(Self.answer(.json("{\"error\":\"slow_down\",\"interval\":\"11\"}"))) == .seconds(11))
-    #expect(
-      try Self.interval(Self.answer(.form("error=slow_down&interval=10"), "response_format: form")) == .seconds(10))
+  @Test(
+    arguments: [
+      (.json("{\"error\":\"authorization_pending\"}", status: 400), "", .pending),
+      (.json("{\"error\":\"authorization_pending\"}"), "", .pending),
+      (.form("error=authorization_pending&error_description=x"), "response_format: form", .pending),
+      (.json("{\"error\":\"slow_down\"}", status: 400), "", .slowDown(interval: nil)),
+      (.json("{\"error\":\"slow_down\",\"interval\":10}", status: 400), "", .slowDown(interval: .seconds(10))),
+      (.json("{\"error\":\"slow_down\",\"interval\":\"11\"}"), "", .slowDown(interval: .seconds(11))),
+      (.form("error=slow_down&interval=10"), "response_format: form", .slowDown(interval: .seconds(10))),
+      // Some providers tell a device to wait with 429, or with 500.
+      (.json("{\"error\":\"slow_down\"}", status: 429), "", .slowDown(interval: nil)),
+      (.json("{\"error\":\"authorization_pending\"}", status: 500), "", .pending),
+    ] as [(HTTPResponse, String, DeviceAnswer)])
+  func wait(_ response: HTTPResponse, _ more: String, _ answer: DeviceAnswer) throws {
+    #expect(try Self.answer(response, more) == answer)
   }
 
   @Test func ends() {
@@ -229,13 +217,7 @@ struct DeviceAuthorizationTests {
     }
   }
 
-  /// Some providers tell a device to wait with 429, or with 500.
-  @Test func whatADeviceIsToldAtAnyStatus() throws {
-    #expect(try Self.interval(Self.answer(.json("{\"error\":\"slow_down\"}", status: 429))) == nil)
-    guard case .pending = try Self.answer(.json("{\"error\":\"authorization_pending\"}", status: 500)) else {
-      Issue.record("not pending")
-      return
-    }
+  @Test func whatADeviceIsToldAtAnyStatus() {
     #expect(throws: OAuthError.deviceCodeExpired) {
       try Self.answer(.json("{\"error\":\"expired_token\"}", status: 500))
     }
@@ -259,17 +241,14 @@ struct DeviceAuthorizationTests {
     #expect(credential.requestedScope == ["a"])
   }
 
-  /// GitHub and L2P, as their descriptors say.
+  /// GitHub, as its descriptor says; ProviderAnswerTests has L2P.
   @Test func ofTheShippedDescriptors() throws {
-    func pending(_ identifier: String, _ response: HTTPResponse) throws -> Bool {
-      let client = try Client(
-        descriptor: ShippedDescriptors.load(identifier), identifier: "c", secret: nil, variables: [:])
-      return Self.isPending(try client.deviceAnswer(response, to: Self.device(), now: Fixture.now))
+    let github = try Client(
+      descriptor: ShippedDescriptors.load("github"), identifier: "c", secret: nil, variables: [:])
+    func answer(_ form: String) throws -> DeviceAnswer {
+      try github.deviceAnswer(.form(form), to: Self.device(), now: Fixture.now)
     }
-    #expect(try pending("github", .form("error=authorization_pending&error_uri=https%3A%2F%2Fd.example")))
-    #expect(try pending("l2p", .json("{\"status\":\"error: authorization pending.\",\"access_token\":null}")))
-    #expect(throws: OAuthError.deviceCodeExpired) {
-      try pending("github", .form("error=token_expired&error_description=x"))
-    }
+    #expect(try answer("error=authorization_pending&error_uri=https%3A%2F%2Fd.example") == .pending)
+    #expect(throws: OAuthError.deviceCodeExpired) { try answer("error=token_expired&error_description=x") }
   }
 }

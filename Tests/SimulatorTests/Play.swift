@@ -139,7 +139,7 @@ struct Play {
     _ temporary: TemporaryCredentials, _ authorization: ResourceOwnerAuthorization, scope: [String] = []
   ) throws -> Credential {
     let response = send(try client.tokenRequest(temporary, authorization, nonce: nonce()))
-    return try client.outcome(response, .token, grant: .oauth1, scope: scope, now: clock.now).issued().credential
+    return try client.outcome(response, after: authorization, scope: scope, now: clock.now).issued().credential
   }
 
   func renewed(_ credential: Credential) throws -> Credential {

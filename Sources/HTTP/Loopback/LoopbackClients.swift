@@ -9,10 +9,8 @@ struct LoopbackClients: ~Copyable {
   private var asking: Int32?  // The socket of the request that is answered later.
 
   struct Reply {
-    /// Head and body; `nil`: the connection is closed without an answer.
-    var bytes: [UInt8]?
-    /// How long until it goes out.
-    var delay = Duration.zero
+    var bytes: [UInt8]?  // Head and body; `nil`: the connection is closed without an answer.
+    var delay = Duration.zero  // How long until it goes out.
   }
 
   init(listeners: [Int32], limit: Int, requestLimit: Int = LoopbackRequest.limit) {

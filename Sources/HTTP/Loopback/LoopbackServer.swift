@@ -7,8 +7,7 @@ package struct LoopbackServer: ~Copyable {
 
   package struct Answer: Sendable, Equatable {
     package var response: HTTPResponse
-    /// How long to wait before; others are served meanwhile.
-    package var delay = Duration.zero
+    package var delay = Duration.zero  // How long to wait before; others are served meanwhile.
     package var isDropped = false
 
     package init(_ response: HTTPResponse) { self.response = response }

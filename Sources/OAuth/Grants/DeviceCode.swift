@@ -87,7 +87,7 @@ package struct DevicePolling: Sendable, Equatable {
 }
 
 /// RFC 8628, 3.5
-package enum DeviceAnswer: Sendable {
+package enum DeviceAnswer: Sendable, Equatable {
   case issued(Credential, unreadable: [ResponseField])
   case pending
   case slowDown(interval: Duration?)  // Where the provider names them.

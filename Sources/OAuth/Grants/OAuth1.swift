@@ -28,8 +28,7 @@ enum OAuth1Grant: GrantFlow {
         Step.Exchange(kind: .token) { nonce throws(OAuthError) in
           try client.tokenRequest(temporary, consent, nonce: nonce)
         } read: { answer, now throws(OAuthError) in
-          try client.end(
-            client.outcome(answer, .token, grant: .oauth1, scope: scope, kept: consent.kept, now: now))
+          try client.end(client.outcome(answer, after: consent, scope: scope, now: now))
         })
     }
   }
@@ -131,6 +130,13 @@ extension Client {
     let parameters = FormParameters(authorization.verifier.map { [.init(name: "oauth_verifier", value: $0)] } ?? [])
     return try OAuth1Binding(client: self).signed(
       oauth1Request(.token, nonce: nonce), token: (temporary.token, temporary.secret), parameters, nonce: nonce)
+  }
+
+  /// RFC 5849, 2.3
+  package func outcome(
+    _ response: HTTPResponse, after authorization: ResourceOwnerAuthorization, scope: [String], now: Moment
+  ) -> TokenOutcome {
+    outcome(response, .token, grant: .oauth1, scope: scope, kept: authorization.kept, now: now)
   }
 
   /// A request that is going to be signed: the signature is the client's authentication, so no other is added.

@@ -85,8 +85,7 @@ struct IDToken {
     if let nonce, nonce != previous.nonce { throw .nonce }
   }
 
-  /// By how much two clocks may disagree.
-  private static let leeway = Duration.seconds(300)
+  private static let leeway = Duration.seconds(300)  // By how much two clocks may disagree.
 
   private static let claimNames = ["iss", "sub", "aud", "azp", "exp", "iat", "nonce", "at_hash"]
 

@@ -9,8 +9,7 @@ package enum TokenOutcome: Sendable, Equatable {
   /// Final where the provider says so in so many words (RFC 6749, 5.2; RFC 6750, 3.1; the extension "problem reporting"
   /// of OAuth 1.0a): a status alone may come from whoever stands between.
   case refused(EndpointKind, ErrorResponse, isFinal: Bool)
-  /// An answer that says nothing about the grant.
-  case failed(OAuthError)
+  case failed(OAuthError)  // An answer that says nothing about the grant.
 }
 
 extension TokenOutcome {
