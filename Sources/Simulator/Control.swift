@@ -6,7 +6,6 @@ import JSON
 extension Simulation {
   static let controlPrefix = "/simulator/"
 
-  /// Answers what goes to `/simulator/`.
   mutating func control(_ request: HTTPRequest) -> HTTPResponse {
     let path = request.uri.path.dropFirst(Self.controlPrefix.count)
     let name = path.split(separator: "/").first.map(String.init) ?? ""

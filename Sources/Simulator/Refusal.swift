@@ -1,15 +1,12 @@
 import Descriptors
 import Text
 
-/// Why the simulated provider says no.
 struct Refusal: Error, Equatable, Sendable {
-  /// For a person: never a token, a secret or another value that was sent.
-  let sentence: String
+  let sentence: String  // For a person: never a token, a secret or another value that was sent.
   /// The code of RFC 6749 (4.1.2.1, 5.2), RFC 6750 (3.1), RFC 7591 (3.2.2) or RFC 8628 (3.5), before the descriptor's
   /// own words for it.
   var code: String
-  /// The word of the problem reporting extension that most providers of OAuth 1.0a use.
-  let problem: String
+  let problem: String  // The word of the problem reporting extension that most providers of OAuth 1.0a use.
 
   private init(_ sentence: String, _ code: String = "invalid_request", problem: String = "parameter_rejected") {
     self.sentence = sentence
@@ -30,7 +27,6 @@ extension Refusal {
     Refusal("the method must be \(expected.joined(separator: ", "))")
   }
   static func wrongMediaType(expected: String) -> Refusal { Refusal("the body must be of the type \(expected)") }
-  /// The kind of what is no parameter.
   static let header = "the header "
 
   static func missing(_ name: String, kind: String = "") -> Refusal {

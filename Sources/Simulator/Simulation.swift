@@ -8,15 +8,12 @@ import Text
 /// A provider that behaves as its descriptor says, strictly: requests in, answers out, without a socket. Its endpoints
 /// are extensions, one file each.
 struct Simulation {
-  /// The identifier of its one client.
   static let clientIdentifier = "simulator-client"
 
-  /// The given one, with its endpoints on this machine.
-  let descriptor: Descriptor
+  let descriptor: Descriptor  // The given one, with its endpoints on this machine.
   let origin: String
   let settings: SimulationSettings
-  /// For RSA signatures, a private key as PEM.
-  let clientSecret: Secret
+  let clientSecret: Secret  // For RSA signatures, a private key as PEM.
   let signature: (method: SignatureMethod, transport: SignatureTransport)
   private let clock: () -> Milliseconds
   let random: any RandomSource
@@ -46,7 +43,6 @@ struct Simulation {
     }
   }
 
-  /// The descriptor as a file that can be added as it is.
   var descriptorText: String {
     var written = descriptor
     if written.git == nil, !settings.gitHosts.isEmpty {
@@ -57,12 +53,10 @@ struct Simulation {
 
   private static let mark = "# The provider as credmgr-simulator plays it: it is gone when the simulator ends."
 
-  /// Whether a descriptor was written here.
   static func isOurs(_ bytes: [UInt8]) -> Bool { bytes.starts(with: mark.utf8) }
 
   // MARK: What is known
 
-  /// Whether logins are those of RFC 5849.
   var isOAuth1: Bool { descriptor.grants.first == .oauth1 }
 
   var now: Milliseconds { clock() }
@@ -71,7 +65,6 @@ struct Simulation {
 
   func hasFault(_ fault: Fault) -> Bool { settings.faults.contains(fault) }
 
-  /// The value of a variable, as it stands in the descriptor that was written.
   func value(_ name: String) -> String? { descriptor.variable(name)?.defaultValue }
 
   /// What is known of a name in the descriptor's templates; `kept` is what is kept for the account that the request is
@@ -89,10 +82,8 @@ struct Simulation {
     }
   }
 
-  /// The issuer of RFC 9207, with its variables filled.
   var issuer: String? { descriptor.issuer.flatMap { try? $0.filled(value) } }
 
-  /// How the client has to show who it is where an endpoint says nothing.
   var clientAuthentication: ClientAuthentication { descriptor.client.authentication ?? .clientSecretBasic }
 
   // MARK: Issuing
@@ -119,7 +110,6 @@ struct Simulation {
 
   static let refreshTokenLifetime: Int64 = 30 * 86_400
 
-  /// Puts a new access token into an answer, and a refresh token beside it.
   mutating func issue(_ consent: ConsentID, withRefreshToken: Bool, into answer: inout AnswerContent) {
     state.log.count(.tokens)
     let granted = state.consents[consent]
@@ -185,6 +175,5 @@ extension ResponseRules {
 }
 
 extension SignatureMethod {
-  /// Whether the client signs with a key pair.
   var isRSA: Bool { self == .rsaSHA1 || self == .rsaSHA256 }
 }

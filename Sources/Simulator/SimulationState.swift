@@ -8,8 +8,7 @@ typealias Milliseconds = Int64
 struct Consent: Sendable {
   var account: String
   var scope: [String]
-  /// What the descriptor keeps besides the tokens.
-  var kept: [String: String]
+  var kept: [String: String]  // What the descriptor keeps besides the tokens.
   var isRevoked = false
 }
 
@@ -18,32 +17,24 @@ typealias ConsentID = Int
 /// Also a token of RFC 5849.
 struct IssuedToken: Sendable {
   var consent: ConsentID
-  /// `nil`: it does not expire.
-  var expiresAt: Milliseconds?
-  /// The shared secret (RFC 5849).
-  var secret = ""
-  /// When another refresh token took its place.
-  var replacedAt: Milliseconds?
+  var expiresAt: Milliseconds?  // `nil`: it does not expire.
+  var secret = ""  // The shared secret (RFC 5849).
+  var replacedAt: Milliseconds?  // When another refresh token took its place.
 }
 
 /// What is remembered of an authorization request until the person has decided, and with the code.
 struct AuthorizationTerms: Sendable {
   var grant: Grant
-  /// `nil`: the request named none, and the registered one is meant.
-  var redirectURI: String?
+  var redirectURI: String?  // `nil`: the request named none, and the registered one is meant.
   var scope: [String]
   var state: String?
   var challenge: String?
-  /// OpenID Connect Core 1.0, 3.1.2.1: what the ID token has to have in it.
-  var nonce: String?
+  var nonce: String?  // OpenID Connect Core 1.0, 3.1.2.1: what the ID token has to have in it.
 }
 
-/// What a page of consent is about.
 enum ConsentSubject: Sendable {
-  /// RFC 6749, 4.1.1 and 4.2.1.
-  case authorization(AuthorizationTerms)
-  /// RFC 5849, 2.2: the temporary token.
-  case temporaryCredentials(String)
+  case authorization(AuthorizationTerms)  // RFC 6749, 4.1.1 and 4.2.1.
+  case temporaryCredentials(String)  // RFC 5849, 2.2: the temporary token.
 }
 
 /// RFC 6749, 4.1.2.
@@ -65,8 +56,7 @@ struct IssuedDeviceCode: Sendable {
   var userCode: String
   var scope: [String]
   var expiresAt: Milliseconds
-  /// What has to lie between two questions.
-  var interval: Milliseconds
+  var interval: Milliseconds  // What has to lie between two questions.
   var askedAt: Milliseconds?
   var decision = Decision.pending
 }
@@ -76,8 +66,7 @@ struct IssuedTemporaryCredentials: Sendable {
   var secret: String
   var callback: String
   var scope: [String]
-  /// After the consent.
-  var authorization: (verifier: String, consent: ConsentID)?
+  var authorization: (verifier: String, consent: ConsentID)?  // After the consent.
 }
 
 struct SimulationState: Sendable {
@@ -88,17 +77,13 @@ struct SimulationState: Sendable {
   var refreshTokens: [String: IssuedToken] = [:]
   var sessionHandles: [String: ConsentID] = [:]
   var deviceCodes: [String: IssuedDeviceCode] = [:]
-  /// The newest one, which is approved when none is named.
-  var newestDeviceCode: String?
+  var newestDeviceCode: String?  // The newest one, which is approved when none is named.
   var temporaryCredentials: [String: IssuedTemporaryCredentials] = [:]
-  /// Timestamp, nonce and token of every signed request (RFC 5849, 3.3).
-  var nonces: Set<String> = []
+  var nonces: Set<String> = []  // Timestamp, nonce and token of every signed request (RFC 5849, 3.3).
   var log = SimulationLog()
 }
 
-/// What happened, in numbers, and the last reasons to say no.
 struct SimulationLog: Sendable {
-  /// What is counted; the raw values are the names at `/simulator/log`.
   enum Event: String, CaseIterable, Sendable {
     case logins, denials, tokens, refreshes, reuses
     case codeReuses = "code_reuses"
@@ -122,7 +107,6 @@ struct SimulationLog: Sendable {
     if reasons.count > 20 { reasons.removeFirst() }
   }
 
-  /// The counters, and the reasons with the newest one last.
   var json: JSONValue {
     var members = Event.allCases.map { JSONValue.Member($0.rawValue, .integer(counts[$0] ?? 0)) }
     let list = reasons.map { reason -> JSONValue in ["at": .string(reason.place), "reason": .string(reason.sentence)] }

@@ -22,14 +22,14 @@ struct UnusualRequestTests {
     return credential
   }()
 
-  private func play(_ text: String) throws -> Play { try Play(Sample(text: text + "\n" + Self.ends)) }
+  private func play(_ endpoints: String) throws -> Play {
+    let head = "provider: unusual\ngrant: authorization_code\nendpoints:\n"
+    return try Play(Sample(text: head + endpoints + "\n" + Self.ends))
+  }
 
   @Test("a client that shows who it is in a header of the descriptor") func writtenHeader() throws {
     let play = try play(
       """
-      provider: written
-      grant: authorization_code
-      endpoints:
         authorization: https://api.example/authorize
         token:
           url: https://api.example/token
@@ -49,9 +49,6 @@ struct UnusualRequestTests {
   @Test("a parameter that the URL carries may be in the body, too") func parameterInTheURL() throws {
     let play = try play(
       """
-      provider: both
-      grant: authorization_code
-      endpoints:
         authorization: https://api.example/authorize
         token:
           url: https://api.example/token?redirect_uri={redirect_uri}
@@ -73,9 +70,6 @@ struct UnusualRequestTests {
   @Test("a parameter that the URL alone carries") func parameterOnlyInTheURL() throws {
     let play = try play(
       """
-      provider: alone
-      grant: authorization_code
-      endpoints:
         authorization: https://api.example/authorize
         token:
           url: https://api.example/token?grant={code}
@@ -87,9 +81,6 @@ struct UnusualRequestTests {
   @Test("without a code it is the newest consent that is meant, and the same request refreshes") func noCode() throws {
     let play = try play(
       """
-      provider: admin
-      grant: authorization_code
-      endpoints:
         authorization:
           url: https://api.example/adminconsent
           parameters: { response_type: null, scope: null }
@@ -113,9 +104,6 @@ struct UnusualRequestTests {
   @Test("a code in a parameter of another name") func carriedCode() throws {
     let play = try play(
       """
-      provider: carried
-      grant: authorization_code
-      endpoints:
         authorization: https://api.example/authorize
         token:
           url: https://api.example/token
@@ -135,9 +123,6 @@ struct UnusualRequestTests {
   @Test("a refresh that names no token") func noRefreshToken() throws {
     let play = try play(
       """
-      provider: signed
-      grant: authorization_code
-      endpoints:
         authorization: https://api.example/authorize
         token: { url: https://api.example/token, send: json }
         refresh:
@@ -158,9 +143,6 @@ struct UnusualRequestTests {
   @Test("who is logged in, and whether the token is good, at one URL") func identityAndIntrospection() throws {
     let play = try play(
       """
-      provider: one
-      grant: authorization_code
-      endpoints:
         authorization: https://api.example/authorize
         token: https://api.example/token
         identity: https://api.example/check

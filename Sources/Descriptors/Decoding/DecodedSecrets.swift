@@ -45,14 +45,14 @@ extension DescriptorDecoder {
   /// The page of a device is the provider's: at one of its endpoints, or where its answer says.
   mutating func checkDevicePage(_ descriptor: Descriptor) {
     guard let node = root["device"]?["verification_uri_complete"],
-      let page = descriptor.device.verificationURIComplete, let uri = try? filled(page, "sample", false)
+      let page = descriptor.device.verificationURIComplete, let uri = try? filled(page)
     else { return }
     // What is open now is looked at when it is filled.
     let urls = descriptor.endpoints.values.map(\.url)
     guard page.hostPlaces.isEmpty,
       urls.allSatisfy({ url in url.hostPlaces.allSatisfy { $0.names.allSatisfy(isFixed) } })
     else { return }
-    if !urls.contains(where: { (try? filled($0, "sample", false))?.origin == uri.origin }) {
+    if !urls.contains(where: { (try? filled($0))?.origin == uri.origin }) {
       add(.foreignPage(uri.origin), at: node.place)
     }
   }

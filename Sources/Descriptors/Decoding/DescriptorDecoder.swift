@@ -13,8 +13,7 @@ struct DescriptorDecoder {
   private(set) var samples: [String: String] = [:]
   private var usedNames: Set<String> = []
 
-  /// What the engine knows in every template.
-  static let engineNames = ["client_id", "redirect_uri", "scope"]
+  static let engineNames = ["client_id", "redirect_uri", "scope"]  // What the engine knows in every template.
   /// What the engine knows besides in what is sent to the provider's own endpoints.
   static let endpointNames = [
     "client_secret", "access_token", "refresh_token", "token_secret", "code", "state", "user_code",
@@ -128,8 +127,8 @@ struct DescriptorDecoder {
     if !isShown { refuseSecrets(url.hostPlaces.flatMap(\.names), at: node.place) }
     do {
       // A place may also stand for a port.
-      let atPort = try? filled(url, "1", anyScheme)
-      if atPort == nil { _ = try filled(url, "sample", anyScheme) }
+      let atPort = try? filled(url, with: "1", anyScheme: anyScheme)
+      if atPort == nil { _ = try filled(url, anyScheme: anyScheme) }
       return url
     } catch {
       switch error {
@@ -141,7 +140,9 @@ struct DescriptorDecoder {
     }
   }
 
-  func filled(_ url: URLTemplate, _ sample: String, _ anyScheme: Bool) throws(URLTemplateError) -> URI {
+  func filled(
+    _ url: URLTemplate, with sample: String = "sample", anyScheme: Bool = false
+  ) throws(URLTemplateError) -> URI {
     // A place at the very beginning stands for a whole base URL; any of its names is good enough for that.
     var first: [String] = []
     if case .place(let terms)? = url.template.parts.first { first = terms.flatMap(\.names) }

@@ -24,8 +24,7 @@ package struct DescriptorSetting: Sendable, Equatable {
   }
 
   static func all(in root: Node) -> [DescriptorSetting] {
-    var settings: [DescriptorSetting] = []
-    collect(root, [], &settings)
+    var settings = written(root, at: [])
     guard root["grant"]?.text.flatMap(Grant.init(rawValue:))?.traits.binding != .signature else { return settings }
     let identifier = root["provider"]?.text ?? "ID"
     for standard in standards(Descriptor.keys.description)
@@ -43,20 +42,16 @@ package struct DescriptorSetting: Sendable, Equatable {
     key == standard || (standard == "header_style.scheme" && key.hasPrefix("header_style."))
   }
 
-  private static func collect(_ node: Node, _ path: [String], _ settings: inout [DescriptorSetting]) {
+  private static func written(_ node: Node, at path: [String]) -> [DescriptorSetting] {
     let value: String
     switch node.content {
     case .mapping(let entries):
-      for entry in entries where !(path.isEmpty && entry.key == "extends") {
-        collect(entry.value, path + [entry.key], &settings)
-      }
-      return
+      return entries.flatMap { path.isEmpty && $0.key == "extends" ? [] : written($0.value, at: path + [$0.key]) }
     case .sequence(let elements): value = elements.map { $0.text ?? "" }.joined(separator: ", ")
     case .scalar(let text, _): value = node.isNull ? "null" : text
     }
-    settings.append(
-      DescriptorSetting(
-        key: path.joined(separator: "."), value: value, origin: .file(node.place.source.name, line: node.place.line)))
+    let origin = Origin.file(node.place.source.name, line: node.place.line)
+    return [DescriptorSetting(key: path.joined(separator: "."), value: value, origin: origin)]
   }
 }
 

@@ -20,17 +20,13 @@ package struct Finding: Sendable, Equatable {
     case insecureURL(String)
     case invalidURL(String)
     case invalidHost(String)
-    /// Hosts of git or docker are looked up whole.
-    case subdomains(String)
-    /// Something that a terminal acts on, or that reorders what stands there.
-    case controlCharacter
+    case subdomains(String)  // Hosts of git or docker are looked up whole.
+    case controlCharacter  // Something that a terminal acts on, or that reorders what stands there.
     case tooManyVariables(Int)
     case forbiddenHeader(String)
     case ownedParameter(String)
-    /// A field that is a secret, where what is there is shown.
-    case shownSecret(String)
-    /// A redirect with a function or an alternative in it.
-    case computedRedirect
+    case shownSecret(String)  // A field that is a secret, where what is there is shown.
+    case computedRedirect  // A redirect with a function or an alternative in it.
     /// `state` need not come back, and nothing else ties an answer to the login; in which case.
     case unprotectedState(UnprotectedState)
     case invalidDuration(String)
@@ -43,15 +39,11 @@ package struct Finding: Sendable, Equatable {
     case identifierIsNotFileName(identifier: String, fileName: String)
     case invalidDefault(variable: String)
     case unusedVariable(String)
-    /// Others than the provider's endpoints would see it.
-    case secretInAddress(String)
-    /// Where a device's code is entered: an origin that is none of the descriptor's endpoints.
-    case foreignPage(String)
-    /// A provider's answer would choose a host that a variable names, or all hosts below one.
-    case keptVariable(String)
+    case secretInAddress(String)  // Others than the provider's endpoints would see it.
+    case foreignPage(String)  // Where a device's code is entered: an origin that is none of the descriptor's endpoints.
+    case keptVariable(String)  // A provider's answer would choose a host that a variable names, or all hosts below one.
     case keptSubdomains(String)
-    /// Nobody agreed to it when the provider was added.
-    case newHost(String, provider: String)
+    case newHost(String, provider: String)  // Nobody agreed to it when the provider was added.
 
     package enum UnprotectedState: Sendable { case noProofKey, scheme, implicit }
 
@@ -108,10 +100,8 @@ package enum UnreadableDescriptor: Error, Sendable, Equatable {
   case notRegularFile
   case danglingLink
   case tooLarge
-  /// Another user owns the file, or a folder on the way to it.
-  case otherOwner(String)
-  /// Other users can write the file, or a folder on the way to it.
-  case writableByOthers(String, mode: UInt32)
+  case otherOwner(String)  // Another user owns the file, or a folder on the way to it.
+  case writableByOthers(String, mode: UInt32)  // Other users can write the file, or a folder on the way to it.
   case failed
 }
 

@@ -70,7 +70,7 @@ package enum OwnedParameters {
 
 extension DescriptorDecoder {
   /// Looks for owned parameters among the parameters, the new names and the address of an endpoint.
-  mutating func checkOwned(_ node: Node, _ kind: EndpointKind, _ endpoint: Endpoint) {
+  mutating func checkOwned(_ endpoint: Endpoint, of kind: EndpointKind, at node: Node) {
     let rename = endpoint.rename
     for entry in node["parameters"]?.entries ?? [] {
       if isItself(entry.value, entry.key) { continue }

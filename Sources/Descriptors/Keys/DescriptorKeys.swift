@@ -49,7 +49,7 @@ extension Descriptor {
       means: "the proof key (RFC 7636, 4.2); `S256-hex` is a challenge in hexadecimal",
       for: "`linkedin`: `none`; TikTok: `S256-hex`")
     Key(
-      "issuer", at: \.issuer, as: .shownTemplate(),
+      "issuer", at: \.issuer, as: .template(isShown: true),
       means: "the issuer; an `iss` in the redirect has to be the same (RFC 9207)",
       for: "`github`, `google`, `keycloak`, `zoom`")
     Key(
@@ -277,7 +277,7 @@ extension GitRules {
         no `*.`
         """, for: "`github`")
     Key(
-      "username", at: \.username, as: .shownTemplate(["account"]),
+      "username", at: \.username, as: .template(["account"], isShown: true),
       means: """
         the user name that goes with the token; `{account}` is whom the provider says it is for, else the account's name
         """, for: "`github`: `x-access-token`; Bitbucket: `x-token-auth`; Hugging Face: `{account}`")
@@ -308,7 +308,7 @@ extension DockerRules {
       means: "the container registries that take the token as a password, with a port where it is not the ordinary "
         + "one; no `*.`", for: "`github`: `ghcr.io`")
     Key(
-      "username", at: \.username, as: .shownTemplate(["account"]),
+      "username", at: \.username, as: .template(["account"], isShown: true),
       means: "the user name that goes with the token; `{account}` is the account's name", for: "`github`: `{account}`")
   }
 }

@@ -60,7 +60,7 @@ extension Endpoint {
         "follows", at: \.followed, as: .choices(among: [.token, .refresh]), default: "`token`",
         means: "`token_exchange`: what it follows: a login, or each refresh too", for: "Bullhorn: `[token, refresh]`")
     } finish: { decoder, node, endpoint in
-      decoder.checkOwned(node, kind, endpoint)
+      decoder.checkOwned(endpoint, of: kind, at: node)
       if node["send"]?.text == nil { endpoint.send = Endpoint.placement(kind, endpoint.method) }
       if node["response"]?["format"]?.text == nil { endpoint.response.format = decoder.format(of: kind) }
     }

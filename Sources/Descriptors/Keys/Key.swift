@@ -47,8 +47,7 @@ struct Key<Whole: Sendable>: Sendable {
 struct KeyDescription: Sendable {
   let name: String
   let shape: Shape
-  /// What the reference says instead of the shape's own word, in Markdown.
-  var ownType: String?
+  var ownType: String?  // What the reference says instead of the shape's own word, in Markdown.
   var standard: String?  // In Markdown.
   var specification: String?  // Where that default is from; `nil` where it is ours.
   var meaning = ""
@@ -59,7 +58,6 @@ struct KeyDescription: Sendable {
   var type: String { ownType ?? shape.type }
 }
 
-/// The keys of one mapping.
 struct Table<Whole: Sendable>: Sendable {
   let name: String
   let initial: Whole

@@ -4,8 +4,7 @@ import YAML
 
 struct Notation<Value: Sendable>: Sendable {
   let shape: Shape
-  /// `nil` with a finding.
-  let read: @Sendable (inout DescriptorDecoder, Node) -> Value?
+  let read: @Sendable (inout DescriptorDecoder, Node) -> Value?  // `nil` with a finding.
   let write: @Sendable (Value) -> Node
 
   init(
@@ -155,14 +154,10 @@ extension Notation<[FieldPath]> {
 // MARK: Templates
 
 extension Notation<Template> {
-  static func template(_ names: [String] = []) -> Self {
-    Notation(.pattern("", type: "template"), read: { $0.template($1, names: names) }, write: { .text($0.text) })
-  }
-
-  /// What others than the provider's own endpoints see.
-  static func shownTemplate(_ names: [String] = []) -> Self {
+  static func template(_ names: [String] = [], isShown: Bool = false) -> Self {
     Notation(
-      .pattern("", type: "template"), read: { $0.template($1, names: names, isShown: true) }, write: { .text($0.text) })
+      .pattern("", type: "template"), read: { $0.template($1, names: names, isShown: isShown) },
+      write: { .text($0.text) })
   }
 
   static func template<Choice: RawRepresentable & CaseIterable>(of _: Choice.Type) -> Self

@@ -45,16 +45,13 @@ package struct DescriptorLibrary: Sendable {
     return try load(file.bytes, name: file.path, directory: file.directory)
   }
 
-  package func load(_ bytes: [UInt8], name: String) throws(ProviderError) -> Loaded {
-    try load(bytes, name: name, directory: nil)
-  }
-
   package func check(_ bytes: [UInt8], name: String) -> (descriptor: Descriptor?, findings: [Finding]) {
     let checked = check(bytes, name: name, directory: nil)
     return (checked.descriptor, checked.findings)
   }
 
-  private func load(_ bytes: [UInt8], name: String, directory: Int?) throws(ProviderError) -> Loaded {
+  /// `directory`: which of the folders the bytes are from; `nil` for those from elsewhere.
+  package func load(_ bytes: [UInt8], name: String, directory: Int? = nil) throws(ProviderError) -> Loaded {
     let checked = check(bytes, name: name, directory: directory)
     guard let descriptor = checked.descriptor, let root = checked.root,
       !checked.findings.contains(where: { $0.severity == .error })
@@ -67,7 +64,7 @@ package struct DescriptorLibrary: Sendable {
   private func check(_ bytes: [UInt8], name: String, directory: Int?) -> Checked {
     var findings: [Finding] = []
     var bases: [String] = []
-    guard let root = tree(bytes, name: name, directory: directory, chain: [], &bases, &findings) else {
+    guard let root = tree(bytes, name: name, directory: directory, chain: [], bases: &bases, findings: &findings) else {
       return (nil, findings, bases, nil)
     }
     var decoder = DescriptorDecoder(root)
@@ -93,14 +90,15 @@ package struct DescriptorLibrary: Sendable {
     var findings: [Finding] = []
     var bases: [String] = []
     guard
-      let root = tree(file.bytes, name: file.path, directory: file.directory, chain: [], &bases, &findings)
+      let root = tree(
+        file.bytes, name: file.path, directory: file.directory, chain: [], bases: &bases, findings: &findings)
     else { throw .invalid(findings) }
     return root
   }
 
   private func tree(
-    _ bytes: [UInt8], name: String, directory: Int?, chain: [String], _ bases: inout [String],
-    _ findings: inout [Finding]
+    _ bytes: [UInt8], name: String, directory: Int?, chain: [String], bases: inout [String],
+    findings: inout [Finding]
   ) -> Node? {
     var duplicates: [YAMLError] = []
     let parsed: Node
@@ -135,7 +133,8 @@ package struct DescriptorLibrary: Sendable {
     bases.append(file.path)
     guard
       let underneath = tree(
-        file.bytes, name: file.path, directory: file.directory, chain: chain + [name], &bases, &findings)
+        file.bytes, name: file.path, directory: file.directory, chain: chain + [name], bases: &bases,
+        findings: &findings)
     else { return root }
     return DescriptorTree.merged(root, over: DescriptorTree.without("extends", underneath))
   }

@@ -13,8 +13,7 @@ struct Pattern {
 
   private let steps: [Step]
 
-  /// Steps that an expression may have; repetitions are written out.
-  private static let limit = 10_000
+  private static let limit = 10_000  // Steps that an expression may have; repetitions are written out.
 
   init?(_ text: String) {
     var scalars = Array(text.unicodeScalars)[...]

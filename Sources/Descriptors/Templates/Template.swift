@@ -170,7 +170,6 @@ extension Template.Term {
 }
 
 extension Template {
-  /// A function that a template may apply to values.
   package enum Function: String, Sendable, CaseIterable {
     case lowercase
     case uppercase
@@ -197,7 +196,6 @@ extension Template {
 }
 
 extension Template.Term {
-  /// Whether the term yields bytes that are no text.
   var isDigest: Bool {
     if case .call(let function, _) = self { function == .sha256 || function == .hmacSHA256 } else { false }
   }

@@ -21,8 +21,7 @@ package struct URLTemplate: Sendable, Equatable {
     _ values: (String) -> String?, calculate: Template.Calculator = { _, _ in nil }
   ) throws(URLTemplateError) -> URI {
     var text = ""
-    /// Where in the path or behind it the first value stands.
-    var filledFrom = Int.max
+    var filledFrom = Int.max  // Where in the path or behind it the first value stands.
     for (index, part) in template.parts.enumerated() {
       switch part {
       case .literal(let piece): text += piece
@@ -87,8 +86,7 @@ package enum URLTemplateError: Error, Sendable, Equatable {
   case template(TemplateError)
   case authority(String)
   case path(String)  // A segment is `.` or `..`; the template.
-  /// A value at the beginning has a query or a fragment, behind which more would stand; the template.
-  case base(String)
+  case base(String)  // A value at the beginning has a query or a fragment, behind which more would stand; the template.
   case url(String)
   case insecure(String)
 }

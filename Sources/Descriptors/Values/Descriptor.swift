@@ -1,4 +1,3 @@
-/// How a provider behaves: a file, read and checked.
 package struct Descriptor: Sendable, Equatable {
   package var identifier = ""
   package var title = ""

@@ -41,7 +41,6 @@ package enum EndpointKind: String, Sendable, CaseIterable {
   }
 }
 
-/// Where the parameters of a request go.
 package enum ParameterPlacement: String, Sendable, CaseIterable {
   case query
   case form
@@ -57,17 +56,14 @@ package enum ClientAuthentication: String, Sendable, CaseIterable {
   case privateKeyJWT = "private_key_jwt"  // RFC 7523, 2.2; the name is OpenID Connect's
   case clientSecretJWT = "client_secret_jwt"
   case none  // `client_id` alone (a public client).
-  /// The access token that the request is about, presented as to the API.
-  case accessToken = "access_token"
+  case accessToken = "access_token"  // The access token that the request is about, presented as to the API.
 }
 
 package struct HeaderTemplate: Sendable, Equatable {
   package var name: String
-  /// A header whose template has a name without a value is left out.
-  package var value: Template
+  package var value: Template  // A header whose template has a name without a value is left out.
 }
 
-/// A parameter that a descriptor adds, or drops.
 package struct ParameterRule: Sendable, Equatable {
   package var name: String
   package var value: Template?  // `nil` drops the parameter.

@@ -15,8 +15,7 @@ package enum Grant: String, Sendable, CaseIterable {
     package var renewal = Renewal.refreshToken
     package var binding = Binding.bearer
     package var tokenField = ResponseField.accessToken
-    /// RFC 7591, 2, `grant_types`; `nil` for what is no grant of OAuth 2.
-    package var registeredName: String?
+    package var registeredName: String?  // RFC 7591, 2, `grant_types`; `nil` for what is no grant of OAuth 2.
     package var responseType: String?  // RFC 7591, 2, `response_types`
   }
 

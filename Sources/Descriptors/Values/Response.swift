@@ -63,8 +63,7 @@ package enum ResponseFormat: String, Sendable, CaseIterable {
 package enum TimeForm: String, Sendable, CaseIterable {
   case seconds
   case milliseconds
-  /// With an offset where there is one, UTC where there is none; a blank may stand for the `T` (RFC 3339).
-  case date
+  case date  // With an offset where there is one, UTC where there is none; a blank may stand for the `T` (RFC 3339).
   case jwt  // RFC 7519, 4.1.4: `exp`
 }
 

@@ -13,7 +13,6 @@ struct AnswerContent {
 
   init(_ rules: ResponseRules) { self.rules = rules }
 
-  /// Puts a field where the descriptor says that it stands.
   mutating func set(_ field: ResponseField, _ value: JSONValue) {
     guard let path = rules.source(of: field).paths.first else { return }
     set(path, value, within: rules.within)
@@ -24,7 +23,6 @@ struct AnswerContent {
     set(field, .integer(rules.source(of: field).time == .milliseconds ? seconds * 1000 : seconds))
   }
 
-  /// What is kept besides.
   mutating func set(kept: [String: String], _ fields: [KeptField]) {
     for field in fields {
       guard let path = field.paths.first, let value = kept[field.name] else { continue }
@@ -37,7 +35,6 @@ struct AnswerContent {
     if let path = rules.errors.outcome, let value = rules.errors.success.first { set(path, JSONValue(scalar: value)) }
   }
 
-  /// An error, in the provider's own word for it.
   mutating func setError(_ refusal: Refusal) {
     let errors = rules.errors
     let word = errors.meanings.filter { $0.value == refusal.code }.keys.min() ?? refusal.code
@@ -56,7 +53,6 @@ struct AnswerContent {
     root.set(value, at: ((within?.components ?? []) + path.components)[...])
   }
 
-  /// The answer in the format that the descriptor names.
   var response: HTTPResponse {
     var response = HTTPResponse.json(status, root)
     if rules.format == .form {
@@ -88,7 +84,6 @@ extension HTTPResponse {
 extension Refusal { var json: JSONValue { ["error": .string(code), "error_description": .string(sentence)] } }
 
 extension JSONValue {
-  /// A text, a number or a truth value as text.
   var scalarText: String? {
     switch self {
     case .string(let text), .number(let text): text

@@ -33,7 +33,6 @@ extension Simulation {
     return given
   }
 
-  /// The redirect that the client is registered with.
   private var registeredRedirect: String { (try? descriptor.redirect.template.filled(value)) ?? "" }
 
   /// Whether a redirect is the registered one. One on loopback without a port may have any (RFC 8252, 7.3).
@@ -107,7 +106,6 @@ extension Simulation {
 
   // MARK: After the decision
 
-  /// The answer to a decision on the page.
   mutating func decide(_ terms: AuthorizationTerms, account: String?) throws(Refusal) -> HTTPResponse {
     guard let rules = descriptor.endpoints[.authorization]?.response else { throw .noSuchPath }
     var answer = AnswerContent(rules)

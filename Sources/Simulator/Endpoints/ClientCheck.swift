@@ -5,7 +5,6 @@ import JSON
 import Text
 
 extension Simulation {
-  /// How the client has to show who it is at an endpoint.
   func authentication(_ endpoint: Endpoint) -> ClientAuthentication { endpoint.authentication ?? clientAuthentication }
 
   /// Checks a request to an endpoint that is not for browsers: what the descriptor adds and drops, the headers, and

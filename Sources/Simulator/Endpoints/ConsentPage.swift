@@ -31,14 +31,12 @@ extension HTTPResponse {
     return HTTPResponse(status: status, fields: fields, body: Array(html.utf8))
   }
 
-  /// A page that says what is wrong.
   static func page(_ refusal: Refusal) -> HTTPResponse {
     page(400, title: "The request was refused", body: "<p>\(refusal.sentence.htmlEscaped)</p>")
   }
 }
 
 extension Simulation {
-  /// The page that asks for consent.
   mutating func consentPage(_ subject: ConsentSubject, scope: [String], redirect: String) -> HTTPResponse {
     let identifier = randomText("consent-")
     state.pages[identifier] = subject
@@ -83,7 +81,6 @@ extension Simulation {
     return .page(200, title: "Your code", body: text)
   }
 
-  /// Sends the browser back to the client.
   static func redirect(to uri: String, _ parameters: FormParameters, inFragment: Bool) -> HTTPResponse {
     guard let target = try? URI(parsing: uri) else { return .page(.redirectMismatch) }
     let whole = inFragment ? target.with(fragment: parameters.encoded) : target.adding(query: parameters)

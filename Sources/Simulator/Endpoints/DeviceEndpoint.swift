@@ -4,8 +4,7 @@ import Text
 
 extension Simulation {
   private static let deviceCodeLifetime: Int64 = 900
-  /// Two clocks and a network do not count to the millisecond.
-  private static let pollTolerance: Milliseconds = 100
+  private static let pollTolerance: Milliseconds = 100  // Two clocks and a network do not count to the millisecond.
   /// Letters that nobody takes for another, without vowels, so that no words come of them (RFC 8628, 6.1).
   private static let userCodeLetters = Array("BCDFGHJKLMNPQRSTVWXZ")
 

@@ -8,10 +8,8 @@ struct EndpointParameters {
   let request: HTTPRequest
   let kind: EndpointKind
   let endpoint: Endpoint
-  /// What the URL of the descriptor itself carries in its query.
-  private let inURL: FormParameters
-  /// The rest of the query.
-  private let query: FormParameters
+  private let inURL: FormParameters  // What the URL of the descriptor itself carries in its query.
+  private let query: FormParameters  // The rest of the query.
   private var body: FormParameters = []
 
   init(_ request: HTTPRequest, _ kind: EndpointKind, of endpoint: Endpoint) throws(Refusal) {
@@ -91,17 +89,14 @@ struct EndpointParameters {
     return value
   }
 
-  /// Whether the descriptor takes a parameter out.
   func isDropped(_ name: String) -> Bool {
     endpoint.parameters.contains { $0.value == nil && wireName($0.name) == wireName(name) }
   }
 
-  /// Whether the descriptor says itself what a parameter is.
   func isSet(_ name: String) -> Bool {
     endpoint.parameters.contains { $0.value != nil && wireName($0.name) == wireName(name) }
   }
 
-  /// Checks what the descriptor adds, drops and sets.
   func checkRules(_ knowledge: (String) -> Knowledge) throws(Refusal) {
     for rule in endpoint.parameters {
       let wire = wireName(rule.name)
@@ -116,7 +111,6 @@ struct EndpointParameters {
     }
   }
 
-  /// As `checkRules`, and the headers that the descriptor adds.
   func checkRulesAndHeaders(_ knowledge: (String) -> Knowledge) throws(Refusal) {
     try checkRules(knowledge)
     try request.check(endpoint.headers, knowledge)
@@ -124,7 +118,6 @@ struct EndpointParameters {
 }
 
 extension HTTPRequest {
-  /// Checks that every header that the descriptor adds is there with its value.
   func check(_ headers: [HeaderTemplate], _ knowledge: (String) -> Knowledge) throws(Refusal) {
     for header in headers {
       let values = fields.values(header.name)

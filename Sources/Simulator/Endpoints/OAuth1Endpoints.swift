@@ -8,11 +8,11 @@ extension Simulation {
 
   /// A signed request of RFC 5849, 2.1 and 2.3, or of OAuth Session 1.0, 5.
   mutating func oauth1Token(
-    _ signed: OAuth1Parameters, _ parameters: EndpointParameters, _ answer: inout AnswerContent
+    _ signed: OAuth1Parameters, _ parameters: EndpointParameters, into answer: inout AnswerContent
   ) throws(Refusal) {
     try parameters.checkRulesAndHeaders(knowledge())
     switch parameters.kind {
-    case .temporaryCredentials: try temporaryCredentials(signed, parameters, &answer)
+    case .temporaryCredentials: try temporaryCredentials(signed, parameters, into: &answer)
     case .refresh: try refreshSession(signed, &answer)
     default: try exchange(signed, &answer)
     }
@@ -80,7 +80,7 @@ extension Simulation {
 
   /// RFC 5849, 2.1.
   private mutating func temporaryCredentials(
-    _ signed: OAuth1Parameters, _ parameters: EndpointParameters, _ answer: inout AnswerContent
+    _ signed: OAuth1Parameters, _ parameters: EndpointParameters, into answer: inout AnswerContent
   ) throws(Refusal) {
     try checkSignature(signed)
     var callback = ""
@@ -115,7 +115,6 @@ extension Simulation {
     return consentPage(.temporaryCredentials(token), scope: issued.scope, redirect: issued.callback)
   }
 
-  /// The answer to a decision on that page.
   mutating func decide(temporaryToken token: String, account: String?) throws(Refusal) -> HTTPResponse {
     guard let issued = state.temporaryCredentials[token], issued.authorization == nil,
       let rules = descriptor.endpoints[.authorization]?.response

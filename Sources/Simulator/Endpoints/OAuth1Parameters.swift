@@ -3,12 +3,9 @@ import HTTP
 
 /// The protocol parameters of a signed request (RFC 5849, 3.5), taken out of where they stood.
 struct OAuth1Parameters {
-  /// Without `realm` and the signature.
-  let signed: FormParameters
-  /// `oauth_signature`.
-  let signature: String
-  /// The realm of the header.
-  let realm: String?
+  let signed: FormParameters  // Without `realm` and the signature.
+  let signature: String  // `oauth_signature`.
+  let realm: String?  // The realm of the header.
   /// The request without the parameters, whose own query and form take part in the signature.
   private(set) var request: HTTPRequest
 

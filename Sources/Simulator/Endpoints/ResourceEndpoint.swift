@@ -48,7 +48,6 @@ extension Simulation {
 
   // MARK: Presentation
 
-  /// What a token that was presented came of.
   func consent(of token: String) -> Consent {
     state.tokens[token].map { state.consents[$0.consent] } ?? Consent(account: "", scope: [], kept: [:])
   }

@@ -3,7 +3,6 @@ import HTTP
 import JSON
 
 extension Simulation {
-  /// Answers a request.
   mutating func answer(_ request: HTTPRequest) -> LoopbackServer.Answer {
     // A page elsewhere that makes its own name point here must not reach anything.
     guard request.uri.origin == origin else { return refused("simulator", .foreignHost, status: 421) }
@@ -18,9 +17,9 @@ extension Simulation {
     }
     guard let kind = choose(Array(endpoints.keys), request), let endpoint = endpoints[kind] else {
       state.log.refused(at: EndpointKind.token.rawValue, .unsupportedGrantType)
-      return LoopbackServer.Answer(response(.unsupportedGrantType, .token, first.value))
+      return LoopbackServer.Answer(response(.unsupportedGrantType, at: .token, first.value))
     }
-    return answer(request, kind, endpoint)
+    return answer(request, at: kind, endpoint)
   }
 
   private mutating func refused(_ place: String, _ refusal: Refusal, status: Int) -> LoopbackServer.Answer {
@@ -88,11 +87,11 @@ extension Simulation {
   // MARK: One endpoint
 
   private mutating func answer(
-    _ request: HTTPRequest, _ kind: EndpointKind, _ endpoint: Endpoint
+    _ request: HTTPRequest, at kind: EndpointKind, _ endpoint: Endpoint
   ) -> LoopbackServer.Answer {
     let isToken = isToken(kind)
     let broken = isToken ? brokenAnswer(endpoint.response) : nil
-    var answer = LoopbackServer.Answer(broken ?? response(to: request, kind, endpoint))
+    var answer = LoopbackServer.Answer(broken ?? response(to: request, at: kind, endpoint))
     if isToken {
       answer.isDropped = broken == nil && hasFault(.drop)
       answer.delay = settings.delay
@@ -105,7 +104,7 @@ extension Simulation {
     ![.authorization, .identity, .introspection, .revocation, .registration, .deviceAuthorization].contains(kind)
   }
 
-  private mutating func response(to request: HTTPRequest, _ kind: EndpointKind, _ endpoint: Endpoint) -> HTTPResponse {
+  private mutating func response(to request: HTTPRequest, at kind: EndpointKind, _ endpoint: Endpoint) -> HTTPResponse {
     do throws(Refusal) {
       let signed = isOAuth1 && isToken(kind) ? try OAuth1Parameters(request, signature.transport) : nil
       let parameters = try EndpointParameters(signed?.request ?? request, kind, of: endpoint)
@@ -121,12 +120,12 @@ extension Simulation {
       case .registration: try registration(parameters, &answer)
       case .deviceAuthorization: try deviceAuthorization(parameters, &answer)
       default:
-        if let signed { try oauth1Token(signed, parameters, &answer) } else { try token(parameters, &answer) }
+        if let signed { try oauth1Token(signed, parameters, into: &answer) } else { try token(parameters, &answer) }
       }
       return answer.response
     } catch {
       state.log.refused(at: kind.rawValue, error)
-      return response(error, kind, endpoint)
+      return response(error, at: kind, endpoint)
     }
   }
 
@@ -141,8 +140,7 @@ extension Simulation {
     return rules
   }
 
-  /// What an endpoint refuses with.
-  private func response(_ refusal: Refusal, _ kind: EndpointKind, _ endpoint: Endpoint) -> HTTPResponse {
+  private func response(_ refusal: Refusal, at kind: EndpointKind, _ endpoint: Endpoint) -> HTTPResponse {
     if kind == .authorization { return .page(refusal) }
     if kind == .identity || authentication(endpoint) == .accessToken { return unauthorized(refusal) }
     let rules = rules(kind, endpoint)

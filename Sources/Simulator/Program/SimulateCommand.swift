@@ -11,9 +11,8 @@ package enum SimulateCommand {
   package static func run(_ invocation: Invocation, _ context: Context) throws(CommandError) {
     Signals.installInterruptFlag()
     let settings = try settings(invocation)
-    let port = try parsed("--port", invocation.value("--port")) { UInt16($0) } ?? 0
-    let descriptor = try descriptor(
-      invocation.operands[0], invocation.all("--descriptors") + context.home.library.directories, context)
+    let port = try value(of: "--port", in: invocation) { UInt16($0) } ?? 0
+    let descriptor = try descriptor(invocation, context)
     let random = SystemRandomSource()
     let given = invocation.value("--client-secret-file")
     let secret = if let given { try context.secret(given) } else { Secret(Base64.encodeURL(random.bytes(32))) }
@@ -68,10 +67,8 @@ package enum SimulateCommand {
       guard pair.count == 2, !pair[0].isEmpty else { throw invalid("--set", text) }
       settings.variables[pair[0]] = pair[1]
     }
-    settings.lifetime = try parsed("--lifetime", invocation.value("--lifetime")) {
-      seconds($0).flatMap { $0 > 0 ? $0 : nil }
-    }
-    settings.grace = try parsed("--grace", invocation.value("--grace"), seconds) ?? 0
+    settings.lifetime = try value(of: "--lifetime", in: invocation) { seconds($0).flatMap { $0 > 0 ? $0 : nil } }
+    settings.grace = try value(of: "--grace", in: invocation, parse: seconds) ?? 0
     for name in invocation.all("--fault") {
       if let fault = Fault(rawValue: name) {
         settings.faults.append(fault)
@@ -91,10 +88,10 @@ package enum SimulateCommand {
     return settings
   }
 
-  private static func parsed<Value>(
-    _ option: String, _ text: String?, _ parse: (String) -> Value?
+  private static func value<Value>(
+    of option: String, in invocation: Invocation, parse: (String) -> Value?
   ) throws(CommandError) -> Value? {
-    guard let text else { return nil }
+    guard let text = invocation.value(option) else { return nil }
     guard let value = parse(text) else { throw invalid(option, text) }
     return value
   }
@@ -117,9 +114,9 @@ package enum SimulateCommand {
 
   // MARK: The descriptor
 
-  private static func descriptor(
-    _ source: String, _ directories: [String], _ context: Context
-  ) throws(CommandError) -> Descriptor {
+  private static func descriptor(_ invocation: Invocation, _ context: Context) throws(CommandError) -> Descriptor {
+    let source = invocation.operands[0]
+    let directories = invocation.all("--descriptors") + context.home.library.directories
     let library = DescriptorLibrary(directories: directories) { path throws(UnreadableDescriptor) in
       guard let bytes = try Home.descriptor(at: path) else { return nil }
       // What was added from an earlier start would play itself; the one that it was made from is further along the

@@ -1,39 +1,26 @@
-/// How a provider is played, beside what its descriptor says.
 struct SimulationSettings: Sendable {
   /// Values of the descriptor's variables; a request must have these, and may have any for the others.
   var variables: [String: String] = [:]
   /// Seconds that an access token lives; `nil`: as the descriptor says, else an hour, and OAuth 1.0a tokens for ever.
   var lifetime: Int64?
-  /// Seconds for which a refresh token works again after it was replaced.
-  var grace: Int64 = 0
+  var grace: Int64 = 0  // Seconds for which a refresh token works again after it was replaced.
   var faults: [Fault] = []
-  /// The time that the token endpoint takes.
-  var delay = Duration.zero
-  /// The git hosts in the descriptor that is written; empty: the simulator itself.
-  var gitHosts: [String] = []
-  /// Whether a redirect to a page or to a scheme of an application stays as it is.
-  var keepsRedirect = false
+  var delay = Duration.zero  // What the token endpoint takes.
+  var gitHosts: [String] = []  // The git hosts in the descriptor that is written; empty: the simulator itself.
+  var keepsRedirect = false  // Whether a redirect to a page or to a scheme of an application stays as it is.
 }
 
 /// A way in which the simulated provider misbehaves on purpose: mostly its token endpoint.
 enum Fault: String, CaseIterable, Sendable {
   case html
-  /// Half a JSON object.
-  case notJSON = "not-json"
+  case notJSON = "not-json"  // Half a JSON object.
   case huge
-  /// The client is sent elsewhere.
-  case redirect
-  /// An error with status 200.
-  case errorWithSuccess = "error-200"
-  /// The work is done, and the connection closed without an answer.
-  case drop
-  /// The redirect has another `state`.
-  case wrongState = "wrong-state"
-  /// A refresh gives no new refresh token, and the old one stays good.
-  case noRotation = "no-rotation"
-  /// The answer does not say when the token expires.
-  case noExpiry = "no-expiry"
+  case redirect  // The client is sent elsewhere.
+  case errorWithSuccess = "error-200"  // An error with status 200.
+  case drop  // The work is done, and the connection closed without an answer.
+  case wrongState = "wrong-state"  // The redirect has another `state`.
+  case noRotation = "no-rotation"  // A refresh gives no new refresh token, and the old one stays good.
+  case noExpiry = "no-expiry"  // The answer does not say when the token expires.
   case serverError = "server-error"
-  /// The redirect has another `iss` (RFC 9207).
-  case wrongIssuer = "wrong-issuer"
+  case wrongIssuer = "wrong-issuer"  // The redirect has another `iss` (RFC 9207).
 }

@@ -96,7 +96,6 @@ extension Descriptor {
     return uri.scheme == "http" && uri.isLoopback
   }
 
-  /// Whether a redirect means that the provider shows a code.
   static func isOutOfBand(_ redirect: String) -> Bool { redirect == "oob" || redirect == "urn:ietf:wg:oauth:2.0:oob" }
 
   /// A URL template with its host turned into the first part of the path, so that the endpoints of two hosts stay two.

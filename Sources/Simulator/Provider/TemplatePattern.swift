@@ -2,10 +2,8 @@ import Descriptors
 
 /// What is known of a name in a template when a text is compared with it.
 enum Knowledge: Equatable {
-  /// It stands for this.
-  case known(String)
-  /// It may stand for anything, or for nothing at all where it is optional.
-  case open(isOptional: Bool)
+  case known(String)  // It stands for this.
+  case open(isOptional: Bool)  // It may stand for anything, or for nothing at all where it is optional.
 }
 
 /// A template as something to compare a text with: what is known must be there, and the rest is taken as it comes.
@@ -87,21 +85,22 @@ struct TemplatePattern {
   /// bytes that are `isValue`, and the template may end before bytes that are `isEnd`.
   func captures(
     in text: String, isValue: (UInt8) -> Bool = { _ in true }, isEnd: (ArraySlice<UInt8>) -> Bool = { $0.isEmpty }
-  ) -> [String: String]? { Self.match(pieces[...], Array(text.utf8)[...], isValue, isEnd) }
+  ) -> [String: String]? { Self.match(pieces[...], Array(text.utf8)[...], isValue: isValue, isEnd: isEnd) }
 
   private static func match(
-    _ pieces: ArraySlice<Piece>, _ text: ArraySlice<UInt8>, _ isValue: (UInt8) -> Bool,
-    _ isEnd: (ArraySlice<UInt8>) -> Bool
+    _ pieces: ArraySlice<Piece>, _ text: ArraySlice<UInt8>, isValue: (UInt8) -> Bool,
+    isEnd: (ArraySlice<UInt8>) -> Bool
   ) -> [String: String]? {
     let rest = pieces.dropFirst()
     switch pieces.first {
     case nil: return isEnd(text) ? [:] : nil
     case .text(let literal):
-      return text.starts(with: literal.utf8) ? match(rest, text.dropFirst(literal.utf8.count), isValue, isEnd) : nil
+      guard text.starts(with: literal.utf8) else { return nil }
+      return match(rest, text.dropFirst(literal.utf8.count), isValue: isValue, isEnd: isEnd)
     case .open(let name):
       var length = text.prefix(while: isValue).count
       while length > 0 {
-        if let captures = match(rest, text.dropFirst(length), isValue, isEnd) {
+        if let captures = match(rest, text.dropFirst(length), isValue: isValue, isEnd: isEnd) {
           let value = String(decoding: text.prefix(length), as: UTF8.self)
           return captures.merging([name: value]) { _, first in first }
         }
