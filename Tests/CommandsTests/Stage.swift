@@ -43,6 +43,7 @@ final class Stage {
       "CREDMGR_HOME": folder + "/home", "LC_ALL": "C.UTF-8", "BROWSER": "browser", "WORK": folder,
       "SERVER": "http://127.0.0.1:\(server.port)", "PORT": "\(server.port)",
       "GIT_CONFIG_GLOBAL": folder + "/gitconfig", "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0",
+      "CREDMGR_CHEAP_PASSPHRASES": "1",
     ]
     for section in transcript.sections where section.kind == "file" {
       let text = section.text.replacing("$SERVER", with: "http://127.0.0.1:\(server.port)")

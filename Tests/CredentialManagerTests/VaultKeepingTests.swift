@@ -274,12 +274,6 @@ import Text
     }
   }
 
-  @Test func theStandardCostsAreTheModerateOnes() throws {
-    let (json, _) = try fixture.source.exportVault(isPlain: false, passphrase: Secret("p"))
-    #expect(try #require(json["operations"]?.integer) >= 3)
-    #expect(try #require(json["memory"]?.integer) >= 256 << 20)
-  }
-
   @Test func whatIsThereIsReplacedOnRequestOnly() throws {
     let json = try Array(fixture.source.exportVault(isPlain: true).json.encoded.utf8)
     try fixture.store(Fixture.credential("token-2"))
