@@ -29,7 +29,6 @@ package enum CredentialError: Error, Sendable, Equatable {
   case loginNeeded(provider: String, account: String?, LoginReason)
   case unknownAccount(String, provider: String, known: [String])
   case ambiguousAccount(provider: String, known: [String])
-  /// A name that cannot be an account's: empty, over 255 bytes, or with control characters.
   case malformedAccount(String)
   /// The login was for somebody else than the account is, or the provider does not say for whom it was.
   case identityMismatch(account: String, expected: String, found: String?)
@@ -50,9 +49,7 @@ package enum CredentialError: Error, Sendable, Equatable {
   case noLoginWaits
   case networkNeeded
   case destinationChange(provider: String, accounts: [String], places: [NewPlace])
-  /// `isOwn`: the file is the person's own.
   case descriptorChanged(provider: String, file: String, isOwn: Bool, places: [NewPlace])
-  /// Something would go to an origin that the sealed agreement does not name.
   case notAgreed(provider: String, origin: String, Route)
   /// An answer of another added provider could reach this one (RFC 9700, 4.4).
   case mixUp(provider: String, other: String, MixUp)
@@ -62,7 +59,6 @@ package enum CredentialError: Error, Sendable, Equatable {
   case nothingToRemove(provider: String)
   case malformedRegistration(provider: String)
   case malformedRules([Finding])
-  /// The file with the rules for accounts is written in a way that is not edited but by hand.
   case uneditableRules(String)
   case malformedToken
   case tokenRefused(provider: String, words: String?)
@@ -73,6 +69,5 @@ package enum CredentialError: Error, Sendable, Equatable {
   case exportPassphraseUnavailable(POSIXError)
   case alreadyThere([RecordIdentifier], files: [String])
   case plainExport
-  /// An imported registration would send what is kept to places to which nobody agreed here.
   case importWidens(provider: String, [NewPlace])
 }

@@ -45,7 +45,6 @@ package struct Home: Sendable, Equatable {
     self.executable = executable
   }
 
-  /// Folders in which nothing is and nothing can be put, for what needs none where there is no home.
   package init(withoutFolders executable: String) {
     // proc(5): nobody makes a file there.
     (configuration, vault, runtime) = ("/proc/credmgr/config", "/proc/credmgr/vault", "/proc/credmgr/run")

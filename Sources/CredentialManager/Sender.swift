@@ -7,18 +7,17 @@ extension CredentialSource {
 
   /// Makes and sends a request, and once more if the `binding` says that the answer demands another try.
   func send(
-    to permit: Permit, limits: HTTPLimits = .tokenEndpoint, bound binding: (any TokenBinding)? = nil,
+    to permit: Permit, bound binding: (any TokenBinding)? = nil,
     _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest
   ) throws(CredentialError) -> HTTPResponse {
     try exchange(with: permit.provider, permit: permit, bound: binding, making: make) {
       network, request, isRefused throws(HTTPError) in
-      let response = try network.send(request, limits: limits)
+      let response = try network.send(request, limits: .tokenEndpoint)
       _ = isRefused(response)
       return response
     }
   }
 
-  /// Sends a request with no credential in it, such as a question for metadata.
   func sendWithoutCredential(
     to provider: String, limits: HTTPLimits = .tokenEndpoint, _ request: HTTPRequest
   ) throws(CredentialError) -> HTTPResponse {

@@ -7,11 +7,15 @@ import Testing
 struct AccountRulesTests {
   private static let home = "/home/ada"
 
-  private static func rules(_ text: String, _ fixture: Fixture) throws -> AccountRules {
+  private let fixture: Fixture
+
+  init() throws { fixture = try Fixture() }
+
+  private func rules(_ text: String) throws -> AccountRules {
     let path = fixture.source.home.accountRules
     try File.createDirectory(fixture.source.home.configuration)
     try File.replace(path, Array(text.utf8))
-    return try AccountRules(path: path, home: home)
+    return try AccountRules(path: path, home: Self.home)
   }
 
   private static let text = """
@@ -43,18 +47,16 @@ struct AccountRulesTests {
       ("other", "https://github.com/acme/tools", "/home/ada/work", nil),
     ])
   func theFirstThatMatchesCounts(_ provider: String, _ remote: String, _ folder: String, _ account: String?) throws {
-    let fixture = try Fixture()
-    let rules = try Self.rules(Self.text, fixture)
+    let rules = try self.rules(Self.text)
     let address = try #require(RemoteAddress(remote))
     #expect(rules.first(for: provider, remotes: { [address] }, folders: { [folder] })?.account == account)
   }
 
   /// Who has no rule for a provider pays for no look at the repository.
   @Test func nothingIsLookedForWithoutNeed() throws {
-    let fixture = try Fixture()
     let none = try AccountRules(path: fixture.source.home.accountRules, home: nil)
     #expect(none.rules.isEmpty)
-    let folders = try Self.rules("rules: [{provider: github, in: /a, account: b}]", fixture)
+    let folders = try self.rules("rules: [{provider: github, in: /a, account: b}]")
     var asked: [String] = []
     func asking<Answer>(_ what: String) -> [Answer] {
       asked.append(what)
@@ -67,8 +69,7 @@ struct AccountRulesTests {
   }
 
   @Test(arguments: ["", "# nothing\n", "rules:\n", "rules: []\n"]) func noRules(_ text: String) throws {
-    let fixture = try Fixture()
-    #expect(try Self.rules(text, fixture).rules.isEmpty)
+    #expect(try self.rules(text).rules.isEmpty)
   }
 
   /// Every finding of the file, each at its place.
@@ -81,9 +82,8 @@ struct AccountRulesTests {
       ("rules:\n  - { provider: p, account: [], for: https://h, for: x }\n", ["2:49"]), ("rules: [\n", ["2:1"]),
     ])
   func errorsHaveAPlace(_ text: String, _ places: [String]) throws {
-    let fixture = try Fixture()
     do {
-      _ = try Self.rules(text, fixture)
+      _ = try self.rules(text)
       Issue.record("no error")
     } catch CredentialError.malformedRules(let findings) {
       #expect(findings.map { "\($0.place.line):\($0.place.column)" } == places)
@@ -93,7 +93,6 @@ struct AccountRulesTests {
   // MARK: Adding
 
   @Test func theFirstRuleMakesTheFile() throws {
-    let fixture = try Fixture()
     let rules = try AccountRules(path: fixture.source.home.accountRules, home: nil)
     let text = try rules.adding(
       provider: "github", account: "ada: #1", remote: "https://github.com/acme", folder: nil, home: nil)
@@ -106,24 +105,22 @@ struct AccountRulesTests {
             for: https://github.com/acme
 
         """)
-    #expect(try Self.rules(text, fixture).rules.first?.account == "ada: #1")
+    #expect(try self.rules(text).rules.first?.account == "ada: #1")
   }
 
   /// All that is there stays, comments too; a rule stands before those that are for more.
   /// What other readers of YAML take for a truth value is quoted, and found again.
   @Test(arguments: ["yes", "No", "on", "OFF", "y", "n", "null", "True", "a: b", "- x", "~", "12", "a\"b\\"])
   func whatCouldBeSomethingElseIsQuoted(_ account: String) throws {
-    let fixture = try Fixture()
-    let text = try Self.rules("", fixture).adding(provider: "p", account: account, remote: nil, folder: "/x", home: nil)
+    let text = try self.rules("").adding(provider: "p", account: account, remote: nil, folder: "/x", home: nil)
     #expect(text.contains("account: \""))
-    #expect(try Self.rules(text, fixture).rules.map(\.account) == [account])
+    #expect(try self.rules(text).rules.map(\.account) == [account])
   }
 
   @Test func aNarrowerRuleStandsBeforeTheWiderOne() throws {
-    let fixture = try Fixture()
     let before =
       "rules:\n  # all of it\n  - provider: github\n    for: https://github.com/acme\n    account: work # the firm\n"
-    let rules = try Self.rules(before, fixture)
+    let rules = try self.rules(before)
     let narrower = try rules.adding(
       provider: "github", account: "x", remote: "https://github.com/acme/x", folder: nil, home: nil)
     #expect(
@@ -134,14 +131,13 @@ struct AccountRulesTests {
     let same = try rules.adding(
       provider: "github", account: "home", remote: "git@github.com:acme", folder: nil, home: nil)
     #expect(same == before.replacing("account: work", with: "account: home"))
-    for text in [narrower, other, same] { #expect(try Self.rules(text, fixture).rules.isEmpty == false) }
+    for text in [narrower, other, same] { #expect(try self.rules(text).rules.isEmpty == false) }
   }
 
   @Test func whatIsNotWrittenLineByLineIsLeftAlone() throws {
-    let fixture = try Fixture()
     let ended = "---\nrules:\n  - provider: p\n    in: /a\n    account: b\n...\n"
     for text in ["rules: [{provider: p, in: /a, account: b}]\n", "rules: []\n", ended] {
-      let rules = try Self.rules(text, fixture)
+      let rules = try self.rules(text)
       #expect(throws: CredentialError.uneditableRules(rules.path)) {
         try rules.adding(provider: "p", account: "c", remote: nil, folder: "/x", home: nil)
       }

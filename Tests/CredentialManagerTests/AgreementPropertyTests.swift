@@ -93,7 +93,7 @@ struct AgreementPropertyTests {
     for name in kept { credential.kept[name] = dice.pick(hostile) }
     try fixture.store(credential, "ana", provider)
     let network = HostileProvider(dice, kept)
-    let source = CredentialSource(home: fixture.home, http: network, clock: fixture.clock, random: KnownRandom())
+    let source = fixture.another(http: network)
     let agreement = try #require(try source.accounts().registration(of: provider)?.agreement)
     _ = try? source.validate(nil, of: provider)
     _ = try? source.freshAccount(nil, of: provider, RefreshPolicy(always: true))

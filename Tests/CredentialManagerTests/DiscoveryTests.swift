@@ -252,19 +252,22 @@ struct RegistrationTests {
      "registration_access_token": "r1", "registration_client_uri": "https://provider.example/register/c1"}
     """, status: 201)
 
-  private static func add(
-    _ fixture: Fixture, id: String? = nil, secret: String? = nil, variables: [String: String] = [:],
+  private let fixture: Fixture
+
+  init() throws { fixture = try Fixture() }
+
+  private func add(
+    id: String? = nil, secret: String? = nil, variables: [String: String] = [:],
     token: String? = nil, replaces: Bool = false
   ) throws -> Registration? {
     try fixture.add(
-      fixture.file(text), id: id, secret: secret, variables: variables, token: token, replaces: replaces,
+      fixture.file(Self.text), id: id, secret: secret, variables: variables, token: token, replaces: replaces,
       confirms: { _, _ in true })
   }
 
   @Test func aClientIsRegisteredAndKept() throws {
-    let fixture = try Fixture()
     fixture.http.then(Self.answer)
-    let registration = try #require(try Self.add(fixture, token: "initial-1"))
+    let registration = try #require(try add(token: "initial-1"))
     #expect(fixture.http.requests.map(\.uri.text) == ["https://provider.example/register"])
     #expect(fixture.http.requests.first?.fields["Authorization"] == "Bearer initial-1")
     #expect(registration.clientIdentifier == "c1")
@@ -288,61 +291,56 @@ struct RegistrationTests {
   }
 
   @Test func whoHasAClientRegistersNone() throws {
-    let fixture = try Fixture()
-    #expect(try Self.add(fixture, id: "mine", secret: "s") == nil)
-    #expect(try Self.add(fixture, replaces: true) == nil)
+    #expect(try add(id: "mine", secret: "s") == nil)
+    #expect(try add(replaces: true) == nil)
     #expect(try fixture.registration()?.clientIdentifier == "mine")
     #expect(try fixture.registration()?.clientSecret == Secret("s"))
   }
 
   @Test func aSecretWithoutAClientIsAMistake() throws {
-    let fixture = try Fixture()
     let needs = ClientNeeds(needsIdentifier: true, needsSecret: false, register: nil)
     #expect(throws: CredentialError.clientIdentifierMissing(provider: "example", needs)) {
-      try Self.add(fixture, secret: "s")
+      try add(secret: "s")
     }
   }
 
   @Test func aRegisteredClientStaysUntilItFitsNoMore() throws {
-    let fixture = try Fixture()
     fixture.http.then(Self.answer)
-    _ = try Self.add(fixture)
-    #expect(try Self.add(fixture, replaces: true) == nil)
+    _ = try add()
+    #expect(try add(replaces: true) == nil)
     #expect(try fixture.registration()?.registered != nil)
     // Another redirect.
     fixture.http.then(
       HTTPResponse.json(#"{"client_id": "c2", "client_secret": "s2", "client_secret_expires_at": 1700000600}"#))
-    _ = try Self.add(fixture, variables: ["redirect_uri": "http://127.0.0.1:8417/callback"], replaces: true)
+    _ = try add(variables: ["redirect_uri": "http://127.0.0.1:8417/callback"], replaces: true)
     #expect(try fixture.registration()?.clientIdentifier == "c2")
     #expect(try fixture.registration()?.clientSecret == Secret("s2"))
     #expect(try fixture.registration()?.variables == ["redirect_uri": "http://127.0.0.1:8417/callback"])
-    #expect(try Self.add(fixture, replaces: true) == nil)
+    #expect(try add(replaces: true) == nil)
     // A secret that has expired.
     fixture.clock.advance(.seconds(600))
     fixture.http.then(HTTPResponse.json(#"{"client_id": "c3"}"#))
-    _ = try Self.add(fixture, replaces: true)
+    _ = try add(replaces: true)
     #expect(try fixture.registration()?.clientIdentifier == "c3")
     #expect(try fixture.registration()?.clientSecret == nil)
     // One that the person gives goes before it.
-    #expect(try Self.add(fixture, id: "mine", replaces: true) == nil)
+    #expect(try add(id: "mine", replaces: true) == nil)
     #expect(try fixture.registration()?.registered == nil)
   }
 
   /// Else the client would be gone there, and its secret stay here.
   @Test func aVaultThatCannotBeChangedKeepsTheClient() throws {
-    let fixture = try Fixture()
     fixture.http.then(Self.answer)
-    _ = try Self.add(fixture)
+    _ = try add()
     try fixture.damageVault()
     #expect(throws: CredentialError.self) { try fixture.source.remove("example", keepsRemote: false) }
     #expect(fixture.http.requests.count == 1)
   }
 
   @Test func aRefusalChangesNothing() throws {
-    let fixture = try Fixture()
     fixture.http.then(
       HTTPResponse.json(#"{"error": "invalid_token", "error_description": "who is initial-1?"}"#, status: 401))
-    let error = try #require(throws: CredentialError.self) { try Self.add(fixture, token: "initial-1") }
+    let error = try #require(throws: CredentialError.self) { try add(token: "initial-1") }
     guard case .oauth(.refused(.registration, let refusal), provider: "example") = error else { throw error }
     #expect(refusal.words == "who is …?")
     #expect(!File.exists(fixture.home.userProviders))
@@ -350,7 +348,6 @@ struct RegistrationTests {
   }
 
   @Test func withoutANetworkNothingIsDone() throws {
-    let fixture = try Fixture()
     let file = try fixture.file(Self.text)
     #expect(throws: CredentialError.networkNeeded) {
       try fixture.another().add(

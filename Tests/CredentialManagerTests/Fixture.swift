@@ -100,24 +100,28 @@ final class ScriptedUser: User {
     } catch { Issue.record(error) }
   }
 
-  /// Pastes lines, which are made of the page's `redirect_uri` and `state`.
-  func paste(_ lines: @escaping (_ redirect: String, _ state: String) -> [String]) {
-    browse = { [unowned self] url in
+  /// The browser does something with the page's `redirect_uri` and `state`.
+  private func browsing(_ body: @escaping (_ redirect: String, _ state: String) throws -> Void) {
+    browse = { url in
       let page = try URI(parsing: url).queryParameters
-      self.lines = lines(try #require(page[first: "redirect_uri"]), try #require(page[first: "state"]))
+      try body(try #require(page[first: "redirect_uri"]), try #require(page[first: "state"]))
     }
+  }
+
+  func paste(_ lines: @escaping (_ redirect: String, _ state: String) -> [String]) {
+    browsing { [unowned self] in self.lines = lines($0, $1) }
+  }
+
+  func visit(_ visits: @escaping (_ redirect: String, _ state: String) throws -> [Visit]) {
+    browsing { [unowned self] in self.visits = try visits($0, $1) }
   }
 
   /// The browser is sent back with these parameters; `state` stands for the one of the request.
   func consent(_ answers: [(String, String)]...) {
-    browse = { [unowned self] url in
-      let page = try URI(parsing: url).queryParameters
-      let redirect = try #require(page[first: "redirect_uri"])
-      for answer in answers {
-        let parameters = answer.map { name, value in
-          FormParameters.Pair(name: name, value: value == "state" ? page[first: "state"] ?? "" : value)
-        }
-        visits.append(try Visit.get(redirect, FormParameters(parameters)))
+    browsing { [unowned self] redirect, state in
+      visits += try answers.map { answer in
+        let pairs = answer.map { FormParameters.Pair(name: $0, value: $1 == "state" ? state : $1) }
+        return try Visit.get(redirect, FormParameters(pairs))
       }
     }
   }

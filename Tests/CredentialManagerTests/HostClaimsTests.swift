@@ -140,19 +140,6 @@ struct HostClaimsTests {
 
   // MARK: Configuration that somebody else writes
 
-  /// What earlier versions kept beside the configuration is not read, whoever wrote it.
-  @Test func indexFilesOfEarlierVersionsAreIgnored() throws {
-    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }")
-    try File.createDirectory(fixture.home.configuration)
-    for name in ["git-hosts", "docker-hosts"] {
-      let text = "host\tevil.example\texample\tx\n"
-      try File.replace(fixture.home.configuration + "/" + name, Array(text.utf8))
-    }
-    #expect(try found("evil.example") == [])
-    #expect(try found("evil.example", .docker) == [])
-    #expect(try found("git.example") == ["example", "oauth2"])
-  }
-
   /// The folder, the descriptors' folder, a descriptor, the rules: each open to everybody, and then not.
   @Test(arguments: ["", "/providers", "/providers/example.yaml", "/accounts.yaml"])
   func configurationThatOthersCanWrite(_ name: String) throws {

@@ -27,12 +27,10 @@ struct LoginPageTests {
   @Test func theBrowserIsLedToThePage() throws {
     let fixture = try Fixture.added()
     let browser = fixture.user
-    browser.browse = { url in
-      let start = try #require(browser.launched.last)
-      let page = try URI(parsing: url).queryParameters
-      let redirect = try #require(page[first: "redirect_uri"])
-      let answer: FormParameters = [("code", "code-1"), ("state", page[first: "state"] ?? "")]
-      browser.visits = [try Visit.get(start, []), try Visit.get(start, []), try Visit.get(redirect, answer)]
+    browser.visit { redirect, state in
+      let start = try Visit.get(#require(browser.launched.last), [])
+      let again = try Visit.get(#require(browser.launched.last), [])
+      return [start, again, try Visit.get(redirect, [("code", "code-1"), ("state", state)])]
     }
     fixture.http.then(.token("token-1"), .identity("ana"))
     _ = try fixture.login()
@@ -58,11 +56,8 @@ struct LoginPageTests {
   @Test func aTokenInTheQueryIsNoAnswer() throws {
     let fixture = try Fixture.added(Self.implicit, secret: nil)
     let forged: FormParameters = [("access_token", "forged"), ("principalID", "eve"), ("state", "s")]
-    fixture.user.browse = { url in
-      let page = try URI(parsing: url).queryParameters
-      let redirect = try #require(page[first: "redirect_uri"])
-      let state = try #require(page[first: "state"])
-      fixture.user.visits = [
+    fixture.user.visit { redirect, state in
+      [
         try Visit.get(redirect, [("access_token", "forged"), ("principalID", "eve")], fields: Self.image),
         try Visit.get(redirect, [("access_token", "forged"), ("principalID", "eve")], fields: Self.navigation),
         try Visit.get(redirect, forged), try Visit.get(redirect, [], fields: Self.navigation),
@@ -89,14 +84,12 @@ struct LoginPageTests {
   /// Without a `state` and a proof key, an image or a form of another page could bring a code of its own.
   @Test func aCodeOfAnotherPageIsNoAnswer() throws {
     let fixture = try Fixture.added(Fixture.endpoints + "\nstate: optional\npkce: none")
-    fixture.user.browse = { url in
-      let page = try URI(parsing: url).queryParameters
-      let redirect = try #require(page[first: "redirect_uri"])
-      let answer: FormParameters = [("code", "code-1"), ("state", try #require(page[first: "state"]))]
-      fixture.user.visits = [
+    fixture.user.visit { redirect, state in
+      [
         try Visit.get(redirect, [("code", "forged")], fields: Self.image),
         // As from a page of another origin: of our own receiver.
-        try Visit.post(redirect, [("code", "forged")]), try Visit.get(redirect, answer, fields: Self.navigation),
+        try Visit.post(redirect, [("code", "forged")]),
+        try Visit.get(redirect, [("code", "code-1"), ("state", state)], fields: Self.navigation),
       ]
     }
     fixture.http.then(.token("token-1"), .identity("ana"))

@@ -74,13 +74,6 @@ struct MixUpTests {
 
   // MARK: The redirect
 
-  @Test func aNewRegistrationHasAPathOfItsOwn() throws {
-    let fixture = try Fixture.added()
-    fixture.http.then(.token("token-1"), .identity("ana"))
-    _ = try Self.login(fixture)
-    #expect(try URI(parsing: #require(fixture.page[first: "redirect_uri"])).path == "/callback/example")
-  }
-
   @Test func anEarlierRegistrationKeepsItsRedirect() throws {
     let fixture = try Fixture.added()
     var registration = try #require(try fixture.registration())

@@ -51,12 +51,6 @@ struct RefreshTests {
     #expect(account.credential.accessToken == Secret(isRefreshed ? "new" : "old"))
   }
 
-  @Test func aTokenThatNeverExpires() throws {
-    let fixture = try Self.fixture()
-    try fixture.change { $0.expiresAt = nil }
-    #expect(try fixture.fresh().credential.accessToken == Secret("old"))
-  }
-
   // MARK: The exchange
 
   @Test func aRotatedTokenIsStored() throws {
@@ -84,14 +78,6 @@ struct RefreshTests {
       try fixture.fresh()
     }
     #expect(fixture.http.requests.isEmpty)
-  }
-
-  @Test func aClientGetsATokenAnew() throws {
-    let fixture = try Self.fixture(refresh: nil)
-    try fixture.change { ($0.grant, $0.requestedScope) = (.clientCredentials, ["a"]) }
-    fixture.http.then(.token("new"))
-    #expect(try fixture.fresh().credential.accessToken == Secret("new"))
-    #expect(fixture.http.requests[0].parameters == [("grant_type", "client_credentials"), ("scope", "a")])
   }
 
   // MARK: A token that becomes another
@@ -339,23 +325,18 @@ struct RefreshTests {
       ("\"expires_in\": \"soon\"", [.expiresIn]), ("\"expires_in\": {}", [.expiresIn]),
       ("\"expires_in\": -1", [.expiresIn]), ("\"expires_in\": 1e300", []), ("\"expires_in\": 0", []),
       ("\"expires_at\": true", [.expiresAt]), ("\"refresh_token_expires_in\": \"?\"", [.refreshTokenExpiresIn]),
-      ("\"refresh_token_expires_at\": {}", [.refreshTokenExpiresAt]),
+      ("\"refresh_token_expires_at\": {}", [.refreshTokenExpiresAt]), ("\"refresh_token\": {}", [.refreshToken]),
+      ("\"refresh_token\": 17", [.refreshToken]), ("\"refresh_token\": [\"a\"]", [.refreshToken]),
+      ("\"refresh_token\": \"\\u00e9\"", [.refreshToken]),
     ] as [(String, [ResponseField])])
   func anOddFieldCostsNoToken(_ member: String, _ fields: [ResponseField]) throws {
     let fixture = try Self.fixture()
-    fixture.http.then(.json("{\"access_token\": \"new\", \"refresh_token\": \"refresh-2\", \(member)}"))
-    let account = try fixture.fresh()
-    #expect(account.credential.accessToken == Secret("new"))
-    #expect(try fixture.stored()?.refreshToken == Secret("refresh-2"))
-    #expect(fixture.notices == (fields.isEmpty ? [] : [.unreadable(provider: "example", fields: fields)]))
-  }
-
-  @Test(arguments: ["{}", "17", "[\"a\"]", "\"\\u00e9\""]) func anOddRefreshToken(_ value: String) throws {
-    let fixture = try Self.fixture()
-    fixture.http.then(.json("{\"access_token\": \"new\", \"expires_in\": 3600, \"refresh_token\": \(value)}"))
+    let isRefreshToken = fields == [.refreshToken]
+    let more = isRefreshToken ? "" : "\"refresh_token\": \"refresh-2\", "
+    fixture.http.then(.json("{\"access_token\": \"new\", \(more)\(member)}"))
     #expect(try fixture.fresh().credential.accessToken == Secret("new"))
-    #expect(try fixture.stored()?.refreshToken == Secret("refresh-1"))
-    #expect(fixture.notices == [.unreadable(provider: "example", fields: [.refreshToken])])
+    #expect(try fixture.stored()?.refreshToken == Secret(isRefreshToken ? "refresh-1" : "refresh-2"))
+    #expect(fixture.notices == (fields.isEmpty ? [] : [.unreadable(provider: "example", fields: fields)]))
   }
 
   /// The access token is no use, but the refresh token that it came with is the only one from now on.
@@ -398,17 +379,11 @@ struct RefreshTests {
     let before = try fixture.stored()
     fixture.http.then(response)
     #expect(throws: CredentialError.oauth(error, provider: "example")) { try fixture.fresh() }
+    let unreachable = HTTPError.unreachable(host: "provider.example", reason: .nameNotResolved)
+    fixture.http.then(unreachable)
+    #expect(throws: CredentialError.http(unreachable, provider: "example")) { try fixture.fresh() }
     #expect(try fixture.stored() == before)
     try fixture.expectNothingLeft()
-  }
-
-  @Test func unreachable() throws {
-    let fixture = try Self.fixture()
-    let error = HTTPError.unreachable(host: "provider.example", reason: .nameNotResolved)
-    fixture.http.then(error)
-    #expect(throws: CredentialError.http(error, provider: "example")) { try fixture.fresh() }
-    #expect(try fixture.stored()?.refreshToken == Secret("refresh-1"))
-    #expect(try fixture.another().interruptedExchanges().isEmpty)
   }
 
   @Test func nothingToRefreshWith() throws {

@@ -46,10 +46,6 @@ struct RouteTests {
     }
   }
 
-  private static func source(_ fixture: Fixture) -> CredentialSource {
-    CredentialSource(home: fixture.home, http: fixture.http, clock: fixture.clock, random: KnownRandom())
-  }
-
   enum Way: CaseIterable {
     case editedInPlace
     /// A shipped or system descriptor that names other places now.
@@ -69,7 +65,9 @@ struct RouteTests {
       try way == .shippedAnew ? fixture.ship(Self.evil) : fixture.edit(Self.evil)
     }
     try fixture.store(Fixture.credential())
-    let error = #expect(throws: CredentialError.self) { try Self.run(route, Self.source(fixture), fixture) }
+    let error = #expect(throws: CredentialError.self) {
+      try Self.run(route, fixture.another(http: fixture.http), fixture)
+    }
     switch error {
     case .descriptorChanged("example", _, _, let places)?, .destinationChange("example", _, let places)?:
       #expect(places.contains { $0.name == "evil.example" })
@@ -85,7 +83,7 @@ struct RouteTests {
     let fixture = try Fixture.added(Self.good, credential: Fixture.credential())
     _ = try fixture.source.claim(of: "git.example", for: .git)
     try fixture.ship("nothing: right")
-    let source = Self.source(fixture)
+    let source = fixture.another(http: fixture.http)
     let claim = try #require(try source.claim(of: "git.example", for: .git))
     for account in [
       try source.handOut(nil, of: "example", by: .token), try source.handOut(nil, of: "example", by: .exec),
@@ -96,21 +94,6 @@ struct RouteTests {
     // A claim of one provider is no reason to hand out another one's token.
     #expect(throws: CredentialError.notAgreed(provider: "other", origin: "git.example", .git)) {
       try source.handOut(nil, of: "other", by: .git, to: .claimed(claim))
-    }
-  }
-
-  /// Without `hosts`, a descriptor says nothing of clusters.
-  @Test func aClusterIsComparedWhereHostsAreDeclared() throws {
-    let cluster = Destination.server(try URI(parsing: "https://cluster.example:6443"))
-    let free = try Fixture.added(
-      Fixture.endpoints.replacing("hosts: [api.provider.example]", with: ""), credential: Fixture.credential())
-    _ = try free.source.handOut(nil, of: "example", by: .kubectl, to: cluster)
-    let bound = try Fixture.added(
-      Fixture.endpoints.replacing("[api.", with: "[\"cluster.example:6443\", api."), credential: Fixture.credential())
-    _ = try bound.source.handOut(nil, of: "example", by: .kubectl, to: cluster)
-    let evil = Destination.server(try URI(parsing: "https://evil.example:6443"))
-    #expect(throws: CredentialError.notAgreed(provider: "example", origin: "https://evil.example:6443", .kubectl)) {
-      try bound.source.handOut(nil, of: "example", by: .kubectl, to: evil)
     }
   }
 
@@ -129,7 +112,7 @@ struct RouteTests {
     credential.variables = ["tenant": "two"]
     try fixture.store(credential)
     fixture.http.then(HTTPResponse(status: 200, body: Array("{}".utf8)))
-    _ = try Self.source(fixture).validate(nil, of: "example")
+    _ = try fixture.another(http: fixture.http).validate(nil, of: "example")
     #expect(fixture.http.requests.map(\.uri.text) == ["https://two.example/me"])
   }
 }

@@ -1,6 +1,5 @@
 import OAuth
 
-/// Which account of a provider is meant where a command runs, and why.
 package struct AccountChoice: Sendable, Equatable {
   package enum Reason: Sendable, Equatable {
     case option

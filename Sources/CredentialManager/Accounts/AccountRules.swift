@@ -4,7 +4,6 @@ import Platform
 import Text
 import YAML
 
-/// A rule of the configuration that says which account is used where.
 package struct AccountRule: Sendable, Equatable {
   package let provider: String
   package let account: String
@@ -39,16 +38,19 @@ package struct AccountRules: Sendable {
   /// Reads the rules; none where there is no file. `home` is what `~` stands for. `.malformedRules` has every finding.
   package init(path: String, home: String?) throws(CredentialError) {
     self.path = path
-    let bytes: [UInt8]
+    if let bytes = try Self.bytes(path) { rules = try Self.rules(in: bytes, path: path, home: home) }
+  }
+
+  static func bytes(_ path: String) throws(CredentialError) -> [UInt8]? {
     do throws(POSIXError) {
-      bytes = try File.read(path, limit: Self.limit)
+      let bytes = try File.read(path, limit: limit)
       try PrivateFile.checkOurs(path)
+      return bytes
     } catch .notFound {
-      return
+      return nil
     } catch {
       throw .system(error)
     }
-    rules = try Self.rules(in: bytes, path: path, home: home)
   }
 
   private static func rules(in bytes: [UInt8], path: String, home: String?) throws(CredentialError) -> [AccountRule] {
@@ -113,44 +115,40 @@ private struct RuleDecoder {
     }
     let before = findings.count
     findUnknownKeys(entries, known: ["provider", "account", "for", "in"])
-    let provider = text("provider", of: node, isRequired: true)
-    if let provider, !DescriptorLibrary.isIdentifier(provider.text) {
-      find(.malformedName(provider.text), at: provider.place)
+    let home = home
+    let provider = value("provider", of: node, isRequired: true) { DescriptorLibrary.isIdentifier($0) ? $0 : nil }
+    let account = value("account", of: node, isRequired: true, expected: "an account's name") {
+      Accounts.isName($0) ? $0 : nil
     }
-    let account = text("account", of: node, isRequired: true)
-    if let account, !Accounts.isName(account.text) {
-      find(.wrongType(expected: "an account's name"), at: account.place)
+    let remote = value("for", of: node, expected: "a remote's URL or the beginning of one, such as https://HOST/OWNER")
+    {
+      RemoteAddress($0)
     }
-    let remoteText = text("for", of: node, isRequired: false)
-    let remote = remoteText.flatMap { RemoteAddress($0.text) }
-    if let remoteText, remote == nil {
-      let expected = "a remote's URL or the beginning of one, such as https://HOST/OWNER"
-      find(.wrongType(expected: expected), at: remoteText.place)
-    }
-    let folderText = text("in", of: node, isRequired: false)
-    let folder = folderText.flatMap { Self.folder($0.text, home: home) }
-    if let folderText, folder == nil {
-      find(.wrongType(expected: "a folder's absolute path, or one that begins with ~/"), at: folderText.place)
+    let folder = value("in", of: node, expected: "a folder's absolute path, or one that begins with ~/") {
+      Self.folder($0, home: home)
     }
     if node["for"] == nil, node["in"] == nil { find(.missingKey("for"), at: node.place) }
     guard findings.count == before, let provider, let account else { return nil }
-    let conditions = [remoteText.map { "for " + RemoteAddress.written($0.text) }, folderText.map { "in " + $0.text }]
+    let conditions = [remote.map { "for " + RemoteAddress.written($0.text) }, folder.map { "in " + $0.text }]
       .compactMap { $0 }
     return AccountRule(
-      provider: provider.text, account: account.text, remote: remote, folder: folder, place: node.place,
+      provider: provider.value, account: account.value, remote: remote?.value, folder: folder?.value, place: node.place,
       condition: conditions.joined(separator: " "), providerPlace: provider.place, accountPlace: account.place)
   }
 
-  private mutating func text(_ key: String, of node: Node, isRequired: Bool) -> (text: String, place: Place)? {
-    guard let value = node[key] else {
+  /// What the text of a key stands for; without `expected`, it is a name.
+  private mutating func value<Value>(
+    _ key: String, of node: Node, isRequired: Bool = false, expected: String? = nil, _ parse: (String) -> Value?
+  ) -> (value: Value, text: String, place: Place)? {
+    guard let found = node[key] else {
       if isRequired { find(.missingKey(key), at: node.place) }
       return nil
     }
-    guard let text = value.text, !text.isEmpty else {
-      find(.wrongType(expected: "a text"), at: value.place)
-      return nil
-    }
-    return (text, value.place)
+    let text = found.text ?? ""
+    if !text.isEmpty, let value = parse(text) { return (value, text, found.place) }
+    let expected = text.isEmpty ? "a text" : expected
+    find(expected.map { .wrongType(expected: $0) } ?? .malformedName(text), at: found.place)
+    return nil
   }
 
   static func folder(_ text: String, home: String?) -> String? {
@@ -179,8 +177,7 @@ extension AccountRules {
     let address = remote.flatMap { RemoteAddress($0) }
     let place = folder.flatMap { RuleDecoder.folder($0, home: home) }
     guard let source = rules.first?.place.source else { return try starting(with: lines) }
-    // By scalars: a carriage return and a line feed are one character, and would not be parted.
-    var text = source.text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    var text = source.text.linesByScalars
     let own = rules.filter { $0.provider == provider }
     if let same = own.first(where: { $0.remote == address && $0.folder == place }) {
       guard let changed = Self.replacing(same.account, with: Scalar.written(account), at: same.accountPlace, in: text)
@@ -228,16 +225,28 @@ extension AccountRules {
   }
 
   private static func replacing(_ old: String, with new: String, at place: Place, in lines: [String]) -> String? {
-    guard lines.indices.contains(place.line - 1) else { return nil }
+    guard let start = place.index(in: lines) else { return nil }
     let line = lines[place.line - 1]
-    let start = line.unicodeScalars.index(
-      line.unicodeScalars.startIndex, offsetBy: place.column - 1, limitedBy: line.unicodeScalars.endIndex)
-    guard let start else { return nil }
     for written in [Scalar.written(old), old, "\"" + old + "\"", "'" + old + "'"]
     where line[start...].hasPrefix(written) {
       return String(line[..<start]) + new + line[start...].dropFirst(written.count)
     }
     return nil
+  }
+}
+
+extension String {
+  /// By scalars: a carriage return and a line feed are one character, and would not be parted.
+  var linesByScalars: [String] {
+    unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+  }
+}
+
+extension Place {
+  func index(in lines: [String]) -> String.Index? {
+    guard lines.indices.contains(line - 1) else { return nil }
+    let scalars = lines[line - 1].unicodeScalars
+    return scalars.index(scalars.startIndex, offsetBy: column - 1, limitedBy: scalars.endIndex)
   }
 }
 

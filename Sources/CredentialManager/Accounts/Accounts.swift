@@ -18,7 +18,6 @@ extension Account {
   }
 }
 
-/// Runs a step with another type of errors.
 func wrapping<Failure: Error, Wrapped: Error, Result: ~Copyable>(
   _ wrap: (Failure) -> Wrapped, _ step: @autoclosure () throws(Failure) -> Result
 ) throws(Wrapped) -> Result {
@@ -100,8 +99,7 @@ package struct Accounts {
     return first
   }
 
-  /// The account that goes by a user name: the one that is called so, else the one that the provider knows by it. Of
-  /// several that are the same person there, the default one counts, then the first.
+  /// The one that is called so, else the one that the provider knows by it. Of several, the default one counts.
   package func name(forUsername username: String, of provider: String) throws(CredentialError) -> String? {
     if try account(AccountID(provider, username)) != nil { return username }
     try throwIfDamaged(RecordIdentifier(.credential, of: AccountID(provider, username)))
@@ -113,7 +111,6 @@ package struct Accounts {
     return accounts.first?.name
   }
 
-  /// A record that is not there is one thing, and one that somebody took away is another.
   func throwIfDamaged(_ identifier: RecordIdentifier) throws(CredentialError) {
     if try inStore(store.isLost(identifier)) { throw .vault(.damagedRecord(identifier)) }
   }
@@ -158,8 +155,7 @@ package struct Accounts {
     }
   }
 
-  /// Whether a text can be an account's name: 1 to 255 bytes without characters with which one name could look like
-  /// another.
+  /// 1 to 255 bytes without characters with which one name could look like another.
   package static func isName(_ text: String) -> Bool {
     !text.isEmpty && text.utf8.count <= 255 && !text.unicodeScalars.contains(where: \.actsOnTerminals)
   }

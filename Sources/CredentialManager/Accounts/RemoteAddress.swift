@@ -12,8 +12,7 @@ package struct RemoteAddress: Sendable, Equatable {
 }
 
 extension RemoteAddress {
-  /// A URL as a rule is written: without user information, query and fragment, which say nothing about the repository
-  /// and may be secret. The user of `git@host:owner` stays.
+  /// Without user information, query and fragment, which may be secret. The user of `git@host:owner` stays.
   package static func written(_ text: String) -> String {
     guard let start = text.firstPlace(of: "://")?.upperBound else { return text }
     let rest = text[start...].prefix { $0 != "?" && $0 != "#" }
@@ -22,8 +21,7 @@ extension RemoteAddress {
     return String(text[..<start] + rest[host...])
   }
 
-  /// Reads the forms that git takes (git-fetch(1), GIT URLS), such as `git@host:owner/name.git`; and `host/owner`.
-  /// `nil` for a local path and whatever else has no host.
+  /// Reads the forms of git-fetch(1), GIT URLS, and `host/owner`; `nil` for what has no host, such as a local path.
   package init?(_ text: String) {
     var rest = text[...]
     var scheme = "https"

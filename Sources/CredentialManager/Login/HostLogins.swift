@@ -81,7 +81,6 @@ extension CredentialSource {
     }.filter { pattern.matches($0.login) }.sorted { $0.record.revision > $1.record.revision }
   }
 
-  /// The one stored last of those that have not expired.
   package func hostLogin(_ pattern: HostLoginPattern) throws(CredentialError) -> HostLogin? {
     guard let accounts = try accountsIfAny() else { return nil }
     let now = clock.now()

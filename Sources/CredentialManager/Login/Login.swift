@@ -232,7 +232,6 @@ private struct Login {
 }
 
 extension CredentialSource {
-  /// The requests that a login would make. Nothing is sent or changed, and the provider need not have been added.
   package func plannedLogin(
     _ descriptor: Descriptor, _ options: LoginOptions, hasToken: Bool
   ) throws(CredentialError) -> (planned: LoginRequests, clientIdentifier: String?) {

@@ -64,7 +64,6 @@ struct LoginSession {
     return try kept(source.core(provider, exchange.read(response, now)), pending)
   }
 
-  /// Keeps the credential at the end until it is known whose it is.
   private func kept(_ step: Step, _ pending: borrowing PendingExchange) -> Step {
     guard case .done(var credential, let unreadable) = step else { return step }
     credential.variables = options.variables

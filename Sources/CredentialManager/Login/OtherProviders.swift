@@ -46,7 +46,6 @@ struct OtherProviders {
     }
   }
 
-  /// Why the descriptor of a client is not used to log in while another provider is added.
   func conflict(of client: Client) -> CredentialError? {
     for other in providers {
       if let mixUp = mixUp(client, other) {
@@ -122,7 +121,6 @@ extension URI {
       && serverName == other.serverName
   }
 
-  /// Whether the path begins with that of an issuer.
   fileprivate func isBelow(_ issuer: URI) -> Bool {
     let folder = issuer.path.hasSuffix("/") ? issuer.path : issuer.path + "/"
     return (path + "/").hasPrefix(folder)

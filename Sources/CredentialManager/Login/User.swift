@@ -2,7 +2,6 @@ import HTTP
 import OAuth
 import Descriptors
 
-/// What a login tells the person on the way.
 package enum LoginStep: Sendable, Equatable {
   case alreadyLoggedIn(accounts: [String])
   case open(url: String)

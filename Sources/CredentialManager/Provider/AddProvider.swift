@@ -71,15 +71,12 @@ extension CredentialSource {
   private static func renamed(_ bytes: [UInt8], _ file: String, to name: String) throws(ProviderError) -> [UInt8] {
     guard let root = try? Node.parse(bytes: bytes, name: file), let value = root["provider"], let old = value.text
     else { throw .malformedIdentifier(name) }
-    // By scalars: a carriage return and a line feed are one character, and would not be parted.
-    var lines = String(decoding: bytes, as: UTF8.self).unicodeScalars
-      .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    var lines = String(decoding: bytes, as: UTF8.self).linesByScalars
     let index = value.place.line - 1
-    guard lines.indices.contains(index) else { throw .malformedIdentifier(name) }
     // Before its column stands the key, which may hold the same letters.
-    let scalars = lines[index].unicodeScalars
-    let start = scalars.index(scalars.startIndex, offsetBy: value.place.column - 1, limitedBy: scalars.endIndex)
-    guard let start, let range = lines[index][start...].firstPlace(of: old) else { throw .malformedIdentifier(name) }
+    guard let start = value.place.index(in: lines), let range = lines[index][start...].firstPlace(of: old) else {
+      throw .malformedIdentifier(name)
+    }
     lines[index].replaceSubrange(range, with: name)
     return Array(lines.joined(separator: "\n").utf8)
   }

@@ -72,7 +72,6 @@ extension CredentialSource {
     }
   }
 
-  /// Asks the provider whether an account's token is good, as it is, without a refresh.
   package func validate(
     _ name: String?, of provider: String
   ) throws(CredentialError) -> (account: Account, validity: Validity) {

@@ -67,7 +67,6 @@ struct ExchangeNote: Equatable {
   }
 }
 
-/// A credential that the provider gave, and that is not in the vault yet.
 struct KeptAnswer: Equatable {
   let previous: Secret?  // The token that it was given for; `nil` for a login.
   let credential: Credential

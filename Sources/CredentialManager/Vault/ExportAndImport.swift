@@ -19,7 +19,7 @@ extension CredentialSource {
     let added = try accounts().addedProviders()
     let store = try accounts(.readWrite).store
     let descriptors = try ownDescriptors(and: added)
-    let rules = try accountRulesText()
+    let rules = try AccountRules.bytes(home.accountRules).map { String(decoding: $0, as: UTF8.self) }
     do throws(StoreError) {
       var export = try VaultExport(store)
       (export.descriptors, export.rules) = (descriptors, rules)
@@ -50,18 +50,6 @@ extension CredentialSource {
       texts[provider] = String(decoding: bytes, as: UTF8.self)
     }
     return texts
-  }
-
-  private func accountRulesText() throws(CredentialError) -> String? {
-    do throws(POSIXError) {
-      let bytes = try File.read(home.accountRules, limit: 1 << 18)
-      try PrivateFile.checkOurs(home.accountRules)
-      return String(decoding: bytes, as: UTF8.self)
-    } catch .notFound {
-      return nil
-    } catch {
-      throw .system(error)
-    }
   }
 
   /// Stores what was exported. What is there and different is replaced, or `.alreadyThere` says it and nothing is

@@ -84,7 +84,6 @@ extension OpenedKeys {
     keys = Secret(bytes: Array(bytes.dropFirst(Self.nameCount)))
   }
 
-  /// For a memory that nobody else reads.
   package var bytes: [UInt8] { Array(vault.utf8) + keys.revealBytes() }
 }
 

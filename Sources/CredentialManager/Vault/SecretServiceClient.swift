@@ -40,7 +40,6 @@ struct SecretServiceClient {
     guard try lookup(item.name) == item.key else { throw .secretService(.failed) }
   }
 
-  /// Forgets an item; one that is not there is forgotten already.
   func remove(_ name: String) throws(StoreError) {
     guard try search(name) != nil else { return }
     guard try run(["clear"] + Self.attributes(name)).status == 0 else { throw .secretService(.failed) }
@@ -66,7 +65,6 @@ struct SecretServiceClient {
     guard let bus = SessionBus.address(environment: environment) else { throw .secretService(.noBus) }
     var variables = Environment.all()
     variables["DBUS_SESSION_BUS_ADDRESS"] = bus
-    // What it says is looked at.
     variables["LC_ALL"] = "C"
     do throws(POSIXError) {
       let program = try Launcher.find(Self.program, path: Environment.text("PATH", environment))

@@ -45,7 +45,6 @@ extension CredentialSource {
     }
   }
 
-  /// `.lastSlot` for the only one.
   package func unprotect(_ kind: SlotKind) throws(CredentialError) {
     let vault = try vault(.readWrite)
     try inStore(changingItems([], vault.unprotect(kind, noting: event(.unprotect, detail: kind.logName))))
@@ -108,7 +107,6 @@ extension CredentialSource {
 
   /// Makes a new vault key, and renews every way into the vault but the passphrase itself.
   package func rotateVault() throws(CredentialError) {
-    // A vault that is not there is not made for it.
     _ = try self.accounts()
     let accounts = try accounts(.readWrite)
     let vault = try vault(.readWrite)
@@ -175,7 +173,6 @@ extension CredentialSource {
 }
 
 extension SlotKind {
-  /// As the commands and the log name it.
   package var logName: String {
     switch self {
     case .keyFile: "key-file"
