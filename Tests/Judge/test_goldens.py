@@ -42,7 +42,8 @@ def goldens():
     for path in sorted(glob.glob(os.path.join(GOLDENS, "*.txt"))):
         text = text_of(path)
         yield os.path.basename(path), [
-            Request(part) for part in text.split("\n\n") if re.match(r".* [A-Z]+ https?://", part)]
+            Request(part) for part in re.split(r"\n\n|\n(?=[a-z0-9_: ]+ [A-Z]+ https?://)", text)
+            if re.match(r".* [A-Z]+ https?://", part)]
 
 
 class Goldens(unittest.TestCase):
