@@ -78,7 +78,7 @@ public struct Credentials: Sendable {
       note(found, source)
       let credential = found.credential
       return Token(
-        account: found.name, expiresAt: credential.expiresAt?.secondsSince1970,
+        account: found.name, expiresAt: credential.expiresAt.map { Timestamp(secondsSince1970: $0.secondsSince1970) },
         scope: credential.grantedScope ?? credential.requestedScope, secret: credential.accessToken)
     }
   }
@@ -164,14 +164,22 @@ public struct Credentials: Sendable {
 public struct Token: Sendable {
   /// The name of the token's account.
   public let account: String
-  /// The expiry in seconds since 1970; `nil` if the provider does not say.
-  public let expiresAt: Int64?
+  /// The expiry; `nil` if the provider does not say.
+  public let expiresAt: Timestamp?
   /// The granted scopes, or the requested ones if the provider does not say.
   public let scope: [String]
   fileprivate let secret: Secret
 
   /// Returns the token itself.
   public func reveal() -> String { secret.reveal() }
+}
+
+/// A moment in UTC.
+public struct Timestamp: Sendable, Hashable, Comparable {
+  /// The seconds since 1970, without leap seconds.
+  public let secondsSince1970: Int64
+
+  public static func < (one: Timestamp, other: Timestamp) -> Bool { one.secondsSince1970 < other.secondsSince1970 }
 }
 
 /// A header field of a request or response.

@@ -15,13 +15,13 @@ struct Simulation {
   let settings: SimulationSettings
   let clientSecret: Secret  // For RSA signatures, a private key as PEM.
   let signature: (method: SignatureMethod, transport: SignatureTransport)
-  private let clock: () -> Milliseconds
+  private let clock: () -> Duration
   let random: any RandomSource
   var state = SimulationState()
 
   init(
     _ descriptor: Descriptor, at origin: URI, settings: SimulationSettings, clientSecret: Secret,
-    clock: @escaping () -> Milliseconds, random: any RandomSource
+    clock: @escaping () -> Duration, random: any RandomSource
   ) throws(CommandError) {
     let simulated = try descriptor.simulated(at: origin, settings)
     self.descriptor = simulated
@@ -59,7 +59,7 @@ struct Simulation {
 
   var isOAuth1: Bool { descriptor.grants.first == .oauth1 }
 
-  var now: Milliseconds { clock() }
+  var now: Duration { clock() }
 
   func randomText(_ prefix: String, bytes: Int = 24) -> String { prefix + Base64.encodeURL(random.bytes(bytes)) }
 
@@ -105,27 +105,27 @@ struct Simulation {
     if state.consents[consent].isRevoked { throw .revoked }
   }
 
-  /// Seconds that an access token lives.
-  var lifetime: Int64 { settings.lifetime ?? descriptor.expiry.lifetime?.wholeSeconds ?? 3600 }
+  /// How long an access token lives.
+  var lifetime: Duration { settings.lifetime ?? descriptor.expiry.lifetime ?? .hours(1) }
 
-  static let refreshTokenLifetime: Int64 = 30 * 86_400
+  static let refreshTokenLifetime = Duration.days(30)
 
   mutating func issue(_ consent: ConsentID, withRefreshToken: Bool, into answer: inout AnswerContent) {
     state.log.count(.tokens)
     let granted = state.consents[consent]
     let rules = answer.rules
     let token = rules.source(of: .expiresAt).time == .jwt ? jwt() : randomText("access-")
-    state.tokens[token] = IssuedToken(consent: consent, expiresAt: now + lifetime * 1000)
+    state.tokens[token] = IssuedToken(consent: consent, expiresAt: now + lifetime)
     answer.set(.accessToken, .string(token))
     answer.set(.tokenType, .string(tokenType))
-    setExpiry(.expiresIn, .expiresAt, seconds: lifetime, in: &answer)
+    setExpiry(.expiresIn, .expiresAt, lifetime, in: &answer)
     // Where the access token itself is what is refreshed with, there is no other.
     if withRefreshToken || rules.refreshesWithAccessToken {
       let refreshToken = rules.refreshesWithAccessToken ? token : randomText("refresh-")
-      let seconds = Self.refreshTokenLifetime
-      state.refreshTokens[refreshToken] = IssuedToken(consent: consent, expiresAt: now + seconds * 1000)
+      let lifetime = Self.refreshTokenLifetime
+      state.refreshTokens[refreshToken] = IssuedToken(consent: consent, expiresAt: now + lifetime)
       answer.set(.refreshToken, .string(refreshToken))
-      setExpiry(.refreshTokenExpiresIn, .refreshTokenExpiresAt, seconds: seconds, in: &answer)
+      setExpiry(.refreshTokenExpiresIn, .refreshTokenExpiresAt, lifetime, in: &answer)
     }
     if !granted.scope.isEmpty {
       answer.set(.scope, .string(granted.scope.joined(separator: descriptor.scope.grantedSeparator)))
@@ -135,7 +135,7 @@ struct Simulation {
 
   /// A token that says itself when it expires (RFC 7519, 4.1.4).
   private func jwt() -> String {
-    Self.jwt(["alg": "none"], ["exp": .integer(now / 1000 + lifetime), "jti": .string(randomText(""))]) + ".x"
+    Self.jwt(["alg": "none"], ["exp": .duration(now + lifetime), "jti": .string(randomText(""))]) + ".x"
   }
 
   /// The part of a JWT that is signed (RFC 7515, 3.1).
@@ -145,18 +145,17 @@ struct Simulation {
 
   /// A duration always, and a moment where the descriptor knows where it stands.
   private func setExpiry(
-    _ duration: ResponseField, _ moment: ResponseField, seconds: Int64, in answer: inout AnswerContent
+    _ duration: ResponseField, _ moment: ResponseField, _ lifetime: Duration, in answer: inout AnswerContent
   ) {
     let form = answer.rules.source(of: moment).time
     if hasFault(.noExpiry) || form == .jwt { return }
-    answer.set(duration, seconds: seconds)
+    answer.set(duration, time: lifetime)
     guard answer.rules.fields[moment] != nil else { return }
-    let time = now / 1000 + seconds
     if form == .date {
       // With the space that OCLC writes, which is the harder of the two forms.
-      answer.set(moment, .string(Moment(secondsSince1970: time).text.exchanging("T", for: " ")))
+      answer.set(moment, .string((0 + (now + lifetime) as Moment).text.exchanging("T", for: " ")))
     } else {
-      answer.set(moment, seconds: time)
+      answer.set(moment, time: now + lifetime)
     }
   }
 

@@ -1,9 +1,6 @@
 import Descriptors
 import JSON
 
-/// A moment in milliseconds since 1970.
-typealias Milliseconds = Int64
-
 /// What somebody consented to once; revoking it revokes every token that came of it.
 struct Consent: Sendable {
   var account: String
@@ -14,12 +11,12 @@ struct Consent: Sendable {
 
 typealias ConsentID = Int
 
-/// Also a token of RFC 5849.
+/// Also a token of RFC 5849. Moments are here the time since 1970: `Moment` has no milliseconds.
 struct IssuedToken: Sendable {
   var consent: ConsentID
-  var expiresAt: Milliseconds?  // `nil`: it does not expire.
+  var expiresAt: Duration?  // `nil`: it does not expire.
   var secret = ""  // The shared secret (RFC 5849).
-  var replacedAt: Milliseconds?  // When another refresh token took its place.
+  var replacedAt: Duration?  // When another refresh token took its place.
 }
 
 /// What is remembered of an authorization request until the person has decided, and with the code.
@@ -41,7 +38,7 @@ enum ConsentSubject: Sendable {
 struct IssuedCode: Sendable {
   var terms: AuthorizationTerms
   var consent: ConsentID
-  var expiresAt: Milliseconds
+  var expiresAt: Duration
   var isUsed = false
 }
 
@@ -55,9 +52,9 @@ struct IssuedDeviceCode: Sendable {
 
   var userCode: String
   var scope: [String]
-  var expiresAt: Milliseconds
-  var interval: Milliseconds  // What has to lie between two questions.
-  var askedAt: Milliseconds?
+  var expiresAt: Duration
+  var interval: Duration  // What has to lie between two questions.
+  var askedAt: Duration?
   var decision = Decision.pending
 }
 

@@ -119,7 +119,7 @@ struct AuthorizationCodeTests {
   }
 
   @Test("within the grace, it does not") func grace() throws {
-    let play = try Play(Descriptors.linkedIn, SimulationSettings(grace: 10))
+    let play = try Play(Descriptors.linkedIn, SimulationSettings(grace: .seconds(10)))
     let credential = try play.login()
     let first = try play.refresh(credential)
     play.clock.advance(seconds: 10)
@@ -132,7 +132,7 @@ struct AuthorizationCodeTests {
   }
 
   @Test("a token lives as long as it was said, or until it is told to expire") func lifetimes() throws {
-    let play = try Play(Descriptors.linkedIn, SimulationSettings(lifetime: 5))
+    let play = try Play(Descriptors.linkedIn, SimulationSettings(lifetime: .seconds(5)))
     let credential = try play.login()
     #expect(credential.expiresAt == play.clock.now + .seconds(5))
     play.clock.advance(seconds: 4)

@@ -34,7 +34,7 @@ struct Play {
     simulation = Shared(
       try Simulation(
         descriptor, at: try URI(parsing: Self.origin), settings: settings, clientSecret: secret,
-        clock: { [clock] in clock.milliseconds }, random: TestRandom()))
+        clock: { [clock] in clock.time }, random: TestRandom()))
     let written = try library.load(Array(simulation.value.descriptorText.utf8), name: "written")
     #expect(written.warnings == [])
     client = try Client(
@@ -187,13 +187,13 @@ extension String {
 
 /// A clock that goes when it is told to.
 final class TestClock: Sendable {
-  private let time = Mutex<Int64>(1_800_000_000_000)
+  private let elapsed = Mutex(Duration.zero)
   private let ticks = Mutex(0)
 
-  var milliseconds: Int64 { time.withLock { $0 } }
-  var now: Moment { Moment(secondsSince1970: milliseconds / 1000) }
+  var time: Duration { .seconds(1_800_000_000) + elapsed.withLock { $0 } }  // Since 1970.
+  var now: Moment { 0 + time }
 
-  func advance(seconds: Double) { time.withLock { $0 += Int64(seconds * 1000) } }
+  func advance(seconds: Double) { elapsed.withLock { $0 += .seconds(seconds) } }
   func tick() -> Int {
     ticks.withLock {
       $0 += 1

@@ -167,8 +167,8 @@ struct OptionTests {
       "--git-host", "127.0.0.1:1", "--grace", "2m", "--descriptors", "a", "--descriptors", "b", "--keep-redirect",
     ])
     #expect(settings.variables == ["host": "a=b"])
-    #expect(settings.lifetime == 5)
-    #expect(settings.grace == 120)
+    #expect(settings.lifetime == .seconds(5))
+    #expect(settings.grace == .minutes(2))
     #expect(settings.delay == .milliseconds(7) && settings.faults == [.drop])
     #expect(settings.gitHosts == ["127.0.0.1:1"])
     #expect(settings.keepsRedirect)

@@ -1,5 +1,3 @@
-import Text
-
 /// An HTTP server on 127.0.0.1, for one thread (RFC 9112): each connection carries one request and one answer.
 package struct LoopbackServer: ~Copyable {
   package let port: UInt16

@@ -1,5 +1,4 @@
 import Glibc
-import Text
 
 package enum File {
   /// Reads a regular file, a pipe or a device to its end.

@@ -1,6 +1,5 @@
 import CPOSIX
 import Glibc
-import Text
 
 /// Owns one open file: closed when the owner ends.
 struct Descriptor: ~Copyable {

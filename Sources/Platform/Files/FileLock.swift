@@ -1,7 +1,6 @@
 import CPOSIX
 import Glibc
 import Synchronization
-import Text
 
 /// What is locked: one byte of a file, which need not be there, and which nobody reads or writes.
 package struct LockPlace: Sendable, Equatable {

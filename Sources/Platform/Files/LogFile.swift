@@ -1,5 +1,4 @@
 import Glibc
-import Text
 
 /// A private file at whose end processes write, one at a time, and the older file behind it. A power cut can take the
 /// last of it.

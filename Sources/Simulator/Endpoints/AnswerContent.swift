@@ -1,6 +1,7 @@
 import Descriptors
 import HTTP
 import JSON
+import Text
 
 /// An answer in the making: values at the paths that the descriptor names.
 struct AnswerContent {
@@ -18,9 +19,9 @@ struct AnswerContent {
     set(path, value, within: rules.within)
   }
 
-  /// Seconds, from now or since 1970, in the form that the descriptor names.
-  mutating func set(_ field: ResponseField, seconds: Int64) {
-    set(field, .integer(rules.source(of: field).time == .milliseconds ? seconds * 1000 : seconds))
+  /// The seconds from now or since 1970, in the form that the descriptor names.
+  mutating func set(_ field: ResponseField, time: Duration) {
+    set(field, .integer(time.wholeSeconds * (rules.source(of: field).time == .milliseconds ? 1000 : 1)))
   }
 
   mutating func set(kept: [String: String], _ fields: [KeptField]) {

@@ -1,9 +1,10 @@
 import Cryptography
 import Descriptors
 import HTTP
+import Text
 
 extension Simulation {
-  private static let codeLifetime: Milliseconds = 60_000
+  private static let codeLifetime = Duration.minutes(1)
 
   /// The page of RFC 6749, 4.1.1 and 4.2.1. What is wrong is told to the client by a redirect, unless it is not certain
   /// where that would go (4.1.2.1).

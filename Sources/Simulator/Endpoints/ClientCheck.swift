@@ -54,7 +54,7 @@ extension Simulation {
     let algorithm = rules.algorithm ?? (method == .clientSecretJWT ? .hs256 : .rs256)
     guard header["alg"]?.text == algorithm.rawValue,
       rules.claims.contains(where: { $0.name == "sub" }) || claims["sub"]?.text.map(isClient) == true,
-      claims["exp"]?.integer ?? .max >= now / 1000
+      claims["exp"]?.integer ?? .max >= now.wholeSeconds
     else { return false }
     // Another key than the client's secret is not known here.
     guard rules.key.names == ["client_secret"] else { return true }

@@ -3,8 +3,8 @@ import HTTP
 import Text
 
 extension Simulation {
-  private static let deviceCodeLifetime: Int64 = 900
-  private static let pollTolerance: Milliseconds = 100  // Two clocks and a network do not count to the millisecond.
+  private static let deviceCodeLifetime = Duration.minutes(15)
+  private static let pollTolerance = Duration.milliseconds(100)  // Two clocks and a network do not count to the millisecond.
   /// Letters that nobody takes for another, without vowels, so that no words come of them (RFC 8628, 6.1).
   private static let userCodeLetters = Array("BCDFGHJKLMNPQRSTVWXZ")
 
@@ -18,8 +18,8 @@ extension Simulation {
     let page = origin + Self.controlPrefix + "device"
     state.log.count(.deviceCodes)
     state.deviceCodes[deviceCode] = IssuedDeviceCode(
-      userCode: userCode, scope: scope, expiresAt: now + Self.deviceCodeLifetime * 1000,
-      interval: descriptor.device.interval.wholeSeconds * 1000)
+      userCode: userCode, scope: scope, expiresAt: now + Self.deviceCodeLifetime,
+      interval: descriptor.device.interval)
     state.newestDeviceCode = deviceCode
     answer.set(.deviceCode, .string(deviceCode))
     answer.set(.userCode, .string(userCode))
@@ -28,7 +28,7 @@ extension Simulation {
     if descriptor.device.verificationURIComplete == nil {
       answer.set(.verificationURIComplete, .string(page + "?user_code=" + userCode))
     }
-    answer.set(.expiresIn, seconds: Self.deviceCodeLifetime)
+    answer.set(.expiresIn, time: Self.deviceCodeLifetime)
     answer.set(.interval, .duration(descriptor.device.interval))
   }
 
@@ -43,7 +43,7 @@ extension Simulation {
     let isTooSoon = askedBefore.map { now - $0 + Self.pollTolerance < issued.interval } ?? false
     if isTooSoon {
       switch descriptor.device.slowDown {
-      case .add(let pause): issued.interval += pause.wholeSeconds * 1000
+      case .add(let pause): issued.interval += pause
       case .multiply(let hundredths): issued.interval = issued.interval * hundredths / 100
       }
       state.log.count(.slowDowns)

@@ -19,7 +19,7 @@ extension Simulation {
     answer.set(FieldPath("client_id"), .string(Self.clientIdentifier))
     answer.set(FieldPath("username"), .string(consent.account))
     answer.set(.scope, .string(consent.scope.joined(separator: descriptor.scope.grantedSeparator)))
-    if let expiresAt = state.tokens[token]?.expiresAt { answer.set(FieldPath("exp"), .integer(expiresAt / 1000)) }
+    if let expiresAt = state.tokens[token]?.expiresAt { answer.set(FieldPath("exp"), .duration(expiresAt)) }
   }
 
   /// RFC 7009, 2. A token that is not known is as good as revoked (2.2).
@@ -60,7 +60,7 @@ extension Simulation {
   /// The consent that an access or refresh token belongs to, as long as it is good.
   private func activeConsent(of token: String) -> Consent? {
     [state.refreshTokens[token], state.tokens[token]].lazy.compactMap { $0 }
-      .filter { $0.replacedAt == nil && self.now < $0.expiresAt ?? .max }
+      .filter { $0.replacedAt == nil && $0.expiresAt.map { now < $0 } ?? true }
       .map { state.consents[$0.consent] }.first { !$0.isRevoked }
   }
 }

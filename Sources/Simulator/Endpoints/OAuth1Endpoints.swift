@@ -2,9 +2,10 @@ import Cryptography
 import Descriptors
 import HTTP
 import JSON
+import Text
 
 extension Simulation {
-  private static let clockTolerance: Int64 = 600
+  private static let clockTolerance = Duration.minutes(10)
 
   /// A signed request of RFC 5849, 2.1 and 2.3, or of OAuth Session 1.0, 5.
   mutating func oauth1Token(
@@ -38,7 +39,7 @@ extension Simulation {
     let timestamp = parameters.signed[first: "oauth_timestamp"]
     if signature.method == .plaintext, timestamp == nil, parameters.signed[first: "oauth_nonce"] == nil { return }
     guard let timestamp, let seconds = Int64(timestamp), seconds > 0,
-      (seconds - now / 1000).magnitude <= Self.clockTolerance
+      (now - Self.clockTolerance...now + Self.clockTolerance).contains(.seconds(seconds))
     else { throw .timestampOutOfRange }
     let nonce = try parameters.needed("oauth_nonce")
     guard state.nonces.insert([timestamp, nonce, token.name].joined(separator: " ")).inserted else { throw .nonceUsed }
@@ -173,7 +174,7 @@ extension Simulation {
     let fields = answer.rules.fields
     let expires = settings.lifetime != nil || fields[.expiresIn] != nil || fields[.oauthSessionHandle] != nil
     state.tokens[token] = IssuedToken(
-      consent: consent, expiresAt: expires ? now + lifetime * 1000 : nil, secret: secret)
+      consent: consent, expiresAt: expires ? now + lifetime : nil, secret: secret)
     answer.set(.oauthToken, .string(token))
     answer.set(.oauthTokenSecret, .string(secret))
     if expires {
@@ -181,8 +182,8 @@ extension Simulation {
       state.sessionHandles[handle] = consent
       answer.set(.oauthSessionHandle, .string(handle))
       if !hasFault(.noExpiry) {
-        answer.set(.expiresIn, seconds: lifetime)
-        answer.set(.refreshTokenExpiresIn, seconds: Self.refreshTokenLifetime)
+        answer.set(.expiresIn, time: lifetime)
+        answer.set(.refreshTokenExpiresIn, time: Self.refreshTokenLifetime)
       }
     }
     answer.set(kept: state.consents[consent].kept, answer.rules.keep)

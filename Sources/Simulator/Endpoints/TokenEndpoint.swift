@@ -2,6 +2,7 @@ import Cryptography
 import Descriptors
 import HTTP
 import JSON
+import Text
 
 extension Simulation {
   /// RFC 6749 (4.1.3, 4.4.2, 6), RFC 8628 (3.4) and RFC 8693 (2.1).
@@ -93,8 +94,8 @@ extension Simulation {
     guard let issued = state.refreshTokens[token] else { throw .refreshTokenUnknown }
     try checkRevoked(issued.consent)
     let now = now
-    guard now < issued.expiresAt ?? .max else { throw .refreshTokenExpired }
-    if let replacedAt = issued.replacedAt, now > replacedAt + settings.grace * 1000 || settings.grace == 0 {
+    guard issued.expiresAt.map({ now < $0 }) ?? true else { throw .refreshTokenExpired }
+    if let replacedAt = issued.replacedAt, now > replacedAt + settings.grace || settings.grace == .zero {
       state.log.count(.reuses)
       state.consents[issued.consent].isRevoked = true
       throw .refreshTokenReused
@@ -118,11 +119,10 @@ extension Simulation {
 
   /// OpenID Connect Core 1.0, 2 and 3.1.3.7: signed with the client's secret (HS256).
   private func idToken(_ consent: ConsentID, nonce: String?) -> String {
-    let issued = now / 1000
     let claims: [JSONValue.Member] = [
       .init("iss", .string(issuer ?? origin)), .init("sub", .string(state.consents[consent].account)),
-      .init("aud", .string(Self.clientIdentifier)), .init("iat", .integer(issued)),
-      .init("exp", .integer(issued + lifetime)),
+      .init("aud", .string(Self.clientIdentifier)), .init("iat", .duration(now)),
+      .init("exp", .duration(now + lifetime)),
     ]
     let given = nonce.map { [JSONValue.Member("nonce", .string($0))] } ?? []
     let text = Self.jwt(["alg": "HS256", "typ": "JWT"], .object(claims + given))

@@ -21,7 +21,7 @@ package enum SimulateCommand {
     let address = "http://127.0.0.1:\(server.port)"
     guard let origin = try? URI(parsing: address) else { throw unavailable(port) }
     var simulation = try Simulation(
-      descriptor, at: origin, settings: settings, clientSecret: secret, clock: millisecondClock(), random: random)
+      descriptor, at: origin, settings: settings, clientSecret: secret, clock: clock(), random: random)
     // A folder that nobody else reads, and that goes away at the end.
     let parent = Environment.value("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
     let folder = Path.joining(parent, "credmgr-simulator-" + Hexadecimal.encode(random.bytes(8)))
@@ -67,8 +67,10 @@ package enum SimulateCommand {
       guard pair.count == 2, !pair[0].isEmpty else { throw invalid("--set", text) }
       settings.variables[pair[0]] = pair[1]
     }
-    settings.lifetime = try value(of: "--lifetime", in: invocation) { seconds($0).flatMap { $0 > 0 ? $0 : nil } }
-    settings.grace = try value(of: "--grace", in: invocation, parse: seconds) ?? 0
+    settings.lifetime = try value(of: "--lifetime", in: invocation) {
+      duration($0).flatMap { $0 > .zero ? $0 : nil }
+    }
+    settings.grace = try value(of: "--grace", in: invocation, parse: duration) ?? .zero
     for name in invocation.all("--fault") {
       if let fault = Fault(rawValue: name) {
         settings.faults.append(fault)
@@ -101,15 +103,17 @@ package enum SimulateCommand {
   }
 
   /// A number of seconds, or a duration as elsewhere (`90s`, `8h`).
-  private static func seconds(_ text: String) -> Int64? {
-    (Int64(text) ?? Duration(text)?.wholeSeconds).flatMap { (0...10_000_000_000).contains($0) ? $0 : nil }
+  private static func duration(_ text: String) -> Duration? {
+    (Int64(text).map { .seconds($0) } ?? Duration(text)).flatMap {
+      (.zero ... .seconds(10_000_000_000)).contains($0) ? $0 : nil
+    }
   }
 
-  /// Milliseconds since 1970, which never go back.
-  private static func millisecondClock() -> @Sendable () -> Int64 {
+  /// The time since 1970, which never goes back.
+  private static func clock() -> @Sendable () -> Duration {
     let clock = SystemClock()
     let start = .seconds(clock.now().secondsSince1970) - clock.monotonic()
-    return { Int64((start + clock.monotonic()) / .milliseconds(1)) }
+    return { start + clock.monotonic() }
   }
 
   // MARK: The descriptor

@@ -1,9 +1,9 @@
 struct SimulationSettings: Sendable {
   /// Values of the descriptor's variables; a request must have these, and may have any for the others.
   var variables: [String: String] = [:]
-  /// Seconds that an access token lives; `nil`: as the descriptor says, else an hour, and OAuth 1.0a tokens for ever.
-  var lifetime: Int64?
-  var grace: Int64 = 0  // Seconds for which a refresh token works again after it was replaced.
+  /// How long an access token lives; `nil`: as the descriptor says, else an hour, and OAuth 1.0a tokens for ever.
+  var lifetime: Duration?
+  var grace = Duration.zero  // For how long a refresh token works again after it was replaced.
   var faults: [Fault] = []
   var delay = Duration.zero  // What the token endpoint takes.
   var gitHosts: [String] = []  // The git hosts in the descriptor that is written; empty: the simulator itself.
