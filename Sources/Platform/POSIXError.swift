@@ -49,3 +49,10 @@ package enum POSIXError: Error, Equatable, Sendable {
     }
   }
 }
+
+/// An error of one module as that of another.
+package func wrapping<Failure: Error, Wrapped: Error, Result: ~Copyable>(
+  _ wrap: (Failure) -> Wrapped, _ step: @autoclosure () throws(Failure) -> Result
+) throws(Wrapped) -> Result {
+  do throws(Failure) { return try step() } catch { throw wrap(error) }
+}

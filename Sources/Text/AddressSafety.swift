@@ -10,7 +10,7 @@ extension String {
         switch byte {
         case UInt8(ascii: "["), UInt8(ascii: "]"): brackets.contains(index)  // Of an IPv6 address.
         case UInt8(ascii: "%"): bytes[(index + 1)...].prefix(2).count { Self.isHexadecimal($0) } == 2
-        default: Self.isLetterOrDigit(byte) || "-._~/?:@&=+,#!*".utf8.contains(byte)
+        default: byte.isLetterOrDigit || "-._~/?:@&=+,#!*".utf8.contains(byte)
         }
       if isHarmless {
         result.unicodeScalars.append(Unicode.Scalar(byte))
@@ -24,17 +24,11 @@ extension String {
   /// Where the host of `scheme://host/path` is.
   private static func authority(of bytes: [UInt8]) -> Range<Int> {
     guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), bytes[(colon + 1)...].starts(with: "//".utf8),
-      bytes[..<colon].allSatisfy({ isLetterOrDigit($0) || "+-.".utf8.contains($0) })
+      bytes[..<colon].allSatisfy({ $0.isLetterOrDigit || "+-.".utf8.contains($0) })
     else { return 0..<0 }
     let start = colon + 3
     return start..<(bytes[start...].firstIndex { "/?#".utf8.contains($0) } ?? bytes.count)
   }
 
-  private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
-    (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20)
-  }
-
-  private static func isHexadecimal(_ byte: UInt8) -> Bool {
-    (0x30...0x39).contains(byte) || (0x61...0x66).contains(byte | 0x20)
-  }
+  private static func isHexadecimal(_ byte: UInt8) -> Bool { byte.isDigit || (0x61...0x66).contains(byte | 0x20) }
 }

@@ -37,7 +37,7 @@ package struct Moment: Sendable, Hashable, Comparable, ExpressibleByIntegerLiter
     func mark(_ index: Int, _ allowed: String) -> Bool { index < bytes.count && allowed.utf8.contains(bytes[index]) }
     guard let year = number(0..<4), mark(4, "-"), let month = number(5..<7), mark(7, "-"), let day = number(8..<10),
       mark(10, "Tt "), let hour = number(11..<13), mark(13, ":"), let minute = number(14..<16), mark(16, ":"),
-      let second = number(17..<19), (1...12).contains(month), (1...Self.length(year, month)).contains(day), hour < 24,
+      let second = number(17..<19), (1...12).contains(month), (1...31).contains(day), hour < 24,
       minute < 60, second <= 60
     else { return nil }
     var rest = 19
@@ -56,8 +56,10 @@ package struct Moment: Sendable, Hashable, Comparable, ExpressibleByIntegerLiter
     } else {
       guard rest == bytes.count || (mark(rest, "Zz") && rest + 1 == bytes.count) else { return nil }
     }
-    self.init(
-      secondsSince1970: Self.days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset)
+    let midnight = Moment(secondsSince1970: Self.days(year, month, day: day) * 86_400)
+    // A day that the month does not have is one of the next month.
+    guard midnight.text.utf8.prefix(10).elementsEqual(bytes.prefix(10)) else { return nil }
+    self = midnight + .seconds(hour * 3600 + minute * 60 + second - offset)
   }
 
   private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -103,17 +105,8 @@ package struct Moment: Sendable, Hashable, Comparable, ExpressibleByIntegerLiter
       + padded(time / 60 % 60, 2) + ":" + padded(time % 60, 2) + "Z"
   }
 
-  /// The days of a month.
-  private static func length(_ year: Int64, _ month: Int64) -> Int64 {
-    switch month {
-    case 2: year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) ? 29 : 28
-    case 4, 6, 9, 11: 30
-    default: 31
-    }
-  }
-
   /// Days from 1970-01-01 to a date of the civil calendar.
-  private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
+  private static func days(_ year: Int64, _ month: Int64, day: Int64) -> Int64 {
     let year = month <= 2 ? year - 1 : year
     let era = (year >= 0 ? year : year - 399) / 400
     let yearOfEra = year - era * 400

@@ -7,7 +7,7 @@ import Text
 extension Vault {
   /// Makes what is absent, the key file first: a killed process leaves a key without a vault, and never the reverse.
   static func create(_ location: VaultLocation, random: some RandomSource, now: Moment) throws(VaultError) {
-    try converting { () throws(POSIXError) in try PrivateFile.createDirectory(location.directory) }
+    try wrapping(VaultError.file, PrivateFile.createDirectory(location.directory))
     let image = try image(try obtainKeyFile(location, random: random), location, random: random, now: now)
     do throws(POSIXError) {
       try PrivateFile.create(location.file, image)

@@ -32,10 +32,6 @@ func converting<Result>(path: String, _ body: () throws(SQLiteError) -> Result) 
 }
 
 /// Lengths and costs are this module's own: what is left is memory.
-func converting<Result>(_ body: () throws(CryptographyError) -> Result) throws(VaultError) -> Result {
-  do throws(CryptographyError) { return try body() } catch { throw .outOfMemory }
-}
-
-func converting<Result: ~Copyable>(_ body: () throws(POSIXError) -> Result) throws(VaultError) -> Result {
-  do throws(POSIXError) { return try body() } catch { throw .file(error) }
+func converting<Result>(_ step: @autoclosure () throws(CryptographyError) -> Result) throws(VaultError) -> Result {
+  do throws(CryptographyError) { return try step() } catch { throw .outOfMemory }
 }

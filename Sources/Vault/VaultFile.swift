@@ -28,7 +28,7 @@ struct VaultFile {
         throw .file(error)
       }
     }
-    try converting { () throws(POSIXError) in try PrivateFile.checkDirectory(location.directory) }
+    try wrapping(VaultError.file, PrivateFile.checkDirectory(location.directory))
     self.location = location
     connection = try converting(path: location.file) { () throws(SQLiteError) in
       // Also for reading: a writer that was killed half-way left a journal, and a connection that may only

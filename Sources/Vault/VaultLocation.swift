@@ -11,11 +11,7 @@ package struct VaultLocation: Sendable, Equatable {
 
   /// Makes sure that a change is on the disk whose journal was removed without that being certain.
   func confirm() throws(VaultError) {
-    do throws(POSIXError) {
-      try File.synchronizeDirectory(directory)
-    } catch {
-      throw .unconfirmed(path: file)
-    }
+    try wrapping({ (_: POSIXError) in VaultError.unconfirmed(path: file) }, File.synchronizeDirectory(directory))
   }
 
   /// Far behind all that SQLite locks in the file (2^30 and the 511 bytes behind it), and all that it has.

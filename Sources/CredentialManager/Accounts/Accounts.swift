@@ -18,12 +18,6 @@ extension Account {
   }
 }
 
-func wrapping<Failure: Error, Wrapped: Error, Result: ~Copyable>(
-  _ wrap: (Failure) -> Wrapped, _ step: @autoclosure () throws(Failure) -> Result
-) throws(Wrapped) -> Result {
-  do throws(Failure) { return try step() } catch { throw wrap(error) }
-}
-
 func inStore<Result>(_ step: @autoclosure () throws(StoreError) -> Result) throws(CredentialError) -> Result {
   do { return try step() } catch { throw .vault(error) }
 }

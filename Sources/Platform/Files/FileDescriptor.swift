@@ -127,9 +127,9 @@ struct Descriptor: ~Copyable {
     return piece
   }
 
-  func writeAll(_ bytes: [UInt8], _ path: String?) throws(POSIXError) { try Self.writeAll(number, bytes, path) }
+  func writeAll(_ bytes: [UInt8], _ path: String?) throws(POSIXError) { try Self.writeAll(bytes, to: number, path) }
 
-  static func writeAll(_ number: Int32, _ bytes: [UInt8], _ path: String?) throws(POSIXError) {
+  static func writeAll(_ bytes: [UInt8], to number: Int32, _ path: String?) throws(POSIXError) {
     var done = 0
     while done < bytes.count {
       let count = unsafe bytes.withUnsafeBytes { buffer in

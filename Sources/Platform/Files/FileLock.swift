@@ -20,11 +20,6 @@ package struct FileLock: ~Copyable, Sendable {
   private let file: LockableFile
   private let place: LockPlace
 
-  private init(_ file: consuming LockableFile, _ place: LockPlace) {
-    self.file = file
-    self.place = place
-  }
-
   deinit { file.unlock(place) }
 
   /// Takes the lock, and waits for it for as long as `timeout`.
@@ -41,7 +36,7 @@ package struct FileLock: ~Copyable, Sendable {
       let file = try LockableFile(place.path)
       if try file.lock(place) {
         // Somebody may have put another file in its place between opening and locking.
-        if try file.isStillAt(place.path) { return FileLock(file, place) }
+        if try file.isStillAt(place.path) { return FileLock(file: file, place: place) }
         file.unlock(place)
         continue
       }

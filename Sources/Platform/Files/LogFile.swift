@@ -33,15 +33,9 @@ package struct LogFile: ~Copyable {
         status.size > 0
         ? try file.readSome(path, atMost: count, at: max(status.size - count, 0))
         : ((try? content(path + ".1")) ?? []).suffix(count)
-      return LogFile(file, path, tail: tail)
+      return LogFile(file: file, path: path, tail: Array(tail))
     }
     throw .timedOut
-  }
-
-  private init(_ file: consuming Descriptor, _ path: String, tail: [UInt8]) {
-    self.file = file
-    self.path = path
-    self.tail = tail
   }
 
   package func append(_ bytes: [UInt8]) throws(POSIXError) { try file.writeAll(bytes, path) }

@@ -22,12 +22,7 @@ package struct PreparedFile: ~Copyable {
       unsafe unlink(path)
       throw .system(call: "posix_fallocate", path: folder, code: code)
     }
-    return PreparedFile(file, path)
-  }
-
-  private init(_ file: consuming Descriptor, _ path: String) {
-    self.file = file
-    self.path = path
+    return PreparedFile(file: file, path: path)
   }
 
   /// Writes the content, in the place of the earlier one. `isForced`: a power cut must not take it, either.

@@ -132,12 +132,7 @@ package enum PrivateFile {
 
 private struct TemporaryFile: ~Copyable {
   let path: String
-  private let file: Descriptor
-
-  init(path: String, file: consuming Descriptor) {
-    self.path = path
-    self.file = file
-  }
+  let file: Descriptor
 }
 
 enum DurableFile {

@@ -56,7 +56,8 @@ package enum Launcher {
         case .withOutput: writing.number
         }
       child = try spawn(
-        file, [command] + arguments, environment, input: memory.number, output: writing.number, error: error,
+        file, [command] + arguments, environment: environment, input: memory.number, output: writing.number,
+        error: error,
         ownSession: false)
     }
     do throws(POSIXError) {
@@ -82,7 +83,8 @@ package enum Launcher {
   ) throws(POSIXError) -> Launched {
     Launched(
       process: try spawn(
-        try find(command, path: environment["PATH"]), [command] + arguments, environment, input: -1, output: -1,
+        try find(command, path: environment["PATH"]), [command] + arguments, environment: environment, input: -1,
+        output: -1,
         error: -1, ownSession: true))
   }
 
@@ -110,7 +112,7 @@ package enum Launcher {
   }
 
   private static func spawn(
-    _ file: String, _ arguments: [String], _ environment: [String: String], input: Int32, output: Int32,
+    _ file: String, _ arguments: [String], environment: [String: String], input: Int32, output: Int32,
     error: Int32, ownSession: Bool
   ) throws(POSIXError) -> pid_t {
     let list = try CStringList(arguments)

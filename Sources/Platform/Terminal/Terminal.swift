@@ -23,7 +23,7 @@ package enum Terminal {
   }
 
   package static func writeAll(_ descriptor: Int32, _ bytes: [UInt8]) throws(POSIXError) {
-    try Descriptor.writeAll(descriptor, bytes, nil)
+    try Descriptor.writeAll(bytes, to: descriptor, nil)
   }
 
   package static func writeOutput(_ text: String) throws(POSIXError) { try writeAll(STDOUT_FILENO, Array(text.utf8)) }

@@ -29,7 +29,7 @@ extension Vault {
   ///   other one is of a newer program. The other vault is not changed then.
   package func restore(to target: VaultLocation) throws(VaultError) -> [String] {
     if let finding = try verify().first { throw finding.error(path: location.file) }
-    try converting { () throws(POSIXError) in try PrivateFile.createDirectory(target.directory) }
+    try wrapping(VaultError.file, PrivateFile.createDirectory(target.directory))
     let (other, kept) = try replaceVault(at: target)
     try? other.settleKeyFile()
     EventLog(target).setAside(unlessOpenedBy: other.opening.keys)
@@ -85,11 +85,9 @@ extension Vault {
     if let old = try Self.contents(of: target.file) { kept.append(try Self.keep(old, as: target.file)) }
     kept += try stageKeyFile(try file.slots(), at: target, over: present)
     let image = try image()
-    try converting { () throws(POSIXError) in
-      // It would be played back into the new file.
-      try File.remove(target.file + "-journal")
-      try PrivateFile.replace(target.file, image)
-    }
+    // It would be played back into the new file.
+    _ = try wrapping(VaultError.file, File.remove(target.file + "-journal"))
+    try wrapping(VaultError.file, PrivateFile.replace(target.file, image))
     return (try twin(try VaultFile(target)), kept)
   }
 
@@ -105,7 +103,7 @@ extension Vault {
 
   private static func keep(_ bytes: [UInt8], as path: String) throws(VaultError) -> String {
     let path = path + ".replaced"
-    try converting { () throws(POSIXError) in try PrivateFile.replace(path, bytes) }
+    try wrapping(VaultError.file, PrivateFile.replace(path, bytes))
     return path
   }
 
@@ -123,7 +121,7 @@ extension Vault {
     if let next = try? KeyFile(path: target.nextKeyFile) {
       if let present, present.slot(of: next) != nil {
         // Its slot was committed, and its writer died before it was moved.
-        try converting { () throws(POSIXError) in try PrivateFile.replace(target.keyFile, next.content) }
+        try wrapping(VaultError.file, PrivateFile.replace(target.keyFile, next.content))
         FaultPoint.reach("key-file.moved")
       } else if present == nil {
         // Nobody knows which of the two is in force.
@@ -133,7 +131,7 @@ extension Vault {
     if let there = try? KeyFile(path: target.keyFile), slots.slot(of: there) != nil { return kept }
     if let old = try Self.contents(of: target.keyFile) { kept.append(try Self.keep(old, as: target.keyFile)) }
     if let wanted {
-      try converting { () throws(POSIXError) in try PrivateFile.replace(target.nextKeyFile, wanted.content) }
+      try wrapping(VaultError.file, PrivateFile.replace(target.nextKeyFile, wanted.content))
       FaultPoint.reach("key-file.staged")
     }
     return kept

@@ -17,7 +17,7 @@ struct KeyFile {
 
   /// - Throws: `.file` for a file that is not private, `.keyFileInvalid` for any other content.
   init(path: String) throws(VaultError) {
-    let bytes = try converting { () throws(POSIXError) in try PrivateFile.read(path, limit: Self.limit) }
+    let bytes = try wrapping(VaultError.file, PrivateFile.read(path, limit: Self.limit))
     guard bytes.starts(with: Self.prefix.utf8), bytes.last == UInt8(ascii: "\n"),
       let content = Base64.decodeURL(
         String(decoding: bytes.dropFirst(Self.prefix.utf8.count).dropLast(), as: UTF8.self)),

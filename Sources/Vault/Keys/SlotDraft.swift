@@ -23,9 +23,7 @@ package struct SlotDraft: Sendable {
   ) throws(VaultError) -> SlotDraft {
     guard !passphrase.isEmpty else { throw .wrongPassphrase }
     let salt = random.bytes(PassphraseCosts.saltByteCount)
-    let key = try converting { () throws(CryptographyError) in
-      try SealingKey(passphrase: passphrase, costs: costs, salt: salt)
-    }
+    let key = try converting(SealingKey(passphrase: passphrase, costs: costs, salt: salt))
     let parameters = PassphraseParameters(salt: salt, costs: costs, check: PassphraseParameters.check(key))
     return SlotDraft(kind: .passphrase, parameters: parameters.encoded, key: key)
   }
@@ -70,9 +68,7 @@ struct PassphraseParameters {
   /// The wrapping key; `nil` for another passphrase.
   func key(_ passphrase: Secret) throws(VaultError) -> SealingKey? {
     guard !passphrase.isEmpty else { return nil }
-    let key = try converting { () throws(CryptographyError) in
-      try SealingKey(passphrase: passphrase, costs: costs, salt: salt)
-    }
+    let key = try converting(SealingKey(passphrase: passphrase, costs: costs, salt: salt))
     return constantTimeEqual(Self.check(key), check) ? key : nil
   }
 

@@ -85,7 +85,7 @@ struct VaultKeys: Sendable {
 
 extension SealingKey {
   static func new(_ bytes: Secret) throws(VaultError) -> SealingKey {
-    try converting { () throws(CryptographyError) in try SealingKey(bytes) }
+    try converting(SealingKey(bytes))
   }
 
   static func new(random: some RandomSource) throws(VaultError) -> SealingKey {
@@ -93,7 +93,7 @@ extension SealingKey {
   }
 
   fileprivate func subkey(_ number: UInt64) throws(VaultError) -> SealingKey {
-    try converting { () throws(CryptographyError) in try subkey(context: "credmgr", id: number) }
+    try converting(subkey(context: "credmgr", id: number))
   }
 
   /// A new nonce, and after it the sealed plaintext, whose last 16 bytes are the tag.
@@ -101,9 +101,7 @@ extension SealingKey {
     _ plaintext: Secret, _ associatedData: BinaryWriter, random: some RandomSource
   ) throws(VaultError) -> [UInt8] {
     let nonce = random.bytes(Self.nonceByteCount)
-    return try converting { () throws(CryptographyError) in
-      try nonce + seal(plaintext, associatedData: associatedData.bytes, nonce: nonce)
-    }
+    return try converting(nonce + seal(plaintext, associatedData: associatedData.bytes, nonce: nonce))
   }
 
   /// `nil` if the bytes are not what was sealed.

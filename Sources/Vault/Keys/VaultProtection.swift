@@ -84,7 +84,7 @@ extension Vault {
     guard let keyFile = drafts.compactMap(\.keyFile).first else { return }
     // What a killed process left may be in force.
     try settle(slots)
-    try converting { () throws(POSIXError) in try PrivateFile.replace(location.nextKeyFile, keyFile.content) }
+    try wrapping(VaultError.file, PrivateFile.replace(location.nextKeyFile, keyFile.content))
     FaultPoint.reach("key-file.staged")
   }
 
@@ -99,18 +99,15 @@ extension Vault {
     let next: KeyFile?
     do throws(VaultError) {
       next = try KeyFile(path: location.nextKeyFile)
-    } catch .file(.notFound) {
-      next = nil
-    } catch .keyFileInvalid {
+    } catch .file(.notFound), .keyFileInvalid {
       next = nil
     }
-    try converting { () throws(POSIXError) in
-      if let next, slots.slot(of: next) != nil {
-        try PrivateFile.replace(location.keyFile, next.content)
-        FaultPoint.reach("key-file.moved")
-      }
-      try File.remove(location.nextKeyFile)
-      if slots.of(.keyFile).isEmpty { try File.remove(location.keyFile) }
+    if let next, slots.slot(of: next) != nil {
+      try wrapping(VaultError.file, PrivateFile.replace(location.keyFile, next.content))
+      FaultPoint.reach("key-file.moved")
+    }
+    for path in [location.nextKeyFile] + (slots.of(.keyFile).isEmpty ? [location.keyFile] : []) {
+      _ = try wrapping(VaultError.file, File.remove(path))
     }
   }
 

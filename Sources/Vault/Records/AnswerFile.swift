@@ -17,11 +17,9 @@ private final class AnswerFile: AnswerRoom {
   private static let byteCount = 16_384
 
   init(_ vault: Vault, name: String) throws(VaultError) {
-    do throws(POSIXError) {
-      file = try PreparedFile.make(vault.location.answerFile(name), size: Self.byteCount)
-    } catch {
-      throw VaultError(error, at: vault.location)
-    }
+    file = try wrapping(
+      { VaultError($0, at: vault.location) },
+      PreparedFile.make(vault.location.answerFile(name), size: Self.byteCount))
     self.vault = vault
     keys = vault.opening.keys
     self.name = name
@@ -29,11 +27,7 @@ private final class AnswerFile: AnswerRoom {
 
   func fill(_ payload: Secret, isForced: Bool) throws(VaultError) {
     let sealed = try keys.records.sealed(payload, Self.associatedData(name), random: vault.random)
-    do throws(POSIXError) {
-      try file.fill(sealed, isForced: isForced)
-    } catch {
-      throw VaultError(error, at: vault.location)
-    }
+    try wrapping({ VaultError($0, at: vault.location) }, file.fill(sealed, isForced: isForced))
   }
 
   static func associatedData(_ name: String) -> BinaryWriter {

@@ -26,18 +26,17 @@ struct EventLog {
   }
 
   func append(_ event: Secret, _ keys: VaultKeys, random: some RandomSource) throws(VaultError) {
-    let file = try converting { () throws(POSIXError) in
-      try LogFile.open(path, limit: Self.limit, tail: Self.linkByteCount + 1)
-    }
+    let file = try wrapping(
+      VaultError.file, LogFile.open(path, limit: Self.limit, tail: Self.linkByteCount + 1))
     // What was begun and not ended spoils no other line.
     let isAtBeginning = file.tail.last ?? Self.end == Self.end
     let line = try Self.line(event, link: Self.link(to: file.tail[...]), keys, random: random)
-    try converting { () throws(POSIXError) in try file.append((isAtBeginning ? [] : [Self.end]) + line) }
+    try wrapping(VaultError.file, file.append((isAtBeginning ? [] : [Self.end]) + line))
   }
 
   /// The lines, the oldest first. The last one is left out while it is being written.
   func lines(_ keys: VaultKeys) throws(VaultError) -> [Line] {
-    let content = try converting { () throws(POSIXError) in try LogFile.read(path) }
+    let content = try wrapping(VaultError.file, LogFile.read(path))
     let bytes = content.older + content.current
     var lines: [Line] = []
     // What stood before the older file is gone.
@@ -63,7 +62,7 @@ struct EventLog {
 
   /// Seals all events with other keys. What cannot be read stays as it is, and what is missing stays missing.
   func reseal(_ old: VaultKeys, _ new: VaultKeys, random: some RandomSource) throws(VaultError) {
-    let file = try converting { () throws(POSIXError) in try LogFile.open(path, limit: .max, tail: 0) }
+    let file = try wrapping(VaultError.file, LogFile.open(path, limit: .max, tail: 0))
     var bytes: [UInt8] = []
     for line in try lines(old) {
       guard let event = line.event else {
@@ -73,7 +72,7 @@ struct EventLog {
       let link = line.isLinked ? Self.link(to: bytes[...]) : Array(repeating: 0xff, count: Self.linkByteCount)
       bytes += try Self.line(event, link: link, new, random: random)
     }
-    try converting { () throws(POSIXError) in try file.replace(with: bytes) }
+    try wrapping(VaultError.file, file.replace(with: bytes))
   }
 
   /// Moves a log away of which these keys open nothing.
