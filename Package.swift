@@ -66,8 +66,8 @@ let package = Package(
     .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
     .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
-    .systemLibrary(
-      name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    // Without pkg-config, which would link what is loaded when it is needed.
+    .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(
       name: "CQREncode", pkgConfig: "libqrencode", providers: [.apt(["libqrencode-dev"])]),
     .systemLibrary(name: "CPOSIX"),
@@ -122,7 +122,7 @@ let package = Package(
       linkerSettings: fullyStatic),
     .executableTarget(
       name: "credmgr-online", dependencies: ["Commands", "Curl", "HTTP", "Platform", "QRCode", "Simulator"],
-      swiftSettings: strict,
+      swiftSettings: strict + entryPoint,
       linkerSettings: staticLibrary),
     // Not installed: it prints the table of the commands, of which script/manual makes the manual.
     .executableTarget(

@@ -2,30 +2,63 @@
 #define CREDMGR_CCURL_H
 
 #include <curl/curl.h>
+#include <dlfcn.h>
 #include <stdint.h>
 
-// curl_easy_setopt and curl_easy_getinfo are variadic, which Swift cannot call: one function for each type.
+/// The functions of libcurl that are called. It is loaded and not linked: forty libraries come with it, and a thread can
+/// load them while the vault is read.
+typedef struct {
+  __typeof__(curl_global_init) *global_init;
+  __typeof__(curl_easy_init) *easy;
+  __typeof__(curl_easy_cleanup) *cleanup;
+  __typeof__(curl_easy_reset) *reset;
+  __typeof__(curl_easy_perform) *perform;
+  CURLcode (*setopt)(CURL *handle, CURLoption option, ...);
+  __typeof__(curl_easy_strerror) *error_text;
+  __typeof__(curl_slist_append) *append;
+  __typeof__(curl_slist_free_all) *free_all;
+} credmgr_curl;
 
-static inline CURLcode credmgr_curl_set_number(CURL *handle, CURLoption option, long value) {
-  return curl_easy_setopt(handle, option, value);
+static inline int credmgr_curl_load(credmgr_curl *curl) {
+  void *library = dlopen("libcurl.so.4", RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == NULL) return 0;
+  curl->global_init = dlsym(library, "curl_global_init");
+  curl->easy = dlsym(library, "curl_easy_init");
+  curl->cleanup = dlsym(library, "curl_easy_cleanup");
+  curl->reset = dlsym(library, "curl_easy_reset");
+  curl->perform = dlsym(library, "curl_easy_perform");
+  curl->setopt = dlsym(library, "curl_easy_setopt");
+  curl->error_text = dlsym(library, "curl_easy_strerror");
+  curl->append = dlsym(library, "curl_slist_append");
+  curl->free_all = dlsym(library, "curl_slist_free_all");
+  return curl->global_init && curl->easy && curl->cleanup && curl->reset && curl->perform && curl->setopt
+    && curl->error_text && curl->append && curl->free_all && curl->global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
 }
 
-static inline CURLcode credmgr_curl_set_pointer(CURL *handle, CURLoption option, const void *value) {
-  return curl_easy_setopt(handle, option, value);
+// curl_easy_setopt is variadic, which Swift cannot call: one function for each type.
+
+static inline CURLcode credmgr_curl_set_number(credmgr_curl curl, CURL *handle, CURLoption option, long value) {
+  return curl.setopt(handle, option, value);
+}
+
+static inline CURLcode credmgr_curl_set_pointer(credmgr_curl curl, CURL *handle, CURLoption option, const void *value) {
+  return curl.setopt(handle, option, value);
 }
 
 /// libcurl copies the body only by this order: first its length, then the copy.
-static inline CURLcode credmgr_curl_set_body(CURL *handle, const void *bytes, int64_t count) {
-  CURLcode code = curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)count);
-  return code != CURLE_OK ? code : curl_easy_setopt(handle, CURLOPT_COPYPOSTFIELDS, count > 0 ? bytes : "");
+static inline CURLcode credmgr_curl_set_body(credmgr_curl curl, CURL *handle, const void *bytes, int64_t count) {
+  CURLcode code = curl.setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)count);
+  return code != CURLE_OK ? code : curl.setopt(handle, CURLOPT_COPYPOSTFIELDS, count > 0 ? bytes : "");
 }
 
 /// A body that is read while it is sent; its length is known.
-static inline CURLcode credmgr_curl_set_reader(CURL *handle, int64_t count, void *context, curl_read_callback reader) {
-  CURLcode code = curl_easy_setopt(handle, CURLOPT_UPLOAD, 1L);
-  if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_INFILESIZE_LARGE, (curl_off_t)count);
-  if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_READFUNCTION, reader);
-  if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_READDATA, context);
+static inline CURLcode credmgr_curl_set_reader(
+  credmgr_curl curl, CURL *handle, int64_t count, void *context, curl_read_callback reader
+) {
+  CURLcode code = curl.setopt(handle, CURLOPT_UPLOAD, 1L);
+  if (code == CURLE_OK) code = curl.setopt(handle, CURLOPT_INFILESIZE_LARGE, (curl_off_t)count);
+  if (code == CURLE_OK) code = curl.setopt(handle, CURLOPT_READFUNCTION, reader);
+  if (code == CURLE_OK) code = curl.setopt(handle, CURLOPT_READDATA, context);
   return code;
 }
 
@@ -34,18 +67,17 @@ typedef int (*credmgr_curl_watcher)(
   void *context, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up);
 
 static inline CURLcode credmgr_curl_set_callbacks(
-  CURL *handle, void *context, credmgr_curl_writer header, credmgr_curl_writer body, credmgr_curl_watcher progress
+  credmgr_curl curl, CURL *handle, void *context, credmgr_curl_writer header, credmgr_curl_writer body,
+  credmgr_curl_watcher progress
 ) {
-  CURLcode code = curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, header);
-  if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_HEADERDATA, context);
-  if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, body);
-  if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_WRITEDATA, context);
-  if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, progress);
-  if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_XFERINFODATA, context);
-  if (code == CURLE_OK) code = curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+  CURLcode code = curl.setopt(handle, CURLOPT_HEADERFUNCTION, header);
+  if (code == CURLE_OK) code = curl.setopt(handle, CURLOPT_HEADERDATA, context);
+  if (code == CURLE_OK) code = curl.setopt(handle, CURLOPT_WRITEFUNCTION, body);
+  if (code == CURLE_OK) code = curl.setopt(handle, CURLOPT_WRITEDATA, context);
+  if (code == CURLE_OK) code = curl.setopt(handle, CURLOPT_XFERINFOFUNCTION, progress);
+  if (code == CURLE_OK) code = curl.setopt(handle, CURLOPT_XFERINFODATA, context);
+  if (code == CURLE_OK) code = curl.setopt(handle, CURLOPT_NOPROGRESS, 0L);
   return code;
 }
-
-static inline CURLcode credmgr_curl_global_init(void) { return curl_global_init(CURL_GLOBAL_DEFAULT); }
 
 #endif

@@ -38,7 +38,7 @@ public struct Credentials: Sendable {
     do throws(CredentialError) {
       let program = installed ?? (try? Path.executable()) ?? ""
       let home = try Home(environment: { Environment.value($0) }, executable: program)
-      self.init(home: home, network: { () throws(HTTPError) in try CurlClient(userAgent: userAgent) })
+      self.init(home: home, network: { () throws(HTTPError) in CurlClient(userAgent: userAgent) })
     } catch {
       throw CredentialsError(error)
     }

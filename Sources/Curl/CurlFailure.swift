@@ -3,18 +3,19 @@ import HTTP
 
 extension HTTPError {
   /// What a code of libcurl-errors(3) means to us.
-  static func unreachable(_ code: CURLcode, host: String, detail: String) -> HTTPError {
-    .unreachable(host: host, reason: reason(code, detail))
+  /// - text: libcurl's sentence for the code.
+  static func unreachable(_ code: CURLcode, host: String, text: String, detail: String) -> HTTPError {
+    .unreachable(host: host, reason: reason(code, text, detail))
   }
 
   /// A scheme that is not HTTP; nothing was sent.
   static func unsupported(scheme: String) -> HTTPError {
     let code = CURLE_UNSUPPORTED_PROTOCOL
     return .unreachable(
-      host: "", reason: .other(code: Int32(bitPattern: code.rawValue), text: "\(text(code)): \(scheme)"))
+      host: "", reason: .other(code: Int32(bitPattern: code.rawValue), text: "Unsupported protocol: \(scheme)"))
   }
 
-  private static func reason(_ code: CURLcode, _ detail: String) -> Unreachable {
+  private static func reason(_ code: CURLcode, _ text: String, _ detail: String) -> Unreachable {
     switch code {
     case CURLE_COULDNT_RESOLVE_HOST: return .nameNotResolved
     case CURLE_COULDNT_CONNECT: return .connectionRefused
@@ -23,7 +24,7 @@ extension HTTPError {
     case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
       CURLE_USE_SSL_FAILED, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH,
       CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT, CURLE_SSL_ENGINE_INITFAILED:
-      return .tls(detail: detail.isEmpty ? text(code) : detail)
+      return .tls(detail: detail.isEmpty ? text : detail)
     case CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE, CURLE_WEIRD_SERVER_REPLY,
       CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_BAD_CONTENT_ENCODING,
       // What an answer without a status line gets: it would be HTTP/0.9.
@@ -31,11 +32,7 @@ extension HTTPError {
       return .broken
     default:
       // The sentence of the code alone: the detail might repeat the URL.
-      return .other(code: Int32(bitPattern: code.rawValue), text: text(code))
+      return .other(code: Int32(bitPattern: code.rawValue), text: text)
     }
-  }
-
-  private static func text(_ code: CURLcode) -> String {
-    unsafe curl_easy_strerror(code).map { unsafe String(cString: $0) } ?? ""
   }
 }

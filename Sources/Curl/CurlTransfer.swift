@@ -30,9 +30,9 @@ final class CurlTransfer {
   }
 
   /// Makes libcurl call this object, which the caller keeps alive for the transfer.
-  @unsafe func attach(to handle: UnsafeMutableRawPointer) -> CURLcode {
+  @unsafe func attach(to handle: UnsafeMutableRawPointer, of curl: credmgr_curl) -> CURLcode {
     unsafe credmgr_curl_set_callbacks(
-      handle, Unmanaged.passUnretained(self).toOpaque(),
+      curl, handle, Unmanaged.passUnretained(self).toOpaque(),
       { bytes, size, count, context in
         guard let context = unsafe context else { return 0 }
         let line = unsafe UnsafeRawBufferPointer(start: bytes, count: size * count)
@@ -51,9 +51,9 @@ final class CurlTransfer {
       })
   }
 
-  @unsafe func attachBody(to handle: UnsafeMutableRawPointer) -> CURLcode {
+  @unsafe func attachBody(to handle: UnsafeMutableRawPointer, of curl: credmgr_curl) -> CURLcode {
     unsafe credmgr_curl_set_reader(
-      handle, body?.length ?? 0, Unmanaged.passUnretained(self).toOpaque(),
+      curl, handle, body?.length ?? 0, Unmanaged.passUnretained(self).toOpaque(),
       { buffer, size, count, context in
         guard let context = unsafe context, let buffer = unsafe buffer else { return Int(CURL_READFUNC_ABORT) }
         let transfer = unsafe Unmanaged<CurlTransfer>.fromOpaque(context).takeUnretainedValue()

@@ -8,6 +8,7 @@ package enum HTTPError: Error, Equatable, Sendable {
   case portUnavailable(port: UInt16)
   case receiverTimedOut
   case interrupted
+  case libraryMissing(String)  // libcurl is loaded when it is needed.
   case system(call: String, code: Int32)  // `errno`
 
   package enum InvalidURI: Error, Equatable, Sendable {

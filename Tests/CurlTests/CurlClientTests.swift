@@ -30,7 +30,7 @@ struct CurlClientTests {
         "HTTP/1.1 401 No\r\nContent-Type: Application/JSON; charset=utf-8\r\nX-A: 1\r\nx-a:  2 \r\nX-Empty:\r\n"
           + "Content-Length: 5\r\n\r\nhello")
     ])
-    let client = try CurlClient(userAgent: "credmgr/test")
+    let client = CurlClient(userAgent: "credmgr/test")
     let response = try client.send(
       try Self.request(
         server.port, "/a/../b?x=%2F&y=[]#fragment", method: "POST",
@@ -75,7 +75,7 @@ struct CurlClientTests {
 
   @Test(arguments: ["POST", "PUT", "PATCH", "DELETE"]) func streamsABody(method: String) throws {
     let server = try ScriptedServer([Self.ok])
-    let client = try CurlClient(userAgent: "t")
+    let client = CurlClient(userAgent: "t")
     let text = String(repeating: "0123456789", count: 100)
     let request = try Self.request(server.port, method: method, fields: ["Content-Type": "text/plain"])
     let head = try client.stream(request, body: Source(text), limits: Self.limits) { _ in true }
@@ -139,7 +139,7 @@ struct CurlClientTests {
         "HTTP/1.1 302 Found\r\nLocation: /other\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"),
       Self.ok,
     ])
-    let client = try CurlClient(userAgent: "t")
+    let client = CurlClient(userAgent: "t")
     let first = try client.send(
       try Self.request(server.port, "/first", fields: ["Authorization": "Bearer one"]), limits: Self.limits)
     let second = try client.send(try Self.request(server.port, "/second"), limits: Self.limits)
@@ -190,7 +190,7 @@ struct CurlClientTests {
   /// A connection that was kept and is dead now: libcurl would send the request again, on a new one.
   @Test func postsGoOverANewConnection() throws {
     let server = try ScriptedServer([.init(Self.ok.answer, keepsOpen: true), Self.ok, .init("")])
-    let client = try CurlClient(userAgent: "t")
+    let client = CurlClient(userAgent: "t")
     #expect(try client.send(try Self.request(server.port), limits: Self.limits).status == 200)
     #expect(
       try client.send(try Self.request(server.port, method: "POST", body: "one"), limits: Self.limits).status == 200)
@@ -243,7 +243,7 @@ struct CurlClientTests {
   @Test func cancelling() throws {
     let server = try ScriptedServer([.init("HTTP/1.1 200 OK\r\n", keepsOpen: true), Self.ok])
     var asked = 0
-    let client = try CurlClient(
+    let client = CurlClient(
       userAgent: "t",
       isCancelled: {
         asked += 1
@@ -303,7 +303,7 @@ struct CurlClientTests {
   @Test func traces() throws {
     let server = try ScriptedServer([Self.ok])
     var lines: [String] = []
-    let client = try CurlClient(
+    let client = CurlClient(
       userAgent: "t",
       trace: { request, outcome, time in
         lines.append("\(request.method) \((try? outcome.get())?.status ?? 0) \(time >= .zero)")

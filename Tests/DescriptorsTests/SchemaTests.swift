@@ -171,7 +171,8 @@ struct DescriptorSchema {
       if let names { members.append(.init("propertyNames", schema(names))) }
       return .object(members + [.init("additionalProperties", schema(value))])
     case .either(let one, let other): return ["anyOf": [schema(one), schema(other)]]
-    case .table(let table):
+    case .table(let description):
+      let table = description()
       if !tables.contains(where: { $0.name == table.name }) {
         tables.append((table.name, .null))
         var members: [JSONValue.Member] = [

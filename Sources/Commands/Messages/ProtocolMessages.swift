@@ -215,6 +215,7 @@ extension HTTPError {
         .hint("\(add: "--paste") to do without it")
     case .receiverTimedOut: return .refused("nobody answered in time")
     case .interrupted: return Message("interrupted", status: .interrupted)
+    case .libraryMissing(let name): return .unexpected("the library \(name) cannot be loaded: is it installed?")
     case .system(let call, let code): return .unexpected("the system call \(call) failed: \(systemWords(code))")
     }
   }

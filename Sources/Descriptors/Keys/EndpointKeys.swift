@@ -83,7 +83,7 @@ extension Notation<[EndpointKind: Endpoint]> {
     let kinds = EndpointKind.allCases.compactMap { kind in Endpoint.keys[kind].map { (kind, $0) } }
     let rows = kinds.map { KeyDescription(name: $0.rawValue, shape: $1.notation.shape, ownType: "URL, or mapping") }
     return Notation(
-      .table(TableDescription(name: "endpoints", short: nil, keys: rows)), read: { $0.endpoints($1) },
+      .table { TableDescription(name: "endpoints", short: nil, keys: rows) }, read: { $0.endpoints($1) },
       write: { endpoints in
         .mapping(
           kinds.compactMap { kind, table in
@@ -174,7 +174,7 @@ extension Notation<[ResponseField: FieldSource]> {
     let names = ResponseField.allCases.map(\.rawValue)
     let rows = names.map { KeyDescription(name: $0, shape: FieldSource.keys.notation.shape, ownType: "path") }
     return Notation(
-      .table(TableDescription(name: "fields", short: nil, keys: rows)),
+      .table { TableDescription(name: "fields", short: nil, keys: rows) },
       read: { decoder, node in
         guard let entries = decoder.entries(of: node) else { return nil }
         decoder.checkKeys(node, names)

@@ -7,28 +7,33 @@ struct Key<Whole: Sendable>: Sendable {
   let read: @Sendable (inout DescriptorDecoder, Node, inout Whole) -> Void
   let write: @Sendable (Whole) -> Node?
 
+  /// A key path is made when it is needed: the runtime takes longer to make all of them than to read a descriptor.
   init<Value>(
-    _ name: String, at property: WritableKeyPath<Whole, Value> & Sendable, as notation: Notation<Value>,
+    _ name: String, at property: @autoclosure @escaping @Sendable () -> WritableKeyPath<Whole, Value> & Sendable,
+    as notation: Notation<Value>,
     type: String? = nil, default standard: String? = nil, from specification: String? = nil, isRequired: Bool = false,
     isAlwaysWritten: Bool = false, means meaning: String, for neededBy: String
   ) {
     description = KeyDescription(
-      name: name, shape: notation.shape, ownType: type, standard: standard, specification: specification,
+      name: name, shape: notation.shape, ownType: type, ownStandard: standard, specification: specification,
       meaning: meaning, neededBy: neededBy, isRequired: isRequired, isAlwaysWritten: isAlwaysWritten)
-    read = { decoder, node, whole in if let value = notation.read(&decoder, node) { whole[keyPath: property] = value } }
-    write = { notation.write($0[keyPath: property]) }
+    read = { decoder, node, whole in if let value = notation.read(&decoder, node) { whole[keyPath: property()] = value }
+    }
+    write = { notation.write($0[keyPath: property()]) }
   }
 
   init<Value>(
-    _ name: String, at property: WritableKeyPath<Whole, Value?> & Sendable, as notation: Notation<Value>,
+    _ name: String, at property: @autoclosure @escaping @Sendable () -> WritableKeyPath<Whole, Value?> & Sendable,
+    as notation: Notation<Value>,
     type: String? = nil, default standard: String? = nil, from specification: String? = nil,
     means meaning: String, for neededBy: String
   ) {
     description = KeyDescription(
-      name: name, shape: notation.shape, ownType: type, standard: standard, specification: specification,
+      name: name, shape: notation.shape, ownType: type, ownStandard: standard, specification: specification,
       meaning: meaning, neededBy: neededBy)
-    read = { decoder, node, whole in if let value = notation.read(&decoder, node) { whole[keyPath: property] = value } }
-    write = { $0[keyPath: property].map(notation.write) }
+    read = { decoder, node, whole in if let value = notation.read(&decoder, node) { whole[keyPath: property()] = value }
+    }
+    write = { $0[keyPath: property()].map(notation.write) }
   }
 
   /// A key that other keys are read by: it is only checked, and what came of it is written elsewhere.
@@ -37,7 +42,7 @@ struct Key<Whole: Sendable>: Sendable {
     from specification: String? = nil, means meaning: String, for neededBy: String
   ) {
     description = KeyDescription(
-      name: name, shape: notation.shape, ownType: type, standard: standard, specification: specification,
+      name: name, shape: notation.shape, ownType: type, ownStandard: standard, specification: specification,
       meaning: meaning, neededBy: neededBy)
     read = { decoder, node, _ in _ = notation.read(&decoder, node) }
     write = { _ in nil }
@@ -48,14 +53,17 @@ struct KeyDescription: Sendable {
   let name: String
   let shape: Shape
   var ownType: String?  // What the reference says instead of the shape's own word, in Markdown.
-  var standard: String?  // In Markdown.
+  var ownStandard: String?  // What the reference says instead of the value without the key, in Markdown.
   var specification: String?  // Where that default is from; `nil` where it is ours.
   var meaning = ""
   var neededBy = ""
   var isRequired = false
   var isAlwaysWritten = false
+  var initial: @Sendable () -> String? = { nil }  // The value without the key.
 
   var type: String { ownType ?? shape.type }
+
+  var standard: String? { ownStandard ?? initial().flatMap { $0.isEmpty ? nil : "`\($0)`" } }
 }
 
 struct Table<Whole: Sendable>: Sendable {
@@ -110,13 +118,13 @@ struct Table<Whole: Sendable>: Sendable {
       name: name, short: short,
       keys: keys.map { key in
         var row = key.description
-        if row.standard == nil, let text = key.write(initial)?.text, !text.isEmpty { row.standard = "`\(text)`" }
+        row.initial = { key.write(initial)?.text }
         return row
       })
   }
 
   var notation: Notation<Whole> {
-    let table = Shape.table(description)
+    let table = Shape.table { description }
     let instead = keys.first { $0.description.name == short }?.description.shape
     let shape = if let instead { Shape.either(instead, table) } else { table }
     return Notation(shape, read: { read(&$0, $1) }, write: { write($0) })
@@ -145,12 +153,12 @@ indirect enum Shape: Sendable {
   case name(except: Set<String>)
   case mapping(of: Shape, names: Shape?)
   case either(Shape, Shape)
-  case table(TableDescription)
+  case table(@Sendable () -> TableDescription)
 
   /// The table, where the value is a mapping with known keys, or a short form of one.
   var table: TableDescription? {
     switch self {
-    case .table(let table), .either(_, .table(let table)): table
+    case .table(let table), .either(_, .table(let table)): table()
     default: nil
     }
   }
