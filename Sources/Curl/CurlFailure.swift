@@ -5,7 +5,7 @@ extension HTTPError {
   /// What a code of libcurl-errors(3) means to us.
   /// - text: libcurl's sentence for the code.
   static func unreachable(_ code: CURLcode, host: String, text: String, detail: String) -> HTTPError {
-    .unreachable(host: host, reason: reason(code, text, detail))
+    .unreachable(host: host, reason: reason(code, text: text, detail: detail))
   }
 
   /// A scheme that is not HTTP; nothing was sent.
@@ -15,7 +15,7 @@ extension HTTPError {
       host: "", reason: .other(code: Int32(bitPattern: code.rawValue), text: "Unsupported protocol: \(scheme)"))
   }
 
-  private static func reason(_ code: CURLcode, _ text: String, _ detail: String) -> Unreachable {
+  private static func reason(_ code: CURLcode, text: String, detail: String) -> Unreachable {
     switch code {
     case CURLE_COULDNT_RESOLVE_HOST: return .nameNotResolved
     case CURLE_COULDNT_CONNECT: return .connectionRefused

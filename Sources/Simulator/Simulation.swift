@@ -118,14 +118,14 @@ struct Simulation {
     state.tokens[token] = IssuedToken(consent: consent, expiresAt: now + lifetime)
     answer.set(.accessToken, .string(token))
     answer.set(.tokenType, .string(tokenType))
-    setExpiry(.expiresIn, .expiresAt, lifetime, in: &answer)
+    setExpiry(.expiresIn, .expiresAt, to: lifetime, in: &answer)
     // Where the access token itself is what is refreshed with, there is no other.
     if withRefreshToken || rules.refreshesWithAccessToken {
       let refreshToken = rules.refreshesWithAccessToken ? token : randomText("refresh-")
       let lifetime = Self.refreshTokenLifetime
       state.refreshTokens[refreshToken] = IssuedToken(consent: consent, expiresAt: now + lifetime)
       answer.set(.refreshToken, .string(refreshToken))
-      setExpiry(.refreshTokenExpiresIn, .refreshTokenExpiresAt, lifetime, in: &answer)
+      setExpiry(.refreshTokenExpiresIn, .refreshTokenExpiresAt, to: lifetime, in: &answer)
     }
     if !granted.scope.isEmpty {
       answer.set(.scope, .string(granted.scope.joined(separator: descriptor.scope.grantedSeparator)))
@@ -145,7 +145,7 @@ struct Simulation {
 
   /// A duration always, and a moment where the descriptor knows where it stands.
   private func setExpiry(
-    _ duration: ResponseField, _ moment: ResponseField, _ lifetime: Duration, in answer: inout AnswerContent
+    _ duration: ResponseField, _ moment: ResponseField, to lifetime: Duration, in answer: inout AnswerContent
   ) {
     let form = answer.rules.source(of: moment).time
     if hasFault(.noExpiry) || form == .jwt { return }
