@@ -32,7 +32,11 @@ package final class CredentialSource {
   }
 
   package func accountsIfAny() throws(CredentialError) -> Accounts? {
-    do { return try accounts() } catch .vault(.absent) { return nil }
+    do { return try accounts() } catch .vault(.absent) {
+      let place = File.existing(home.vault)
+      guard File.isDirectory(place) else { throw .vault(.file(.notDirectory(path: place))) }
+      return nil
+    }
   }
 
   func accounts(neededFor account: String?, of provider: String) throws(CredentialError) -> Accounts {

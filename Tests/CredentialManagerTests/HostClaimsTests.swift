@@ -41,7 +41,7 @@ struct HostClaimsTests {
     #expect(try fixture.source.claim(of: "git.example", for: .git) == nil)
     let rules = Fixture.endpoints + "\nvariables: { host: { default: Git.example } }\n"
     try fixture.add(rules + "git: { hosts: [\"{host}\", \"gist.{host}\"], username: x-access-token }")
-    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [code.example] }", "other")
+    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [\"code.example:443\"] }", "other")
     #expect(try found("git.example") == ["example", "x-access-token"])
     #expect(try found("GIST.git.example") == ["example", "x-access-token"])
     #expect(try found("code.example") == ["other", "oauth2"])

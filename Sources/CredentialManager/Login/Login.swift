@@ -136,9 +136,10 @@ private struct Login {
   // MARK: With a token
 
   func keep(_ token: Secret) throws(CredentialError) -> Account {
-    let credential = Credential(
+    var credential = Credential(
       grant: client.descriptor.grants.first(where: \.traits.needsPerson) ?? .authorizationCode, accessToken: token,
       obtainedAt: source.clock.now(), margin: client.descriptor.expiry.margin)
+    credential.isGiven = true
     let owned = try identified(credential, isGiven: true)
     do throws(StoreError) {
       let revision = try accounts.store.apply(owned.changes)

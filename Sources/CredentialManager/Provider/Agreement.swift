@@ -36,7 +36,9 @@ package struct Agreement: Sendable, Equatable {
     func text(_ template: Template) -> String { (try? template.filled(values)) ?? template.text }
     func claims(_ helper: HostClaim.Helper, _ hosts: [Template], username: Template, any: Bool = false) -> [HostClaim] {
       let username = (try? username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2"
-      return hosts.compactMap { try? $0.host(values) }.map {
+      // As git and docker name it: without the ordinary port.
+      let authorities = hosts.compactMap { try? HostPattern.authority(URI(parsing: "https://" + $0.host(values))) }
+      return authorities.map {
         HostClaim(helper: helper, host: $0, provider: descriptor.identifier, username: username, ignoresUsername: any)
       }
     }

@@ -24,6 +24,7 @@ package struct Credential: Sendable, Equatable {
   package var margin: Duration  // Before the expiry from which on the token is refreshed.
   /// Whether somebody was refused with this token, so that it is refreshed before it is given to anybody again.
   package var isRejected = false
+  package var isGiven = false  // The person brought the token, which no grant obtained.
 
   package init(grant: Grant, accessToken: Secret, obtainedAt: Moment, margin: Duration = .seconds(60)) {
     self.grant = grant
@@ -87,6 +88,7 @@ extension Credential {
     add("redirect_uri", redirectURI.map(JSONValue.string))
     add("identity", identity.map(JSONValue.string))
     add("rejected", isRejected ? true : nil)
+    add("given", isGiven ? true : nil)
     return Secret(JSONValue.object(members).encoded)
   }
 
@@ -115,6 +117,7 @@ extension Credential {
     redirectURI = value["redirect_uri"]?.text
     identity = value["identity"]?.text
     isRejected = value["rejected"] == .boolean(true)
+    isGiven = value["given"] == .boolean(true)
   }
 
   private static func texts(_ value: JSONValue?) -> [String: String] {
