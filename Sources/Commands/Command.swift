@@ -31,7 +31,6 @@ package struct Command: Sendable {
   let operandCount: ClosedRange<Int>
   package let summary: String
   package let options: [Option]
-  /// What is worth knowing, a paragraph each.
   package var notes: [String] = []
   package var operations: [Operation] = []
   package var examples: [(line: String, help: String)] = []
@@ -56,6 +55,7 @@ package struct Invocation {
     self.command = command
     if command.passesOptions {
       operands = Array(arguments)
+      asksForHelp = ["--help", "-h"].contains(operands.first)
       // Behind "--" is what another program gets.
       if operands.prefix(while: { $0 != "--" }).contains("--trace") { values["--trace"] = [""] }
       return
@@ -125,11 +125,11 @@ extension Command {
     let indent = String(repeating: " ", count: "usage: credmgr ".count)
     var text = Layout.wrapped("usage: " + usage, indent: indent) + "\n\n" + Layout.wrapped(summary) + "\n"
     if !operations.isEmpty {
-      let rows = operations.map { ([$0.name, $0.operand].compactMap { $0 }.joined(separator: " "), $0.help) }
-      text += "\n" + Layout.table(rows.map { ($0.0, $0.1) }, width: Layout.width)
+      let rows = operations.map { (left: $0.name + ($0.operand.map { " " + $0 } ?? ""), right: $0.help) }
+      text += "\n" + Layout.table(rows, width: Layout.width)
     }
-    let shown = (passesOptions ? options : options + Self.common).map { option in (option.form, option.explanation) }
-    if !shown.isEmpty { text += "\n" + Layout.table(shown.map { ($0.0, $0.1) }, width: Layout.width) }
+    let shown = (passesOptions ? options : options + Self.common).map { (left: $0.form, right: $0.explanation) }
+    if !shown.isEmpty { text += "\n" + Layout.table(shown, width: Layout.width) }
     for note in notes { text += "\n" + Layout.wrapped(note) + "\n" }
     if !examples.isEmpty {
       text += "\nexamples:\n"

@@ -28,12 +28,8 @@ package enum CommandError: Error {
     }
   }
 
-  package static func usage(_ text: String, hint: Remedy? = nil) -> CommandError {
-    .failed(Message(text, hint: hint, status: .usage))
-  }
-
-  package static func usage(_ text: String, hints: [Remedy]) -> CommandError {
-    .failed(Message(text, hints: hints, status: .usage))
+  package static func usage(_ text: String, hint: Remedy? = nil, hints: [Remedy] = []) -> CommandError {
+    .failed(Message(text, hint: hint, hints: hints))
   }
 
   static func failed(_ text: String, hint: Remedy? = nil, status: ExitStatus) -> CommandError {

@@ -1,7 +1,7 @@
 import Text
 
 /// What a person typed, so that it can be suggested once more with another word in it.
-struct CommandLine: Sendable {
+package struct CommandLine: Sendable {
   /// With the name of the program.
   let words: [String]
   /// `nil` where the command and its options could not be read.
@@ -29,34 +29,36 @@ struct CommandLine: Sendable {
   /// command does not have, and for a line that is not repeated.
   func with(_ added: [String]) -> String? {
     guard has(added[0]) else { return nil }
-    let own = words.prefix { $0 != "--" }
-    var kept: [String] = []
-    var rest = own
-    while let word = rest.popFirst() {
-      if word == added[0] {
-        if added.count > 1 { rest = rest.dropFirst() }
-      } else if !word.hasPrefix(added[0] + "=") {
-        kept.append(word)
-      }
-    }
-    return shown(kept + added + words[own.endIndex...])
+    return shown(own(without: added[0]) { _ in added.count > 1 } + added + words[own.endIndex...])
   }
 
   /// The line without an option and its value, and with others in their place; `nil` where that is no command line.
   func without(_ option: String, instead: [String]) -> String? {
-    let own = words.prefix { $0 != "--" }
-    guard let place = own.firstIndex(where: { $0 == option || $0.hasPrefix(option + "=") }) else { return nil }
-    var rest = own[(place + 1)...]
-    if own[place] == option, let value = rest.first, !value.hasPrefix("-") { rest = rest.dropFirst() }
-    let kept = Array(own[..<place] + rest) + (own.contains(instead.first ?? "--") ? [] : instead)
-    let others = kept + words[own.endIndex...]
+    let kept = own(without: option) { !$0.hasPrefix("-") }
+    if kept.count == own.count { return nil }
+    let others = kept + (own.contains(instead.first ?? "--") ? [] : instead) + words[own.endIndex...]
     return CommandLine(others).invocation == nil ? nil : shown(others)
+  }
+
+  /// What stands before the command that this one runs.
+  private var own: ArraySlice<String> { words.prefix { $0 != "--" } }
+
+  private func own(without option: String, isValue: (String) -> Bool) -> [String] {
+    var kept: [String] = []
+    var rest = own
+    while let word = rest.popFirst() {
+      if word == option {
+        if let value = rest.first, isValue(value) { rest = rest.dropFirst() }
+      } else if !word.hasPrefix(option + "=") {
+        kept.append(word)
+      }
+    }
+    return kept
   }
 
   /// The line with another word in the place of a mistyped one; `nil` where there is no such word, and for a line that
   /// is not repeated. What `exec` hands on is another program's.
   func replacing(_ word: String, with meant: String) -> String? {
-    let own = words.prefix { $0 != "--" }
     for index in own.indices.dropFirst() {
       guard let argument = Self.replacing(word, with: meant, in: words[index]) else { continue }
       return shown(words[..<index] + [argument] + words[(index + 1)...])

@@ -22,7 +22,6 @@ extension Command {
 
   package static let all = groups.flatMap(\.commands)
 
-  /// What only other programs call.
   static let hidden: [Command] = [.redirect]
 
   /// Makes no other command for it: the table of all takes longer to make than a token to find.

@@ -28,7 +28,6 @@ package struct Context {
     try isJSON ? output(value()) : output(text())
   }
 
-  /// Whether the result is wanted as JSON.
   var isJSON: Bool { line.invocation?.has("--json") == true }
 
   func tell(_ text: String) { StandardError.tell(text) }
@@ -73,7 +72,6 @@ package struct Context {
     return try library(home.library.load(provider))
   }
 
-  /// An error for a provider without a descriptor; `nil` when there is one.
   func unknown(_ provider: String) -> CredentialError? {
     guard home.library.path(of: provider) == nil else { return nil }
     return .provider(.unknown(identifier: provider, suggestion: nearMiss(provider, among: source.knownProviders())))
@@ -87,9 +85,7 @@ package struct Context {
 
   /// What a person is told of an error, with what helps here; `nil` where there is nothing to say.
   func message(_ error: CommandError) -> Message? {
-    guard case .credential(let error) = error else {
-      return error.message.map { $0.with(hints: resolved($0.hints)) }
-    }
+    guard case .credential(let error) = error else { return error.message.map { $0.with(hints: resolved($0.hints)) } }
     let message = message(error)
     return message.with(hints: resolved(message.hints))
   }
@@ -105,6 +101,9 @@ package struct Context {
       let names = names(at: record.provider)
       let others = names.count > 1 ? "; there are \(some(names))" : ""
       return Message(error.message.text + others, hint: mending(record), status: .vault)
+    case .vault(.secretService(let fault)):
+      let slots = (try? source.vaultStatus())?.status.slots ?? []
+      return fault.message(opensVault: slots.contains { $0.kind == .secretService })
     case .vault(let error): return error.message(passphrase: passphraseSource)
     default: return error.message
     }
@@ -115,9 +114,7 @@ package struct Context {
     let message = CredentialError.loginNeeded(provider: provider, account: account, .noCredential).message
     do {
       guard try source.accountsIfAny()?.registration(of: provider) == nil else { return message }
-    } catch {
-      return self.message(error)
-    }
+    } catch { return self.message(error) }
     let needs = (try? home.library.load(provider)).map { ClientNeeds($0.descriptor) }
     let add = "\(credmgr: ["add-provider", provider] + (needs?.options ?? ["--client-id", "ID"])), then " as Remedy
     let login = "\(command: ["credmgr", "login", provider] + accountOption(account))" as Remedy
@@ -136,10 +133,8 @@ package struct Context {
   /// The duration of an option.
   func duration(_ option: String, _ invocation: Invocation) throws(CommandError) -> Duration? {
     guard let text = invocation.value(option) else { return nil }
-    guard let duration = Duration(text) else {
-      throw .usage("\"\(text)\" is no duration", hint: "durations are written 90s, 5m, 8h or 30d")
-    }
-    return duration
+    if let duration = Duration(text) { return duration }
+    throw .usage("\"\(text)\" is no duration", hint: "durations are written 90s, 5m, 8h or 30d")
   }
 
   /// Values of the options `--set NAME=VALUE`, and `NAME=@FILE` for variables that are secret.
@@ -165,27 +160,25 @@ package struct Context {
   }
 
   /// A file that an option or an operand names; `-` is standard input.
+  func file(_ path: String, limit: Int, ordinary: Bool = false) throws(CommandError) -> [UInt8] {
+    try system(read(path, limit: limit, ordinary: ordinary))
+  }
+
   /// - Parameter patience: for how long a pipe is waited for; without it, for ever. `ordinary` refuses pipes.
-  func file(
-    _ path: String, limit: Int = 1 << 20, ordinary: Bool = false, patience: Duration? = nil
-  ) throws(CommandError) -> [UInt8] {
-    if path == "-" { return try system(File.readStandardInput(limit: limit)) }
-    let isOrdinary = ordinary && !File.isGivenStream(path)
-    return try system(File.read(path, limit: limit, ordinary: isOrdinary, patience: patience))
+  private func read(_ path: String, limit: Int, ordinary: Bool, patience: Duration? = nil) throws(POSIXError) -> [UInt8]
+  {
+    if path == "-" { return try File.readStandardInput(limit: limit) }
+    return try File.read(path, limit: limit, ordinary: ordinary && !File.isGivenStream(path), patience: patience)
   }
 
   /// A descriptor that an operand names: an ordinary file, `-`, or what a shell puts in the place of `<(…)`.
   package func descriptor(_ path: String) throws(CommandError) -> [UInt8] {
-    do throws(POSIXError) {
-      if path == "-" { return try File.readStandardInput(limit: 1 << 20) }
-      return try File.read(path, limit: 1 << 20, ordinary: !File.isGivenStream(path))
-    } catch {
+    do throws(POSIXError) { return try read(path, limit: 1 << 20, ordinary: true) } catch {
       guard case .tooLarge = error else { throw CommandError(error) }
       throw .credential(.provider(.invalid([Finding.tooLarge(Self.descriptorName(path))])))
     }
   }
 
-  /// Whether what names a descriptor is a file, and no identifier.
   package static func isDescriptorFile(_ source: String) -> Bool {
     source == "-" || source.contains("/") || source.hasSuffix(".yaml")
   }
@@ -198,10 +191,7 @@ package struct Context {
 
   /// A file that is to hold a secret. What names none may be the secret itself, and is not repeated.
   func secretFile(_ path: String, patience: Duration? = nil) throws(CommandError) -> [UInt8] {
-    do throws(POSIXError) {
-      if path == "-" { return try File.readStandardInput(limit: 1 << 16) }
-      return try File.read(path, limit: 1 << 16, ordinary: false, patience: patience)
-    } catch {
+    do throws(POSIXError) { return try read(path, limit: 1 << 16, ordinary: false, patience: patience) } catch {
       guard File.exists(path) else {
         throw .usage(
           "the file that is to hold the secret does not exist",
@@ -211,7 +201,6 @@ package struct Context {
     }
   }
 
-  /// The secret in the bytes of a file, without the line break at its end.
   func secret(_ bytes: [UInt8], _ path: String) throws(CommandError) -> Secret {
     var bytes = bytes
     while bytes.last == UInt8(ascii: "\n") || bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
@@ -221,7 +210,6 @@ package struct Context {
     return Secret(bytes: bytes)
   }
 
-  /// Notes in the log who gets an account's credential: the program that started this one.
   func noteHandOut(_ account: Account, by command: String) {
     source.noteHandOut(account, to: command + (ParentProcess.name.map { " for " + $0 } ?? ""))
   }

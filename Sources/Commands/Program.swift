@@ -28,7 +28,6 @@ package enum Program {
     }
   }
 
-  /// Runs the command that the process was started with, and returns the exit status of the process.
   package static func run(_ online: Online? = nil) -> Int32 {
     Terminal.openStandardStreams()
     let coreLimit = ProcessProtection.apply()
@@ -43,7 +42,7 @@ package enum Program {
         // Under our own name from here on: who takes this program's place must not read the name a second time.
         arguments = ["credmgr", String(name.dropLast("-credmgr".count))] + arguments.dropFirst()
       }
-      try run(arguments, online, coreLimit)
+      try run(arguments, online, coreLimit: coreLimit)
       return ExitStatus.done.rawValue
     } catch {
       if case .ended(let status) = error { return status.rawValue }
@@ -53,7 +52,7 @@ package enum Program {
     }
   }
 
-  private static func run(_ words: [String], _ online: Online?, _ coreLimit: UInt64?) throws(CommandError) {
+  private static func run(_ words: [String], _ online: Online?, coreLimit: UInt64?) throws(CommandError) {
     let arguments = Array(words.dropFirst())
     guard let name = arguments.first else {
       Terminal.writeError(Help.beginning)
@@ -66,16 +65,18 @@ package enum Program {
     if invocation.asksForHelp { return try system(Terminal.writeOutput(command.help)) }
     let executable = try system(Path.executable())
     let isOffline = command.offlineOption.map(invocation.has) ?? false
-    if command.needsNetwork, !isOffline, online == nil { try replace(executable, words, nil, coreLimit) }
-    let context = try context(executable, online, CommandLine(words, invocation), invocation, coreLimit)
-    do throws(CommandError) {
-      try command.run(invocation, context)
-    } catch .handOver(let input) where online == nil {
-      if let keys = context.source.keysToLeave { try system(Launcher.leave(keys.bytes)) }
-      try replace(executable, words, input, coreLimit)
-    } catch {
-      throw context.message(error).map(CommandError.failed) ?? error
+    func handOver(_ input: [UInt8]?) throws(CommandError) -> Never {
+      guard let online = Home.sibling("credmgr-online", of: executable) else { throw .handOver(input: nil) }
+      if let coreLimit { ProcessProtection.lift(coreLimit: coreLimit) }
+      try system(replace(with: online, words, input: input))
     }
+    if command.needsNetwork, !isOffline, online == nil { try handOver(nil) }
+    let context = try context(
+      for: invocation, in: CommandLine(words, invocation), online, executable: executable, coreLimit: coreLimit)
+    do throws(CommandError) { try command.run(invocation, context) } catch .handOver(let input) where online == nil {
+      if let keys = context.source.keysToLeave { try system(Launcher.leave(keys.bytes)) }
+      try handOver(input)
+    } catch { throw context.message(error).map(CommandError.failed) ?? error }
   }
 
   /// Refuses arguments that are not UTF-8: two of them could become the same text. `exec` hands on whatever it gets.
@@ -90,13 +91,11 @@ package enum Program {
   }
 
   private static func context(
-    _ executable: String, _ online: Online?, _ line: CommandLine, _ invocation: Invocation, _ coreLimit: UInt64?
+    for invocation: Invocation, in line: CommandLine, _ online: Online?, executable: String, coreLimit: UInt64?
   ) throws(CommandError) -> Context {
     let home: Home
     var homeFault: CredentialError?
-    do throws(CredentialError) {
-      home = try Home(environment: Environment.value, executable: executable)
-    } catch {
+    do throws(CredentialError) { home = try Home(environment: Environment.value, executable: executable) } catch {
       guard !invocation.command.needsHome else { throw CommandError(error) }
       home = Home(withoutFolders: executable)
       homeFault = error
@@ -143,31 +142,22 @@ package enum Program {
   }
 
   private static func help(_ name: String, _ rest: ArraySlice<String>) throws(CommandError) -> String? {
-    switch name {
-    case "help", "--help", "-h":
-      guard let topic = rest.first, topic != "help" else { return Help.overview }
-      guard let command = Command.all.first(where: { $0.name == topic }) else { throw .unknownCommand(topic) }
-      return command.help
-    case "--version", "version": return "credmgr \(version)\n"
-    default: return nil
-    }
+    if ["--version", "version"].contains(name) { return "credmgr \(version)\n" }
+    guard ["help", "--help", "-h"].contains(name) else { return nil }
+    guard let topic = rest.first, topic != "help" else { return Help.overview }
+    guard let command = Command.all.first(where: { $0.name == topic }) else { throw .unknownCommand(topic) }
+    return command.help
   }
 
   /// Puts the program with a network in the place of this one, with the standard input that was read already.
   private static func replace(
-    _ executable: String, _ arguments: [String], _ input: [UInt8]?, _ coreLimit: UInt64?
-  ) throws(CommandError) -> Never {
-    guard let online = Home.sibling("credmgr-online", of: executable) else { throw .handOver(input: nil) }
-    if let coreLimit { ProcessProtection.lift(coreLimit: coreLimit) }
-    do throws(POSIXError) {
-      if let input { try Launcher.replaceStandardInput(with: input) }
-      // Byte by byte as they came, except for the names in front, which may be ours.
-      let given = try Environment.arguments().dropFirst()
-      let names = arguments.dropLast(given.count).map { Array($0.utf8) }
-      try Launcher.replaceProcess(online, names + given)
-    } catch {
-      throw CommandError(error)
-    }
+    with program: String, _ arguments: [String], input: [UInt8]?
+  ) throws(POSIXError) -> Never {
+    if let input { try Launcher.replaceStandardInput(with: input) }
+    // Byte by byte as they came, except for the names in front, which may be ours.
+    let given = try Environment.arguments().dropFirst()
+    let names = arguments.dropLast(given.count).map { Array($0.utf8) }
+    try Launcher.replaceProcess(program, names + given)
   }
 }
 

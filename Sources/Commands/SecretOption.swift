@@ -48,7 +48,7 @@ extension CommandError {
   /// Refuses a secret on the command line without repeating it.
   static func secretOption(_ option: String, of command: Command) -> CommandError {
     let instead = SecretOption.instead(of: option, in: command)
-    let again = Remedy.without(option, instead: instead)
+    let again = Remedy(parts: [.without(option, instead: instead)])
     let end: Remedy =
       if instead.last == "-" {
         ", which reads it from standard input; a file's name in the place of \"-\" reads it from there"

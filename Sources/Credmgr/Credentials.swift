@@ -94,7 +94,7 @@ public struct Credentials: Sendable {
     of provider: String, account: String? = nil, for url: String, method: String = "GET"
   ) throws(CredentialsError) -> [HeaderField] {
     try asking { source throws(CredentialError) in
-      let request = try Self.request(method, url, provider)
+      let request = try Self.request(method, url, of: provider)
       let found = try source.handOut(account, of: provider, by: .library)
       note(found, source)
       return try source.headerFields(found.name, of: provider, for: request, by: .library).map {
@@ -109,14 +109,13 @@ public struct Credentials: Sendable {
   ///
   /// - Parameters:
   ///   - url: the request's address, on a host that the provider's descriptor names, over TLS or on loopback.
-
   /// - Returns: the response, whatever its status; its body has at most 1 MiB and arrived within 30 seconds.
   public func send(
     _ method: String = "GET", to url: String, headers: [HeaderField] = [], body: [UInt8] = [],
     of provider: String, account: String? = nil
   ) throws(CredentialsError) -> Response {
     try asking { source throws(CredentialError) in
-      var request = try Self.request(method, url, provider)
+      var request = try Self.request(method, url, of: provider)
       request.fields = HTTPFields(headers.map { HTTPField(name: $0.name, value: $0.value) })
       request.body = body
       var received: [UInt8] = []
@@ -129,7 +128,7 @@ public struct Credentials: Sendable {
   }
 
   private static func request(
-    _ method: String, _ url: String, _ provider: String
+    _ method: String, _ url: String, of provider: String
   ) throws(CredentialError) -> HTTPRequest {
     do { return HTTPRequest(method: method, uri: try URI(parsing: url)) } catch {
       throw .http(error, provider: provider)

@@ -12,11 +12,13 @@ final class AnswerServer: Sendable {
     let fields: [String]
     let body: [UInt8]
 
-    /// Reads a status line, header lines, an empty line, and the body. The line `Filled-To: N` fills the body with spaces
-    /// up to N bytes.
+    /// Reads a status line, header lines, an empty line, and the body; JSON alone is the body of a good answer. The line
+    /// `Filled-To: N` fills the body with spaces up to N bytes.
     init(route: String, _ text: String) {
       self.route = route
-      var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+      let whole =
+        text.hasPrefix("{") || text.hasPrefix("[") ? "200 OK\nContent-Type: application/json\n\n" + text : text
+      var lines = whole.split(separator: "\n", omittingEmptySubsequences: false)
       status = lines.isEmpty ? "" : String(lines.removeFirst())
       let end = lines.firstIndex(of: "") ?? lines.endIndex
       let filling = "Filled-To: "

@@ -28,9 +28,7 @@ import Testing
   @Test func noSecretIsRepeated() {
     do throws(ExecQuestion.ServerFault) {
       _ = try ExecQuestion.server("https://u:secret-1@k8s.example/?secret-2")
-    } catch {
-      #expect(!error.sentence.contains("secret") && !error.server.contains("secret"))
-    }
+    } catch { #expect(!error.sentence.contains("secret") && !error.server.contains("secret")) }
   }
 
   @Test func whichCluster() throws {

@@ -150,6 +150,7 @@ BROKEN = [
     ("vault_is_none", "vault", "vault.db", put("none", "$H/vault/vault.db") + "; chmod -R go= $H", "", {"status": LOCKED}),
     ("vault_is_another_s", "vault", "vault.db", put(r"SQLite format 3\0", "$H/vault/vault.db") + "; chmod -R go= $H", "",
      {"status": LOCKED}),
+    ("log_is_a_folder", "vault", "vault.log", "rm -f $H/vault/vault.log; mkdir -m 700 $H/vault/vault.log", "", {**READY, "status": LOCKED}),
     ("passphrase_is_nowhere", "vault", "does not exist", "", UNREAD + "/nowhere", READY),
     ("passphrase_is_empty", "vault", "no passphrase", "touch $W/empty", UNREAD + "$W/empty", READY),
     ("passphrase_is_a_line", "vault", "no passphrase", r"printf '\r\n' >$W/line", UNREAD + "$W/line", READY),

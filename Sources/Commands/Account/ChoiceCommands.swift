@@ -31,8 +31,8 @@ extension Command {
       context.tell("\"\(name)\" is the default account of \"\(provider)\"")
     } else {
       try manager(context.source.addRule(provider: provider, account: name, remote: remote, folder: folder))
-      let conditions = [remote.map { "for \($0)" }, folder.map { "in \($0)" }].compactMap { $0 }
-      context.tell("\"\(name)\" is the account of \"\(provider)\" \(conditions.joined(separator: " "))")
+      let conditions = (remote.map { " for \($0)" } ?? "") + (folder.map { " in \($0)" } ?? "")
+      context.tell("\"\(name)\" is the account of \"\(provider)\"\(conditions)")
     }
   }
 
@@ -65,16 +65,14 @@ extension Command {
     let rule: AccountRule?
   }
 
-  static func whichAccount(_ provider: String?, _ invocation: Invocation, _ context: Context) throws(CommandError) {
-    var choices: [Choice] = []
+  static func whichAccount(of provider: String?, _ invocation: Invocation, _ context: Context) throws(CommandError) {
+    let choices: [Choice]
     if let text = invocation.value("--for") {
       choices = [try choice(for: text, provider, context)]
     } else {
-      var providers = provider.map { [$0] } ?? []
-      if provider == nil {
-        providers = Set(try manager(context.source.accountsIfAny()?.accounts(of: nil) ?? []).map(\.provider)).sorted()
-        if providers.isEmpty { context.tell("nobody is logged in anywhere") }
-      }
+      let accounts = try provider == nil ? manager(context.source.accountsIfAny()?.accounts(of: nil) ?? []) : []
+      let providers = provider.map { [$0] } ?? Set(accounts.map(\.provider)).sorted()
+      if providers.isEmpty { context.tell("nobody is logged in anywhere") }
       let repository = RepositoryContext(environment: context.environment)
       choices = try providers.map { provider throws(CommandError) in
         try choice(context.choice(nil, of: provider, remotes: repository.remotes), of: provider, context)
@@ -125,18 +123,16 @@ extension Command {
   ) throws(CommandError) -> Choice {
     if let choice { try requireAccount(choice.name, of: provider, context) }
     let choice = if let choice { choice } else { try manager(context.source.standardChoice(of: provider)) }
-    var rule: AccountRule?
-    let (reason, sentence): (String, String)
-    switch choice.reason {
-    case .option: (reason, sentence) = ("option", "named")
-    case .username: (reason, sentence) = ("user-name", "the user name in the URL")
-    case .environment: (reason, sentence) = ("environment", "CREDMGR_ACCOUNT says so")
-    case .selected: (reason, sentence) = ("default", "the default account; no rule is for here")
-    case .only: (reason, sentence) = ("only", "the only account")
-    case .rule(let found):
-      rule = found
-      (reason, sentence) = ("rule", "\(found.place.source.name):\(found.place.line): \(found.condition)")
-    }
+    let rule: AccountRule? = if case .rule(let rule) = choice.reason { rule } else { nil }
+    let (reason, sentence) =
+      switch choice.reason {
+      case .option: ("option", "named")
+      case .username: ("user-name", "the user name in the URL")
+      case .environment: ("environment", "CREDMGR_ACCOUNT says so")
+      case .selected: ("default", "the default account; no rule is for here")
+      case .only: ("only", "the only account")
+      case .rule(let rule): ("rule", "\(rule.place.source.name):\(rule.place.line): \(rule.condition)")
+      }
     return Choice(provider: provider, account: choice.name, reason: reason, sentence: sentence, rule: rule)
   }
 

@@ -43,10 +43,10 @@ extension Command {
       let descriptor = try descriptor(invocation.operands[0], context)
       // What is secret is not shown, so it is not read.
       wish.variables = try context.variables(invocation, of: descriptor) { _ in Array("secret".utf8) }
-      let fitting = try grant(invocation, descriptor.grants, context)
+      let fitting = try grant(of: descriptor.grants, invocation, context)
       if let reason = fitting?.reason { context.tell(reason) }
       wish.grant = fitting?.grant
-      return try LoginDryRun.run(descriptor, wish, invocation, context)
+      return try LoginDryRun.run(of: descriptor, options: wish, invocation, context)
     }
     if invocation.has("--json") { throw .usage("\"--json\" needs \"--dry-run\"", hint: "\(add: "--dry-run")") }
     for option in ["--paste", "--no-browser"] where invocation.has("--with-token") && invocation.has(option) {
@@ -56,7 +56,7 @@ extension Command {
     wish.account = invocation.value("--account")
     let descriptor = (try? context.home.library.load(provider))?.descriptor
     let offered = descriptor?.grants ?? []
-    let fitting = try grant(invocation, offered, context)
+    let fitting = try grant(of: offered, invocation, context)
     wish.grant = fitting?.grant
     var readsInput = invocation.has("--with-token") || invocation.has("--paste")
     wish.variables = try context.variables(invocation, of: descriptor) { path throws(CommandError) in
@@ -78,9 +78,7 @@ extension Command {
     } else {
       let user = TerminalUser(provider: provider, offered: offered, fitting: fitting, context)
       defer { user.end() }
-      do throws(CredentialError) {
-        account = try context.source.login(provider, wish, user: user)
-      } catch {
+      do throws(CredentialError) { account = try context.source.login(provider, wish, user: user) } catch {
         guard case .timedOut(let time) = error else { throw CommandError(error) }
         let more: Remedy =
           "\(credmgr: "login", provider, "--timeout", "\(max(time.wholeSeconds / 60, 1) * 2)m") for more time"
@@ -116,7 +114,7 @@ extension Command {
 
   /// The grant that is asked for, or fits where we are; `nil` for the provider's first.
   private static func grant(
-    _ invocation: Invocation, _ offered: [Grant], _ context: Context
+    of offered: [Grant], _ invocation: Invocation, _ context: Context
   ) throws(CommandError) -> FittingGrant? {
     if let text = invocation.value("--grant") {
       if let grant = Grant(rawValue: text) { return (grant, nil) }
@@ -126,13 +124,12 @@ extension Command {
         "there is no grant \"\(text)\"\(didYouMean(near))",
         hints: .correcting(text, to: near) + ["grants are \(known.joined(separator: ", "))"])
     }
-    let asksForPage = ["--no-browser", "--paste", "--with-token"].contains { invocation.has($0) }
-    return asksForPage
-      ? nil : fittingGrant(offered, ["credmgr", "login", invocation.operands[0], "--no-browser"], context)
+    if ["--no-browser", "--paste", "--with-token"].contains(where: invocation.has) { return nil }
+    return fittingGrant(of: offered, page: ["credmgr", "login", invocation.operands[0], "--no-browser"], context)
   }
 
   /// - Parameter page: the command that prints an address instead.
-  static func fittingGrant(_ offered: [Grant], _ page: [String], _ context: Context) -> FittingGrant? {
+  static func fittingGrant(of offered: [Grant], page: [String], _ context: Context) -> FittingGrant? {
     guard offered.contains(.deviceCode), let first = offered.first, first.traits.redirects else { return nil }
     let reason: String
     switch SessionKind(environment: context.environment) {

@@ -5,11 +5,11 @@ import Descriptors
 
 enum LoginDryRun {
   static func run(
-    _ descriptor: Descriptor, _ wish: LoginOptions, _ invocation: Invocation, _ context: Context
+    of descriptor: Descriptor, options wish: LoginOptions, _ invocation: Invocation, _ context: Context
   ) throws(CommandError) {
     let hasToken = invocation.has("--with-token")
     let result = try manager(context.source.plannedLogin(descriptor, wish, hasToken: hasToken))
-    if invocation.has("--json") {
+    if context.isJSON {
       try context.output([
         "provider": .string(descriptor.identifier), "grant": .string(result.planned.grant.rawValue),
         "client_id": .optional(result.clientIdentifier), "redirect_uri": .optional(result.planned.redirectURI),

@@ -41,7 +41,7 @@ extension Command {
         guard !invocation.has("--keep-remote"), [.refused, .unreachable].contains(message.status) else {
           throw CommandError(error)
         }
-        throw .failed(kept(message, provider, name, isEverybody: invocation.has("--all")))
+        throw .failed(kept(message, at: provider, name, isEverybody: invocation.has("--all")))
       }
       let remote = result.isRevoked ? "revoked at the provider and forgotten" : "forgotten"
       context.tell("\"\(result.account)\" at \"\(provider)\": \(remote)")
@@ -50,7 +50,7 @@ extension Command {
     if selected != nil { try tellDefault(provider, context) }
   }
 
-  private static func kept(_ message: Message, _ provider: String, _ name: String?, isEverybody: Bool) -> Message {
+  private static func kept(_ message: Message, at provider: String, _ name: String?, isEverybody: Bool) -> Message {
     // Another login would not help to be rid of this one.
     let hints = message.hints.without("credmgr", "login")
     let forget = forgetting(provider, isEverybody ? ["--all"] : accountOption(name))

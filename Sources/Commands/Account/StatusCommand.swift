@@ -19,7 +19,7 @@ extension Command {
     ]
   ) { invocation, context throws(CommandError) in
     let provider: String? = if let text = invocation.operands.first { try context.provider(text) } else { nil }
-    if invocation.has("--why") || invocation.has("--for") { return try whichAccount(provider, invocation, context) }
+    if invocation.has("--why") || invocation.has("--for") { return try whichAccount(of: provider, invocation, context) }
     let vault = try manager(context.source.accountsIfAny())
     let accounts = try manager(vault?.accounts(of: provider) ?? [])
     let refused = try manager(vault?.areRefreshesRefused(accounts) ?? [])
@@ -35,7 +35,7 @@ extension Command {
       let rows = zip(accounts, refused).map { account, isRefused in
         let isInterrupted = interrupted.contains { $0.provider == account.provider && $0.account == account.name }
         let isDefault = selected[account.provider] == account.name
-        return json(account, isDefault: isDefault, isRefused: isRefused, isInterrupted: isInterrupted, now)
+        return json(account, isDefault: isDefault, isRefused: isRefused, isInterrupted: isInterrupted, at: now)
       }
       try context.output(.array(rows))
       return try context.reportDamagedRecords(provider, without: accounts)
@@ -49,7 +49,7 @@ extension Command {
     for (account, isRefused) in zip(accounts, refused) {
       let isDefault = selected[account.provider] == account.name
       text += style.bold("\(account.provider)  \(account.name)") + (isDefault ? "  (default)" : "") + "\n"
-      text += Layout.table(details(account.credential, isRefused: isRefused, now, style), width: columns)
+      text += Layout.table(details(account.credential, isRefused: isRefused, at: now, style), width: columns)
     }
     try context.output(text)
     for exchange in interrupted where provider == nil || provider == exchange.provider {
@@ -59,9 +59,11 @@ extension Command {
   }
 
   private static func details(
-    _ credential: Credential, isRefused: Bool, _ now: Moment, _ style: Style
+    _ credential: Credential, isRefused: Bool, at now: Moment, _ style: Style
   ) -> [(left: String, right: String)] {
-    var rows: [(left: String, right: String)] = [("grant", credential.grant.rawValue)]
+    var rows: [(left: String, right: String)] = [
+      ("grant", credential.isGiven ? "none: the token was given" : credential.grant.rawValue)
+    ]
     if let identity = credential.identity { rows.append(("identity", identity)) }
     let scope = credential.grantedScope ?? credential.requestedScope
     if !scope.isEmpty { rows.append(("scope", scope.joined(separator: " "))) }
@@ -105,12 +107,13 @@ extension Command {
   }
 
   static func json(
-    _ account: Account, isDefault: Bool, isRefused: Bool, isInterrupted: Bool, _ now: Moment
+    _ account: Account, isDefault: Bool, isRefused: Bool, isInterrupted: Bool, at now: Moment
   ) -> JSONValue {
     let credential = account.credential
     return [
       "provider": .string(account.provider), "account": .string(account.name), "default": .boolean(isDefault),
-      "identity": .optional(credential.identity), "grant": .string(credential.grant.rawValue),
+      "identity": .optional(credential.identity),
+      "grant": .string(credential.isGiven ? "given" : credential.grant.rawValue),
       "scope": .array((credential.grantedScope ?? credential.requestedScope).map(JSONValue.string)),
       "withheld_scope": .array(credential.withheldScope.map(JSONValue.string)),
       "obtained_at": .string(credential.obtainedAt.text),

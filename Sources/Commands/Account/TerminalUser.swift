@@ -83,7 +83,6 @@ final class TerminalUser: User {
     }
   }
 
-  /// To be called when the login has ended.
   func end() {
     settle()
     if strayRedirects > 1 { say("\(strayRedirects) redirects came that do not belong to this login") }

@@ -11,10 +11,7 @@ struct Completion {
     let text: String
     let help: String
 
-    init(_ text: String, _ help: String = "") {
-      self.text = text
-      self.help = help
-    }
+    init(_ text: String, _ help: String = "") { (self.text, self.help) = (text, help) }
   }
 
   enum Besides: String { case files, commands }
@@ -34,12 +31,12 @@ struct Completion {
     } else if words[0] == "help", words.count == 2 {
       candidates = commands
     } else if let command = Command.all.first(where: { $0.name == words[0] }) {
-      complete(command, Array(words.dropFirst().dropLast()), current)
+      complete(current, of: command, after: Array(words.dropFirst().dropLast()))
     }
     candidates = candidates.filter { $0.text.hasPrefix(current) }
   }
 
-  private mutating func complete(_ command: Command, _ before: [String], _ current: String) {
+  private mutating func complete(_ current: String, of command: Command, after before: [String]) {
     let options = command.options + (command.passesOptions ? [] : Command.common)
     var operands: [String] = []
     var used: Set<String> = []
@@ -65,17 +62,17 @@ struct Completion {
       }
     }
     if let pending {
-      offer(pending.value ?? "", command, operands, prefix: "")
+      offer(pending.value ?? "", of: command, after: operands)
     } else if current.hasPrefix("--"), let sign = current.firstIndex(of: "=") {
       let name = String(current[..<sign])
       guard let value = options.first(where: { $0.name == name })?.value else { return }
-      offer(value, command, operands, prefix: name + "=")
+      offer(value, of: command, after: operands, prefix: name + "=")
     } else if current.hasPrefix("-") {
       candidates =
         options.filter { $0.repeats || !used.contains($0.name) }.map { Candidate($0.name, $0.help) }
         + [Candidate("--help", "say more about the command")]
     } else if let place = place(of: operands, in: command) {
-      offer(place, command, operands, prefix: "")
+      offer(place, of: command, after: operands)
       // `exec` takes an account behind a colon.
       if place.hasPrefix("ID[:ACCOUNT]"), let colon = current.firstIndex(of: ":") {
         let provider = String(current[..<colon])
@@ -93,7 +90,7 @@ struct Completion {
     return places.last { $0.hasSuffix("…") && places.count == 1 }
   }
 
-  private mutating func offer(_ place: String, _ command: Command, _ operands: [String], prefix: String) {
+  private mutating func offer(_ place: String, of command: Command, after operands: [String], prefix: String = "") {
     let place = place.drop { $0 == "[" }.prefix { $0 != "]" && $0 != "…" && $0 != "[" }
     for word in place.split(separator: "|") {
       let texts: [Candidate]
@@ -164,7 +161,6 @@ extension Command {
       throw .usage("too few arguments for \"credmgr completion\"", hint: "\(credmgr: "help", "completion")")
     }
     switch first {
-    case "--help", "-h": try context.output(invocation.command.help)
     // What the scripts ask: the words behind the program's name follow.
     case "words":
       let source = CredentialSource(home: context.home, http: nil, clock: context.clock, random: SystemRandomSource())

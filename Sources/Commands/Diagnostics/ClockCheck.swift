@@ -22,7 +22,7 @@ extension Doctor {
   }
 
   private mutating func tellClock(_ words: String) {
-    problem(.clock, "the clock is " + words, "\(run: "sudo", "timedatectl", "set-ntp", "true")")
+    problem(.clock, "the clock is " + words, hints: "\(run: "sudo", "timedatectl", "set-ntp", "true")")
   }
 
   /// By how much clocks may differ: as many as a token is refreshed before its end, at least.

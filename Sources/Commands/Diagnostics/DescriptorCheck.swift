@@ -7,7 +7,7 @@ import Text
 extension Doctor {
   mutating func checkDescriptors(_ vault: Accounts?) {
     let (library, before) = (context.home.library, diagnostics.count)
-    var mistakes: [(file: String, findings: [Finding])] = []
+    var mistakes: [(key: String, values: [Finding])] = []
     for identifier in context.source.knownProviders() {
       guard let path = library.path(of: identifier) else { continue }
       do throws(ProviderError) {
@@ -15,7 +15,7 @@ extension Doctor {
         if isOwn(path), isHiding(identifier, loaded) {
           note(
             .descriptors, "\(quoted(path)) stands in the place of the shipped one, and takes nothing over from it",
-            "\(Remedy.settingAside(path)) to take the shipped one")
+            hint: "\(Remedy.settingAside(path)) to take the shipped one")
         }
       } catch .invalid(let faults) {
         for fault in faults where fault.severity == .error && !(isForeign && fault.isUnreadable) {
@@ -24,16 +24,11 @@ extension Doctor {
             continue
           }
           // The mistakes of what a descriptor extends are that one's.
-          let file = fault.file
-          let index = mistakes.firstIndex { $0.file == file } ?? mistakes.endIndex
-          if index == mistakes.endIndex { mistakes.append((file, [])) }
-          if !mistakes[index].findings.contains(fault) { mistakes[index].findings.append(fault) }
+          mistakes.note(fault, of: fault.file)
         }
-      } catch {
-        problem(.descriptors, error.message.text, "\(credmgr: "check", path)")
-      }
+      } catch { problem(.descriptors, error.message.text, hints: "\(credmgr: "check", path)") }
     }
-    let hasOwn = mistakes.contains { isOwn($0.file) }
+    let hasOwn = mistakes.contains { isOwn($0.key) }
     // What came with the program has none, but through what it extends.
     for (file, faults) in mistakes where isOwn(file) || !hasOwn { tell(faults, in: file) }
     for provider in (try? vault?.addedProviders()) ?? [] { checkRegistration(provider, vault) }
@@ -42,26 +37,24 @@ extension Doctor {
 
   private mutating func tell(_ faults: [Finding], in file: String) {
     let text = listed(faults)
-    guard isOwn(file) else { return problem(.descriptors, text, "\(credmgr: "check", file)") }
+    guard isOwn(file) else { return problem(.descriptors, text, hints: "\(credmgr: "check", file)") }
     let without: Remedy = "to do without it, \(Remedy.settingAside(file))"
     // Where it cannot be read there is nothing to correct in it.
-    if faults.contains(where: \.isUnreadable) { return problem(.descriptors, text, without) }
-    problem(.descriptors, text, "\(credmgr: "check", file), and correct it", without)
+    if faults.contains(where: \.isUnreadable) { return problem(.descriptors, text, hints: without) }
+    problem(.descriptors, text, hints: "\(credmgr: "check", file), and correct it", without)
   }
 
   /// Whether what was given when a provider was added still fits its descriptor.
   private mutating func checkRegistration(_ provider: String, _ vault: Accounts?) {
-    do throws(CredentialError) {
-      _ = try context.source.permit(.validate, provider)
-    } catch .provider(.invalid) {
+    do throws(CredentialError) { _ = try context.source.permit(.validate, provider) } catch .provider(.invalid) {
       // Told already.
     } catch .provider(.unknown) {
       let hasAccounts = !((try? vault?.accounts(of: provider)) ?? []).isEmpty
       let logout = hasAccounts ? [["credmgr", "logout", provider, "--all", "--keep-remote"]] : []
       problem(
         .descriptors, "the provider \(quoted(provider)) was added, and its descriptor is gone",
-        "put it back with \(command: "credmgr", "add-provider", "FILE", "--as", provider, "--replace"), "
-          + "or \(all: logout + [["credmgr", "remove-provider", provider]]) to forget the provider")
+        hints: "put it back with \(command: "credmgr", "add-provider", "FILE", "--as", provider, "--replace"), "
+          + "or \(all: logout + [["credmgr", "remove-provider", provider, "--keep-remote"]]) to forget the provider")
     } catch {
       if case .descriptorChanged = error { return problem(.descriptors, error.message) }
       var set: [String] = []
@@ -70,7 +63,7 @@ extension Doctor {
       }
       problem(
         .descriptors, "\(quoted(provider)) was added with other variables: " + error.message.text,
-        "\(credmgr: ["add-provider", provider, "--replace"] + set)")
+        hints: "\(credmgr: ["add-provider", provider, "--replace"] + set)")
     }
   }
 
@@ -83,7 +76,6 @@ extension Doctor {
     }
   }
 
-  /// The first few mistakes, each with its place.
   private func listed(_ findings: [Finding]) -> String {
     let shown = findings.prefix(5).map { finding in
       let place = finding.place
@@ -93,8 +85,6 @@ extension Doctor {
     let rest = findings.count - shown.count
     return shown.joined(separator: "; ") + (rest > 0 ? "; and \(rest) more" : "")
   }
-
-  // MARK: Hosts
 
   mutating func checkHosts(_ claims: [HostClaim]) {
     let before = diagnostics.count
@@ -114,20 +104,16 @@ extension Doctor {
     }
   }
 
-  // MARK: Rules
-
   mutating func checkRules(_ vault: Accounts?) {
     let file = context.home.accountRules
     let without: Remedy = "\(Remedy.settingAside(file)) to do without rules"
     let rules: AccountRules
-    do throws(CredentialError) {
-      rules = try context.source.accountRules()
-    } catch .malformedRules(let findings) {
-      return problem(.rules, listed(findings), "correct it, or \(without)")
+    do throws(CredentialError) { rules = try context.source.accountRules() } catch .malformedRules(let findings) {
+      return problem(.rules, listed(findings), hints: "correct it, or \(without)")
     } catch {
       if isForeign { return }
       if let folder = File.closedFolder(above: file) { return tellClosed(folder) }
-      return problem(.rules, error.message.text, without)
+      return problem(.rules, error.message.text, hints: without)
     }
     let before = diagnostics.count
     // One that was added and is gone is told where it is.
@@ -139,24 +125,16 @@ extension Doctor {
         problem(
           .rules,
           "line \(line) of \(path) names the provider \(quoted(rule.provider)), and there is none" + didYouMean(near),
-          near.map { "\(run: "sed", "-i.old", "\(line)s/\(rule.provider)/\($0)/", rules.path)" }
+          hints: near.map { "\(run: "sed", "-i.old", "\(line)s/\(rule.provider)/\($0)/", rules.path)" }
             ?? "correct it, or \(without)")
-      } else if let vault, isMissing(rule, in: vault) {
+      } else if let vault, (try? vault.account(AccountID(rule.provider, rule.account)) == nil) ?? false {
         problem(
           .rules, "line \(rule.place.line) of \(path) names \(quoted(rule.account)), who is not logged in",
-          "\(credmgr: "login", rule.provider, "--account", rule.account)", status: .loginNeeded)
+          hints: "\(credmgr: "login", rule.provider, "--account", rule.account)", status: .loginNeeded)
       }
     }
     if diagnostics.count == before, !rules.rules.isEmpty {
       ok(.rules, rules.rules.count == 1 ? "one rule" : "\(rules.rules.count) rules")
-    }
-  }
-
-  private func isMissing(_ rule: AccountRule, in vault: Accounts) -> Bool {
-    do throws(CredentialError) {
-      return try vault.account(AccountID(rule.provider, rule.account)) == nil
-    } catch {
-      return false
     }
   }
 }

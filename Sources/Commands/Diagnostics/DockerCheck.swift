@@ -6,14 +6,12 @@ extension Doctor {
   mutating func checkDocker(_ claimed: [HostClaim]) {
     guard let path = DockerConfiguration.path(context) else { return ok(.docker, "docker is not set up") }
     let bytes: [UInt8]
-    do throws(POSIXError) {
-      bytes = try File.read(path, limit: 1 << 20, ordinary: true)
-    } catch .notRegularFile {
-      return tellDockerFile(path, .notFile(path))
+    do throws(POSIXError) { bytes = try File.read(path, limit: 1 << 20, ordinary: true) } catch .notRegularFile {
+      return tell(.notFile(path), of: path, as: .docker)
     } catch .permissionDenied where File.isOwn(path) == true {
       return problem(.docker, POSIXError.permissionDenied(path: path).message)
     } catch {
-      if File.isLink(path), let fault = context.obstacle(to: path) { return tellDockerFile(path, fault) }
+      if File.isLink(path), let fault = context.obstacle(to: path) { return tell(fault, of: path, as: .docker) }
       return ok(.docker, "docker is not set up")
     }
     guard let configuration = DockerConfiguration(bytes) else {
@@ -27,27 +25,23 @@ extension Doctor {
         .docker,
         "docker looks for \(quoted("docker-credential-" + name)) in PATH"
           + (registries.isEmpty ? "" : " for " + some(registries)) + ", and there is none",
-        "install it, or \(credmgr: setup) to let docker ask credmgr instead")
+        hints: "install it, or \(credmgr: setup) to let docker ask credmgr instead")
     }
     let others = Set(claimed.map(\.host)).sorted().filter { configuration.helper(of: $0) != "credmgr" }
     if !others.isEmpty {
-      if let fault = context.obstacle(to: path) { return tellDockerFile(path, fault) }
-      note(.docker, "docker does not ask credmgr for " + some(others), "\(credmgr: "docker-credential", "setup")")
+      if let fault = context.obstacle(to: path) { return tell(fault, of: path, as: .docker) }
+      note(.docker, "docker does not ask credmgr for " + some(others), hint: "\(credmgr: "docker-credential", "setup")")
     }
     let readable = configuration.readablePasswords
     if !readable.isEmpty {
       note(
         .docker, "\(quoted(path)) has passwords that can be read, for " + some(readable),
-        "\(all: readable.prefix(Self.shown).map { ["docker", "logout", $0] })")
+        hint: "\(all: readable.prefix(Self.shown).map { ["docker", "logout", $0] })")
     }
     guard diagnostics.count == before else { return }
     ok(
       .docker,
       configuration.asksUs ? "docker asks credmgr" : "docker does not ask credmgr, and no provider has a registry")
-  }
-
-  private mutating func tellDockerFile(_ path: String, _ fault: FileFault) {
-    problem(.docker, "docker cannot use \(quoted(path)): \(fault.words)", fault.remedy)
   }
 
   private mutating func checkDockerProgram() {
@@ -59,7 +53,7 @@ extension Doctor {
     let sudo = File.exists(folder) && !File.isWritable(folder) ? ["sudo"] : []
     problem(
       .docker, "docker looks for \(quoted(name)) in PATH, and there is none",
-      "\(run: sudo + ["ln", "-s", program, folder + "/" + name])")
+      hints: "\(run: sudo + ["ln", "-s", context.program, folder + "/" + name])")
   }
 }
 

@@ -1,10 +1,9 @@
-import CredentialManager
 import JSON
 import Platform
+import Text
 
 /// What was found at one place: as it should be, worth knowing, or not working, with what a person can do about it.
 struct Diagnostic {
-  /// What was looked at.
   enum Check: String, Sendable {
     case home, vault, accounts, clock, browser, keyring, programs, git, docker, descriptors, hosts, rules, certificates
     case proxy, network
@@ -12,10 +11,7 @@ struct Diagnostic {
 
   enum Severity: String, Sendable {
     case ok
-    /// Worth knowing; nothing has to be done.
-    case note
-    /// Something does not work, or will not.
-    case problem
+    case note, problem
   }
 
   let check: Check
@@ -64,29 +60,27 @@ struct Doctor {
     diagnostics += remote
   }
 
-  // MARK: What is found
-
-  mutating func ok(_ check: Diagnostic.Check, _ text: String) { add(check, .ok, Message(text, status: .done)) }
-
-  mutating func note(_ check: Diagnostic.Check, _ text: String, _ remedies: Remedy...) {
-    add(check, .note, Message(text, hints: remedies, status: .done))
+  mutating func ok(_ check: Diagnostic.Check, _ text: String) {
+    add(Message(text, status: .done), check, severity: .ok)
   }
 
-  mutating func problem(_ check: Diagnostic.Check, _ text: String, _ remedies: Remedy..., status: ExitStatus = .usage) {
-    problem(check, Message(text, hints: remedies, status: status))
+  mutating func note(_ check: Diagnostic.Check, _ text: String, hint: Remedy? = nil, hints: [Remedy] = []) {
+    add(Message(text, hint: hint, hints: hints, status: .done), check, severity: .note)
   }
 
-  /// What an ordinary error says.
-  mutating func problem(_ check: Diagnostic.Check, _ message: Message) { add(check, .problem, message) }
+  mutating func problem(_ check: Diagnostic.Check, _ text: String, hints: Remedy..., status: ExitStatus = .usage) {
+    problem(check, Message(text, hints: hints, status: status))
+  }
 
-  private mutating func add(_ check: Diagnostic.Check, _ severity: Diagnostic.Severity, _ message: Message) {
+  mutating func problem(_ check: Diagnostic.Check, _ message: Message) { add(message, check, severity: .problem) }
+
+  private mutating func add(_ message: Message, _ check: Diagnostic.Check, severity: Diagnostic.Severity) {
     // One cause is told once, at whatever it was met first.
     guard severity == .ok || !diagnostics.contains(where: { $0.message.text == message.text }) else { return }
     let message = message.with(hints: context.resolved(message.hints))
     diagnostics.append(Diagnostic(check: check, severity: severity, message: message))
   }
 
-  /// Tells a person on standard error what is not as it should be.
   func tellAll() {
     for diagnostic in diagnostics where diagnostic.severity != .ok {
       context.tell(diagnostic.message.text)
@@ -94,13 +88,13 @@ struct Doctor {
     }
   }
 
-  // MARK: What several checks need
+  /// Why another program cannot use its configuration.
+  mutating func tell(_ fault: FileFault, of path: String, as check: Diagnostic.Check) {
+    problem(check, "\(check.rawValue) cannot use \(quoted(path)): \(fault.words)", hints: fault.remedy)
+  }
 
   /// Of faults of one kind that there may be thousands of.
   static let shown = 5
 
-  var program: String { context.program }
-
-  /// The value of a variable that is set.
   func value(_ variable: String) -> String? { Environment.text(variable, context.environment) }
 }

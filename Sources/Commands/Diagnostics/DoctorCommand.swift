@@ -1,4 +1,3 @@
-import JSON
 import Platform
 
 extension Command {

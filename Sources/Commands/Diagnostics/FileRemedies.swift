@@ -1,7 +1,5 @@
-import CredentialManager
 import Glibc
 import Platform
-import Store
 import Text
 
 /// What mends a fault depends on the disk and the environment. Both are looked at here, and nowhere in `Messages`.
@@ -36,7 +34,6 @@ extension Context {
     return isOurs(path) ? ownership([path]) : .mending(fault, at: place)
   }
 
-  /// Whether a file is one of those that credmgr keeps, or a folder above them.
   private func isOurs(_ path: String) -> Bool {
     [home.configuration, home.vault].contains { place in
       path == "/" || path == place || path.hasPrefix(place + "/") || place.hasPrefix(path + "/")
@@ -63,7 +60,6 @@ extension Context {
     return "\(run: sudo + ["chown", "-R", owner] + tops)"
   }
 
-  /// A home that this user can write.
   private var usableHome: Remedy {
     func isUsable(_ home: String) -> Bool { File.isOwn(home) == true && File.isWritable(home) }
     if Environment.text("CREDMGR_HOME", environment) != nil, let person = home.person, isUsable(person) {
@@ -90,8 +86,8 @@ extension Context {
     }
     let folder = Path.directory(of: Path.resolved(path) ?? path) ?? "."
     if !File.exists(folder) {
-      return FileFault(
-        words: "there is no folder \(quoted(folder))", remedy: "\(run: "mkdir", "-p", folder)", isOfFolder: true)
+      let words = "there is no folder \(quoted(folder))"
+      return FileFault(words: words, remedy: "\(run: "mkdir", "-p", folder)", isOfFolder: true)
     }
     if File.exists(path + ".lock") {
       let remedy: Remedy = "if no other git is at work, \(run: "rm", path + ".lock")"
@@ -112,7 +108,6 @@ struct FileFault {
   /// Whether nothing can be written in its folder, which matters to nobody until something is to be.
   var isOfFolder = false
 
-  /// There is a folder, or whatever else is no file, in its place.
   static func notFile(_ path: String) -> FileFault {
     FileFault(words: "it is not an ordinary file", remedy: .settingAside(path))
   }

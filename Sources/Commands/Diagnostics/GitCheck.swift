@@ -1,5 +1,4 @@
 import CredentialManager
-import HTTP
 import Platform
 import Text
 
@@ -7,7 +6,7 @@ extension Doctor {
   mutating func checkGit(_ claimed: [HostClaim]) {
     guard (try? Launcher.find("git")) != nil else { return ok(.git, "git is not installed") }
     let file = context.gitFile
-    if let file, File.isDirectory(file) { return tellGitFile(file, .notFile(file)) }
+    if let file, File.isDirectory(file) { return tell(.notFile(file), of: file, as: .git) }
     guard let entries = GitHelperEntry.all() else { return problem(.git, Self.gitFailure()) }
     let before = diagnostics.count
     for entry in entries where entry.isOurs { checkProgram(of: entry) }
@@ -18,33 +17,28 @@ extension Doctor {
     let hosts = Set(claimed.map(\.host)).sorted()
     tellOthers(in: entries, for: hosts)
     if isSentAway, let empty = general.last(where: \.value.isEmpty) {
-      problem(.git, "an empty helper behind credmgr's sends it away (\(empty.origin))", empty.removal)
+      problem(.git, "an empty helper behind credmgr's sends it away (\(empty.origin))", hints: empty.removal)
     }
     var unasked: [String] = []
     // One cause is told once, for all the hosts that it is the cause for.
-    var causes: [(entry: GitHelperEntry, hosts: [String])] = []
+    var causes: [(key: GitHelperEntry, values: [String])] = []
     for host in hosts {
       let own = entries.filter { $0.applies(to: host) }
       let asked = GitHelperEntry.asked(own)
       if asked.contains(where: \.isOurs) { continue }
       unasked.append(host)
-      guard let cause = asked.last ?? own.last, !isSentAway || cause.pattern != nil else { continue }
-      if let index = causes.firstIndex(where: { $0.entry == cause }) {
-        causes[index].hosts.append(host)
-      } else {
-        causes.append((cause, [host]))
-      }
+      if let cause = asked.last ?? own.last, !isSentAway || cause.pattern != nil { causes.note(host, of: cause) }
     }
     guard entries.contains(where: \.isOurs) else { return tellUnasked(unasked, file) }
     for (entry, hosts) in causes {
       if entry.value.isEmpty {
         problem(
           .git, "git asks nobody for \(some(hosts)): its configuration sends all helpers away",
-          entry.pattern == nil ? entry.removal : entry.removalOfAll)
+          hints: entry.pattern == nil ? entry.removal : entry.removalOfAll)
       } else {
         problem(
           .git, "git asks the helper \(quoted(entry.shown)) for \(some(hosts)), and not credmgr (\(entry.origin))",
-          entry.pattern == nil ? Self.gitSetup : entry.removalOfAll)
+          hints: entry.pattern == nil ? Self.gitSetup : entry.removalOfAll)
       }
     }
     if diagnostics.count == before { ok(.git, "git asks credmgr first") }
@@ -59,43 +53,37 @@ extension Doctor {
     let isTold = diagnostics.contains { $0.check == .home && $0.severity == .problem }
     let isNeeded = !hosts.isEmpty || value("GIT_CONFIG_GLOBAL") != nil
     if !isTold, let file, let fault = context.obstacle(to: file), isNeeded || !fault.isOfFolder {
-      return tellGitFile(file, fault)
+      return tell(fault, of: file, as: .git)
     }
-    note(.git, "git does not ask credmgr" + (hosts.isEmpty ? "" : " for " + some(hosts)), Self.gitSetup)
+    note(.git, "git does not ask credmgr" + (hosts.isEmpty ? "" : " for " + some(hosts)), hint: Self.gitSetup)
   }
 
   /// The helpers that git asks beside ours for the hosts of our providers. git tells all of them what credmgr answers,
   /// and only its own cache does not keep what is `ephemeral` (git-credential(1)). Without any host, those for all.
   mutating func tellOthers(in entries: [GitHelperEntry], for hosts: [String]) {
-    struct Other { let entry: GitHelperEntry, isFirst: Bool, hosts: [String] }
-    var others: [Other] = []
+    struct Other: Equatable { let entry: GitHelperEntry, isFirst: Bool }
+    var others: [(key: Other, values: [String])] = []
     for host in hosts.isEmpty ? [""] : hosts {
       let told =
         hosts.isEmpty
         ? GitHelperEntry.asked(entries.filter { $0.pattern == nil }) : GitHelperEntry.told(entries, at: host)
       guard let ours = told.firstIndex(where: \.isOurs) else { continue }
       for (index, entry) in told.enumerated() where !entry.isOurs {
-        if let place = others.firstIndex(where: { $0.entry == entry && $0.isFirst == (index < ours) }) {
-          others[place] = Other(entry: entry, isFirst: index < ours, hosts: others[place].hosts + [host])
-        } else {
-          others.append(Other(entry: entry, isFirst: index < ours, hosts: [host]))
-        }
+        others.note(host, of: Other(entry: entry, isFirst: index < ours))
       }
     }
-    for other in others {
+    for (other, itsHosts) in others {
       let entry = other.entry
       let remedies = (hosts.isEmpty ? nil : entry.ordering).map { [$0, entry.removal] } ?? [entry.removal]
-      let place = (hosts.isEmpty ? "" : " for " + some(other.hosts))
-      if other.isFirst {
-        let text = "git asks the helper \(quoted(entry.shown)) first\(place), and tells it what credmgr answers"
-        problem(.git, Message("\(text) (\(entry.origin))", hints: remedies, status: .usage))
-      } else {
-        let text = "git tells the helper \(quoted(entry.shown)) what credmgr answers\(place), for it to keep"
-        if entry.keepsNothing {
-          if !gitKnowsEphemeral { note(.git, "\(text) (\(entry.origin))", remedies[0]) }
-        } else {
-          problem(.git, Message("\(text) (\(entry.origin))", hints: remedies, status: .usage))
-        }
+      let place = (hosts.isEmpty ? "" : " for " + some(itsHosts))
+      let text =
+        other.isFirst
+        ? "git asks the helper \(quoted(entry.shown)) first\(place), and tells it what credmgr answers"
+        : "git tells the helper \(quoted(entry.shown)) what credmgr answers\(place), for it to keep"
+      if other.isFirst || !entry.keepsNothing {
+        problem(.git, Message("\(text) (\(entry.origin))", hints: remedies))
+      } else if !gitKnowsEphemeral {
+        note(.git, "\(text) (\(entry.origin))", hint: remedies[0])
       }
     }
   }
@@ -109,25 +97,17 @@ extension Doctor {
 
   private mutating func checkProgram(of entry: GitHelperEntry) {
     guard let file = entry.program else { return }
-    let setup: Remedy = "\(run: program, "git-setup")"
+    let program = context.program
+    let remedies: [Remedy] = [entry.removal, "\(run: program, "git-setup")"]
     if !File.isExecutable(file) {
-      problem(
-        .git, "git's configuration names \(quoted(file)), which is not there (\(entry.origin))", entry.removal, setup)
-    } else if isAnother(file) {
-      note(.git, "git asks \(quoted(file)), which is another credmgr than \(quoted(program))", entry.removal, setup)
+      let text = "git's configuration names \(quoted(file)), which is not there (\(entry.origin))"
+      problem(.git, Message(text, hints: remedies))
+    } else if Path.resolved(file) != Path.resolved(program) {
+      let text = "git asks \(quoted(file)), which is another credmgr than \(quoted(program))"
+      note(.git, text, hints: remedies)
     }
   }
 
-  /// Whether a file is another program than this one; a link to it is not.
-  func isAnother(_ file: String) -> Bool { Path.resolved(file) != Path.resolved(program) }
-
-  // MARK: git's file
-
-  private mutating func tellGitFile(_ path: String, _ fault: FileFault) {
-    problem(.git, "git cannot use \(quoted(path)): \(fault.words)", fault.remedy)
-  }
-
-  /// Why git cannot read its configuration, as it says itself.
   private static func gitFailure() -> Message {
     let listed = try? Launcher.run("sh", ["-c", "exec git config --list 2>&1 >/dev/null"])
     let said = String(decoding: listed?.output ?? [], as: UTF8.self)
@@ -155,6 +135,15 @@ extension Doctor {
   }
 }
 
+extension Array {
+  /// Appends a value to those of a key, unless it is among them.
+  mutating func note<Key: Equatable, Value: Equatable>(_ value: Value, of key: Key)
+  where Element == (key: Key, values: [Value]) {
+    guard let index = firstIndex(where: { $0.key == key }) else { return append((key, [value])) }
+    if !self[index].values.contains(value) { self[index].values.append(value) }
+  }
+}
+
 extension Remedy {
   static let seeingGitConfiguration: Remedy =
     "\(run: "git", "config", "--list", "--show-origin"), and mend what it names"
@@ -179,8 +168,6 @@ extension Context {
     return !File.exists(own) && !File.isLink(own) && File.exists(other) ? other : own
   }
 
-  /// Why git did not change its configuration, in its own words.
-  ///
   /// - Parameter scope: the option that says which one.
   func gitRefusal(_ said: String, status: Int32, scope: String) -> Message {
     if let failure = Doctor.gitFailure(said) { return failure }

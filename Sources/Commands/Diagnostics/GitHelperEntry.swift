@@ -1,7 +1,4 @@
-import CredentialManager
 import HTTP
-import JSON
-import OAuth
 import Platform
 import Text
 
@@ -58,7 +55,6 @@ struct GitHelperEntry: Equatable {
     return ["https://" + host] + (isLoopback ? ["http://" + host] : [])
   }
 
-  /// Whether it is for every repository on a host.
   func applies(to host: String) -> Bool { matches(host, wholly: true) }
 
   /// Whether it is for a host, or for a path or a user there.
@@ -84,7 +80,6 @@ struct GitHelperEntry: Equatable {
     return own.count == wanted.count && zip(own, wanted).allSatisfy { $0 == "*" || $0 == $1 }
   }
 
-  /// Whether it is one of credmgr, of this program or of another.
   var isOurs: Bool {
     let words = value.split(separator: " ")
     guard let first = words.first else { return false }
@@ -112,7 +107,6 @@ struct GitHelperEntry: Equatable {
 
   var shown: String { isPlain ? value : beginning + " …" }
 
-  /// What takes out all that is under its key there.
   var removalOfAll: Remedy {
     scope == "command" ? Self.forgettingCommandLine : "\(run: command + ["--unset-all", key])"
   }
@@ -136,7 +130,6 @@ struct GitHelperEntry: Equatable {
     }
   }
 
-  /// What takes it out.
   var removal: Remedy {
     if scope == "command" { return Self.forgettingCommandLine }
     if isPlain { return "\(run: command + ["--fixed-value", "--unset-all", key, value])" }

@@ -1,4 +1,3 @@
-import CredentialManager
 import Glibc
 import Platform
 import Text
@@ -14,9 +13,7 @@ extension Doctor {
       // Where the folders above are another's, it is said below whether anything can be made there.
       do throws(POSIXError) {
         try PrivateFile.checkParents(of: home.vault)
-      } catch {
-        if case .writableByOthers = error { problem(.home, error.message) }
-      }
+      } catch { if case .writableByOthers = error { problem(.home, error.message) } }
     }
     for file in [home.configuration, home.userProviders, home.accountRules] + ownDescriptors where File.exists(file) {
       check(&foreign) { () throws(POSIXError) in try PrivateFile.checkUnchangeable(file) }
@@ -25,7 +22,7 @@ extension Doctor {
       isForeign = true
       problem(
         .home, "\(some(foreign)) \(foreign.count == 1 ? "belongs" : "belong") to another user",
-        context.ownership(foreign))
+        hints: context.ownership(foreign))
     }
     let closed = File.closedFolder(above: Path.joining(home.userProviders, "x"))
     if let closed, File.isOwn(closed) == true { tellClosed(closed) }
@@ -46,17 +43,12 @@ extension Doctor {
         ? "\"\(home.configuration)\" and \"\(home.vault)\" are yours alone" : "\"\(home.vault)\" is not there yet")
   }
 
-  /// A folder that does not let the person through, or does not say what is in it.
   mutating func tellClosed(_ folder: String) { problem(.home, POSIXError.permissionDenied(path: folder).message) }
 
   private mutating func check(_ foreign: inout [String], _ body: () throws(POSIXError) -> Void) {
-    do throws(POSIXError) {
-      try body()
-    } catch .otherOwner(let place) {
+    do throws(POSIXError) { try body() } catch .otherOwner(let place) {
       if !foreign.contains(place) { foreign.append(place) }
-    } catch {
-      problem(.home, error.message)
-    }
+    } catch { problem(.home, error.message) }
   }
 
   private mutating func checkWritable(_ path: String) {
@@ -67,9 +59,7 @@ extension Doctor {
     } else if !File.isDirectory(place) {
       return problem(.home, POSIXError.notDirectory(path: place).message)
     }
-    if File.isOnReadOnlyFileSystem(place) {
-      return problem(.home, POSIXError.readOnlyFileSystem(path: path).message)
-    }
+    if File.isOnReadOnlyFileSystem(place) { return problem(.home, POSIXError.readOnlyFileSystem(path: path).message) }
     guard File.isWritable(place) else {
       isForeign = File.isOwn(place) != true
       return problem(.home, POSIXError.permissionDenied(path: place).message)

@@ -1,4 +1,3 @@
-import CredentialManager
 import HTTP
 import Platform
 import Text
@@ -12,7 +11,9 @@ extension Doctor {
 
   mutating func checkCertificates() {
     if let folder = value("SSL_CERT_DIR"), !File.isDirectory(folder) {
-      problem(.certificates, "SSL_CERT_DIR is \(quoted(folder)), which is no folder", "\(run: "unset", "SSL_CERT_DIR")")
+      problem(
+        .certificates, "SSL_CERT_DIR is \(quoted(folder)), which is no folder", hints: "\(run: "unset", "SSL_CERT_DIR")"
+      )
     }
     if let file = value("SSL_CERT_FILE") {
       let bytes = try? File.read(file, limit: 16 << 20)
@@ -20,13 +21,13 @@ extension Doctor {
         return ok(.certificates, "those in \"\(file)\", as SSL_CERT_FILE says")
       }
       let reason = bytes == nil ? "which cannot be read" : "in which there is no certificate"
-      problem(.certificates, "SSL_CERT_FILE is \(quoted(file)), \(reason)", "\(run: "unset", "SSL_CERT_FILE")")
+      problem(.certificates, "SSL_CERT_FILE is \(quoted(file)), \(reason)", hints: "\(run: "unset", "SSL_CERT_FILE")")
     } else if let file = Self.bundles.first(where: File.exists) {
       ok(.certificates, "those in \"\(file)\"")
     } else {
       problem(
         .certificates, "there are no certificates of authorities",
-        "\(run: "sudo", "apt-get", "install", "ca-certificates"), or set SSL_CERT_FILE to a file of them")
+        hints: "\(run: "sudo", "apt-get", "install", "ca-certificates"), or set SSL_CERT_FILE to a file of them")
     }
   }
 
@@ -37,22 +38,22 @@ extension Doctor {
   mutating func checkProxy() {
     for name in proxies {
       let text = context.environment(name) ?? ""
-      let scheme = text.firstPlace(of: "://").map { String(text[..<$0.lowerBound]).lowercased() } ?? "http"
+      let mark = text.firstPlace(of: "://")
+      let scheme = mark.map { String(text[..<$0.lowerBound]).lowercased() } ?? "http"
       // A password may stand before the host.
-      let rest = text.firstPlace(of: "://").map { text[$0.upperBound...] } ?? text[...]
+      let rest = mark.map { text[$0.upperBound...] } ?? text[...]
       let host = rest.lastIndex(of: "@").map { rest[rest.index(after: $0)...] } ?? rest
       let shown = scheme + "://" + host
       let isHost = host.last != ":" && (try? URI(parsing: "http://" + host)) != nil
       if isHost, ["http", "https", "socks4", "socks4a", "socks5", "socks5h"].contains(scheme) {
         ok(.proxy, "\(name) is \"\(shown)\"")
       } else {
-        problem(.proxy, "\(name) is \(quoted(shown)), which is no proxy that is known", "\(run: "unset", name)")
+        problem(.proxy, "\(name) is \(quoted(shown)), which is no proxy that is known", hints: "\(run: "unset", name)")
       }
     }
     if proxies.isEmpty { ok(.proxy, "there is none") }
   }
 
-  /// Asks a provider's servers for an answer.
   mutating func reach(_ provider: String) throws(CommandError) {
     let servers = try manager(context.source.reach(provider))
     for server in servers {

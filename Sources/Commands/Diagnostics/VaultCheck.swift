@@ -17,7 +17,7 @@ extension Doctor {
     } catch .vault(.absent) {
       note(
         .vault, "there is none yet; the first provider that you add makes one",
-        "\(credmgr: "providers") to see which there are")
+        hint: "\(credmgr: "providers") to see which there are")
       return nil
     } catch {
       tell(error, as: .vault)
@@ -36,17 +36,21 @@ extension Doctor {
       } else {
         tell(damage)
       }
-      if status.slots.contains(where: { $0.kind == .secretService }) { checkSecretService() }
+      if status.slots.contains(where: { $0.kind == .secretService }) {
+        do {
+          try context.source.checkSecretService()
+          ok(.keyring, "the Secret Service has the key of the vault")
+        } catch { tell(error, as: .keyring) }
+      }
+      do { _ = try context.source.log() } catch { tell(error, as: .vault) }
       return accounts
     } catch .vault(.passphraseUnavailable(.noTerminal)), .vault(.locked) {
       note(
         .vault, "it is locked, so that nothing in it was looked at; it opens with the \(ways)",
-        "\(credmgr: "vault", "unlock")")
+        hint: "\(credmgr: "vault", "unlock")")
     } catch .vault(.passphraseUnavailable) {
       // Told with the file of the passphrase.
-    } catch {
-      tell(error, as: .vault)
-    }
+    } catch { tell(error, as: .vault) }
     return nil
   }
 
@@ -77,12 +81,12 @@ extension Doctor {
       guard let mode = PrivateFile.modeForOthers(path) else { return }
       note(
         .vault, "other users can read the passphrase in \(quoted(path)) (mode \(String(mode, radix: 8)))",
-        "\(run: "chmod", "go=", path)")
+        hint: "\(run: "chmod", "go=", path)")
     } catch .notRegularFile where !File.isDirectory(path) {
       // A pipe is not read: what writes into it does so once.
     } catch {
       let message = context.passphraseSource.message(error)
-      problem(.vault, Message(message.text, hints: message.hints, status: .usage))
+      problem(.vault, Message(message.text, hints: message.hints))
     }
   }
 
@@ -93,28 +97,15 @@ extension Doctor {
       return [.credential, .registration, .selection].contains(record.kind) ? record : nil
     }
     let more = damage.count > Self.shown ? "; and \(damage.count - Self.shown) more" : ""
+    let remedies = records.prefix(Self.shown).map { $0.remedy() }
     problem(
       .vault,
-      Message(
-        damage.prefix(Self.shown).map(\.sentence).joined(separator: "; ") + more,
-        hints: records.count == damage.count
-          ? records.prefix(Self.shown).map { $0.remedy() } : [.rescuing(context.home.vault)], status: .vault))
-  }
-
-  private mutating func checkSecretService() {
-    do throws(CredentialError) {
-      try context.source.checkSecretService()
-      ok(.keyring, "the Secret Service has the key of the vault")
-    } catch {
-      tell(error, as: .keyring)
-    }
+      .vault(damage.prefix(Self.shown).map(\.sentence).joined(separator: "; ") + more)
+        .with(hints: records.count == damage.count ? remedies : [.rescuing(context.home.vault)]))
   }
 
   mutating func checkKeyring() {
-    if KernelKeyring.isThere {
-      ok(.keyring, "the kernel keeps keys, so that \"credmgr vault unlock\" works")
-    } else {
-      note(.keyring, "the kernel keeps no keys here, so that \"credmgr vault unlock\" does not work")
-    }
+    if KernelKeyring.isThere { return ok(.keyring, "the kernel keeps keys, so that \"credmgr vault unlock\" works") }
+    note(.keyring, "the kernel keeps no keys here, so that \"credmgr vault unlock\" does not work")
   }
 }

@@ -55,7 +55,6 @@ struct DockerConfiguration {
     set("credHelpers", .object(rest + registries.map { .init($0, .string(Self.own)) }))
   }
 
-  /// Lets docker ask us for every registry for which nobody else is.
   mutating func askForAll() { set("credsStore", .string(Self.own)) }
 
   /// Takes our entries out, or those of some registries alone.

@@ -26,9 +26,7 @@ extension Command {
         "\"\(option)\" goes with \"docker-credential setup\"", hint: "\(credmgr: "help", "docker-credential")")
     }
     // docker reads an error from standard output, and the status is 1 whatever it is.
-    do throws(CommandError) {
-      try run(invocation.operands, context)
-    } catch .handOver(let input) {
+    do throws(CommandError) { try run(invocation.operands, context) } catch .handOver(let input) {
       throw .handOver(input: input)
     } catch {
       guard let message = context.message(error) else { throw error }
@@ -41,17 +39,17 @@ extension Command {
   }
 
   private static func run(_ operands: [String], _ context: Context) throws(CommandError) {
-    guard operands.count == 1 else { throw .usage("Usage: docker-credential-credmgr <store|get|erase|list|version>") }
+    if operands.count != 1 { throw .usage("Usage: docker-credential-credmgr <store|get|erase|list|version>") }
     switch operands[0] {
     case "get", "store", "erase":
-      try context.withInput { input throws(CommandError) in try answer(operands[0], input, context) }
+      try context.withInput { input throws(CommandError) in try answer(input, to: operands[0], context) }
     case "list": try list(context)
     case "version": try context.output("docker-credential-credmgr (credmgr) \(Program.version)\n")
     default: throw .usage("Unknown credential action `\(operands[0])`")
     }
   }
 
-  private static func answer(_ operation: String, _ input: [UInt8], _ context: Context) throws(CommandError) {
+  private static func answer(_ input: [UInt8], to operation: String, _ context: Context) throws(CommandError) {
     if operation == "store" {
       let (address, login) = try DockerHelper.login(input)
       return try HelperSession(helper: DockerHelper(address, context), context: context).store(login, isOnly: true)
@@ -94,8 +92,6 @@ extension Context {
       return account.map { claim.username(for: $0.name) }
     } catch .loginNeeded, .unknownAccount, .ambiguousAccount {
       return nil
-    } catch {
-      throw CommandError(error)
-    }
+    } catch { throw CommandError(error) }
   }
 }

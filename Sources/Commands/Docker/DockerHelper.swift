@@ -3,7 +3,6 @@ import Cryptography
 import HTTP
 import JSON
 import OAuth
-import Text
 
 /// A question of docker about a registry (docker/docker-credential-helpers).
 struct DockerHelper: HelperProtocol {
@@ -12,7 +11,7 @@ struct DockerHelper: HelperProtocol {
 
   init(_ address: RegistryAddress, _ context: Context) throws(CommandError) {
     self.address = address
-    claim = address.isSafe ? try context.claim(of: address.host, for: .docker) : nil
+    claim = address.isSafe ? try manager(context.source.claim(of: address.host, for: .docker)) : nil
   }
 
   var provider: String? { claim?.provider }

@@ -99,7 +99,6 @@ struct GitCredential: Equatable {
 }
 
 extension String {
-  /// Whether all of it is letters and digits of ASCII, or among the others.
   func isASCIIAlphanumeric(or others: String) -> Bool {
     utf8.allSatisfy { byte in
       switch byte {

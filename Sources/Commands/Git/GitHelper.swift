@@ -17,7 +17,7 @@ struct GitHelper: HelperProtocol {
     self.request = request
     self.uri = uri
     let host = uri.isSecure || uri.scheme == "http" ? HostPattern.authority(uri) : nil
-    claim = if let host { try context.claim(of: host, for: .git) } else { nil }
+    claim = if let host { try manager(context.source.claim(of: host, for: .git)) } else { nil }
     if let claim, !uri.isSecure, !uri.isLoopback {
       // Whoever listens on the way would read it.
       context.tell("\"\(uri.host ?? "")\" is of \"\(claim.provider)\", whose credentials go over https alone")
@@ -152,7 +152,7 @@ struct GitHelper: HelperProtocol {
     var wish = LoginOptions()
     let offered = (try? context.home.library.load(provider))?.descriptor.grants ?? []
     let page = ["credmgr", "login", provider] + accountOption(name) + ["--no-browser"]
-    let fitting = Command.fittingGrant(offered, page, context)
+    let fitting = Command.fittingGrant(of: offered, page: page, context)
     wish.grant = fitting?.grant
     wish.opensBrowser = SessionKind(environment: context.environment) == .desktop
     wish.hasLocalBrowser = !SessionKind.isRemote(context.environment)
@@ -160,9 +160,7 @@ struct GitHelper: HelperProtocol {
       provider: provider, offered: offered, fitting: fitting, context, terminal: ControllingTerminal())
     defer { user.end() }
     let account: Account
-    do throws(CredentialError) {
-      account = try context.source.login(provider, wish, user: user)
-    } catch {
+    do throws(CredentialError) { account = try context.source.login(provider, wish, user: user) } catch {
       // git would ask for a password next, which is none that this host takes.
       try context.output("quit=1\n")
       throw CommandError(error)

@@ -46,7 +46,7 @@ extension Command {
       let ours = sections.filter { $0.values.contains(entry) }
       guard isThere || !ours.isEmpty else { return context.tell("git's configuration has no entry of ours") }
       if isThere { try change(["config", scope, "--fixed-value", "--unset-all", "credential.helper", entry], context) }
-      for section in ours { try remove(entry, section, scope, context) }
+      for section in ours { try remove(entry, from: section, scope: scope, context) }
       return context.tell("took the helper out of git's configuration")
     }
     if isThere {
@@ -66,7 +66,7 @@ extension Command {
         let isLast = section?.values.suffix(2) == ["", entry]
         if isLast, isAlone { continue }
         // At the end of the file it sends those away, too, that were entered after it.
-        if let section, isLast { try remove(entry, section, scope, context) }
+        if let section, isLast { try remove(entry, from: section, scope: scope, context) }
         for value in ["", entry] { try change(["config", scope, "--add", key, value], context) }
         if ordered.last != host { ordered.append(host) }
       }
@@ -86,19 +86,14 @@ extension Command {
     var sections: [Section] = []
     for line in listed.split(separator: "\0") {
       let pair = line.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-      guard pair.count == 2 else { continue }
-      if let index = sections.firstIndex(where: { $0.key == pair[0] }) {
-        sections[index].values.append(pair[1])
-      } else {
-        sections.append((pair[0], [pair[1]]))
-      }
+      if pair.count == 2 { sections.note(pair[1], of: pair[0]) }
     }
     return sections
   }
 
   /// Takes our entry out of a section, with the empty one before it, which is ours, too.
   private static func remove(
-    _ entry: String, _ section: Section, _ scope: String, _ context: Context
+    _ entry: String, from section: Section, scope: String, _ context: Context
   ) throws(CommandError) {
     var kept: [String] = []
     for value in section.values {
@@ -125,9 +120,7 @@ extension Command {
       return (completion.status, String(decoding: completion.output, as: UTF8.self))
     } catch .commandNotFound("git") {
       throw .usage("there is no command \"git\"", hint: "\(run: "sudo", "apt-get", "install", "git")")
-    } catch {
-      throw CommandError(error)
-    }
+    } catch { throw CommandError(error) }
   }
 
   private static func change(_ arguments: [String], _ context: Context) throws(CommandError) {

@@ -76,18 +76,9 @@ struct HelperSession<Helper: HelperProtocol> {
 }
 
 extension Context {
-  /// - Parameter host: with a port where it is not the ordinary one.
-  func claim(of host: String, for helper: HostClaim.Helper) throws(CommandError) -> HostClaim? {
-    try manager(source.claim(of: host, for: helper))
-  }
-
   /// Runs an operation on standard input, which a program that takes this one's place gets.
   func withInput(_ operation: ([UInt8]) throws(CommandError) -> Void) throws(CommandError) {
     let input = try system(File.readStandardInput(limit: 1 << 20))
-    do throws(CommandError) {
-      try operation(input)
-    } catch .handOver {
-      throw .handOver(input: input)
-    }
+    do throws(CommandError) { try operation(input) } catch .handOver { throw .handOver(input: input) }
   }
 }

@@ -123,35 +123,23 @@ struct ExecQuestion: Equatable {
       }
   }
 
-  /// Why the token is not given for a server.
-  enum ServerFault: Error {
-    case unreadable(server: String, HTTPError.InvalidURI)
-    case insecure(server: String)
-
-    /// Without what may be a secret in it.
-    var server: String {
-      switch self {
-      case .unreadable(let server, _), .insecure(let server): server
-      }
-    }
-
-    var sentence: String {
-      switch self {
-      case .unreadable(let server, let reason):
-        "the server \"\(server)\" of the cluster cannot be read, so the token is not given for it: \(reason.sentence)"
-      case .insecure(let server): "the cluster \"\(server)\" is not reached over TLS, so the token is not given for it"
-      }
-    }
+  /// Why the token is not given for a server, without what may be a secret in it.
+  struct ServerFault: Error {
+    let server: String
+    let sentence: String
   }
 
   /// The URL of a server as it is read everywhere. kubectl reads more than this; nobody could tell whom it means.
   static func server(_ text: String) throws(ServerFault) -> URI {
     let uri: URI
     do { uri = try URI(parsing: text) } catch {
-      guard case .invalidURI(let text, let reason) = error else { throw .unreadable(server: "", .host) }
-      throw .unreadable(server: text, reason)
+      let (server, reason): (String, HTTPError.InvalidURI) =
+        if case .invalidURI(let text, let reason) = error { (text, reason) } else { ("", .host) }
+      let sentence = "the server \"\(server)\" of the cluster cannot be read, so the token is not given for it"
+      throw ServerFault(server: server, sentence: sentence + ": \(reason.sentence)")
     }
-    guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback) else { throw .insecure(server: uri.origin) }
-    return uri
+    if uri.isSecure || (uri.scheme == "http" && uri.isLoopback) { return uri }
+    let sentence = "the cluster \"\(uri.origin)\" is not reached over TLS, so the token is not given for it"
+    throw ServerFault(server: uri.origin, sentence: sentence)
   }
 }

@@ -1,14 +1,11 @@
 import CredentialManager
-import Descriptors
-import OAuth
-import Platform
 import Store
 import Text
 
 extension CredentialError {
-  /// What is wrong, what to do, and the exit status.
   var message: Message {
-    switch self {
+    let passphraseFile: Remedy = "\(add: "--passphrase-file", "FILE")"
+    return switch self {
     case .noHome: .usage("there is no home folder").hint("set HOME, or \(Remedy.anotherHome)")
     case .relativeHome(let path):
       .usage("CREDMGR_HOME is \(quoted(path)), which is not an absolute path").hint(Self.absolute(path))
@@ -22,15 +19,15 @@ extension CredentialError {
       .usage("the provider \(quoted(provider)) was not added yet" + needs.registration)
         .hint("\(credmgr: ["add-provider", provider] + needs.options)")
     case .alreadyAdded(let provider):
-      .usage("the provider \(quoted(provider)) was added already")
-        .hint("\(add: "--replace") to change it")
+      .usage("the provider \(quoted(provider)) was added already").hint("\(add: "--replace") to change it")
         .hint("\(add: "--as", "ID") to add it once more")
     case .clientIdentifierMissing(let provider, let needs):
       .usage("\(quoted(provider)) needs a client identifier" + needs.registration).hint("\(add: needs.options)")
     case .loginNeeded(let provider, let account, let reason):
       .loginNeeded(reason.sentence(provider, account)).hint("\(credmgr: ["login", provider] + accountOption(account))")
     case .unknownAccount(let name, let provider, let known):
-      Self.unknown(name, "there is no account \(quoted(name)) at \(quoted(provider))", provider, known, hints: [])
+      Self.unknown(
+        name, at: provider, known: known, "there is no account \(quoted(name)) at \(quoted(provider))", hints: [])
     case .ambiguousAccount(let provider, let known):
       .usage("there are several accounts at \(quoted(provider)): \(some(known))")
         .hint("\(credmgr: "use", provider, known.first ?? "ACCOUNT") to make one the default")
@@ -38,32 +35,26 @@ extension CredentialError {
     case .malformedAccount(let name):
       .usage("\(quoted(name)) is no name for an account: 1 to 255 bytes without control characters")
     case .identityMismatch(let account, let expected, let found):
-      Message(
+      .refused(
         "the login was for \(found.map(quoted) ?? "somebody whom the provider does not name"), and the account "
-          + "\(quoted(account)) is \(quoted(expected)); nothing was changed",
-        hints: [
-          "log in as \(quoted(expected)) on the provider's page",
-          "\(add: "--account", found ?? "NAME") to keep it beside the other one",
-        ], status: .refused)
+          + "\(quoted(account)) is \(quoted(expected)); nothing was changed"
+      ).hint("log in as \(quoted(expected)) on the provider's page")
+        .hint("\(add: "--account", found ?? "NAME") to keep it beside the other one")
     case .nameNeeded(let provider, let account):
-      Message(
-        "\(quoted(provider)) does not say who logs in, and \(quoted(account)) is logged in already; nothing was "
-          + "changed",
-        hints: [
-          "\(add: "--account", "NAME") for another account",
-          "\(add: "--account", account) to put a new token in the place of the old one",
-        ], status: .usage)
+      .usage(
+        "\(quoted(provider)) does not say who logs in, and \(quoted(account)) is logged in already; nothing was changed"
+      )
+      .hint("\(add: "--account", "NAME") for another account")
+      .hint("\(add: "--account", account) to put a new token in the place of the old one")
     case .grantNotOffered(let grant, let offered):
-      Message(
-        "the provider does not offer the grant \(quoted(grant.rawValue))",
-        hints: .correcting(grant.rawValue, to: offered.first?.rawValue)
-          + ["it offers \(listed(offered.map(\.rawValue)))"], status: .usage)
+      .usage("the provider does not offer the grant \(quoted(grant.rawValue))")
+        .with(hints: .correcting(grant.rawValue, to: offered.first?.rawValue))
+        .hint("it offers \(listed(offered.map(\.rawValue)))")
     case .pasteNeeded(let provider, let isCode):
-      Message(
-        "nobody pasted the " + (isCode ? "code that the page shows" : "address of the page where the browser ended up"),
-        hint:
-          "\(credmgr: "login", provider) at a terminal, or give the \(isCode ? "code" : "address") on standard input",
-        status: .usage)
+      .usage(
+        "nobody pasted the \(isCode ? "code that the page shows" : "address of the page where the browser ended up")"
+      )
+      .hint("\(credmgr: "login", provider) at a terminal, or give the \(isCode ? "code" : "address") on standard input")
     case .pasteExposesToken(let provider):
       .usage(
         "\(quoted(provider)) puts the token into the address of a port of this machine, where another program may wait "
@@ -75,26 +66,26 @@ extension CredentialError {
     case .timedOut(let time):
       .loginNeeded("nobody finished the login within \(duration(time))").hint("run the command again")
     case .lockTimedOut(let provider, let account):
-      Message(
-        "another process did not finish with " + (account.map { "\(quoted($0)) at " } ?? "") + quoted(provider),
-        hint: "run the command again, or see \(command: "ps", "-C", "credmgr-online")", status: .unexpected)
+      .unexpected(
+        "another process did not finish with " + (account.map { "\(quoted($0)) at " } ?? "") + quoted(provider)
+      )
+      .hint("run the command again, or see \(command: "ps", "-C", "credmgr-online")")
     case .uncommitted(let provider, let account, let isKept, let error):
-      Message(
+      .vault(
         "\(quoted(provider)) gave a new token\(account.map { " for \(quoted($0))" } ?? ""), "
-          + (isKept ? "which waits beside the vault: " : "which is lost: ") + error.cause,
-        hint: isKept
+          + (isKept ? "which waits beside the vault: " : "which is lost: ") + error.cause
+      ).hint(
+        isKept
           ? "mend that, and run the command again"
-          : "mend that, then \(credmgr: ["login", provider] + accountOption(account))", status: .vault)
+          : "mend that, then \(credmgr: ["login", provider] + accountOption(account))")
     case .interrupted: Message("interrupted", status: .interrupted)
     case .noLoginWaits:
       .usage("no login waits for this address").hint("begin the login again, and use the page that it opens")
     case .networkNeeded:
       .unexpected("this program has no network").hint("\(credmgr: "doctor") to see how to install it")
     case .destinationChange(let provider, let accounts, let places):
-      Message(
-        "the new descriptor of \(quoted(provider)) \(places.words(accounts, "would send"))",
-        hint: "run it at a terminal to agree, or \(command: "credmgr", "logout", provider, "--all") first",
-        status: .usage)
+      .usage("the new descriptor of \(quoted(provider)) \(places.words(accounts, "would send"))")
+        .hint("run it at a terminal to agree, or \(command: "credmgr", "logout", provider, "--all") first")
     case .descriptorChanged(let provider, let file, let isOwn, let places):
       .usage(
         isOwn
@@ -125,9 +116,10 @@ extension CredentialError {
       .usage("your descriptor \(quoted(provider)) is extended by \(some(dependents))")
         .hint("\(credmgr: "remove-provider", dependents.first ?? "ID") first")
     case .nothingToRemove(let provider):
-      Message(
-        "there is nothing to remove: \(quoted(provider)) was not added, and you have no descriptor of your own for it",
-        hint: "\(credmgr: "providers") to see which were added", status: .usage)
+      .usage(
+        "there is nothing to remove: \(quoted(provider)) was not added, and you have no descriptor of your own for it"
+      )
+      .hint("\(credmgr: "providers") to see which were added")
     case .malformedRegistration(let provider):
       .vault("the registration at \(quoted(provider)) in the vault cannot be read")
         .hint(RecordIdentifier(kind: .registration, provider: provider, account: "").remedy())
@@ -147,12 +139,11 @@ extension CredentialError {
     case .malformedExport: .usage("this is no file that \"credmgr vault export\" made")
     case .wrongExportPassphrase: .usage("the passphrase is not the one of the exported file")
     case .newPassphraseUnavailable(.noTerminal):
-      .usage("there is no terminal to ask for the new passphrase at").hint("\(add: "--passphrase-file", "FILE")")
+      .usage("there is no terminal to ask for the new passphrase at").hint(passphraseFile)
     case .newPassphraseUnavailable(.endOfInput):
-      .usage("there was no passphrase; nothing was changed").hint("\(add: "--passphrase-file", "FILE")")
+      .usage("there was no passphrase; nothing was changed").hint(passphraseFile)
     case .exportPassphraseUnavailable(.noTerminal):
-      .usage("there is no terminal to ask for the passphrase of the exported file at")
-        .hint("\(add: "--passphrase-file", "FILE")")
+      .usage("there is no terminal to ask for the passphrase of the exported file at").hint(passphraseFile)
     case .exportPassphraseUnavailable(.endOfInput): .usage("there was no passphrase")
     case .newPassphraseUnavailable(let error), .exportPassphraseUnavailable(let error): error.message
     case .plainExport:
@@ -166,21 +157,20 @@ extension CredentialError {
     case .alreadyThere(let records, let files):
       .usage("the import would replace \(records.words(and: files)); nothing was changed")
         .hint("\(add: "--replace") to replace what is there")
-    case .notValidatable(let provider):
-      .usage("\(quoted(provider)) has no endpoint that says whether a token is good")
+    case .notValidatable(let provider): .usage("\(quoted(provider)) has no endpoint that says whether a token is good")
     }
   }
 
-  /// `unknownAccount` for a name that is from the environment.
   static func unknownAccount(ofEnvironment name: String, provider: String, known: [String]) -> Message {
     let near = nearMiss(name, among: known, isShort: true).map { "\(export: "CREDMGR_ACCOUNT", $0)" as Remedy }
     return unknown(
-      name, "CREDMGR_ACCOUNT is \(quoted(name)), and there is no such account at \(quoted(provider))", provider, known,
+      name, at: provider, known: known,
+      "CREDMGR_ACCOUNT is \(quoted(name)), and there is no such account at \(quoted(provider))",
       hints: (near.map { [$0] } ?? []) + ["\(run: "unset", "CREDMGR_ACCOUNT")"])
   }
 
   private static func unknown(
-    _ name: String, _ sentence: String, _ provider: String, _ known: [String], hints: [Remedy]
+    _ name: String, at provider: String, known: [String], _ sentence: String, hints: [Remedy]
   ) -> Message {
     let near = nearMiss(name, among: known, isShort: true)
     return Message(
@@ -282,14 +272,11 @@ extension MixUp {
     case .page(let page, let token):
       "the login page of \(quoted(provider)) is on \(quoted(page)), which belongs to \(quoted(other)), and its codes "
         + "would go to \(quoted(token))"
-    case .redirect(let redirect):
-      "the redirect of \(quoted(provider)) is that of \(quoted(other)): \(quoted(redirect))"
+    case .redirect(let redirect): "the redirect of \(quoted(provider)) is that of \(quoted(other)): \(quoted(redirect))"
     case .answer(let issuer):
       "the redirect comes from \(quoted(issuer)), which belongs to \(quoted(other)), and not from \(quoted(provider))"
     }
   }
 
-  fileprivate var isInAnswer: Bool {
-    if case .answer = self { true } else { false }
-  }
+  fileprivate var isInAnswer: Bool { if case .answer = self { true } else { false } }
 }

@@ -5,10 +5,8 @@ import Text
 import YAML
 
 extension Finding {
-  /// `file:line:column: error: sentence`, the source line, and a caret below the place; of a line without text only the
-  /// first.
-  ///
-  /// - Parameter columns: those of a terminal; `nil` for another program, for which the sentence is one line.
+  /// `file:line:column: error: sentence`, the source line, unless it has no text, and a caret below the place. Without
+  /// `columns` the sentence is one line.
   func report(columns: Int? = nil) -> String {
     let name = Message.visible(place.source.name)
     let text = "\(name):\(place.line):\(place.column): \(severity.rawValue): \(Message.visible(sentence))"
@@ -31,68 +29,60 @@ extension Finding {
   private static let narrowest = 20
 
   var sentence: String {
-    switch problem {
-    case .yaml(let reason): return reason.sentence
-    case .unknownKey(let key, let suggestion): return "unknown key \(quoted(key))" + didYouMean(suggestion)
-    case .missingKey(let key): return "the key \(quoted(key)) is missing"
-    case .wrongType(let expected): return "expected \(expected)"
+    if let fault, fault.isTold { return fault.error.message.text }
+    return switch problem {
+    case .yaml(let reason): reason.sentence
+    case .unknownKey(let key, let suggestion): "unknown key \(quoted(key))" + didYouMean(suggestion)
+    case .missingKey(let key): "the key \(quoted(key)) is missing"
+    case .wrongType(let expected): "expected \(expected)"
     case .unknownValue(let value, let allowed, let suggestion):
-      let known = suggestion == nil ? "; known are \(allowed.joined(separator: ", "))" : ""
-      return "unknown value \(quoted(value))" + didYouMean(suggestion) + known
+      "unknown value \(quoted(value))"
+        + (suggestion == nil ? "; known are \(allowed.joined(separator: ", "))" : didYouMean(suggestion))
     case .malformedName(let name):
-      return "\(quoted(name)) is no name: letters, digits, \"-\", \"_\" and \".\", and none that the engine uses itself"
-    case .template(let error): return error.sentence
+      "\(quoted(name)) is no name: letters, digits, \"-\", \"_\" and \".\", and none that the engine uses itself"
+    case .template(let error): error.sentence
     case .unknownTemplateName(let name, let suggestion):
-      return "the template names \(quoted(name)), which nothing defines" + didYouMean(suggestion)
-    case .insecureURL(let url): return "\(quoted(url)) is not https; http is for this machine's own addresses only"
-    case .invalidURL(let url): return "\(quoted(url)) is not an absolute URL"
-    case .invalidHost(let host): return "\(quoted(host)) is not a host name, with a port at most"
-    case .subdomains(let host):
-      return "\(quoted(host)) is more than one host; git and docker ask for each by its whole name"
-    case .controlCharacter: return "the text has a character in it that a terminal would act on"
-    case .tooManyVariables(let limit): return "more than \(limit) variables"
-    case .forbiddenHeader(let name): return "the header \(quoted(name)) cannot be set"
+      "the template names \(quoted(name)), which nothing defines" + didYouMean(suggestion)
+    case .insecureURL(let url): "\(quoted(url)) is not https; http is for this machine's own addresses only"
+    case .invalidURL(let url): "\(quoted(url)) is not an absolute URL"
+    case .invalidHost(let host): "\(quoted(host)) is not a host name, with a port at most"
+    case .subdomains(let host): "\(quoted(host)) is more than one host; git and docker ask for each by its whole name"
+    case .controlCharacter: "the text has a character in it that a terminal would act on"
+    case .tooManyVariables(let limit): "more than \(limit) variables"
+    case .forbiddenHeader(let name): "the header \(quoted(name)) cannot be set"
     case .ownedParameter(let name):
-      return "the parameter \(quoted(name)) protects the login; it can be renamed below \"rename\", and not be set"
-    case .shownSecret(let path):
-      return "the field \(quoted(path)) is a secret; what is kept, and an account's name, is shown"
-    case .computedRedirect:
-      return "a redirect is one text, with a single name in each place: no function, and no alternative"
-    case .unprotectedState(let state): return state.sentence
-    case .invalidDuration(let text): return "\(quoted(text)) is no duration, such as 90s, 5m, 8h or 30d"
-    case .invalidPattern(let text): return "\(quoted(text)) is no regular expression"
+      "the parameter \(quoted(name)) protects the login; it can be renamed below \"rename\", and not be set"
+    case .shownSecret(let path): "the field \(quoted(path)) is a secret; what is kept, and an account's name, is shown"
+    case .computedRedirect: "a redirect is one text, with a single name in each place: no function, and no alternative"
+    case .unprotectedState(let state): state.sentence
+    case .invalidDuration(let text): "\(quoted(text)) is no duration, such as 90s, 5m, 8h or 30d"
+    case .invalidPattern(let text): "\(quoted(text)) is no regular expression"
     case .grantWithoutEndpoint(let grant, let endpoint):
-      return "the grant \(quoted(grant)) needs the endpoint \(quoted(endpoint))"
-    case .unreadable(_, .closedFolder(let folder)): return POSIXError.permissionDenied(path: folder).message.text
-    case .unreadable(_, .otherOwner(let path)): return POSIXError.otherOwner(path: path).message.text
-    case .unreadable(_, .writableByOthers(let path, let mode)):
-      return POSIXError.writableByOthers(path: path, mode: mode).message.text
+      "the grant \(quoted(grant)) needs the endpoint \(quoted(endpoint))"
     case .unreadable(let path, let reason):
-      return "the file \(quoted(path)) cannot be read, and no other one is taken in its place: \(reason.words)"
-    case .unknownBase(let name): return "there is no descriptor \(quoted(name)) to extend"
-    case .cyclicExtends(let chain): return "\"extends\" comes back to itself: \(chain.joined(separator: " → "))"
-    case .tooManyBases(let limit): return "more than \(limit) files extend each other"
+      "the file \(quoted(path)) cannot be read, and no other one is taken in its place: \(reason.words)"
+    case .unknownBase(let name): "there is no descriptor \(quoted(name)) to extend"
+    case .cyclicExtends(let chain): "\"extends\" comes back to itself: \(chain.joined(separator: " → "))"
+    case .tooManyBases(let limit): "more than \(limit) files extend each other"
     case .identifierIsNotFileName(let identifier, let fileName):
-      return "the provider is \(quoted(identifier)), and the file \(quoted(fileName)); a descriptor is found by its "
+      "the provider is \(quoted(identifier)), and the file \(quoted(fileName)); a descriptor is found by its "
         + "file's name"
     case .invalidDefault(let variable):
-      return "the default of the variable \(quoted(variable)) is not one of the values that it may have"
+      "the default of the variable \(quoted(variable)) is not one of the values that it may have"
     case .secretInAddress(let name):
-      return "\(quoted(name)) is a secret, and what it stands in is shown or sent to others: the address of a page, a "
+      "\(quoted(name)) is a secret, and what it stands in is shown or sent to others: the address of a page, a "
         + "redirect, an issuer, a host or a user name"
     case .foreignPage(let origin):
-      return
-        "the page for a device's code is at \(quoted(origin)), where the descriptor has no endpoint; use an endpoint's "
+      "the page for a device's code is at \(quoted(origin)), where the descriptor has no endpoint; use an endpoint's "
         + "host or \"{verification_uri}\""
     case .keptVariable(let name):
-      return
-        "\(quoted(name)) is also a variable that stands in a URL or a host, so the provider's answer would choose that "
+      "\(quoted(name)) is also a variable that stands in a URL or a host, so the provider's answer would choose that "
         + "host; keep the field under another name"
     case .keptSubdomains(let name):
-      return "the provider's answer says what \(quoted(name)) is, so it cannot stand behind \"*.\""
-    case .unusedVariable(let name): return "nothing uses the variable \(quoted(name))"
+      "the provider's answer says what \(quoted(name)) is, so it cannot stand behind \"*.\""
+    case .unusedVariable(let name): "nothing uses the variable \(quoted(name))"
     case .newHost(let host, let provider):
-      return "tokens of \(quoted(provider)) would go to \(quoted(host)), and it was added without that; "
+      "tokens of \(quoted(provider)) would go to \(quoted(host)), and it was added without that; "
         + "\"credmgr add-provider \(provider) --replace\" asks first"
     }
   }
@@ -111,41 +101,25 @@ extension Finding.Problem.UnprotectedState {
 }
 
 extension Finding {
-  /// What the permissions of the file, or of a folder on the way to it, are at fault for.
-  fileprivate var fault: (error: POSIXError, path: String)? {
+  /// What the permissions of the file, or of a folder on the way to it, are at fault for, and whether only they are told.
+  fileprivate var fault: (error: POSIXError, path: String, isTold: Bool)? {
     switch problem {
-    case .unreadable(_, .closedFolder(let folder)): (.permissionDenied(path: folder), folder)
-    case .unreadable(let path, .permissionDenied): (.permissionDenied(path: path), path)
-    case .unreadable(_, .otherOwner(let path)): (.otherOwner(path: path), path)
-    case .unreadable(_, .writableByOthers(let path, let mode)): (.writableByOthers(path: path, mode: mode), path)
+    case .unreadable(_, .closedFolder(let folder)): (.permissionDenied(path: folder), folder, true)
+    case .unreadable(let path, .permissionDenied): (.permissionDenied(path: path), path, false)
+    case .unreadable(_, .otherOwner(let path)): (.otherOwner(path: path), path, true)
+    case .unreadable(_, .writableByOthers(let path, let mode)): (.writableByOthers(path: path, mode: mode), path, true)
     default: nil
     }
   }
 
-  /// The folder that does not let this user through to a descriptor.
-  var closedFolder: String? {
-    if case .unreadable(_, .closedFolder(let folder)) = problem { folder } else { nil }
-  }
-
-  fileprivate var isOpenToOthers: Bool {
-    switch problem {
-    case .unreadable(_, .otherOwner), .unreadable(_, .writableByOthers): true
-    default: false
-    }
-  }
+  var closedFolder: String? { if case .unreadable(_, .closedFolder(let folder)) = problem { folder } else { nil } }
 
   /// Whether the file itself is at fault, and not what stands in it.
-  var isUnreadable: Bool {
-    if case .unreadable = problem { true } else { false }
-  }
+  var isUnreadable: Bool { if case .unreadable = problem { true } else { false } }
 
-  /// The file that is to be mended.
-  var file: String {
-    if case .unreadable(let path, _) = problem { path } else { place.source.name }
-  }
+  var file: String { if case .unreadable(let path, _) = problem { path } else { place.source.name } }
 }
 
-/// A suggestion in brackets, or nothing.
 package func didYouMean(_ suggestion: String?) -> String { suggestion.map { " (did you mean \(quoted($0))?)" } ?? "" }
 
 extension YAMLError.Reason {
@@ -201,11 +175,12 @@ extension ProviderError {
     switch self {
     case .invalid(let findings):
       let count = findings.count { $0.severity == .error }
-      let closed = findings.lazy.filter { $0.closedFolder != nil || $0.isOpenToOthers }.compactMap(\.fault).first
+      let faults = findings.compactMap(\.fault)
       return Message(
-        closed?.error.message.text ?? "the descriptor \(quoted(findings.first?.place.source.name ?? "")) has "
+        faults.first(where: \.isTold)?.error.message.text
+          ?? "the descriptor \(quoted(findings.first?.place.source.name ?? "")) has "
           + "\(count == 1 ? "an error" : "\(count) errors")",
-        hint: findings.lazy.compactMap(\.fault).first.map { .mending($0.error, at: $0.path) }, findings: findings)
+        hint: faults.first.map { .mending($0.error, at: $0.path) }, findings: findings)
     case .unknown(let identifier, let suggestion):
       return Message(
         "there is no provider \(quoted(identifier))" + didYouMean(suggestion),
@@ -242,13 +217,11 @@ extension ProviderError {
 extension Variable { fileprivate var explanation: String { help.map { ": \($0)" } ?? "" } }
 
 extension Message {
-  /// A secret that stands where other programs can read it.
   static func secretInArguments(_ variable: Variable) -> Message {
     .usage("the variable \(quoted(variable.name)) is a secret, which is not taken from the command line")
       .hint("write it into a file, and \"--set \(variable.name)=@FILE\"; \"@-\" is standard input")
   }
 
-  /// Variables of a descriptor that have no value.
   static func missing(_ variables: [Variable]) -> Message {
     Message(
       (variables.count == 1

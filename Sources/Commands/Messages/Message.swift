@@ -10,22 +10,15 @@ package struct Message: Sendable, Equatable {
   var hints: [Remedy]
   package let status: ExitStatus
   /// The mistakes in a file, each with its place, which are shown before it.
-  var findings: [Finding] = []
+  let findings: [Finding]
 
-  package init(_ text: String, hint: Remedy? = nil, status: ExitStatus) {
-    self.init(text, hints: hint.map { [$0] } ?? [], status: status)
-  }
-
-  package init(_ text: String, hints: [Remedy], status: ExitStatus) {
+  package init(
+    _ text: String, hint: Remedy? = nil, hints: [Remedy] = [], findings: [Finding] = [], status: ExitStatus = .usage
+  ) {
     self.text = Self.visible(text)
-    self.hints = hints
-    self.status = status
-  }
-
-  /// Mistakes in a file.
-  init(_ text: String, hint: Remedy? = nil, findings: [Finding]) {
-    self.init(text, hint: hint, status: .usage)
+    self.hints = (hint.map { [$0] } ?? []) + hints
     self.findings = findings
+    self.status = status
   }
 
   static func usage(_ text: String) -> Message { Message(text, status: .usage) }
@@ -35,7 +28,6 @@ package struct Message: Sendable, Equatable {
   static func vault(_ text: String) -> Message { Message(text, status: .vault) }
   static func unexpected(_ text: String) -> Message { Message(text, status: .unexpected) }
 
-  /// The same with another thing to do.
   func hint(_ remedy: Remedy) -> Message { with(hints: hints + [remedy]) }
 
   func with(hints: [Remedy]) -> Message {
@@ -44,19 +36,15 @@ package struct Message: Sendable, Equatable {
     return message
   }
 
-  /// The lines on standard error.
-  ///
-  /// - Parameters:
-  ///   - line: the command that failed, with which hints are completed.
-  ///   - columns: where sentences are broken; `nil` for nowhere, so that each is one line for other programs.
+  /// - Parameter columns: where sentences are broken; `nil` for nowhere, so that each is one line for other programs.
   func lines(
     program: String = "credmgr", after line: CommandLine? = nil, style: Style = .plain, columns: Int? = nil
   ) -> String {
-    func shown(_ label: String, _ shown: String, _ sentence: String) -> String {
-      StandardError.lines("\(program): \(label) ", shown: "\(program): \(shown) ", sentence, columns: columns)
+    func shown(_ sentence: String, as label: String, _ emphasis: (String) -> String) -> String {
+      StandardError.lines("\(program): \(label) ", shown: "\(program): \(emphasis(label)) ", sentence, columns: columns)
     }
-    return shown("error:", style.red("error:"), text)
-      + hints.compactMap { $0.sentence(after: line) }.map { shown("hint:", style.bold("hint:"), $0) }.joined()
+    return shown(text, as: "error:", style.red)
+      + hints.compactMap { $0.sentence(after: line) }.map { shown($0, as: "hint:", style.bold) }.joined()
   }
 
   /// A text without anything that a terminal would act on, and without passwords in URLs: parts of it come from files,
@@ -65,9 +53,7 @@ package struct Message: Sendable, Equatable {
     let text = withoutPasswords(text)
     if text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return text }
     var visible = ""
-    for scalar in text.unicodeScalars {
-      visible.unicodeScalars.append(scalar.actsOnTerminals ? "\u{FFFD}" : scalar)
-    }
+    for scalar in text.unicodeScalars { visible.unicodeScalars.append(scalar.actsOnTerminals ? "\u{FFFD}" : scalar) }
     return visible
   }
 }
@@ -79,9 +65,7 @@ package enum ExitStatus: Int32, Sendable {
   /// Usage, or input that does not parse or validate.
   case usage = 2
   case loginNeeded = 3
-  /// The provider refused.
   case refused = 4
-  /// The provider could not be reached.
   case unreachable = 5
   /// The vault is locked, damaged or not ours.
   case vault = 6

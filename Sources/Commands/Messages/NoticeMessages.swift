@@ -1,5 +1,4 @@
 import CredentialManager
-import Descriptors
 import Text
 
 extension Notice {
@@ -13,14 +12,12 @@ extension Notice {
     case .unnameable(let account, let provider):
       "the account is called \(quoted(account)): the name that \(quoted(provider)) gives it has control characters, or "
         + "more than 255 bytes"
-    case .interrupted(let interruption):
-      interruption.words(now: now) + "; " + (interruption.remedy.sentence() ?? "")
+    case .interrupted(let interruption): interruption.words(now: now) + "; " + (interruption.remedy.sentence() ?? "")
     case .loginsRefused(let error): "warning: logins will be refused: \(error.message.text)"
     case .unreadable(let provider, let fields):
       "warning: the answer of \(quoted(provider)) has \(listed(fields.map(\.rawValue))) in a form that cannot be read; "
         + "the token is kept without"
-    case .handOutNotNoted(let error):
-      "warning: it cannot be noted who was handed the credential: \(error.message.text)"
+    case .handOutNotNoted(let error): "warning: it cannot be noted who was handed the credential: \(error.message.text)"
     case .notRefreshed(let provider, let account, let left, let error):
       "warning: the token of \(quoted(account)) at \(quoted(provider)) is valid for another \(duration(left)), "
         + "and could not be refreshed: \(error.message.text)"
@@ -41,7 +38,6 @@ extension Interruption {
     }
   }
 
-  /// What ends it.
   var remedy: Remedy {
     let account = accountOption(account)
     return switch exchange {

@@ -4,129 +4,115 @@ import OAuth
 import Text
 
 extension OAuthError {
-  /// What is wrong with a provider's answer, or with what was to be sent.
   func message(provider: String) -> Message {
     let name = quoted(provider)
     func at(_ kind: EndpointKind) -> String { "\(name) at the endpoint \(quoted(kind.rawValue))" }
     func answer(_ text: String) -> Message { Message(text, hints: answerHints(provider), status: .refused) }
     let login: Remedy = "\(credmgr: "login", provider)"
     let whole: Remedy = login + " again, and paste the whole address"
+    let file: Remedy = "\(command: "credmgr", "providers", provider) shows which file that is"
     let newSecret: Remedy = "\(credmgr: "add-provider", provider, "--replace", "--client-secret-file", "FILE")"
-    switch self {
+    return switch self {
     case .noEndpoint(let kind):
-      return .usage("the descriptor of \(name) has no endpoint \(quoted(kind.rawValue))")
-        .hint("name it in the descriptor: \(command: "credmgr", "providers", provider) shows which file that is")
+      .usage("the descriptor of \(name) has no endpoint \(quoted(kind.rawValue))")
+        .hint("name it in the descriptor: \(file)")
     case .url(let kind, let error):
-      return .usage("the URL of the endpoint \(quoted(kind.rawValue)) of \(name): \(error.sentence)")
+      .usage("the URL of the endpoint \(quoted(kind.rawValue)) of \(name): \(error.sentence)")
     case .missingValue(let kind, let value):
-      return .usage("the endpoint \(quoted(kind.rawValue)) of \(name) needs a value for \(quoted(value))")
+      .usage("the endpoint \(quoted(kind.rawValue)) of \(name) needs a value for \(quoted(value))")
         .hint("\(credmgr: "add-provider", provider, "--replace", "--set", "\(value)=VALUE")")
     case .refused(let kind, let response):
-      let words = response.words.map { ": \($0)" } ?? ""
-      let status = response.status.map { ["status \($0)"] } ?? []
-      // Where the provider gives no code, the core makes one of the status, which would say the same twice.
-      let code = response.code.hasPrefix("http_") ? [] : [response.code]
-      return Message(
-        "\(name) refused at the endpoint \(quoted(kind.rawValue)) (\((code + status).joined(separator: ", ")))\(words)",
-        hint: hint(response.code, provider), status: .refused)
+      .refused("\(name) refused at the endpoint \(quoted(kind.rawValue)) \(response.reason)")
+        .hint(hint(response.code, provider))
     case .unavailable(let kind, let status, let words, let retryAfter):
-      return Message(
+      .unreachable(
         "\(name) cannot answer now at the endpoint \(quoted(kind.rawValue))" + (status.map { " (status \($0))" } ?? "")
-          + (words.map { ": \($0)" } ?? ""),
-        hint: retryAfter.map { "try again in \(patience($0))" } ?? "try again later", status: .unreachable)
+          + (words.map { ": \($0)" } ?? "")
+      ).hint(retryAfter.map { "try again in \(patience($0))" } ?? "try again later")
     case .redirected(let kind, let status):
-      return Message(
+      .refused(
         "\(name) redirects at the endpoint \(quoted(kind.rawValue)) (status \(status)), which is not followed: it "
-          + "would carry secrets along", hint: comparing(provider), status: .refused)
+          + "would carry secrets along"
+      ).hint(comparing(provider))
     case .unreadable(let kind, let expected, let mediaType):
-      let found = mediaType.map { "is \($0)" } ?? "is not told"
-      let format = expected == .json ? "JSON" : "a " + expected.rawValue
-      return answer("the answer of \(at(kind)) cannot be read as \(format); its type \(found)")
-    case .missingField(let kind, let field):
-      return answer("the answer of \(at(kind)) has no \(quoted(field.rawValue))")
+      answer(
+        "the answer of \(at(kind)) cannot be read as \(expected == .json ? "JSON" : "a " + expected.rawValue); its type "
+          + (mediaType.map { "is \($0)" } ?? "is not told"))
+    case .missingField(let kind, let field): answer("the answer of \(at(kind)) has no \(quoted(field.rawValue))")
     case .malformedField(let kind, let field):
-      return answer("the \(quoted(field.rawValue)) in the answer of \(at(kind)) cannot be read")
+      answer("the \(quoted(field.rawValue)) in the answer of \(at(kind)) cannot be read")
     case .repeated(let kind, let member):
-      return answer("the answer of \(at(kind)) has \(quoted(member)) more than once, and each could be the right one")
+      answer("the answer of \(at(kind)) has \(quoted(member)) more than once, and each could be the right one")
     case .tokenType(let kind, let type):
-      return answer(
+      answer(
         "the token in the answer of \(at(kind)) is of the type \(quoted(type)), which credmgr cannot present"
       ).hint("if the provider takes it as it takes a Bearer token, \"token_types\" below \"header_style\" says so")
     case .idToken(let kind, let fault):
-      return answer("the ID token in the answer of \(at(kind)) is refused: \(fault.sentence)")
+      answer("the ID token in the answer of \(at(kind)) is refused: \(fault.sentence)")
     case .foreignAssertion(let kind, let origin):
-      return .usage(
+      .usage(
         "the endpoint \(quoted(kind.rawValue)) of \(name) is at \(quoted(origin)), not at the token endpoint's origin; "
           + "the client's signed assertion is not for that server, so it is not sent"
       ).hint("if it is meant for that server, \"aud\" below \"claims\" of \"assertion\" in the descriptor names it")
     case .valueOutOfBounds(let kind, let value):
-      return answer("the \(quoted(value)) in the answer of \(at(kind)) is not what the descriptor allows there")
+      answer("the \(quoted(value)) in the answer of \(at(kind)) is not what the descriptor allows there")
     case .computedValueTooLong(let kind, let value):
-      return .usage("the value of \(quoted(value)) of \(at(kind)) becomes longer than \(Template.longest / 1024) KiB")
+      .usage("the value of \(quoted(value)) of \(at(kind)) becomes longer than \(Template.longest / 1024) KiB")
     case .insecurePage(let field):
-      return answer(
-        "the \(quoted(field.rawValue)) in the answer of \(name) is not an https address, so it is not shown")
+      answer("the \(quoted(field.rawValue)) in the answer of \(name) is not an https address, so it is not shown")
     case .foreignPage(let origin):
-      return .usage(
-        "the page for the code of \(name) would be at \(quoted(origin)), where the provider has no endpoint"
-      ).hint(
-        "correct \"verification_uri_complete\" in the descriptor: \(command: "credmgr", "providers", provider) "
-          + "shows which file that is")
+      .usage("the page for the code of \(name) would be at \(quoted(origin)), where the provider has no endpoint")
+        .hint("correct \"verification_uri_complete\" in the descriptor: \(file)")
     case .secretAccount:
-      return .usage("the field that the descriptor of \(name) says is the account's name is a secret").hint(
-        "name another field below \"account\" in the descriptor: \(command: "credmgr", "providers", provider) "
-          + "shows which file that is")
+      .usage("the field that the descriptor of \(name) says is the account's name is a secret")
+        .hint("name another field below \"account\" in the descriptor: \(file)")
     case .stateMismatch:
-      return .refused("the redirect does not belong to this login: its state is another one").hint(login + " again")
-    case .stateMissing:
-      return .refused("the redirect does not belong to this login: it has no state").hint(login + " again")
+      .refused("the redirect does not belong to this login: its state is another one").hint(login + " again")
+    case .stateMissing: .refused("the redirect does not belong to this login: it has no state").hint(login + " again")
     case .tokenMismatch:
-      return .refused("the redirect does not belong to this login: its token is another one").hint(login + " again")
+      .refused("the redirect does not belong to this login: its token is another one").hint(login + " again")
     case .issuerMismatch(let expected, let found):
-      return .refused("the redirect comes from \(quoted(found)), and not from \(quoted(expected))")
+      .refused("the redirect comes from \(quoted(found)), and not from \(quoted(expected))")
     case .foreignIssuer(let found, let host):
-      return .refused("the redirect comes from \(quoted(found)), which is another server than \(quoted(host))")
+      .refused("the redirect comes from \(quoted(found)), which is another server than \(quoted(host))")
         .hint("if both are \(name)'s, write \(quoted("issuer: " + found)) into its descriptor")
     case .ownedParameter(let kind, let parameter):
-      return .usage("the address of \(at(kind)) sets the parameter \(quoted(parameter)), which only credmgr sets")
+      .usage("the address of \(at(kind)) sets the parameter \(quoted(parameter)), which only credmgr sets")
     case .issuerMissing(let expected):
-      return .refused("the redirect does not say that it comes from \(quoted(expected)), which always says so")
+      .refused("the redirect does not say that it comes from \(quoted(expected)), which always says so")
     case .unknownAuthentication(let method):
-      return Message(
-        "\(name) registered a client that has to show who it is by \(quoted(method)), which credmgr cannot",
-        hint: "register a client yourself, and \(add: "--client-id", "ID")", status: .refused)
-    case .notARedirect:
-      return .usage("what was pasted is not the address of the page where the browser ended up").hint(whole)
+      .refused("\(name) registered a client that has to show who it is by \(quoted(method)), which credmgr cannot")
+        .hint("register a client yourself, and \(add: "--client-id", "ID")")
+    case .notARedirect: .usage("what was pasted is not the address of the page where the browser ended up").hint(whole)
     case .foreignRedirect(let expected):
-      return .usage("what was pasted is not an address that begins with \(quoted(expected))")
+      .usage("what was pasted is not an address that begins with \(quoted(expected))")
         .hint(whole + " where the browser ended up")
     case .callbackNotConfirmed:
-      return .refused("\(name) did not confirm the callback, as OAuth 1.0a asks it to")
+      .refused("\(name) did not confirm the callback, as OAuth 1.0a asks it to")
         .hint("a provider that never does needs \"callback_confirmed: optional\" below \"oauth1\" in its descriptor")
-    case .deviceCodeExpired: return .refused("the code was not confirmed in time").hint(login + " again")
-    case .clientSecretMissing: return .usage("\(name) asks for a client secret, and none was given").hint(newSecret)
+    case .deviceCodeExpired: .refused("the code was not confirmed in time").hint(login + " again")
+    case .clientSecretMissing: .usage("\(name) asks for a client secret, and none was given").hint(newSecret)
     case .clientKeyMalformed:
-      return .usage("the client secret of \(name) is no RSA private key in PEM, which the signature method needs")
+      .usage("the client secret of \(name) is no RSA private key in PEM, which the signature method needs")
         .hint(newSecret)
-    case .noSignatures: return .unexpected("this program is static and cannot sign with a private key")
+    case .noSignatures: .unexpected("this program is static and cannot sign with a private key")
     case .unknownSignature(let text):
-      return .usage("\(quoted(text)) is neither a signature method nor a transport of OAuth 1.0a")
-    case .notRefreshable: return .loginNeeded("there is nothing to refresh the token of \(name) with").hint(login)
+      .usage("\(quoted(text)) is neither a signature method nor a transport of OAuth 1.0a")
+    case .notRefreshable: .loginNeeded("there is nothing to refresh the token of \(name) with").hint(login)
     case .foreignHost(let host):
-      return Message(
-        "the descriptor of \(name) does not name the host \(quoted(host)), so the credential is not sent there",
-        hint: "the hosts are below \"hosts\" in the descriptor: \(credmgr: "providers", provider)", status: .usage)
+      .usage("the descriptor of \(name) does not name the host \(quoted(host)), so the credential is not sent there")
+        .hint("the hosts are below \"hosts\" in the descriptor: \(credmgr: "providers", provider)")
     case .presentedInQuery:
-      return .usage("the credential of \(name) goes into the URL or the body of a request, not into a header")
+      .usage("the credential of \(name) goes into the URL or the body of a request, not into a header")
         .hint("\(credmgr: "request", provider, "URL")")
     case .credentialHeader(let header):
-      return .usage("the header \(quoted(header)) carries the credential of \(name), and cannot be given besides")
+      .usage("the header \(quoted(header)) carries the credential of \(name), and cannot be given besides")
         .hint("leave \"--header\" out for it")
     case .signatureNeedsURL:
-      return .usage("requests to \(name) are signed, so the header depends on the URL").hint("\(add: "--url", "URL")")
+      .usage("requests to \(name) are signed, so the header depends on the URL").hint("\(add: "--url", "URL")")
     case .malformedHeader(let header):
-      return .refused("the value of the header \(quoted(header)) has characters that a header cannot have")
-    case .malformedCredential: return .vault("a credential of \(name) in the vault cannot be read").hint(login)
+      .refused("the value of the header \(quoted(header)) has characters that a header cannot have")
+    case .malformedCredential: .vault("a credential of \(name) in the vault cannot be read").hint(login)
     }
   }
 
@@ -143,7 +129,6 @@ extension OAuthError {
   }
 }
 
-/// What to do where it is not what the descriptor says that it is.
 func comparing(_ provider: String) -> Remedy {
   "compare the addresses that \(command: "credmgr", "providers", provider) shows with the provider's own page"
 }
@@ -157,6 +142,14 @@ private func reachHints(_ provider: String?) -> [Remedy] {
 
 private func answerHints(_ provider: String?) -> [Remedy] {
   reachHints(provider) + ["\(add: "--trace") to see what was answered"]
+}
+
+extension ErrorResponse {
+  fileprivate var reason: String {
+    // Where the provider gives no code, the core makes one of the status, which would say the same twice.
+    let facts = (code.hasPrefix("http_") ? [] : [code]) + (status.map { ["status \($0)"] } ?? [])
+    return "(\(facts.joined(separator: ", ")))" + (words.map { ": \($0)" } ?? "")
+  }
 }
 
 extension IDTokenFault {
@@ -192,31 +185,27 @@ extension URLTemplateError {
 }
 
 extension HTTPError {
-  /// What went wrong on the way.
   func message(provider: String? = nil) -> Message {
     let whom = provider.map { " of \(quoted($0))" } ?? ""
-    switch self {
-    case .invalidURI(let text, let reason):
-      return .usage("\(quoted(text)) is not a URL that can be used: \(reason.sentence)")
-    case .invalidMethod(let method): return .usage("\(quoted(method)) is no HTTP method")
-    case .invalidField(let name): return .usage("the header \(quoted(name)) cannot be sent")
+    return switch self {
+    case .invalidURI(let text, let reason): .usage("\(quoted(text)) is not a URL that can be used: \(reason.sentence)")
+    case .invalidMethod(let method): .usage("\(quoted(method)) is no HTTP method")
+    case .invalidField(let name): .usage("the header \(quoted(name)) cannot be sent")
     case .unreachable(let host, let reason):
-      return Message(
-        "cannot reach the host \(quoted(host))\(whom): \(reason.sentence)", hints: reachHints(provider),
-        status: .unreachable)
+      .unreachable("cannot reach the host \(quoted(host))\(whom): \(reason.sentence)").with(hints: reachHints(provider))
     case .bodyTooLarge(let limit):
-      let size = limit < 1 << 20 ? "\(limit >> 10) KiB" : "\(limit >> 20) MiB"
-      return Message(
-        "the answer\(whom) is longer than \(size), and was not read",
-        hints: provider == nil ? [] : answerHints(provider), status: .refused)
+      .refused(
+        "the answer\(whom) is longer than \(limit < 1 << 20 ? "\(limit >> 10) KiB" : "\(limit >> 20) MiB"), and was not "
+          + "read"
+      ).with(hints: provider == nil ? [] : answerHints(provider))
     case .portUnavailable(let port):
-      return .unexpected("port \(port) of this machine is taken, and the redirect\(whom) needs it")
+      .unexpected("port \(port) of this machine is taken, and the redirect\(whom) needs it")
         .hint("\(run: "ss", "-ltnp", "sport = :\(port)") to see which program has it")
         .hint("\(add: "--paste") to do without it")
-    case .receiverTimedOut: return .refused("nobody answered in time")
-    case .interrupted: return Message("interrupted", status: .interrupted)
-    case .libraryMissing(let name): return .unexpected("the library \(name) cannot be loaded: is it installed?")
-    case .system(let call, let code): return .unexpected("the system call \(call) failed: \(systemWords(code))")
+    case .receiverTimedOut: .refused("nobody answered in time")
+    case .interrupted: Message("interrupted", status: .interrupted)
+    case .libraryMissing(let name): .unexpected("the library \(name) cannot be loaded: is it installed?")
+    case .system(let call, let code): .unexpected("the system call \(call) failed: \(systemWords(code))")
     }
   }
 }
@@ -250,43 +239,41 @@ extension HTTPError.Unreachable {
 }
 
 extension MetadataError {
-  /// Why an issuer cannot be added by its address.
   func message(issuer: String) -> Message {
     let name = quoted(issuer)
     func its(_ member: String, _ text: String) -> String {
       "the \(quoted(member)) in the metadata of \(name) is \(quoted(text)), "
     }
-    switch self {
+    func tried(_ attempt: Attempt) -> String {
+      "\(attempt.url) (status \(attempt.status)" + (attempt.location.map { ", sends to \($0)" } ?? "") + ")"
+    }
+    return switch self {
     case .absent(let attempts):
-      let places = attempts.map { attempt in
-        "\(attempt.url) (status \(attempt.status)" + (attempt.location.map { ", sends to \($0)" } ?? "") + ")"
-      }
-      return .refused("\(name) has no metadata that could be discovered; looked at \(places.joined(separator: ", "))")
-        .hint(
-          "check the issuer in the provider's documentation, or write a descriptor: "
-            + "\(run: "man", "credmgr-descriptor")")
+      .refused(
+        "\(name) has no metadata that could be discovered; looked at "
+          + attempts.map(tried).joined(separator: ", ")
+      )
+      .hint(
+        "check the issuer in the provider's documentation, or write a descriptor: "
+          + "\(run: "man", "credmgr-descriptor")")
     case .unavailable(let attempt):
-      return .unreachable("\(name) cannot answer now at \(attempt.url) (status \(attempt.status))")
-        .hint("try again later")
-    case .notJSON: return .refused("the metadata of \(name) is no JSON object")
+      .unreachable("\(name) cannot answer now at \(attempt.url) (status \(attempt.status))").hint("try again later")
+    case .notJSON: .refused("the metadata of \(name) is no JSON object")
     case .otherIssuer(let found):
-      return Message(
+      Message(
         "the metadata at \(name) is that of the issuer \(quoted(found)), and both have to be the same to the letter",
         // Only where it is the same server: who is asked for one issuer does not choose another.
         hint: Self.isAlmost(found, issuer) ? "\(credmgr: "add-provider", found)" : nil, status: .refused)
-    case .missing(let member): return .refused("the metadata of \(name) has no \(quoted(member))")
-    case .malformed(let member): return .refused("the \(quoted(member)) in the metadata of \(name) cannot be read")
-    case .invalidURL(let member, let text): return .refused(its(member, text) + "which is no URL of an endpoint")
-    case .insecure("issuer", _):
-      return .usage("\(name) is not https; http is for this machine's own addresses only")
-    case .insecure(let member, let text): return .refused(its(member, text) + "which is not https")
-    case .inwardAddress(let member, let text):
-      return .refused(its(member, text) + "an address of this machine or its network")
+    case .missing(let member): .refused("the metadata of \(name) has no \(quoted(member))")
+    case .malformed(let member): .refused("the \(quoted(member)) in the metadata of \(name) cannot be read")
+    case .invalidURL(let member, let text): .refused(its(member, text) + "which is no URL of an endpoint")
+    case .insecure("issuer", _): .usage("\(name) is not https; http is for this machine's own addresses only")
+    case .insecure(let member, let text): .refused(its(member, text) + "which is not https")
+    case .inwardAddress(let member, let text): .refused(its(member, text) + "an address of this machine or its network")
     case .noGrant(let offered):
-      return .refused("the metadata of \(name) has no grant that credmgr knows; it has \(listed(offered.prefix(8)))")
+      .refused("the metadata of \(name) has no grant that credmgr knows; it has \(listed(offered.prefix(8)))")
     case .noAuthentication(let offered):
-      return .refused(
-        "a client shows \(name) who it is only in ways that credmgr does not know: \(listed(offered.prefix(8)))")
+      .refused("a client shows \(name) who it is only in ways that credmgr does not know: \(listed(offered.prefix(8)))")
     }
   }
 

@@ -27,18 +27,11 @@ package struct Remedy: Sendable, Equatable {
   /// What mends a fault of a file, by what is found there when it is told.
   static func mending(_ error: POSIXError, at path: String) -> Remedy { Remedy(parts: [.mending(error, path: path)]) }
 
-  /// The command that failed without an option and its value.
-  static func without(_ option: String, instead: [String]) -> Remedy {
-    Remedy(parts: [.without(option, instead: instead)])
-  }
-
   /// The command lines in it that are lists of arguments.
   var commands: [[String]] {
     parts.flatMap { part in if case .commands(let commands) = part { commands } else { [[String]]() } }
   }
 
-  /// The sentence, in one line.
-  ///
   /// - Parameter line: the command that failed, which completes the remedy.
   /// - Returns: `nil` for what does not fit the command that failed.
   func sentence(after line: CommandLine? = nil) -> String? {
@@ -51,21 +44,21 @@ package struct Remedy: Sendable, Equatable {
       case .again(let options):
         // What names the account of one command names nobody in another.
         if let line, !line.has(options[0]), options[0] == "--account" { return nil }
-        let command = line.flatMap { $0.with(options) }
-        sentence += command.map { "run " + quoted($0) } ?? "add " + quoted(shell([options]))
+        sentence += run(line?.with(options)) ?? "add " + quoted(shell([options]))
       case .correction(let word, let meant):
-        guard let command = line?.replacing(word, with: meant) else { return nil }
-        sentence += "run " + quoted(command)
+        guard let command = run(line?.replacing(word, with: meant)) else { return nil }
+        sentence += command
       case .without(let option, let instead):
-        let command = line.flatMap { $0.without(option, instead: instead) }
         let words = instead.isEmpty ? "leave " + quoted(option) + " out" : "add " + quoted(shell([instead]))
-        sentence += command.map { "run " + quoted($0) } ?? words
+        sentence += run(line?.without(option, instead: instead)) ?? words
       case .mending(_, let path):
         sentence += "name another file; \(quoted(shell([["ls", "-ld", path]]))) shows what this one is"
       }
     }
     return Message.visible(sentence)
   }
+
+  private func run(_ command: String?) -> String? { command.map { "run " + quoted($0) } }
 
   private func shell(_ commands: [[String]]) -> String {
     commands.map { $0.map(argument).joined(separator: " ") }.joined(separator: " && ")
@@ -97,9 +90,7 @@ extension Remedy: ExpressibleByStringInterpolation {
 
     package init(literalCapacity: Int, interpolationCount: Int) {}
 
-    package mutating func appendLiteral(_ text: String) {
-      if !text.isEmpty { parts.append(.words(text)) }
-    }
+    package mutating func appendLiteral(_ text: String) { if !text.isEmpty { parts.append(.words(text)) } }
 
     package mutating func appendInterpolation(_ text: some CustomStringConvertible) { appendLiteral(text.description) }
 

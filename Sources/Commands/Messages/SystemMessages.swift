@@ -3,7 +3,6 @@ import Platform
 import Text
 
 extension POSIXError {
-  /// What the system did not do.
   package var message: Message {
     switch self {
     case .notFound(let path): .usage("there is no file \(quoted(path))")
@@ -56,7 +55,6 @@ extension Remedy {
     "make room there, and run the command again; \(command: "df", "-h", folder) shows how much there is"
   }
 
-  /// Puts something out of the way, from where it can be had back.
   static func settingAside(_ path: String) -> Remedy { "\(run: "mv", path, path + ".old")" }
 }
 

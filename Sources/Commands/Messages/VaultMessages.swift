@@ -3,16 +3,14 @@ import Store
 import Text
 
 extension StoreError {
-  /// What is wrong with the vault.
-  ///
   /// - Parameter opensOtherwise: whether the vault has other slots than its key file.
   func message(passphrase: PassphraseSource = .person, opensOtherwise: Bool = false) -> Message {
     func key(_ text: String, _ path: String) -> Message {
       let folder = Path.directory(of: path) ?? "."
-      return opensOtherwise
-        ? .vault(text).hint("\(credmgr: "vault", "protect", "key-file") to make a new one")
-        : .vault(text)
-          .hint("put the key file back from a backup, or \(Remedy.settingAside(folder)) to begin with an empty vault")
+      return .vault(text).hint(
+        opensOtherwise
+          ? "\(credmgr: "vault", "protect", "key-file") to make a new one"
+          : "put the key file back from a backup, or \(Remedy.settingAside(folder)) to begin with an empty vault")
     }
     let verify: Remedy = "\(credmgr: "vault", "verify")"
     return switch self {
@@ -30,7 +28,7 @@ extension StoreError {
     case .passphraseCommandFailed(let status):
       .vault("the command for the passphrase ended with status \(status)")
         .hint("\(shell: "eval $CREDMGR_PASSPHRASE_COMMAND >/dev/null") to see why")
-    case .secretService(let fault): fault.message
+    case .secretService(let fault): fault.message()
     case .kernelKeyring(.system(_, _, let code)):
       .vault("the kernel keeps no keys here (error \(code)); the vault stays locked")
         .hint("give the passphrase each time, or set CREDMGR_PASSPHRASE_FILE")
@@ -60,9 +58,10 @@ extension StoreError {
     case .inputOutput(let path, let code):
       .vault("the vault \(quoted(path)) cannot be read or written (SQLite error \(code))").hint(verify)
     case .unconfirmed(let path):
-      Message(
+      .vault(
         "the vault \(quoted(path)) was changed, but the system could not write its folder: after a power cut the "
-          + "change may be gone", hint: verify, status: .vault)
+          + "change may be gone"
+      ).hint(verify)
     case .outOfMemory: .vault("there is no memory for the keys")
     }
   }
@@ -92,7 +91,6 @@ enum PassphraseSource: Equatable {
     }
   }
 
-  /// Why it gave none.
   func message(_ error: POSIXError) -> Message {
     let text: String
     switch (self, error) {
@@ -120,7 +118,6 @@ extension Remedy {
 
   private static let fromBackup: Remedy = "put it back with \(command: "credmgr", "vault", "restore", "FILE"), or "
 
-  /// Puts a vault in the place of one that cannot be mended.
   static func restoring(vault file: String) -> Remedy {
     fromBackup + "\(settingAside(Path.directory(of: file) ?? ".")) to begin with an empty one"
   }
@@ -145,12 +142,8 @@ extension Message {
 }
 
 extension [RecordIdentifier] {
-  /// The first few.
   var words: String { prefix(3).map(\.words).joined(separator: ", ") + (count > 3 ? " and \(count - 3) more" : "") }
-}
 
-extension [RecordIdentifier] {
-  /// The same with files.
   func words(and files: [String]) -> String {
     ((isEmpty ? [] : [words]) + files.prefix(3).map(quoted)).joined(separator: ", ")
       + (files.count > 3 ? " and \(files.count - 3) more" : "")
@@ -170,18 +163,15 @@ extension RecordIdentifier {
     }
   }
 
-  /// What makes the record anew.
-  ///
-  /// - Parameter account: one that there is.
+  /// - Parameter other: an account that there is.
   func remedy(account other: String? = nil) -> Remedy {
-    let command: [String]
-    switch kind {
-    case .credential: command = ["login", provider, "--account", account]
-    case .registration: command = ["add-provider", provider, "--client-id", "ID", "--replace"]
-    case .selection: command = ["use", provider, other ?? "ACCOUNT"]
-    default: return "\(credmgr: "vault", "verify")"
+    let backup: Remedy = ", or put the vault back from a backup"
+    return switch kind {
+    case .credential: "\(credmgr: "login", provider, "--account", account)" + backup
+    case .registration: "\(credmgr: "add-provider", provider, "--client-id", "ID", "--replace")" + backup
+    case .selection: "\(credmgr: "use", provider, other ?? "ACCOUNT")" + backup
+    default: "\(credmgr: "vault", "verify")"
     }
-    return "\(credmgr: command), or put the vault back from a backup"
   }
 }
 
@@ -196,27 +186,28 @@ extension SlotKind {
 }
 
 extension SecretServiceFault {
-  fileprivate var message: Message {
-    let otherwise: Remedy = "or \(credmgr: "vault", "protect", "secret-service", "--remove") to do without"
+  /// - Parameter opensVault: whether the vault has a slot that the Secret Service opens.
+  func message(opensVault: Bool = true) -> Message {
+    let remove: Remedy = ", or \(credmgr: "vault", "protect", "secret-service", "--remove") to do without"
+    let otherwise = opensVault ? remove : ""
     return switch self {
     case .noBus:
       .vault("there is no session bus on which the Secret Service could be reached")
-        .hint("come here through the desktop's session, \(otherwise)")
+        .hint("come here through the desktop's session\(otherwise)")
     case .noService:
       .vault("nobody on the session bus offers the Secret Service")
         .hint("\(run: "sudo", "apt-get", "install", "gnome-keyring"), and log in to the desktop anew")
-    case .locked: .vault("the keyring of the Secret Service is locked").hint("unlock it on the desktop, \(otherwise)")
+    case .locked: .vault("the keyring of the Secret Service is locked").hint("unlock it on the desktop\(otherwise)")
     case .noKey:
       .vault("the Secret Service does not have the key of this vault")
         .hint("\(credmgr: "vault", "protect", "secret-service") to give it a new one")
     case .timedOut:
-      .vault("the Secret Service did not answer within 2 s").hint("mend the keyring of the desktop, \(otherwise)")
+      .vault("the Secret Service did not answer within 2 s").hint("mend the keyring of the desktop\(otherwise)")
     case .notInstalled:
       .vault("secret-tool, which speaks to the Secret Service, is not installed")
         .hint("\(run: "sudo", "apt-get", "install", "libsecret-tools")")
     case .failed:
-      .vault("the Secret Service did not do what it was asked for")
-        .hint("mend the keyring of the desktop, \(otherwise)")
+      .vault("the Secret Service did not do what it was asked for").hint("mend the keyring of the desktop\(otherwise)")
     }
   }
 }
@@ -234,7 +225,6 @@ extension VaultPart {
 }
 
 extension VaultFinding {
-  /// What is not as it was written.
   var sentence: String {
     switch self {
     case .record(let record, let fault): "\(record.words) \(fault.words)"

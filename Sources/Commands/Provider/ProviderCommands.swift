@@ -48,7 +48,7 @@ extension Command {
     }
     let addition: ProviderAddition
     if isURL(source) {
-      addition = try discovered(source, invocation, context)
+      addition = try discovered(at: source, invocation, context)
     } else if Context.isDescriptorFile(source) {
       let bytes = try context.descriptor(source)
       if source == "-" { input = bytes }
@@ -63,9 +63,7 @@ extension Command {
         let message = CredentialError.provider(.unknown(identifier: identifier, suggestion: nil)).message
         let issuer: Remedy = "\(credmgr: "add-provider", "https://\(source)") if that is an issuer"
         throw .failed(message.with(hints: [issuer] + message.hints))
-      } catch {
-        throw CommandError(error)
-      }
+      } catch { throw CommandError(error) }
     }
     let secret: Secret? = if let secretFile { try context.secret(read(secretFile), secretFile) } else { nil }
     let token: Secret? = if let tokenFile { try context.secret(read(tokenFile), tokenFile) } else { nil }
@@ -75,11 +73,14 @@ extension Command {
         return try context.source.add(
           addition, clientIdentifier: invocation.value("--client-id"), clientSecret: secret, variables: variables,
           initialAccessToken: token, replaces: invocation.has("--replace"),
-          confirms: { accounts, places in confirmed(addition.identifier, accounts, places) })
+          confirms: { accounts, places in
+            let provider = addition.identifier
+            return agrees("the new descriptor of \"\(provider)\" \(places.words(accounts, "sends"))", to: places)
+          })
       } catch .networkNeeded {
         throw .handOver(input: input)
       } catch .provider(.missingVariable) {
-        let missing = try missing(addition, variables, context)
+        let missing = try missing(variables, of: addition, context)
         guard missing.allSatisfy(\.isSecret), Terminal.isTerminal(2) else { throw .failed(.missing(missing)) }
         // What is typed is asked for by the program that can use it, and not a second time.
         if addition.descriptor.endpoints[.registration] != nil, !context.source.hasNetwork {
@@ -87,9 +88,7 @@ extension Command {
         }
         for variable in missing { variables[variable.name] = try asked(variable).reveal() }
         return try add()
-      } catch {
-        throw CommandError(error)
-      }
+      } catch { throw CommandError(error) }
     }
     let registration = try add()
     StandardError.show(addition.warnings)
@@ -110,7 +109,7 @@ extension Command {
   }
 
   private static func discovered(
-    _ source: String, _ invocation: Invocation, _ context: Context
+    at source: String, _ invocation: Invocation, _ context: Context
   ) throws(CommandError) -> ProviderAddition {
     let discovery = try manager(context.source.discover(source, as: invocation.value("--as")))
     let identifier = discovery.addition.identifier
@@ -151,9 +150,11 @@ extension Command {
       let message = error.message
       // RFC 7592, 2.3: what a client is answered, too, that was deleted already.
       let mayBeGone = if case .oauth(.refused(_, let refusal), _) = error { refusal.status == 401 } else { false }
-      let remark = mayBeGone ? "if the client is gone there already, " : ""
-      let end = mayBeGone ? "remove the provider here" : "leave the client there"
-      let removal: Remedy = "\(remark)\(credmgr: "remove-provider", provider, "--keep-remote") to \(end)"
+      let keeping: Remedy = "\(credmgr: "remove-provider", provider, "--keep-remote")"
+      let removal: Remedy =
+        mayBeGone
+        ? "if the client is gone there already, \(keeping) to remove the provider here"
+        : "\(keeping) to leave the client there"
       let text = message.text + "; nothing was removed"
       throw .failed(Message(text, hints: message.hints + [removal], status: message.status))
     }
@@ -172,19 +173,14 @@ extension Command {
     return Secret(bytes: typed)
   }
 
-  /// All variables that lack a value, not only the first one.
   private static func missing(
-    _ addition: ProviderAddition, _ given: [String: String], _ context: Context
+    _ given: [String: String], of addition: ProviderAddition, _ context: Context
   ) throws(CommandError) -> [Variable] {
     let before = try manager(context.source.accountsIfAny()?.registration(of: addition.identifier)?.variables)
     return addition.descriptor.variables.filter { variable in
       let value = given[variable.name] ?? before?[variable.name] ?? variable.defaultValue ?? ""
       return value.isEmpty && !variable.isOptional
     }
-  }
-
-  private static func confirmed(_ provider: String, _ accounts: [String], _ places: [NewPlace]) -> Bool {
-    agrees("the new descriptor of \"\(provider)\" \(places.words(accounts, "sends"))", to: places)
   }
 
   /// Shows the difference line by line, and asks a person at a terminal; nobody else agrees.
@@ -196,7 +192,7 @@ extension Command {
   }
 
   private static func agrees(_ question: String) -> Bool {
-    StandardError.ask(question + " [y/N]")
+    Terminal.writeError(StandardError.prompt(question + " [y/N]"))
     let answer = (try? Terminal.readLine(0)) ?? ""
     return ["y", "yes"].contains(answer.lowercased())
   }
@@ -217,7 +213,7 @@ extension Command {
         let name = Context.descriptorName(path)
         let bytes = try context.descriptor(path)
         let (descriptor, ownFindings) = context.home.library.check(bytes, name: name)
-        findings = ownFindings + newHosts(descriptor, bytes, name, context)
+        findings = ownFindings + newHosts(of: descriptor, in: bytes, named: name, context)
       } catch .credential(.provider(.invalid(let found))) {
         findings = found
       } catch .failed(let message) {
@@ -235,12 +231,10 @@ extension Command {
   /// A host to which nobody agreed yet, where a provider with this identifier was added: who edits a descriptor is
   /// asked about it later. A vault that does not open without a person is let be.
   private static func newHosts(
-    _ descriptor: Descriptor?, _ bytes: [UInt8], _ name: String, _ context: Context
+    of descriptor: Descriptor?, in bytes: [UInt8], named name: String, _ context: Context
   ) -> [Finding] {
-    guard let provider = descriptor?.identifier,
-      let places = try? context.source.newPlaces(of: provider, bytes, named: name)
-    else { return [] }
-    return places.compactMap { new in
+    guard let provider = descriptor?.identifier else { return [] }
+    return ((try? context.source.newPlaces(of: provider, bytes, named: name)) ?? []).compactMap { new in
       new.place.map { Finding(.newHost(new.name, provider: provider), at: $0, severity: .warning) }
     }
   }

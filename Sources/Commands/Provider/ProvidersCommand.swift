@@ -1,6 +1,7 @@
 import Descriptors
 import JSON
 import OAuth
+import Platform
 
 extension Command {
   static let providers = Command(
@@ -12,7 +13,7 @@ extension Command {
       ("credmgr providers gitlab --all", "how it behaves, and who says so"),
     ], needsHome: false
   ) { invocation, context throws(CommandError) in
-    if let identifier = invocation.operands.first { return try show(context.provider(identifier), invocation, context) }
+    if let identifier = invocation.operands.first { return try show(context.provider(identifier), context) }
     let added = try manager(Set(context.source.accountsIfAny()?.addedProviders() ?? []))
     let library = context.home.library
     var rows: [JSONValue] = []
@@ -30,7 +31,7 @@ extension Command {
     try context.output(table(lines), orJSON: .array(rows))
   }
 
-  private static func show(_ identifier: String, _ invocation: Invocation, _ context: Context) throws(CommandError) {
+  private static func show(_ identifier: String, _ context: Context) throws(CommandError) {
     let loaded = try context.load(identifier)
     let descriptor = loaded.descriptor
     let registration = try manager(context.source.accountsIfAny()?.registration(of: identifier))
@@ -51,7 +52,7 @@ extension Command {
     let unused = Grant.allCases.flatMap(\.traits.requiredEndpoints).filter { $0.base != nil && !used.contains($0) }
     let endpoints = descriptor.endpoints.filter { !unused.contains($0.key) }
       .sorted { $0.key.rawValue < $1.key.rawValue }
-    if invocation.has("--json") {
+    if context.isJSON {
       let variables = descriptor.variables.map { variable -> JSONValue in
         [
           "name": .string(variable.name), "help": .optional(variable.help),
@@ -95,7 +96,7 @@ extension Command {
     for (kind, endpoint) in endpoints { lines.append(("endpoint " + kind.rawValue, endpoint.url.text)) }
     lines.append(("file", loaded.path))
     let all = table(lines.filter { !$0.right.isEmpty })
-    try context.output(invocation.has("--all") ? all + "\n" + table(shown) : all)
+    try context.output(context.line.invocation?.has("--all") == true ? all + "\n" + table(shown) : all)
   }
 
   /// Rows whose texts are from descriptors, which strangers wrote.
@@ -103,31 +104,27 @@ extension Command {
     Layout.table(rows.map { (left: Message.visible($0.left), right: Message.visible($0.right)) })
   }
 
-  private static func owner(of path: String, _ context: Context) -> String {
-    let folder = context.home.library.directories.firstIndex { path.hasPrefix($0 + "/") }
-    return switch folder {
-    case 0: "own"
-    case 1: "system"
-    default: "shipped"
+  private typealias Provenance = (from: String, file: String?, line: Int?, specification: String?)
+
+  private static func provenance(of setting: DescriptorSetting, _ context: Context) -> Provenance {
+    switch setting.origin {
+    case .standard(let specification): return ("default", nil, nil, specification)
+    case .file(let path, let line):
+      let folder = context.home.library.directories.firstIndex { path.hasPrefix($0 + "/") }
+      return (folder == 0 ? "own" : folder == 1 ? "system" : "shipped", path, line, nil)
     }
   }
 
   private static func origin(of setting: DescriptorSetting, _ context: Context) -> String {
-    switch setting.origin {
-    case .file(let path, let line): "\(owner(of: path, context)), \(path.split(separator: "/").last ?? ""):\(line)"
-    case .standard(let specification): "default, \(specification)"
-    }
+    let (from, file, line, specification) = provenance(of: setting, context)
+    return from + ", " + (specification ?? "\(Path.lastComponent(of: file ?? "")):\(line ?? 0)")
   }
 
   private static func value(of setting: DescriptorSetting, isSecret: Bool, _ context: Context) -> JSONValue {
-    let (from, file, line, specification): (String, JSONValue, JSONValue, JSONValue) =
-      switch setting.origin {
-      case .file(let path, let line): (owner(of: path, context), .string(path), .integer(line), .null)
-      case .standard(let specification): ("default", .null, .null, .string(specification))
-      }
+    let (from, file, line, specification) = provenance(of: setting, context)
     return [
       "key": .string(setting.key), "value": isSecret ? .null : .string(setting.value), "from": .string(from),
-      "file": file, "line": line, "specification": specification,
+      "file": .optional(file), "line": line.map { .integer($0) } ?? .null, "specification": .optional(specification),
     ]
   }
 }

@@ -8,13 +8,8 @@ package enum StandardError {
     Terminal.writeError(lines("credmgr: ", Message.visible(sentence), columns: columns))
   }
 
-  /// - Parameter program: the name in front of each sentence.
-  package static func show(_ message: Message, program: String = "credmgr") {
-    show(message, program: program, after: nil)
-  }
-
   /// Completes hints with the command that failed.
-  static func show(_ message: Message, program: String = "credmgr", after line: CommandLine?) {
+  package static func show(_ message: Message, program: String = "credmgr", after line: CommandLine? = nil) {
     show(message.findings)
     Terminal.writeError(message.lines(program: program, after: line, style: Style(2), columns: columns))
   }
@@ -23,8 +18,6 @@ package enum StandardError {
     // Nothing is wrong in what nobody came to see.
     for finding in findings where finding.closedFolder == nil { Terminal.writeError(finding.report(columns: columns)) }
   }
-
-  static func ask(_ question: String) { Terminal.writeError(prompt(question)) }
 
   static func prompt(_ question: String) -> String {
     let question = Message.visible(question)
@@ -54,7 +47,6 @@ struct Style: Sendable {
 
   private init(isOn: Bool) { self.isOn = isOn }
 
-  /// - Parameter descriptor: where the text goes, 1 or 2.
   init(_ descriptor: Int32, environment: (String) -> String? = Environment.value) {
     isOn =
       Terminal.isTerminal(descriptor) && (environment("NO_COLOR") ?? "").isEmpty

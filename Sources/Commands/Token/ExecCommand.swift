@@ -17,9 +17,6 @@ extension Command {
       ("credmgr exec github:work=GH_TOKEN gitlab -- ./release", "two tokens, one of them under another name"),
     ], passesOptions: true
   ) { invocation, context throws(CommandError) in
-    if let first = invocation.operands.first, ["--help", "-h"].contains(first) {
-      return try context.output(invocation.command.help)
-    }
     guard let separator = invocation.operands.firstIndex(of: "--") else {
       throw .usage("there is no \"--\" before the command", hint: separated(invocation.operands, context))
     }
@@ -30,7 +27,7 @@ extension Command {
         wishes.isEmpty ? "no provider was named" : "no command was named", hint: "usage: credmgr exec ID -- COMMAND")
     }
     let program = try program(name)
-    let list = try wishes.map { text throws(CommandError) in try EnvironmentWish(text) }
+    let list = try wishes.map(EnvironmentWish.init)
     for (index, wish) in list.enumerated() where list[..<index].contains(where: { $0.variable == wish.variable }) {
       throw .usage("two tokens would be in \"\(wish.variable)\"", hint: "name another variable: ID=VARIABLE")
     }
@@ -68,9 +65,7 @@ extension Command {
 
   /// The file of a command; what there is to say without one has the status that it has with env(1).
   private static func program(_ name: String) throws(CommandError) -> String {
-    do throws(POSIXError) {
-      return try Launcher.find(name)
-    } catch {
+    do throws(POSIXError) { return try Launcher.find(name) } catch {
       let isThere = name.contains("/") && File.exists(name)
       let message = isThere ? POSIXError.permissionDenied(path: name).message : error.message
       throw .failed(message.text, status: isThere ? .notExecutable : .commandNotFound)

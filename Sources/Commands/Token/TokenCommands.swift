@@ -79,9 +79,7 @@ extension Command {
     } catch .networkNeeded {
       // A signature with a private key: standard input may have been read by now.
       throw .handOver(input: invocation.value("--data-file") == "-" ? request?.body : nil)
-    } catch {
-      throw CommandError(error)
-    }
+    } catch { throw CommandError(error) }
     context.noteHandOut(account, by: "header")
     let shown = fields.filter { !given.contains($0.name.lowercased()) }
     try context.output(
@@ -133,8 +131,7 @@ extension Command {
     if let data = invocation.value("--data") {
       request.method = "POST"
       if data.hasPrefix("@") {
-        let path = data.dropFirst()
-        let file = try system(path == "-" ? FileBody(standardInput: ()) : FileBody(String(path)))
+        let file = try system(data == "@-" ? FileBody(standardInput: ()) : FileBody(String(data.dropFirst())))
         body = RequestBody(file, progress)
       } else {
         request.body = Array(data.utf8)
@@ -173,28 +170,24 @@ extension Command {
       })
     if let failure { throw failure }
     if let rest = filter?.end() { try system(Terminal.writeAll(1, rest)) }
-    if head.status >= 300, head.status != 304 { throw .failed(message(head, provider, name, context)) }
+    if head.status >= 300, head.status != 304 { throw .failed(message(head, of: provider, account: name, context)) }
   }
 
   private static func message(
-    _ head: HTTPResponse, _ provider: String, _ account: String?, _ context: Context
+    _ head: HTTPResponse, of provider: String, account: String?, _ context: Context
   ) -> Message {
     if head.status < 400 {
-      let target = head.fields["Location"].flatMap { try? URI(parsing: $0) }
-      return Message(
-        "\"\(provider)\" redirects" + (target.map { " to \"\($0.origin)\"" } ?? "")
-          + " (status \(head.status)), which is not followed",
-        hint: "\"--include\" shows the whole address", status: .refused)
+      let target = head.fields["Location"].flatMap { try? URI(parsing: $0) }.map { " to \"\($0.origin)\"" } ?? ""
+      return .refused("\"\(provider)\" redirects\(target) (status \(head.status)), which is not followed")
+        .hint("\"--include\" shows the whole address")
     }
-    let isLater = head.status == 429 || head.status >= 500
-    var hint: Remedy?
-    if isLater { hint = head.retryAfter.map { "try again in \(patience($0))" } ?? "try again later" }
-    if head.status == 401 {
-      let current = try? context.source.accountsIfAny()?.resolve(account, provider: provider)
-      let command = current?.credential.refreshToken == nil ? "login" : "validate"
-      hint = "\(credmgr: [command, provider] + accountOption(account))"
+    let text = "\"\(provider)\" answered with the status \(head.status)"
+    if head.status == 429 || head.status >= 500 {
+      return .unreachable(text).hint(head.retryAfter.map { "try again in \(patience($0))" } ?? "try again later")
     }
-    return Message(
-      "\"\(provider)\" answered with the status \(head.status)", hint: hint, status: isLater ? .unreachable : .refused)
+    guard head.status == 401 else { return .refused(text) }
+    let current = try? context.source.accountsIfAny()?.resolve(account, provider: provider)
+    let command = current?.credential.refreshToken == nil ? "login" : "validate"
+    return .refused(text).hint("\(credmgr: [command, provider] + accountOption(account))")
   }
 }

@@ -62,13 +62,13 @@ final class TracedExchange: HTTPExchange {
     if request.uri.query != nil { line += "?" + masked(request.uri.queryParameters) }
     show("> \(request.method) \(line)")
     show(request.fields, "> ")
-    show(request.body, request.fields["Content-Type"], "> ")
+    show(request.body, type: request.fields["Content-Type"], "> ")
   }
 
   private func show(_ response: HTTPResponse, body: [UInt8]?) {
     show("< \(response.status)")
     show(response.fields, "< ")
-    if let body { show(body, response.mediaType, "< ") }
+    if let body { show(body, type: response.mediaType, "< ") }
   }
 
   private func show(_ fields: HTTPFields, _ mark: String) {
@@ -84,7 +84,7 @@ final class TracedExchange: HTTPExchange {
     }
   }
 
-  private func show(_ body: [UInt8], _ type: String?, _ mark: String) {
+  private func show(_ body: [UInt8], type: String?, _ mark: String) {
     guard !body.isEmpty else { return }
     var text = "(\(body.count) bytes)"
     if let value = try? JSONValue.parse(body) {
@@ -132,10 +132,7 @@ final class TracedExchange: HTTPExchange {
   /// A text under a harmless name may be a whole answer in itself, in which other names stand.
   private func shown(_ text: String) -> String {
     guard let value = try? JSONValue.parse(Array(text.utf8)) else { return text }
-    switch value {
-    case .object, .array: return masked(value).encoded
-    case .string, .number, .boolean, .null: return text
-    }
+    return value.members == nil && value.elements == nil ? text : masked(value).encoded
   }
 
   private func shown(name: String) -> String { KnownSecrets.isName(name) ? name : "…" }
@@ -160,7 +157,6 @@ struct KnownPaths {
     }
   }
 
-  /// Takes the pieces of a URL, or of a path.
   mutating func add(_ text: String) {
     pieces.formUnion(text.prefix { $0 != "?" }.split(separator: "/").filter { !$0.contains("{") })
   }

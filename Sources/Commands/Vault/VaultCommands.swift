@@ -1,6 +1,5 @@
 import CredentialManager
 import JSON
-import Platform
 import Store
 import Text
 
@@ -107,9 +106,7 @@ extension Command {
     } catch .vault(.damaged(let path, let part)) {
       let restoring = Remedy.restoring(vault: context.home.vaultLocation.file)
       throw .failed(StoreError.damaged(path: path, part).message().with(hints: [restoring]))
-    } catch {
-      throw CommandError(error)
-    }
+    } catch { throw CommandError(error) }
     try context.output(
       findings.map { Message.visible($0.sentence) + "\n" }.joined(),
       orJSON: ["findings": .array(findings.map { .string($0.sentence) })])

@@ -9,16 +9,13 @@ enum VaultKeyOperations {
     guard let text = invocation.operands.dropFirst().first else {
       throw .usage("name a way into the vault", hint: "usage: credmgr vault protect passphrase|secret-service|key-file")
     }
-    guard let kind = SlotKind.allCases.first(where: { $0.logName == text }) else {
-      let names = SlotKind.allCases.map(\.logName)
-      let near = nearMiss(text, among: names)
-      throw .usage(
-        // What is near to no name may be a passphrase.
-        near == nil
-          ? "there is no such way into a vault" : "there is no way into a vault called \"\(text)\"\(didYouMean(near))",
-        hints: .correcting(text, to: near) + ["there are \(names.joined(separator: ", "))"])
-    }
-    return kind
+    if let kind = SlotKind.allCases.first(where: { $0.logName == text }) { return kind }
+    let names = SlotKind.allCases.map(\.logName)
+    let near = nearMiss(text, among: names)
+    // What is near to no name may be a passphrase.
+    let called = near == nil ? "there is no such way into a vault" : "there is no way into a vault called \"\(text)\""
+    throw .usage(
+      called + didYouMean(near), hints: .correcting(text, to: near) + ["there are \(names.joined(separator: ", "))"])
   }
 
   static func protect(_ invocation: Invocation, _ context: Context) throws(CommandError) {
@@ -128,9 +125,7 @@ enum VaultKeyOperations {
       throw .failed("\"\(path)\" is no backup of a vault", hint: hint, status: .vault)
     } catch .vault(.truncated(let file)) where file == path {
       throw .failed("the end of the backup \"\(path)\" is missing", hint: "restore another backup", status: .vault)
-    } catch {
-      throw CommandError(error)
-    }
+    } catch { throw CommandError(error) }
     context.tell("the vault is the one of \"\(path)\"")
     if !kept.isEmpty {
       context.tell("what was there before is kept in " + kept.map { "\"\($0)\"" }.joined(separator: " and "))
