@@ -178,6 +178,7 @@ public struct Timestamp: Sendable, Hashable, Comparable {
   /// The seconds since 1970, without leap seconds.
   public let secondsSince1970: Int64
 
+  /// The earlier one is less.
   public static func < (one: Timestamp, other: Timestamp) -> Bool { one.secondsSince1970 < other.secondsSince1970 }
 }
 

@@ -16,8 +16,8 @@ package final class CurlClient: HTTPExchange {
 
   private var session: CurlSession?  // Made at the first request: until then the thread of ``preload()`` has time.
 
-  /// Begins to load libcurl in a thread: the dynamic loader needs as long for it and its forty libraries as a refresh for
-  /// all that comes before the request.
+  /// Begins to load libcurl in a thread: the dynamic loader needs as long for it and its forty libraries as a refresh
+  /// for all that comes before the request.
   package static func preload() { CurlSession.preload() }
 
   /// `isCancelled` is asked at least once a second; `trace` sees secrets.

@@ -64,8 +64,8 @@ package struct Client: Sendable {
     return values
   }
 
-  /// The values of the names in a template: of the request itself (`request_…`), of the exchange (what is known of this
-  /// one login or request alone), the redirect URI with the port that the login had, fields of answers that the
+  /// The values of the names in a template: of the request itself (`request_…`), of the exchange (what is known of
+  /// this one login or request alone), the redirect URI with the port that the login had, fields of answers that the
   /// credential keeps, the variables of the login, those of the provider, and the client and the credential.
   package func values(
     for credential: Credential? = nil, _ exchange: [String: String] = [:], of request: HTTPRequest? = nil

@@ -1,8 +1,8 @@
 import Glibc
 
 extension Duration {
-  /// The time since the machine was started, which goes on while it is suspended. `ContinuousClock` is in the library of
-  /// Swift's concurrency, which adds 0.6 MB to each program.
+  /// The time since the machine was started, which goes on while it is suspended. `ContinuousClock` is in the library
+  /// of Swift's concurrency, which adds 0.6 MB to each program.
   package static func sinceBoot() -> Duration {
     var time = timespec()
     unsafe clock_gettime(CLOCK_BOOTTIME, &time)

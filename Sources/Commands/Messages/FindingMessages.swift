@@ -101,7 +101,8 @@ extension Finding.Problem.UnprotectedState {
 }
 
 extension Finding {
-  /// What the permissions of the file, or of a folder on the way to it, are at fault for, and whether only they are told.
+  /// What the permissions of the file, or of a folder on the way to it, are at fault for, and whether only they are
+  /// told.
   fileprivate var fault: (error: POSIXError, path: String, isTold: Bool)? {
     switch problem {
     case .unreadable(_, .closedFolder(let folder)): (.permissionDenied(path: folder), folder, true)

@@ -36,8 +36,8 @@ extension OAuthError {
       ).hint(comparing(provider))
     case .unreadable(let kind, let expected, let mediaType):
       answer(
-        "the answer of \(at(kind)) cannot be read as \(expected == .json ? "JSON" : "a " + expected.rawValue); its type "
-          + (mediaType.map { "is \($0)" } ?? "is not told"))
+        "the answer of \(at(kind)) cannot be read as \(expected == .json ? "JSON" : "a " + expected.rawValue); "
+          + "its type " + (mediaType.map { "is \($0)" } ?? "is not told"))
     case .missingField(let kind, let field): answer("the answer of \(at(kind)) has no \(quoted(field.rawValue))")
     case .malformedField(let kind, let field):
       answer("the \(quoted(field.rawValue)) in the answer of \(at(kind)) cannot be read")
@@ -195,8 +195,8 @@ extension HTTPError {
       .unreachable("cannot reach the host \(quoted(host))\(whom): \(reason.sentence)").with(hints: reachHints(provider))
     case .bodyTooLarge(let limit):
       .refused(
-        "the answer\(whom) is longer than \(limit < 1 << 20 ? "\(limit >> 10) KiB" : "\(limit >> 20) MiB"), and was not "
-          + "read"
+        "the answer\(whom) is longer than \(limit < 1 << 20 ? "\(limit >> 10) KiB" : "\(limit >> 20) MiB"), "
+          + "and was not read"
       ).with(hints: provider == nil ? [] : answerHints(provider))
     case .portUnavailable(let port):
       .unexpected("port \(port) of this machine is taken, and the redirect\(whom) needs it")

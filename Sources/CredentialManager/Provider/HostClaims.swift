@@ -91,7 +91,8 @@ extension CredentialSource {
   }
 
   /// The claims of all registrations, of the `new` ones as they are about to be, and what brings the records up to
-  /// date. Those of an earlier version, which say nothing of hosts, get what their descriptors say now, if it can be read.
+  /// date. Those of an earlier version, which say nothing of hosts, get what their descriptors say now, if it can be
+  /// read.
   func claims(
     _ accounts: Accounts, replacing new: [String: Registration?] = [:]
   ) throws(CredentialError) -> (claims: [HostClaim], changes: [Change]) {

@@ -4,8 +4,8 @@ import HTTP
 import JSON
 import Text
 
-/// The requests that a login would make, in their order. What nobody knows before, and what is secret, is a placeholder:
-/// `<code>`. What is computed of such is written as the computation: `base64(client-1:<client_secret>)`.
+/// The requests that a login would make, in their order. What nobody knows before, and what is secret, is a
+/// placeholder: `<code>`. What is computed of such is written as the computation: `base64(client-1:<client_secret>)`.
 package struct LoginRequests: Sendable {
   package struct Request: Sendable {
     package let kind: EndpointKind

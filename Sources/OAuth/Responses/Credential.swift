@@ -34,9 +34,9 @@ package struct Credential: Sendable, Equatable {
     self.margin = margin
   }
 
-  /// Whether the token may be handed out: not refused anywhere, and valid for more than `validity`. A clock that was set
-  /// back behind the moment when the token was obtained would have it live longer than it does, so it is refreshed
-  /// once. `preferred` is wished for instead of the descriptor's margin, where it is shorter.
+  /// Whether the token may be handed out: not refused anywhere, and valid for more than `validity`. A clock that was
+  /// set back behind the moment when the token was obtained would have it live longer than it does, so it is
+  /// refreshed once. `preferred` is wished for instead of the descriptor's margin, where it is shorter.
   package func isUsable(at now: Moment, for validity: Duration? = nil, preferring preferred: Duration = .zero) -> Bool {
     if isRejected { return false }
     guard let expiresAt else { return true }

@@ -4,7 +4,8 @@ import Text
 
 extension Simulation {
   private static let deviceCodeLifetime = Duration.minutes(15)
-  private static let pollTolerance = Duration.milliseconds(100)  // Two clocks and a network do not count to the millisecond.
+  /// Two clocks and a network do not count to the millisecond.
+  private static let pollTolerance = Duration.milliseconds(100)
   /// Letters that nobody takes for another, without vowels, so that no words come of them (RFC 8628, 6.1).
   private static let userCodeLetters = Array("BCDFGHJKLMNPQRSTVWXZ")
 

@@ -179,7 +179,8 @@ extension CredentialSource {
     return left.map { (desktop.entries + "/" + $0.entry, $0.schemes) }
   }
 
-  /// Hands a browser's address to the logins that wait. If none does, the entry is of a login that was killed, and goes.
+  /// Hands a browser's address to the logins that wait. If none does, the entry is of a login that was killed, and
+  /// goes.
   package func handOver(redirect address: String, runtime: String) -> Bool {
     if SchemeHandler.hand(address, runtime: runtime) { return true }
     if let desktop = home.desktop { try? SchemeHandler.removeDead(runtime, desktop) }
