@@ -34,6 +34,7 @@ struct MixUpTests {
     ("https://HONEST.example:443/authorize", "https://evil.example/token", ""),
     ("https://honest.example./authorize", "https://evil.example/token", ""),
     ("https://evil.example/authorize", "https://evil.example/token", "redirect: http://127.0.0.1/callback/honest"),
+    ("https://evil.example/authorize", "https://evil.example/token", "redirect: http://127.0.0.1//callback/h%6Fnest/"),
   ]) func aDescriptorThatBorrowsFromAnotherIsNotUsed(_ page: String, _ token: String, _ more: String) throws {
     let fixture = try Self.fixture(Self.endpoints(page, token, more), honest: "issuer: https://honest.example")
     guard case .loginsRefused(.mixUp(provider: "example", other: "honest", _))? = fixture.notices.last else {

@@ -321,7 +321,7 @@ struct RefreshTests {
     arguments: [
       ("\"id_token\": {}", [.idToken]), ("\"id_token\": \"\\u0000\"", [.idToken]), ("\"id_token\": null", []),
       ("\"oauth_session_handle\": [1]", [.oauthSessionHandle]), ("\"scope\": {\"a\": 1}", [.scope]),
-      ("\"scope\": [\"a\", {}]", [.scope]), ("\"scope\": 7", []), ("\"token_type\": []", [.tokenType]),
+      ("\"scope\": [\"a\", {}]", [.scope]), ("\"scope\": 7", []),
       ("\"expires_in\": \"soon\"", [.expiresIn]), ("\"expires_in\": {}", [.expiresIn]),
       ("\"expires_in\": -1", [.expiresIn]), ("\"expires_in\": 1e300", []), ("\"expires_in\": 0", []),
       ("\"expires_at\": true", [.expiresAt]), ("\"refresh_token_expires_in\": \"?\"", [.refreshTokenExpiresIn]),

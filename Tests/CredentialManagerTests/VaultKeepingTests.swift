@@ -1,4 +1,5 @@
 import Cryptography
+import Glibc
 import JSON
 import Platform
 import Testing
@@ -336,6 +337,23 @@ import Text
       try other.another().importVault(bytes, acceptsPlain: true, replaces: false)
     }
     #expect(try other.another().importVault(bytes, acceptsPlain: true, replaces: true).hasRules)
+  }
+
+  /// A person's files may be links into a repository of such files.
+  @Test func aLinkToADescriptorStays() throws {
+    let fixture = try Self.exporting()
+    let bytes = try Self.plain(fixture)
+    let path = fixture.home.userProviders + "/example.yaml"
+    let target = fixture.home.configuration + "/real.yaml"
+    try File.replace(target, Array("provider: example\n\(Fixture.endpoints)\ntitle: Changed\n".utf8))
+    try File.remove(path)
+    try #require(unsafe symlink(target, path) == 0)
+    #expect(try fixture.another().importVault(bytes, acceptsPlain: true, replaces: true).descriptors == 1)
+    #expect(File.isLink(path))
+    #expect(try File.read(target, limit: 1 << 20) == Array("provider: example\n\(Fixture.endpoints)\n".utf8))
+    try fixture.add(fixture.file(Fixture.endpoints + "\ntitle: New"), replaces: true)
+    #expect(File.isLink(path))
+    #expect(try fixture.another().descriptor("example").descriptor.title == "New")
   }
 
   /// Exports of earlier versions have no descriptors: another one of the same name gets nothing.

@@ -91,7 +91,12 @@ struct FaultyDescriptor: CustomTestStringConvertible {
     FaultyDescriptor(
       "more variables than anybody needs",
       tail: "variables: ‸{" + (0...256).map { "v\($0): {default: x}" }.joined(separator: ", ")
-        + "}\nextra_headers: {X: \"" + (0..<256).map { "{v\($0)}" }.joined() + "\"}\n", .tooManyVariables(256)),
+        + "}\nextra_headers: {X: \"" + (0..<256).map { "{v\($0)}" }.joined() + "\"}\n", .tooManyEntries(256)),
+    FaultyDescriptor(
+      "more of anything else",
+      tail: "extra_headers: ‸{" + (0...256).map { "X-\($0): y" }.joined(separator: ", ") + "}\nhosts: ‸["
+        + (0...256).map { "a\($0).example" }.joined(separator: ", ") + "]\n", .tooManyEntries(256),
+      .tooManyEntries(256)),
     FaultyDescriptor(
       "functions in functions",
       tail: "extra_headers: {X: ‸\"{" + String(repeating: "lowercase(", count: 9) + "client_id"
@@ -105,6 +110,15 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       tail:
         "title: ‸\"a\\e]0;b\\a\"\nvariables: {x: {help: ‸\"\\u202Ea\"}, y: {help: ‸\"a\\0b\"}}\nextra_headers: {X: \"{x}{y}\"}\n",
       .controlCharacter, .controlCharacter, .controlCharacter),
+    FaultyDescriptor(
+      "lines of their own in the protocols of git and docker",
+      tail: """
+        git: {hosts: [a.example], username: ‸"x\\nhost=b.example"}
+        docker: {hosts: [a.example], username: ‸'{uppercase("\\n")}'}
+        client: {id: ‸"x\\ry"}
+        issuer: ‸"https://a.example\\0"
+
+        """, .controlCharacter, .controlCharacter, .controlCharacter, .controlCharacter),
     FaultyDescriptor(
       "a registry that is no host", tail: "docker: {hosts: [‸\"https://a.example/\"]}\n",
       .invalidHost("https://a.example/")),
@@ -216,9 +230,10 @@ struct FaultyDescriptor: CustomTestStringConvertible {
     FaultyDescriptor(
       "hosts",
       tail:
-        "hosts: [‸https://a.example, ‸a.example/path, ‸\"*\", ‸\"a.*.example\", ‸\"a b\", ‸user@a.example, ‸a.example:0, ‸.a.example]\n",
+        "hosts: [‸https://a.example, ‸a.example/path, ‸\"*\", ‸\"a.*.example\", ‸\"a b\", ‸user@a.example, ‸a.example:0, ‸.a.example, \"[::1]:8080\", \"[2001:DB8::1]\", ‸\"[::1]/a\", ‸\"[::1]?\", ‸\"[a.example]\"]\n",
       .invalidHost("https://a.example"), .invalidHost("a.example/path"), .invalidHost("*"), .invalidHost("a.*.example"),
-      .invalidHost("a b"), .invalidHost("user@a.example"), .invalidHost("a.example:0"), .invalidHost(".a.example")),
+      .invalidHost("a b"), .invalidHost("user@a.example"), .invalidHost("a.example:0"), .invalidHost(".a.example"),
+      .invalidHost("[::1]/a"), .invalidHost("[::1]?"), .invalidHost("[a.example]")),
   ]
 
   static let owned: [FaultyDescriptor] = [
@@ -227,6 +242,10 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       "provider: sample\ngrant: implicit\nendpoints:\n  authorization: {url: https://a.example/a, parameters: {‸state: x, ‸code_challenge: ~, ‸nonce: y, ‸oauth_signature: z, prompt: w}}\n",
       .ownedParameter("state"), .ownedParameter("code_challenge"), .ownedParameter("nonce"),
       .ownedParameter("oauth_signature")),
+    FaultyDescriptor(
+      "another client",
+      "provider: sample\ngrant: implicit\nendpoints:\n  authorization: {url: https://a.example/a, rename: {client_id: key, scope: ‸client_id}, parameters: {‸client_id: x, ‸key: y}}\n  token: {url: https://a.example/t, parameters: {client_id: x}}\n",
+      .ownedParameter("client_id"), .ownedParameter("client_id"), .ownedParameter("key")),
     FaultyDescriptor(
       "another parameter by the name of one",
       "provider: sample\ngrant: implicit\nendpoints:\n  authorization: {url: https://a.example/a, rename: {scope: ‸state, state: custom, code_challenge: code_challenge}}\n",
@@ -250,6 +269,10 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       tail: "response: {within: body, fields: {access_token: ticket}, keep: {a: ‸ticket, b: ‸body.ticket, e: user}}\n",
       .shownSecret("ticket"), .shownSecret("body.ticket")),
     FaultyDescriptor(
+      "secrets in the place of what a person is told",
+      "provider: sample\ngrant: device_code\nendpoints:\n  token: https://a.example/t\n  device_authorization: {url: https://a.example/d, response: {fields: {device_code: dc, user_code: ‸[code, device_code], verification_uri: ‸dc, scope: s}}}\n",
+      .shownSecret("device_code"), .shownSecret("dc")),
+    FaultyDescriptor(
       "headers that the connection owns",
       tail: "extra_headers: {‸Host: a.example, ‸content-length: 0, ‸Transfer-Encoding: chunked, ‸Cookie: a=b}\n",
       .forbiddenHeader("Host"), .forbiddenHeader("content-length"), .forbiddenHeader("Transfer-Encoding"),
@@ -268,6 +291,11 @@ struct FaultyDescriptor: CustomTestStringConvertible {
   ]
 
   static let whole: [FaultyDescriptor] = [
+    FaultyDescriptor(
+      "one as PHP reads it",
+      "provider: sample\ngrant: implicit\nendpoints:\n  authorization: {url: ‸\"https://a.example/a?redirect%5Buri=x\", parameters: {‸\"redirect[uri\": x, ‸\"redirect_uri[]\": x, ‸\"client.id\": x, \"redirect[uri]\": y}}\n",
+      .ownedParameter("redirect_uri"), .ownedParameter("redirect[uri"), .ownedParameter("redirect_uri[]"),
+      .ownedParameter("client.id")),
     FaultyDescriptor(
       "a grant without its endpoints",
       "provider: sample\ngrant: [‸authorization_code, ‸device_code, ‸oauth1]\nendpoints: {authorization: https://a.example/a}\n",

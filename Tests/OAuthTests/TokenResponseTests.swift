@@ -40,13 +40,15 @@ struct TokenResponseTests {
   }
 
   /// RFC 6749, 7.1: who does not know the type of a token does not use it.
-  @Test(arguments: ["DPoP", "dpop", "mac", "N_A", "user", "pop", "7"]) func aTypeThatIsNotPresented(_ type: String)
+  @Test(arguments: ["DPoP", "dpop", "mac", "N_A", "user", "pop", "7", ""]) func aTypeThatIsNotPresented(_ type: String)
     throws
   {
     let member = "\"token_type\":\"\(type)\""
     #expect(throws: OAuthError.tokenType(.token, type)) { try Self.json(member) }
-    #expect(throws: OAuthError.tokenType(.token, type)) { try Self.json(member, "header_style: \(type)") }
-    let listed = "header_style: { token_types: [\(type.uppercased())] }"
+    if !type.isEmpty {
+      #expect(throws: OAuthError.tokenType(.token, type)) { try Self.json(member, "header_style: \(type)") }
+    }
+    let listed = "header_style: { token_types: ['\(type.uppercased())'] }"
     #expect(try Self.json(member, listed).tokenType == type)
     // The answer to a refresh may bring the only good refresh token.
     var previous = Fixture.credential()
@@ -58,12 +60,16 @@ struct TokenResponseTests {
     #expect(outcome == .rotated(previous, .tokenType(.refresh, type)))
   }
 
-  @Test(arguments: ["\"Bearer\"", "\"bearer\"", "\"BEARER\"", "\"\"", "null"])
+  @Test(arguments: ["\"Bearer\"", "\"bearer\"", "\"BEARER\"", "null"])
   func aTypeThatIsPresented(_ type: String) throws {
     for style in ["", "header_style: token", "header_style: { query: token }", "header_style: { header: X-Token }"] {
       #expect(try Self.json("\"token_type\":\(type)", style).accessToken == Secret("t"))
     }
     #expect(try Self.json("").tokenType == nil)
+  }
+
+  @Test(arguments: ["[\"mac\"]", "{\"a\":\"mac\"}", "7", "false"]) func aTypeThatIsNoText(_ type: String) {
+    #expect(throws: OAuthError.malformedField(.token, .tokenType)) { try Self.json("\"token_type\":\(type)") }
   }
 
   /// What is kept is printed, and may be an account's name.

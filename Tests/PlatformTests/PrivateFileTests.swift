@@ -110,6 +110,45 @@ struct PrivateFileTests {
     #expect(throws: POSIXError.otherOwner(path: path)) { try PrivateFile.check(path) }
   }
 
+  /// In the namespace that knows all users, 65534 is one of them: `nobody`.
+  private static let canGiveAway =
+    geteuid() == 0
+    && (try? File.read("/proc/self/uid_map", limit: 4096)).map {
+      String(decoding: $0, as: UTF8.self).split(whereSeparator: \.isWhitespace) == ["0", "0", "4294967295"]
+    } == true
+
+  /// A folder on the way, the file itself, a link to it, and a link on the way to where that leads.
+  @Test(.enabled(if: canGiveAway), arguments: [1, 65534] as [UInt32], ["a", "a/b", "file", "link", "a/middle"])
+  func refusesWhatAnotherUserCouldExchange(_ owner: UInt32, _ name: String) throws {
+    try File.createDirectory(folder("a/b"))
+    try folder.write("a/b/x", "")
+    try folder.write("file", "")
+    try #require(unsafe symlink("../a/b/x", folder("a/middle")) == 0)
+    try #require(unsafe symlink(folder("a/middle"), folder("link")) == 0)
+    for path in ["link", "file", "a/b/x"] { try PrivateFile.checkOurs(folder(path)) }
+    try #require(unsafe lchown(folder(name), owner, owner) == 0)
+    #expect(throws: POSIXError.otherOwner(path: folder(name))) {
+      try PrivateFile.checkOurs(folder(name == "file" ? "file" : "link"))
+    }
+  }
+
+  @Test func linksInACircle() throws {
+    try #require(unsafe symlink("b", folder("a")) == 0)
+    try #require(unsafe symlink("a", folder("b")) == 0)
+    #expect(throws: POSIXError.self) { try PrivateFile.checkParents(of: folder("a")) }
+  }
+
+  @Test func aLinkThroughAFolderOfEverybodys() throws {
+    try File.createDirectory(folder("open"))
+    try #require(unsafe chmod(folder("open"), 0o777) == 0)
+    try folder.write("file", "")
+    try #require(unsafe symlink(folder("file"), folder("open/middle")) == 0)
+    try #require(unsafe symlink(folder("open/middle"), folder("link")) == 0)
+    #expect(throws: POSIXError.writableByOthers(path: folder("open"), mode: 0o777)) {
+      try PrivateFile.checkOurs(folder("link"))
+    }
+  }
+
   @Test func replacesALinkAndNotItsTarget() throws {
     try folder.write("target", "old")
     try #require(unsafe symlink(folder("target"), folder("link")) == 0)

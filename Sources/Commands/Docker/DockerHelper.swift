@@ -77,12 +77,16 @@ struct RegistryAddress: Equatable {
     let hasScheme = text.firstPlace(of: "://") != nil
     // The sentence of its error leaves a password in the address out.
     let uri = try http(URI(parsing: hasScheme ? text : "https://" + text))
+    // None belongs there, and each may be secret.
+    guard !text.contains(where: { "@?#".contains($0) }) else {
+      throw .usage("the address of a registry has no user name, query or fragment")
+    }
     guard let host = HostPattern.authority(uri), ["http", "https"].contains(uri.scheme) else {
       throw .usage("a registry is not reached by \"\(uri.scheme)\"")
     }
     self.host = host
     isSafe = uri.isSecure || uri.isLoopback
-    let isHost = uri.isSecure && ["", "/"].contains(uri.path) && uri.query == nil && uri.fragment == nil
+    let isHost = uri.isSecure && ["", "/"].contains(uri.path)
     self.text = isHost ? host : hasScheme ? uri.text : String(uri.text.dropFirst("https://".count))
   }
 

@@ -56,6 +56,14 @@ struct GitCredential: Equatable {
     }
   }
 
+  /// A line that git reads. A line break in the value would begin another one, which may name another host.
+  static func line(_ name: String, _ value: String) throws(CommandError) -> String {
+    guard value.utf8.allSatisfy({ $0 != 0 && $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }) else {
+      throw .usage("git gets no answer, because the \(name) in it has a line break or a NUL")
+    }
+    return "\(name)=\(value)\n"
+  }
+
   private static var controlCharacter: CommandError { .usage("what git wrote has a control character in it") }
 
   /// A value; an empty one is not the same as none.

@@ -83,7 +83,7 @@ struct GitHelper: HelperProtocol {
     return login
   }
 
-  func answer(_ account: Account, _ context: Context) -> String {
+  func answer(_ account: Account, _ context: Context) throws(CommandError) -> String {
     let credential = account.credential
     let token = credential.accessToken.reveal()
     var answer = ""
@@ -94,28 +94,28 @@ struct GitHelper: HelperProtocol {
       answer += "capability[]=authtype\nephemeral=1\n"
     }
     if knowsSchemes, schemes.contains("bearer"), !schemes.contains("basic") {
-      answer += "authtype=Bearer\ncredential=\(token)\n"
+      answer += try "authtype=Bearer\n" + GitCredential.line("credential", token)
     } else {
       let name = credential.identity ?? account.name
       let username = username.flatMap { $0.isEmpty ? nil : $0 } ?? claim?.username(for: name) ?? name
-      answer += "username=\(username)\npassword=\(token)\n"
+      answer += try GitCredential.line("username", username) + GitCredential.line("password", token)
     }
     if let expiresAt = credential.expiresAt { answer += "password_expiry_utc=\(expiresAt.secondsSince1970)\n" }
     if request.has(capability: "state") {
-      answer += "capability[]=state\nstate[]=\(GivenToken(account).gitState)\n"
+      answer += try "capability[]=state\n" + GitCredential.line("state[]", GivenToken(account).gitState)
       // Once, a refused token is asked for again, and not given up.
       if refused == nil, credential.isRefreshable(at: context.clock.now()) { answer += "continue=1\n" }
     }
     return answer
   }
 
-  func answer(_ login: HostLogin) -> String {
+  func answer(_ login: HostLogin) throws(CommandError) -> String {
     var answer = ""
-    if let scheme = login.scheme { answer += "capability[]=authtype\nauthtype=\(scheme)\n" }
-    if let username = login.username { answer += "username=\(username)\n" }
-    answer += (login.scheme == nil ? "password=" : "credential=") + login.password.reveal() + "\n"
+    if let scheme = login.scheme { answer += try "capability[]=authtype\n" + GitCredential.line("authtype", scheme) }
+    if let username = login.username { answer += try GitCredential.line("username", username) }
+    answer += try GitCredential.line(login.scheme == nil ? "password" : "credential", login.password.reveal())
     if let expiresAt = login.expiresAt { answer += "password_expiry_utc=\(expiresAt.secondsSince1970)\n" }
-    if let refreshToken = login.refreshToken { answer += "oauth_refresh_token=\(refreshToken.reveal())\n" }
+    if let token = login.refreshToken { answer += try GitCredential.line("oauth_refresh_token", token.reveal()) }
     return answer
   }
 

@@ -19,8 +19,8 @@ protocol HelperProtocol {
   func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account
   /// Whether a login that is to be stored is what an account got from its provider, which only the provider changes.
   func isOurs(_ login: HostLogin, _ accounts: [Account]) -> Bool
-  func answer(_ account: Account, _ context: Context) -> String
-  func answer(_ login: HostLogin) -> String
+  func answer(_ account: Account, _ context: Context) throws(CommandError) -> String
+  func answer(_ login: HostLogin) throws(CommandError) -> String
   /// What is done where there is nothing to hand out; `error` is `nil` without a provider.
   func refuse(_ error: CredentialError?, _ session: HelperSession<Self>) throws(CommandError)
 }

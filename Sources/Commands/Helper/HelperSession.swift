@@ -30,8 +30,9 @@ struct HelperSession<Helper: HelperProtocol> {
   }
 
   func answer(_ account: Account) throws(CommandError) {
+    let answer = try helper.answer(account, context)
     context.source.noteHandOut(account, to: helper.recipient)
-    try context.output(helper.answer(account, context))
+    try context.output(answer)
   }
 
   private func answer(_ login: HostLogin) throws(CommandError) {

@@ -48,11 +48,12 @@ extension Finding {
     case .invalidHost(let host): "\(quoted(host)) is not a host name, with a port at most"
     case .subdomains(let host): "\(quoted(host)) is more than one host; git and docker ask for each by its whole name"
     case .controlCharacter: "the text has a character in it that a terminal would act on"
-    case .tooManyVariables(let limit): "more than \(limit) variables"
+    case .tooManyEntries(let limit): "more than \(limit) entries"
     case .forbiddenHeader(let name): "the header \(quoted(name)) cannot be set"
     case .ownedParameter(let name):
       "the parameter \(quoted(name)) protects the login; it can be renamed below \"rename\", and not be set"
-    case .shownSecret(let path): "the field \(quoted(path)) is a secret; what is kept, and an account's name, is shown"
+    case .shownSecret(let path):
+      "the field \(quoted(path)) is a secret; an account's name, what is kept and what a person is told is shown"
     case .computedRedirect: "a redirect is one text, with a single name in each place: no function, and no alternative"
     case .unprotectedState(let state): state.sentence
     case .invalidDuration(let text): "\(quoted(text)) is no duration, such as 90s, 5m, 8h or 30d"

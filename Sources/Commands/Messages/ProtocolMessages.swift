@@ -57,7 +57,9 @@ extension OAuthError {
     case .valueOutOfBounds(let kind, let value):
       answer("the \(quoted(value)) in the answer of \(at(kind)) is not what the descriptor allows there")
     case .computedValueTooLong(let kind, let value):
-      .usage("the value of \(quoted(value)) of \(at(kind)) becomes longer than \(Template.longest / 1024) KiB")
+      .usage(
+        "the value of \(quoted(value)) of \(at(kind)) becomes longer than \(Template.longest / 1024) KiB, or all values "
+          + "than 1 MiB")
     case .insecurePage(let field):
       answer("the \(quoted(field.rawValue)) in the answer of \(name) is not an https address, so it is not shown")
     case .foreignPage(let origin):

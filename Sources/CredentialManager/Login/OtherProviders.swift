@@ -78,7 +78,7 @@ struct OtherProviders {
       }
     }
     if !isSamePage, case .loopback(let redirect)? = try? client.redirect(),
-      redirect.path == (try? URI(parsing: Descriptor.standardRedirect(of: other.identifier)))?.path
+      redirect.pieces == (try? URI(parsing: Descriptor.standardRedirect(of: other.identifier)))?.pieces
     {
       return .redirect(redirect.text)
     }
@@ -119,6 +119,11 @@ extension URI {
   fileprivate func isSameServer(as other: URI) -> Bool {
     scheme == other.scheme && effectivePort == other.effectivePort && !serverName.isEmpty
       && serverName == other.serverName
+  }
+
+  /// Of the path, as a lenient server reads it.
+  fileprivate var pieces: [String] {
+    path.split(separator: "/").map { PercentEncoding.decode($0, plusAsSpace: false) ?? String($0) }
   }
 
   fileprivate func isBelow(_ issuer: URI) -> Bool {

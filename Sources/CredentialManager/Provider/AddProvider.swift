@@ -152,7 +152,9 @@ extension CredentialSource {
   private func install(_ addition: ProviderAddition) throws(CredentialError) {
     guard let file = addition.file else { return }
     try wrapping(CredentialError.system, File.createDirectory(home.userProviders))
-    try wrapping(CredentialError.system, File.replace(home.userProviders + "/" + addition.identifier + ".yaml", file))
+    let path = home.userProviders + "/" + addition.identifier + ".yaml"
+    // A link, into a repository of such files, stays one.
+    try wrapping(CredentialError.system, File.replace(Path.resolved(path) ?? path, file))
   }
 
   /// Asks the same for providers whose descriptors extend the installed one; returns the registrations that change.

@@ -93,7 +93,9 @@ extension CredentialSource {
       if let folder = Path.directory(of: file.path) {
         try wrapping(CredentialError.system, File.createDirectory(folder))
       }
-      try wrapping(CredentialError.system, File.replace(file.path, Array(file.text.utf8)))
+      // A link, into a repository of such files, stays one.
+      let path = Path.resolved(file.path) ?? file.path
+      try wrapping(CredentialError.system, File.replace(path, Array(file.text.utf8)))
     }
     let hasRules = files.contains { $0.path == home.accountRules }
     return TransferredParts(records: changes.count, descriptors: files.count - (hasRules ? 1 : 0), hasRules: hasRules)

@@ -82,14 +82,10 @@ extension DescriptorDecoder {
 
   // MARK: Variables
 
-  /// Each template is compared with each name, so that a file may not have any number of them.
-  static let variableLimit = 256
-
   mutating func readVariables(_ node: Node) -> [Variable]? {
     if node.isNull { return nil }
     guard let entries = entries(of: node) else { return nil }
-    if entries.count > Self.variableLimit { add(.tooManyVariables(Self.variableLimit), at: node.place) }
-    return entries.prefix(Self.variableLimit).map { entry in
+    return entries.map { entry in
       let isTaken = Self.takenNames.contains(entry.key) && entry.key != "redirect_uri"
       if !Self.isTemplateName(entry.key) || isTaken { add(.malformedName(entry.key), at: entry.keyPlace) }
       var variable = (entry.value.isNull ? nil : Variable.keys.read(&self, entry.value)) ?? Variable(name: "")
@@ -105,7 +101,7 @@ extension DescriptorDecoder {
 
   mutating func hosts(_ node: Node, areWhole: Bool) -> [Template]? {
     guard texts(node) != nil else { return nil }
-    return Self.elements(of: node).compactMap { node in
+    return Self.elements(of: node).prefix(Self.entryLimit).compactMap { node in
       guard let text = node.text, let template = template(node, isShown: true) else { return nil }
       refuseKeptVariables(template.names)
       // A place at the beginning may stand for a whole base URL, one behind a colon for a port; what they yield is
@@ -115,7 +111,10 @@ extension DescriptorDecoder {
         if host.hasPrefix("*.") { host.removeFirst(2) }
         return URLTemplate.isAuthority(host)
       }
-      if !isHost { add(.invalidHost(text), at: node.place) }
+      // No value is an address in brackets.
+      let isAddress =
+        text.hasPrefix("[") && (try? URI(parsing: "https://" + text))?.origin == "https://" + text.lowercased()
+      if !isHost, !isAddress { add(.invalidHost(text), at: node.place) }
       if areWhole, text.hasPrefix("*.") { add(.subdomains(text), at: node.place) }
       for (place, names) in template.hostPlaces where place == .subdomains {
         for name in names where kept.contains(where: { $0.name == name }) {

@@ -44,7 +44,7 @@ struct DescriptorDecoder {
 
   mutating func descriptor() -> Descriptor? {
     let descriptor = Descriptor.keys.read(&self, root)
-    for entry in root["variables"]?.entries?.prefix(Self.variableLimit) ?? []
+    for entry in root["variables"]?.entries?.prefix(Self.entryLimit) ?? []
     where Self.isTemplateName(entry.key) && !usedNames.contains(entry.key) {
       add(.unusedVariable(entry.key), at: entry.keyPlace, severity: .warning)
     }
@@ -68,14 +68,22 @@ struct DescriptorDecoder {
   // MARK: Pieces
 
   mutating func checkKeys(_ node: Node, _ known: [String]) {
-    for entry in node.entries ?? [] where !known.contains(entry.key) {
+    for entry in node.entries?.prefix(Self.entryLimit) ?? [] where !known.contains(entry.key) {
       add(.unknownKey(entry.key, suggestion: nearMiss(entry.key, among: known)), at: entry.keyPlace)
     }
   }
 
+  /// Templates are compared with names and computed for a request, so that a file may not have any number of them.
+  static let entryLimit = 256
+
+  private mutating func limited<Entry>(_ entries: [Entry], at place: Place) -> [Entry] {
+    if entries.count > Self.entryLimit { add(.tooManyEntries(Self.entryLimit), at: place) }
+    return Array(entries.prefix(Self.entryLimit))
+  }
+
   mutating func entries(of node: Node) -> [Node.Entry]? {
     if node.entries == nil { add(.wrongType(expected: "a mapping"), at: node.place) }
-    return node.entries
+    return node.entries.map { limited($0, at: node.place) }
   }
 
   mutating func text(_ node: Node) -> String? {
@@ -86,7 +94,7 @@ struct DescriptorDecoder {
 
   mutating func texts(_ node: Node) -> [(value: String, place: Place)]? {
     if let elements = node.elements {
-      return elements.compactMap { element in
+      return limited(elements, at: node.place).compactMap { element in
         if element.isNull { add(.wrongType(expected: "a text"), at: element.place) }
         return text(element).map { ($0, element.place) }
       }

@@ -22,7 +22,7 @@ package struct Finding: Sendable, Equatable {
     case invalidHost(String)
     case subdomains(String)  // Hosts of git or docker are looked up whole.
     case controlCharacter  // Something that a terminal acts on, or that reorders what stands there.
-    case tooManyVariables(Int)
+    case tooManyEntries(Int)
     case forbiddenHeader(String)
     case ownedParameter(String)
     case shownSecret(String)  // A field that is a secret, where what is there is shown.

@@ -7,14 +7,14 @@ package enum OwnedParameters {
   static let all: Set<String> = [
     "state", "code_challenge", "code_challenge_method", "code_verifier", "nonce", "oauth_signature", "oauth_nonce",
     "oauth_timestamp", "oauth_signature_method", "oauth_consumer_key", "oauth_token", "oauth_callback",
-    "oauth_verifier", "redirect_uri", "redirect_uris", "response_type", "request", "request_uri",
+    "oauth_verifier", "redirect_uri", "redirect_uris", "response_type", "request", "request_uri", "client_id",
   ]
 
   /// These may be dropped: a provider that gets none takes what is registered there.
-  static let droppable: Set<String> = ["redirect_uri", "response_type"]
+  static let droppable: Set<String> = ["redirect_uri", "response_type", "client_id"]
 
   private static let ofThePage: Set<String> = [
-    "state", "nonce", "redirect_uri", "response_type", "request", "request_uri",
+    "state", "nonce", "redirect_uri", "response_type", "request", "request_uri", "client_id",
   ]
 
   /// What decides at the authorization endpoint where an answer goes is a parameter like any other elsewhere. Nobody
@@ -28,15 +28,16 @@ package enum OwnedParameters {
   }
 
   /// A name as the most lenient server reads it: decoded as often as that goes, in any case, and as PHP does,
-  /// which ignores brackets and reads a dot and a space as an underscore.
+  /// which ignores brackets and reads a dot, a space and a bracket without a partner as an underscore.
   static func canonical(_ name: String) -> String {
     var text = name
     for _ in 0..<5 {
       guard let decoded = PercentEncoding.decode(text, plusAsSpace: true), decoded != text else { break }
       text = decoded
     }
-    let scalars = text.unicodeScalars.drop { $0.value <= 0x20 }.prefix { $0 != "[" && $0.value >= 0x20 }
-    return String(String.UnicodeScalarView(scalars)).lowercased().exchanging(".", for: "_").exchanging(" ", for: "_")
+    let end: Unicode.Scalar = text.unicodeScalars.contains("]") ? "[" : "\0"
+    let scalars = text.unicodeScalars.drop { $0.value <= 0x20 }.prefix { $0 != end && $0.value >= 0x20 }
+    return String(scalars.map { ". [".unicodeScalars.contains($0) ? "_" : Character($0) }).lowercased()
   }
 
   /// The owned names and, where the endpoint renames them, their names on the wire: each in its canonical form, with
@@ -72,7 +73,7 @@ extension DescriptorDecoder {
   /// Looks for owned parameters among the parameters, the new names and the address of an endpoint.
   mutating func checkOwned(_ endpoint: Endpoint, of kind: EndpointKind, at node: Node) {
     let rename = endpoint.rename
-    for entry in node["parameters"]?.entries ?? [] {
+    for entry in node["parameters"]?.entries?.prefix(Self.entryLimit) ?? [] {
       if isItself(entry.value, entry.key) { continue }
       let isOwned =
         entry.value.isNull
@@ -102,6 +103,7 @@ extension DescriptorDecoder {
       return own.count == 1 && own.isSubset(of: types) && own.union(["id_token"]).isSuperset(of: types)
     }
     return ["redirect_uri", "redirect_uris"].contains(name) && value.text == "{redirect_uri}"
+      || name == "client_id" && value.text == "{client_id}"
   }
 
   /// The names in the queries of a URL, whatever its places are filled with.

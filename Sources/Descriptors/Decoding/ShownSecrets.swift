@@ -1,16 +1,23 @@
 import YAML
 
-/// What is kept of an answer is shown, and may be an account's name, so that no secret is kept.
+/// What is kept of an answer is shown, and may be an account's name, so that no secret is kept; some fields are shown
+/// in any case.
 extension DescriptorDecoder {
-  /// Looks at all that is kept of one answer. `fields` may say that a secret stands under a harmless name.
-  mutating func checkKept(_ rules: ResponseRules, _ node: Node) {
+  /// Looks at all that is shown of one answer. `fields` may say that a secret stands under a harmless name.
+  mutating func checkShown(_ rules: ResponseRules, _ node: Node) {
     let paths = ResponseField.secrets.flatMap { rules.fields[$0]?.paths ?? [] }
     let secrets = paths + paths.compactMap { path in rules.within.map { FieldPath($0.text + "." + path.text) } }
-    for field in rules.keep {
+    let kept = rules.keep.map { field in
       let place = node["keep"].flatMap { keep in
         keep[field.name] ?? Self.elements(of: keep).first { $0.text == field.name }
       }
-      for path in field.paths {
+      return (paths: field.paths, node: place)
+    }
+    let fields = ResponseField.shown.map { field in
+      (paths: rules.fields[field]?.paths ?? [], node: node["fields"]?[field.rawValue])
+    }
+    for (paths, place) in kept + fields {
+      for path in paths {
         if secrets.contains(path) {
           add(.shownSecret(path.text), at: (place ?? node).place)
         } else {
@@ -29,6 +36,10 @@ extension ResponseField {
   fileprivate static let secrets: [ResponseField] = [
     .accessToken, .refreshToken, .idToken, .deviceCode, .oauthToken, .oauthTokenSecret, .oauthVerifier,
     .oauthSessionHandle, .clientSecret, .registrationAccessToken,
+  ]
+
+  fileprivate static let shown: [ResponseField] = [
+    .userCode, .verificationURI, .verificationURIComplete, .tokenType, .scope, .clientID,
   ]
 
   /// The names of secrets without case and underscores.

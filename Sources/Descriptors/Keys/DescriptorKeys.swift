@@ -188,7 +188,7 @@ extension ClientRules {
       default: "`client_secret_basic` with a secret, else `none`", from: "RFC 6749, 2.3.1",
       means: "how the client shows who it is (RFC 6749, 2.3)", for: "`linkedin`: `client_secret_post`")
     Key(
-      "id", at: \.identifier, as: .text, means: "a client identifier that the provider gives to everybody",
+      "id", at: \.identifier, as: .shownText, means: "a client identifier that the provider gives to everybody",
       for: "Gitea")
     Key(
       "register", at: \.register, as: .text,

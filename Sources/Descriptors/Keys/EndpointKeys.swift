@@ -125,7 +125,7 @@ extension ResponseRules {
       means: "`introspection`: what says that the token is good (RFC 7662, 2.2)",
       for: "`l2p`: `{ path: state, equals: valid }`")
   } finish: { decoder, node, rules in
-    decoder.checkKept(rules, node)
+    decoder.checkShown(rules, node)
   }
 }
 

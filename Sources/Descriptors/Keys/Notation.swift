@@ -154,10 +154,16 @@ extension Notation<[FieldPath]> {
 // MARK: Templates
 
 extension Notation<Template> {
+  /// With `isShown`, others than the provider's own endpoints see it, among them programs that read lines.
   static func template(_ names: [String] = [], isShown: Bool = false) -> Self {
     Notation(
-      .pattern("", type: "template"), read: { $0.template($1, names: names, isShown: isShown) },
-      write: { .text($0.text) })
+      .pattern("", type: "template"),
+      read: { decoder, node in
+        let template = decoder.template(node, names: names, isShown: isShown)
+        let isLine = template?.literals.allSatisfy { !$0.unicodeScalars.contains(where: \.actsOnTerminals) } ?? true
+        if isShown, !isLine { decoder.add(.controlCharacter, at: node.place) }
+        return template
+      }, write: { .text($0.text) })
   }
 
   static func template<Choice: RawRepresentable & CaseIterable>(of _: Choice.Type) -> Self

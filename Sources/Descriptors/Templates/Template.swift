@@ -36,6 +36,16 @@ package struct Template: Sendable, Equatable {
     parts.flatMap { part -> [String] in if case .place(let terms) = part { terms.flatMap(\.names) } else { [] } }
   }
 
+  /// What stands in it as it is, also in its places.
+  var literals: [String] {
+    parts.flatMap { part in
+      switch part {
+      case .literal(let text): [text]
+      case .place(let terms): terms.flatMap(\.literals)
+      }
+    }
+  }
+
   /// Bytes that come of it, or of a function on the way there, where a name has so many.
   func longestValue(_ names: (String) -> Int) -> Int {
     parts.reduce(0) { length, part in
@@ -86,6 +96,14 @@ extension Template.Term {
     case .name(let name): [name]
     case .literal: []
     case .call(_, let terms): terms.flatMap(\.names)
+    }
+  }
+
+  fileprivate var literals: [String] {
+    switch self {
+    case .name: []
+    case .literal(let text): [text]
+    case .call(_, let terms): terms.flatMap(\.literals)
     }
   }
 

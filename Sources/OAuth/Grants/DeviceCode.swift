@@ -127,6 +127,8 @@ extension Client {
     }
     let userCode = try text(.userCode)
     let deviceCode = try text(.deviceCode)
+    // A descriptor could have one stand for the other, and the device code must not be shown (RFC 8628, 5.2).
+    if userCode == deviceCode { throw .malformedField(kind, .userCode) }
     guard let verificationURI = try page(.verificationURI) else { throw .missingField(kind, .verificationURI) }
     let stated = try page(.verificationURIComplete)
     let composed = try composedPage(userCode, verificationURI)

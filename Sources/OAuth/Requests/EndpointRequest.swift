@@ -11,6 +11,9 @@ enum RequestProof {
 }
 
 extension Client {
+  /// Bytes of all parameters that a descriptor adds. More is no provider's request.
+  private static let longestRequest = 1 << 20
+
   /// The RFC's parameters, changed as the descriptor says, put where it says. Templates may use `exchange`; `lists`
   /// names the parameters that are JSON where the endpoint sends JSON.
   func request(
@@ -32,8 +35,11 @@ extension Client {
 
     var all = parameters
     all.append(contentsOf: authentication.parameters)
+    var bytes = 0
     for rule in endpoint.parameters {
       let value = try filled(rule.value, values: values, calculate) { .computedValueTooLong(kind, name: rule.name) }
+      bytes += value?.utf8.count ?? 0
+      guard bytes <= Self.longestRequest else { throw .computedValueTooLong(kind, name: rule.name) }
       all.replace(rule.name, with: value)
     }
     let onTheWire = FormParameters(all.pairs.map { .init(name: endpoint.rename[$0.name] ?? $0.name, value: $0.value) })

@@ -149,6 +149,15 @@ struct Answer: Sendable {
   /// `nil` when it is absent, null or empty.
   func text(_ field: ResponseField) -> String? { value(field).flatMap(Self.text).flatMap { $0.isEmpty ? nil : $0 } }
 
+  /// `nil` when it is absent or null; what is no string is an error.
+  func string(_ field: ResponseField) throws(OAuthError) -> String? {
+    switch value(field) {
+    case .string(let text)?: return text
+    case nil: return nil
+    default: throw .malformedField(kind, field)
+    }
+  }
+
   /// A text of printable ASCII (RFC 6749, appendix A), because it will stand in a header or a URL.
   func secret(_ field: ResponseField) throws(OAuthError) -> Secret? {
     guard let value = value(field), value != .string("") else { return nil }

@@ -65,7 +65,7 @@ extension Client {
     credential.expiresAt =
       answer.expiry(.expiresIn, .expiresAt, now: now, unknown: now + Answer.unknownLifetime)
       ?? descriptor.expiry.lifetime.map { now + $0 }
-    let type = answer.text(.tokenType)
+    let type = try answer.string(.tokenType)
     if let type, grant.traits.binding == .bearer, !descriptor.headerStyle.presents(tokenType: type) {
       throw .tokenType(answer.kind, type)
     }

@@ -43,16 +43,19 @@ package enum Path {
 
   /// The file of the running program (proc(5)); without /proc, the one that was named when it was started.
   package static func executable() throws(POSIXError) -> String {
-    let link = "/proc/self/exe"
-    var text = [CChar](repeating: 0, count: Int(PATH_MAX))
-    let count = unsafe readlink(link, &text, text.count)
-    if count < 0 {
-      let failure = Descriptor.failure("readlink", link)
+    do throws(POSIXError) { return try target(ofLink: "/proc/self/exe") } catch {
       guard let name = unsafe credmgr_started_file(), let path = resolved(unsafe String(cString: name)) else {
-        throw failure
+        throw error
       }
       return path
     }
+  }
+
+  /// Where a symbolic link leads (readlink(2)).
+  static func target(ofLink path: String) throws(POSIXError) -> String {
+    var text = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = unsafe readlink(path, &text, text.count)
+    if count < 0 { throw Descriptor.failure("readlink", path) }
     return String(decoding: text[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 }

@@ -35,10 +35,34 @@ package enum PrivateFile {
     try checkDirectory(status, path)
   }
 
-  /// Checks the existing folders above a path as ``createDirectory(_:)`` does.
+  /// Checks the existing folders and links on the way to a path, and on the way to where the links lead.
   package static func checkParents(of path: String) throws(POSIXError) {
-    for parent in Path.ancestors(of: path) {
-      if let status = try FileStatus(path: parent, following: true) { try checkParent(status, parent) }
+    var rest = Array(path.split(separator: "/").reversed())
+    var place = path.hasPrefix("/") ? "/" : "."
+    var folder = try FileStatus(path: place, following: true)
+    var links = 0
+    while let name = rest.popLast() {
+      if let folder { try checkUnchangeable(folder, place) }
+      if name == "..", let parent = Path.directory(of: place) {
+        // Looked at on the way down: no name in the place is a link.
+        (place, folder) = (parent, nil)
+        continue
+      }
+      let next = Path.joining(place, String(name))
+      guard let status = try FileStatus(path: next, following: false) else { return }
+      if status.isSymbolicLink {
+        if !isTrusted(status.owner) { throw .otherOwner(path: next) }
+        links += 1
+        // As many as the kernel follows (path_resolution(7)).
+        if links > 40 { throw .system(call: "stat", path: path, code: ELOOP) }
+        let target = try Path.target(ofLink: next)
+        if target.hasPrefix("/") { (place, folder) = ("/", nil) }
+        rest += target.split(separator: "/").reversed()
+      } else if status.isDirectory || rest.isEmpty {
+        (place, folder) = (next, status)
+      } else {
+        throw .notDirectory(path: next)
+      }
     }
   }
 
@@ -48,17 +72,10 @@ package enum PrivateFile {
     try checkOwner(status, path)
   }
 
-  /// Checks that only we and the administrator can change a file or a folder, or put another in its place.
-  package static func checkUnchangeable(_ path: String) throws(POSIXError) {
-    guard let status = try FileStatus(path: path, following: true) else { throw .notFound(path: path) }
-    try checkParent(status, path)
-  }
-
   /// Checks that nobody else can change a file or put another one in its place, here or where a link leads to.
   package static func checkOurs(_ path: String) throws(POSIXError) {
     try checkUnchangeable(path)
     try checkParents(of: path)
-    if let target = Path.resolved(path), target != path { try checkParents(of: target) }
   }
 
   static func check(_ status: FileStatus, _ path: String) throws(POSIXError) {
@@ -86,6 +103,7 @@ package enum PrivateFile {
   /// - Throws: `otherOwner` or `readableByOthers` for an existing folder that is not ours alone, `writableByOthers` and
   /// `otherOwner` for a parent in which another user could put a folder of their own in its place.
   package static func createDirectory(_ path: String) throws(POSIXError) {
+    try checkParents(of: path)
     try makeParents(of: path)
     if unsafe mkdir(path, 0o700) == 0 {
       // The umask may have taken even our own rights away.
@@ -115,12 +133,24 @@ package enum PrivateFile {
       throw .system(call: "mkdir", path: parent, code: code)
     }
     if !status.isDirectory { throw .notDirectory(path: parent) }
-    try checkParent(status, parent)
   }
 
-  private static func checkParent(_ status: FileStatus, _ path: String) throws(POSIXError) {
-    // 65534 stands for all users that the user namespace of a container does not know, the outer root among them.
-    if ![geteuid(), 0, 65534].contains(status.owner) { throw .otherOwner(path: path) }
+  private static func isTrusted(_ owner: UInt32) -> Bool {
+    if [geteuid(), 0].contains(owner) { return true }
+    // 65534 stands for all users that the user namespace of a container does not know, the outer root among them. In
+    // the namespace that knows all (user_namespaces(7)) it is an ordinary user.
+    guard owner == 65534, let map = try? File.read("/proc/self/uid_map", limit: 1 << 16) else { return false }
+    return String(decoding: map, as: UTF8.self).split(whereSeparator: \.isWhitespace) != ["0", "0", "4294967295"]
+  }
+
+  /// Checks that only we and the administrator can change a file or a folder, or put another in its place.
+  package static func checkUnchangeable(_ path: String) throws(POSIXError) {
+    guard let status = try FileStatus(path: path, following: true) else { throw .notFound(path: path) }
+    try checkUnchangeable(status, path)
+  }
+
+  private static func checkUnchangeable(_ status: FileStatus, _ path: String) throws(POSIXError) {
+    if !isTrusted(status.owner) { throw .otherOwner(path: path) }
     // In a sticky folder such as /tmp nobody can replace what is another's. A group that is ours alone is usual where
     // the umask is 002.
     let forbidden: UInt32 = status.group == getegid() ? 0o002 : 0o022
