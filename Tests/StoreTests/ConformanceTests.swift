@@ -76,7 +76,7 @@ final class WaitingClock: WallClock {
 
   // MARK: Records
 
-  @Test(arguments: 0..<2) func whatIsStoredIsRead(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func whatIsStoredIsRead(_ number: Int) throws {
     try each(number) { place in
       let store = try place.open()
       #expect(try store.record(Self.credential) == nil)
@@ -91,7 +91,7 @@ final class WaitingClock: WallClock {
     }
   }
 
-  @Test(arguments: 0..<2) func kindsAndProviders(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func kindsAndProviders(_ number: Int) throws {
     try each(number) { place in
       let store = try place.open()
       let names = [("b", "x"), ("a", "z"), ("a", "y")]
@@ -109,7 +109,7 @@ final class WaitingClock: WallClock {
     }
   }
 
-  @Test(arguments: 0..<2) func allOrNothing(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func allOrNothing(_ number: Int) throws {
     try each(number) { place in
       let store = try place.open()
       let revision = try store.apply([.store(Secret("one"), as: Self.credential, if: .absent)])
@@ -136,7 +136,7 @@ final class WaitingClock: WallClock {
   }
 
   /// What another process changes meanwhile is seen afterwards. A store may keep it waiting, or let it go on.
-  @Test(arguments: 0..<2) func aSnapshotIsOneMoment(_ number: Int) async throws {
+  @Test(arguments: 0..<Self.stores.count) func aSnapshotIsOneMoment(_ number: Int) async throws {
     struct Unusual: Error {}
     let (place, folder) = try Self.stores[number]()
     let store = try place.open()
@@ -157,7 +157,7 @@ final class WaitingClock: WallClock {
 
   // MARK: Locks
 
-  @Test(arguments: 0..<2) func oneHasTheLock(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func oneHasTheLock(_ number: Int) throws {
     try each(number) { place in
       let (store, other) = (try place.open(), try place.open())
       do {
@@ -180,7 +180,7 @@ final class WaitingClock: WallClock {
     }
   }
 
-  @Test(arguments: 0..<2) func whoWaitsGetsTheLock(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func whoWaitsGetsTheLock(_ number: Int) throws {
     try each(number) { place in
       let held = Mutex(Optional(try lock(place.open())))
       let clock = WaitingClock { held.withLock { $0 = nil } }
@@ -209,7 +209,7 @@ final class WaitingClock: WallClock {
 
   private static let replacesOld: @Sendable (Secret) -> Bool = { $0 == Secret("old") }
 
-  @Test(arguments: 0..<2) func anAnswer(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func anAnswer(_ number: Int) throws {
     try exchange(number) { pending, other in
       pending.keep(Secret("new"), isForced: false)
       #expect(other.answer(for: Self.ana) == Secret("new"))
@@ -223,7 +223,7 @@ final class WaitingClock: WallClock {
     }
   }
 
-  @Test(arguments: 0..<2) func anAnswerThatCameLate(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func anAnswerThatCameLate(_ number: Int) throws {
     try exchange(number) { pending, other in
       pending.keep(Secret("new"), isForced: false)
       try other.apply([.store(Secret("theirs"), as: Self.credential)])
@@ -236,7 +236,7 @@ final class WaitingClock: WallClock {
   }
 
   /// The record was changed, and is still what the exchange was made from.
-  @Test(arguments: 0..<2) func anAnswerToAChangedRecord(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func anAnswerToAChangedRecord(_ number: Int) throws {
     try exchange(number) { pending, other in
       try other.apply([.store(Secret("old, rejected"), as: Self.credential)])
       let revision = try pending.finish(.renewed(Secret("new"), replacing: { _ in true }, []))
@@ -245,7 +245,7 @@ final class WaitingClock: WallClock {
     }
   }
 
-  @Test(arguments: 0..<2) func anAnswerForAnAccountThatIsGone(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func anAnswerForAnAccountThatIsGone(_ number: Int) throws {
     try exchange(number) { pending, other in
       try other.apply([.remove(Self.credential)])
       do throws(CommitError) {
@@ -260,7 +260,7 @@ final class WaitingClock: WallClock {
     }
   }
 
-  @Test(arguments: 0..<2) func changesAfterAnAnswer(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func changesAfterAnAnswer(_ number: Int) throws {
     let ben = RecordIdentifier(.credential, of: AccountID("example", "ben"))
     try exchange(number) { pending, other in
       pending.keep(Secret("token"), isForced: true)
@@ -281,7 +281,7 @@ final class WaitingClock: WallClock {
     }
   }
 
-  @Test(arguments: 0..<2, [nil, "before"]) func nothingToKeep(_ number: Int, _ before: String?) throws {
+  @Test(arguments: 0..<Self.stores.count, [nil, "before"]) func nothingToKeep(_ number: Int, _ before: String?) throws {
     try exchange(number, note: before.map { Secret($0) }) { pending, other in
       #expect(pending.before == before.map { Secret($0) })
       try pending.finish(.ended(noting: nil))
@@ -295,7 +295,7 @@ final class WaitingClock: WallClock {
   }
 
   /// An exchange without an answer of its own leaves the one that waits where it is, until it is committed.
-  @Test(arguments: 0..<2) func anAnswerOfBefore(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func anAnswerOfBefore(_ number: Int) throws {
     for isCommitted in [false, true] {
       try each(number) { place in
         let store = try place.open()
@@ -309,7 +309,7 @@ final class WaitingClock: WallClock {
   }
 
   /// The process dies: before an answer, with an answer, and while it is written.
-  @Test(arguments: 0..<2, [nil, "new"]) func aCrashInBetween(_ number: Int, _ answer: String?) throws {
+  @Test(arguments: 0..<Self.stores.count, [nil, "new"]) func aCrashInBetween(_ number: Int, _ answer: String?) throws {
     try each(number) { place in
       do {
         let store = try place.open()
@@ -353,7 +353,7 @@ final class WaitingClock: WallClock {
   }
 
   /// A new exchange takes the place of what waited.
-  @Test(arguments: 0..<2) func roomIsEmptyAtFirst(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func roomIsEmptyAtFirst(_ number: Int) throws {
     try each(number) { place in
       let store = try place.open()
       try store.makeRoom(for: Self.ana).fill(Secret("waits"), isForced: false)
@@ -366,7 +366,7 @@ final class WaitingClock: WallClock {
 
   // MARK: The log
 
-  @Test(arguments: 0..<2) func theLog(_ number: Int) throws {
+  @Test(arguments: 0..<Self.stores.count) func theLog(_ number: Int) throws {
     try each(number) { place in
       let (store, other) = (try place.open(), try place.open())
       try store.apply([.note(Secret("a change"))])
