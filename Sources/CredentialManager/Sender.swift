@@ -33,7 +33,7 @@ extension CredentialSource {
     to permit: Permit, body: (any HTTPBodySource)? = nil, limits: HTTPLimits, bound binding: (any TokenBinding)?,
     _ make: (RequestNonce) throws(OAuthError) -> HTTPRequest, receive: (HTTPPart) -> Bool
   ) throws(CredentialError) -> HTTPResponse {
-    try exchange(with: permit.provider, permit: permit, bound: binding, making: make) {
+    try exchange(with: permit.provider, permit: permit, for: .presentation, bound: binding, making: make) {
       network, request, isRefused throws(HTTPError) in
       body?.rewind()
       return try network.stream(request, body: body, limits: limits) { part in
@@ -44,7 +44,7 @@ extension CredentialSource {
   }
 
   private func exchange(
-    with provider: String, permit: Permit?, bound binding: (any TokenBinding)?,
+    with provider: String, permit: Permit?, for use: Permit.Use = .exchange, bound binding: (any TokenBinding)?,
     making make: (RequestNonce) throws(OAuthError) -> HTTPRequest,
     transmit: (any HTTPExchange, HTTPRequest, (HTTPResponse) -> Bool) throws(HTTPError) -> HTTPResponse
   ) throws(CredentialError) -> HTTPResponse {
@@ -53,7 +53,7 @@ extension CredentialSource {
     var mayRepeat = true
     while true {
       let request = try core(provider, make(nonce))
-      try permit?.require(request.uri)
+      try permit?.require(request.uri, for: use)
       secrets.learn(request)
       var demanded: RequestNonce?
       let response: HTTPResponse

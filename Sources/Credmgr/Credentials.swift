@@ -74,7 +74,7 @@ public struct Credentials: Sendable {
   ) throws(CredentialsError) -> Token {
     try asking { source throws(CredentialError) in
       let policy = RefreshPolicy(validity: lifetime)
-      let found = try source.handOut(account, of: provider, by: .library, policy)
+      let found = try source.handOut(account, of: provider, by: .library, to: .caller, policy)
       note(found, source)
       let credential = found.credential
       return Token(
@@ -95,7 +95,7 @@ public struct Credentials: Sendable {
   ) throws(CredentialsError) -> [HeaderField] {
     try asking { source throws(CredentialError) in
       let request = try Self.request(method, url, of: provider)
-      let found = try source.handOut(account, of: provider, by: .library)
+      let found = try source.handOut(account, of: provider, by: .library, to: .caller)
       note(found, source)
       return try source.headerFields(found.name, of: provider, for: request, by: .library).map {
         HeaderField($0.name, $0.value)

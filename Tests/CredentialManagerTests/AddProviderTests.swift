@@ -46,7 +46,7 @@ struct AddProviderTests {
     #expect(registration.clientSecret == Secret(secret))
     #expect(registration.variables == [:])
     #expect(registration.agreement?.clientIdentifier == id)
-    #expect(registration.agreement?.tokenOrigins == ["https://api.provider.example", "https://provider.example"])
+    #expect(registration.agreement?.origins == ["https://api.provider.example", "https://provider.example"])
   }
 
   @Test func shipped() throws {
@@ -238,9 +238,15 @@ struct AddProviderTests {
     let variable = "\nextra_headers: { X-Key: \"{key}\" }\nvariables:\n  key: "
     try fixture.add(Fixture.endpoints + variable + "{ secret: true }", secret: nil, variables: ["key": "k"])
     let addition = try fixture.file(Self.elsewhere + variable + "{}")
-    Self.expectNewHosts([], ["evil.example"]) { try Self.add(fixture, addition, replaces: true) { _, _ in false } }
+    Self.expectNewHosts([], ["evil.example", "key"]) {
+      try Self.add(fixture, addition, replaces: true) { _, _ in false }
+    }
+    // What was agreed to is not asked about again, and the value is still hidden.
+    try Self.add(fixture, addition, replaces: true) { _, _ in true }
+    #expect(try fixture.source.client("example").descriptor.variable("key")?.isSecret == true)
     // Given anew, it is meant for there.
     try Self.add(fixture, addition, variables: ["key": "new"], replaces: true)
+    #expect(try fixture.source.client("example").descriptor.variable("key")?.isSecret == false)
   }
 
   /// A host of git gets no secret, and an endpoint does, whatever else it is.

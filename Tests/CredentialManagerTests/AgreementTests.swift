@@ -17,8 +17,7 @@ struct AgreementTests {
 
     /// What `later` names beyond this, as kind and name.
     func new(in later: Added, variables: [String: String] = [:], for subject: NewPlace.Kind = .tokens) -> [String] {
-      let registration = Registration(clientIdentifier: "client-1", variables: variables)
-      return agreement.newPlaces(of: later.client, later.loaded, registration: registration, for: subject)
+      agreement.newPlaces(in: later.agreement, later.loaded, variables: variables, for: subject)
         .map { "\($0.kind) \($0.name)" }
     }
   }
@@ -44,7 +43,7 @@ struct AgreementTests {
   }
 
   private static func covers(_ agreement: Agreement, _ url: String) throws -> Bool {
-    agreement.covers(try URI(parsing: url))
+    agreement.covers(try URI(parsing: url), as: [.endpoints, .presented])
   }
 
   @Test func origins() throws {
@@ -56,12 +55,13 @@ struct AgreementTests {
       redirect: https://elsewhere.example/callback
       git: { hosts: [git.example] }
       """, ["tenant": "one"])
-    let own = ["https://one.example", "https://provider.example", "{instance_url}"]
-    #expect(agreement.secretOrigins == own)
-    #expect(agreement.tokenOrigins == (own + ["https://git.example"]).sorted())
-    #expect(agreement.presentedOrigins == ["https://one.example", "{instance_url}"])
+    #expect(agreement.texts(.endpoints) == ["https://provider.example"])
+    #expect(agreement.texts(.presented) == ["https://one.example", "{instance_url}"])
+    #expect(agreement.texts(.helpers) == ["https://git.example"])
+    #expect(agreement.places[.presented]?.keys.sorted() == ["{instance_url}", "{tenant}.example"])
+    #expect(agreement.places[.clusters] == nil && agreement.bounds == ["instance_url": ""])
     #expect(agreement.clientIdentifier == "client-1")
-    #expect(agreement.redirect == "https://elsewhere.example/callback")
+    #expect(agreement.texts(.redirect) == ["https://elsewhere.example/callback"])
     #expect(Agreement(agreement.value) == agreement)
   }
 
@@ -82,6 +82,20 @@ struct AgreementTests {
       ("hosts: [\"{dc}.api.example\"]\nresponse: { keep: [dc] }", "https://us1.api.example:8443/", false),
       ("hosts: [\"{base}\"]\nresponse: { keep: [base] }", "https://any.example:8443/x", true),
       ("hosts: [\"{base}\"]\nresponse: { keep: [base] }", "http://any.example/x", false),
+      // Without a pattern, an answer fills one label; what no answer fills is nowhere.
+      ("hosts: [\"{dc}.s3.example\"]\nresponse: { keep: [dc] }", "https://evil.other.s3.example/", false),
+      (bounded("[a-z]+(\\\\.[a-z]+)?"), "https://eu.west.api.example/", true),
+      (bounded("us[0-9]+"), "https://eu.api.example/", false),
+      ("hosts: [\"{v}.api.example\"]\nvariables: { v: { optional: true } }", "https://us1.api.example/", false),
+      ("hosts: [\"{v}\"]\nvariables: { v: { optional: true } }", "https://us1.api.example/", false),
+      // The pattern of a base URL bounds its origin, whatever path is asked for.
+      (boundedBase, "https://a.good.example/x", true), (boundedBase, "https://a.good.example:8443/rest/", false),
+      (boundedBase, "https://evil.example/rest/", false), (boundedBase, "https://a.good.example.evil.example/", false),
+      (
+        "hosts: [\"{a || b}.{a || b}.{a || b}.{a || b}.{a || b}.{a || b}.{a || b}.example\"]\n"
+          + "response: { keep: [a, b] }",
+        "https://1.2.3.4.5.6.7.example/", true
+      ),
     ])
   func whatAnAgreementCovers(_ text: String, _ url: String, _ isCovered: Bool) throws {
     #expect(try Self.covers(Self.agreement(text), url) == isCovered)
@@ -114,8 +128,24 @@ struct AgreementTests {
     // git gets a token, and never the client's secret.
     #expect(agreed.new(in: later, for: .secrets) == [])
     #expect(later.new(in: agreed) == [])
-    #expect(agreed.new(in: try Self.added("hosts: [api.example]")) == ["secrets api.example"])
+    #expect(agreed.new(in: try Self.added("hosts: [api.example]")) == ["tokens api.example"])
   }
+
+  /// With another endpoint.
+  private static func other(_ endpoint: String) -> String { "  \(endpoint)" }
+
+  private static func secret(_ key: String) -> String {
+    "variables: { key: { default: x, \(key) } }\nextra_headers: { X-Key: \"{key}\" }"
+  }
+
+  private static func assertion(_ more: String) -> String {
+    "client: { authentication: private_key_jwt }\n\(more)"
+  }
+
+  private static let boundedBase = """
+    response: { keep: { base: { path: base, pattern: 'https://[a-z]+\\.good\\.example/rest/' } } }
+    hosts: ["{base}"]
+    """
 
   private static func bounded(_ pattern: String) -> String {
     "response: { keep: { dc: { path: dc, pattern: \"\(pattern)\" } } }\nhosts: [\"{dc}.api.example\"]"
@@ -125,8 +155,8 @@ struct AgreementTests {
   @Test(
     arguments: [
       ("hosts: [\"*.example\"]", "hosts: [a.example, \"*.b.example\"]", []),
-      ("hosts: [\"*.a.example\"]", "hosts: [\"*.example\"]", ["secrets *.example"]),
-      ("hosts: [\"127.0.0.1:80\"]", "hosts: [\"127.0.0.1:81\"]", ["secrets 127.0.0.1:81"]),
+      ("hosts: [\"*.a.example\"]", "hosts: [\"*.example\"]", ["tokens *.example"]),
+      ("hosts: [\"127.0.0.1:80\"]", "hosts: [\"127.0.0.1:81\"]", ["tokens 127.0.0.1:81"]),
       ("", "redirect: http://127.0.0.1/other", []), ("", "redirect: http://localhost:8080/", []),
       ("", "redirect: oob", []), ("", "redirect: https://evil.example/cb", ["redirect https://evil.example/cb"]),
       ("", "redirect: other.app:/cb", ["redirect other.app:/cb"]),
@@ -140,22 +170,63 @@ struct AgreementTests {
       ),
       ("redirect: app:/cb", "redirect: app:/cb", []), ("redirect: https://a.example/", "", []),
       ("issuer: https://provider.example", "issuer: https://other.example", ["issuer https://other.example"]),
-      ("", "issuer: https://provider.example", []), ("issuer: https://provider.example", "", []),
+      ("", "issuer: https://provider.example", []),
+      ("issuer: https://provider.example", "", ["anyIssuer (none)"]),
+      ("iss: required", "iss: optional", ["anyIssuer optional"]), ("iss: optional", "iss: required", []),
+      ("", "redirect: http://127.0.0.2:7999/", ["redirect http://127.0.0.2:7999/"]),
       (
         "device: { verification_uri_complete: \"{verification_uri}?c={user_code}\" }",
         "device: { verification_uri_complete: \"https://provider.example/?c={user_code}\" }",
         ["devicePage https://provider.example/?c={user_code}"]
       ),
-      ("", "hosts: [\"provider.example:8443\"]", ["secrets provider.example:8443"]),
-      ("", "response: { keep: [base] }\nhosts: [\"{base}\"]", ["secrets {base}"]),
+      ("", "hosts: [\"provider.example:8443\"]", ["tokens provider.example:8443"]),
+      ("", "response: { keep: [base] }\nhosts: [\"{base}\"]", ["tokens {base}"]),
       (
         "", "response: { keep: [base] }\nvariables: { o: { default: evil.example } }\nhosts: [\"{base || o}\"]",
-        ["secrets evil.example", "secrets {base}"]
+        ["tokens evil.example", "tokens {base}"]
       ),
       // A bound that is widened, or gone, is a new place.
-      (bounded("us[0-9]+"), bounded(".*"), ["secrets {dc}.api.example"]),
-      (bounded("us[0-9]+"), "response: { keep: [dc] }\nhosts: [\"{dc}.api.example\"]", ["secrets {dc}.api.example"]),
+      (bounded("us[0-9]+"), bounded(".*"), ["tokens {dc}.api.example"]),
+      (bounded("us[0-9]+"), "response: { keep: [dc] }\nhosts: [\"{dc}.api.example\"]", ["tokens {dc}.api.example"]),
       (bounded("us[0-9]+"), bounded("us[0-9]+"), []),
+      (bounded("us[0-9]+"), bounded("us[0-9]+").replacing("dc", with: "Dc"), ["tokens {Dc}.api.example"]),
+      (
+        bounded("us[0-9]+"), bounded("us[0-9]+").replacing("{dc}", with: "{x}").replacing("dc:", with: "x:"),
+        ["tokens {x}.api.example"]
+      ),
+      // What the person fills is not what an answer fills.
+      (
+        "hosts: [\"{b}\"]\nvariables: { b: { optional: true } }", "hosts: [\"{b}\"]\nresponse: { keep: [b] }",
+        ["tokens {b}"]
+      ),
+      // What is unset stands as it is written.
+      (
+        "hosts: [api.example]", "hosts: [\"{t}.example\"]\nvariables: { t: { optional: true } }", ["tokens {t}.example"]
+      ),
+      // Each kind of places is one of its own.
+      ("git: { hosts: [x.example] }", other("refresh: https://x.example/"), ["secrets x.example"]),
+      (
+        "kubectl: { hosts: ['*.x.example'] }", other("refresh: https://a.x.example/"),
+        ["secrets a.x.example", "tokens any cluster"]
+      ),
+      ("hosts: [x.example]", other("refresh: https://x.example/\nhosts: [x.example]"), ["secrets x.example"]),
+      (other("refresh: https://x.example/"), "hosts: [x.example]\ngit: { hosts: [x.example] }", []),
+      ("hosts: [x.example]", "hosts: [x.example]\ndocker: { hosts: [x.example] }", []),
+      ("git: { hosts: [x.example] }", "hosts: [x.example]", ["tokens x.example"]),
+      ("kubectl: { hosts: [x.example] }", "", ["tokens any cluster"]),
+      ("kubectl: { hosts: [x.example] }", "kubectl: { hosts: [y.example] }", ["tokens y.example"]),
+      // A secret stays one.
+      (secret("secret: true"), secret("secret: false"), ["shownSecret key"]),
+      (secret("secret: false"), secret("secret: true"), []), (secret("secret: true"), "", []),
+      // Whom an assertion is for.
+      (assertion(""), assertion("issuer: https://honest.example"), ["audience https://honest.example"]),
+      ("issuer: https://a.example", assertion("issuer: https://a.example"), []),
+      (
+        assertion(""), assertion("assertion: { claims: { aud: https://honest.example } }"),
+        ["audience https://honest.example"]
+      ),
+      (assertion(""), assertion("assertion: { claims: { aud: null } }"), ["audience *"]),
+      (assertion("issuer: https://a.example"), assertion("issuer: https://a.example"), []),
     ])
   func whatIsNew(_ before: String, _ after: String, _ new: [String]) throws {
     #expect(try Self.added(before).new(in: Self.added(after)) == new)
@@ -164,11 +235,11 @@ struct AgreementTests {
   /// What an answer says goes before a variable: the value that the variable has now says nothing.
   @Test func aPlaceThatAnAnswerFillsStandsAsItIsWritten() throws {
     let variables = "variables: { api: { default: provider.example } }\nhosts: [\"{api}\"]"
-    #expect(try Self.agreement(variables).tokenOrigins == ["https://provider.example"])
+    #expect(try Self.agreement(variables).origins == ["https://provider.example"])
     let kept = try Self.agreement(
       "variables: { x: {} }\nresponse: { keep: [a, b] }\nhosts: [\"{a || b || x}.example\"]", ["x": "v"])
     #expect(
-      kept.tokenOrigins
+      kept.origins
         == ["https://provider.example", "https://v.example", "https://{a}.example", "https://{b}.example"])
   }
 
@@ -192,11 +263,41 @@ struct AgreementTests {
     _ = try fixture.another().client("example")
     let sealed = try #require(try Self.sealed(fixture))
     #expect(!sealed.isOfEarlierVersion)
-    #expect(sealed.tokenOrigins == ["https://api.provider.example", "https://provider.example"])
-    #expect(sealed.redirect == "http://127.0.0.1/callback")
+    #expect(sealed.origins == ["https://api.provider.example", "https://provider.example"])
+    #expect(sealed.texts(.redirect) == ["http://127.0.0.1/callback"])
     // From now on the redirect and the page count as well.
     try fixture.ship(Fixture.endpoints + "\nredirect: https://provider.example/cb")
     #expect(throws: CredentialError.self) { try fixture.another().client("example") }
+  }
+
+  /// The version before this one sealed origins without their templates, and those of all kinds in two lists.
+  @Test func theLastVersionsAgreementIsCompletedWithinItsOrigins() throws {
+    let text = Fixture.endpoints + "\ngit: { hosts: [git.example] }"
+    func seal() throws -> Fixture {
+      let fixture = try Self.old(nil, text)
+      let sealed = """
+        {"client_id":"client-1","agreement":{"client_id":"client-1",
+        "secret_origins":["https://api.provider.example","https://provider.example"],
+        "token_origins":["https://api.provider.example","https://git.example","https://provider.example"],
+        "presented_origins":["https://api.provider.example"],"cluster_origins":null,
+        "redirect":"http://127.0.0.1/callback","device_page":null,"issuer":null,"claims":[],"bounds":{}}}
+        """
+      let change = Change.store(Secret(sealed), as: Accounts.registration("example"))
+      _ = try fixture.another().accounts(.readWrite).store.apply([change])
+      return fixture
+    }
+    let fixture = try seal()
+    _ = try fixture.another().client("example")
+    let sealed = try #require(try Self.sealed(fixture))
+    #expect(!sealed.isOfEarlierVersion && sealed.texts(.presented) == ["https://api.provider.example"])
+    #expect(sealed.places[.endpoints]?["https://provider.example"] == ["https://provider.example"])
+    let evil = ["refresh: https://git.example/r", "refresh: https://evil.example/r"]
+    for endpoint in evil {
+      let fixture = try seal()
+      try fixture.ship(text.replacing("  revocation:", with: "  \(endpoint)\n  revocation:"))
+      #expect(throws: CredentialError.self) { try fixture.another().client("example") }
+      #expect(try Self.sealed(fixture)?.isOfEarlierVersion == true)
+    }
   }
 
   @Test(arguments: [

@@ -124,7 +124,7 @@ struct HostClaimsTests {
     try write("git: { hosts: [git.example, evil.example] }")
     #expect(try found("evil.example") == [])
     #expect(try found("git.example") == ["example", "oauth2"])
-    #expect(try fixture.registration()?.agreement?.tokenOrigins == ["git.example", "provider.example"])
+    #expect(try fixture.registration()?.agreement?.origins == ["git.example", "provider.example"])
   }
 
   @Test func aDescriptorWithAnErrorIsLookedAtAgain() throws {

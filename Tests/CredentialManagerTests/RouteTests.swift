@@ -8,85 +8,260 @@ import Testing
 
 @testable import CredentialManager
 
-/// Every route on which credentials leave the vault asks the agreement: each one runs here with a descriptor that names
-/// a new origin. A route that is not in the table does not compile.
+/// Every way on which credentials leave the vault asks the agreement: each one runs here with a descriptor that names a
+/// new place. A route that is not in the table does not compile.
 struct RouteTests {
-  private static let good = Fixture.endpoints + "\ngit: { hosts: [git.example] }\ndocker: { hosts: [docker.example] }"
-  private static let evil = good.replacing("provider.example", with: "evil.example")
-    .replacing("git.example", with: "git.evil.example").replacing("docker.example", with: "docker.evil.example")
+  enum Way: Sendable, Hashable {
+    case route(Route)
+    case device, clientCredentials, dryRun, importing
 
-  /// What a command does on a route, with a token that has to be refreshed or a request that the descriptor directs.
-  private static func run(_ route: Route, _ source: CredentialSource, _ fixture: Fixture) throws {
-    let always = RefreshPolicy(always: true)
-    let url = try URI(parsing: "https://api.evil.example/me")
-    func claim(_ host: String, _ helper: HostClaim.Helper) throws -> HostClaim {
-      try #require(try source.claim(of: host, for: helper))
-    }
-    switch route {
-    case .login: _ = try source.login("example", LoginOptions(), token: Secret("given"))
-    case .browser: _ = try source.login("example", LoginOptions(), user: fixture.user)
-    case .refresh, .token, .exec, .library: _ = try source.handOut(nil, of: "example", by: route, always)
-    case .validate: _ = try source.validate(nil, of: "example")
-    case .logout: _ = try source.logout(nil, of: "example", keepsRemote: false)
-    case .header: _ = try source.headerFields(nil, of: "example", for: HTTPRequest(method: "GET", uri: url))
-    case .request:
-      let request = HTTPRequest(method: "GET", uri: url)
-      _ = try source.send(request, account: nil, of: "example", limits: .tokenEndpoint) { _ in true }
-    case .git:
-      #expect(try source.claim(of: "git.evil.example", for: .git) == nil)
-      _ = try source.handOut(nil, of: "example", by: .git, to: .claimed(claim("git.example", .git)), always)
-    case .docker:
-      #expect(try source.claim(of: "docker.evil.example", for: .docker) == nil)
-      _ = try source.handOut(nil, of: "example", by: .docker, to: .claimed(claim("docker.example", .docker)), always)
-    case .kubectl: _ = try source.handOut(nil, of: "example", by: .kubectl, to: .server(url))
-    case .registration:
-      try source.add(
-        fixture.file(evil), clientIdentifier: nil, clientSecret: nil, variables: [:], replaces: true,
-        confirms: { _, _ in false })
-    }
+    static let all = Route.allCases.map(Way.route) + [.device, .clientCredentials, .dryRun, .importing]
   }
 
-  enum Way: CaseIterable {
+  /// How a descriptor comes to name a new place.
+  enum Scenario: CaseIterable {
     case editedInPlace
     /// A shipped or system descriptor that names other places now.
     case shippedAnew
     /// The own descriptor is missing, and another one has its name.
     case anotherOfTheSameName
+    /// Hosts that get tokens, and not the client's secret.
+    case hostOfGitBecomesEndpoint, hostOfAPIBecomesEndpoint
+    case optionalVariable
+    case secretDropped
+    case nameInOtherCase
+
+    var after: String {
+      switch self {
+      case .editedInPlace, .shippedAnew, .anotherOfTheSameName:
+        RouteTests.good.replacing("provider.example", with: "evil.example")
+          .replacing("git.example", with: "git.evil.example").replacing("docker.example", with: "docker.evil.example")
+      case .hostOfGitBecomesEndpoint: Self.adding("refresh: https://git.example/refresh")
+      case .hostOfAPIBecomesEndpoint: Self.adding("refresh: https://api.provider.example/refresh")
+      case .optionalVariable:
+        RouteTests.good.replacing("tenant: { default: common }", with: "tenant: { optional: true }")
+          .replacing("https://provider.example/{tenant}/token", with: "https://evil.example/{tenant}/token")
+      case .secretDropped:
+        RouteTests.good.replacing("secret: true", with: "help: none")
+          .replacing("hosts: [", with: "hosts: [\"{apikey}.evil.example\", ")
+      case .nameInOtherCase:
+        Self.adding("refresh: \"{Base}/refresh\"").replacing("keep: {", with: "keep: { Base: { path: other },")
+      }
+    }
+
+    var place: String {
+      switch self {
+      case .editedInPlace, .shippedAnew, .anotherOfTheSameName, .optionalVariable: "evil.example"
+      case .hostOfGitBecomesEndpoint: "git.example"
+      case .hostOfAPIBecomesEndpoint: "api.provider.example"
+      case .secretDropped: "apikey"
+      case .nameInOtherCase: "{Base}"
+      }
+    }
+
+    private static func adding(_ endpoint: String) -> String {
+      RouteTests.good.replacing("  revocation:", with: "  \(endpoint)\n  revocation:")
+    }
   }
 
-  @Test(arguments: Route.allCases, Way.allCases) func aNewPlaceGetsNothing(_ route: Route, _ way: Way) throws {
+  private static let good = """
+    grant: [authorization_code, device_code, client_credentials]
+    variables: { tenant: { default: common }, apikey: { secret: true } }
+    endpoints:
+      authorization: https://provider.example/authorize
+      token: https://provider.example/{tenant}/token
+      device_authorization: https://provider.example/device
+      revocation: https://provider.example/revoke
+      identity: https://provider.example/me
+    response: { keep: { base: { path: base, pattern: 'https://[a-z]+\\.provider\\.example' } } }
+    extra_headers: { X-Key: "{apikey}" }
+    hosts: [api.provider.example, "{base}"]
+    git: { hosts: [git.example] }
+    docker: { hosts: [docker.example] }
+    """
+
+  private static let key = "k3y-of-a-person"
+
+  /// What a command does, with a token that has to be refreshed or a request that the descriptor directs.
+  private static func run(_ way: Way, _ source: CredentialSource, _ fixture: Fixture, _ after: String) throws {
+    let always = RefreshPolicy(always: true)
+    let url = try URI(parsing: "https://api.provider.example/me")
+    func claim(_ host: String, _ helper: HostClaim.Helper) throws -> HostClaim {
+      try #require(try source.claim(of: host, for: helper))
+    }
+    var options = LoginOptions()
+    switch way {
+    case .route(let route):
+      switch route {
+      case .login: _ = try source.login("example", options, token: Secret("given"))
+      case .browser: _ = try source.login("example", options, user: fixture.user)
+      case .refresh, .token, .exec, .library:
+        _ = try source.handOut(nil, of: "example", by: route, to: .caller, always)
+      case .validate: _ = try source.validate(nil, of: "example")
+      case .logout: _ = try source.logout(nil, of: "example", keepsRemote: false)
+      case .header: _ = try source.headerFields(nil, of: "example", for: HTTPRequest(method: "GET", uri: url))
+      case .request:
+        let request = HTTPRequest(method: "GET", uri: url)
+        _ = try source.send(request, account: nil, of: "example", limits: .tokenEndpoint) { _ in true }
+      case .git:
+        #expect(try source.claim(of: "git.evil.example", for: .git) == nil)
+        _ = try source.handOut(nil, of: "example", by: .git, to: .claimed(claim("git.example", .git)), always)
+      case .docker:
+        #expect(try source.claim(of: "docker.evil.example", for: .docker) == nil)
+        _ = try source.handOut(nil, of: "example", by: .docker, to: .claimed(claim("docker.example", .docker)), always)
+      case .kubectl: _ = try source.handOut(nil, of: "example", by: .kubectl, to: .server(url), always)
+      case .registration:
+        try source.add(
+          fixture.file(after), clientIdentifier: nil, clientSecret: nil, variables: [:], replaces: true,
+          confirms: { _, _ in false })
+      }
+    case .device, .clientCredentials:
+      options.grant = way == .device ? .deviceCode : .clientCredentials
+      _ = try source.login("example", options, user: fixture.user)
+    case .dryRun:
+      // Nothing is sent, and what is shown has no secret in it.
+      let planned = try source.plannedLogin(source.descriptor("example").descriptor, options, hasToken: false)
+      #expect(!String(describing: planned).contains(key))
+      _ = try source.permit(.login, "example")
+    case .importing:
+      let other = try Fixture()
+      try other.add(other.file(after), secret: "secret-1", variables: ["apikey": "another"])
+      let bytes = Array(try other.another().exportVault(isPlain: true).json.encoded.utf8)
+      _ = try source.importVault(bytes, acceptsPlain: true, replaces: true)
+    }
+  }
+
+  private static func source(_ fixture: Fixture) -> CredentialSource {
+    CredentialSource(home: fixture.home, http: fixture.http, clock: fixture.clock, random: KnownRandom())
+  }
+
+  @Test(arguments: Way.all, Scenario.allCases) func aNewPlaceGetsNothing(_ way: Way, _ scenario: Scenario) throws {
     let fixture = try Fixture()
-    if way == .anotherOfTheSameName {
-      try fixture.ship(Self.evil)
-      try fixture.add(fixture.file(Self.good), secret: "secret-1")
+    let (after, variables) = (scenario.after, ["apikey": Self.key])
+    if scenario == .anotherOfTheSameName {
+      try fixture.ship(after)
+      try fixture.add(fixture.file(Self.good), secret: "secret-1", variables: variables)
       _ = try File.remove(fixture.home.userProviders + "/example.yaml")
     } else {
-      try fixture.add(Self.good)
-      try way == .shippedAnew ? fixture.ship(Self.evil) : fixture.edit(Self.evil)
+      try fixture.add(Self.good, variables: variables)
+      try scenario == .shippedAnew ? fixture.ship(after) : fixture.edit(after)
     }
-    try fixture.store(Fixture.credential())
-    let error = #expect(throws: CredentialError.self) {
-      try Self.run(route, fixture.another(http: fixture.http), fixture)
-    }
+    var credential = Fixture.credential()
+    credential.variables = ["tenant": "contoso"]
+    credential.kept = ["base": "https://x.provider.example", "Base": "https://evil.example"]
+    try fixture.store(credential)
+    let error = #expect(throws: CredentialError.self) { try Self.run(way, Self.source(fixture), fixture, after) }
     switch error {
-    case .descriptorChanged("example", _, _, let places)?, .destinationChange("example", _, let places)?:
-      #expect(places.contains { $0.name == "evil.example" })
-    case .notAgreed("example", "https://api.evil.example", route)?: break
+    case .descriptorChanged("example", _, _, let places)?, .destinationChange("example", _, let places)?,
+      .importWidens("example", let places)?:
+      #expect(places.contains { $0.name == scenario.place }, "\(places.map(\.name))")
     default: Issue.record("\(String(describing: error))")
     }
+    #expect(!String(describing: error).contains(Self.key))
     // Nothing was sent, and nobody's browser was opened.
     #expect(fixture.http.requests.isEmpty && fixture.user.opened.isEmpty)
   }
 
+  /// The control: with the descriptor that was agreed to, an account with a variable of its own is refreshed.
+  @Test func theAgreedPlacesGetWhatTheyNeed() throws {
+    let fixture = try Fixture.added(Self.good, variables: ["apikey": Self.key])
+    var credential = Fixture.credential()
+    credential.variables = ["tenant": "contoso"]
+    credential.kept = ["base": "https://x.provider.example"]
+    try fixture.store(credential)
+    fixture.http.then(.token("token-2"), HTTPResponse(status: 200), HTTPResponse(status: 200))
+    let source = Self.source(fixture)
+    _ = try source.handOut(nil, of: "example", by: .token, to: .caller, RefreshPolicy(always: true))
+    for url in ["https://api.provider.example/", "https://x.provider.example/y"] {
+      let request = HTTPRequest(method: "GET", uri: try URI(parsing: url))
+      _ = try source.send(request, account: nil, of: "example", limits: .tokenEndpoint) { _ in true }
+    }
+    #expect(
+      fixture.http.requests.map(\.uri.text) == [
+        "https://provider.example/contoso/token", "https://api.provider.example/", "https://x.provider.example/y",
+      ])
+  }
+
+  /// What was discovered is a file like any other, and asking for it takes no credential.
+  @Test func discoveryTellsNothing() throws {
+    let fixture = try Fixture.added(Self.good, variables: ["apikey": Self.key], credential: Fixture.credential())
+    let metadata = """
+      {"issuer": "https://evil.example", "authorization_endpoint": "https://evil.example/a",
+       "token_endpoint": "https://evil.example/t", "response_types_supported": ["code"]}
+      """
+    var response = HTTPResponse(status: 200, body: Array(metadata.utf8))
+    response.fields.set("Content-Type", "application/json")
+    fixture.http.then(response)
+    let found = try fixture.source.discover("https://evil.example", as: "example")
+    #expect(fixture.http.requests.allSatisfy { $0.fields["Authorization"] == nil && $0.body.isEmpty })
+    #expect(throws: CredentialError.self) { try fixture.add(found.addition, id: nil, replaces: true) }
+  }
+
+  /// The token that manages a client goes where the client was registered, and to no other agreed place.
+  @Test(arguments: [("https://provider.example/register/1", true), ("https://api.provider.example/register/1", false)])
+  func aClientIsDeletedWhereItWasRegistered(_ place: String, _ isDeleted: Bool) throws {
+    let fixture = try Fixture.added(Self.good, variables: ["apikey": Self.key])
+    var registration = try #require(try fixture.registration())
+    registration.registered = Registration.Registered(
+      place: "https://provider.example/register", accessToken: Secret("manager"), uri: place)
+    try fixture.another().store(["example": registration], with: [])
+    if isDeleted { fixture.http.then(HTTPResponse(status: 204)) }
+    let removal = try Self.source(fixture).remove("example", keepsRemote: false)
+    #expect(removal.client == (isDeleted ? .deleted(place) : .kept))
+  }
+
+  // MARK: The sources
+
+  private static let sources = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined() + "/Sources"
+
+  private static func files(_ folder: String) -> [String] {
+    ((try? File.names(in: folder)) ?? []).sorted().flatMap { name -> [String] in
+      let path = folder + "/" + name
+      return File.isDirectory(path) ? files(path) : name.hasSuffix(".swift") ? [path] : []
+    }
+  }
+
+  /// The files that say one of these words, without the folders that they are in.
+  private static func files(_ folder: String, saying words: String...) throws -> [String] {
+    try files(folder, saying: words)
+  }
+
+  private static func files(_ folder: String, saying words: [String]) throws -> [String] {
+    try files(sources + "/" + folder).filter { path in
+      let text = String(decoding: try File.read(path, limit: 1 << 20), as: UTF8.self)
+      return words.contains(where: text.contains)
+    }.map { String($0.split(separator: "/").last ?? "") }
+  }
+
+  /// Who gets a token without the agreement, who makes a permit, who sends and who shows a token is in few files.
+  @Test func noOtherFileHandsATokenOut() throws {
+    let manager = "CredentialManager"
+    #expect(
+      try Self.files(manager, saying: "freshAccount(") == [
+        "Agreement.swift", "AuthenticatedRequest.swift", "Refresh.swift",
+      ])
+    #expect(try Self.files(manager, saying: "package func freshAccount") == [])
+    #expect(try Self.files(manager, saying: " Permit(") == ["Agreement.swift"])
+    #expect(try Self.files(manager, saying: "network.send(", "network.stream(") == ["Sender.swift"])
+    let words = ["accessToken", "idToken ", "refreshToken.", "refreshToken?", "tokenSecret"].map { "credential." + $0 }
+    let handing = [
+      "DockerHelper.swift", "GitHelper.swift", "HelperProtocol.swift", "HelperSession.swift", "KubectlCommand.swift",
+      "ExecCommand.swift", "TokenCommands.swift",
+    ]
+    #expect(try Self.files("Commands", saying: words) == handing)
+    #expect(try Self.files("Credmgr", saying: words) == ["Credentials.swift"])
+  }
+
   /// A token that is good needs no descriptor, and goes where the sealed agreement says.
   @Test func theSealedAgreementAnswersForAGoodToken() throws {
-    let fixture = try Fixture.added(Self.good, credential: Fixture.credential())
+    let fixture = try Fixture.added(Self.good, variables: ["apikey": Self.key], credential: Fixture.credential())
     _ = try fixture.source.claim(of: "git.example", for: .git)
     try fixture.ship("nothing: right")
-    let source = fixture.another(http: fixture.http)
+    let source = Self.source(fixture)
     let claim = try #require(try source.claim(of: "git.example", for: .git))
     for account in [
-      try source.handOut(nil, of: "example", by: .token), try source.handOut(nil, of: "example", by: .exec),
+      try source.handOut(nil, of: "example", by: .token, to: .caller),
+      try source.handOut(nil, of: "example", by: .exec, to: .caller),
       try source.handOut(nil, of: "example", by: .git, to: .claimed(claim)),
       try source.handOut(
         nil, of: "example", by: .kubectl, to: .server(URI(parsing: "https://api.provider.example:443/x"))),
@@ -95,6 +270,32 @@ struct RouteTests {
     #expect(throws: CredentialError.notAgreed(provider: "other", origin: "git.example", .git)) {
       try source.handOut(nil, of: "other", by: .git, to: .claimed(claim))
     }
+  }
+
+  /// Without `hosts`, a descriptor says nothing of clusters.
+  @Test func aClusterIsComparedWhereHostsAreDeclared() throws {
+    let cluster = Destination.server(try URI(parsing: "https://cluster.example:6443"))
+    let free = try Fixture.added(
+      Fixture.endpoints.replacing("hosts: [api.provider.example]", with: ""), credential: Fixture.credential())
+    _ = try free.source.handOut(nil, of: "example", by: .kubectl, to: cluster)
+    let bound = try Fixture.added(
+      Fixture.endpoints.replacing("[api.", with: "[\"cluster.example:6443\", api."), credential: Fixture.credential())
+    _ = try bound.source.handOut(nil, of: "example", by: .kubectl, to: cluster)
+    let evil = Destination.server(try URI(parsing: "https://evil.example:6443"))
+    #expect(throws: CredentialError.notAgreed(provider: "example", origin: "https://evil.example:6443", .kubectl)) {
+      try bound.source.handOut(nil, of: "example", by: .kubectl, to: evil)
+    }
+  }
+
+  /// Without a name of the cluster, nobody can tell whether it is one of those that are declared.
+  @Test func aClusterWithoutANameGetsNothingWhereClustersAreDeclared() throws {
+    let declared = try Fixture.added(
+      Fixture.endpoints + "\nkubectl: { hosts: [k8s.example] }", credential: Fixture.credential())
+    #expect(throws: CredentialError.self) {
+      try declared.source.handOut(nil, of: "example", by: .kubectl, to: .server(nil))
+    }
+    let free = try Fixture.added(credential: Fixture.credential())
+    _ = try free.source.handOut(nil, of: "example", by: .kubectl, to: .server(nil))
   }
 
   /// The value of an account's own variable is part of what was agreed to for this account.
@@ -112,7 +313,7 @@ struct RouteTests {
     credential.variables = ["tenant": "two"]
     try fixture.store(credential)
     fixture.http.then(HTTPResponse(status: 200, body: Array("{}".utf8)))
-    _ = try fixture.another(http: fixture.http).validate(nil, of: "example")
+    _ = try Self.source(fixture).validate(nil, of: "example")
     #expect(fixture.http.requests.map(\.uri.text) == ["https://two.example/me"])
   }
 }

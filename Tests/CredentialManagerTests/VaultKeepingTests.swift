@@ -389,6 +389,58 @@ import Text
     _ = try fixture.another().importVault(forged, acceptsPlain: true, replaces: true) { _, _ in true }
   }
 
+  /// Each part of an agreement is compared, and one that says less is none.
+  @Test(
+    arguments: [
+      (
+        #""claims":[]"#,
+        #""claims":[{"helper":"git","host":"evil.example","provider":"example","username":"x"}]"#,
+        "evil.example"
+      ), (#""places":{"#, #""places":{"clusters":{"evil.example":["https://evil.example"]},"#, "evil.example"),
+      (#""places":{"#, #""places":{"issuer":{"x":["https://evil.example"]},"#, nil),
+      (#""redirect":{"#, #""redirect":{"x":["app:/callback"],"#, "app:/callback"),
+      (#""is_of_earlier_version":false"#, #""is_of_earlier_version":true"#, "any host"),
+      (#""agreement":"#, #""nothing":"#, "any host"),
+    ] as [(String, String, String?)])
+  func anImportAsksAboutEachPart(_ old: String, _ new: String, _ place: String?) throws {
+    let fixture = try Self.exporting()
+    let text = String(decoding: try Self.plain(fixture), as: UTF8.self)
+    #expect(text.contains(old))
+    var asked: [String] = []
+    _ = try? fixture.another().importVault(
+      Array(text.replacing(old, with: new).utf8), acceptsPlain: true, replaces: true
+    ) { _, places in
+      asked += places.map(\.name)
+      return false
+    }
+    #expect(asked == [place].compactMap { $0 })
+  }
+
+  /// The variables of an account say where the client's secret goes, which is kept here.
+  @Test(arguments: [("127.0.0.1:7302", ["127.0.0.1:7302"]), ("provider.example", [])])
+  func anImportAsksAboutAnAccountsVariables(_ host: String, _ places: [String]) throws {
+    let text =
+      Fixture.endpoints.replacing("https://provider.example/token", with: "https://{host}/token")
+      + "\nvariables: { host: { default: provider.example } }"
+    let (fixture, other) = (try Fixture(), try Fixture())
+    for each in [fixture, other] { try each.add(each.file(text), secret: "secret-1") }
+    var credential = Fixture.credential()
+    credential.variables = ["host": host]
+    try other.store(credential, "zed")
+    var asked: [String] = []
+    func take(_ agrees: Bool) throws {
+      _ = try fixture.another().importVault(Self.plain(other), acceptsPlain: true, replaces: false) { _, places in
+        asked += places.map(\.name)
+        return agrees
+      }
+    }
+    try? take(false)
+    #expect(asked == places)
+    #expect(try (fixture.stored("zed") == nil) == !places.isEmpty)
+    try take(true)
+    #expect(try fixture.stored("zed") != nil)
+  }
+
   @Test func aPlainFileInThePlaceOfAnEncryptedOne() throws {
     let bytes = try Self.plain(try Self.exporting())
     for passphrase in [Secret("p"), nil] {

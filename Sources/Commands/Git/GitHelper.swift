@@ -50,10 +50,10 @@ struct GitHelper: HelperProtocol {
   }
 
   func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account {
+    guard let claim else { throw .loginNeeded(provider: provider, account: name, .noCredential) }
     // A clone goes on for some minutes, and git asks but once.
-    try context.source.handOut(
-      name, of: provider, by: .git, to: claim.map(Destination.claimed) ?? .caller,
-      RefreshPolicy(preferredLifetime: .seconds(300)))
+    return try context.source.handOut(
+      name, of: provider, by: .git, to: .claimed(claim), RefreshPolicy(preferredLifetime: .seconds(300)))
   }
 
   func isOurs(_ login: HostLogin, _ accounts: [Account]) -> Bool {

@@ -60,7 +60,7 @@ private struct KubectlHelper: HelperProtocol {
     func isOver(_ account: Account) -> Bool {
       account.credential.idTokenExpiresAt.map { $0 <= context.clock.now() } ?? false
     }
-    let destination = server.map(Destination.server) ?? .caller
+    let destination = Destination.server(server)
     var account = try context.source.handOut(name, of: provider, by: .kubectl, to: destination)
     if isOver(account) {
       account = try context.source.handOut(

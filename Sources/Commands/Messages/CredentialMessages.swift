@@ -229,21 +229,29 @@ extension [NewPlace] {
       words.append("\(send) \(what) to \(listed(origins))")
     }
     for place in self where place.kind != .secrets && place.kind != .tokens {
-      words.append("\(use) the \(place.noun) \(place.named)")
+      switch place.kind {
+      case .anyIssuer: words.append("\(use) answers of any issuer" + place.source)
+      case .shownSecret: words.append("\(send.exchanging("send", for: "show")) the secret \(place.named)")
+      default: words.append("\(use) the \(place.noun) \(place.named)")
+      }
     }
     return words.joined(separator: ", and ")
   }
 }
 
 extension NewPlace {
-  fileprivate var named: String { quoted(name) + (place.map { " (\($0.source.name):\($0.line):\($0.column))" } ?? "") }
+  fileprivate var named: String { quoted(name) + source }
+
+  fileprivate var source: String { place.map { " (\($0.source.name):\($0.line):\($0.column))" } ?? "" }
 
   fileprivate var noun: String {
     switch kind {
     case .secrets, .tokens: "origin"
     case .redirect: "redirect"
     case .devicePage: "device page"
-    case .issuer: "issuer"
+    case .issuer, .anyIssuer: "issuer"
+    case .audience: "audience of assertions"
+    case .shownSecret: "variable"
     }
   }
 
@@ -254,6 +262,9 @@ extension NewPlace {
     case .redirect: "gets the answer to a login"
     case .devicePage: "is opened for the code of a device"
     case .issuer: "is whose answers count"
+    case .anyIssuer: "lets the answers of any issuer count"
+    case .audience: "takes assertions that the client signs"
+    case .shownSecret: "is shown and no secret any more"
     }
   }
 

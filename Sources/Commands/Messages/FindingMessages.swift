@@ -81,6 +81,8 @@ extension Finding {
         + "host; keep the field under another name"
     case .keptSubdomains(let name):
       "the provider's answer says what \(quoted(name)) is, so it cannot stand behind \"*.\""
+    case .unboundedHost(let name):
+      "\(quoted(name)) is any host that the provider says; give it a \"pattern\" below \"keep\""
     case .unusedVariable(let name): "nothing uses the variable \(quoted(name))"
     case .newHost(let host, let provider):
       "tokens of \(quoted(provider)) would go to \(quoted(host)), and it was added without that; "

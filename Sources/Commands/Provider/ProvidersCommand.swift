@@ -33,16 +33,17 @@ extension Command {
 
   private static func show(_ identifier: String, _ context: Context) throws(CommandError) {
     let loaded = try context.load(identifier)
-    let descriptor = loaded.descriptor
     let registration = try manager(context.source.accountsIfAny()?.registration(of: identifier))
+    let descriptor = registration?.applied(to: loaded.descriptor) ?? loaded.descriptor
     let values = registration?.variables ?? [:]
-    let secretKeys = Set(descriptor.variables.filter(\.isSecret).map { "variables.\($0.name).default" })
+    let secrets = descriptor.variables.filter(\.isSecret).map(\.name)
+    let secretKeys = Set(secrets.map { "variables.\($0).default" })
     let settings = (try? context.home.library.settings(of: identifier)) ?? []
     let client = try? Client(
-      descriptor: registration?.applied(to: descriptor) ?? descriptor, identifier: registration?.clientIdentifier ?? "",
-      secret: nil, variables: values)
+      descriptor: descriptor, identifier: registration?.clientIdentifier ?? "", secret: nil, variables: values)
+    let isSecret = !Set(secrets).isDisjoint(with: descriptor.redirect.template.names)
     let redirect: String? =
-      switch try? client?.redirect() {
+      switch isSecret ? nil : try? client?.redirect() {
       case .loopback(let uri)?: uri.text
       case .elsewhere(let text)?, .outOfBand(let text)?: text
       case nil: nil

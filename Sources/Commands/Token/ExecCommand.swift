@@ -34,7 +34,7 @@ extension Command {
     var environment = Environment.entries()
     for wish in list {
       let accountName = try context.account(wish.account, of: wish.provider)
-      let account = try manager(context.source.handOut(accountName, of: wish.provider, by: .exec))
+      let account = try manager(context.source.handOut(accountName, of: wish.provider, by: .exec, to: .caller))
       context.source.noteHandOut(account, to: "exec " + Path.lastComponent(of: name))
       let assignment = Array((wish.variable + "=").utf8)
       environment.removeAll { $0.starts(with: assignment) }

@@ -26,7 +26,7 @@ extension Command {
     let policy = RefreshPolicy(
       validity: wanted, always: invocation.has("--refresh"),
       lockTimeout: try context.duration("--timeout", invocation) ?? .seconds(60))
-    let account = try manager(context.source.handOut(name, of: provider, by: .token, policy))
+    let account = try manager(context.source.handOut(name, of: provider, by: .token, to: .caller, policy))
     let credential = account.credential
     context.noteHandOut(account, by: "token")
     // It is the best that there is: who cannot do with it reads when it expires.
@@ -67,7 +67,7 @@ extension Command {
       throw .usage("\"--method\" and \"--data-file\" need \"--url\"")
     }
     // Before the body is read: what needs a network is handed over with standard input as it was.
-    let account = try manager(context.source.handOut(name, of: provider, by: .header))
+    let account = try manager(context.source.handOut(name, of: provider, by: .header, to: .caller))
     if let file = invocation.value("--data-file") {
       request?.fields.set("Content-Type", "application/x-www-form-urlencoded")
       request?.body = try context.file(file, limit: 64 << 20)

@@ -150,9 +150,9 @@ struct KnownPaths {
       guard let descriptor = (try? source.home.library.load(provider))?.descriptor else { continue }
       for endpoint in descriptor.endpoints.values { add(endpoint.url.text) }
       // A variable may stand for a whole URL, or for an institution in it.
-      let variables = (try? source.accountsIfAny()?.registration(of: provider)?.variables) ?? [:]
-      for variable in descriptor.variables where !variable.isSecret {
-        if let value = variables[variable.name] { add(value) }
+      guard let registration = try? source.accountsIfAny()?.registration(of: provider) else { continue }
+      for variable in registration.applied(to: descriptor).variables where !variable.isSecret {
+        if let value = registration.variables[variable.name] { add(value) }
       }
     }
   }

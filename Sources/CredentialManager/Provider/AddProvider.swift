@@ -110,11 +110,14 @@ extension CredentialSource {
     // Values of variables that the new descriptor does not have any more are let go.
     var values = previous?.variables.filter { addition.descriptor.variable($0.key) != nil } ?? [:]
     values.merge(variables) { _, new in new }
+    // A value that is given now is no more secret than the new descriptor says.
+    var agreed = previous?.agreement
+    agreed?.secrets.subtract(variables.keys)
     var registration = Registration(
       clientIdentifier: known ?? "", clientSecret: clientSecret ?? previous?.clientSecret, variables: values,
       redirect: previous == nil ? Descriptor.standardRedirect(of: identifier) : previous?.redirect,
       // Of another client, what one was registered with says nothing.
-      registered: known == previous?.clientIdentifier ? previous?.registered : nil)
+      registered: known == previous?.clientIdentifier ? previous?.registered : nil, agreement: agreed)
     let client = try client(addition.descriptor, registration)
     let registers = canRegister ? try self.registers(client, given: clientIdentifier, previous: previous) : false
     if registers { _ = try network() }
@@ -123,18 +126,18 @@ extension CredentialSource {
       clientSecret: clientSecret == nil && previous?.clientSecret != nil,
       variable: keepsSecretVariable(addition, previous, given: variables))
     let permit = try consent(
-      to: addition.loaded, client, replacing: previous?.agreement, kept: kept, confirms: confirms)
+      to: addition.loaded, client, replacing: agreed, kept: kept, confirms: confirms)
     let others = try OtherProviders(self, than: identifier)
     var dependents: [String: Registration?] = [:]
     if let existing { dependents = try dependentProviders(of: addition, existing, confirms) }
     // Before the descriptor is there: one with another's registration would send a secret to the wrong place.
     _ = try accounts(.readWrite)
     if registers {
-      let redirect = registration.redirect
+      let (redirect, agreement) = (registration.redirect, registration.agreement)
       registration = try register(permit, variables: values, initialAccessToken: initialAccessToken)
-      registration.redirect = redirect
+      (registration.redirect, registration.agreement) = (redirect, agreement)
     }
-    registration.agreement = Agreement(try self.client(addition.descriptor, registration))
+    registration.seal(addition.descriptor, try self.client(addition.descriptor, registration))
     try install(addition)
     dependents[identifier] = registration
     try store(dependents, with: [noting(.addProvider, of: identifier)])
@@ -146,6 +149,7 @@ extension CredentialSource {
   func keepsSecretVariable(_ addition: ProviderAddition, _ previous: Registration?, given: [String: String]) -> Bool {
     let before = (try? home.library.load(addition.identifier))?.descriptor.variables ?? []
     let names = Set((addition.descriptor.variables + before).filter(\.isSecret).map(\.name))
+      .union(previous?.agreement?.secrets ?? [])
     return !names.isDisjoint(with: previous?.variables.keys.filter { given[$0] == nil } ?? [])
   }
 
@@ -173,13 +177,13 @@ extension CredentialSource {
         loaded.bases.contains(path), let client = try? client(loaded.descriptor, registration)
       else { continue }
       let before = registration.agreement
-      let keepsVariable = loaded.descriptor.variables.contains { $0.isSecret && registration.variables[$0.name] != nil }
+      let keepsVariable = client.descriptor.variables.contains { $0.isSecret && registration.variables[$0.name] != nil }
       try requireConsent(
         loaded, client, replacing: before,
         kept: KeptSecrets(
           accounts: accounts.accounts(of: provider), clientSecret: registration.clientSecret != nil,
           variable: keepsVariable), confirms: confirms)
-      registration.agreement = Agreement(client)
+      registration.seal(loaded.descriptor, client)
       if registration.agreement != before { dependents[provider] = registration }
     }
     return dependents

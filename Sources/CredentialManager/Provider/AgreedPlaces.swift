@@ -2,35 +2,23 @@ import Descriptors
 import HTTP
 import JSON
 import OAuth
+import Text
 
-/// What the templates of a descriptor can become with a client's values.
+/// What templates become with the values that are constant for a registration.
 ///
-/// A value that is constant for a registration is filled in. What a provider's answer fills stands as it is written,
-/// also where a variable of the same name has a value, and so does a secret.
+/// A name without such a value stands as it is written: a field of an answer, a variable that is not set, a secret.
 struct AgreedPlaces {
-  private let values: (String) -> String?
-  private let isUnset: (String) -> Bool
-  let bounds: OriginPattern.Bounds
+  let values: (String) -> String?
 
-  init(_ client: Client) {
-    let descriptor = client.descriptor
-    let fields = descriptor.endpoints.values.flatMap(\.response.keep)
-    let kept = Set(fields.map(\.name))
-    let secrets = Set(
-      descriptor.variables.filter { $0.isSecret && client.variables[$0.name] != $0.defaultValue }.map(\.name))
+  func texts(of template: Template) -> [String] { template.expansions(values) }
+
+  func origins(of template: Template) -> [String] { texts(of: template.origin).flatMap(OriginPattern.texts) }
+}
+
+extension AgreedPlaces {
+  init(_ client: Client, hiding hidden: Set<String>) {
     let all = client.values()
-    values = { name in name == "client_secret" || kept.contains(name) || secrets.contains(name) ? nil : all(name) }
-    isUnset = { name in !kept.contains(name) && descriptor.variable(name) != nil && client.variables[name] == nil }
-    bounds = kept.reduce(into: [:]) { bounds, name in
-      let patterns = descriptor.patterns(ofKept: name)
-      if !patterns.isEmpty { bounds[name] = patterns.joined(separator: "\n") }
-    }
-  }
-
-  func texts(of template: Template) -> [String] { template.expansions(values, isUnset: isUnset) }
-
-  func origins(of templates: [Template]) -> [String] {
-    Set(templates.flatMap(texts).flatMap(OriginPattern.texts)).sorted()
+    values = { $0 == "client_secret" || hidden.contains($0) ? nil : all($0) }
   }
 }
 
@@ -38,40 +26,61 @@ struct AgreedPlaces {
 
 extension Agreement {
   var value: JSONValue {
-    func list(_ texts: [String]) -> JSONValue { .array(texts.map(JSONValue.string)) }
-    // What an earlier version noted stays that until it is compared with a descriptor.
-    let names = isOfEarlierVersion ? ["secret_hosts", "token_hosts"] : ["secret_origins", "token_origins"]
+    func list(_ texts: some Sequence<String>) -> JSONValue { .array(texts.map(JSONValue.string)) }
+    func object<Value>(_ values: [String: Value], _ value: (Value) -> JSONValue) -> JSONValue {
+      .object(values.sorted { $0.key < $1.key }.map { .init($0.key, value($0.value)) })
+    }
+    let kinds = Kind.allCases.compactMap { kind in
+      places[kind].map { JSONValue.Member(kind.rawValue, object($0, list)) }
+    }
     return .object([
-      .init("client_id", .optional(clientIdentifier)), .init(names[0], list(secretOrigins)),
-      .init(names[1], list(tokenOrigins)), .init("presented_origins", presentedOrigins.map(list) ?? .null),
-      .init("cluster_origins", clusterOrigins.map(list) ?? .null),
-      .init("redirect", .optional(redirect)), .init("device_page", .optional(devicePage)),
-      .init("issuer", .optional(issuer)), .init("claims", claims.map { .array($0.map(\.value)) } ?? .null),
-      .init("bounds", .object(bounds.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) })),
+      .init("client_id", .optional(clientIdentifier)), .init("places", .object(kinds)),
+      .init("requires_issuer", .boolean(requiresIssuer)), .init("secrets", list(secrets.sorted())),
+      .init("shown_secrets", list(shownSecrets.sorted())),
+      .init("claims", claims.map { .array($0.map(\.value)) } ?? .null),
+      .init("bounds", object(bounds, JSONValue.string)),
+      .init("is_of_earlier_version", .boolean(isOfEarlierVersion)),
     ])
   }
 
   init?(_ value: JSONValue) {
-    func list(_ name: String) -> [String]? { value[name]?.elements?.compactMap(\.text) }
-    if let secrets = list("secret_origins"), let tokens = list("token_origins") {
-      (secretOrigins, tokenOrigins) = (secrets, tokens)
-    } else if let secrets = list("secret_hosts"), let tokens = list("token_hosts") {
-      (secretOrigins, tokenOrigins, isOfEarlierVersion) = (secrets, tokens, true)
+    self.init(endpoints: [])
+    func list(_ value: JSONValue?) -> [String]? { value?.elements?.compactMap(\.text) }
+    if let kinds = value["places"] {
+      for kind in Kind.allCases {
+        guard let members = kinds[kind.rawValue]?.members else { continue }
+        places[kind] = members.reduce(into: [:]) { $0[$1.name] = list($1.value) }
+      }
+      requiresIssuer = value["requires_issuer"] == .boolean(true)
+      secrets = Set(list(value["secrets"]) ?? [])
+      shownSecrets = Set(list(value["shown_secrets"]) ?? [])
+      isOfEarlierVersion = value["is_of_earlier_version"] == .boolean(true)
+    } else if let origins = list(value["secret_origins"]) ?? list(value["secret_hosts"]) {
+      self.init(destinations: origins)
+      places[.helpers] = list(value["token_origins"] ?? value["token_hosts"]).map(Self.asWritten)
+      places[.presented] = list(value["presented_origins"]).map(Self.asWritten)
+      places[.clusters] = list(value["cluster_origins"]).map(Self.asWritten)
+      places[.redirect] = value["redirect"]?.text.map { Self.asWritten([$0]) }
+      places[.devicePage] = value["device_page"]?.text.map {
+        Self.asWritten($0.pieces(separatedBy: " || ").map { String($0) })
+      }
+      places[.issuer] = value["issuer"]?.text.map { Self.asWritten([$0]) }
     } else {
       return nil
     }
-    presentedOrigins = list("presented_origins")
-    clusterOrigins = list("cluster_origins")
     clientIdentifier = value["client_id"]?.text
-    redirect = value["redirect"]?.text
-    devicePage = value["device_page"]?.text
-    issuer = value["issuer"]?.text
     claims = value["claims"]?.elements?.compactMap { HostClaim($0) }
     for member in value["bounds"]?.members ?? [] { bounds[member.name] = member.value.text }
   }
 
   /// What the first versions kept: the hosts of all kinds in one list.
   init(destinations: [String]) {
-    (secretOrigins, tokenOrigins, isOfEarlierVersion) = (destinations, destinations, true)
+    self.init(endpoints: destinations)
+    isOfEarlierVersion = true
   }
+
+  /// Origins alone, of which no template is known.
+  init(endpoints: [String]) { places[.endpoints] = Self.asWritten(endpoints) }
+
+  private static func asWritten(_ texts: [String]) -> Places { texts.reduce(into: [:]) { $0[$1] = [$1] } }
 }

@@ -6,34 +6,64 @@ import Text
 /// Where the credentials of a provider may go: computed from its descriptor, its variables and the registration, agreed
 /// to when the provider is added, and sealed with the registration. Every ``Route`` asks `permit` or `handOut`, which
 /// compare with it, whatever file the descriptor came from. Only this file makes a ``Permit``.
-///
-/// A place that only an answer fills stands as it is written: `https://{dc}.api.example`, `{instance_url}`.
 package struct Agreement: Sendable, Equatable {
+  /// What is agreed to. Each kind has places of its own: one that gets a token does not get the client's secret.
+  package enum Kind: String, Sendable, CaseIterable {
+    case endpoints  // Origins that get the client's secret, codes, refresh tokens and assertions.
+    case presented  // Origins below `hosts`, to which a credential is presented.
+    case helpers  // Hosts of git and docker, which get tokens.
+    case clusters  // Origins below `kubectl`.
+    case redirect
+    case devicePage = "device_page"  // Where a device's code is entered (RFC 8628, 3.3), if the descriptor says it.
+    case issuer
+    case audience  // Whom an assertion is for (RFC 7523, 3), where that is not the token endpoint.
+
+    static let ofOrigins: [Kind] = [.endpoints, .presented, .helpers, .clusters]
+  }
+
+  /// What each template becomes, by the template as it is written. A name that has no value for the registration
+  /// stands as it is written: `https://{dc}.api.example`, `{instance_url}`.
+  typealias Places = [String: [String]]
+
+  var places: [Kind: Places] = [:]  // A kind of which the descriptor says nothing is not there.
   /// The client that was agreed to (RFC 6749, 2.2); `nil` in a registration of an earlier version.
   package var clientIdentifier: String?
-  /// The origins that get the client's secret: of the endpoints, and those that a credential is presented to.
-  package var secretOrigins: [String]
-  /// The origins that get tokens: those of `secretOrigins`, and the hosts of the helpers.
-  package var tokenOrigins: [String]
-  /// The origins below `hosts`, to which a credential is presented; `nil` where the descriptor has no such list.
-  package var presentedOrigins: [String]?
-  /// The origins of clusters, below `kubectl`; `nil` where the descriptor has no such list.
-  package var clusterOrigins: [String]?
-  /// The redirect with its places filled; `nil` in a registration of an earlier version.
-  package var redirect: String?
-  /// The page where a person enters a device's code (RFC 8628, 3.3), where the descriptor says it.
-  package var devicePage: String?
-  package var issuer: String?
+  var requiresIssuer = false  // Whether the answer to a login has to name the issuer (RFC 9207).
+  var secrets: Set<String> = []  // The names of the secret variables.
+  var shownSecrets: Set<String> = []  // Those that the descriptor does not call secret any more, as was agreed to.
   /// The hosts at which helpers hand out tokens; `nil` in a registration of an earlier version.
   package var claims: [HostClaim]?
-  var bounds: OriginPattern.Bounds = [:]  // The expressions that the values of places have to match.
-  var isOfEarlierVersion = false  // Whether this is what an earlier version kept, which knew hosts alone.
+  var bounds: OriginPattern.Bounds = [:]
+  var isOfEarlierVersion = false  // Whether an earlier version sealed this, which did not know all of the above.
 
   package init(_ client: Client) {
     let descriptor = client.descriptor
-    let values = client.values()
-    let places = AgreedPlaces(client)
-    func text(_ template: Template) -> String { (try? template.filled(values)) ?? template.text }
+    let kept = Set(descriptor.endpoints.values.flatMap(\.response.keep).map(\.name))
+    for name in kept { bounds[name] = descriptor.patterns(ofKept: name).joined(separator: "\n") }
+    // The default of a variable stands in the descriptor, whatever that calls it.
+    let hidden = descriptor.variables.filter { $0.isSecret && client.variables[$0.name] != $0.defaultValue }
+    let filled = AgreedPlaces(client, hiding: kept.union(hidden.map(\.name)))
+    func origins(_ templates: [Template]) -> Places {
+      templates.reduce(into: [:]) { $0[$1.origin.text] = filled.origins(of: $1) }
+    }
+    func texts(_ template: Template?) -> Places? { template.map { [$0.text: filled.texts(of: $0)] } }
+    clientIdentifier = client.identifier
+    requiresIssuer = descriptor.issuerResponse == .required
+    secrets = Set(descriptor.variables.filter(\.isSecret).map(\.name))
+    claims = Self.claims(descriptor, with: filled.values)
+    places = [
+      .endpoints: origins(descriptor.endpoints.values.map(\.url.template)),
+      .redirect: texts(descriptor.redirect.template) ?? [:],
+    ]
+    places[.presented] = descriptor.hosts.isEmpty ? nil : origins(descriptor.hosts)
+    places[.helpers] = origins((descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? []))
+    places[.clusters] = descriptor.kubectl.map { origins($0.hosts) }
+    places[.devicePage] = texts(descriptor.device.verificationURIComplete?.template)
+    places[.issuer] = texts(descriptor.issuer)
+    places[.audience] = texts(descriptor.foreignAudience)
+  }
+
+  private static func claims(_ descriptor: Descriptor, with values: @escaping (String) -> String?) -> [HostClaim] {
     func claims(_ helper: HostClaim.Helper, _ hosts: [Template], username: Template, any: Bool = false) -> [HostClaim] {
       let username = (try? username.filled { $0 == "account" ? "{account}" : values($0) }) ?? "oauth2"
       // As git and docker name it: without the ordinary port.
@@ -42,44 +72,57 @@ package struct Agreement: Sendable, Equatable {
         HostClaim(helper: helper, host: $0, provider: descriptor.identifier, username: username, ignoresUsername: any)
       }
     }
-    clientIdentifier = client.identifier
-    redirect = text(descriptor.redirect.template)
-    devicePage = descriptor.device.verificationURIComplete.map {
-      places.texts(of: $0.template).joined(separator: " || ")
-    }
-    issuer = descriptor.issuer.map(text)
-    self.claims =
-      (descriptor.git.map { claims(.git, $0.hosts, username: $0.username, any: $0.ignoresUsername) } ?? [])
+    return (descriptor.git.map { claims(.git, $0.hosts, username: $0.username, any: $0.ignoresUsername) } ?? [])
       + (descriptor.docker.map { claims(.docker, $0.hosts, username: $0.username) } ?? [])
-    let own = descriptor.hosts + descriptor.endpoints.values.map(\.url.template)
-    let clusters = descriptor.kubectl?.hosts
-    let helperTemplates = (descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? []) + (clusters ?? [])
-    secretOrigins = places.origins(of: own)
-    tokenOrigins = places.origins(of: own + helperTemplates)
-    presentedOrigins = descriptor.hosts.isEmpty ? nil : places.origins(of: descriptor.hosts)
-    clusterOrigins = clusters.map(places.origins)
-    bounds = places.bounds
   }
 
-  /// Whether tokens may go to the origin of a URL.
-  package func covers(_ uri: URI) -> Bool { tokenOrigins.contains { OriginPattern($0).matches(uri, bounds) } }
+  func texts(_ kind: Kind) -> [String] { Set((places[kind] ?? [:]).values.joined()).sorted() }
+
+  package var issuer: String? { texts(.issuer).first }
+
+  /// Whether a URL is at an origin of one of these kinds.
+  func covers(_ uri: URI, as kinds: [Kind]) -> Bool {
+    kinds.flatMap(texts).contains { OriginPattern($0).matches(uri, bounds) }
+  }
 
   /// Whether a credential may be given for a cluster: one below `kubectl`, else one below `hosts` or on this machine.
-  /// Where the descriptor says nothing of hosts, that is for the kubeconfig to say.
-  func presents(toCluster uri: URI) -> Bool {
+  /// Where the descriptor says nothing of hosts, that is for the kubeconfig to say. `nil`: kubectl does not say which.
+  func presents(toCluster uri: URI?) -> Bool {
+    guard let uri else { return places[.clusters] == nil }
     guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback) else { return false }
-    guard let origins = clusterOrigins ?? (uri.isLoopback ? nil : presentedOrigins) else { return true }
-    return origins.contains { OriginPattern($0).matches(cluster: uri, bounds) }
+    let kind: Kind = places[.clusters] == nil ? .presented : .clusters
+    if places[kind] == nil || (kind == .presented && uri.isLoopback) { return true }
+    return texts(kind).contains { OriginPattern($0).matches(cluster: uri, bounds) }
   }
 
-  /// The same with what the variables of one account bring, which a person gave for it.
-  fileprivate func widened(by other: Agreement) -> Agreement {
+  /// The same with what the sealed templates become with the variables of one account, which a person gave for it. The
+  /// descriptor that is there now has no say in that.
+  func widened(by client: Client) -> Agreement {
+    let filled = AgreedPlaces(client, hiding: Set(bounds.keys))
     var wider = self
-    wider.secretOrigins += other.secretOrigins
-    wider.tokenOrigins += other.tokenOrigins
-    if let more = other.clusterOrigins { wider.clusterOrigins = (clusterOrigins ?? []) + more }
-    if let more = other.presentedOrigins { wider.presentedOrigins = (presentedOrigins ?? []) + more }
+    for (kind, templates) in places {
+      for written in templates.keys {
+        guard let template = try? Template(parsing: written) else { continue }
+        let isOrigin = Kind.ofOrigins.contains(kind)
+        wider.places[kind]?[written]? += isOrigin ? filled.origins(of: template) : filled.texts(of: template)
+      }
+    }
     return wider
+  }
+}
+
+extension Descriptor {
+  /// Whom an assertion is for, where one is made, and where that is not the token endpoint.
+  fileprivate var foreignAudience: Template? {
+    let methods = [client.authentication] + endpoints.values.map(\.authentication)
+    let templates = endpoints.values.flatMap { $0.parameters.compactMap(\.value) + $0.headers.map(\.value) }
+    guard
+      methods.contains(.privateKeyJWT) || methods.contains(.clientSecretJWT)
+        || templates.contains(where: { $0.names.contains("assertion") })
+    else { return nil }
+    guard let claim = assertion?.claims.last(where: { $0.name == "aud" }) else { return issuer }
+    // Without an audience it is good everywhere.
+    return claim.value ?? Template(literal: "*")
   }
 }
 
@@ -95,7 +138,7 @@ package enum Route: String, Sendable, CaseIterable {
 package enum Destination: Sendable {
   case caller  // The person who asked, or a program that the person started: it is theirs to say where it goes.
   case claimed(HostClaim)  // A host that another program asks about, as the sealed agreement claims it.
-  case server(URI)  // A server that another program asks about.
+  case server(URI?)  // A cluster that kubectl asks about; `nil` where it does not say which.
 }
 
 /// A client that may use its secrets on one route. Whoever holds it has asked the agreement.
@@ -109,9 +152,14 @@ package struct Permit: Sendable {
     (self.route, self.client, self.agreement) = (route, client, agreement)
   }
 
+  /// What goes to a place: the client's secret, a code, a refresh token or an assertion, or only an access token.
+  enum Use { case exchange, presentation }
+
   /// Asked of each request, page and server before anything goes there.
-  func require(_ uri: URI) throws(CredentialError) {
-    guard agreement.covers(uri) else { throw .notAgreed(provider: provider, origin: uri.origin, route) }
+  func require(_ uri: URI, for use: Use = .exchange) throws(CredentialError) {
+    guard agreement.covers(uri, as: use == .exchange ? [.endpoints] : [.presented, .endpoints]) else {
+      throw .notAgreed(provider: provider, origin: uri.origin, route)
+    }
   }
 
   /// The same for a request that a person or a program makes with a credential.
@@ -119,7 +167,7 @@ package struct Permit: Sendable {
     guard client.presents(credential, to: uri) else {
       throw .oauth(.foreignHost(HostPattern.authority(uri) ?? uri.scheme), provider: provider)
     }
-    try require(uri)
+    try require(uri, for: .presentation)
   }
 }
 
@@ -141,15 +189,17 @@ extension CredentialSource {
     }
     let client = try client(loaded.descriptor, registration)
     let agreement = try agreed(loaded, client: client, registration)
-    guard !variables.isEmpty else { return Permit(route, client: client, agreement) }
+    guard !variables.isEmpty else { return Permit(route, client: client, agreement.widened(by: client)) }
     let own = try self.client(loaded.descriptor, registration, variables: variables)
-    return Permit(route, client: own, agreement.widened(by: Agreement(own)))
+    let wider = agreement.widened(by: own)
+    try requireNothingNew(beyond: wider, own, loaded, of: registration)
+    return Permit(route, client: own, wider)
   }
 
   /// An account with a token that is good, for whoever asks on this route. Where no descriptor is read, because the
   /// token need not be refreshed, the sealed agreement is the answer.
   package func handOut(
-    _ name: String?, of provider: String, by route: Route, to destination: Destination = .caller,
+    _ name: String?, of provider: String, by route: Route, to destination: Destination,
     _ policy: RefreshPolicy = RefreshPolicy()
   ) throws(CredentialError) -> Account {
     switch destination {
@@ -161,7 +211,9 @@ extension CredentialSource {
       // An earlier version did not note it: the descriptor tells, once it was compared.
       let agreement =
         if let sealed, !sealed.isOfEarlierVersion { sealed } else { try permit(route, provider).agreement }
-      guard agreement.presents(toCluster: uri) else { throw .notAgreed(provider: provider, origin: uri.origin, route) }
+      guard agreement.presents(toCluster: uri) else {
+        throw .notAgreed(provider: provider, origin: uri?.origin ?? "an unnamed cluster", route)
+      }
     }
     return try freshAccount(name, of: provider, policy)
   }
@@ -170,16 +222,11 @@ extension CredentialSource {
   private func agreed(
     _ loaded: DescriptorLibrary.Loaded, client: Client, _ registration: Registration
   ) throws(CredentialError) -> Agreement {
-    let now = Agreement(client)
-    let new = registration.agreement?.newPlaces(of: client, loaded, registration: registration) ?? []
-    guard new.isEmpty else {
-      let own = ownFile(of: loaded)
-      throw .descriptorChanged(
-        provider: loaded.descriptor.identifier, file: own ?? loaded.path, isOwn: own != nil, places: new)
-    }
+    if let sealed = registration.agreement { try requireNothingNew(beyond: sealed, client, loaded, of: registration) }
     if let sealed = registration.agreement, !sealed.isOfEarlierVersion { return sealed }
     // Of an earlier version: from now on what the descriptor names is sealed, which is within the old hosts.
     var complete = registration
+    let now = Agreement(client)
     complete.agreement = now
     if let claims = registration.agreement?.claims { complete.agreement?.claims = claims }
     if let accounts = try? accounts(.readWrite) {
@@ -192,24 +239,33 @@ extension CredentialSource {
     return now
   }
 
+  private func requireNothingNew(
+    beyond agreement: Agreement, _ client: Client, _ loaded: DescriptorLibrary.Loaded, of registration: Registration
+  ) throws(CredentialError) {
+    let new = agreement.newPlaces(in: Agreement(client), loaded, variables: registration.variables)
+    if new.isEmpty { return }
+    let own = ownFile(of: loaded)
+    throw .descriptorChanged(
+      provider: loaded.descriptor.identifier, file: own ?? loaded.path, isOwn: own != nil, places: new)
+  }
+
   /// The client of a provider that is being added: `confirms` was asked about each new place for what is kept.
   func consent(
     to loaded: DescriptorLibrary.Loaded, _ client: Client, replacing agreed: Agreement?, kept: KeptSecrets,
     confirms: Consent
   ) throws(CredentialError) -> Permit {
     try requireConsent(loaded, client, replacing: agreed, kept: kept, confirms: confirms)
-    return Permit(.registration, client: client, Agreement(client))
+    return Permit(.registration, client: client, Agreement(client).widened(by: client))
   }
 
-  /// A client that was registered is deleted where it was registered (RFC 7592), on an origin that was agreed to.
+  /// A client that was registered is deleted where it was registered (RFC 7592), and nowhere else.
   func permitToDelete(
-    _ provider: String, _ registration: Registration, at uri: URI
+    _ provider: String, _ registered: Registration.Registered, at uri: URI
   ) throws(CredentialError) -> Permit? {
-    let place = registration.registered.flatMap { try? URI(parsing: $0.place) }?.origin
-    let agreement = registration.agreement ?? Agreement(destinations: place.map { [$0] } ?? [])
-    guard agreement.covers(uri) else { return nil }
+    guard let place = try? URI(parsing: registered.place), place.origin == uri.origin else { return nil }
     var descriptor = Descriptor()
     descriptor.identifier = provider
-    return Permit(.registration, client: try client(descriptor, Registration(clientIdentifier: "")), agreement)
+    let client = try client(descriptor, Registration(clientIdentifier: ""))
+    return Permit(.registration, client: client, Agreement(endpoints: [place.origin]))
   }
 }

@@ -152,7 +152,13 @@ extension CredentialSource {
     var complete = registration
     let now = Agreement(client)
     complete.agreement = registration.agreement ?? now
-    complete.agreement?.claims = now.claims?.filter { registration.agreement?.tokenOrigins.contains($0.host) ?? true }
+    if let sealed = registration.agreement {
+      complete.agreement?.claims = now.claims?.filter { claim in
+        OriginPattern.texts(of: claim.host).allSatisfy {
+          sealed.includes($0, of: now, as: [.helpers, .presented, .endpoints])
+        }
+      }
+    }
     return complete
   }
 }

@@ -12,6 +12,9 @@ package struct NewPlace: Sendable, Equatable {
     case redirect  // Gets the code, or the token, of a login.
     case devicePage  // Where a person enters a device's code.
     case issuer  // Whose answers are taken.
+    case anyIssuer  // Answers of any issuer are taken.
+    case audience  // Can use assertions of the client.
+    case shownSecret  // A variable that was secret, and is shown.
   }
 
   package let kind: Kind
@@ -32,74 +35,112 @@ struct KeptSecrets {
 }
 
 extension Agreement {
-  /// What a client's descriptor names beyond this one. Fewer places are fine, and so is an issuer that was not known.
+  /// What a later agreement has beyond this one. Fewer places are fine, and so is an issuer that was not known before.
+  ///
+  /// The descriptor of the later one tells where a place stands, and what it calls secret; of two sealed agreements,
+  /// there is none. `variables` are the registered ones.
   func newPlaces(
-    of client: Client, _ loaded: DescriptorLibrary.Loaded, registration: Registration,
+    in later: Agreement, _ loaded: DescriptorLibrary.Loaded? = nil, variables: [String: String] = [:],
     for subject: NewPlace.Kind = .tokens
   ) -> [NewPlace] {
-    let places = AgreedPlaces(client)
-    return newPlaces(in: Agreement(client), for: subject) {
-      isHarmless($0, in: loaded.descriptor, registration)
-    } at: {
-      kind, text in
-      switch kind {
-      case .secrets, .tokens:
-        loaded.place(ofHost: Self.withoutScheme(text)) { places.origins(of: [$0]).map(Self.withoutScheme) }
-      case .redirect: loaded.place(of: ["redirect"])
-      case .devicePage: loaded.place(of: ["device", "verification_uri_complete"])
-      case .issuer: loaded.place(of: ["issuer"])
+    var new: [NewPlace] = []
+    func add(_ kind: NewPlace.Kind, _ name: String, before: [String], at place: Place?) {
+      // What gets the client's secret stands first, and gets tokens as well.
+      if new.contains(where: { $0.name == name && [kind, .secrets].contains($0.kind) }) { return }
+      new.append(NewPlace(kind: kind, name: name, before: before, place: place))
+    }
+    let gone = origins.filter { !later.origins.contains($0) }.map(shown)
+    func add(_ kind: NewPlace.Kind, origin: String) {
+      let place = loaded?.place(ofHost: Self.withoutScheme(origin)) { template in
+        later.origins(writtenAs: template).map(Self.withoutScheme)
       }
-    }.filter { $0.kind != .devicePage || !isWithinOldHosts($0.name) }
-  }
-
-  /// The same of two sealed agreements, where no descriptor is looked at.
-  func newPlaces(in later: Agreement) -> [NewPlace] {
-    newPlaces(in: later, for: .tokens, isHarmless: { redirect == nil || Self.staysHere($0) }, at: { _, _ in nil })
-  }
-
-  private func newPlaces(
-    in later: Agreement, for subject: NewPlace.Kind, isHarmless: (_ redirect: String) -> Bool,
-    at place: (NewPlace.Kind, String) -> Place?
-  ) -> [NewPlace] {
-    let origins = subject == .tokens ? later.tokenOrigins : later.secretOrigins
-    let gone = tokenOrigins.filter { !later.tokenOrigins.contains($0) }.map(shown)
-    var new = origins.filter { !includes($0, later.bounds) }.map { origin in
-      let kind: NewPlace.Kind = later.secretOrigins.contains(origin) ? .secrets : .tokens
-      return NewPlace(kind: kind, name: shown(origin), before: gone, place: place(kind, origin))
+      add(kind, shown(origin), before: gone, at: place)
     }
-    func add(_ kind: NewPlace.Kind, _ text: String?, before: String?) {
-      guard let text, text != before else { return }
-      new.append(NewPlace(kind: kind, name: text, before: before.map { [$0] } ?? [], place: place(kind, text)))
+    for origin in later.texts(.endpoints) where !includes(origin, of: later, as: [.endpoints]) {
+      add(.secrets, origin: origin)
     }
-    if let text = later.redirect, !isHarmless(text) { add(.redirect, text, before: redirect) }
-    add(.devicePage, later.devicePage, before: devicePage)
-    if issuer != nil { add(.issuer, later.issuer, before: issuer) }
+    for origin in later.texts(.presented) where !includes(origin, of: later, as: [.presented, .endpoints]) {
+      add(.tokens, origin: origin)
+    }
+    if subject == .tokens {
+      for origin in newClusters(in: later) { add(.tokens, origin: origin) }
+      // What is claimed is what the templates became, unless somebody wrote the agreement.
+      let claimed = (later.claims ?? []).flatMap { OriginPattern.texts(of: $0.host) }
+      for origin in later.texts(.helpers) + claimed
+      where !includes(origin, of: later, as: [.helpers, .presented, .endpoints]) { add(.tokens, origin: origin) }
+    }
+    func key(_ keys: String...) -> Place? { loaded?.place(of: keys) }
+    for text in later.texts(.redirect) where !isHarmless(redirect: text, of: later, variables: variables) {
+      add(.redirect, text, before: texts(.redirect), at: key("redirect"))
+    }
+    for text in later.texts(.devicePage) where !texts(.devicePage).contains(text) && !isWithinOldHosts(text) {
+      add(.devicePage, text, before: texts(.devicePage), at: key("device", "verification_uri_complete"))
+    }
+    let (issuers, laterIssuers) = (texts(.issuer), later.texts(.issuer))
+    for text in laterIssuers where !issuers.isEmpty && !issuers.contains(text) {
+      add(.issuer, text, before: issuers, at: key("issuer"))
+    }
+    if !issuers.isEmpty, laterIssuers.isEmpty { add(.anyIssuer, "(none)", before: issuers, at: key("issuer")) }
+    if requiresIssuer, !later.requiresIssuer {
+      add(.anyIssuer, "optional", before: ["required"], at: key("iss"))
+    }
+    for text in later.texts(.audience) where !(texts(.audience) + issuers).contains(text) && !isWithinOldHosts(text) {
+      add(.audience, text, before: texts(.audience), at: key("assertion", "claims", "aud") ?? key("issuer"))
+    }
+    for name in shownSecrets(in: later, loaded) { add(.shownSecret, name, before: [], at: key("variables", name)) }
     return new
   }
 
-  private func includes(_ origin: String, _ bounds: OriginPattern.Bounds) -> Bool {
-    let later = OriginPattern(origin)
-    let isBounded = later.names.allSatisfy { self.bounds[$0] == nil || self.bounds[$0] == bounds[$0] }
-    return isBounded && tokenOrigins.contains { OriginPattern($0).includes(later) }
+  /// The secret variables that are shown later. A registration marks what was secret, so the descriptor has to say it.
+  private func shownSecrets(in later: Agreement, _ loaded: DescriptorLibrary.Loaded?) -> [String] {
+    secrets.subtracting(shownSecrets).filter { name in
+      guard let loaded else { return !later.secrets.contains(name) || later.shownSecrets.contains(name) }
+      return loaded.descriptor.variable(name)?.isSecret == false
+    }.sorted()
   }
 
-  private static func staysHere(_ redirect: String) -> Bool {
-    if redirect == "oob" || redirect == "urn:ietf:wg:oauth:2.0:oob" { return true }
-    return (try? URI(parsing: redirect)).map { $0.scheme == "http" && $0.isLoopback } ?? false
+  /// Where tokens may go, in all ways.
+  var origins: [String] { Set(Kind.ofOrigins.flatMap(texts)).sorted() }
+
+  private func origins(writtenAs template: Template) -> [String] {
+    let written = template.origin.text
+    return Kind.ofOrigins.flatMap { places[$0]?[written] ?? [] }
   }
 
-  /// Whether a redirect comes back to this machine, shows the code to the person, or was not noted once.
-  private func isHarmless(_ text: String, in descriptor: Descriptor, _ registration: Registration) -> Bool {
-    if Self.staysHere(text) { return true }
-    guard isOfEarlierVersion, redirect == nil else { return false }
+  private func newClusters(in later: Agreement) -> [String] {
+    let (own, others) = (places[.clusters] ?? places[.presented], later.places[.clusters] ?? later.places[.presented])
+    if own == nil { return [] }
+    guard others != nil else { return ["any cluster"] }
+    let kind: Kind = later.places[.clusters] == nil ? .presented : .clusters
+    let agreed: [Kind] = places[.clusters] == nil ? [.presented, .endpoints] : [.clusters]
+    return later.texts(kind).filter { !includes($0, of: later, as: agreed) }
+  }
+
+  /// Whether an origin of a later agreement is one that was agreed to for these kinds, with the same bounds.
+  func includes(_ origin: String, of later: Agreement, as kinds: [Kind]) -> Bool {
+    let other = OriginPattern(origin)
+    let isBounded = other.names.allSatisfy { name in
+      bounds[name] == later.bounds[name] || (isOfEarlierVersion && bounds[name] == nil)
+    }
+    return isBounded && kinds.flatMap(texts).contains { OriginPattern($0).includes(other) }
+  }
+
+  /// Whether a redirect was agreed to, comes back to this machine, shows the code to the person, or was not noted once.
+  private func isHarmless(redirect text: String, of later: Agreement, variables: [String: String]) -> Bool {
+    if texts(.redirect).contains(text) || text == "oob" || text == "urn:ietf:wg:oauth:2.0:oob" { return true }
+    // Another address of loopback may be another user's: nothing listens there.
+    if let uri = try? URI(parsing: text), uri.scheme == "http", ["127.0.0.1", "localhost", "[::1]"].contains(uri.host) {
+      return true
+    }
+    guard isOfEarlierVersion, places[.redirect] == nil else { return false }
     // An earlier version did not note it. Its hosts have a page elsewhere, and a variable's value is the person's own.
-    let names = descriptor.redirect.template.names
-    return isWithinOldHosts(text) || (!names.isEmpty && names.allSatisfy { registration.variables[$0] != nil })
+    let names = later.places[.redirect]?.keys.flatMap { (try? Template(parsing: $0))?.names ?? [] } ?? []
+    return isWithinOldHosts(text) || (!names.isEmpty && names.allSatisfy { variables[$0] != nil })
       || SchemeHandler.scheme(of: text).map { !["http", "https"].contains($0) } == true
   }
 
   private func isWithinOldHosts(_ text: String) -> Bool {
-    isOfEarlierVersion && OriginPattern.texts(of: text).allSatisfy { includes($0, [:]) }
+    isOfEarlierVersion && OriginPattern.texts(of: text).allSatisfy { includes($0, of: self, as: [.endpoints]) }
   }
 
   private static func withoutScheme(_ origin: String) -> String {
@@ -109,7 +150,7 @@ extension Agreement {
   /// A person knows an origin by its host. The scheme shows where nothing else is new.
   private func shown(_ origin: String) -> String {
     let name = Self.withoutScheme(origin)
-    let isKnown = tokenOrigins.contains { $0 != origin && Self.withoutScheme($0) == name }
+    let isKnown = origins.contains { $0 != origin && Self.withoutScheme($0) == name }
     return isKnown && !isOfEarlierVersion ? origin : name
   }
 }
@@ -134,9 +175,9 @@ extension CredentialSource {
     let previous = try accountsIfAny()?.registration(of: provider) ?? Registration(clientIdentifier: "")
     // A descriptor that cannot be read any more tells nothing: then every place is new.
     let agreed =
-      agreed ?? (try? self.client(descriptor(provider).descriptor, previous)).map { Agreement($0) }
-      ?? Agreement(destinations: [])
-    let places = agreed.newPlaces(of: client, loaded, registration: previous, for: kept.subject)
+      agreed ?? sealed(previous, of: provider)
+    let places = agreed.newPlaces(
+      in: Agreement(client), loaded, variables: previous.variables, for: kept.subject)
     guard !places.isEmpty else { return }
     let names = kept.accounts.map(\.name)
     if !confirms(names, places) { throw .destinationChange(provider: provider, accounts: names, places: places) }

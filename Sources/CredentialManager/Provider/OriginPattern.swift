@@ -1,5 +1,6 @@
 import Descriptors
 import HTTP
+import OAuth
 import Text
 
 /// An origin (RFC 6454, 4) as an agreement writes it: `https://api.example`, `https://*.example:8443`,
@@ -7,7 +8,7 @@ import Text
 ///
 /// Agreements of earlier versions have hosts alone: those mean https, and http on loopback.
 struct OriginPattern {
-  /// The places that an answer fills, each with the expressions, one a line, that its value has to match.
+  /// The fields of answers that are kept, each with the expressions, one a line, that its value has to match.
   typealias Bounds = [String: String]
 
   private let text: String
@@ -65,25 +66,28 @@ struct OriginPattern {
 
   private func defaultPort(for other: String?) -> UInt16 { (scheme ?? other) == "http" ? 80 : 443 }
 
-  /// Whether whoever agreed to this one agreed to the other one. The same port over TLS is no less than without.
+  /// Whether whoever agreed to this one agreed to the other one. The same port over TLS is no less than without. What
+  /// stands as it is written is only the very same.
   func includes(_ other: OriginPattern) -> Bool {
-    if text.lowercased() == other.text.lowercased() { return true }
-    guard !isWhole, !other.isWhole else { return false }
+    if text.utf8.elementsEqual(other.text.utf8) { return true }
+    guard names.isEmpty, !other.isWhole else { return false }
     if scheme == "https", other.scheme == "http" { return false }
     guard port ?? defaultPort(for: other.scheme) == other.port ?? other.defaultPort(for: scheme) else { return false }
-    let (mine, others) = (host.lowercased(), other.host.lowercased())
-    return mine == others || (mine.hasPrefix("*.") && others.hasSuffix(mine.dropFirst()))
+    return host == other.host || (host.hasPrefix("*.") && other.host.hasSuffix(host.dropFirst()))
   }
 
-  /// Whether a request to a URL is one to this origin. A place stands for one label or several of the host.
+  /// Whether a request to a URL is one to this origin. A place stands for what its field may be.
   func matches(_ uri: URI, _ bounds: Bounds) -> Bool {
     guard uri.isSecure || (uri.scheme == "http" && uri.isLoopback), let name = uri.host else { return false }
-    if isWhole { return true }
+    if isWhole {
+      guard case .place(let terms)? = (try? Template(parsing: text))?.parts.first else { return false }
+      return terms.contains { Self.isBase(uri, of: $0, within: bounds) }
+    }
     if scheme == "https", !uri.isSecure { return false }
     guard uri.effectivePort == port ?? defaultPort(for: uri.scheme) else { return false }
     if host.hasPrefix("*.") { return name.hasSuffix(host.dropFirst()) && name.count > host.count - 1 }
     guard host.contains("{"), let template = try? Template(parsing: host) else { return name == host }
-    return Self.matches(name[...], template.parts[...], within: bounds)
+    return Self.matches(name[...], template.parts[...], within: bounds, isAll: template.parts.count == 1)
   }
 
   /// The same for a cluster. Clusters have no ordinary port: without one here, any port of the host is meant.
@@ -91,26 +95,53 @@ struct OriginPattern {
     !isWhole && (matches(uri, bounds) || (port == nil && matches(uri.replacing(port: nil), bounds)))
   }
 
-  private static func matches(_ text: Substring, _ parts: ArraySlice<Template.Part>, within bounds: Bounds) -> Bool {
+  /// Whether a field may be a base URL, or a host, at the origin of a URL.
+  private static func isBase(_ uri: URI, of term: Template.Term, within bounds: Bounds) -> Bool {
+    if case .literal(let text) = term { return texts(of: text).contains { OriginPattern($0).matches(uri, [:]) } }
+    guard let patterns = patterns(of: term, bounds) else { return false }
+    return [uri.origin, HostPattern.authority(uri) ?? ""].contains { origin in
+      patterns.allSatisfy { Variable.value(beginningWith: origin, matches: $0) }
+    }
+  }
+
+  private static func matches(
+    _ text: Substring, _ parts: ArraySlice<Template.Part>, within bounds: Bounds, isAll: Bool
+  ) -> Bool {
     switch parts.first {
     case nil: return text.isEmpty
     case .literal(let piece):
-      return text.hasPrefix(piece) && matches(text.dropFirst(piece.count), parts.dropFirst(), within: bounds)
+      return text.hasPrefix(piece)
+        && matches(text.dropFirst(piece.count), parts.dropFirst(), within: bounds, isAll: isAll)
     case .place(let terms):
-      let bound = if case .name(let name)? = terms.first, terms.count == 1 { bounds[name] } else { nil as String? }
-      let isLabel = { (byte: UInt8) in byte.isLetterOrDigit || ".-".utf8.contains(byte) }
       return text.indices.reversed().contains { end in
-        let value = text[...end]
-        return value.utf8.allSatisfy(isLabel) && (bound.map { Self.isWithin($0, value) } ?? true)
-          && matches(text[end...].dropFirst(), parts.dropFirst(), within: bounds)
+        matches(text[end...].dropFirst(), parts.dropFirst(), within: bounds, isAll: isAll)
+          && terms.contains { Self.isPiece(text[...end], of: $0, within: bounds, isAll: isAll) }
       }
     }
   }
 
-  /// A host is in lower case, whatever the answer had.
-  private static func isWithin(_ bound: String, _ value: Substring) -> Bool {
-    bound.split(separator: "\n").allSatisfy { pattern in
-      [String(value), value.uppercased()].contains { Variable.value($0, matches: String(pattern)) }
+  /// Whether a field may be these labels of a host. Without an expression it is one label, unless it is all of the
+  /// host. A host is in lower case, whatever the answer had.
+  private static func isPiece(
+    _ value: Substring, of term: Template.Term, within bounds: Bounds, isAll: Bool
+  ) -> Bool {
+    if case .literal(let text) = term { return text.lowercased() == value }
+    guard let patterns = patterns(of: term, bounds),
+      value.utf8.allSatisfy({ $0.isLetterOrDigit || ".-".utf8.contains($0) })
+    else { return false }
+    if patterns.isEmpty { return isAll || !value.contains(".") }
+    return patterns.allSatisfy { pattern in
+      [String(value), value.uppercased()].contains { Variable.value($0, matches: pattern) }
+    }
+  }
+
+  /// The expressions of a field; `nil` where no answer fills the place.
+  private static func patterns(of term: Template.Term, _ bounds: Bounds) -> [String]? {
+    switch term {
+    case .name(let name): bounds[name]?.split(separator: "\n").map(String.init)
+    case .call(.lowercase, let terms), .call(.uppercase, let terms):
+      terms.first.flatMap { patterns(of: $0, bounds) }
+    case .call, .literal: nil
     }
   }
 }

@@ -1,6 +1,7 @@
 import Cryptography
 import JSON
 import Descriptors
+import OAuth
 import Text
 
 /// What the person registered at a provider, as the vault keeps it: the client (RFC 6749, 2) and the variables' values.
@@ -26,12 +27,24 @@ package struct Registration: Sendable, Equatable {
 }
 
 extension Registration {
-  /// The descriptor as it is for this client: what the provider says of it goes before what the descriptor says of all.
+  /// The descriptor as it is for this client: what the provider says of it goes before what the descriptor says of all,
+  /// and a variable that was secret stays secret.
   package func applied(to descriptor: Descriptor) -> Descriptor {
     var descriptor = descriptor
     if let method = registered?.authentication { descriptor.client.authentication = method }
     descriptor.standardRedirect = redirect ?? Descriptor.sharedRedirect
+    for index in descriptor.variables.indices
+    where agreement?.secrets.contains(descriptor.variables[index].name) == true {
+      descriptor.variables[index].isSecret = true
+    }
     return descriptor
+  }
+
+  /// Notes what is agreed to. A value that was secret stays so, although the descriptor does not call it that any more.
+  mutating func seal(_ descriptor: Descriptor, _ client: Client) {
+    var agreement = Agreement(client)
+    agreement.shownSecrets = agreement.secrets.subtracting(descriptor.variables.filter(\.isSecret).map(\.name))
+    self.agreement = agreement
   }
 
   var encoded: Secret {

@@ -60,7 +60,7 @@ extension CredentialSource {
     guard !keepsRemote, let text = registered.uri, let token = registered.accessToken, let uri = try? URI(parsing: text)
     else { return .kept }
     // The token goes to no other place than the client's own.
-    guard let permit = try permitToDelete(provider, registration, at: uri) else { return .kept }
+    guard let permit = try permitToDelete(provider, registered, at: uri) else { return .kept }
     // The proof that the vault can be changed: else the client would be gone there, and its secret stay here.
     let accounts = try accounts(.readWrite)
     try accounts.apply([.store(registration.encoded, as: Accounts.registration(provider))])

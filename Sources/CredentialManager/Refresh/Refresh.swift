@@ -35,8 +35,8 @@ package struct RefreshPolicy: Sendable {
 
 extension CredentialSource {
   /// The account with a token that is good, refreshed first if it must be. Never asks a person. A token that is good is
-  /// handed out without a lock, a descriptor or a network.
-  package func freshAccount(
+  /// handed out without a lock, a descriptor or a network. Only what asks the agreement calls this.
+  func freshAccount(
     _ name: String?, of provider: String, _ policy: RefreshPolicy = RefreshPolicy()
   ) throws(CredentialError) -> Account {
     let accounts = try accounts(neededFor: name, of: provider)

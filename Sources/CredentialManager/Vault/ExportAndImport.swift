@@ -1,5 +1,6 @@
 import Cryptography
 import JSON
+import OAuth
 import Platform
 import Store
 
@@ -85,7 +86,7 @@ extension CredentialSource {
     let files = differingFiles(export)
     let others = files.map(\.path).filter { File.exists($0) }
     if !there.isEmpty || !others.isEmpty, !replaces { throw .alreadyThere(there, files: others) }
-    try requireNotWidened(registrations, in: accounts, confirms: confirms)
+    try requireNotWidened(export.items, in: accounts, confirms: confirms)
     if !changes.isEmpty {
       try accounts.apply(changes + claims + [noting(.import, detail: "\(changes.count) records")])
     }
@@ -111,15 +112,56 @@ extension CredentialSource {
     }
   }
 
+  /// Asks where a registration lets what is kept here go to new places, or where the variables of an account do so,
+  /// which a person gives here at a login.
   private func requireNotWidened(
-    _ imported: [String: Registration?], in accounts: Accounts,
+    _ imported: [VaultExport.Item], in accounts: Accounts,
     confirms: (_ provider: String, _ places: [NewPlace]) -> Bool
   ) throws(CredentialError) {
-    for (provider, registration) in imported.sorted(by: { $0.key < $1.key }) {
-      guard let sealed = try? accounts.registration(of: provider)?.agreement, let later = registration?.agreement
-      else { continue }
-      let places = sealed.newPlaces(in: later)
-      if !places.isEmpty, !confirms(provider, places) { throw .importWidens(provider: provider, places) }
+    var places: [String: [NewPlace]] = [:]
+    for item in imported {
+      let provider = item.identifier.provider
+      guard let own = try? accounts.registration(of: provider) else { continue }
+      let new =
+        switch item.identifier.kind {
+        case .registration: newPlaces(ofRegistration: item.payload, of: provider, own)
+        case .credential: newPlaces(ofCredential: item.payload, of: provider, own)
+        default: [] as [NewPlace]
+        }
+      places[provider, default: []] += new.filter { places[provider]?.contains($0) != true }
     }
+    for (provider, places) in places.sorted(by: { $0.key < $1.key }) where !places.isEmpty {
+      if !confirms(provider, places) { throw .importWidens(provider: provider, places) }
+    }
+  }
+
+  /// What was agreed to here; where nobody noted it, the descriptor in force tells.
+  func sealed(_ own: Registration, of provider: String) -> Agreement {
+    own.agreement ?? (try? client(descriptor(provider).descriptor, own)).map { Agreement($0) }
+      ?? Agreement(destinations: [])
+  }
+
+  private static let anywhere = [NewPlace(kind: .secrets, name: "any host", before: [], place: nil)]
+
+  private func newPlaces(ofRegistration payload: Secret, of provider: String, _ own: Registration) -> [NewPlace] {
+    guard payload != own.encoded, let registration = Registration(decoding: payload) else { return [] }
+    let sealed = sealed(own, of: provider)
+    // What says less than what is sealed here would be taken for that of an earlier version.
+    guard let later = registration.agreement, sealed.isOfEarlierVersion || !later.isOfEarlierVersion else {
+      return Self.anywhere
+    }
+    return sealed.newPlaces(in: later, variables: registration.variables)
+  }
+
+  private func newPlaces(ofCredential payload: Secret, of provider: String, _ own: Registration) -> [NewPlace] {
+    guard let variables = try? Credential(decoding: payload).variables, !variables.isEmpty else { return [] }
+    let known = (try? accounts().accounts(of: provider)) ?? []
+    if known.contains(where: { $0.credential.variables == variables }) { return [] }
+    guard let descriptor = try? descriptor(provider).descriptor,
+      let client = try? client(descriptor, own, variables: variables)
+    else { return Self.anywhere }
+    let sealed = sealed(own, of: provider)
+    let new = sealed.newPlaces(in: Agreement(client))
+    return new + sealed.newPlaces(in: sealed.widened(by: client)).filter { !new.map(\.name).contains($0.name) }
   }
 }

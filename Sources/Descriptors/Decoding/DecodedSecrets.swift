@@ -42,6 +42,26 @@ extension DescriptorDecoder {
     }
   }
 
+  /// Looks for fields without a pattern that may be a host as a whole, or all of it but one label.
+  mutating func checkBounds(_ descriptor: Descriptor) {
+    for template in descriptor.endpoints.values.map(\.url.template) + descriptor.hosts
+      + (descriptor.kubectl?.hosts ?? [])
+    {
+      let parts = template.origin.parts
+      for (index, part) in parts.enumerated() {
+        guard case .place(let terms) = part else { continue }
+        let rest = parts[(index + 1)...].map { if case .literal(let text) = $0 { text } else { "" } }.joined()
+        let isFixed = rest.prefix { $0 != ":" }.split(separator: ".").count > 1
+        for field in kept where !isFixed && terms.contains(where: { $0.names.contains(field.name) }) {
+          guard descriptor.patterns(ofKept: field.name).isEmpty, descriptor.variable(field.name) == nil else {
+            continue
+          }
+          add(.unboundedHost(field.name), at: field.place, severity: .warning)
+        }
+      }
+    }
+  }
+
   /// The page of a device is the provider's: at one of its endpoints, or where its answer says.
   mutating func checkDevicePage(_ descriptor: Descriptor) {
     guard let node = root["device"]?["verification_uri_complete"],

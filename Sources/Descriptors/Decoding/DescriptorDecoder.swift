@@ -48,6 +48,7 @@ struct DescriptorDecoder {
     where Self.isTemplateName(entry.key) && !usedNames.contains(entry.key) {
       add(.unusedVariable(entry.key), at: entry.keyPlace, severity: .warning)
     }
+    if let descriptor { checkBounds(descriptor) }
     return descriptor
   }
 

@@ -43,6 +43,7 @@ package struct Finding: Sendable, Equatable {
     case foreignPage(String)  // Where a device's code is entered: an origin that is none of the descriptor's endpoints.
     case keptVariable(String)  // A provider's answer would choose a host that a variable names, or all hosts below one.
     case keptSubdomains(String)
+    case unboundedHost(String)  // A provider's answer may name any host.
     case newHost(String, provider: String)  // Nobody agreed to it when the provider was added.
 
     package enum UnprotectedState: Sendable { case noProofKey, scheme, implicit }

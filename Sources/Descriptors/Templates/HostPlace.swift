@@ -107,11 +107,14 @@ extension Template {
 
 extension Descriptor {
   /// Whether a provider's answer may say this for what is kept under the name: it matches each `pattern`, and fits each
-  /// place in a host.
+  /// place in a host. Only a `pattern` lets it be more than one label of a host.
   package func accepts(_ value: String, keptAs name: String) -> Bool {
-    patterns(ofKept: name).allSatisfy { Pattern($0)?.matches(value) == true }
-      && (endpoints.values.flatMap(\.url.hostPlaces) + hosts.flatMap(\.hostPlaces))
-        .allSatisfy { !$0.names.contains(name) || $0.place.takes(value) }
+    let patterns = patterns(ofKept: name)
+    return patterns.allSatisfy { Pattern($0)?.matches(value) == true }
+      && (endpoints.values.flatMap(\.url.hostPlaces) + hosts.flatMap(\.hostPlaces)).allSatisfy { place, names in
+        !names.contains(name)
+          || (place.takes(value) && (place != .piece || !patterns.isEmpty || !value.contains(".")))
+      }
   }
 
   /// Each has to match: they bound what a provider's answer may put into a URL or a host.

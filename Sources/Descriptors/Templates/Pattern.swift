@@ -67,17 +67,25 @@ struct Pattern {
     return true
   }
 
-  func matches(_ text: String) -> Bool {
+  func matches(_ text: String) -> Bool { places(behind: text).contains(steps.count) }
+
+  /// Whether it matches a text, or one that goes on with `next` behind it.
+  func matches(_ text: String, orBefore next: String) -> Bool {
+    matches(text) || !places(behind: text + next).isEmpty
+  }
+
+  /// Every place in the expression where one can be behind a text.
+  private func places(behind text: String) -> [Int] {
     var places = reached(from: [0])
     for scalar in text.unicodeScalars {
       var next: [Int] = []
       for place in places where place < steps.count {
         if case .scalar(let set) = steps[place], set.contains(scalar) { next.append(place + 1) }
       }
-      if next.isEmpty { return false }
+      if next.isEmpty { return [] }
       places = reached(from: next)
     }
-    return places.contains(steps.count)
+    return places
   }
 
   private func reached(from starts: [Int]) -> [Int] {

@@ -91,7 +91,7 @@ package struct Template: Sendable, Equatable {
 }
 
 extension Template.Term {
-  var names: [String] {
+  package var names: [String] {
     switch self {
     case .name(let name): [name]
     case .literal: []

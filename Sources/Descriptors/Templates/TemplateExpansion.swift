@@ -1,34 +1,65 @@
 extension Template {
-  /// Expansions that are listed one by one; a template with more of them stands as it is written.
+  /// Expansions that are listed one by one; where there are more, the alternatives of a place stand in one place.
   private static let expansionLimit = 64
 
   /// Every text that the template can become. A term without a value stands as it is written, and the terms behind it
-  /// are possible as well. A term with an `isUnset` name yields nothing.
-  package func expansions(_ value: (String) -> String?, isUnset: (String) -> Bool = { _ in false }) -> [String] {
+  /// are possible as well.
+  package func expansions(_ value: (String) -> String?) -> [String] {
     var texts = [""]
     for part in parts {
-      let choices: [String]
+      var choices: [String]
       switch part {
       case .literal(let piece): choices = [piece]
-      case .place(let terms): choices = Self.choices(terms, value, isUnset)
+      case .place(let terms):
+        let open = Self.choices(terms, value)
+        choices = open.map(\.text)
+        if choices.count > 1, texts.count > 1, texts.count * choices.count > Self.expansionLimit {
+          choices = [Template([.place(open.map(\.term))]).text]
+        }
       }
       texts = texts.flatMap { text in choices.map { text + $0 } }
-      if texts.count > Self.expansionLimit { return [text] }
     }
     return texts
   }
 
-  private static func choices(_ terms: [Term], _ value: (String) -> String?, _ isUnset: (String) -> Bool) -> [String] {
-    var choices: [String] = []
-    for term in terms where !term.names.contains(where: isUnset) {
+  private static func choices(_ terms: [Term], _ value: (String) -> String?) -> [(term: Term, text: String)] {
+    var choices: [(term: Term, text: String)] = []
+    for term in terms {
       if let bytes = try? term.value(value, { _, _ in nil }), !bytes.isEmpty {
         // What stands behind it is never taken.
-        return choices + [String(decoding: bytes, as: UTF8.self)]
+        let text = String(decoding: bytes, as: UTF8.self)
+        return choices + [(.literal(text), text)]
       }
-      choices.append(Template(term).text)
+      choices.append((term, Template([.place([term])]).text))
     }
     return choices
   }
 
-  private init(_ term: Term) { parts = [.place([term])] }
+  /// The scheme and the authority of a URL, or an entry of `hosts`, as it is written: all before the path.
+  package var origin: Template {
+    // A place counts as one letter.
+    var text = ""
+    var own: [Part] = []
+    for part in parts {
+      guard case .literal(let piece) = part else {
+        own.append(part)
+        text += "x"
+        continue
+      }
+      let whole = text + piece
+      if let end = Self.endOfAuthority(whole) {
+        let rest = whole[..<end].dropFirst(text.count)
+        return Template(rest.isEmpty ? own : own + [.literal(String(rest))])
+      }
+      own.append(part)
+      text = whole
+    }
+    return Template(own)
+  }
+
+  private static func endOfAuthority(_ text: String) -> String.Index? {
+    guard let end = text.firstIndex(where: { "/?#".contains($0) }) else { return nil }
+    guard text[..<end].hasSuffix(":"), text[end...].hasPrefix("//") else { return end }
+    return text[end...].dropFirst(2).firstIndex { "/?#".contains($0) }
+  }
 }

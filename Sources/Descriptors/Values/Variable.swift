@@ -56,4 +56,9 @@ extension Variable {
   package static func value(_ value: some StringProtocol, matches pattern: String) -> Bool {
     Pattern(pattern)?.matches(String(value)) ?? false
   }
+
+  /// Whether an expression matches a base URL at an origin: the origin alone, or with a path behind it.
+  package static func value(beginningWith origin: String, matches pattern: String) -> Bool {
+    Pattern(pattern)?.matches(origin, orBefore: "/") ?? false
+  }
 }
