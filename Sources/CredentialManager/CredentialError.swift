@@ -51,6 +51,12 @@ package enum CredentialError: Error, Sendable, Equatable {
   case destinationChange(provider: String, accounts: [String], places: [NewPlace])
   case descriptorChanged(provider: String, file: String, isOwn: Bool, places: [NewPlace])
   case notAgreed(provider: String, origin: String, Route)
+  /// Nobody agreed to what is unusual in a descriptor.
+  case peculiar(provider: String, [NewPlace], isBeingAdded: Bool)
+  /// The answer has a page for a device's code that is on none of the provider's servers.
+  case foreignDevicePage(provider: String, origin: String)
+  /// kubectl does not say which cluster it is for, and the agreement names clusters.
+  case clusterNeeded(provider: String)
   /// An answer of another added provider could reach this one (RFC 9700, 4.4).
   case mixUp(provider: String, other: String, MixUp)
   case accountsRemain(provider: String, accounts: [String])

@@ -81,6 +81,13 @@ package struct Home: Sendable, Equatable {
     DescriptorLibrary(directories: [userProviders] + systemProviders, read: readDescriptor)
   }
 
+  /// All descriptors that came with the program or the system, as far as they can be read.
+  func shippedDescriptors() -> [Descriptor] {
+    let library = DescriptorLibrary(directories: systemProviders, read: Self.descriptor)
+    let names = library.directories.flatMap { (try? File.names(in: $0)) ?? [] }.filter { $0.hasSuffix(".yaml") }
+    return Set(names).sorted().compactMap { try? library.load(String($0.dropLast(".yaml".count))).descriptor }
+  }
+
   /// As `descriptor(at:)`; a person's own file that another user can change is refused, as the vault is.
   @Sendable func readDescriptor(_ path: String) throws(UnreadableDescriptor) -> [UInt8]? {
     let bytes = try Self.descriptor(at: path)

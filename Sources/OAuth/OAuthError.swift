@@ -17,8 +17,10 @@ package enum OAuthError: Error, Sendable, Equatable {
   /// A token that is presented in a way that is not the descriptor's (RFC 6749, 7.1).
   case tokenType(EndpointKind, String)
   case idToken(EndpointKind, IDTokenFault)
-  /// An assertion that names the token endpoint, for an endpoint of another origin.
+  /// An assertion for an endpoint of another origin than that of the token endpoint.
   case foreignAssertion(EndpointKind, origin: String)
+  /// An assertion for another server than that of the token endpoint.
+  case foreignAudience(String)
   /// What the descriptor keeps of an answer is not what it allows there.
   case valueOutOfBounds(EndpointKind, name: String)
   /// The parameter or the header is longer than templates may become.

@@ -219,13 +219,13 @@ final class Visit {
   }
 
   /// What the page does that hands a fragment over.
-  static func post(_ redirectURI: String, _ parameters: FormParameters) throws -> Visit {
+  static func post(_ redirectURI: String, _ parameters: FormParameters, origin: String? = nil) throws -> Visit {
     let uri = try URI(parsing: redirectURI)
     let port = try #require(uri.port)
     let body = parameters.encoded
     return Visit(
       port: port,
-      "POST \(uri.path) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nOrigin: http://127.0.0.1:\(port)\r\n"
+      "POST \(uri.path) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nOrigin: \(origin ?? "http://127.0.0.1:\(port)")\r\n"
         + "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
   }
 }
@@ -275,12 +275,14 @@ final class Fixture {
   let source: CredentialSource
   private(set) var notices: [Notice] = []
 
-  init() throws {
+  /// `environment` is beside `CREDMGR_HOME`; a `~` in it is the folder.
+  init(environment: [String: String] = [:]) throws {
     root = "/tmp/credmgr-manager-" + Hexadecimal.encode(SystemRandomSource().bytes(8))
     try #require(unsafe mkdir(root, 0o700) == 0)
     let root = root
     home = try Home(
-      environment: { $0 == "CREDMGR_HOME" ? root + "/home" : nil }, executable: root + "/.build/debug/credmgr",
+      environment: { $0 == "CREDMGR_HOME" ? root + "/home" : environment[$0]?.replacing("~", with: root) },
+      executable: root + "/.build/debug/credmgr",
       ownHome: { _ in nil })
     source = CredentialSource(home: home, http: http, clock: clock, random: KnownRandom())
     source.notice = { [unowned self] in notices.append($0) }
@@ -353,6 +355,23 @@ final class Fixture {
 
   func registration(_ provider: String = "example") throws -> Registration? {
     try another().accounts().registration(of: provider)
+  }
+
+  /// Adds a person's own file.
+  func addOwn(
+    _ text: String, _ identifier: String = "example", variables: [String: String] = [:], replaces: Bool = false,
+    agrees: ([NewPlace]) -> Bool = { _ in false }
+  ) throws {
+    let bytes = Array("provider: \(identifier)\n\(text)\n".utf8)
+    try source.add(
+      source.addition(bytes, named: identifier + ".yaml", as: nil), clientIdentifier: "client-1",
+      clientSecret: Secret("secret-1"), variables: variables, replaces: replaces, confirms: { _, _ in false },
+      agrees: agrees)
+  }
+
+  /// Changes it in its place.
+  func editOwn(_ text: String, _ identifier: String = "example") throws {
+    try File.replace("\(home.userProviders)/\(identifier).yaml", Array("provider: \(identifier)\n\(text)\n".utf8))
   }
 
   /// A credential that is good for an hour, and can be refreshed.

@@ -89,13 +89,15 @@ struct LoginPageTests {
         try Visit.get(redirect, [("code", "forged")], fields: Self.image),
         // As from a page of another origin: of our own receiver.
         try Visit.post(redirect, [("code", "forged")]),
+        // As from a page that hides its origin.
+        try Visit.post(redirect, [("code", "forged")], origin: "null"),
         try Visit.get(redirect, [("code", "code-1"), ("state", state)], fields: Self.navigation),
       ]
     }
     fixture.http.then(.token("token-1"), .identity("ana"))
     _ = try fixture.login()
     #expect(fixture.http.requests[0].parameters[first: "code"] == "code-1")
-    #expect(try fixture.user.visits.map { try $0.status } == ["403", "403", "200"])
+    #expect(try fixture.user.visits.map { try $0.status } == ["403", "403", "403", "200"])
   }
 
   /// Somebody on the browser's machine could listen at a port that is known before.
@@ -130,12 +132,12 @@ struct LoginPageTests {
     fixture.http.then(
       .json(
         """
-        {"device_code": "d", "user_code": "U", "verification_uri": "https://h/d", "expires_in": 900,
-         "verification_uri_complete": "https://h/d?c=$(calc.exe)"}
+        {"device_code": "d", "user_code": "U", "verification_uri": "https://provider.example/d", "expires_in": 900,
+         "verification_uri_complete": "https://provider.example/d?c=$(calc.exe)"}
         """), .token("token-2"), .identity("ana"))
     _ = try fixture.login { $0.grant = .deviceCode }
-    #expect(fixture.user.opened.last == "https://h/d?c=%24%28calc.exe%29")
+    #expect(fixture.user.opened.last == "https://provider.example/d?c=%24%28calc.exe%29")
     guard case .device(_, _, let complete, _, _)? = fixture.user.steps.last else { throw CredentialError.interrupted }
-    #expect(complete == "https://h/d?c=%24%28calc.exe%29")
+    #expect(complete == "https://provider.example/d?c=%24%28calc.exe%29")
   }
 }

@@ -73,6 +73,148 @@ struct MixUpTests {
     _ = try Self.login(fixture, issuer: "https://example.org/shared")
   }
 
+  // MARK: What a person's own file borrows
+
+  private static let unrelated = endpoints(
+    "https://evil.example/authorize", "https://evil.example/token", "issuer: https://honest.example")
+
+  /// An issuer elsewhere would make the answers of that server count. Somebody agrees to it, or nobody logs in.
+  @Test func anIssuerElsewhereNeedsConsent() throws {
+    let fixture = try Fixture()
+    var seen: [NewPlace] = []
+    let error = #expect(throws: CredentialError.self) { try fixture.addOwn(Self.unrelated) }
+    guard case .peculiar("example", let places, true)? = error else { throw CredentialError.interrupted }
+    #expect(places.map(\.kind) == [.issuer] && places[0].place?.line == 4)
+    try fixture.addOwn(Self.unrelated) {
+      seen = $0
+      return true
+    }
+    #expect(seen == places)
+    try fixture.addOwn(Self.unrelated, replaces: true)
+    fixture.http.then(.token("token-1"))
+    _ = try Self.login(fixture, issuer: "https://honest.example")
+  }
+
+  @Test func anIssuerElsewhereInItsPlace() throws {
+    let fixture = try Fixture()
+    try fixture.addOwn(Self.endpoints("https://evil.example/authorize", "https://evil.example/token"))
+    try fixture.editOwn(Self.unrelated)
+    #expect(throws: CredentialError.self) { try fixture.login() }
+    #expect(fixture.user.opened.isEmpty)
+  }
+
+  @Test(arguments: [
+    Self.endpoints("https://own.example/authorize", "https://own.example/token", "issuer: https://own.example/x"),
+    Self.endpoints("https://login.own.example/authorize", "https://own.example/token", "issuer: https://own.example"),
+    "grant: client_credentials\nendpoints: { token: https://own.example/t }\nissuer: https://own.example",
+  ]) func anIssuerOfItsOwn(_ text: String) throws { try Fixture().addOwn(text) }
+
+  private static let shipped = "issuer: https://id.github.example\nhosts: [\"*.githubapi.example\"]"
+
+  /// A provider that everybody has is one that nobody need have added.
+  @Test(arguments: [
+    ("https://github.example/authorize", "https://evil.example/token", ""),
+    ("https://GitHub.example:443/other", "https://evil.example/token", ""),
+    ("https://www.github.example/authorize", "https://evil.example/token", ""),
+    ("https://evil.example/authorize", "https://evil.example/token", "issuer: https://id.github.example"),
+    ("https://id.github.example/authorize", "https://evil.example/token", "issuer: https://id.github.example"),
+  ]) func aShippedProviderIsNotBorrowedFrom(_ page: String, _ token: String, _ more: String) throws {
+    let fixture = try Fixture()
+    try fixture.ship(
+      Self.endpoints(
+        "https://{h}/authorize", "https://{h}/token",
+        Self.shipped + "\nvariables: { h: { default: github.example }, needed: {} }\nextra_headers: { X: \"{needed}\" }"
+      ), "github")
+    try fixture.addOwn(Self.endpoints(page, token, more)) { _ in true }
+    let error = #expect(throws: CredentialError.self) { try fixture.login() }
+    guard case .mixUp(provider: "example", other: "github", _)? = error else { throw CredentialError.interrupted }
+    #expect(fixture.user.opened.isEmpty)
+  }
+
+  /// An own descriptor of the same provider, and one that extends it.
+  @Test(arguments: [
+    ("example", Self.endpoints("https://github.example/other", "https://x.githubapi.example/token", Self.shipped)),
+    ("github", "extends: github\nscope: [read]"), ("example", "extends: github\nscope: [read]"),
+  ]) func anOwnDescriptorOfAShippedProvider(_ identifier: String, _ text: String) throws {
+    let fixture = try Fixture()
+    try fixture.ship(
+      Self.endpoints("https://github.example/authorize", "https://github.example/token", Self.shipped), "github")
+    try fixture.addOwn(text, identifier)
+    #expect(fixture.notices.isEmpty)
+    fixture.http.then(.token("token-1"))
+    fixture.user.consent([("code", "code-1"), ("state", "state"), ("iss", "https://id.github.example")])
+    _ = try fixture.source.login(identifier, LoginOptions(), user: fixture.user)
+  }
+
+  // MARK: The page for a device's code
+
+  private static func device(_ server: String, _ more: String = "") -> String {
+    "grant: device_code\nendpoints: { device_authorization: \"https://\(server)/device\", token: \"https://\(server)/token\" }\n\(more)"
+  }
+
+  private static func login(_ fixture: Fixture, page: String, complete: String? = nil) throws {
+    let members = [("verification_uri", page)] + (complete.map { [("verification_uri_complete", $0)] } ?? [])
+    let text = members.map { ", \"\($0.0)\": \"\($0.1)\"" }.joined()
+    fixture.http.then(.json("{\"device_code\": \"D\", \"user_code\": \"U\", \"expires_in\": 60\(text)}"))
+    _ = try fixture.login()
+  }
+
+  private static func expectNothingShown(_ fixture: Fixture) {
+    #expect(fixture.user.opened.isEmpty && fixture.http.requests.count == 1)
+    #expect(!fixture.user.steps.contains { if case .device = $0 { true } else { false } })
+  }
+
+  /// The person would enter a stranger's code on the page of another provider (RFC 8628, 5.4).
+  @Test(arguments: [
+    "https://honest.example/device", "https://www.honest.example/d", "https://www.google.example/device",
+    "https://github.example/login/device",
+  ]) func aPageOfAnotherProviderIsNotShown(_ page: String) throws {
+    for more in ["", "device: { hosts: [honest.example, www.honest.example, www.google.example, github.example] }"] {
+      let fixture = try Fixture()
+      try fixture.add(Self.device("honest.example"), "honest")
+      try fixture.add(Self.device("oauth.googleapis.example", "device: { hosts: [www.google.example] }"), "google")
+      try fixture.ship(Self.device("github.example"), "github")
+      try fixture.addOwn(Self.device("evil.example", more)) { _ in true }
+      let error = #expect(throws: CredentialError.self) { try Self.login(fixture, page: page) }
+      switch error {
+      case .mixUp("example", _, .devicePage)?: #expect(!more.isEmpty)
+      case .foreignDevicePage("example", _)?: #expect(more.isEmpty)
+      default: Issue.record("\(String(describing: error))")
+      }
+      Self.expectNothingShown(fixture)
+      // Nor one that has the code in it.
+      #expect(throws: CredentialError.self) {
+        try Self.login(fixture, page: "https://evil.example/d", complete: page + "?code=U")
+      }
+    }
+  }
+
+  @Test(arguments: [
+    ("https://own.example/d", ""), ("https://www.own.example/d", ""),
+    ("https://pages.example/d", "device: { hosts: [pages.example] }"),
+    ("https://a.pages.example/d", "device: { hosts: [\"*.pages.example\"] }"),
+  ]) func aPageOfItsOwnIsShown(_ page: String, _ more: String) throws {
+    let fixture = try Fixture.added()
+    try fixture.add(Self.device("honest.example"), "honest")
+    try fixture.addOwn(Self.device("own.example", more), replaces: true) { places in
+      #expect(places.map(\.kind) == [.devicePage] && !more.isEmpty)
+      return true
+    }
+    fixture.http.then(
+      .json("{\"device_code\": \"D\", \"user_code\": \"U\", \"verification_uri\": \"\(page)\"}"), .token("token-1"))
+    _ = try fixture.login()
+    #expect(fixture.user.opened == [page])
+  }
+
+  @Test func hostsOfAPageInItsPlace() throws {
+    let fixture = try Fixture()
+    try fixture.addOwn(Self.device("own.example"))
+    try fixture.editOwn(Self.device("own.example", "device: { hosts: [evil.example] }"))
+    let error = #expect(throws: CredentialError.self) { try fixture.login() }
+    guard case .peculiar(_, let places, false)? = error else { throw CredentialError.interrupted }
+    #expect(places.map(\.name) == ["evil.example"] && fixture.http.requests.isEmpty)
+  }
+
   // MARK: The redirect
 
   @Test func anEarlierRegistrationKeepsItsRedirect() throws {

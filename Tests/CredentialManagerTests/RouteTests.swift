@@ -287,13 +287,15 @@ struct RouteTests {
     }
   }
 
-  /// Without a name of the cluster, nobody can tell whether it is one of those that are declared.
-  @Test func aClusterWithoutANameGetsNothingWhereClustersAreDeclared() throws {
-    let declared = try Fixture.added(
+  /// Where clusters are named, kubectl has to say for which one it asks.
+  @Test func aClusterIsNamedWhereClustersAreDeclared() throws {
+    let bound = try Fixture.added(
       Fixture.endpoints + "\nkubectl: { hosts: [k8s.example] }", credential: Fixture.credential())
-    #expect(throws: CredentialError.self) {
-      try declared.source.handOut(nil, of: "example", by: .kubectl, to: .server(nil))
+    #expect(throws: CredentialError.clusterNeeded(provider: "example")) {
+      try bound.source.handOut(nil, of: "example", by: .kubectl, to: .server(nil))
     }
+    let cluster = Destination.server(try URI(parsing: "https://k8s.example:6443"))
+    _ = try bound.source.handOut(nil, of: "example", by: .kubectl, to: cluster)
     let free = try Fixture.added(credential: Fixture.credential())
     _ = try free.source.handOut(nil, of: "example", by: .kubectl, to: .server(nil))
   }

@@ -37,6 +37,15 @@ import Testing
     #expect(found.contains { $0.hasPrefix("5 ownedParameter") }, "\(found)")
   }
 
+  /// A server passes over a parameter that it does not know, and asks for no proof key.
+  @Test(arguments: [
+    ("code_challenge", "x"), ("code_challenge_method", "y"), ("code_challenge", "Code_Challenge"),
+    ("code_challenge_method", "code_challenge"),
+  ]) func aProofKeyKeepsItsName(_ name: String, _ wire: String) {
+    let found = Self.problems("{ url: \(Self.page), rename: { \(name): \(wire) } }")
+    #expect(found == ["5 fixedParameter(\"\(name)\")"])
+  }
+
   @Test(arguments: [
     "?redirect_uri=x", "?redirect%5Furi=x", "?a=b&REDIRECT_URI=x", "?a=b;redirect_uri=x", "#/login?redirect_uri=x",
     "?{r}=x", "?{v || 'redirect_uri'}=x", "?redirect_{'uri'}=x", "?{lowercase('REDIRECT_URI')}=x", "?request=eyJ",
@@ -53,7 +62,8 @@ import Testing
   @Test(arguments: [
     "parameters: { redirect_uri: null }", "parameters: { redirect_uri: \"{redirect_uri}\", prompt: login }",
     "parameters: { response_type: null }", "parameters: { response_type: code id_token }",
-    "rename: { redirect_uri: back, client_id: key, state: s }", "rename: { redirect_uri: redirect_uri }",
+    "rename: { redirect_uri: back, client_id: key, state: s }", "rename: { code_challenge: code_challenge }",
+    "rename: { redirect_uri: redirect_uri }",
     "parameters: { requested: x, redirect: y, states: z }", "rename: { extra: other }, parameters: { extra: x }",
   ]) func whatIsNotOwnedIsFree(_ keys: String) {
     #expect(Self.problems("{ url: \"\(Self.page)?next=/state&tenant={v}#/redirect_uri\", \(keys) }") == [])

@@ -245,7 +245,7 @@ struct LoopbackReceiverTests {
   @Test func leadsOneBrowserToThePage() throws {
     var receiver = try LoopbackReceiver(interface: .ipv4, port: nil, path: "/")
     let page = try URI(parsing: "https://provider.example/authorize?state=s&x=$(a)#f")
-    let address = receiver.lead(to: page, name: "name-1")
+    let address = receiver.lead(to: page, name: "name-1", needsOrigin: false)
     #expect(address == "http://127.0.0.1:\(receiver.port)/start/name-1")
     let clients = try (0..<3).map { _ in try LoopbackClient(port: receiver.port) }
     clients[0].send(Self.get("/start/name-2", receiver.port))

@@ -151,8 +151,13 @@ struct LoopbackEndpointTests {
   ]) func formOfTheProvider(origins: [String], isTaken: Bool) {
     let endpoint = LoopbackEndpoint(host: "127.0.0.1", port: 99, path: "/cb", provider: "https://provider.example")
     let fields = Self.form + Self.navigation + origins.map { ("Origin", $0) }
-    let answer = endpoint.answer(Self.request("POST /cb", fields, body: "code=1"))
-    #expect(answer == (isTaken ? .parameters([("code", "1")]) : .refusal(403)))
+    let request = Self.request("POST /cb", fields, body: "code=1")
+    #expect(endpoint.answer(request) == (isTaken ? .parameters([("code", "1")]) : .refusal(403)))
+    // Without a state, a page that hides its origin could be any page.
+    var strict = endpoint
+    strict.needsOrigin = true
+    let isKnown = origins == ["https://provider.example"]
+    #expect(strict.answer(request) == (isKnown ? .parameters([("code", "1")]) : .refusal(403)))
   }
 
   /// What the relay page posts shows that it comes from the page of this login.

@@ -6,10 +6,14 @@ it, and the exit statuses with which the attack may end. The control has to succ
 To add an attack, add a row. `$H` is the provider, `$E` the attacker's server, `$W` the folder, `$T` what a person typed.
 """
 
+import base64
 import contextlib
+import glob
+import http.client
 import json
 import os
 import re
+import shlex
 import subprocess
 import time
 import unittest
@@ -18,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from mock_server import ACCESS, CLIENT_SECRET, CODE, SECRETS, TOKEN, MockServer, consents, id_token
-from program import ADA, BINARY, DONE, LOCKED, LOGIN_NEEDED, REFUSED, USAGE, ProgramTest, text_of
+from program import ADA, BINARY, DONE, LOCKED, LOGIN_NEEDED, REFUSED, TIMEOUT, USAGE, ProgramTest, text_of
 from service import Response, redirect, with_query
 from tls import Authority
 
@@ -308,6 +312,119 @@ def exhausts_the_machine():
         yield Attack("descriptor", name, control, {"descriptor": wide(value, count)})
 
 
+def borrows_from_another():
+    issuer = 'issuer: "http://%s"\n'
+    control = Scene(code(more=issuer % "$H"), answers={"/authorize": consents(iss="http://$H")})
+    yield Attack("descriptor", "the issuer of another server", control, {"descriptor": code("$E", "$E", issuer % "$H")})
+    yield Attack("descriptor", "the issuer of another server, edited in place", control, {"edit": code(more=issuer % "$E")})
+    yield Attack("descriptor", "the page of a shipped provider", Scene(code()), {
+        "descriptor": code("https://github.com/login/oauth/authorize", "$E")}, hides=(*SECRETS, "github.com/login"))
+    yield Attack("provider", "an answer of another issuer", Scene(code(), answers={"/authorize": consents(iss="http://$H")}), {
+        "answers": {"/authorize": consents(iss="http://$E")}}, WRONG_ANSWER)
+
+    def another(token):
+        text = code("$H", token).replace("provider: notes", "provider: other")
+        return lambda test: test.file("other.yaml", test.fill(text))
+
+    yield Attack("descriptor", "the page of another provider that was added", Scene(
+        code(), after=another("$H"), commands=(("add-provider", "$W/other.yaml", *SECRET_FILE),
+                                               ("login", "other", "--account", ADA))), {"after": another("$E")})
+
+    page = {"device_code": "d", "user_code": "AAAA-BBBB", "expires_in": 60, "interval": 1}
+    shown = (*SECRETS, "enter-it-here", "login/device")
+    control = Scene(device())
+    for name, descriptor, uri in (
+        ("another server's", device(), "http://$E/enter-it-here"),
+        ("a shipped provider's", device("device: { hosts: [github.com] }"), "https://github.com/login/device"),
+    ):
+        for field in ("verification_uri", "verification_uri_complete"):
+            device_page = {**page, "verification_uri": "http://$H/activate", field: uri}
+            yield Attack("provider", f"{name} page for a device's code as {field}", control, {
+                "descriptor": descriptor, "options": (*SECRET_FILE, "--yes"), "answers": {"/device": device_page}},
+                WRONG_ANSWER, hides=shown)
+    yield Attack("descriptor", "another host of the device page, edited in place", control, {
+        "edit": device('device: { hosts: ["$E"] }'),
+        "answers": {"/device": {**page, "verification_uri": "http://$E/enter-it-here"}}}, hides=shown)
+
+
+def takes_a_scheme():
+    def another(is_taken):
+        def write(test):
+            test.file("app.yaml", test.fill(code(more="redirect: my.app:/cb\n").replace("provider: notes", "provider: app")))
+            if is_taken:
+                path = os.path.join(test.folder, ".config/mimeapps.list")
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                test.file(path, "[Default Applications]\nx-scheme-handler/my.app=my-app.desktop\n")
+        return write
+
+    yield Attack("descriptor", "the scheme of another application", Scene(
+        code(), after=another(False), commands=(("add-provider", "$W/app.yaml", *SECRET_FILE),)), {"after": another(True)},
+        says="my-app.desktop")
+    open_state = Scene(code(more='state: optional\nredirect: "{r}"\nvariables: { r: { default: "http://127.0.0.1/cb" } }\n'))
+
+    def hands_over(server, request):
+        """What any page does that opens an address of the scheme."""
+        for path in glob.glob(server.fill("$W/.local/share/applications/credmgr-login-*.desktop")):
+            words = shlex.split(re.search("Exec=(.*) %u", text_of(path))[1])
+            subprocess.run([*words, f"vscode://x/y?code={CODE}"], timeout=TIMEOUT, capture_output=True, check=False)
+        return {}
+
+    yield Attack("web page", "an answer without a state at a scheme", open_state, {
+        "answers": {"/authorize": hands_over}, "login": (*LOGIN, "--set", "r=vscode://x/y", "--timeout", "3s")}, (USAGE, LOGIN_NEEDED))
+
+    def posted(origin):
+        """What a page does that sends the browser to the redirect with a form."""
+        def page(server, request):
+            back = urllib.parse.urlsplit(dict(request.query)["redirect_uri"])
+            connection = http.client.HTTPConnection(back.netloc, timeout=TIMEOUT)
+            fields = {"Origin": server.fill(origin), "Content-Type": "application/x-www-form-urlencoded",
+                      "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+            connection.request("POST", back.path, f"code={CODE}", {name: text for name, text in fields.items() if text})
+            connection.getresponse().read()
+            connection.close()
+            return {}
+        return {"/authorize": page}
+
+    for origin in ("null", "", "http://$E"):
+        yield Attack("web page", f"a form of the origin {origin or 'that is not told'}", Scene(
+            code(more="state: optional\npkce: none\n"), answers=posted("http://$H")), {
+            "answers": posted(origin), "login": (*LOGIN, "--timeout", "3s")}, (LOGIN_NEEDED,))
+
+
+def weakens_the_proof():
+    public = ("--client-id", "client")
+
+    def proved(test, _):
+        asked = dict(test.mock.requests("/authorize")[-1].query)
+        test.assertEqual(asked.get("code_challenge_method"), "S256", asked)
+        test.assertNotIn(test.mock.requests("/token")[-1].form_fields()["code_verifier"], asked.values())
+
+    control = Scene(code(), options=public, then=proved)
+    for method in ("plain", "none"):
+        yield Attack("descriptor", f"the proof key {method} of a public client", control, {
+            "descriptor": code(more=f"pkce: {method}\n")}, (DONE,))
+    for rename in ("code_challenge: x", "code_challenge_method: y", "code_challenge: x, code_challenge_method: y"):
+        yield Attack("descriptor", f"another name of the proof key {rename}", control, {
+            "descriptor": code(rename=f"{{ {rename} }}")})
+
+    def edited(more):
+        return lambda test: test.file(f"{test.homes[-1]}/config/providers/notes.yaml", test.fill(code(more=signed + more)))
+
+    def for_its_server(test, _):
+        for request in test.mock.requests("/token"):
+            claims = request.form_fields()["client_assertion"].split(".")[1]
+            audience = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["aud"]
+            test.assertTrue(audience.startswith(test.fill("http://$H")), audience)
+
+    signed = "client: { authentication: client_secret_jwt }\n"
+    control = Scene(code(more=signed), commands=(("refresh", "notes"),), then=for_its_server)
+    claims = 'assertion: { claims: { aud: "http://$E" } }\n'
+    yield Attack("descriptor", "an assertion for another server", control, {"descriptor": code(more=signed + claims)})
+    yield Attack("descriptor", "an assertion for another server, edited in place", control, {"after": edited(claims)})
+    yield Attack("descriptor", "an assertion for another issuer, edited in place", control, {
+        "after": edited('issuer: "http://$E"\n')}, (DONE, USAGE))
+
+
 # Another user of this machine, and whoever looks over a shoulder.
 def writes_files():
     git = code(more='git: { hosts: ["$H"], username: x }\ndocker: { hosts: ["$H"] }\n')
@@ -450,6 +567,20 @@ def asks_for_a_token():
                                                                     "shows": ""}, NOT_ALLOWED)
 
 
+def asks_as_a_cluster():
+    def question(spec):
+        return {"KUBERNETES_EXEC_INFO": json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "spec": spec})}
+
+    control = Scene(code(more='kubectl: { hosts: ["$H"] }\n'), environment=question({"cluster": {"server": "http://$H"}}),
+                    commands=(("kubectl-credential", "notes"),), shows=ACCESS)
+    for name, spec in (
+        ("another cluster", {"cluster": {"server": "http://$E"}}), ("no cluster", {}), ("a cluster without a server", {"cluster": {}}),
+        ("a server that nobody can read", {"cluster": {"server": "http://u@$H"}}),
+        ("a server in clear", {"cluster": {"server": "http://10.0.0.1"}}),
+    ):
+        yield Attack("asking server", f"kubectl's token for {name}", control, {"environment": question(spec), "shows": ""})
+
+
 def writes_to_the_terminal():
     body = b"\x1b]0;owned\x07 plain \xe2\x80\xae \xc2\x9b31m \x08\n"
 
@@ -485,10 +616,14 @@ ATTACKS = [attack for rows in (
     widens_what_was_agreed,
     writes_lines,
     exhausts_the_machine,
+    borrows_from_another,
+    takes_a_scheme,
+    weakens_the_proof,
     writes_files,
     reads_what_was_typed,
     keeps_tokens_of_git,
     asks_for_a_token,
+    asks_as_a_cluster,
     writes_to_the_terminal,
 ) for attack in rows()]
 

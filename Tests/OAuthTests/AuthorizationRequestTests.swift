@@ -287,13 +287,16 @@ struct AuthorizationRequestTests {
 
   /// RFC 9700, 2.1.1
   @Test func aPublicClientSendsAProofKey() throws {
-    func method(_ more: String, _ secret: String?, _ token: String = "") throws -> String? {
-      let client = try Fixture.client("pkce: none\n" + more, endpoints: token, secret: secret)
+    func method(_ more: String, _ secret: String?, _ token: String = "", pkce: String = "none") throws -> String? {
+      let client = try Fixture.client("pkce: \(pkce)\n" + more, endpoints: token, secret: secret)
       return try Self.request(client).uri.queryParameters[first: "code_challenge_method"]
     }
     #expect(try method("", nil) == "S256")
     #expect(try method("client: { authentication: none }", "unused") == "S256")
     #expect(try method("", "secret-1") == nil)
+    // One that does not stand in the address (RFC 7636, 7.2).
+    #expect(try method("", nil, pkce: "plain") == "S256")
+    #expect(try method("", "secret-1", pkce: "plain") == "plain")
     let ownForm = "token: { url: https://provider.example/t, parameters: { key: \"{client_secret}\" } }"
     #expect(try method("client: { authentication: none }", "secret-1", ownForm) == nil)
   }

@@ -25,14 +25,35 @@ struct ClientAssertionTests {
     return JWTClaims.parse(text)?["aud"]?.text
   }
 
+  private static func claims(_ audience: String) -> String { keyed + "\nassertion: { claims: { aud: \(audience) } }" }
+
+  /// The issuer where it belongs to the token endpoint, and else that endpoint.
   @Test(arguments: [
-    (keyed, "https://provider.example/token"), (keyed + "\nissuer: https://id.example/x", "https://id.example/x"),
+    (keyed, "https://provider.example/token"),
+    (keyed + "\nissuer: https://id.provider.example/x", "https://id.provider.example/x"),
+    (keyed + "\nissuer: https://honest-as.example", "https://provider.example/token"),
+    (claims("https://provider.example/own"), "https://provider.example/own"),
+    (claims("provider.example"), "provider.example"),
     (
-      keyed + "\nissuer: https://id.example\nassertion: { claims: { aud: https://own.example } }", "https://own.example"
+      keyed + "\nissuer: https://provider.example\nassertion: { claims: { aud: https://own.provider.example } }",
+      "https://own.provider.example"
     ),
-  ]) func itIsForTheIssuerWhereOneIsKnown(_ more: String, _ audience: String) throws {
+  ]) func whomItIsFor(_ more: String, _ audience: String) throws {
     let request = try Self.client(more).refreshRequest(Self.credential, nonce: Fixture.nonce)
     #expect(try Self.audience(request) == audience)
+  }
+
+  /// Whoever gets it could show it to the server that it is for.
+  @Test(arguments: [
+    "https://honest-as.example", "https://provider.example.honest-as.example", "honest-as.example", "urn:honest:as",
+    "https://provider.example:8443/token", "http://provider.example/token", "''",
+  ]) func itIsForNoOtherServer(_ audience: String) throws {
+    #expect(throws: OAuthError.foreignAudience(audience == "''" ? "" : audience)) {
+      try Self.client(Self.claims(audience)).refreshRequest(Self.credential, nonce: Fixture.nonce)
+    }
+    #expect(throws: OAuthError.foreignAudience("")) {
+      try Self.client(Self.claims("null")).refreshRequest(Self.credential, nonce: Fixture.nonce)
+    }
   }
 
   /// A descriptor of one grant may have no endpoint `token`.
@@ -76,12 +97,12 @@ struct ClientAssertionTests {
     }
   }
 
-  /// The descriptor may name another server of the provider as the audience; then no other one can use it.
+  /// The descriptor may name another server of the provider as the audience.
   @Test func itGoesToTheAudienceThatTheDescriptorNames() throws {
-    let more = Self.keyed + "\nassertion: { claims: { aud: https://api.example/oauth } }"
-    let request = try Self.client(more, legs: "introspection: https://api.example/i")
+    let more = Self.claims("https://api.provider.example/oauth")
+    let request = try Self.client(more, legs: "introspection: https://api.provider.example/i")
       .validationRequest(Self.credential, nonce: Fixture.nonce).request
-    #expect(try Self.audience(request) == "https://api.example/oauth")
+    #expect(try Self.audience(request) == "https://api.provider.example/oauth")
     #expect(throws: OAuthError.foreignAssertion(.introspection, origin: "https://evil.example")) {
       try Self.client(more, legs: "introspection: https://evil.example/i")
         .validationRequest(Self.credential, nonce: Fixture.nonce)

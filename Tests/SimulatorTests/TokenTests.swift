@@ -145,7 +145,7 @@ struct FaultTests {
     }
     #expect(try refusal(Descriptors.linkedIn, .wrongState) == .stateMismatch)
     let found = "https://wrong-issuer.example"
-    let expected = OAuthError.issuerMismatch(expected: "https://odd.example", found: found)
+    let expected = OAuthError.issuerMismatch(expected: Play.origin + "/odd.example", found: found)
     #expect(try refusal(Descriptors.odd, .wrongIssuer) == expected)
   }
 }

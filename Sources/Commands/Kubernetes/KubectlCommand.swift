@@ -44,7 +44,10 @@ private struct KubectlHelper: HelperProtocol {
   func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account {
     let account: Account
     do throws(CredentialError) { account = try goodAccount(name, of: provider, context) } catch {
-      if case .notAgreed = error { context.source.noteRefusal(provider, name, to: recipient) }
+      switch error {
+      case .notAgreed, .clusterNeeded: context.source.noteRefusal(provider, name, to: recipient)
+      default: break
+      }
       throw error
     }
     // Without the cluster, whoever asks twice may be asking for two of them.
@@ -60,11 +63,10 @@ private struct KubectlHelper: HelperProtocol {
     func isOver(_ account: Account) -> Bool {
       account.credential.idTokenExpiresAt.map { $0 <= context.clock.now() } ?? false
     }
-    let destination = Destination.server(server)
-    var account = try context.source.handOut(name, of: provider, by: .kubectl, to: destination)
+    var account = try context.source.handOut(name, of: provider, by: .kubectl, to: .server(server))
     if isOver(account) {
       account = try context.source.handOut(
-        account.name, of: provider, by: .kubectl, to: destination, RefreshPolicy(always: true))
+        account.name, of: provider, by: .kubectl, to: .server(server), RefreshPolicy(always: true))
     }
     if isOver(account) { throw .loginNeeded(provider: provider, account: account.name, .expired) }
     return account

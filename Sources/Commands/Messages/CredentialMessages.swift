@@ -101,6 +101,23 @@ extension CredentialError {
         route == .kubectl
           ? "name it below \"kubectl\" in the descriptor, then \(credmgr: "add-provider", provider, "--replace")"
           : "\(credmgr: "providers", provider) to see where they go")
+    case .peculiar(let provider, let places, let isBeingAdded):
+      .usage("\(quoted(provider)) needs consent: " + places.map(\.peculiarity).joined(separator: ", and "))
+        .hint(
+          isBeingAdded
+            ? "at a terminal it asks; \(add: "--yes") if you trust the descriptor's author"
+            : "\(credmgr: "add-provider", provider, "--replace") at a terminal asks; it takes \"--set\" as well")
+    case .foreignDevicePage(let provider, let origin):
+      Message(
+        "\(quoted(provider)) wants its code to be entered at \(quoted(origin)), which is none of its servers",
+        hint:
+          "\(credmgr: "providers", provider) shows its servers; another provider's page would give your account away",
+        status: .refused)
+    case .clusterNeeded(let provider):
+      .usage(
+        "the descriptor of \(quoted(provider)) names its clusters, and kubectl does not say for which one it asks, so "
+          + "the token is not given"
+      ).hint("write \"provideClusterInfo: true\" below \"exec\" in the kubeconfig")
     case .mixUp(let provider, let other, let mixUp):
       Message(
         mixUp.sentence(provider, other),
@@ -247,7 +264,7 @@ extension NewPlace {
   fileprivate var noun: String {
     switch kind {
     case .secrets, .tokens: "origin"
-    case .redirect: "redirect"
+    case .redirect, .scheme: "redirect"
     case .devicePage: "device page"
     case .issuer, .anyIssuer: "issuer"
     case .audience: "audience of assertions"
@@ -260,11 +277,21 @@ extension NewPlace {
     case .secrets: "gets the client secret and tokens"
     case .tokens: "gets tokens"
     case .redirect: "gets the answer to a login"
+    case .scheme(let owner): "is opened by \(quoted(owner))"
     case .devicePage: "is opened for the code of a device"
     case .issuer: "is whose answers count"
     case .anyIssuer: "lets the answers of any issuer count"
     case .audience: "takes assertions that the client signs"
     case .shownSecret: "is shown and no secret any more"
+    }
+  }
+
+  /// Why somebody has to agree to it.
+  var peculiarity: String {
+    switch kind {
+    case .issuer: "its issuer \(named) is on another server than its login page"
+    case .devicePage: "its page for a device's code \(named) is on another server than its endpoints"
+    default: "its \(noun) \(named) \(gets)"
     }
   }
 
@@ -284,10 +311,17 @@ extension MixUp {
       "the login page of \(quoted(provider)) is on \(quoted(page)), which belongs to \(quoted(other)), and its codes "
         + "would go to \(quoted(token))"
     case .redirect(let redirect): "the redirect of \(quoted(provider)) is that of \(quoted(other)): \(quoted(redirect))"
+    case .devicePage(let host):
+      "the page for the code of \(quoted(provider)) is on \(quoted(host)), which belongs to \(quoted(other))"
     case .answer(let issuer):
       "the redirect comes from \(quoted(issuer)), which belongs to \(quoted(other)), and not from \(quoted(provider))"
     }
   }
 
-  fileprivate var isInAnswer: Bool { if case .answer = self { true } else { false } }
+  fileprivate var isInAnswer: Bool {
+    switch self {
+    case .answer, .devicePage: true
+    case .issuer, .page, .redirect: false
+    }
+  }
 }

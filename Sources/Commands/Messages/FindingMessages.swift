@@ -52,6 +52,8 @@ extension Finding {
     case .forbiddenHeader(let name): "the header \(quoted(name)) cannot be set"
     case .ownedParameter(let name):
       "the parameter \(quoted(name)) protects the login; it can be renamed below \"rename\", and not be set"
+    case .fixedParameter(let name):
+      "the parameter \(quoted(name)) protects the login, and a server that gets it under another name ignores it"
     case .shownSecret(let path):
       "the field \(quoted(path)) is a secret; an account's name, what is kept and what a person is told is shown"
     case .computedRedirect: "a redirect is one text, with a single name in each place: no function, and no alternative"

@@ -53,7 +53,12 @@ extension OAuthError {
       .usage(
         "the endpoint \(quoted(kind.rawValue)) of \(name) is at \(quoted(origin)), not at the token endpoint's origin; "
           + "the client's signed assertion is not for that server, so it is not sent"
-      ).hint("if it is meant for that server, \"aud\" below \"claims\" of \"assertion\" in the descriptor names it")
+      ).hint("look at its endpoints: \(file)")
+    case .foreignAudience(let audience):
+      .usage(
+        "the descriptor of \(name) makes an assertion for \(quoted(audience)), which is another server than that of its "
+          + "token endpoint, so it is not sent"
+      ).hint("look at \"claims\": \(file)")
     case .valueOutOfBounds(let kind, let value):
       answer("the \(quoted(value)) in the answer of \(at(kind)) is not what the descriptor allows there")
     case .computedValueTooLong(let kind, let value):
@@ -77,7 +82,9 @@ extension OAuthError {
       .refused("the redirect comes from \(quoted(found)), and not from \(quoted(expected))")
     case .foreignIssuer(let found, let host):
       .refused("the redirect comes from \(quoted(found)), which is another server than \(quoted(host))")
-        .hint("if both are \(name)'s, write \(quoted("issuer: " + found)) into its descriptor")
+        .hint(
+          "the page of \(name) sent the browser there; \(command: "credmgr", "remove-provider", provider) if you do "
+            + "not trust it")
     case .ownedParameter(let kind, let parameter):
       .usage("the address of \(at(kind)) sets the parameter \(quoted(parameter)), which only credmgr sets")
     case .issuerMissing(let expected):

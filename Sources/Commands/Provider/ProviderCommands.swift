@@ -18,7 +18,7 @@ extension Command {
       Option(
         "--set", value: "NAME=VALUE", repeats: true,
         "the value of a variable of the descriptor; NAME=@FILE for a secret one"),
-      Option("--yes", "keep what was discovered at an issuer without being asked"),
+      Option("--yes", "agree to what was discovered at an issuer, or is unusual in a descriptor, unasked"),
       Option("--replace", "replace one that was added before; what is not given stays as it was"),
     ],
     notes: [
@@ -74,8 +74,14 @@ extension Command {
           addition, clientIdentifier: invocation.value("--client-id"), clientSecret: secret, variables: variables,
           initialAccessToken: token, replaces: invocation.has("--replace"),
           confirms: { accounts, places in
-            let provider = addition.identifier
-            return agrees("the new descriptor of \"\(provider)\" \(places.words(accounts, "sends"))", to: places)
+            agrees(
+              "the new descriptor of \"\(addition.identifier)\" \(places.words(accounts, "sends"))",
+              to: places.map(\.difference))
+          },
+          // What an issuer says of itself was shown as a whole.
+          agrees: { places in
+            isURL(source) || invocation.has("--yes")
+              || agrees("\(quoted(addition.identifier)) needs consent:", to: places.map(\.peculiarity))
           })
       } catch .networkNeeded {
         throw .handOver(input: input)
@@ -184,10 +190,10 @@ extension Command {
   }
 
   /// Shows the difference line by line, and asks a person at a terminal; nobody else agrees.
-  static func agrees(_ sentence: String, to places: [NewPlace]) -> Bool {
+  static func agrees(_ sentence: String, to lines: [String]) -> Bool {
     guard Terminal.isTerminal(0), Terminal.isTerminal(2) else { return false }
     StandardError.tell(sentence)
-    for place in places { StandardError.tell(place.difference) }
+    for line in lines { StandardError.tell(line) }
     return agrees("Is that what you want?")
   }
 

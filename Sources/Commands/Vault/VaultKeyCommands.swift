@@ -160,7 +160,9 @@ enum VaultKeyOperations {
       context.source.importVault(
         bytes, passphrase: passphrase, acceptsPlain: invocation.has("--plain"), replaces: invocation.has("--replace"),
         confirms: { provider, places in
-          Command.agrees("the file's registration of \"\(provider)\" \(places.words(nil, "sends"))", to: places)
+          Command.agrees(
+            "the file's registration of \"\(provider)\" \(places.words(nil, "sends"))",
+            to: places.map(\.difference))
         }))
     context.tell(parts.isEmpty ? "everything was there already" : "imported \(words(parts))")
   }

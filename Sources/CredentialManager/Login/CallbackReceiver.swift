@@ -48,8 +48,11 @@ struct CallbackReceiver: ~Copyable {
       (redirectURI, isCode) = (uri.port == nil ? uri.replacing(port: random | 0xC000).text : uri.text, false)
     case .elsewhere(let text):
       (redirectURI, isCode) = (text, false)
-      // Where nothing can be registered, the person pastes as on a machine without a desktop.
-      if !options.pastes, options.opensBrowser, let scheme = SchemeHandler.scheme(of: text), let desktop = home.desktop
+      // Where nothing can be registered, the person pastes as on a machine without a desktop. Other applications' answers
+      // arrive at a scheme as well (RFC 8252, 7.1): without a state, only the person can tell them apart.
+      let isTied = client.descriptor.state == .required
+      if isTied, !options.pastes, options.opensBrowser, let scheme = SchemeHandler.scheme(of: text),
+        let desktop = home.desktop
       {
         handler = try? SchemeHandler(scheme, executable: home.executable, runtime: home.runtime, desktop: desktop)
       }
@@ -61,7 +64,9 @@ struct CallbackReceiver: ~Copyable {
   mutating func answer(to page: Step.Page, _ session: LoginSession) throws(CredentialError) -> Step {
     let (user, title, url) = (session.user, session.client.descriptor.title, page.uri.text.harmlessAddress)
     try session.permit.require(page.uri)
-    let lead = loopback?.lead(to: page.uri, name: Base64.encodeURL(session.source.random.bytes(32)))
+    let lead = loopback?.lead(
+      to: page.uri, name: Base64.encodeURL(session.source.random.bytes(32)),
+      needsOrigin: session.client.descriptor.state == .optional)
     user.tell(session.options.opensBrowser ? .open(url: url) : .visit(url: url))
     if session.options.opensBrowser, !user.open(session.options.hasLocalBrowser ? lead ?? url : url) {
       user.tell(.visit(url: url))

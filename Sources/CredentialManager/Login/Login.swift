@@ -31,6 +31,7 @@ extension CredentialSource {
 
 private struct Login {
   let source: CredentialSource
+  let loaded: DescriptorLibrary.Loaded
   let permit: Permit
   let options: LoginOptions
   let accounts: Accounts
@@ -45,7 +46,8 @@ private struct Login {
     _ = try source.network()
     self.source = source
     self.options = options
-    permit = try source.permit(.login, provider, variables: options.variables)
+    loaded = try source.descriptor(provider)
+    permit = try source.permit(.login, loaded, variables: options.variables)
     let accounts = try source.accounts(.readWrite)
     let id = AccountID(provider, options.account)
     try inStore(accounts.store.check([RecordIdentifier(.credential, of: id), RecordIdentifier(.pending, of: id)]))
@@ -55,8 +57,14 @@ private struct Login {
   // MARK: With the provider
 
   func run(_ grant: Grant, _ user: any User) throws(CredentialError) -> Account {
-    let others = try OtherProviders(source, than: provider)
-    if grant.traits.needsPerson, let conflict = others.conflict(of: client) { throw conflict }
+    let others = try OtherProviders(source, than: provider, isOwn: source.ownFile(of: loaded) != nil)
+    if grant.traits.needsPerson {
+      if let conflict = others.conflict(of: client) { throw conflict }
+      // Without what this account's variables widen it by.
+      let agreed = try accounts.registration(of: provider)?.agreement
+      let places = others.peculiarities(of: client, loaded, beyond: agreed)
+      if !places.isEmpty { throw .peculiar(provider: provider, places, isBeingAdded: false) }
+    }
     let before = try accounts.accounts(of: provider)
     let deadline = source.clock.monotonic() + options.timeout
     // Who logged in since the first look: what was waited for, or what made the lock free.

@@ -32,7 +32,7 @@ struct LoginSession {
       case .send(let exchange): step = try answer(to: exchange, pending)
       case .browse(let page): step = try kept(receiver.answer(to: page, self), pending)
       case .showCode(let device, let poll):
-        show(device)
+        try show(device)
         step = .send(poll)
       case .done(let credential, let unreadable):
         if !unreadable.isEmpty { source.notice(.unreadable(provider: provider, fields: unreadable)) }
@@ -78,18 +78,15 @@ struct LoginSession {
     return user.isCancelled
   }
 
-  private func show(_ device: DeviceAuthorization) {
+  private func show(_ device: DeviceAuthorization) throws(CredentialError) {
+    let page = device.verificationURIComplete ?? device.verificationURI
+    try others.require(pages: [device.verificationURI, page], of: client)
     user.tell(
       .device(
         userCode: device.userCode, url: device.verificationURI.harmlessAddress,
         completeURL: device.verificationURIComplete?.harmlessAddress,
         validFor: device.polling.timeLeft(now: now), patience: patience))
-    let page = device.verificationURIComplete ?? device.verificationURI
-    // What opens a page starts a program for any scheme, and the address is the provider's word.
-    if options.opensBrowser, let uri = try? URI(parsing: page), uri.isSecure || (uri.scheme == "http" && uri.isLoopback)
-    {
-      _ = user.open(page.harmlessAddress)
-    }
+    if options.opensBrowser { _ = user.open(page.harmlessAddress) }
   }
 
   private func wait(_ polling: DevicePolling) throws(CredentialError) {

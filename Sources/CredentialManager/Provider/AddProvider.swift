@@ -83,10 +83,11 @@ extension CredentialSource {
 
   /// Installs a descriptor with the client's registration and its claims of hosts; changes nothing when it throws. With
   /// `replaces`, what is not given stays. `confirms` is asked if tokens of existing accounts would go to new hosts.
+  /// `agrees` is asked about what is unusual in a descriptor.
   /// Returns the registration if a client was registered, which may take an `initialAccessToken` (RFC 7591, 3).
   @discardableResult package func add(
     _ addition: ProviderAddition, clientIdentifier: String?, clientSecret: Secret?, variables: [String: String],
-    initialAccessToken: Secret? = nil, replaces: Bool, confirms: Consent
+    initialAccessToken: Secret? = nil, replaces: Bool, confirms: Consent, agrees: ([NewPlace]) -> Bool = { _ in false }
   ) throws(CredentialError) -> Registration? {
     let identifier = addition.identifier
     let existing = try accountsIfAny()
@@ -127,7 +128,10 @@ extension CredentialSource {
       variable: keepsSecretVariable(addition, previous, given: variables))
     let permit = try consent(
       to: addition.loaded, client, replacing: agreed, kept: kept, confirms: confirms)
-    let others = try OtherProviders(self, than: identifier)
+    let isOwn = addition.file != nil || ownFile(of: addition.loaded) != nil
+    let others = try OtherProviders(self, than: identifier, isOwn: isOwn)
+    let places = others.peculiarities(of: client, addition.loaded, beyond: agreed)
+    if !places.isEmpty, !agrees(places) { throw .peculiar(provider: identifier, places, isBeingAdded: true) }
     var dependents: [String: Registration?] = [:]
     if let existing { dependents = try dependentProviders(of: addition, existing, confirms) }
     // Before the descriptor is there: one with another's registration would send a secret to the wrong place.

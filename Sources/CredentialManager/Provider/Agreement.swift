@@ -15,6 +15,7 @@ package struct Agreement: Sendable, Equatable {
     case clusters  // Origins below `kubectl`.
     case redirect
     case devicePage = "device_page"  // Where a device's code is entered (RFC 8628, 3.3), if the descriptor says it.
+    case deviceHosts = "device_hosts"  // Hosts of that page besides those of the endpoints.
     case issuer
     case audience  // Whom an assertion is for (RFC 7523, 3), where that is not the token endpoint.
 
@@ -59,6 +60,7 @@ package struct Agreement: Sendable, Equatable {
     places[.helpers] = origins((descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? []))
     places[.clusters] = descriptor.kubectl.map { origins($0.hosts) }
     places[.devicePage] = texts(descriptor.device.verificationURIComplete?.template)
+    places[.deviceHosts] = descriptor.device.hosts.reduce(into: [:]) { $0[$1.text] = filled.texts(of: $1) }
     places[.issuer] = texts(descriptor.issuer)
     places[.audience] = texts(descriptor.foreignAudience)
   }
@@ -212,7 +214,8 @@ extension CredentialSource {
       let agreement =
         if let sealed, !sealed.isOfEarlierVersion { sealed } else { try permit(route, provider).agreement }
       guard agreement.presents(toCluster: uri) else {
-        throw .notAgreed(provider: provider, origin: uri?.origin ?? "an unnamed cluster", route)
+        guard let uri else { throw .clusterNeeded(provider: provider) }
+        throw .notAgreed(provider: provider, origin: uri.origin, route)
       }
     }
     return try freshAccount(name, of: provider, policy)

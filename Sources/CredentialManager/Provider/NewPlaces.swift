@@ -10,6 +10,7 @@ package struct NewPlace: Sendable, Equatable {
     case secrets  // Gets the client's secret and tokens.
     case tokens
     case redirect  // Gets the code, or the token, of a login.
+    case scheme(owner: String)  // The same in the place of another application.
     case devicePage  // Where a person enters a device's code.
     case issuer  // Whose answers are taken.
     case anyIssuer  // Answers of any issuer are taken.

@@ -47,6 +47,13 @@ enum DescriptorTree {
     return Node(.mapping(entries), at: top.place)
   }
 
+  /// What a descriptor inherits. The issuer belongs to the login page: a page elsewhere is not that of the same server.
+  static func inherited(_ base: Node, by top: Node) -> Node {
+    let page = base["endpoints"]?["authorization"] == nil ? "token" : "authorization"
+    let isElsewhere = top["endpoints"]?[page]?["url"] != nil
+    return (["extends"] + (isElsewhere ? ["issuer"] : [])).reduce(base) { without($1, $0) }
+  }
+
   static func without(_ key: String, _ node: Node) -> Node {
     guard let entries = node.entries else { return node }
     return Node(.mapping(entries.filter { $0.key != key }), at: node.place)

@@ -25,6 +25,7 @@ package struct Finding: Sendable, Equatable {
     case tooManyEntries(Int)
     case forbiddenHeader(String)
     case ownedParameter(String)
+    case fixedParameter(String)  // It has no other name anywhere.
     case shownSecret(String)  // A field that is a secret, where what is there is shown.
     case computedRedirect  // A redirect with a function or an alternative in it.
     /// `state` need not come back, and nothing else ties an answer to the login; in which case.

@@ -43,8 +43,7 @@ extension DescriptorDecoder {
       return
     }
     // A page that the browser is sent to could bring an answer of its own; the receiver refuses all others.
-    let hasKey = descriptor.pkce != .none && page.rename["code_challenge"] == nil
-    if descriptor.grants.contains(.authorizationCode), !hasKey {
+    if descriptor.grants.contains(.authorizationCode), descriptor.pkce == .none {
       add(.unprotectedState(.noProofKey), at: place, severity: .warning)
     }
     if descriptor.grants.contains(.implicit), uri?.isLoopback == true {

@@ -2,7 +2,7 @@ import HTTP
 import Text
 import YAML
 
-/// The parameters that protect a login. A descriptor may rename them; only the engine sets them.
+/// The parameters that protect a login. A descriptor may rename most of them; only the engine sets them.
 package enum OwnedParameters {
   static let all: Set<String> = [
     "state", "code_challenge", "code_challenge_method", "code_verifier", "nonce", "oauth_signature", "oauth_nonce",
@@ -12,6 +12,9 @@ package enum OwnedParameters {
 
   /// These may be dropped: a provider that gets none takes what is registered there.
   static let droppable: Set<String> = ["redirect_uri", "response_type", "client_id"]
+
+  /// A server passes over these under another name (RFC 6749, 3.1), and asks for no proof key.
+  static let fixed: Set<String> = ["code_challenge", "code_challenge_method"]
 
   private static let ofThePage: Set<String> = [
     "state", "nonce", "redirect_uri", "response_type", "request", "request_uri", "client_id",
@@ -82,10 +85,12 @@ extension DescriptorDecoder {
       if isOwned { add(.ownedParameter(entry.key), at: entry.keyPlace) }
     }
     for entry in node["rename"]?.entries ?? [] {
-      guard let text = entry.value.text, let owned = OwnedParameters.owned(text, at: kind, rename: rename),
-        owned != entry.key
-      else { continue }
-      add(.ownedParameter(text), at: entry.value.place)
+      guard let text = entry.value.text, text != entry.key else { continue }
+      if kind == .authorization, OwnedParameters.fixed.contains(entry.key) {
+        add(.fixedParameter(entry.key), at: entry.value.place)
+      } else if let owned = OwnedParameters.owned(text, at: kind, rename: rename), owned != entry.key {
+        add(.ownedParameter(text), at: entry.value.place)
+      }
     }
     guard let url = node["url"] ?? (node.text == nil ? nil : node) else { return }
     for name in queryNames(endpoint.url.template) {

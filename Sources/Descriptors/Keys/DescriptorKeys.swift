@@ -236,6 +236,10 @@ extension DeviceRules {
         endpoint's host or that of `{verification_uri}`
         """, for: "`l2p`")
     Key(
+      "hosts", at: \.hosts, as: .hosts(), type: "list of host templates", default: "those of the endpoints",
+      means: "the hosts of the page where the code is entered; your own descriptor needs consent for them",
+      for: "`google`: `www.google.com`")
+    Key(
       "interval", at: \.interval, as: .duration,
       means: "between two questions when the answer does not say (RFC 8628, 3.2)", for: "–")
     Key(

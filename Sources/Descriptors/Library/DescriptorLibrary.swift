@@ -136,7 +136,7 @@ package struct DescriptorLibrary: Sendable {
         file.bytes, name: file.path, directory: file.directory, chain: chain + [name], bases: &bases,
         findings: &findings)
     else { return root }
-    return DescriptorTree.merged(root, over: DescriptorTree.without("extends", underneath))
+    return DescriptorTree.merged(root, over: DescriptorTree.inherited(underneath, by: root))
   }
 
   private static let baseLimit = 16

@@ -108,6 +108,7 @@ package struct DeviceRules: Sendable, Equatable {
   }
 
   package var verificationURIComplete: URLTemplate?
+  package var hosts: [Template] = []  // Of the page, besides those of the endpoints.
   package var interval = Duration.seconds(5)  // RFC 8628, 3.2
   package var slowDown = SlowDown.add(.seconds(5))
 }

@@ -42,9 +42,10 @@ package struct LoopbackReceiver: ~Copyable {
 
   /// Leads one browser to the page at `uri`; returns the address that leads it. All users of a machine can read a
   /// browser's arguments, but only the first program of ours gets the page's address. `name` must be a new random one.
-  package mutating func lead(to uri: URI, name: String) -> String {
+  /// With `needsOrigin`, a form that does not say where it is from is no answer.
+  package mutating func lead(to uri: URI, name: String, needsOrigin: Bool) -> String {
     let path = "/start/" + name
-    (endpoint.provider, endpoint.start) = (uri.origin, path)
+    (endpoint.provider, endpoint.start, endpoint.needsOrigin) = (uri.origin, path, needsOrigin)
     lead = (uri.text.harmlessAddress, nil)
     return "http://\(endpoint.authorities[0])\(path)"
   }

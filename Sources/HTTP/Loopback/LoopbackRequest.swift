@@ -77,6 +77,7 @@ struct LoopbackEndpoint {
   let relay: String?
   /// Where the person consents, as an `Origin` field has it; a form from elsewhere is not the provider's.
   var provider: String?
+  var needsOrigin = false  // Whether a form has to say where it is from: nothing in it ties it to the login.
   var start: String?  // Where the browser is led to the provider's page.
 
   init(host: String, port: UInt16, path: String, relay: String? = nil, provider: String? = nil) {
@@ -121,9 +122,11 @@ struct LoopbackEndpoint {
   /// A form that the provider's page sends (OAuth 2.0 Form Post Response Mode).
   private func answer(posted request: LoopbackRequest, _ query: FormParameters) -> Answer {
     guard isNavigation(request) else { return .refusal(403) }
-    // A page that keeps its origin to itself sends `null`.
-    let origins = request.fields.values("Origin").filter { $0 != "null" }
-    if let provider, !origins.allSatisfy({ $0 == provider }) { return .refusal(403) }
+    // A page that keeps its origin to itself sends `null`, and any page can do so.
+    let origins = request.fields.values("Origin").filter { needsOrigin || $0 != "null" }
+    if let provider, !origins.allSatisfy({ $0 == provider }) || (needsOrigin && origins.isEmpty) {
+      return .refusal(403)
+    }
     return query.removing(own) == nil ? .refusal(404) : answer(form: request)
   }
 

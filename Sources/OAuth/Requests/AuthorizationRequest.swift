@@ -83,8 +83,11 @@ extension Client {
       redirectURI: redirectURI, scope: scope)
   }
 
-  /// A public client always sends a proof key (RFC 9700, 2.1.1): a server may ignore it (RFC 6749, 3.1).
-  var proofKeyMethod: PKCEMethod { descriptor.pkce == .none && isPublic ? .s256 : descriptor.pkce }
+  /// A public client always sends a proof key (RFC 9700, 2.1.1): a server may ignore it (RFC 6749, 3.1). The challenge
+  /// does not give its key away (RFC 7636, 4.2).
+  var proofKeyMethod: PKCEMethod {
+    isPublic && [.none, .plain].contains(descriptor.pkce) ? .s256 : descriptor.pkce
+  }
 
   /// Whether the token endpoint sees no secret of the client's, in whatever form.
   private var isPublic: Bool {

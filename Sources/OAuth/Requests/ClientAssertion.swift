@@ -17,19 +17,39 @@ extension Client {
     guard isAuthentication || templates.contains(where: { $0.names.contains("assertion") }) else { return nil }
     let values = values(for: credential, exchange)
     let calculate = calculator(nonce)
-    // An assertion goes to the origin of the token endpoint, or to the one that the descriptor names as its audience:
-    // another server could use it at the one that it is for. The assertion itself may stand in the path.
-    if let destination = try? endpoint.url.filled({ $0 == "assertion" ? $0 : values($0) }, calculate: calculate) {
-      let claim = descriptor.assertion?.claims.last { $0.name == "aud" }?.value
-      let audience = claim.flatMap { try? $0.filled(values, calculate: calculate) }.flatMap { try? URI(parsing: $0) }
-      let token = tokenEndpoint.flatMap { try? $0.url.filled(values, calculate: calculate) }
-      guard [token, audience].contains(where: { $0?.origin == destination.origin }) else {
-        throw .foreignAssertion(kind, origin: destination.origin)
-      }
+    // The assertion itself may stand in the path.
+    func uri(_ endpoint: Endpoint) -> URI? {
+      try? endpoint.url.filled({ $0 == "assertion" ? $0 : values($0) }, calculate: calculate)
+    }
+    guard let destination = uri(endpoint) else { return nil }
+    guard let token = tokenEndpoint.flatMap(uri) else { throw .foreignAssertion(kind, origin: destination.origin) }
+    let claim = (descriptor.assertion?.claims.last { $0.name == "aud" }).map { rule in
+      rule.value.flatMap { try? $0.filled(values, calculate: calculate) } ?? ""
+    }
+    let audience = try audience(claim, token)
+    // Another server could use it at the one that it is for.
+    guard [token, audience.server].contains(where: { $0.origin == destination.origin }) else {
+      throw .foreignAssertion(kind, origin: destination.origin)
     }
     return try computing.signature("assertion") { () throws(OAuthError) in
-      try assertion(algorithm: method == .clientSecretJWT ? .hs256 : .rs256, values: values, nonce: nonce)
+      try assertion(
+        algorithm: method == .clientSecretJWT ? .hs256 : .rs256, audience: audience.text, values: values, nonce: nonce)
     }
+  }
+
+  /// Whom an assertion is for (RFC 7523, 3 (3)): the token endpoint, or a server that belongs to it. The issuer is the
+  /// one name that no other server has.
+  private func audience(_ claim: String?, _ token: URI) throws(OAuthError) -> (text: String, server: URI) {
+    func related(_ text: String) -> (text: String, server: URI)? {
+      let url = text.firstPlace(of: "://") == nil ? token.scheme + "://" + text : text
+      return (try? URI(parsing: url)).flatMap { $0.isRelated(to: token) ? (text, $0) : nil }
+    }
+    if let claim {
+      guard let audience = related(claim) else { throw .foreignAudience(claim) }
+      return audience
+    }
+    let issuer = descriptor.issuer.flatMap { try? $0.filled(values()) }
+    return issuer.flatMap(related) ?? (token.withoutQueryAndFragment.text, token)
   }
 
   /// The endpoint whose URL says whom an assertion is for; a descriptor of one grant may have it under another name.
@@ -38,7 +58,7 @@ extension Client {
   }
 
   private func assertion(
-    algorithm standard: AssertionAlgorithm, values: (String) -> String?, nonce: RequestNonce
+    algorithm standard: AssertionAlgorithm, audience: String, values: (String) -> String?, nonce: RequestNonce
   ) throws(OAuthError) -> String {
     let calculate = calculator(nonce)
     let rules = descriptor.assertion ?? AssertionRules()
@@ -61,12 +81,10 @@ extension Client {
       return .object(members)
     }
     let header = members([.init("alg", .string(algorithm.rawValue)), .init("typ", "JWT")], rules.header)
-    // RFC 7523, 3 (3). The issuer is the one name that no other server has.
-    let audience = issuer ?? tokenEndpoint.flatMap { try? $0.url.filled(values) }?.withoutQueryAndFragment.text
     let claims = members(
       [
         .init("iss", .string(identifier)), .init("sub", .string(identifier)),
-        .init("aud", .string(audience ?? "")), .init("jti", .string(nonce.text)),
+        .init("aud", .string(audience)), .init("jti", .string(nonce.text)),
         .init("iat", .moment(nonce.timestamp)), .init("exp", .moment(nonce.timestamp + rules.lifetime)),
       ], rules.claims)
     let text = [header, claims].map { Base64.encodeURL(Array($0.encoded.utf8)) }.joined(separator: ".")

@@ -10,8 +10,11 @@ extension Descriptor {
     var simulated = self
     simulated.variables = try variables(with: settings.variables)
     let filled = simulated
+    func moved(_ template: Template) -> Template {
+      Self.moved(template, to: origin.origin) { filled.variable($0)?.defaultValue }
+    }
     for (kind, endpoint) in endpoints {
-      var template = Self.moved(endpoint.url.template, to: origin.origin) { filled.variable($0)?.defaultValue }
+      var template = moved(endpoint.url.template)
       // What stands in a fragment does not reach a server: the script of the page would ask with a query.
       if endpoint.send == .fragment {
         template = (try? Template(parsing: String(template.text.prefix { $0 != "#" }))) ?? template
@@ -21,9 +24,15 @@ extension Descriptor {
       // What is kept is made up.
       for index in endpoint.response.keep.indices { simulated.endpoints[kind]?.response.keep[index].pattern = nil }
     }
+    // Whom answers are from, and assertions are for, moves along.
+    simulated.issuer = issuer.map(moved)
+    for index in (assertion?.claims ?? []).indices where assertion?.claims[index].name == "aud" {
+      simulated.assertion?.claims[index].value = assertion?.claims[index].value.map(moved)
+    }
     let authority = String(origin.origin.dropFirst(origin.scheme.count + "://".count))
     simulated.hosts = [Template(literal: authority)]
     // A page at a host of the provider's is not at this one.
+    simulated.device.hosts = []
     if case .literal? = device.verificationURIComplete?.template.parts.first {
       simulated.device.verificationURIComplete = nil
     }

@@ -6,6 +6,12 @@ struct MIMEApplications: Equatable {
 
   init(_ text: String) { self.text = text }
 
+  /// The desktop entries that open `type`, in whatever group, as the `mimeinfo.cache` of a folder has it, too.
+  func entries(for type: String) -> [String] {
+    text.split(separator: "\n").map(String.init).filter { Self.key($0)?[...].trimmingBlanks == type[...] }
+      .flatMap { Self.value($0).split(separator: ";").map { String($0.trimmingBlanks) } }
+  }
+
   /// Puts a desktop entry before the others that open `type`: of a list the first one that exists counts.
   mutating func prefer(_ entry: String, for type: String) {
     var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)

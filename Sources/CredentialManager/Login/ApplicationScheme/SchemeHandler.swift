@@ -9,6 +9,16 @@ struct SchemeHandler: ~Copyable {
   struct Desktop: Sendable, Equatable {
     let entries: String
     let choices: String  // The file that says what opens what.
+
+    /// Where applications and people say what opens what (XDG base directory specification): the person's folders, and
+    /// those of the system.
+    func folders(_ environment: (String) -> String? = { Environment.value($0) }) -> [String] {
+      func list(_ name: String, _ standard: String) -> [String] {
+        (Environment.text(name, environment) ?? standard).split(separator: ":").map(String.init)
+      }
+      return [Path.directory(of: choices) ?? "/", entries] + list("XDG_CONFIG_DIRS", "/etc/xdg")
+        + list("XDG_DATA_DIRS", "/usr/local/share:/usr/share").map { $0 + "/applications" }
+    }
   }
 
   private static let prefix = "credmgr-login-"
@@ -36,6 +46,23 @@ struct SchemeHandler: ~Copyable {
       (0x61...0x7A).contains($0) || (0x30...0x39).contains($0) || "+-.".utf8.contains($0)
     }
     return isScheme && scheme.first?.isLetter == true && !common.contains(scheme) ? scheme : nil
+  }
+
+  /// The desktop entry of another application that opens a scheme; `nil` if there is none.
+  static func owner(of scheme: String, in folders: [String]) -> String? {
+    let type = handled + scheme
+    func others(in folder: String, _ name: String) -> [String] {
+      let isEntry = name.hasSuffix(".desktop")
+      guard isEntry || ["mimeapps.list", "mimeinfo.cache", "defaults.list"].contains(where: name.hasSuffix),
+        let text = try? read(folder + "/" + name)
+      else { return [] }
+      let list = MIMEApplications(text)
+      if isEntry { return list.entries(for: "MimeType").contains(type) ? [name] : [] }
+      return list.entries(for: type)
+    }
+    return folders.lazy.flatMap { folder in
+      ((try? File.names(in: folder)) ?? []).sorted().flatMap { others(in: folder, $0) }
+    }.first { !$0.isEmpty && !$0.hasPrefix(prefix) }
   }
 
   /// Registers a scheme in lower case, or throws and registers nothing. Both processes know the folder `runtime`.
