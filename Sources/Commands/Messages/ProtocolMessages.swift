@@ -56,15 +56,15 @@ extension OAuthError {
       ).hint("look at its endpoints: \(file)")
     case .foreignAudience(let audience):
       .usage(
-        "the descriptor of \(name) makes an assertion for \(quoted(audience)), which is another server than that of its "
-          + "token endpoint, so it is not sent"
+        "the descriptor of \(name) makes an assertion for \(quoted(audience)), which is another server than that of "
+          + "its token endpoint, so it is not sent"
       ).hint("look at \"claims\": \(file)")
     case .valueOutOfBounds(let kind, let value):
       answer("the \(quoted(value)) in the answer of \(at(kind)) is not what the descriptor allows there")
     case .computedValueTooLong(let kind, let value):
       .usage(
-        "the value of \(quoted(value)) of \(at(kind)) becomes longer than \(Template.longest / 1024) KiB, or all values "
-          + "than 1 MiB")
+        "the value of \(quoted(value)) of \(at(kind)) becomes longer than \(Template.longest / 1024) KiB, or all "
+          + "values than 1 MiB")
     case .insecurePage(let field):
       answer("the \(quoted(field.rawValue)) in the answer of \(name) is not an https address, so it is not shown")
     case .foreignPage(let origin):

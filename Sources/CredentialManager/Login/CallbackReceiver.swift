@@ -48,8 +48,8 @@ struct CallbackReceiver: ~Copyable {
       (redirectURI, isCode) = (uri.port == nil ? uri.replacing(port: random | 0xC000).text : uri.text, false)
     case .elsewhere(let text):
       (redirectURI, isCode) = (text, false)
-      // Where nothing can be registered, the person pastes as on a machine without a desktop. Other applications' answers
-      // arrive at a scheme as well (RFC 8252, 7.1): without a state, only the person can tell them apart.
+      // Where nothing can be registered, the person pastes as on a machine without a desktop. A scheme gets answers of
+      // other applications as well (RFC 8252, 7.1): without a state, only the person can tell them apart.
       let isTied = client.descriptor.state == .required
       if isTied, !options.pastes, options.opensBrowser, let scheme = SchemeHandler.scheme(of: text),
         let desktop = home.desktop
