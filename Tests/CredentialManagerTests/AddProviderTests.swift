@@ -49,6 +49,23 @@ struct AddProviderTests {
     #expect(registration.agreement?.origins == ["https://api.provider.example", "https://provider.example"])
   }
 
+  @Test func whatIsAgreedToIsTold() throws {
+    let fixture = try Fixture()
+    let more =
+      "redirect: https://app.example/cb\nissuer: https://login.example\ngit: { hosts: [git.example] }\nkubectl: { hosts: ['*.k8s.example'] }"
+    try fixture.source.add(
+      fixture.file(Fixture.endpoints + "\n" + more), clientIdentifier: "client-1", clientSecret: nil, variables: [:],
+      replaces: false, confirms: { _, _ in false }, agrees: { _ in true })
+    let places = try fixture.another().agreedPlaces(of: "example")
+    #expect(
+      Set(places.map { "\($0.kind) \($0.name)" }) == [
+        "secrets api.provider.example", "secrets provider.example", "tokens git.example", "tokens *.k8s.example",
+        "redirect https://app.example/cb", "issuer https://login.example",
+      ])
+    try fixture.add("issuer: https://provider.example\n" + Fixture.endpoints, "plain")
+    #expect(try fixture.another().agreedPlaces(of: "plain").count == 2)
+  }
+
   @Test func shipped() throws {
     let fixture = try Fixture()
     try fixture.ship(Fixture.endpoints)

@@ -105,8 +105,24 @@ extension Command {
         context.tell("its secret expires in \(duration(expiresAt - context.clock.now())); \(another)")
       }
     }
+    if isURL(source) || Context.isDescriptorFile(source) { try tellAgreement(on: addition.identifier, context) }
     context.tell("added \"\(addition.identifier)\"; run \"credmgr login \(addition.identifier)\"")
     context.tellOtherGitHelpers(of: addition.identifier)
+  }
+
+  /// A stranger may have written the descriptor: the person sees what it is trusted with.
+  private static func tellAgreement(on provider: String, _ context: Context) throws(CommandError) {
+    let places = try manager(context.source.agreedPlaces(of: provider))
+    context.tell("\"\(provider)\" is trusted with this, and nothing else:")
+    for (kind, words) in [
+      (.secrets, "client secret and tokens go to"), (.tokens, "tokens go to"), (.redirect, "logins come back to"),
+      (.devicePage, "codes of devices are entered at"), (.issuer, "answers are issued by"),
+      (.audience, "what the client signs is for"),
+    ] as [(NewPlace.Kind, String)] {
+      let names = places.filter { $0.kind == kind }.map(\.name)
+      if names.isEmpty { continue }
+      Terminal.writeError("  " + Message.visible(words + " " + names.joined(separator: ", ")) + "\n")
+    }
   }
 
   private static func isURL(_ source: String) -> Bool {
