@@ -218,6 +218,13 @@ struct AgreementTests {
       // A secret stays one.
       (secret("secret: true"), secret("secret: false"), ["shownSecret key"]),
       (secret("secret: false"), secret("secret: true"), []), (secret("secret: true"), "", []),
+      ("extra_headers: { X: a }", "extra_headers: { X: \"{client_secret}\" }", ["shownSecret client_secret"]),
+      ("extra_headers: { X: \"{client_secret}\" }", "extra_headers: { Y: \"{client_secret}\" }", []),
+      (
+        "variables: { key: { optional: true, secret: true } }",
+        "variables: { key: { optional: true, secret: true } }\nextra_headers: { X: \"{hex(key)}\" }",
+        ["shownSecret key"]
+      ),
       // Whom an assertion is for.
       (assertion(""), assertion("issuer: https://honest.example"), ["audience https://honest.example"]),
       ("issuer: https://a.example", assertion("issuer: https://a.example"), []),

@@ -55,6 +55,19 @@ struct HostClaimsTests {
     #expect(try found("code.example") == ["other", "oauth2"])
   }
 
+  @Test func aRegistrationClaimsForItsOwnProviderAlone() throws {
+    try fixture.add()
+    try fixture.add(Fixture.endpoints + "\ngit: { hosts: [code.example] }", "other")
+    let vault = try fixture.another().vault(.readWrite)
+    for record in try vault.records(.host, provider: nil) { try vault.apply([.remove(record.identifier)]) }
+    for record in try vault.records(.registration, provider: "other") {
+      let text = record.payload.reveal().replacing("\"provider\":\"other\"", with: "\"provider\":\"example\"")
+      #expect(text.contains("\"provider\":\"example\""))
+      try vault.apply([.store(Secret(text), as: record.identifier)])
+    }
+    #expect(try found("code.example") == [])
+  }
+
   @Test func theFirstOfSeveralProvidersHasTheHost() throws {
     for name in ["b", "a", "c"] { try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }", name) }
     #expect(try found("git.example") == ["a", "oauth2"])

@@ -17,6 +17,7 @@ package struct Agreement: Sendable, Equatable {
     case devicePage = "device_page"  // Where a device's code is entered (RFC 8628, 3.3), if the descriptor says it.
     case deviceHosts = "device_hosts"  // Hosts of that page besides those of the endpoints.
     case issuer
+    case carried  // Names, other than the token's, whose values go with each request to the API.
     case audience  // Whom an assertion is for (RFC 7523, 3), where that is not the token endpoint.
 
     static let ofOrigins: [Kind] = [.endpoints, .presented, .helpers, .clusters]
@@ -63,6 +64,9 @@ package struct Agreement: Sendable, Equatable {
     places[.deviceHosts] = descriptor.device.hosts.reduce(into: [:]) { $0[$1.text] = filled.texts(of: $1) }
     places[.issuer] = texts(descriptor.issuer)
     places[.audience] = texts(descriptor.foreignAudience)
+    let carriers = (descriptor.extraHeaders + descriptor.headerStyle.parameters).flatMap(\.value.names)
+    let carried = Self.protocolSecrets.union(descriptor.variables.map(\.name)).intersection(carriers)
+    places[.carried] = carried.isEmpty ? nil : carried.reduce(into: [:]) { $0[$1] = [$1] }
   }
 
   private static func claims(_ descriptor: Descriptor, with values: @escaping (String) -> String?) -> [HostClaim] {
@@ -77,6 +81,9 @@ package struct Agreement: Sendable, Equatable {
     return (descriptor.git.map { claims(.git, $0.hosts, username: $0.username, any: $0.ignoresUsername) } ?? [])
       + (descriptor.docker.map { claims(.docker, $0.hosts, username: $0.username) } ?? [])
   }
+
+  /// The names of the protocol's own secrets, without the token.
+  static let protocolSecrets: Set = ["client_secret", "refresh_token", "assertion", "id_token", "code", "device_code"]
 
   func texts(_ kind: Kind) -> [String] { Set((places[kind] ?? [:]).values.joined()).sorted() }
 

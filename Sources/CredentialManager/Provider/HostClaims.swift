@@ -107,7 +107,8 @@ extension CredentialSource {
     for (provider, registration) in registrations.sorted(by: { $0.key < $1.key }) {
       guard let registration else { continue }
       if let own = registration.agreement?.claims {
-        claims += own
+        // An export that somebody wrote may have those of others.
+        claims += own.filter { $0.provider == provider }
       } else if let complete = completed(registration, provider) {
         claims += complete.agreement?.claims ?? []
         changes.append(.store(complete.encoded, as: Accounts.registration(provider)))

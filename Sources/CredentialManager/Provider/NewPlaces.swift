@@ -88,6 +88,10 @@ extension Agreement {
     for text in later.texts(.audience) where !(texts(.audience) + issuers).contains(text) && !isWithinOldHosts(text) {
       add(.audience, text, before: texts(.audience), at: key("assertion", "claims", "aud") ?? key("issuer"))
     }
+    let carried = later.secrets.union(Self.protocolSecrets).intersection(later.texts(.carried))
+    for name in carried.subtracting(texts(.carried)).sorted() where !isOfEarlierVersion {
+      add(.shownSecret, name, before: [], at: key("extra_headers") ?? key("header_style"))
+    }
     for name in shownSecrets(in: later, loaded) { add(.shownSecret, name, before: [], at: key("variables", name)) }
     return new
   }
