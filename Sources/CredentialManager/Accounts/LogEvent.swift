@@ -32,9 +32,12 @@ extension LogEvent {
 
   var encoded: Secret {
     var members: [JSONValue.Member] = [.init("t", .moment(time)), .init("a", .string(action.rawValue))]
-    for (name, text) in [("p", provider), ("n", account), ("d", detail)] {
+    func append(_ name: String, _ text: String?) {
       if let text { members.append(.init(name, .string(String(text.unicodeScalars.prefix(Self.limit))))) }
     }
+    append("p", provider)
+    append("n", account)
+    append("d", detail)
     return Secret(JSONValue.object(members).encoded)
   }
 

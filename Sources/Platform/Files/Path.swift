@@ -25,7 +25,10 @@ package enum Path {
   }
 
   package static func lastComponent(of path: String) -> String {
-    path.utf8.split(separator: UInt8(ascii: "/")).last.map { String(decoding: Array($0), as: UTF8.self) } ?? path
+    let (bytes, slash) = (path.utf8, UInt8(ascii: "/"))
+    guard let last = bytes.lastIndex(where: { $0 != slash }) else { return path }
+    let start = bytes[...last].lastIndex(of: slash).map { bytes.index(after: $0) } ?? bytes.startIndex
+    return String(decoding: Array(bytes[start...last]), as: UTF8.self)
   }
 
   package static func currentDirectory() throws(POSIXError) -> String {
