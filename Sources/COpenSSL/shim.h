@@ -8,6 +8,7 @@
 #include <openssl/sha.h>
 
 #include <openssl/bio.h>
+#include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -18,8 +19,9 @@
 #define COPENSSL_SIGNATURES(EACH) \
   EACH(BIO_free) EACH(BIO_new_mem_buf) EACH(ERR_clear_error) EACH(EVP_DigestSign) EACH(EVP_DigestSignInit) \
   EACH(EVP_DigestVerify) EACH(EVP_DigestVerifyInit) EACH(EVP_MD_CTX_free) EACH(EVP_MD_CTX_new) EACH(EVP_PKEY_free) \
-  EACH(EVP_PKEY_get_base_id) EACH(EVP_PKEY_get_group_name) EACH(EVP_PKEY_get_size) EACH(EVP_sha1) EACH(EVP_sha256) \
-  EACH(EVP_sha384) EACH(EVP_sha512) EACH(PEM_read_bio_PrivateKey)
+  EACH(EVP_PKEY_get_base_id) EACH(EVP_PKEY_get_group_name) EACH(EVP_PKEY_get_octet_string_param) \
+  EACH(EVP_PKEY_get_size) EACH(EVP_sha1) EACH(EVP_sha256) EACH(EVP_sha384) EACH(EVP_sha512) \
+  EACH(PEM_read_bio_PrivateKey)
 
 #define COPENSSL_PRAGMA(text) _Pragma(#text)
 #define COPENSSL_WEAK(name) COPENSSL_PRAGMA(weak name)

@@ -25,6 +25,11 @@ package struct ECPrivateKey: Sendable {
   /// A key in PEM, of SEC 1 or of PKCS #8, without a passphrase.
   package init(pem: Secret) throws(CryptographyError) { key = try PrivateKeyHandle(pem, .p256) }
 
+  /// The coordinates of the public key, 32 bytes each (RFC 7518, 6.2.1).
+  package var publicKey: (x: [UInt8], y: [UInt8])? {
+    key.publicPoint().map { (x: Array($0[1..<33]), y: Array($0[33..<65])) }
+  }
+
   /// ECDSA with SHA-256: R and S, 32 bytes each.
   package func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
     guard let encoded = key.sign(message, .sha256), let numbers = DERSignature.numbers(encoded) else {
@@ -131,6 +136,17 @@ private enum DERSignature {
       var count = signature.count
       guard unsafe library.EVP_DigestSign(context, &signature, &count, message, message.count) == 1 else { return nil }
       return Array(signature.prefix(count))
+    }
+  }
+
+  /// The uncompressed form (SEC 1, 2.3.3): the byte 4 and both coordinates.
+  func publicPoint() -> [UInt8]? {
+    unsafe key.withLock { key in
+      var point = [UInt8](repeating: 0, count: 65)
+      var count = 0
+      let found = unsafe library.EVP_PKEY_get_octet_string_param(
+        key, OSSL_PKEY_PARAM_PUB_KEY, &point, point.count, &count)
+      return found == 1 && count == point.count && point[0] == 4 ? point : nil
     }
   }
 

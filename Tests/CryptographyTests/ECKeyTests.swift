@@ -30,6 +30,13 @@ import Testing
     }
   }
 
+  /// The key of RFC 7517, A.2.
+  @Test func publicKeyOfThePrivateOne() throws {
+    let key = try #require(try ECPrivateKey(pem: Secret(Self.example)).publicKey)
+    #expect(Base64.encodeURL(key.x) == "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4")
+    #expect(Base64.encodeURL(key.y) == "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM")
+  }
+
   @Test func otherKeysAreRefused() {
     for pem in [Self.otherCurve, Self.publicKey, ""] {
       #expect(throws: CryptographyError.notAnECKey) { try ECPrivateKey(pem: Secret(pem)) }
@@ -51,6 +58,15 @@ import Testing
     MIGEAgEAMBAGByqGSM49AgEGBSuBBAAKBG0wawIBAQQgCo9CW+giAmIyTs1qhiCC
     o7Vjau7geWGNPIC5NUP0uwyhRANCAAT+iZDqJ/dvqKu8lJt6JgwvEmPnjwF88MwX
     z+3JTpAUaeV0OZ5xxR90qBFHclyhJeiZYXWtKXjvB2MZZ/E11fDg
+    -----END PRIVATE KEY-----
+
+    """
+
+  private static let example = """
+    -----BEGIN PRIVATE KEY-----
+    MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg870MB6gfuTJ4HtUn
+    UvYMyJpr5eUZNP4Bk43bVdj3eAGhRANCAAQwoEJM0hwpRIOKLXXJKzfnbqINnwCJ
+    OjtO7oo8Cq/sPuBLZekkVtmIi1Kzeb371R7oae8fD8ZbZllpW2zOCBcj
     -----END PRIVATE KEY-----
 
     """
