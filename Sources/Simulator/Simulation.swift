@@ -172,7 +172,3 @@ extension ResponseRules {
   /// Whether a token is renewed with itself (Instagram).
   var refreshesWithAccessToken: Bool { source(of: .refreshToken).paths.first == source(of: .accessToken).paths.first }
 }
-
-extension SignatureMethod {
-  var isRSA: Bool { self == .rsaSHA1 || self == .rsaSHA256 }
-}

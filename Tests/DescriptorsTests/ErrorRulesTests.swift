@@ -33,7 +33,7 @@ import Testing
 
   @Test func withoutRulesEveryCodeIsItself() {
     #expect(ErrorRules().canonical("ok") == "ok")
-    #expect(ErrorRules().code == [FieldPath("error")])
-    #expect(ErrorRules().description == [FieldPath("error_description")])
+    #expect(ErrorRules().code == ["error", "oauth_problem"].map { FieldPath($0) })
+    #expect(ErrorRules().description == ["error_description", "oauth_problem_advice"].map { FieldPath($0) })
   }
 }

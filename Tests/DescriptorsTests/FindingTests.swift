@@ -161,7 +161,8 @@ struct FaultyDescriptor: CustomTestStringConvertible {
     FaultyDescriptor(
       "an unknown signature", tail: "oauth1: {signature_method: ‸HMAC-MD5, transport: ‸headers}\n",
       .unknownValue(
-        "HMAC-MD5", allowed: ["HMAC-SHA1", "HMAC-SHA256", "HMAC-SHA512", "RSA-SHA1", "RSA-SHA256", "PLAINTEXT"],
+        "HMAC-MD5",
+        allowed: ["HMAC-SHA1", "HMAC-SHA256", "HMAC-SHA512", "RSA-SHA1", "RSA-SHA256", "RSA-SHA512", "PLAINTEXT"],
         suggestion: nil), .unknownValue("headers", allowed: ["header", "body", "query"], suggestion: "header")),
     FaultyDescriptor(
       "durations", tail: "expiry: {lifetime: ‸1 hour, margin: ‸-5s}\ndevice: {interval: ‸5, slow_down: ‸x0.5}\n",

@@ -86,7 +86,7 @@ import Testing
       #expect(oclc.endpoints[leg]?.response.source(of: .scope).paths.first == FieldPath("scopes"))
     }
     // In the redirect, `code` is the code.
-    #expect(oclc.endpoints[.authorization]?.response.errors.code == [FieldPath("error")])
+    #expect(oclc.endpoints[.authorization]?.response.errors.code == ErrorRules().code)
   }
 
   @Test func oclcTakesTheTokenFromTheFragment() throws {

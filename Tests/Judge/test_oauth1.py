@@ -6,10 +6,20 @@ import os
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+import authlib_oauth1_server
 import oauth1_server
+from authlib_oauth1_server import AuthlibOAuth1Server
 from browser import Browser
 from oauth1_server import OAuth1Server
 from program import ADA, LOGIN_NEEDED, REFUSED, ProgramTest, brief
+
+
+def rsa_key():
+    """A public and a private key, as PEM."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return public.decode(), private.decode()
 
 
 class OAuth1(ProgramTest):
@@ -39,16 +49,15 @@ class OAuth1(ProgramTest):
                 provider = self.logged_in(service, signature_method=method)
                 self.expect_signed(service, provider)
 
-    def test_rsa_sha1(self):
-        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-        public = key.public_key().public_bytes(serialization.Encoding.PEM,
-                                               serialization.PublicFormat.SubjectPublicKeyInfo).decode()
-        private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
-                                    serialization.NoEncryption()).decode()
-        service = OAuth1Server(methods=["RSA-SHA1"], rsa_public_key=public)
-        provider = self.logged_in(service, private.strip(), signature_method="RSA-SHA1")
-        service.secrets.add(private.splitlines()[3])
-        self.expect_signed(service, provider)
+    def test_each_method_of_rsa(self):
+        public, private = rsa_key()
+        for method in ("RSA-SHA1", "RSA-SHA256", "RSA-SHA512"):
+            with self.subTest(method):
+                self.new_home()
+                service = OAuth1Server(methods=[method], rsa_public_key=public)
+                provider = self.logged_in(service, private.strip(), signature_method=method)
+                service.secrets.add(private.splitlines()[3])
+                self.expect_signed(service, provider)
 
     def test_each_transport(self):
         for transport in ("query", "body"):
@@ -58,18 +67,45 @@ class OAuth1(ProgramTest):
                 provider = self.logged_in(service, transport=transport)
                 self.expect_signed(service, provider)
 
+    def add_shipped(self, service, key, secret, paths, *more):
+        """The shipped descriptor as `shipped`, with the three addresses that a provider's documentation names."""
+        arguments = ["add-provider", "oauth1", "--as", "shipped", "--client-id", key, "--client-secret-file",
+                     self.file("secret", secret), "--set", f"api_host=127.0.0.1:{service.port}", "--replace", *more]
+        for name, path in zip(("temporary_credentials_url", "authorization_url", "token_url"), paths):
+            arguments += ["--set", f"{name}={service.base}{path}"]
+        self.credmgr(*arguments)
+
     def test_the_shipped_descriptor(self):
         service = self.serve(OAuth1Server(lifetime=brief()))
-        arguments = ["add-provider", "oauth1", "--as", "shipped", "--client-id", oauth1_server.CLIENT_KEY,
-                     "--client-secret-file", self.file("secret", oauth1_server.CLIENT_SECRET)]
-        for name, path in (("temporary_credentials_url", "request_token"), ("authorization_url", "authorize"),
-                           ("token_url", "access_token")):
-            arguments += ["--set", f"{name}={service.base}/oauth/{path}"]
-        self.credmgr(*arguments, "--set", f"api_host=127.0.0.1:{service.port}")
+        self.add_shipped(service, oauth1_server.CLIENT_KEY, oauth1_server.CLIENT_SECRET,
+                         ("/oauth/request_token", "/oauth/authorize", "/oauth/access_token"))
         self.credmgr("login", "shipped", "--account", ADA)
         self.expire()
         self.expect_signed(service, "shipped")
         self.assertEqual(service.counts["refresh"], 1)
+
+    def test_a_server_of_authlib(self):
+        public, private = rsa_key()
+        service = self.serve(AuthlibOAuth1Server(public))
+        paths = ("/initiate", "/authorize", "/token")
+        for method in ("HMAC-SHA1", "RSA-SHA1", "PLAINTEXT"):
+            with self.subTest(method):
+                secret = private.strip() if method.startswith("RSA") else authlib_oauth1_server.CLIENT_SECRET
+                self.add_shipped(service, authlib_oauth1_server.CLIENT_KEY, secret, paths, "--set", f"signature_method={method}")
+                self.credmgr("login", "shipped", "--account", ADA)
+                self.credmgr("request", "shipped", service.base + "/photos?size=large&size=r%20b")
+                self.credmgr("request", "shipped", service.base + "/photos", "-d", "title=a+b&note=%C3%BC")
+        self.assertEqual(service.counts["photos"], 6)
+        # It says no without the token.
+        self.environment["BROWSER"] = "true"
+        login = self.start("login", "shipped", "--account", ADA)
+        Browser(decision="deny").open(login.address())
+        refused = login.end()
+        self.assertEqual(refused.status, REFUSED, refused.err)
+        self.assertIn("access_denied", refused.err)
+        # And it says why.
+        self.add_shipped(service, authlib_oauth1_server.CLIENT_KEY, "not-the-secret", paths, "--set", "signature_method=HMAC-SHA1")
+        self.assertIn("invalid_signature", self.credmgr("login", "shipped", status=REFUSED).err)
 
     def test_header_is_good_for_one_request(self):
         service = OAuth1Server()

@@ -176,6 +176,38 @@ struct OAuth1FlowTests {
     #expect(page.text == "https://provider.example/authorize?oauth_token=hh5s93j4hdidpola")
   }
 
+  /// oauthlib's servers take 20 to 30 letters and digits, without a word in the descriptor.
+  @Test func nonce() throws {
+    let nonce = RequestNonce(now: Fixture.now, random: SystemRandomSource())
+    let request = try Self.client("transport: query").temporaryCredentialsRequest(
+      callback: "oob", scope: [], nonce: nonce)
+    let text = try #require(request.uri.queryParameters[first: "oauth_nonce"])
+    #expect((24...30).contains(text.utf8.count))
+    #expect(text.allSatisfy { $0.isASCII && ($0.isNumber || $0.isLowercase) })
+  }
+
+  /// As Authlib's servers write it.
+  @Test func callbackThatIsConfirmedWithACapital() throws {
+    let response = HTTPResponse.form("oauth_token=t&oauth_token_secret=s&oauth_callback_confirmed=True")
+    #expect(try Self.client().temporaryCredentials(response, callback: "oob").token == Secret("t"))
+  }
+
+  /// The extension "problem reporting", without a word in the descriptor.
+  @Test(arguments: [EndpointKind.temporaryCredentials, .token]) func problem(_ kind: EndpointKind) throws {
+    let client = try Self.client()
+    let answer = HTTPResponse(
+      status: 401, fields: ["Content-Type": "text/plain"],
+      body: Array("oauth_problem=signature_invalid&oauth_problem_advice=look%20at%20the%20key".utf8))
+    let refusal = ErrorResponse(code: "signature_invalid", words: "look at the key", status: 401)
+    #expect(throws: OAuthError.refused(kind, refusal)) {
+      if kind == .temporaryCredentials {
+        _ = try client.temporaryCredentials(answer, callback: "oob")
+      } else {
+        _ = try client.outcome(answer, kind, grant: .oauth1, scope: [], now: Fixture.now).issued()
+      }
+    }
+  }
+
   @Test(arguments: ["", "&oauth_callback_confirmed=false", "&oauth_callback_confirmed="])
   func callbackThatIsNotConfirmed(_ rest: String) throws {
     let response = HTTPResponse.form("oauth_token=t&oauth_token_secret=s" + rest)
@@ -214,6 +246,12 @@ struct OAuth1FlowTests {
         [("oauth_token", "hh5s93j4hdidpola"), ("oauth_problem", "user_refused")],
         .refused(.authorization, ErrorResponse(code: "access_denied", words: "user_refused", status: nil))
       ),
+      // Authlib's servers leave the token out.
+      (
+        [("error", "access_denied"), ("error_description", "no")],
+        .refused(.authorization, ErrorResponse(code: "access_denied", words: "no", status: nil))
+      ),
+      ([("oauth_token", "other"), ("error", "access_denied")], .tokenMismatch),
       (
         [("denied", "hh5s93j4hdidpola")],
         .refused(.authorization, ErrorResponse(code: "access_denied", words: nil, status: nil))

@@ -88,7 +88,9 @@ struct OAuth1SignatureTests {
     #expect(signature != "bYT5CMsGcbgUdFHObYMEfcx6bsw=")
   }
 
-  @Test(arguments: [SignatureMethod.hmacSHA512, .rsaSHA256]) func longerHashes(_ method: SignatureMethod) throws {
+  @Test(arguments: [SignatureMethod.hmacSHA512, .rsaSHA256, .rsaSHA512]) func longerHashes(_ method: SignatureMethod)
+    throws
+  {
     let vector = try #require(try SignatureVector.all().first { $0.method == (method.isRSA ? .rsaSHA1 : .hmacSHA1) })
     let text = "GET&https%3A%2F%2Fexample.com%2F&a%3Db"
     let signature = try OAuth1Signature.sign(

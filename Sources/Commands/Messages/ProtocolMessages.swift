@@ -23,7 +23,10 @@ extension OAuthError {
         .hint("\(credmgr: "add-provider", provider, "--replace", "--set", "\(value)=VALUE")")
     case .refused(let kind, let response):
       .refused("\(name) refused at the endpoint \(quoted(kind.rawValue)) \(response.reason)")
-        .hint(hint(response.code, provider))
+        // Nothing but the client shows who it is there.
+        .hint(
+          kind == .temporaryCredentials && response.status == 401
+            ? hint("invalid_client", provider) : hint(response.code, provider))
     case .unavailable(let kind, let status, let words, let retryAfter):
       .unreachable(
         "\(name) cannot answer now at the endpoint \(quoted(kind.rawValue))" + (status.map { " (status \($0))" } ?? "")

@@ -89,8 +89,11 @@ final class TracedExchange: HTTPExchange {
     var text = "(\(body.count) bytes)"
     if let value = try? JSONValue.parse(body) {
       text = masked(value).encoded
-    } else if type?.lowercased().hasPrefix("application/x-www-form-urlencoded") == true {
-      text = masked(FormParameters(decoding: String(decoding: body, as: UTF8.self)))
+    } else {
+      let form = FormParameters(decoding: String(decoding: body, as: UTF8.self).filter { !$0.isNewline })
+      let isLabelled = type?.lowercased().hasPrefix(MediaType.form) == true
+      // A text may be a token, but not under these names: servers of OAuth 1.0a say so what is wrong.
+      if isLabelled || form.pairs.allSatisfy({ isHarmless($0.name) }) { text = masked(form) }
     }
     show(mark + text)
   }

@@ -154,11 +154,12 @@ extension KeptField {
 extension ErrorRules {
   static let keys = Table("errors", ErrorRules()) {
     Key(
-      "code", at: \.code, as: .paths, type: "path, or list of paths", default: "`error`",
+      "code", at: \.code, as: .paths, type: "path, or list of paths", default: "`error`, `oauth_problem`",
       means: "where the error's code stands; the first that is there and not null counts",
       for: "`l2p`: `[error, status]`")
     Key(
-      "description", at: \.description, as: .paths, type: "path, or list of paths", default: "`error_description`",
+      "description", at: \.description, as: .paths, type: "path, or list of paths",
+      default: "`error_description`, `oauth_problem_advice`",
       means: "where the words for people stand", for: "`oclc-today`: `message`")
     Key(
       "success", at: \.success, as: .texts, means: "values of the code that mean that all is well",

@@ -120,7 +120,10 @@ package enum SignatureMethod: String, Sendable, CaseIterable {
   case hmacSHA512 = "HMAC-SHA512"
   case rsaSHA1 = "RSA-SHA1"  // RFC 5849, 3.4.3
   case rsaSHA256 = "RSA-SHA256"
+  case rsaSHA512 = "RSA-SHA512"
   case plaintext = "PLAINTEXT"  // RFC 5849, 3.4.4
+
+  package var isRSA: Bool { rawValue.hasPrefix("RSA-") }
 }
 
 /// Where the protocol parameters go (RFC 5849, 3.5).

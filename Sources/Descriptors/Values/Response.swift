@@ -80,8 +80,9 @@ package struct KeptField: Sendable, Equatable {
 }
 
 package struct ErrorRules: Sendable, Equatable {
-  package var code: [FieldPath] = [FieldPath("error")]
-  package var description: [FieldPath] = [FieldPath("error_description")]
+  // RFC 6749, 5.2, and the extension "problem reporting" of OAuth 1.0a.
+  package var code: [FieldPath] = [FieldPath("error"), FieldPath("oauth_problem")]
+  package var description: [FieldPath] = [FieldPath("error_description"), FieldPath("oauth_problem_advice")]
   package var success: [String] = []  // Values of the code that mean that all is well (`ok`, `0`).
   /// Compared without regard to case, an `error:` before them and a full stop behind them.
   package var meanings: [String: String] = [:]

@@ -35,7 +35,8 @@ struct OAuth1Binding: TokenBinding {
     if let token { parameters.append("oauth_token", token.token.reveal()) }
     parameters.append("oauth_signature_method", method.rawValue)
     parameters.append("oauth_timestamp", "\(nonce.timestamp.secondsSince1970)")
-    parameters.append("oauth_nonce", nonce.text)
+    // Servers of oauthlib take 20 to 30 letters and digits.
+    parameters.append("oauth_nonce", String(nonce.text.prefix(28)))
     if rules.sendsVersion { parameters.append("oauth_version", "1.0") }
     parameters.append(contentsOf: protocolParameters)
     var request = request

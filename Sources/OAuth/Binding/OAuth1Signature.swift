@@ -50,14 +50,12 @@ package enum OAuth1Signature {
 }
 
 extension SignatureMethod {
-  var isRSA: Bool { self == .rsaSHA1 || self == .rsaSHA256 }
-
   /// `nil`: the key is the signature.
   var hash: HashAlgorithm? {
     switch self {
     case .hmacSHA1, .rsaSHA1: .sha1
     case .hmacSHA256, .rsaSHA256: .sha256
-    case .hmacSHA512: .sha512
+    case .hmacSHA512, .rsaSHA512: .sha512
     case .plaintext: nil
     }
   }

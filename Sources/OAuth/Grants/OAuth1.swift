@@ -77,7 +77,7 @@ extension Client {
     let kind = EndpointKind.temporaryCredentials
     let answer = try Answer(response, of: kind, by: endpoint(kind).response)
     guard let token = try answer.secret(.oauthToken) else { throw .missingField(kind, .oauthToken) }
-    if descriptor.oauth1.requiresCallbackConfirmed, answer.text(.oauthCallbackConfirmed) != "true" {
+    if descriptor.oauth1.requiresCallbackConfirmed, answer.text(.oauthCallbackConfirmed)?.lowercased() != "true" {
       throw .callbackNotConfirmed
     }
     return TemporaryCredentials(
@@ -107,15 +107,17 @@ extension Client {
       let isOurs = parameters.pairs.contains { constantTimeEqual($0.value, temporary.token.reveal()) }
       throw isOurs ? .repeated(.authorization, name: name) : .tokenMismatch
     }
-    guard let token = answer.text(.oauthToken) ?? denied, constantTimeEqual(token, temporary.token.reveal()) else {
+    let token = answer.text(.oauthToken) ?? denied
+    // Servers of Authlib leave the token out where the person says no. At worst, a page ends the login so.
+    guard token.map({ constantTimeEqual($0, temporary.token.reveal()) }) ?? (answer.error != nil) else {
       throw .tokenMismatch
     }
-    if let error = answer.error { throw answer.failure(error) }
     // The extension that most providers use when the person says no.
     let problem = parameters[first: "oauth_problem"]
     if problem != nil || denied != nil {
       throw .refused(.authorization, ErrorResponse(code: "access_denied", words: problem, status: nil))
     }
+    if let error = answer.error { throw answer.failure(error) }
     let verifier = answer.text(.oauthVerifier)
     if verifier == nil, descriptor.oauth1.requiresVerifier {
       throw .missingField(.authorization, .oauthVerifier)

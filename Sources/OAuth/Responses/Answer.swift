@@ -93,7 +93,7 @@ struct Answer: Sendable {
     guard let text = String(validating: response.body, as: UTF8.self), text.contains("="),
       text.first(where: { !$0.isWhitespace }) != "<"
     else { return nil }
-    return object(FormParameters(decoding: String(text.filter { $0 != "\r" && $0 != "\n" })))
+    return object(FormParameters(decoding: String(text.filter { !$0.isNewline })))
   }
 
   // MARK: What is there several times

@@ -15,7 +15,8 @@ package final class KnownSecrets {
   package static let harmlessNames: Set<String> = [
     "grant_type", "response_type", "scope", "scopes", "token_type", "token_type_hint", "expires_in", "expires_at",
     "refresh_token_expires_in", "refresh_token_expires_at", "interval", "error", "error_description", "error_uri",
-    "code_challenge_method", "oauth_signature_method", "oauth_version", "oauth_timestamp", "oauth_callback_confirmed",
+    "oauth_problem", "oauth_problem_advice", "code_challenge_method", "oauth_signature_method", "oauth_version",
+    "oauth_timestamp", "oauth_callback_confirmed",
     "status", "active", "ok", "verification_uri", "verification_url", "redirect_uri", "response_mode", "prompt",
     "access_type",
   ]

@@ -56,6 +56,7 @@ extension Simulation {
     case .hmacSHA512: scheme = .hmac(.sha512)
     case .rsaSHA1: scheme = .rsa(.sha1)
     case .rsaSHA256: scheme = .rsa(.sha256)
+    case .rsaSHA512: scheme = .rsa(.sha512)
     }
     let isHMAC = if case .hmac = scheme { true } else { false }
     return Base64.decode(parameters.signature).map {
