@@ -102,7 +102,7 @@ class AuthlibOAuth1Server(Service):
         self.secrets.add(CLIENT_SECRET)
         self.routes["POST", "/initiate"] = self.authorization.create_temporary_credentials_response
         self.routes["GET", "/authorize"] = lambda request: consent_page(
-            "May credmgr use your account?", "/authorize?" + request.query_string, [("oauth_token", request.query_fields()["oauth_token"])])
+            "May credmgr use your account?", "/authorize?" + request.query_string, [])
         self.routes["POST", "/authorize"] = self.decide
         self.routes["POST", "/token"] = self.authorization.create_token_response
         self.routes["GET", "/photos"] = self.routes["POST", "/photos"] = self.photos

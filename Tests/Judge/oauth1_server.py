@@ -13,7 +13,7 @@ CLIENT_SECRET = "c0nsumer-s3cret-of-the-judge"
 
 
 class Validator(oauth1.RequestValidator):
-    """What oauthlib asks of a provider, answered from dictionaries. What a nonce and a token look like is its own affair."""
+    """What oauthlib asks of a provider, answered from dictionaries. It says itself what a nonce and a token look like."""
 
     enforce_ssl = False
     dummy_client = "no-such-client"

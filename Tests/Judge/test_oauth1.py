@@ -18,7 +18,8 @@ def rsa_key():
     """A public and a private key, as PEM."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+                                serialization.NoEncryption())
     return public.decode(), private.decode()
 
 
@@ -91,7 +92,8 @@ class OAuth1(ProgramTest):
         for method in ("HMAC-SHA1", "RSA-SHA1", "PLAINTEXT"):
             with self.subTest(method):
                 secret = private.strip() if method.startswith("RSA") else authlib_oauth1_server.CLIENT_SECRET
-                self.add_shipped(service, authlib_oauth1_server.CLIENT_KEY, secret, paths, "--set", f"signature_method={method}")
+                self.add_shipped(service, authlib_oauth1_server.CLIENT_KEY, secret, paths,
+                                 "--set", f"signature_method={method}")
                 self.credmgr("login", "shipped", "--account", ADA)
                 self.credmgr("request", "shipped", service.base + "/photos?size=large&size=r%20b")
                 self.credmgr("request", "shipped", service.base + "/photos", "-d", "title=a+b&note=%C3%BC")
@@ -104,7 +106,8 @@ class OAuth1(ProgramTest):
         self.assertEqual(refused.status, REFUSED, refused.err)
         self.assertIn("access_denied", refused.err)
         # And it says why.
-        self.add_shipped(service, authlib_oauth1_server.CLIENT_KEY, "not-the-secret", paths, "--set", "signature_method=HMAC-SHA1")
+        self.add_shipped(service, authlib_oauth1_server.CLIENT_KEY, "not-the-secret", paths,
+                         "--set", "signature_method=HMAC-SHA1")
         self.assertIn("invalid_signature", self.credmgr("login", "shipped", status=REFUSED).err)
 
     def test_header_is_good_for_one_request(self):
