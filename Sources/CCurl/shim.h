@@ -5,8 +5,8 @@
 #include <dlfcn.h>
 #include <stdint.h>
 
-/// The functions of libcurl that are called. It is loaded and not linked: forty libraries come with it, and a thread can
-/// load them while the vault is read.
+/// The functions of libcurl that credmgr calls. libcurl is loaded, not linked, so that a thread can load it and its
+/// forty libraries while the vault is read.
 typedef struct {
   __typeof__(curl_global_init) *global_init;
   __typeof__(curl_easy_init) *easy;
@@ -35,7 +35,7 @@ static inline int credmgr_curl_load(credmgr_curl *curl) {
     && curl->error_text && curl->append && curl->free_all && curl->global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
 }
 
-// curl_easy_setopt is variadic, which Swift cannot call: one function for each type.
+// Swift cannot call the variadic curl_easy_setopt, so each type has a function.
 
 static inline CURLcode credmgr_curl_set_number(credmgr_curl curl, CURL *handle, CURLoption option, long value) {
   return curl.setopt(handle, option, value);
@@ -45,13 +45,13 @@ static inline CURLcode credmgr_curl_set_pointer(credmgr_curl curl, CURL *handle,
   return curl.setopt(handle, option, value);
 }
 
-/// libcurl copies the body only by this order: first its length, then the copy.
+/// Sets the length first and then copies the body; libcurl requires this order.
 static inline CURLcode credmgr_curl_set_body(credmgr_curl curl, CURL *handle, const void *bytes, int64_t count) {
   CURLcode code = curl.setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)count);
   return code != CURLE_OK ? code : curl.setopt(handle, CURLOPT_COPYPOSTFIELDS, count > 0 ? bytes : "");
 }
 
-/// A body that is read while it is sent; its length is known.
+/// Sets a body of known length that libcurl reads while it sends it.
 static inline CURLcode credmgr_curl_set_reader(
   credmgr_curl curl, CURL *handle, int64_t count, void *context, curl_read_callback reader
 ) {

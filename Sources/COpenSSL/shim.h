@@ -1,8 +1,8 @@
 #ifndef CREDMGR_COPENSSL_H
 #define CREDMGR_COPENSSL_H
 
-// The digests that work on a block of memory and nothing else. OpenSSL 3 calls them deprecated in favour of EVP, which finds
-// a digest by its name among all that there are, and so brings all there is of OpenSSL into a static program: 3.2 MB.
+// The digests that only work on a block of memory. OpenSSL 3 deprecates them in favour of EVP, which finds digests by
+// name and so links 3.2 MB of OpenSSL into a static program.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
@@ -14,8 +14,8 @@
 #include <openssl/pem.h>
 #include <stddef.h>
 
-// Keys and signatures. A weak reference takes nothing out of a static library: in a fully static program these functions are
-// null, and it has to leave signatures to a program that is linked with the shared library.
+// Keys and signatures. A weak reference links nothing from a static library: in a fully static program these functions
+// are null, and a program linked with the shared library has to sign.
 #define COPENSSL_SIGNATURES(EACH) \
   EACH(BIO_free) EACH(BIO_new_mem_buf) EACH(ERR_clear_error) EACH(EVP_DigestSign) EACH(EVP_DigestSignInit) \
   EACH(EVP_DigestVerify) EACH(EVP_DigestVerifyInit) EACH(EVP_MD_CTX_free) EACH(EVP_MD_CTX_new) EACH(EVP_PKEY_free) \
@@ -30,19 +30,19 @@
 
 COPENSSL_SIGNATURES(COPENSSL_WEAK)
 
-/// The functions for keys and signatures; the names are theirs.
+/// The functions for keys and signatures under OpenSSL's names.
 typedef struct {
   COPENSSL_SIGNATURES(COPENSSL_MEMBER)
 } COpenSSLSignatures;
 
-/// Fills in all functions; 0 in a program that was linked without them.
+/// Fills in all functions; returns 0 in a program linked without them.
 static inline int copenssl_signatures(COpenSSLSignatures *functions) {
   if (!EVP_DigestSign || !PEM_read_bio_PrivateKey) return 0;
   *functions = (COpenSSLSignatures){COPENSSL_SIGNATURES(COPENSSL_VALUE)};
   return 1;
 }
 
-// One call for each digest; they cannot fail.
+// Each digest is one call that cannot fail.
 #define COPENSSL_DIGEST(name, CONTEXT, FUNCTION) \
   static inline void name(const unsigned char *bytes, size_t count, unsigned char *digest) { \
     CONTEXT context; \

@@ -1,9 +1,9 @@
 #ifndef CREDMGR_CPOSIX_H
 #define CREDMGR_CPOSIX_H
 
-// Only what Swift cannot import: variadic functions, macros, and the storage of a signal handler.
+// The parts of POSIX that Swift cannot import: variadic functions, macros, and the storage of a signal handler.
 
-// Without _GNU_SOURCE: the C library's structures must look as they do in Swift's own module of it.
+// Without _GNU_SOURCE, so that the C library's structures have the same layout as in Swift's module of it.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -26,18 +26,17 @@ static inline int credmgr_open(const char *path, int flags, unsigned mode) {
   return descriptor;
 }
 
-/// Opens what is closed of the three standard streams: the next file would get the number, and what is meant for a person
-/// would be written into it. Reading from what takes the place of standard input ends at once, and writing to what takes the
-/// place of standard output fails, as it did.
+/// Opens closed standard streams, whose numbers the next files would get: messages would be written into them. Standard
+/// input then ends immediately, and writing to standard output still fails.
 static inline void credmgr_open_standard_streams(void) {
   for (int descriptor = 0; descriptor < 3; descriptor++) {
     if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
-    // open(2): the lowest number that is free, and those below are taken.
+    // open(2) returns the lowest free number.
     if (open("/dev/null", descriptor == 2 ? O_WRONLY : O_RDONLY) < 0) return;
   }
 }
 
-/// The columns of a terminal, or 0.
+/// The number of columns of a terminal, or 0.
 static inline int credmgr_columns(int descriptor) {
   struct winsize size;
   return ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
@@ -48,26 +47,26 @@ static inline int credmgr_set_nonblocking(int descriptor) {
   return flags < 0 ? -1 : fcntl(descriptor, F_SETFL, flags | O_NONBLOCK);
 }
 
-// Of <fcntl.h> with _GNU_SOURCE; part of the kernel's interface.
+// From <fcntl.h> with _GNU_SOURCE; part of the kernel's interface.
 #define CREDMGR_F_OFD_GETLK 36
 #define CREDMGR_F_OFD_SETLK 37
 
-/// Locks a byte of a file for writing, or with `locks` 0 releases it; waits for nobody. The lock is the open file's, so the
-/// threads of a process exclude each other, too.
+/// Locks a byte of a file for writing without waiting, or releases it if `locks` is 0. The open file owns the lock, so
+/// it also excludes other threads of this process.
 static inline int credmgr_lock(int descriptor, int64_t byte, int locks) {
   struct flock range = {.l_type = locks ? F_WRLCK : F_UNLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
   return fcntl(descriptor, CREDMGR_F_OFD_SETLK, &range);
 }
 
-/// 1 if another open file has a lock on the byte, 0 if none has, -1 if that cannot be known.
+/// Returns 1 if another open file has locked the byte, 0 if none has, and -1 if that is unknown.
 static inline int credmgr_is_locked(int descriptor, int64_t byte) {
   struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
   return fcntl(descriptor, CREDMGR_F_OFD_GETLK, &range) != 0 ? -1 : range.l_type != F_UNLCK;
 }
 
-/// Gives a file another name, unless there is one of that name already.
+/// Renames a file, unless the new name exists.
 static inline int credmgr_rename_new(const char *from, const char *to) {
-  // RENAME_NOREPLACE of <stdio.h> with _GNU_SOURCE.
+  // RENAME_NOREPLACE from <stdio.h> with _GNU_SOURCE.
   return (int)syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 1);
 }
 
@@ -77,7 +76,7 @@ extern char **environ;
 
 static inline char *const *credmgr_environment(void) { return environ; }
 
-/// A file in memory without a name (memfd_create(2)).
+/// Creates an unnamed file in memory (memfd_create(2)).
 static inline int credmgr_memory_file(void) {
   return (int)syscall(SYS_memfd_create, "", 1U /* MFD_CLOEXEC */);
 }
@@ -100,17 +99,16 @@ static inline int credmgr_set_core_limit(uint64_t soft) {
   return setrlimit(RLIMIT_CORE, &limit);
 }
 
-// Signals. A handler sets flags of this type (C11, 7.14.1.1) and calls what signal-safety(7) allows. The flags are weak, so
-// that the program has one of each, however many modules this header is compiled into: functions that use them may be inlined
-// across modules.
+// Signals. A handler sets flags of this type (C11, 7.14.1.1) and calls only what signal-safety(7) allows. The flags are
+// weak because functions that use them may be inlined across modules: the program has one copy of each.
 __attribute__((weak)) volatile sig_atomic_t credmgr_caught_signal = 0;
 __attribute__((weak)) volatile sig_atomic_t credmgr_caught_second = 0;
 
-/// How long what has to be put in order may take before another signal ends the program, in seconds.
+/// The seconds that credmgr has to clean up before another signal ends it.
 static const int credmgr_patience = 2;
 
-/// The first one sets the flag. Impatient people, and programs that hand on what the terminal has sent already, send a second
-/// one at once, which is the same wish; one that comes later ends the program.
+/// The first signal sets the flag. Signals shortly after it count as the same request: impatient users repeat it, and
+/// some programs forward signals that the terminal sent. A later signal ends the program.
 static inline void credmgr_catch_signal(int number) {
   int code = errno;
   struct timespec now = {0, 0};
@@ -135,14 +133,14 @@ static inline sigset_t credmgr_ending_signals(void) {
   return set;
 }
 
-/// Catches the signal. One that is ignored (nohup) stays ignored. Calls are not restarted, so that a wait ends.
+/// Catches the signal unless it is ignored (nohup). Calls are not restarted, so that waiting ends.
 static inline void credmgr_catch(int number) {
   struct sigaction action = {.sa_handler = credmgr_catch_signal, .sa_mask = credmgr_ending_signals()}, old;
   if (sigaction(number, NULL, &old) != 0 || old.sa_handler == SIG_IGN) return;
   sigaction(number, &action, NULL);
 }
 
-// Whether they were ignored already when the program was started; weak for the same reason.
+// Whether the signals were already ignored at the start; weak for the same reason.
 __attribute__((weak)) int credmgr_ignored_signals = 0;
 
 static inline void credmgr_ignore_failed_writes(void) {
@@ -155,15 +153,15 @@ static inline void credmgr_restore_failed_writes(void) {
   if (!(credmgr_ignored_signals & 2)) signal(SIGXFSZ, SIG_DFL);
 }
 
-/// Whether one of the ending signals waits, blocked.
+/// Whether a blocked ending signal is pending.
 static inline int credmgr_ending_signal_waits(void) {
   sigset_t set;
   if (sigpending(&set) != 0) return 0;
   return sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1 || sigismember(&set, SIGHUP) == 1;
 }
 
-/// Spawns with all signals at their defaults and none blocked; -1 for a stream is /dev/null, other numbers are kept or
-/// duplicated. Returns an errno.
+/// Spawns with default signal handlers and an empty signal mask; -1 for a stream means /dev/null, other numbers are
+/// kept or duplicated. Returns an errno.
 static inline int credmgr_spawn(
   pid_t *child, const char *path, char *const *arguments, char *const *environment, int input, int output, int error,
   int own_session
@@ -200,10 +198,10 @@ static inline int credmgr_spawn(
   return code;
 }
 
-/// The file that the kernel was asked to run, as it was named then; NULL if it did not say (getauxval(3)).
+/// The file that the kernel was asked to run, under its name at that time; NULL if unknown (getauxval(3)).
 static inline const char *credmgr_started_file(void) { return (const char *)getauxval(AT_EXECFN); }
 
-// The kernel keyring (keyrings(7)), without libkeyutils: glibc has no functions for these calls.
+// The kernel keyring (keyrings(7)) without libkeyutils, because glibc has no functions for these calls.
 
 static inline int32_t credmgr_key_add(const char *name, const void *bytes, size_t count) {
   return (int32_t)syscall(SYS_add_key, "user", name, bytes, count, -4 /* KEY_SPEC_USER_KEYRING */);
@@ -221,7 +219,7 @@ static inline int credmgr_key_set_timeout(int32_t key, unsigned seconds) {
   return (int)syscall(SYS_keyctl, 15 /* KEYCTL_SET_TIMEOUT */, (long)key, (long)seconds, 0L, 0L);
 }
 
-/// All rights for the possessor and for the user, none for others: a process outside the session reads the key, too.
+/// Grants all rights to the possessor and the user: processes outside the session have to read the key as well.
 static inline int credmgr_key_set_permissions(int32_t key) {
   return (int)syscall(SYS_keyctl, 5 /* KEYCTL_SETPERM */, (long)key, 0x3f3f0000L, 0L, 0L);
 }

@@ -1,9 +1,9 @@
 #include <sqlite3.h>
 
-/* sqlite3_config and sqlite3_db_config are variadic; SQLITE_TRANSIENT is a cast in a macro; the method table of a file is reached through
-   pointers to functions that take the file itself. Swift cannot write these. */
+/* The parts of SQLite that Swift cannot call: variadic functions (sqlite3_config, sqlite3_db_config), SQLITE_TRANSIENT
+   (a cast in a macro), and the function pointers in a file's method table. */
 
-/* Without statistics of memory, each of whose numbers takes a lock, and without a store of 20 pages. */
+/* Turns off memory statistics, which take a lock for each number, and the cache of 20 pages. */
 static inline void csqlite_configure_for_one_shot_use(void) {
   sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   sqlite3_config(SQLITE_CONFIG_PAGECACHE, (void *)0, 0, 0);
@@ -17,7 +17,7 @@ static inline int csqlite_bind_blob(sqlite3_stmt *statement, int index, const vo
   return sqlite3_bind_blob64(statement, index, bytes, count, SQLITE_TRANSIENT);
 }
 
-/* The size of the main file in bytes, or -1. */
+/* The size of the main file in bytes, or -1 if unknown. */
 static inline sqlite3_int64 csqlite_file_size(sqlite3 *database) {
   sqlite3_file *file = 0;
   sqlite3_int64 size = -1;
@@ -26,8 +26,8 @@ static inline sqlite3_int64 csqlite_file_size(sqlite3 *database) {
   return size;
 }
 
-/* Reads from the main file through SQLite's own descriptor: to open and close another one would drop the locks of this process.
-   Returns a result code. */
+/* Reads from the main file and returns a result code. It uses SQLite's own descriptor because closing another one would
+   drop this process's locks. */
 static inline int csqlite_read(sqlite3 *database, void *bytes, int count, sqlite3_int64 offset) {
   sqlite3_file *file = 0;
   int status = sqlite3_file_control(database, "main", SQLITE_FCNTL_FILE_POINTER, &file);

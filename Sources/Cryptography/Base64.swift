@@ -1,13 +1,13 @@
 import CSodium
 
-/// RFC 4648, 4 and 5 (as RFC 7515 and RFC 7636 use it). No table is indexed by secret bits. Decoding takes the one
-/// encoding that encoding makes: no blanks, no line ends, no wrong padding, no stray bits.
+/// Base64 (RFC 4648, 4 and 5) without tables indexed by secret bits. Decoding accepts canonical encodings only: no
+/// blanks, no line ends, no wrong padding, no stray bits.
 package enum Base64 {
   package static func encode(_ bytes: [UInt8]) -> String { encode(bytes, sodium_base64_VARIANT_ORIGINAL) }
 
   package static func decode(_ text: String) -> [UInt8]? { decode(text, sodium_base64_VARIANT_ORIGINAL) }
 
-  /// URL alphabet, without padding.
+  /// Encodes with the URL alphabet and without padding.
   package static func encodeURL(_ bytes: [UInt8]) -> String { encode(bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING) }
 
   package static func decodeURL(_ text: String) -> [UInt8]? { decode(text, sodium_base64_VARIANT_URLSAFE_NO_PADDING) }
@@ -34,7 +34,7 @@ package enum Hexadecimal {
     return text(characters)
   }
 
-  /// The bytes of an even number of digits in either case; `nil` for anything else.
+  /// The bytes written as pairs of hexadecimal digits in either case, or `nil` if the text is anything else.
   package static func decode(_ text: String) -> [UInt8]? {
     let characters = text.utf8.map { CChar(bitPattern: $0) }
     guard characters.count.isMultiple(of: 2) else { return nil }
@@ -44,8 +44,8 @@ package enum Hexadecimal {
   }
 }
 
-/// The text before the terminating zero that libsodium writes. An array, and no lazy collection: to make the type of
-/// that one takes a tenth of the time of a token.
+/// The text before the terminating zero that libsodium writes. Creating the type of a lazy collection instead of an
+/// array would take a tenth of the time of a `token` call.
 private func text(_ characters: [CChar]) -> String {
   String(decoding: characters.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }

@@ -1,6 +1,6 @@
 import COpenSSL
 
-/// FIPS 180-4. SHA-1 is here for OAuth 1.0a (RFC 5849, 3.4.2) alone: its use in HMAC is still sound.
+/// A hash function of FIPS 180-4. Only OAuth 1.0a (RFC 5849, 3.4.2) uses SHA-1, whose use in HMAC is still sound.
 package enum HashAlgorithm: Sendable, CaseIterable {
   case sha1
   case sha256
@@ -35,7 +35,7 @@ package enum HashAlgorithm: Sendable, CaseIterable {
     }
   }
 
-  /// HMAC (RFC 2104, 2).
+  /// The HMAC of the message (RFC 2104, 2).
   package func authenticationCode(for message: [UInt8], key: [UInt8]) -> [UInt8] {
     var block = key.count > blockByteCount ? digest(key) : key
     block += [UInt8](repeating: 0, count: blockByteCount - block.count)

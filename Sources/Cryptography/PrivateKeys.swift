@@ -1,11 +1,11 @@
 import COpenSSL
 import Synchronization
 
-/// RSASSA-PKCS1-v1_5 (RFC 8017, 8.2), as in OAuth 1.0a's `RSA-SHA1` and JWT's `RS256`.
+/// A key that signs with RSASSA-PKCS1-v1_5 (RFC 8017, 8.2), as in OAuth 1.0a's `RSA-SHA1` and JWT's `RS256`.
 package struct RSAPrivateKey: Sendable {
   private let key: PrivateKeyHandle
 
-  /// A key in PEM, of PKCS #1 or of PKCS #8, without a passphrase.
+  /// Reads a PEM key in the form of PKCS #1 or PKCS #8 without a passphrase.
   package init(pem: Secret) throws(CryptographyError) { key = try PrivateKeyHandle(pem, .rsa) }
 
   package func signature(for message: [UInt8], _ algorithm: HashAlgorithm) throws(CryptographyError) -> [UInt8] {
@@ -18,11 +18,11 @@ package struct RSAPrivateKey: Sendable {
   }
 }
 
-/// A private key on the curve P-256 (FIPS 186-4) that signs as JWT's `ES256` does (RFC 7518, 3.4).
+/// A private key on the curve P-256 (FIPS 186-4) that signs like JWT's `ES256` (RFC 7518, 3.4).
 package struct ECPrivateKey: Sendable {
   private let key: PrivateKeyHandle
 
-  /// A key in PEM, of SEC 1 or of PKCS #8, without a passphrase.
+  /// Reads a PEM key in the form of SEC 1 or PKCS #8 without a passphrase.
   package init(pem: Secret) throws(CryptographyError) { key = try PrivateKeyHandle(pem, .p256) }
 
   /// The coordinates of the public key, 32 bytes each (RFC 7518, 6.2.1).
@@ -30,7 +30,7 @@ package struct ECPrivateKey: Sendable {
     key.publicPoint().map { (x: Array($0[1..<33]), y: Array($0[33..<65])) }
   }
 
-  /// ECDSA with SHA-256: R and S, 32 bytes each.
+  /// Signs with ECDSA and SHA-256; returns R and S, 32 bytes each.
   package func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
     guard let encoded = key.sign(message, .sha256), let numbers = DERSignature.numbers(encoded) else {
       throw .cannotSign
@@ -44,7 +44,7 @@ package struct ECPrivateKey: Sendable {
   }
 }
 
-/// The form that OpenSSL gives a signature (RFC 3279, 2.2.3: a sequence of two integers in DER), and the one of JWT.
+/// Converts OpenSSL's form of a signature (a DER sequence of two integers; RFC 3279, 2.2.3) to JWT's form.
 private enum DERSignature {
   private static let length = 32
 
@@ -71,13 +71,13 @@ private enum DERSignature {
 
   private static func integer(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
     var digits = Array(bytes.drop { $0 == 0 })
-    // A number with its highest bit set would be a negative one.
+    // A set highest bit would make the number negative.
     if digits.first.map({ $0 >= 0x80 }) ?? true { digits.insert(0, at: 0) }
     return [0x02, UInt8(digits.count)] + digits
   }
 }
 
-/// The one owner of an `EVP_PKEY`. OpenSSL erases the private numbers when it frees the key.
+/// The only owner of an `EVP_PKEY`. OpenSSL erases the private numbers when it frees the key.
 @safe final class PrivateKeyHandle: Sendable {
   enum Kind { case rsa, p256 }
 
@@ -104,7 +104,7 @@ private enum DERSignature {
     defer { library.ERR_clear_error() }
     guard let input = unsafe library.BIO_new_mem_buf(pem.baseAddress, Int32(pem.count)) else { return nil }
     defer { _ = unsafe library.BIO_free(input) }
-    // PEM_read_bio_PrivateKey(3) asks on the terminal unless there is a callback.
+    // Without a callback, PEM_read_bio_PrivateKey(3) prompts at the terminal.
     let key = unsafe library.PEM_read_bio_PrivateKey(input, nil, { _, _, _, _ in -1 }, nil)
     guard let key = unsafe key else { return nil }
     guard unsafe isKind(key, kind, library: library) else {
@@ -118,7 +118,7 @@ private enum DERSignature {
     switch kind {
     case .rsa: return unsafe library.EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA
     case .p256:
-      // 256 bits say less than the name of the curve: secp256k1 has as many.
+      // The size alone does not identify the curve: secp256k1 has 256 bits as well.
       var name = [CChar](repeating: 0, count: 64)
       var count = 0
       guard unsafe library.EVP_PKEY_get_group_name(key, &name, name.count, &count) == 1 else { return false }
@@ -139,7 +139,7 @@ private enum DERSignature {
     }
   }
 
-  /// The uncompressed form (SEC 1, 2.3.3): the byte 4 and both coordinates.
+  /// The uncompressed form of the public key (SEC 1, 2.3.3): the byte 4 and both coordinates.
   func publicPoint() -> [UInt8]? {
     unsafe key.withLock { key in
       var point = [UInt8](repeating: 0, count: 65)

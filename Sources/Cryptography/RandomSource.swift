@@ -1,6 +1,6 @@
 import CSodium
 
-/// Where random bytes come from: a parameter, so that a test can know them.
+/// A source of random bytes; tests replace it to get known bytes.
 package protocol RandomSource: Sendable { func bytes(_ count: Int) -> [UInt8] }
 
 package struct SystemRandomSource: RandomSource {

@@ -1,8 +1,8 @@
 import CSodium
 import Synchronization
 
-/// A key in memory that is locked, left out of core dumps, and fenced with guard pages, which it shares with other keys
-/// and with nothing else; it is erased when the last copy goes away (libsodium, "Securing memory allocations").
+/// A key in locked memory that core dumps exclude, on guarded pages that hold nothing but keys. libsodium erases it
+/// with the last copy of the value ("Securing memory allocations").
 package struct SealingKey: Sendable {
   package static let byteCount = 32
   package static let nonceByteCount = 24
@@ -22,7 +22,7 @@ package struct SealingKey: Sendable {
     try self.init(Secret(bytes: random.bytes(Self.byteCount)))
   }
 
-  /// Argon2id (RFC 9106).
+  /// Derives the key from a passphrase with Argon2id (RFC 9106).
   package init(passphrase: Secret, costs: PassphraseCosts, salt: [UInt8]) throws(CryptographyError) {
     guard salt.count == PassphraseCosts.saltByteCount
     else { throw .wrongLength(expected: PassphraseCosts.saltByteCount, actual: salt.count) }
@@ -44,7 +44,7 @@ package struct SealingKey: Sendable {
 
   private init(_ memory: KeyMemory) { self.memory = memory }
 
-  /// To be wrapped in a slot or handed to a keyring.
+  /// The bytes of the key, for a slot or a keyring.
   package func reveal() -> Secret {
     unsafe memory.read { key in
       Secret(capacity: Self.byteCount) { output in for index in 0..<Self.byteCount { unsafe output.append(key[index]) }
@@ -52,7 +52,7 @@ package struct SealingKey: Sendable {
     }
   }
 
-  /// A key for one purpose (libsodium's `crypto_kdf`). The context has at most 8 bytes.
+  /// Derives a key for one purpose (libsodium's `crypto_kdf`). The context has at most 8 bytes.
   package func subkey(context: String, id: UInt64) throws(CryptographyError) -> SealingKey {
     let length = Int(crypto_kdf_CONTEXTBYTES)
     var name = context.utf8.map { CChar(bitPattern: $0) }
@@ -65,7 +65,7 @@ package struct SealingKey: Sendable {
     return SealingKey(derived)
   }
 
-  /// XChaCha20-Poly1305-IETF. A nonce must not be used twice with a key; random ones never repeat.
+  /// Seals with XChaCha20-Poly1305-IETF. A key must never see a nonce twice; random nonces do not repeat.
   package func seal(_ plaintext: Secret, associatedData: [UInt8], nonce: [UInt8]) throws(CryptographyError) -> [UInt8] {
     try Self.check(nonce)
     return unsafe memory.read { key in
@@ -98,7 +98,7 @@ package struct SealingKey: Sendable {
     return plaintext
   }
 
-  /// BLAKE2b (RFC 7693) with this key, 32 bytes.
+  /// The keyed BLAKE2b hash of the message (RFC 7693), 32 bytes.
   package func keyedHash(_ message: [UInt8]) -> [UInt8] {
     unsafe memory.read { key in
       var hash = [UInt8](repeating: 0, count: Self.byteCount)
@@ -135,16 +135,16 @@ package struct SealingKey: Sendable {
   }
 }
 
-/// A page of its own for each key would cost thirteen system calls a key: a token needs five keys, and that was a tenth
-/// of its time.
+/// Pages of locked memory that several keys share. A page for each key would cost thirteen system calls per key; a
+/// `token` call needs five keys, which took a tenth of its time.
 @safe private struct KeyPages {
   static let shared = Mutex(KeyPages())
-  /// sodium_malloc(3) puts sixteen bytes of its own on the page, before ours.
+  /// sodium_malloc(3) uses the first sixteen bytes of the page itself.
   private static let keysPerPage = (4096 - 16) / SealingKey.byteCount
 
-  private var fresh: UnsafeMutableRawPointer?  // The rest of the newest page, which no key has had.
+  private var fresh: UnsafeMutableRawPointer?  // The unused rest of the newest page.
   private var freshCount = 0
-  /// What was given back, as a list: the memory of each place holds the address of the next one.
+  /// The freed places as a list: each one contains the address of the next.
   private var returned: UnsafeMutableRawPointer?
 
   mutating func take() throws(CryptographyError) -> UInt {
@@ -153,7 +153,7 @@ package struct SealingKey: Sendable {
       return UInt(bitPattern: place)
     }
     if freshCount == 0 {
-      // sodium_malloc(3) needs sodium_init(3) before; that one is idempotent, and safe from several threads.
+      // sodium_malloc(3) requires sodium_init(3), which is idempotent and safe from several threads.
       guard sodium_init() >= 0, let page = unsafe sodium_malloc(Self.keysPerPage * SealingKey.byteCount)
       else { throw .outOfMemory }
       unsafe fresh = page
@@ -173,7 +173,7 @@ package struct SealingKey: Sendable {
   }
 }
 
-/// What a guess at a passphrase costs: the parameters of Argon2id (RFC 9106, section 3.1).
+/// The costs of one guess at a passphrase: the parameters of Argon2id (RFC 9106, section 3.1).
 package struct PassphraseCosts: Sendable, Equatable {
   package static let saltByteCount = 16
 
@@ -185,11 +185,11 @@ package struct PassphraseCosts: Sendable, Equatable {
     self.memory = memory
   }
 
-  /// About a second on a slow machine.
+  /// Costs of about one second on a slow machine.
   package static let moderate = PassphraseCosts(
     operations: UInt64(crypto_pwhash_OPSLIMIT_MODERATE), memory: UInt64(crypto_pwhash_MEMLIMIT_MODERATE))
 
-  /// Costs come from a file that somebody may have altered: neither may they ask for the whole machine, nor
-  /// for so little that a test value passes for a real one.
+  /// Whether the costs are neither too high for the machine nor as low as those of a test. They come from a file that
+  /// an attacker may have changed.
   var isAcceptable: Bool { (1...64).contains(operations) && (8192...(4 << 30)).contains(memory) }
 }

@@ -1,8 +1,8 @@
 import CSodium
 import Synchronization
 
-/// A token, a password or the text of a key. The bytes are erased when the last copy of the value goes away; strings
-/// and arrays that are put in or taken out are the caller's, and are not. A secret prints as nothing.
+/// A token, a password or the text of a key, which prints as nothing. The bytes are erased with the last copy of the
+/// value, but not the strings and arrays that callers put in or take out.
 package struct Secret: Sendable, Equatable {
   private let storage: Storage
 
@@ -14,7 +14,7 @@ package struct Secret: Sendable, Equatable {
     self.init(capacity: bytes.count) { output in for index in bytes.indices { output.append(bytes[index]) } }
   }
 
-  /// The bytes are written in place: no other copy of them comes into being.
+  /// Writes the bytes in place, without another copy of them.
   package init(capacity: Int, _ fill: (inout OutputSpan<UInt8>) -> Void) {
     unsafe self.init(unsafeCapacity: capacity) { buffer in
       var output = unsafe OutputSpan(buffer: buffer, initializedCount: 0)
@@ -23,13 +23,13 @@ package struct Secret: Sendable, Equatable {
     }
   }
 
-  /// For a C function that writes in place; `fill` answers how many bytes it wrote.
+  /// Lets a C function write the bytes in place; `fill` returns their number.
   @unsafe init(unsafeCapacity: Int, _ fill: (UnsafeMutableBufferPointer<UInt8>) -> Int) {
     storage = unsafe Storage(
       [UInt8](unsafeUninitializedCapacity: unsafeCapacity) { buffer, count in count = unsafe fill(buffer) })
   }
 
-  /// The prefix needs no erasing.
+  /// Joins a prefix, which needs no erasing, and a secret.
   package init(_ prefix: [UInt8], _ rest: Secret) {
     unsafe self.init(unsafeCapacity: prefix.count + rest.count) { buffer in
       for (index, byte) in prefix.enumerated() {
@@ -44,7 +44,7 @@ package struct Secret: Sendable, Equatable {
     }
   }
 
-  /// Bytes that are not there are left out.
+  /// The bytes in this range; positions past the end are left out.
   package subscript(range: Range<Int>) -> Secret {
     withBytes { bytes in Secret(copying: bytes.extracting(range.clamped(to: 0..<bytes.count))) }
   }
@@ -53,7 +53,7 @@ package struct Secret: Sendable, Equatable {
 
   package var isEmpty: Bool { count == 0 }
 
-  /// Invalid UTF-8 is repaired.
+  /// The secret as text; invalid UTF-8 becomes U+FFFD.
   package func reveal() -> String { storage.bytes.withLock { String(decoding: $0, as: UTF8.self) } }
 
   package func revealBytes() -> [UInt8] {
@@ -84,8 +84,8 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
   package var customMirror: Mirror { Mirror(self, children: EmptyCollection<Mirror.Child>()) }
 }
 
-/// The one owner of the bytes of a secret. The array is never copied on write and never grows, so that there
-/// is one place to erase.
+/// The only owner of a secret's bytes. The array is never copied on write and never grows, so only one place has to be
+/// erased.
 private final class Storage: Sendable {
   let bytes: Mutex<[UInt8]>
 
@@ -96,10 +96,10 @@ private final class Storage: Sendable {
   }
 }
 
-/// Found in a time that depends on the lengths only.
+/// Compares in a time that depends on the lengths only.
 package func constantTimeEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool { constantTimeEqual(left.span, right.span) }
 
-/// Two texts that Unicode takes for the same but that have other bytes are different here.
+/// Compares the bytes: texts that Unicode considers equal differ here if their bytes differ.
 package func constantTimeEqual(_ left: String, _ right: String) -> Bool {
   constantTimeEqual(Array(left.utf8), Array(right.utf8))
 }

@@ -1,11 +1,10 @@
 import HTTP
 import Text
 
-/// Certificates are verified, redirects are not followed, and no request is sent twice. The proxy variables of the
-/// environment are honoured, but never for loopback. Not for several threads at once.
+/// Sends requests with libcurl: verifies certificates, follows no redirect and sends no request twice. It honours the
+/// proxy variables of the environment except for loopback. Not thread-safe.
 package final class CurlClient: HTTPExchange {
-  /// What a trace is told after each exchange: the request, how it ended, and the time that it took. Of a streamed
-  /// answer only the head is there.
+  /// Receives each request with its outcome and its duration. A streamed response has no body here.
   package typealias Trace = (_ request: HTTPRequest, _ outcome: Result<HTTPResponse, HTTPError>, _ time: Duration) ->
     Void
 
@@ -14,13 +13,13 @@ package final class CurlClient: HTTPExchange {
   private let isCancelled: () -> Bool
   private let trace: Trace?
 
-  private var session: CurlSession?  // Made at the first request: until then the thread of ``preload()`` has time.
+  private var session: CurlSession?  // Created by the first request, so that the thread of ``preload()`` has time.
 
-  /// Begins to load libcurl in a thread: the dynamic loader needs as long for it and its forty libraries as a refresh
-  /// for all that comes before the request.
+  /// Loads libcurl in a thread: loading it with its forty libraries takes as long as everything that a refresh does
+  /// before the request.
   package static func preload() { CurlSession.preload() }
 
-  /// `isCancelled` is asked at least once a second; `trace` sees secrets.
+  /// Creates a client that calls `isCancelled` at least once a second; `trace` receives secrets.
   package init(
     userAgent: String, trust: CurlTrust = CurlTrust(), isCancelled: @escaping () -> Bool = { false },
     trace: Trace? = nil
@@ -80,10 +79,10 @@ package final class CurlClient: HTTPExchange {
   }
 }
 
-/// What `SSL_CERT_FILE` and `SSL_CERT_DIR` name; empty names mean the certificates of the system.
+/// The files that `SSL_CERT_FILE` and `SSL_CERT_DIR` name; empty names select the system's certificates.
 package struct CurlTrust: Sendable, Equatable {
-  package var file: String?  // A file of certificates in PEM.
-  package var folder: String?  // A folder of certificates, named by their hashes.
+  package var file: String?  // A file of PEM certificates.
+  package var folder: String?  // A directory of certificates named by their hashes.
 
   package init(file: String? = nil, folder: String? = nil) {
     self.file = file?.isEmpty ?? true ? nil : file

@@ -2,13 +2,13 @@ import CCurl
 import HTTP
 
 extension HTTPError {
-  /// What a code of libcurl-errors(3) means to us.
+  /// Translates a code of libcurl-errors(3).
   /// - text: libcurl's sentence for the code.
   static func unreachable(_ code: CURLcode, host: String, text: String, detail: String) -> HTTPError {
     .unreachable(host: host, reason: reason(code, text: text, detail: detail))
   }
 
-  /// A scheme that is not HTTP; nothing was sent.
+  /// The error for a scheme other than HTTP; nothing was sent.
   static func unsupported(scheme: String) -> HTTPError {
     let code = CURLE_UNSUPPORTED_PROTOCOL
     return .unreachable(
@@ -27,11 +27,11 @@ extension HTTPError {
       return .tls(detail: detail.isEmpty ? text : detail)
     case CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_PARTIAL_FILE, CURLE_WEIRD_SERVER_REPLY,
       CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_BAD_CONTENT_ENCODING,
-      // What an answer without a status line gets: it would be HTTP/0.9.
+      // libcurl's code for a response without a status line, which would be HTTP/0.9.
       CURLE_UNSUPPORTED_PROTOCOL:
       return .broken
     default:
-      // The sentence of the code alone: the detail might repeat the URL.
+      // Only the sentence of the code: the detail might repeat the URL.
       return .other(code: Int32(bitPattern: code.rawValue), text: text)
     }
   }

@@ -1,8 +1,8 @@
 import HTTP
 
-/// The header fields in the form of CURLOPT_HTTPHEADER(3).
+/// Writes header fields in the form of CURLOPT_HTTPHEADER(3).
 enum CurlFields {
-  /// What libcurl makes itself: a second value would change where a message ends or whom it is for.
+  /// The fields that libcurl writes itself. A second value would change the end of a message or its recipient.
   private static let owned: Set<String> = [
     "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy-authorization",
     "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
@@ -15,10 +15,10 @@ enum CurlFields {
       guard HTTPFields.isValid(name: field.name), HTTPFields.isValid(value: field.value),
         !owned.contains(field.name.lowercased())
       else { throw .invalidField(name: field.name) }
-      // `Name:` would remove the field, and `Name;` sends it empty.
+      // libcurl removes the field for `Name:` and sends it empty for `Name;`.
       lines.append(field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
     }
-    // Otherwise libcurl waits for a server's leave before a long body, and names a type of its own for any body.
+    // Otherwise libcurl waits for the server's permission before a long body, and adds a content type to every body.
     lines.append("Expect:")
     if request.fields["Content-Type"] == nil { lines.append("Content-Type:") }
     return lines

@@ -3,21 +3,20 @@ import Glibc
 import HTTP
 import Text
 
-/// A handle of libcurl, with its open connections.
+/// A libcurl handle with its open connections.
 @safe final class CurlSession {
   private let curl: credmgr_curl
   private let handle: UnsafeMutableRawPointer
   private let userAgent: String
   private let trust: CurlTrust
 
-  /// libcurl, loaded and started by whoever asks first; the language makes the others wait for that.
+  /// libcurl, loaded and initialized by the first caller; Swift makes other threads wait for it.
   nonisolated(unsafe) private static let loaded: credmgr_curl? = {
     var curl = credmgr_curl()
     return unsafe credmgr_curl_load(&curl) != 0 ? curl : nil
   }()
 
-  /// Loads libcurl in a thread, because the dynamic loader needs as long for it as a refresh for all else before the
-  /// request.
+  /// Loads libcurl in a thread (see ``CurlClient/preload()``).
   static func preload() {
     var thread = pthread_t()
     let code = unsafe pthread_create(&thread, nil, { _ in unsafe CurlSession.load() }, nil)
@@ -44,10 +43,10 @@ import Text
     _ request: HTTPRequest, lines: [String], limits: HTTPLimits, transfer: CurlTransfer
   ) throws(HTTPError) -> HTTPResponse {
     var list: UnsafeMutablePointer<curl_slist>?
-    // CURLOPT_HTTPHEADER(3): the list must be kept until the transfer is done, and freed by us.
+    // CURLOPT_HTTPHEADER(3): the list must stay valid during the transfer, and we must free it.
     defer { unsafe curl.free_all(list) }
     for line in lines {
-      // curl_slist_append(3): the text is copied; NULL means failure, and the old list is still there.
+      // curl_slist_append(3) copies the text. On failure it returns NULL and leaves the list unchanged.
       guard let longer = unsafe curl.append(list, line) else {
         throw .system(call: "curl_slist_append", code: 0)
       }
@@ -56,7 +55,7 @@ import Text
     let message = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     unsafe message.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
     defer {
-      // What libcurl keeps of this exchange ends here, before the buffer and the list do. The connection stays open.
+      // Makes libcurl forget this exchange before the buffer and the list disappear. The connection stays open.
       unsafe curl.reset(handle)
       unsafe message.deallocate()
     }
@@ -65,7 +64,7 @@ import Text
     try check(unsafe credmgr_curl_set_pointer(curl, handle, CURLOPT_ERRORBUFFER, message))
     try check(unsafe transfer.attach(to: handle, of: curl))
     if transfer.body != nil {
-      // After the rest: libcurl takes a method of its own for it.
+      // Comes last because libcurl chooses its own method for a body.
       try check(unsafe transfer.attachBody(to: handle, of: curl))
       try set(CURLOPT_CUSTOMREQUEST, request.method)
     }
@@ -80,16 +79,16 @@ import Text
   private func configure(_ request: HTTPRequest, _ limits: HTTPLimits) throws(HTTPError) {
     let uri = request.uri
     try set(CURLOPT_URL, uri.with(fragment: nil).text)
-    // A signature is over the path as it is, so dots in it stay.
+    // A signature covers the path as written, so libcurl must not resolve its dots.
     try set(CURLOPT_PATH_AS_IS, 1)
     try set(CURLOPT_PROTOCOLS_STR, "http,https")
     try set(CURLOPT_DISALLOW_USERNAME_IN_URL, 1)
     try set(CURLOPT_FOLLOWLOCATION, 0)
     try set(CURLOPT_NETRC, 0)
-    // CURLOPT_NOSIGNAL(3): otherwise libcurl puts its own handlers in the place of ours.
+    // CURLOPT_NOSIGNAL(3): otherwise libcurl replaces our signal handlers with its own.
     try set(CURLOPT_NOSIGNAL, 1)
     try set(CURLOPT_USERAGENT, userAgent)
-    // The fields are for the server and not for a proxy on the way.
+    // The proxy must not receive the fields meant for the server.
     try set(CURLOPT_HEADEROPT, Int(CURLHEADER_SEPARATE))
     try set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
     if uri.isLoopback { try set(CURLOPT_PROXY, "") }
@@ -101,7 +100,7 @@ import Text
     try set(CURLOPT_SSL_VERIFYHOST, 2)
     if let file = trust.file { try set(CURLOPT_CAINFO, file) }
     if let folder = trust.folder { try set(CURLOPT_CAPATH, folder) }
-    // Zero would be no limit at all, so the least is a millisecond.
+    // Zero would mean no limit, so the minimum is one millisecond.
     func milliseconds(_ time: Duration) -> Int { Int(max(1, time.millisecondsRoundedUp)) }
     try set(CURLOPT_CONNECTTIMEOUT_MS, milliseconds(min(limits.time ?? .seconds(30), .seconds(30))))
     if let time = limits.time { try set(CURLOPT_TIMEOUT_MS, milliseconds(time)) }
@@ -119,7 +118,7 @@ import Text
       try set(CURLOPT_HTTPGET, 1)
     }
     try set(CURLOPT_CUSTOMREQUEST, request.method)
-    // libcurl sends a request again if a kept connection turns out to be dead. The server may have acted on the first
+    // libcurl repeats a request if a reused connection turns out to be dead. The server may have processed the first
     // one, and a refresh token used twice can end the grant.
     if request.method != "GET", request.method != "HEAD" { try set(CURLOPT_FRESH_CONNECT, 1) }
   }

@@ -4,7 +4,7 @@ import Text
 
 final class CurlTransfer {
   private(set) var head: HTTPResponse?
-  private(set) var failure: HTTPError?  // Why the transfer was ended from here.
+  private(set) var failure: HTTPError?  // The reason why this object ended the transfer.
   private(set) var isEndedByReceiver = false
 
   private var status = 0
@@ -13,11 +13,11 @@ final class CurlTransfer {
   private var bodyBytes = 0
   private var sentBytes: Int64 = 0
   private let limit: Int
-  let body: (any HTTPBodySource)?  // What is sent, where it is not in the request.
+  let body: (any HTTPBodySource)?  // The body, unless the request contains it.
   private let isCancelled: () -> Bool
   private let receive: (HTTPPart) -> Bool
 
-  /// The head is kept in memory as long as it gets, so it has a limit of its own.
+  /// The limit for the head, which stays in memory as a whole.
   private static let headLimit = 256 * 1024
 
   init(
@@ -29,7 +29,7 @@ final class CurlTransfer {
     self.receive = receive
   }
 
-  /// Makes libcurl call this object, which the caller keeps alive for the transfer.
+  /// Makes libcurl call this object, which the caller keeps alive during the transfer.
   @unsafe func attach(to handle: UnsafeMutableRawPointer, of curl: credmgr_curl) -> CURLcode {
     unsafe credmgr_curl_set_callbacks(
       curl, handle, Unmanaged.passUnretained(self).toOpaque(),
@@ -63,13 +63,13 @@ final class CurlTransfer {
       })
   }
 
-  /// CURLOPT_READFUNCTION(3): fewer bytes than there is room for are no end; none are.
+  /// The next bytes for CURLOPT_READFUNCTION(3). Only an empty piece ends the body.
   private func piece(atMost count: Int) -> [UInt8]? {
     do throws(HTTPError) {
       let piece = try body?.read(atMost: min(count, Int(clamping: (body?.length ?? 0) - sentBytes))) ?? []
       sentBytes += Int64(piece.count)
       if piece.isEmpty, let body, sentBytes < body.length {
-        // It became shorter while it was sent.
+        // The file became shorter while it was sent.
         throw .system(call: "read", code: 0)
       }
       return piece
@@ -79,7 +79,7 @@ final class CurlTransfer {
     }
   }
 
-  /// CURLOPT_HEADERFUNCTION(3): one complete line a call; trailers come after the body.
+  /// Takes one complete header line per call (CURLOPT_HEADERFUNCTION(3)); trailers arrive after the body.
   private func take(line: [UInt8]) -> Bool {
     if head != nil { return true }
     headBytes += line.count
@@ -103,7 +103,7 @@ final class CurlTransfer {
   }
 
   private func finishHead() -> Bool {
-    // An interim answer, after which the real one comes (RFC 9110, section 15.2).
+    // An interim response precedes the final one (RFC 9110, section 15.2).
     if status < 200 { return true }
     let head = HTTPResponse(status: status, fields: fields)
     self.head = head

@@ -1,10 +1,10 @@
-/// Why a text is not JSON. The text itself is not part of the error: it may hold a secret.
+/// The reason why a text is not JSON, without the text itself, which may hold a secret.
 package struct JSONError: Error, Sendable, Equatable {
-  package let offset: Int  // Bytes before the fault.
+  package let offset: Int  // The number of bytes before the fault.
 }
 
 extension JSONValue {
-  /// Exactly as RFC 8259 has it, and at most 64 deep; a byte order mark is passed over (section 8.1).
+  /// Parses RFC 8259 strictly, up to 64 levels deep; skips a byte order mark (section 8.1).
   package static func parse(_ bytes: [UInt8]) throws(JSONError) -> JSONValue {
     var reader = JSONReader(bytes)
     return try reader.document()
@@ -120,7 +120,7 @@ private struct JSONReader {
   private mutating func string() throws(JSONError) -> String {
     let start = position
     try take("\"")
-    // Most texts have no escape, and are made of one piece.
+    // Most texts have no escapes and can be created from one piece.
     var isASCII = true
     while let byte = next, byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
       isASCII = isASCII && byte < 0x80
@@ -169,7 +169,7 @@ private struct JSONReader {
 
   private mutating func unicode() throws(JSONError) -> String {
     let first = try codeUnit()
-    // A pair of surrogates is one character (section 7); half a pair stands for none, and is refused.
+    // A surrogate pair is one character (section 7); a lone surrogate is an error.
     guard (0xDC00...0xDFFF).contains(first) || (0xD800...0xDBFF).contains(first) else {
       guard let scalar = Unicode.Scalar(first) else { throw here }
       return String(Character(scalar))

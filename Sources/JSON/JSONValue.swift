@@ -1,11 +1,11 @@
-/// RFC 8259. A number keeps its text: identifiers of providers do not fit into 64 bits or a `Double` everywhere.
+/// A JSON value (RFC 8259). Numbers stay texts because some providers' identifiers fit neither 64 bits nor a `Double`.
 package enum JSONValue: Sendable, Equatable {
   case null
   case boolean(Bool)
   case number(String)
   case string(String)
   case array([JSONValue])
-  case object([Member])  // Members in the order in which they were written; of members with one name, the last counts.
+  case object([Member])  // Members in their original order; of several members with one name the last counts.
 
   package struct Member: Sendable, Equatable {
     package let name: String
@@ -19,20 +19,20 @@ package enum JSONValue: Sendable, Equatable {
 
   package static func integer(_ value: some BinaryInteger) -> JSONValue { .number("\(value)") }
 
-  /// A text, or `null` for nothing.
+  /// A string, or `null` for `nil`.
   package static func optional(_ text: String?) -> JSONValue { text.map(JSONValue.string) ?? .null }
 
-  /// The member with this name, where this is an object that has it.
+  /// The member with this name, or `nil` if it is missing or this is not an object.
   package subscript(name: String) -> JSONValue? {
     if case .object(let members) = self { members.last { $0.name == name }?.value } else { nil }
   }
 
-  /// Whether this is an object that has several members of this name.
+  /// Whether this is an object with several members of this name.
   package func repeats(_ name: String) -> Bool { (members?.count { $0.name == name } ?? 0) > 1 }
 
   package var text: String? { if case .string(let text) = self { text } else { nil } }
 
-  /// Of a whole number that fits.
+  /// The value of a whole number, or `nil` if this is not one or it needs more than 64 bits.
   package var integer: Int64? { if case .number(let text) = self { Int64(text) } else { nil } }
 
   package var elements: [JSONValue]? { if case .array(let elements) = self { elements } else { nil } }

@@ -5,7 +5,7 @@ extension JSONValue {
     return text
   }
 
-  /// The value as text for a person: a member or element a line, two spaces a level.
+  /// The value as indented text with one member or element per line.
   package var formatted: String {
     var text = ""
     write(to: &text, indentation: 0)
@@ -55,7 +55,7 @@ extension JSONValue {
       case "\n": text += "\\n"
       case "\r": text += "\\r"
       case "\t": text += "\\t"
-      // Besides what RFC 8259 asks for: nothing that a terminal would act on.
+      // Also escapes characters that RFC 8259 allows but a terminal would act on.
       case _ where scalar.value < 0x20 || (0x7F...0x9F).contains(scalar.value):
         let digits = String(scalar.value, radix: 16)
         text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits

@@ -3,9 +3,9 @@ import Text
 
 package protocol WallClock: Sendable {
   func now() -> Moment
-  /// Never goes back, and goes on while the machine is suspended.
+  /// The time since boot: never goes back, and continues while the machine is suspended.
   func monotonic() -> Duration
-  /// Throws `interrupted` when a signal asked the program to end.
+  /// Sleeps, or throws `interrupted` after a signal that asks the program to end.
   func sleep(for time: Duration) throws(POSIXError)
 }
 
@@ -24,7 +24,7 @@ package struct SystemClock: WallClock {
     let end = monotonic() + time
     while true {
       if Signals.isInterrupted { throw .interrupted }
-      // In slices: a signal between the look at the flag and the call would otherwise be noticed only at the end.
+      // Sleeps in slices: otherwise a signal between the check and the call would be noticed only at the end.
       let rest = min(end - monotonic(), .milliseconds(200))
       if rest <= .zero { return }
       var time = timespec(tv_sec: 0, tv_nsec: Int(rest / .nanoseconds(1)))

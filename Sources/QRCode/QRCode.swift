@@ -4,8 +4,8 @@ import CQREncode
 package struct QRCode: Sendable, Equatable {
   package let modules: [[Bool]]  // Row by row from the top; true is dark.
 
-  /// Takes the smallest version and the lowest error correction (L, 7 %): a screen has no scratches, and fewer modules
-  /// are larger ones. `nil` for an empty text, one with a NUL, or one of more than 2,953 bytes, which no version holds.
+  /// Creates the smallest version with the lowest error correction (L, 7 %), which has the largest modules. `nil` if
+  /// the text is empty, contains NUL, or exceeds 2,953 bytes, the capacity of the largest version.
   package init?(_ text: String) {
     guard !text.isEmpty, !text.utf8.contains(0),
       let code = unsafe QRcode_encodeString8bit(text, 0, QR_ECLEVEL_L)
@@ -13,7 +13,7 @@ package struct QRCode: Sendable, Equatable {
     defer { unsafe QRcode_free(code) }
     let width = unsafe Int(code.pointee.width)
     let data = unsafe UnsafeBufferPointer(start: code.pointee.data, count: width * width)
-    // qrencode.h: the lowest bit of each byte is the colour.
+    // The lowest bit of each byte is the colour (qrencode.h).
     modules = (0..<width).map { row in (0..<width).map { column in unsafe data[row * width + column] & 1 == 1 } }
   }
 }

@@ -1,6 +1,6 @@
 import CSQLite
 
-/// A connection to one database file, which trusts nothing in the file's schema. Not thread-safe.
+/// A connection to one database file that trusts nothing in the file's schema. Not thread-safe.
 @safe package final class Connection {
   package enum Access: Sendable {
     case readWrite
@@ -9,15 +9,15 @@ import CSQLite
 
   let database: OpaquePointer
 
-  /// SQLite reads nothing yet: a file that is not a database is found out by the first statement. `busyTimeout` is in
+  /// Opens a file without reading it: only the first statement fails if the file is not a database. `busyTimeout` is in
   /// milliseconds.
   package init(path: String, _ access: Access, busyTimeout: Int32) throws(SQLiteError) {
     let flags = SQLITE_OPEN_READWRITE | (access == .memory ? SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY : 0)
     var pointer: OpaquePointer?
-    // Some builds of SQLite take a name that begins with `file:` for a URI with parameters.
+    // Some builds of SQLite interpret a name that begins with `file:` as a URI with parameters.
     let name = path.hasPrefix("/") ? path : "./" + path
     let status = unsafe sqlite3_open_v2(name, &pointer, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
-    // sqlite3_open_v2: the handle is to be closed even if an error occurs.
+    // sqlite3_open_v2: the handle must be closed even after an error.
     guard status == SQLITE_OK, let opened = unsafe pointer else {
       unsafe sqlite3_close_v2(pointer)
       throw .failed(code: status)
@@ -31,7 +31,7 @@ import CSQLite
     try self.init(path: "", .memory, busyTimeout: 0)
     guard let copy = unsafe sqlite3_malloc64(UInt64(image.count)) else { throw .failed(code: SQLITE_NOMEM) }
     unsafe copy.copyMemory(from: image, byteCount: image.count)
-    // sqlite3_deserialize: with SQLITE_DESERIALIZE_FREEONCLOSE the memory is SQLite's, also after a failure.
+    // sqlite3_deserialize: with SQLITE_DESERIALIZE_FREEONCLOSE SQLite owns the memory, even after a failure.
     try Self.check(
       unsafe sqlite3_deserialize(
         database, "main", copy.assumingMemoryBound(to: UInt8.self), Int64(image.count), Int64(image.count),
@@ -40,10 +40,10 @@ import CSQLite
 
   deinit { unsafe sqlite3_close_v2(database) }
 
-  /// For a process that opens one database and ends. Call it before the first connection.
+  /// Configures SQLite for a process that opens one database and ends; call it before the first connection.
   package static func configureForOneShotUse() { csqlite_configure_for_one_shot_use() }
 
-  /// A file that somebody altered cannot make SQLite run functions from its schema.
+  /// Options that stop a modified file from running functions in its schema.
   private static let configuration: [(Int32, Int32)] = [
     (SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0), (SQLITE_DBCONFIG_ENABLE_TRIGGER, 0), (SQLITE_DBCONFIG_ENABLE_VIEW, 0),
     (SQLITE_DBCONFIG_DEFENSIVE, 1),
@@ -65,7 +65,7 @@ import CSQLite
     return unsafe Statement(pointer, self)
   }
 
-  /// Runs one statement that answers no row.
+  /// Runs one statement that returns no rows.
   package func run(_ sql: String, _ values: [SQLValue]) throws(SQLiteError) {
     let statement = try prepare(sql)
     try statement.bind(values)
@@ -82,7 +82,7 @@ import CSQLite
     return rows
   }
 
-  /// The integer in the only row.
+  /// The integer in the only row of the result.
   package func integer(_ sql: String) throws(SQLiteError) -> Int64 {
     let statement = try prepare(sql)
     guard try statement.step() else { throw .unexpectedType(column: 0) }
@@ -91,7 +91,7 @@ import CSQLite
 
   package var isInTransaction: Bool { unsafe sqlite3_get_autocommit(database) == 0 }
 
-  /// `nil` for a database in memory.
+  /// The size in bytes, or `nil` for a database in memory.
   package var fileSize: Int64? {
     let size = unsafe csqlite_file_size(database)
     return size < 0 ? nil : size
@@ -101,15 +101,15 @@ import CSQLite
   package func fileHeader() throws(SQLiteError) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: 100)
     let status = unsafe csqlite_read(database, &bytes, Int32(bytes.count), 0)
-    // sqlite3_io_methods: SQLITE_IOERR_SHORT_READ leaves zeros in the rest.
+    // sqlite3_io_methods: after SQLITE_IOERR_SHORT_READ the missing bytes are zero.
     if status != SQLITE_IOERR | (2 << 8) { try Self.check(status) }
     return bytes
   }
 
-  /// As the library writes it into each file that it changes.
+  /// The version that the library writes into each file it changes.
   package static var libraryVersion: Int64 { Int64(sqlite3_libversion_number()) }
 
-  /// The bytes of the database file, as the open transaction sees them.
+  /// The bytes of the database file as the open transaction sees them.
   package func serialize() throws(SQLiteError) -> [UInt8] {
     var count: Int64 = 0
     guard let bytes = unsafe sqlite3_serialize(database, "main", &count, 0) else { throw .failed(code: SQLITE_NOMEM) }

@@ -1,28 +1,28 @@
 import CSQLite
 
-/// A failure of SQLite. It holds no SQL text, no bound value and no content of a row.
+/// A failure of SQLite, without SQL text, bound values or the content of a row.
 package enum SQLiteError: Error, Equatable, Sendable {
   case failed(code: Int32)  // The extended result code (sqlite.org/rescode.html).
-  /// A column does not hold a value of the type that it must have: the file was altered.
+  /// A column has a value of the wrong type because the file was modified.
   case unexpectedType(column: Int32)
 
   package enum Condition: Sendable {
     case busy
     case full
-    case readOnly  // Or a writer died half-way, and a connection that may only read cannot undo that.
+    case readOnly  // Also after a writer was killed: a connection that only reads cannot undo its change.
     case cannotOpen
     case corrupt
     case notADatabase
-    case inputOutput  // The disk failed, or a limit of the process.
+    case inputOutput  // The disk failed, or the process reached a limit.
     case outOfMemory
-    case other  // The SQL does not fit the file's schema, or this module was used wrongly.
+    case other  // The SQL does not fit the file's schema, or the caller misused this module.
   }
 
-  /// 0 for what SQLite does not take for an error.
+  /// The extended result code, or 0 if SQLite reported no error.
   package var extendedCode: Int32 { if case .failed(let code) = self { code } else { 0 } }
 
-  /// Whether a `COMMIT` that failed with this has made the change: only the folder from which the journal was removed
-  /// is not known to be on the disk (`SQLITE_IOERR_DIR_FSYNC`).
+  /// Whether a `COMMIT` that failed with this error made the change: only the removal of the journal may not be on disk
+  /// (`SQLITE_IOERR_DIR_FSYNC`).
   var isBehindCommit: Bool { extendedCode == SQLITE_IOERR | (5 << 8) }
 
   package var condition: Condition {

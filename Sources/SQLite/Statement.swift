@@ -5,10 +5,10 @@ package enum SQLValue {
   case blob([UInt8])
 }
 
-/// Another type of a column than the requested one is an error: nothing is converted. Not thread-safe.
+/// A compiled statement that converts nothing: a column of another type is an error. Not thread-safe.
 @safe package struct Statement: ~Copyable {
   private let pointer: OpaquePointer
-  private let connection: Connection  // A connection that is closed runs no statement.
+  private let connection: Connection  // Keeps the connection open: a closed one runs no statement.
 
   init(_ pointer: OpaquePointer, _ connection: Connection) {
     unsafe self.pointer = unsafe pointer
@@ -17,7 +17,7 @@ package enum SQLValue {
 
   deinit { unsafe sqlite3_finalize(pointer) }
 
-  /// `false` when there is no further row.
+  /// Runs the statement up to the next row; returns `false` at the end.
   package func step() throws(SQLiteError) -> Bool {
     switch unsafe sqlite3_step(pointer) {
     case SQLITE_ROW: return true
@@ -26,16 +26,16 @@ package enum SQLValue {
     }
   }
 
-  /// The bound values stay.
+  /// Prepares the statement to run again with the same values.
   package func reset() { unsafe sqlite3_reset(pointer) }
 
-  /// Binds the parameters from the first one on.
+  /// Binds the parameters, beginning with the first.
   package func bind(_ values: [SQLValue]) throws(SQLiteError) {
     for (value, index) in zip(values, Int32(1)...) {
       let status =
         switch value {
         case .integer(let number): unsafe sqlite3_bind_int64(pointer, index, number)
-        // The pointer to no bytes would be NULL.
+        // The pointer to an empty array would be NULL.
         case .blob([]): unsafe sqlite3_bind_zeroblob(pointer, index, 0)
         case .blob(let bytes): unsafe csqlite_bind_blob(pointer, index, bytes, UInt64(bytes.count))
         }
@@ -57,7 +57,7 @@ package enum SQLValue {
 
   package func bytes(_ column: Int32) throws(SQLiteError) -> [UInt8] {
     try check(column, is: SQLITE_BLOB)
-    // sqlite3_column_blob: NULL for a BLOB without bytes.
+    // sqlite3_column_blob returns NULL for an empty BLOB.
     guard let blob = unsafe sqlite3_column_blob(pointer, column) else { return [] }
     let count = Int(unsafe sqlite3_column_bytes(pointer, column))
     return unsafe Array(UnsafeRawBufferPointer(start: blob, count: count))

@@ -1,12 +1,13 @@
-/// What a transaction locks at its beginning.
+/// The lock that a transaction takes when it begins.
 package enum TransactionKind: Sendable {
-  case deferred  // Nothing that hinders a writer before it commits.
-  case immediate  // The place of the only writer: nothing that is read changes before the writing.
+  case deferred  // A lock that hinders no writer until the commit.
+  case immediate  // The lock of the only writer: nothing changes between reading and writing.
 }
 
 extension Connection {
-  /// The transaction is undone if the body throws. `confirm` is called when the change is made, but may not survive a
-  /// power cut: the folder of the journal could not be synchronized. Other errors mean that nothing changed.
+  /// Runs the body in a transaction and undoes it if the body throws. `confirm` is called if the change was made but
+  /// may not survive a power cut, because the journal's directory could not be synced. Other errors mean that nothing
+  /// changed.
   package func transaction<Result, Failure: Error>(
     _ kind: TransactionKind, convert: (SQLiteError) -> Failure, confirm: (() throws(Failure) -> Void)? = nil,
     _ body: () throws(Failure) -> Result
@@ -31,7 +32,7 @@ extension Connection {
     }
   }
 
-  /// If the rollback fails, the journal stays and the next connection undoes the change.
+  /// Undoes the change; if the rollback fails, the journal stays and the next connection undoes it.
   private func rollBack() {
     guard isInTransaction else { return }
     try? execute("ROLLBACK")

@@ -1,6 +1,6 @@
 extension String {
-  /// The address with each byte percent-encoded that a shell between us and a browser could act on. `wslview`, for
-  /// example, puts it into a PowerShell command, which evaluates `$(…)` in quotes. A browser takes it all the same.
+  /// The address with every byte percent-encoded that a shell between us and the browser could act on. For example,
+  /// `wslview` puts the address into a PowerShell command, which evaluates `$(…)` in quotes. Browsers still accept it.
   package var harmlessAddress: String {
     let bytes = Array(utf8)
     let brackets = Self.authority(of: bytes)
@@ -8,7 +8,7 @@ extension String {
     for (index, byte) in bytes.enumerated() {
       let isHarmless =
         switch byte {
-        case UInt8(ascii: "["), UInt8(ascii: "]"): brackets.contains(index)  // Of an IPv6 address.
+        case UInt8(ascii: "["), UInt8(ascii: "]"): brackets.contains(index)  // Only around an IPv6 address.
         case UInt8(ascii: "%"): bytes[(index + 1)...].prefix(2).count { Self.isHexadecimal($0) } == 2
         default: byte.isLetterOrDigit || "-._~/?:@&=+,#!*".utf8.contains(byte)
         }
@@ -21,7 +21,7 @@ extension String {
     return result
   }
 
-  /// Where the host of `scheme://host/path` is.
+  /// The range of the authority in `scheme://authority/path`.
   private static func authority(of bytes: [UInt8]) -> Range<Int> {
     guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")), bytes[(colon + 1)...].starts(with: "//".utf8),
       bytes[..<colon].allSatisfy({ $0.isLetterOrDigit || "+-.".utf8.contains($0) })

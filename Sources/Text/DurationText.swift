@@ -1,8 +1,8 @@
 import Glibc
 
 extension Duration {
-  /// The time since the machine was started, which goes on while it is suspended. `ContinuousClock` is in the library
-  /// of Swift's concurrency, which adds 0.6 MB to each program.
+  /// The time since boot, including time suspended. `ContinuousClock` would pull in the library of Swift's concurrency,
+  /// which adds 0.6 MB to each program.
   package static func sinceBoot() -> Duration {
     var time = timespec()
     unsafe clock_gettime(CLOCK_BOOTTIME, &time)
@@ -13,7 +13,7 @@ extension Duration {
   package static func hours(_ count: Int64) -> Duration { .minutes(count * 60) }
   package static func days(_ count: Int64) -> Duration { .hours(count * 24) }
 
-  /// For poll(2) and its like: rounded up, so that nobody asks anew before the time is over.
+  /// The duration for poll(2) and similar calls, rounded up so that they do not return early.
   package var millisecondsRoundedUp: Int32 {
     Int32(clamping: Int64((min(self, .days(20)) / .milliseconds(1)).rounded(.up)))
   }
@@ -33,12 +33,12 @@ extension Duration {
   }
 }
 
-/// What a person reads who has to wait, which is never less than that.
+/// A waiting time for a message, rounded up.
 package func patience(_ time: Duration) -> String {
   time < .minutes(10) ? "\(time.wholeSeconds) s" : duration(time + .seconds(59))
 }
 
-/// What a person reads.
+/// A duration for a message.
 package func duration(_ time: Duration) -> String {
   let seconds = time.wholeSeconds
   return switch seconds {

@@ -1,7 +1,7 @@
-/// The one of `known` that was probably meant: at most two edits away, one for short names, none for one or two
-/// letters.
+/// The name in `known` that the user probably meant, or `nil`: at most two edits away, one for short names, none for
+/// names of one or two letters.
 ///
-/// - Parameter isShort: whether names of two letters are told apart as well, such as those that a person gave.
+/// - Parameter isShort: whether to correct names of two letters as well, such as names that users choose.
 package func nearMiss(_ name: String, among known: some Sequence<String>, isShort: Bool = false) -> String? {
   let shortest = isShort ? 2 : 3
   let bound = name.count < shortest ? 0 : name.count <= 4 ? 1 : 2

@@ -1,6 +1,6 @@
 extension Unicode.Scalar {
-  /// Whether a text could look like another one with it: a control character, which a terminal acts on, a mark that
-  /// reorders text, an end of line, or a character that is not seen.
+  /// Whether the text contains control characters, marks that reorder text, line ends or invisible characters, which
+  /// could make it look like another text.
   package var actsOnTerminals: Bool {
     switch value {
     case 0..<0x20, 0x7F...0x9F, 0xAD, 0x61C, 0x180E, 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF,
@@ -11,10 +11,10 @@ extension Unicode.Scalar {
   }
 }
 
-/// Makes bytes that another program wrote harmless for a terminal, piece by piece: what a terminal would act on becomes
-/// U+FFFD, except for tabs and ends of lines.
+/// Makes another program's output harmless for a terminal, piece by piece: replaces control characters with U+FFFD,
+/// except tabs and line ends.
 package struct TerminalFilter {
-  /// The beginning of a character whose other bytes have not come yet, or a carriage return.
+  /// The beginning of an incomplete character, or a carriage return.
   private var pending: [UInt8] = []
 
   package init() {}
@@ -26,7 +26,7 @@ package struct TerminalFilter {
     return Self.shown(pending[..<end])
   }
 
-  /// What was kept back for bytes that never came.
+  /// Returns the bytes still held back when the input ends.
   package mutating func end() -> [UInt8] {
     defer { pending = [] }
     return Self.shown(pending[...])
@@ -42,7 +42,7 @@ package struct TerminalFilter {
     return Array(shown.utf8)
   }
 
-  /// How many of the bytes can be judged without those that follow.
+  /// The number of bytes that can be judged without the bytes that follow.
   private static func completeCount(_ bytes: [UInt8]) -> Int {
     if bytes.last == UInt8(ascii: "\r") { return bytes.count - 1 }
     let tail = bytes.suffix(3)
@@ -52,7 +52,7 @@ package struct TerminalFilter {
   }
 }
 
-/// A text without the passwords of its URLs: those stand before the host (RFC 3986, section 3.2.1). A user name alone
+/// The text without the passwords in its URLs, which precede the host (RFC 3986, section 3.2.1). A user name alone
 /// stays, unless it is as long as a token.
 package func withoutPasswords(_ text: String) -> String {
   guard text.utf8.contains(UInt8(ascii: "@")), text.firstPlace(of: "://") != nil else { return text }

@@ -1,9 +1,9 @@
-/// Searching for bytes in bytes, and for a text in a text.
+/// Searches for bytes in bytes, and for a text in a text.
 ///
-/// The standard library has the same for all collections, in the module of its regular expressions, which is
-/// 1.3 MB in every program that uses one of its functions (docs/performance.md).
+/// The standard library's own functions are in the module of its regular expressions, which adds 1.3 MB to every
+/// program that uses one of them (docs/performance.md).
 extension Collection where Element == UInt8 {
-  /// Where the other bytes stand first; nil if they do not, or are none.
+  /// The first place of the other bytes, or `nil` if they do not occur or are empty.
   package func firstPlace(of bytes: some Collection<UInt8>) -> Range<Index>? {
     guard let first = bytes.first else { return nil }
     var rest = self[...]
@@ -15,7 +15,7 @@ extension Collection where Element == UInt8 {
     return nil
   }
 
-  /// Where the pieces between the occurrences of the other bytes stand, also those that are empty.
+  /// The places of the pieces between the occurrences of the separator, including empty pieces.
   package func ranges(between separator: some Collection<UInt8>) -> [Range<Index>] {
     var ranges: [Range<Index>] = []
     var start = startIndex
@@ -28,23 +28,23 @@ extension Collection where Element == UInt8 {
 }
 
 extension StringProtocol {
-  /// Where the other text stands first, byte for byte; nil if it does not, or is empty.
+  /// The first place of the other text, byte for byte, or `nil` if it does not occur or is empty.
   package func firstPlace(of text: some StringProtocol) -> Range<Index>? { utf8.firstPlace(of: text.utf8) }
 
   package func pieces(separatedBy separator: some StringProtocol) -> [SubSequence] {
     utf8.ranges(between: separator.utf8).map { self[$0] }
   }
 
-  /// The text with another one in the place of each occurrence.
+  /// The text with each occurrence of `old` replaced.
   package func exchanging(_ old: some StringProtocol, for new: some StringProtocol) -> String {
-    // Mostly there is nothing to do, and the types for it would be made at run time.
+    // Usually nothing has to be replaced; this avoids creating the types for it at run time.
     guard firstPlace(of: old) != nil else { return String(self) }
     return pieces(separatedBy: old).joined(separator: String(new))
   }
 }
 
 extension BidirectionalCollection where Element == UInt8 {
-  /// Without the spaces and tabs around it (RFC 9110, section 5.6.3).
+  /// The text without leading and trailing spaces and tabs (RFC 9110, section 5.6.3).
   package var trimmingBlanks: SubSequence {
     let isBlank = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
     let rest = drop(while: isBlank)
@@ -54,7 +54,7 @@ extension BidirectionalCollection where Element == UInt8 {
 
 extension Substring { package var trimmingBlanks: Substring { Substring(utf8.trimmingBlanks) } }
 
-// Of ASCII.
+// ASCII only.
 extension UInt8 {
   package var isDigit: Bool { (0x30...0x39).contains(self) }
 

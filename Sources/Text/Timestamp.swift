@@ -4,7 +4,7 @@ import JSON
 package struct Moment: Sendable, Hashable, Comparable, ExpressibleByIntegerLiteral {
   package let secondsSince1970: Int64
 
-  /// More seconds than anything lives. No moment is further away, so that sums and differences of moments are in range.
+  /// The largest distance from 1970 in seconds, so that sums and differences of moments cannot overflow.
   package static let farthest: Int64 = 1_000_000_000_000_000
 
   package init(secondsSince1970: Int64) {
@@ -19,15 +19,15 @@ package struct Moment: Sendable, Hashable, Comparable, ExpressibleByIntegerLiter
     .seconds(end.secondsSince1970 - start.secondsSince1970)
   }
 
-  /// Fractions of a second are cut off.
+  /// Adds a duration without its fraction of a second.
   package static func + (moment: Moment, duration: Duration) -> Moment {
     Moment(secondsSince1970: moment.secondsSince1970 + min(max(duration.wholeSeconds, -2 * farthest), 2 * farthest))
   }
 
   package static func - (moment: Moment, duration: Duration) -> Moment { moment + (.zero - duration) }
 
-  /// Reads `YYYY-MM-DD`, `T` or a space, `hh:mm:ss`, an ignored fraction, and `Z`, an offset, or nothing, which is UTC
-  /// (RFC 3339, 5.6, and OCLC's form of it).
+  /// Reads `YYYY-MM-DD`, `T` or a space, `hh:mm:ss`, an ignored fraction, and `Z`, an offset, or nothing for UTC (RFC
+  /// 3339, 5.6, and OCLC's variant).
   package init?(_ text: String) {
     let bytes = Array(text.utf8)
     func number(_ range: Range<Int>) -> Int64? {
@@ -57,14 +57,14 @@ package struct Moment: Sendable, Hashable, Comparable, ExpressibleByIntegerLiter
       guard rest == bytes.count || (mark(rest, "Zz") && rest + 1 == bytes.count) else { return nil }
     }
     let midnight = Moment(secondsSince1970: Self.days(year, month, day: day) * 86_400)
-    // A day that the month does not have is one of the next month.
+    // A day that the month does not have would be a day of the next month.
     guard midnight.text.utf8.prefix(10).elementsEqual(bytes.prefix(10)) else { return nil }
     self = midnight + .seconds(hour * 3600 + minute * 60 + second - offset)
   }
 
   private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-  /// Reads the preferred form of a date in HTTP, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7).
+  /// Reads the preferred form of an HTTP date, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, 5.6.7).
   package init?(httpDate text: String) {
     let words = text.split(separator: " ")
     guard words.count == 6, words[5] == "GMT", words[1].utf8.count == 2,
@@ -73,7 +73,7 @@ package struct Moment: Sendable, Hashable, Comparable, ExpressibleByIntegerLiter
     self.init("\(words[3])-\(month < 9 ? "0" : "")\(month + 1)-\(words[1])T\(words[4])Z")
   }
 
-  /// The preferred form of a date in HTTP, for a moment after 1970.
+  /// The preferred form of an HTTP date, for moments after 1970.
   package var httpDate: String {
     let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
     let parts = text.split { "-T:Z".contains($0) }
@@ -82,12 +82,12 @@ package struct Moment: Sendable, Hashable, Comparable, ExpressibleByIntegerLiter
     return "\(days[Int(secondsSince1970 / 86_400 % 7)]), \(parts[2]) \(month) \(parts[0]) \(time) GMT"
   }
 
-  /// `2026-11-21T02:16:06Z` (RFC 3339).
+  /// The moment as `2026-11-21T02:16:06Z` (RFC 3339).
   package var text: String {
     let moment = secondsSince1970
     let days = moment >= 0 ? moment / 86_400 : (moment - 86_399) / 86_400
     let time = moment - days * 86_400
-    // The civil calendar from a count of days, with years that begin in March, so that the leap day is the last.
+    // Converts a count of days to a civil date; its years begin in March, so the leap day is the last.
     let shifted = days + 719_468
     let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
     let dayOfEra = shifted - era * 146_097
@@ -105,7 +105,7 @@ package struct Moment: Sendable, Hashable, Comparable, ExpressibleByIntegerLiter
       + padded(time / 60 % 60, 2) + ":" + padded(time % 60, 2) + "Z"
   }
 
-  /// Days from 1970-01-01 to a date of the civil calendar.
+  /// The number of days from 1970-01-01 to a civil date.
   private static func days(_ year: Int64, _ month: Int64, day: Int64) -> Int64 {
     let year = month <= 2 ? year - 1 : year
     let era = (year >= 0 ? year : year - 399) / 400
@@ -115,7 +115,7 @@ package struct Moment: Sendable, Hashable, Comparable, ExpressibleByIntegerLiter
   }
 }
 
-// Records and answers have moments and durations as numbers of seconds.
+// Records and responses contain moments and durations as numbers of seconds.
 extension JSONValue {
   package static func moment(_ moment: Moment) -> JSONValue { .integer(moment.secondsSince1970) }
   package static func duration(_ duration: Duration) -> JSONValue { .integer(duration.wholeSeconds) }

@@ -1,9 +1,9 @@
 import JSON
 
-/// A text as YAML reads it (YAML 1.2, 7.3).
+/// Writes texts that YAML reads back unchanged (YAML 1.2, 7.3).
 package enum Scalar {
-  /// A text as it is where nothing in it could be anything else, also where it stands in a list, and for readers of
-  /// YAML 1.1; in double quotes otherwise, whose escapes are those of JSON (YAML 1.2, 7.3.1).
+  /// The text without quotes if every reader, including YAML 1.1, and every place, including a list, understands it as
+  /// the same text; otherwise in double quotes with JSON's escapes (YAML 1.2, 7.3.1).
   package static func written(_ text: String) -> String { isPlain(text) ? text : JSONValue.string(text).encoded }
 
   private static func isPlain(_ text: String) -> Bool {

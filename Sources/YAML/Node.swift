@@ -1,14 +1,14 @@
-/// A part of a YAML document that knows where it stands.
+/// A part of a YAML document with its place in the file.
 package struct Node: Sendable, Equatable {
   package enum Content: Sendable, Equatable {
-    /// A text; `plain` when it was written without quotes, so that `null` and `true` can be told from `"null"`.
+    /// A text; `plain` if it has no quotes, which distinguishes `null` and `true` from `"null"`.
     case scalar(String, plain: Bool)
     case sequence([Node])
-    case mapping([Entry])  // Keys and values in the order in which they were written, no key twice.
+    case mapping([Entry])  // Keys and values in their original order; every key is unique.
   }
 
   package struct Entry: Sendable, Equatable {
-    package let key: String  // The key's text; keys that are not scalars are refused by the parser.
+    package let key: String  // The key's text; the parser rejects keys that are not scalars.
     package let keyPlace: Place
     package var value: Node
 
@@ -30,13 +30,13 @@ package struct Node: Sendable, Equatable {
   /// The text of a scalar that is not null.
   package var text: String? { if case .scalar(let text, _) = content, !isNull { text } else { nil } }
 
-  /// Whether this is `null`, `~` or nothing at all, written without quotes (YAML 1.2, 10.3.2).
+  /// Whether this is `null`, `~` or nothing at all, without quotes (YAML 1.2, 10.3.2).
   package var isNull: Bool {
     guard case .scalar(let text, plain: true) = content else { return false }
     return ["", "~", "null", "Null", "NULL"].contains(text)
   }
 
-  /// The value of `true` or `false`, written without quotes. YAML 1.1's `yes` and `on` are texts here.
+  /// The value of `true` or `false` without quotes; YAML 1.1's `yes` and `on` are texts here.
   package var boolean: Bool? {
     guard case .scalar(let text, plain: true) = content else { return nil }
     return text == "true" ? true : text == "false" ? false : nil

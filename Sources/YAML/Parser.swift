@@ -1,14 +1,14 @@
 import CYAML
 
-/// The bounds of what is read. A descriptor is a file that strangers send each other; what is larger is no descriptor.
+/// Limits of the input, because strangers exchange descriptors. Larger files are not descriptors.
 package enum Limits {
   package static let bytes = 256 * 1024
   static let depth = 32
-  static let nodes = 20_000  // What an alias stands for counts each time: a bound on "billion laughs".
+  static let nodes = 20_000  // Counts the target of an alias each time, which stops "billion laughs".
 }
 
 extension Node {
-  /// The first fault is thrown, except that `duplicates` receives a key that stands twice: its first value counts.
+  /// Parses a document and throws its first fault, but adds repeated keys to `duplicates` and uses their first value.
   package static func parse(
     bytes: [UInt8], name: String, duplicates: inout [YAMLError]
   ) throws(YAMLError) -> Node {
@@ -18,7 +18,7 @@ extension Node {
     guard bytes.count <= Limits.bytes else { throw YAMLError(.tooLarge(bytes: Limits.bytes), at: start) }
     guard text != nil else { throw YAMLError(.notUTF8, at: start) }
     var found: [YAMLError] = []
-    // libyaml keeps the pointer that `yaml_parser_set_input_string` is given, so the whole use lies inside.
+    // libyaml keeps the pointer passed to `yaml_parser_set_input_string`, so all its use is in this closure.
     let node = try unsafe bytes.withUnsafeBufferPointer { buffer throws(YAMLError) -> Node in
       var builder = unsafe TreeBuilder(events: EventStream(reading: buffer, of: source))
       let node = try builder.document()
@@ -29,7 +29,7 @@ extension Node {
     return node
   }
 
-  /// A key that stands twice is an error as any other.
+  /// Parses a document; a repeated key is an error like any other.
   package static func parse(bytes: [UInt8], name: String) throws(YAMLError) -> Node {
     var duplicates: [YAMLError] = []
     let node = try parse(bytes: bytes, name: name, duplicates: &duplicates)
@@ -47,7 +47,7 @@ private enum Event {
   case mappingStart(anchor: String?), mappingEnd
 }
 
-/// The owner of a libyaml parser. The C structure points into itself, so it lives at an allocated address.
+/// The owner of a libyaml parser, whose C structure points into itself and so needs a fixed address.
 @safe private struct EventStream: ~Copyable {
   private let parser: UnsafeMutablePointer<yaml_parser_t>
   private let source: Source
@@ -68,7 +68,7 @@ private enum Event {
 
   mutating func next() throws(YAMLError) -> (event: Event, place: Place) {
     var event = unsafe yaml_event_t()
-    // After a failure there is no event to delete.
+    // A failure returns no event that would have to be deleted.
     guard unsafe yaml_parser_parse(parser, &event) == 1 else { throw failure }
     defer { unsafe yaml_event_delete(&event) }
     return (unsafe Self.copy(event), unsafe place(event.start_mark))
@@ -83,7 +83,7 @@ private enum Event {
     guard unsafe parser.pointee.error == YAML_READER_ERROR else {
       return YAMLError(.syntax(problem), at: place(unsafe parser.pointee.problem_mark))
     }
-    // For a character that is not allowed anywhere, libyaml knows no line, but the bytes before it.
+    // libyaml gives no line for a forbidden character, but the number of bytes before it.
     let bytes = source.text.utf8.prefix(unsafe Int(parser.pointee.problem_offset))
     let before = String(decoding: bytes, as: UTF8.self).unicodeScalars
     let lastLine = before.reversed().prefix { $0 != "\n" }
@@ -118,7 +118,7 @@ private enum Event {
   }
 }
 
-/// Builds the tree from the events, within the bounds.
+/// Builds the tree from the events, within the limits.
 private struct TreeBuilder: ~Copyable {
   private var events: EventStream
   private var anchors: [String: (node: Node, count: Int)] = [:]
@@ -150,7 +150,7 @@ private struct TreeBuilder: ~Copyable {
       guard let target = anchors[name] else { throw YAMLError(.unknownAlias(name), at: place) }
       count += target.count
       try checkCount(place)
-      // The copy keeps the place of what it is a copy of: that is where a fault is mended.
+      // The copy keeps the place of its target, which is where a fault has to be fixed.
       return target.node
     case .scalar(let text, let plain, let name):
       node = Node(.scalar(text, plain: plain), at: place)

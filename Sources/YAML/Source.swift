@@ -1,6 +1,6 @@
-/// A text that was read, kept so that a finding can show the line it is about.
+/// A text with its lines, so that a finding can show the one it concerns.
 package final class Source: Sendable, Equatable {
-  package let name: String  // The name to show to a person: a path, or `<standard input>`.
+  package let name: String  // The name shown to the user: a path, or `<standard input>`.
   package let text: String
 
   package init(name: String, text: String) {
@@ -8,7 +8,7 @@ package final class Source: Sendable, Equatable {
     self.text = text
   }
 
-  /// The line with this number, counted from 1, without its line break; empty when there is none.
+  /// The line with this number, beginning with 1, without its line break; empty if it does not exist.
   package func line(_ number: Int) -> Substring {
     let lines = text.unicodeScalars.split(separator: "\n", maxSplits: number, omittingEmptySubsequences: false)
     return number <= lines.count ? Substring(lines[number - 1].prefix { $0 != "\r" }) : ""
@@ -21,8 +21,8 @@ package final class Source: Sendable, Equatable {
 
 package struct Place: Sendable, Equatable {
   package let source: Source
-  package let line: Int  // Counted from 1.
-  package let column: Int  // Counted from 1, in Unicode scalars.
+  package let line: Int  // Beginning with 1.
+  package let column: Int  // Beginning with 1, in Unicode scalars.
 
   package init(source: Source, line: Int, column: Int) {
     self.source = source

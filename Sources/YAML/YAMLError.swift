@@ -4,13 +4,13 @@ package struct YAMLError: Error, Sendable, Equatable {
     case notUTF8
     case empty
     case severalDocuments
-    /// The same key twice in one mapping, which YAML forbids; the first one stands at this line.
+    /// A mapping contains a key twice, which YAML forbids; `firstLine` is the line of the first one.
     case duplicateKey(String, firstLine: Int)
     case keyNotScalar
-    case unknownAlias(String)  // An alias without an anchor of this name before it, or within the anchor itself.
+    case unknownAlias(String)  // No anchor of this name precedes the alias, or the alias is inside its anchor.
     case tooLarge(bytes: Int)
     case tooDeep(Int)
-    case tooManyNodes(Int)  // More nodes than this, aliases counted as often as they are used.
+    case tooManyNodes(Int)  // More nodes than this limit, where each use of an alias counts.
   }
 
   package let reason: Reason

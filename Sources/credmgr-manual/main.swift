@@ -2,7 +2,7 @@ import Commands
 import JSON
 import Platform
 
-// The table of the commands as JSON, from which script/manual writes the pages of the manual.
+// Prints the table of commands as JSON, from which script/manual generates the manual pages.
 
 func json(_ option: Command.Option) -> JSONValue {
   [
@@ -16,7 +16,7 @@ func json(_ command: Command) -> JSONValue {
     ["name": .string(operation.name), "operand": .optional(operation.operand), "help": .string(operation.help)]
   }
   let examples = command.examples.map { example -> JSONValue in
-    // What stands as it is is indented by seven columns.
+    // The manual indents examples by seven columns.
     let lines = Layout.shell(example.line, width: Layout.width - 7)
     return ["lines": .array(lines.map(JSONValue.string)), "help": .string(example.help)]
   }

@@ -6,11 +6,11 @@ import Platform
 import QRCode
 import Simulator
 
-/// What the C library calls, as in `credmgr`.
+/// The entry point that the C library calls, as in `credmgr`.
 @c(credmgr_online_main)
 package func main(count: Int32, arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Int32 {
   unsafe Environment.keep(arguments)
-  // libcurl or OpenSSL would write the keys of every connection, and so every token, into that file.
+  // libcurl or OpenSSL would write the keys of all connections into that file, which reveal every token.
   Environment.withhold("SSLKEYLOGFILE")
   CurlClient.preload()
   let online = Program.Online(
@@ -18,6 +18,6 @@ package func main(count: Int32, arguments: UnsafeMutablePointer<UnsafeMutablePoi
       let trust = CurlTrust(file: Environment.value("SSL_CERT_FILE"), folder: Environment.value("SSL_CERT_DIR"))
       return CurlClient(userAgent: userAgent, trust: trust, isCancelled: isCancelled)
     }, qrCode: { QRCode($0)?.modules }, simulate: SimulateCommand.run)
-  // Not `exit`: nothing is buffered, and what forty libraries would do at the end takes time.
+  // Skips `exit`: nothing is buffered, and the exit handlers of forty libraries take time.
   _exit(Program.run(online))
 }

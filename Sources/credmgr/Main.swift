@@ -1,10 +1,10 @@
 import Commands
 import Platform
 
-/// What the C library calls. The package manager links `main` to this name.
+/// The entry point that the C library calls: the package manager links `main` to this name.
 ///
-/// Not a `main.swift`: Swift's own way to the arguments is a search of the stack with the help of /proc, at every
-/// start, which takes as long as opening the vault (docs/performance.md).
+/// A `main.swift` would be slower: Swift's runtime finds the arguments by searching the stack with the help of /proc,
+/// which takes as long as opening the vault (docs/performance.md).
 @c(credmgr_main)
 package func main(count: Int32, arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Int32 {
   unsafe Environment.keep(arguments)

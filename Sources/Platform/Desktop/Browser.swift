@@ -1,14 +1,14 @@
 import Text
 
 package enum Browser {
-  /// Shows a URL in the first browser that takes it: the commands of `BROWSER`, separated by colons, then `xdg-open`,
-  /// then `wslview`, which shows it in the browser of Windows. Variables that begin with `CREDMGR_` are not handed on.
+  /// Shows a URL in the first browser that accepts it: the commands in `BROWSER`, separated by colons, then `xdg-open`,
+  /// then `wslview`, which uses the browser of Windows. They do not inherit variables that begin with `CREDMGR_`.
   ///
-  /// In a command `%s` stands for the URL and `%%` for a percent sign; without a `%s` the URL is the last argument.
-  /// Words are separated by blanks, and quotes of both kinds hold a word together. No shell is involved; a command may
-  /// involve one, so the URL is made harmless first.
+  /// In a command `%s` stands for the URL and `%%` for a percent sign; without `%s` the URL is the last argument.
+  /// Blanks separate words, and quotes of either kind hold a word together. A command may start a shell, so credmgr
+  /// first makes the URL harmless.
   ///
-  /// - Parameter patience: for how long a command may fail before it counts as running.
+  /// - Parameter patience: the time in which a command may fail before it counts as running.
   package static func open(
     _ url: String, environment: [String: String] = Environment.all(), patience: Duration = .seconds(1)
   ) throws(POSIXError) -> Opening {
@@ -21,7 +21,7 @@ package enum Browser {
       } catch .interrupted {
         throw .interrupted
       } catch {
-        // Not found or not executable: the next one.
+        // The command is missing or not executable.
         continue
       }
     }
@@ -30,14 +30,14 @@ package enum Browser {
 
   package enum Opening: Sendable {
     case done
-    /// The command may be the browser itself, or fail later.
+    /// The command may be the browser itself, or may fail later.
     case running(String, Launcher.Launched)
     case failed
 
     package var isOpen: Bool { if case .failed = self { false } else { true } }
   }
 
-  /// The commands that would be tried, in order, each with its file; `nil` where there is none.
+  /// The commands to try, in order, each with its file, or `nil` if the file is missing.
   package static func candidates(
     environment: [String: String] = Environment.all()
   ) -> [(command: String, file: String?)] {
@@ -47,7 +47,7 @@ package enum Browser {
   }
 
   static func commands(_ url: String, browser: String) -> [[String]] {
-    // A text that begins with a dash would be an option of the browser.
+    // The browser would read a leading dash as an option.
     if url.hasPrefix("-") { return [] }
     let url = url.harmlessAddress
     let own = browser.split(separator: ":").map { words(of: String($0)) }.filter { !$0.isEmpty }

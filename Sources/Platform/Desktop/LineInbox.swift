@@ -1,7 +1,7 @@
 import Glibc
 import Text
 
-/// A pipe with a name, in a folder of ours alone, through which another process of the same user hands over lines.
+/// A named pipe in a private directory through which another process of the same user sends lines.
 package struct LineInbox: ~Copyable {
   /// A line without its end, never empty.
   package enum Line: Sendable, Equatable {
@@ -9,7 +9,7 @@ package struct LineInbox: ~Copyable {
     case typed(String)
   }
 
-  /// The longest line, in bytes: less than a pipe holds (pipe(7)), so that whoever hands it over need not wait.
+  /// The longest line in bytes: less than the capacity of a pipe (pipe(7)), so that senders need not wait.
   package static let limit = 60 * 1024
 
   package let path: String
@@ -20,7 +20,7 @@ package struct LineInbox: ~Copyable {
   package init(_ path: String) throws(POSIXError) {
     if unsafe mkfifo(path, 0o600) != 0 { throw Descriptor.failure("mkfifo", path) }
     do throws(POSIXError) {
-      // fifo(7): opened for both, there is no end of file when the last writer goes.
+      // fifo(7): a pipe open for reading and writing has no end of file when the last writer leaves.
       pipe = try Descriptor(opening: path, O_RDWR | O_NONBLOCK | O_NOFOLLOW)
     } catch {
       unsafe unlink(path)
@@ -31,7 +31,7 @@ package struct LineInbox: ~Copyable {
 
   deinit { unsafe unlink(path) }
 
-  /// Hands a line to the process that waits at `path`; `false` if none does, or the line is too long.
+  /// Sends a line to the process that waits at `path`; returns `false` if none does or the line is too long.
   package static func hand(_ line: String, to path: String) -> Bool {
     guard line.utf8.count < limit, let pipe = writer(path) else { return false }
     do throws(POSIXError) {
@@ -44,7 +44,7 @@ package struct LineInbox: ~Copyable {
 
   package static func isAwaited(_ path: String) -> Bool { writer(path) != nil }
 
-  /// fifo(7): without a reader, opening for writing alone fails at once.
+  /// fifo(7): opening for writing only fails immediately without a reader.
   private static func writer(_ path: String) -> Descriptor? {
     guard let pipe = try? Descriptor(opening: path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW),
       (try? pipe.status(path))?.kind == S_IFIFO
@@ -52,8 +52,8 @@ package struct LineInbox: ~Copyable {
     return pipe
   }
 
-  /// A person may type a line at `descriptor` instead; its end is no reason to stop. `isCancelled` is called several
-  /// times a second.
+  /// Waits for a line, which the user may instead type at `descriptor`; the end of that input does not stop the wait.
+  /// `isCancelled` is called several times a second.
   package mutating func line(
     within time: Duration, alsoReading descriptor: Int32?, isCancelled: () -> Bool
   ) throws(POSIXError) -> Line {
@@ -64,7 +64,7 @@ package struct LineInbox: ~Copyable {
       if let line = Self.nextLine(&handed) { return .handed(line) }
       if let line = Self.nextLine(&typed) { return .typed(line) }
       if .sinceBoot() >= end { throw .timedOut }
-      // poll(2) passes over a negative descriptor.
+      // poll(2) ignores negative descriptors.
       var watched = [
         pollfd(fd: pipe.number, events: Int16(POLLIN), revents: 0),
         pollfd(fd: input ?? -1, events: Int16(POLLIN), revents: 0),
@@ -74,7 +74,7 @@ package struct LineInbox: ~Copyable {
       guard count > 0 else { continue }
       if watched[0].revents != 0 {
         handed += try pipe.readSome(path, atMost: Self.limit)
-        // Nobody hands over such a line; its end will be none either.
+        // No sender writes such a line, so its end would not be a line either.
         if handed.count > 2 * Self.limit { handed = [] }
       }
       if let open = input, watched[1].revents != 0 {
@@ -82,7 +82,7 @@ package struct LineInbox: ~Copyable {
         typed += bytes
         if bytes.isEmpty { input = nil }
         if typed.count > Self.limit { typed = [] }
-        // What stands there without an end of line counts as a line.
+        // Text without a line end counts as a line.
         if input == nil, !typed.isEmpty { typed.append(UInt8(ascii: "\n")) }
       }
     }

@@ -1,8 +1,8 @@
 package enum SessionBus {
-  /// Where the D-Bus of the session listens; `nil` if there is none.
+  /// The address of the session's D-Bus, or `nil` if it has no address.
   ///
-  /// Without an address libdbus and GDBus start a bus of their own ("autolaunch"): that one would outlive us, and
-  /// nobody else would be on it.
+  /// Without an address libdbus and GDBus start their own bus ("autolaunch"), which would outlive credmgr without any
+  /// other user.
   package static func address(environment: (String) -> String?) -> String? {
     if let address = environment("DBUS_SESSION_BUS_ADDRESS"), !address.isEmpty {
       return address.hasPrefix("autolaunch:") ? nil : address

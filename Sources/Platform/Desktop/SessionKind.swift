@@ -1,13 +1,13 @@
-/// Where a person sits, as far as it decides how a browser can be shown.
+/// The kind of session, which decides how credmgr can show a browser.
 package enum SessionKind: Sendable, Equatable {
   case desktop
-  /// A browser started here would not be seen, or only through X.
+  /// A remote session: a browser started here would be invisible, or visible only through X.
   case ssh
-  /// A container, a server's console, a job without a person.
+  /// A container, a server's console, or a job without a user.
   case headless
 
-  /// `BROWSER` says how a browser is shown, wherever that is: remote editors set it. SSH comes before a display, which
-  /// may be forwarded from the person's machine; a loopback address is not.
+  /// Detects the kind of session. `BROWSER` comes first because remote editors set it everywhere. SSH comes before a
+  /// display, which may be forwarded from the user's machine, unlike a loopback address.
   package init(environment: (String) -> String?) {
     func isSet(_ name: String) -> Bool { environment(name)?.isEmpty == false }
     if isSet("BROWSER") {
@@ -19,7 +19,7 @@ package enum SessionKind: Sendable, Equatable {
     }
   }
 
-  /// Whether the person came by SSH. A command in `BROWSER` may then show a browser of the person's own machine.
+  /// Whether the user is connected by SSH. A command in `BROWSER` may then show a browser of the user's own machine.
   package static func isRemote(_ environment: (String) -> String?) -> Bool {
     ["SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"].contains { environment($0)?.isEmpty == false }
   }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// What the machine knows of a user (passwd(5)).
+/// A user's entry in the machine's database (passwd(5)).
 package struct UserEntry: Sendable, Equatable {
   package let name: String
   package let home: String
@@ -8,8 +8,8 @@ package struct UserEntry: Sendable, Equatable {
   /// The user whose rights this process has.
   package static var identifier: UInt32 { geteuid() }
 
-  /// The entry of this process's user; `nil` where there is none. getpwuid(3) loads libraries, which a static program
-  /// cannot, so `/etc/passwd` is read; `elsewhere` asks getent(1) for a user of a directory in the network, too.
+  /// The entry of this process's user, or `nil` if it is missing. A static program cannot call getpwuid(3), which loads
+  /// libraries, so this reads `/etc/passwd`; `elsewhere` also asks getent(1) for users of a network directory.
   package static func current(elsewhere: Bool) -> UserEntry? {
     let file = (try? File.read("/etc/passwd", limit: 16 << 20)) ?? []
     if let entry = entry(of: identifier, in: file) { return entry }
@@ -20,7 +20,7 @@ package struct UserEntry: Sendable, Equatable {
     return entry(of: identifier, in: answer.output)
   }
 
-  /// The first entry of a user that has a home.
+  /// The user's first entry with a home directory.
   static func entry(of identifier: UInt32, in lines: [UInt8]) -> UserEntry? {
     for line in lines.split(separator: UInt8(ascii: "\n")) {
       let fields = line.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)

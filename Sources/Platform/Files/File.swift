@@ -4,8 +4,8 @@ package enum File {
   /// Reads a regular file, a pipe or a device to its end.
   ///
   /// - Parameters:
-  ///   - ordinary: whether only a regular file is read: a named pipe would be waited for until somebody writes.
-  ///   - patience: for how long a pipe is waited for; `nil` for ever.
+  ///   - ordinary: whether to read only a regular file; a named pipe would block until a process writes to it.
+  ///   - patience: the time to wait for a pipe; `nil` to wait without limit.
   package static func read(
     _ path: String, limit: Int, ordinary: Bool = false, patience: Duration? = nil
   ) throws(POSIXError) -> [UInt8] {
@@ -17,27 +17,26 @@ package enum File {
     return try file.readAll(path, limit: limit, expecting: status.size)
   }
 
-  /// Whether a path stands for a stream that was opened for us, such as a shell's `<(…)`: it may be a pipe.
+  /// Whether the path stands for an inherited stream, such as a shell's `<(…)`, which may be a pipe.
   package static func isGivenStream(_ path: String) -> Bool {
     path == "/dev/stdin" || ["/dev/fd/", "/proc/self/fd/"].contains { path.hasPrefix($0) }
   }
 
-  /// A failure has the path `-`.
+  /// Reads standard input to its end; errors have the path `-`.
   package static func readStandardInput(limit: Int) throws(POSIXError) -> [UInt8] {
     try Descriptor.standardInput().readAll("-", limit: limit)
   }
 
-  /// The names in a folder, without `.` and `..`, sorted by their bytes.
+  /// The names in a directory without `.` and `..`, sorted by their bytes.
   package static func names(in path: String) throws(POSIXError) -> [String] {
     guard let directory = unsafe opendir(path) else { throw Descriptor.failure("opendir", path) }
     defer { unsafe closedir(directory) }
     var names: [String] = []
     while true {
-      // readdir(3): the end and an error differ in errno alone, so it is to be zero before.
+      // readdir(3) distinguishes the end from an error only through errno, so it must be zero before the call.
       errno = 0
       guard let entry = unsafe readdir(directory) else { break }
-      // The name reaches beyond its declared length, so the field is not copied, and the pointer is to the entry
-      // itself.
+      // The name extends beyond its declared length, so this uses the pointer to the entry instead of a copy.
       let offset = MemoryLayout<dirent>.offset(of: \.d_name) ?? 0
       let name = unsafe String(
         cString: UnsafeRawPointer(entry).advanced(by: offset).assumingMemoryBound(to: CChar.self))
@@ -51,7 +50,7 @@ package enum File {
     unsafe access(path, W_OK) != 0 && errno == EROFS
   }
 
-  /// Links are followed.
+  /// Whether the path exists, following links.
   package static func exists(_ path: String) -> Bool { unsafe access(path, F_OK) == 0 }
 
   package static func isReadable(_ path: String) -> Bool { unsafe access(path, R_OK) == 0 }
@@ -66,21 +65,21 @@ package enum File {
     (try? FileStatus(path: path, following: false))?.isSymbolicLink ?? false
   }
 
-  /// Links are followed.
+  /// Whether the path is a directory, following links.
   package static func isDirectory(_ path: String) -> Bool { status(path)?.isDirectory ?? false }
 
-  /// Whether the file is of this process's user; `nil` if there is none. Links are followed.
+  /// Whether this process's user owns the file, following links; `nil` if it does not exist.
   package static func isOwn(_ path: String) -> Bool? { status(path).map { $0.owner == geteuid() } }
 
   static func status(_ path: String) -> FileStatus? { try? FileStatus(path: path, following: true) }
 
-  /// The first folder on the way to a path that does not let this process through.
+  /// The first directory on the way to a path that this process may not pass through.
   package static func closedFolder(above path: String) -> String? {
-    // Behind a closed folder everything looks closed.
+    // Everything below a closed directory also looks closed.
     Path.ancestors(of: path).filter { unsafe access($0, X_OK) != 0 && errno == EACCES && isDirectory($0) }.last
   }
 
-  /// The first of a path and the folders above it that is ours, and whose permissions keep us from it.
+  /// The first of the path and its parent directories that the user owns and whose permissions deny access.
   package static func closedPlace(_ path: String) -> String? {
     ([path] + Path.ancestors(of: path)).first { place in
       guard let status = status(place), status.owner == geteuid() else { return false }
@@ -93,7 +92,7 @@ package enum File {
     ([path] + Path.ancestors(of: path)).first(where: exists) ?? (path.hasPrefix("/") ? "/" : ".")
   }
 
-  /// The bytes that this process can still write there; `nil` if the system does not say.
+  /// The bytes that this process can still write there, or `nil` if the system does not tell.
   package static func freeBytes(at path: String) -> UInt64? {
     var status = statvfs()
     guard unsafe statvfs(path, &status) == 0 else { return nil }
@@ -101,27 +100,27 @@ package enum File {
     return UInt64(blocks) * UInt64(status.f_frsize)
   }
 
-  /// `false` if there was none.
+  /// Removes a file; returns `false` if there was none.
   @discardableResult package static func remove(_ path: String) throws(POSIXError) -> Bool {
     if unsafe unlink(path) == 0 { return true }
     if errno == ENOENT { return false }
     throw Descriptor.failure("unlink", path)
   }
 
-  /// A folder that is not empty stays.
+  /// Removes a directory, unless it contains anything.
   package static func removeDirectory(_ path: String) { _ = unsafe rmdir(path) }
 
-  /// Waits until the names in a folder are on the disk.
+  /// Waits until the names in a directory are on disk.
   package static func synchronizeDirectory(_ path: String) throws(POSIXError) {
     try Descriptor(opening: path, O_RDONLY | O_DIRECTORY).synchronize(path)
   }
 
-  /// Others may read the file as the umask allows. After a power cut there is the whole old file or the new one.
+  /// Replaces a file that others may read as far as the umask allows. A power cut leaves the whole old or new file.
   package static func replace(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
     try DurableFile.replace(path, bytes, mode: 0o644)
   }
 
-  /// Makes a folder with its parents, in which nobody else may write; an existing one stays as it is.
+  /// Creates a directory that only the user may write, with its parents; an existing one is left unchanged.
   package static func createDirectory(_ path: String) throws(POSIXError) {
     if isDirectory(path) { return }
     if let parent = Path.directory(of: path) { try createDirectory(parent) }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A file, or standard input, that is read in pieces, and more than once.
+/// A file or standard input that is read in pieces, and more than once.
 package final class FileBody {
   private let file: Descriptor
   private let path: String
@@ -8,12 +8,12 @@ package final class FileBody {
   private var offset: Int64
   package let length: Int64
 
-  /// Something that cannot be read twice, such as a pipe, is copied to a file without a name first.
+  /// Opens a file, or copies an input that can be read only once, such as a pipe, to an unnamed temporary file.
   package convenience init(_ path: String) throws(POSIXError) {
     try self.init(Descriptor(opening: path, O_RDONLY), path)
   }
 
-  /// Standard input, from its present position.
+  /// Uses standard input from its current position.
   package convenience init(standardInput _: Void) throws(POSIXError) { try self.init(Descriptor.standardInput(), "-") }
 
   private init(_ file: consuming Descriptor, _ path: String) throws(POSIXError) {
@@ -21,7 +21,7 @@ package final class FileBody {
     let status = try file.status(path)
     if status.isDirectory { throw .notRegularFile(path: path) }
     if status.isRegularFile {
-      // Standard input may have been read in part by whoever had it before.
+      // Another program may already have read a part of standard input.
       start = Int64(max(lseek(file.number, 0, SEEK_CUR), 0))
       length = max(Int64(status.size) - start, 0)
       offset = start
@@ -43,10 +43,10 @@ package final class FileBody {
     }
   }
 
-  /// In `TMPDIR`, else below `/var/tmp`, which is on a disk where `/tmp` is memory. Nobody else can open it.
+  /// Creates a file that no other process can open, in `TMPDIR` or in `/var/tmp`, because `/tmp` may be memory.
   private static func unnamedFile() throws(POSIXError) -> Descriptor {
     let folder = Environment.text("TMPDIR") ?? "/var/tmp"
-    // O_TMPFILE of Linux, which the C library's headers hide from Swift: __O_TMPFILE | O_DIRECTORY.
+    // Linux's O_TMPFILE (__O_TMPFILE | O_DIRECTORY), which the C library's headers hide from Swift.
     return try Descriptor(opening: folder, 0o20000000 | O_DIRECTORY | O_RDWR, mode: 0o600)
   }
 

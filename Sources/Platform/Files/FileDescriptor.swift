@@ -1,7 +1,7 @@
 import CPOSIX
 import Glibc
 
-/// Owns one open file: closed when the owner ends.
+/// The owner of an open file, which it closes.
 struct Descriptor: ~Copyable {
   let number: Int32
 
@@ -9,7 +9,7 @@ struct Descriptor: ~Copyable {
 
   /// Opens with `O_CLOEXEC` and `O_NOCTTY` added to `flags`.
   init(opening path: String, _ flags: Int32, mode: UInt32 = 0) throws(POSIXError) {
-    // C would read the path up to the zero, and that is another path.
+    // C would read the path only up to the zero, which is another path.
     if path.utf8.contains(0) { throw .system(call: "open", path: path, code: EINVAL) }
     let number = unsafe credmgr_open(path, flags, mode)
     if number < 0 { throw Self.failure("open", path) }
@@ -22,7 +22,7 @@ struct Descriptor: ~Copyable {
     return copy
   }
 
-  /// A file in memory, to be read from its beginning.
+  /// Creates a file in memory, positioned at its beginning.
   static func inMemory(_ bytes: [UInt8]) throws(POSIXError) -> Descriptor {
     let memory = Descriptor(owning: credmgr_memory_file())
     if memory.number < 0 { throw failure("memfd_create", nil) }
@@ -31,7 +31,7 @@ struct Descriptor: ~Copyable {
     return memory
   }
 
-  /// Gives the file to a caller who does not close it with this value.
+  /// Gives the file to a caller, and no longer closes it.
   consuming func released() -> Int32 {
     let number = self.number
     discard self
@@ -39,11 +39,11 @@ struct Descriptor: ~Copyable {
   }
 
   deinit {
-    // close(2): the descriptor is gone even if this is interrupted, and must not be closed again.
+    // close(2): even an interrupted call closes the descriptor, which must not be closed twice.
     close(number)
   }
 
-  /// The error for `errno`, which must be that of the call just made.
+  /// The error for `errno`, which must belong to the last call.
   static func failure(_ call: String, _ path: String?) -> POSIXError {
     let code = errno
     if let path {
@@ -70,10 +70,10 @@ struct Descriptor: ~Copyable {
     return FileStatus(status)
   }
 
-  /// Reads to the end; `limit` bytes at most, and one more is an error.
+  /// Reads to the end; more than `limit` bytes are an error.
   func readAll(_ path: String, limit: Int, expecting size: Int = 0) throws(POSIXError) -> [UInt8] {
     let step = 64 * 1024
-    // All at once, so that nothing is copied.
+    // Reads everything with one call, so that nothing is copied.
     var result = size > 0 ? try readSome(path, atMost: Swift.min(size, limit) + 1) : []
     if result.count > limit { throw .tooLarge(path: path, limit: limit) }
     while true {
@@ -84,7 +84,7 @@ struct Descriptor: ~Copyable {
     }
   }
 
-  /// Reads a pipe or a device to its end, for `patience` at most; the descriptor is non-blocking.
+  /// Reads a pipe or a device to its end with a time limit; the descriptor must be non-blocking.
   func readAll(_ path: String, limit: Int, patience: Duration) throws(POSIXError) -> [UInt8] {
     let clock = SystemClock()
     let end = clock.monotonic() + patience
@@ -94,7 +94,7 @@ struct Descriptor: ~Copyable {
         let piece = try readSome(path, atMost: 64 * 1024)
         result += piece
         if result.count > limit { throw .tooLarge(path: path, limit: limit) }
-        // A pipe without anybody at its other end is at its end, unless nobody has been there yet.
+        // The end of a pipe counts only after the first bytes: earlier it means that no writer has opened it yet.
         if piece.isEmpty, !result.isEmpty { return result }
         if !piece.isEmpty { continue }
       } catch .system(_, _, EAGAIN) {}
@@ -105,7 +105,7 @@ struct Descriptor: ~Copyable {
     }
   }
 
-  /// What one read(2) gives, or pread(2) at an offset; empty at the end.
+  /// The result of one read(2), or of pread(2) at an offset; empty at the end.
   func readSome(_ path: String?, atMost count: Int, at offset: Int? = nil) throws(POSIXError) -> [UInt8] {
     try Self.readSome(number, path, atMost: count, at: offset)
   }
@@ -138,7 +138,7 @@ struct Descriptor: ~Copyable {
       if count >= 0 {
         done += count
       } else if errno == EAGAIN {
-        // Whoever gave us the descriptor made it non-blocking.
+        // The program that opened the descriptor made it non-blocking.
         var waiting = pollfd(fd: number, events: Int16(POLLOUT), revents: 0)
         _ = unsafe poll(&waiting, 1, -1)
       } else if errno != EINTR {
@@ -148,7 +148,7 @@ struct Descriptor: ~Copyable {
   }
 
   func synchronize(_ path: String) throws(POSIXError) {
-    // fsync(2): EINVAL says that the file system knows no such thing, which is so for folders on some.
+    // fsync(2): EINVAL means that the file system does not support it, for example for directories.
     if fsync(number) != 0, errno != EINVAL { throw Self.failure("fsync", path) }
   }
 }
@@ -159,7 +159,7 @@ struct FileStatus {
   let owner: UInt32
   let group: UInt32
   let size: Int
-  /// 0 after the file was removed.
+  /// The number of names; 0 after the file was removed.
   let links: UInt64
   let identity: [UInt64]
 
@@ -173,7 +173,7 @@ struct FileStatus {
     identity = [UInt64(status.st_dev), UInt64(status.st_ino)]
   }
 
-  /// `nil` if there is nothing at the path.
+  /// The status of a path, or `nil` if it does not exist.
   init?(path: String, following: Bool) throws(POSIXError) {
     if path.utf8.contains(0) { throw .system(call: "stat", path: path, code: EINVAL) }
     var status = stat()

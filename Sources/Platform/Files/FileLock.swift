@@ -2,9 +2,9 @@ import CPOSIX
 import Glibc
 import Synchronization
 
-/// What is locked: one byte of a file, which need not be there, and which nobody reads or writes.
+/// The target of a lock: one byte of a file. The byte need not exist and is never read or written.
 package struct LockPlace: Sendable, Equatable {
-  /// It lives as long as what the lock protects: removing a file of locks lets a second holder in.
+  /// A file that exists as long as the protected data: removing a lock file lets in a second holder.
   package let path: String
   package let byte: Int64
 
@@ -14,18 +14,18 @@ package struct LockPlace: Sendable, Equatable {
   }
 }
 
-/// A lock between processes, and between the threads of one, on a byte of a file (fcntl(2), open file description
-/// locks). It is released when the value ends, and when the process does, in whatever way.
+/// A lock on a byte of a file between processes and between threads (fcntl(2), open file description locks). It is
+/// released with the value, and in any case when the process ends.
 package struct FileLock: ~Copyable, Sendable {
   private let file: LockableFile
   private let place: LockPlace
 
   deinit { file.unlock(place) }
 
-  /// Takes the lock, and waits for it for as long as `timeout`.
+  /// Takes the lock, waiting up to `timeout`.
   ///
-  /// - Parameter onWait: called before each new try with the time waited so far; `false` if the lock is not needed
-  /// any more: then the answer is `nil`.
+  /// - Parameter onWait: called before each further attempt with the time waited so far; returns `false` if the lock is
+  ///   no longer needed, which makes the result `nil`.
   package static func acquire(
     _ place: LockPlace, timeout: Duration, clock: some WallClock = SystemClock(),
     onWait: (_ waited: Duration) throws(POSIXError) -> Bool = { _ in true }
@@ -35,7 +35,7 @@ package struct FileLock: ~Copyable, Sendable {
     while true {
       let file = try LockableFile(place.path)
       if try file.lock(place) {
-        // Somebody may have put another file in its place between opening and locking.
+        // Another process may have replaced the file between opening and locking.
         if try file.isStillAt(place.path) { return FileLock(file: file, place: place) }
         file.unlock(place)
         continue
@@ -48,14 +48,14 @@ package struct FileLock: ~Copyable, Sendable {
     }
   }
 
-  /// Whether somebody holds the lock. It is not taken for that, so nobody who wants it is hindered.
+  /// Whether a process holds the lock. The check itself does not lock, so it hinders no other process.
   package static func isHeld(_ place: LockPlace) throws(POSIXError) -> Bool {
     try LockableFile(place.path).isLocked(place)
   }
 }
 
-/// An open file that is never closed: to close it would drop the locks that SQLite holds on the same file in this
-/// process (fcntl(2)). Who needs it next in this process gets it again.
+/// An open file that is never closed, because closing it would drop this process's SQLite locks on the same file
+/// (fcntl(2)). The next caller in this process uses it again.
 private struct LockableFile: ~Copyable, Sendable {
   private struct Spare {
     let identity: [UInt64]
@@ -94,7 +94,7 @@ private struct LockableFile: ~Copyable, Sendable {
     try FileStatus(path: path, following: false)?.identity == identity
   }
 
-  /// False if somebody else has the lock.
+  /// Takes the lock; returns `false` if another holder has it.
   func lock(_ place: LockPlace) throws(POSIXError) -> Bool {
     while credmgr_lock(number, place.byte, 1) != 0 {
       if errno == EAGAIN || errno == EACCES { return false }

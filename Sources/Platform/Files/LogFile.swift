@@ -1,22 +1,22 @@
 import Glibc
 
-/// A private file at whose end processes write, one at a time, and the older file behind it. A power cut can take the
-/// last of it.
+/// A private file to which processes append, one at a time, and the older file that precedes it. A power cut can take
+/// the last entries.
 package struct LogFile: ~Copyable {
   private let file: Descriptor
   private let path: String
-  /// The last bytes before what is appended next, be it in the older file.
+  /// The last bytes before the next entry, which may be in the older file.
   package let tail: [UInt8]
 
-  /// How long to wait for others, each of which writes one piece: only a process that is stopped takes longer.
+  /// The time to wait for other processes. Each writes one piece, so only a stopped process takes longer.
   private static let patience = Duration.seconds(2)
 
   /// Opens the file for this process alone, until the value ends.
   ///
-  /// A file of `limit` bytes becomes the older one, whose name ends in `.1`, and the one before it is gone: there are
-  /// never more than about two times `limit` bytes.
+  /// A file of `limit` bytes becomes the older one, whose name ends in `.1`, and replaces the previous one. Together
+  /// they never exceed about twice `limit`.
   package static func open(_ path: String, limit: Int, tail count: Int) throws(POSIXError) -> LogFile {
-    // Once for each process that puts another file in its place meanwhile: that is rare.
+    // One attempt for each time another process replaces the file meanwhile, which is rare.
     for _ in 0..<16 {
       let file = try Descriptor(opening: path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, mode: 0o600)
       try lock(file, path)
@@ -40,13 +40,13 @@ package struct LogFile: ~Copyable {
 
   package func append(_ bytes: [UInt8]) throws(POSIXError) { try file.writeAll(bytes, path) }
 
-  /// Puts a file with other content in the place of both.
+  /// Replaces both files with new content.
   package func replace(with bytes: [UInt8]) throws(POSIXError) {
     try PrivateFile.replace(path, bytes)
     try File.remove(path + ".1")
   }
 
-  /// Both files; empty where there is none.
+  /// The content of both files; empty if a file does not exist.
   package static func read(_ path: String) throws(POSIXError) -> (older: [UInt8], current: [UInt8]) {
     let name = path + ".1"
     while true {

@@ -8,7 +8,7 @@ package enum Path {
     return folder.hasSuffix("/") ? folder + child : "\(folder)/\(child)"
   }
 
-  /// `nil` for `/`, for the empty path and for a bare name.
+  /// The directory of a path, or `nil` for `/`, the empty path and a bare name.
   package static func directory(of path: String) -> String? {
     let bytes = Array(path.utf8)
     let slash = UInt8(ascii: "/")
@@ -19,7 +19,7 @@ package enum Path {
     return String(decoding: bytes[...last], as: UTF8.self)
   }
 
-  /// The folders above a path, the nearest first.
+  /// The parent directories of a path, the nearest first.
   static func ancestors(of path: String) -> some Sequence<String> {
     sequence(first: path) { directory(of: $0) }.dropFirst()
   }
@@ -37,14 +37,14 @@ package enum Path {
     return unsafe String(cString: text)
   }
 
-  /// The path without symbolic links (realpath(3)); `nil` if there is no such file.
+  /// The path without symbolic links (realpath(3)), or `nil` if the file does not exist.
   package static func resolved(_ path: String) -> String? {
     guard let text = unsafe realpath(path, nil) else { return nil }
     defer { unsafe free(text) }
     return unsafe String(cString: text)
   }
 
-  /// The file of the running program (proc(5)); without /proc, the one that was named when it was started.
+  /// The file of the running program (proc(5)), or without /proc the file named when it was started.
   package static func executable() throws(POSIXError) -> String {
     do throws(POSIXError) { return try target(ofLink: "/proc/self/exe") } catch {
       guard let name = unsafe credmgr_started_file(), let path = resolved(unsafe String(cString: name)) else {
@@ -54,7 +54,7 @@ package enum Path {
     }
   }
 
-  /// Where a symbolic link leads (readlink(2)).
+  /// The target of a symbolic link (readlink(2)).
   static func target(ofLink path: String) throws(POSIXError) -> String {
     var text = [CChar](repeating: 0, count: Int(PATH_MAX))
     let count = unsafe readlink(path, &text, text.count)

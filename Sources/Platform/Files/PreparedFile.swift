@@ -1,12 +1,12 @@
 import Glibc
 
-/// A private file whose room on the disk is taken before its content is known, so that writing the content is one call
-/// that hardly anything can hinder.
+/// A private file that reserves disk space before its content is known, so that one call, which hardly ever fails, can
+/// write the content.
 package struct PreparedFile: ~Copyable {
   private let file: Descriptor
   private let path: String
 
-  /// In the place of an existing file. More than `size` bytes can be written, if there is room then.
+  /// Creates the file, replacing an existing one. It can hold more than `size` bytes if the disk then has space.
   package static func make(_ path: String, size: Int) throws(POSIXError) -> PreparedFile {
     let folder = Path.directory(of: path) ?? "."
     let file: Descriptor
@@ -16,7 +16,7 @@ package struct PreparedFile: ~Copyable {
     } catch {
       throw error.making(in: folder)
     }
-    // posix_fallocate(3): the answer is the error number, and errno is left alone.
+    // posix_fallocate(3) returns the error number and does not set errno.
     let code = posix_fallocate(file.number, 0, size)
     if code != 0 {
       unsafe unlink(path)
@@ -25,7 +25,7 @@ package struct PreparedFile: ~Copyable {
     return PreparedFile(file: file, path: path)
   }
 
-  /// Writes the content, in the place of the earlier one. `isForced`: a power cut must not take it, either.
+  /// Replaces the content; `isForced` waits until it would survive a power cut.
   package func fill(_ bytes: [UInt8], isForced: Bool) throws(POSIXError) {
     let length = (0..<8).map { UInt8(truncatingIfNeeded: bytes.count >> (56 - 8 * $0)) }
     lseek(file.number, 0, SEEK_SET)
@@ -33,7 +33,7 @@ package struct PreparedFile: ~Copyable {
     if isForced { try file.synchronize(path) }
   }
 
-  /// The content; `nil` if there is no file, or it was not filled.
+  /// The content, or `nil` if the file does not exist or was not filled.
   package static func read(_ path: String, limit: Int) throws(POSIXError) -> [UInt8]? {
     let bytes: [UInt8]
     do throws(POSIXError) {

@@ -1,7 +1,7 @@
 import CPOSIX
 import Glibc
 
-/// Files that only their owner may read. What others could have read or written is refused.
+/// Files that only their owner may read. Files that other users could have read or written are rejected.
 package enum PrivateFile {
   package static func read(_ path: String, limit: Int) throws(POSIXError) -> [UInt8] {
     let file = try Descriptor(opening: path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
@@ -11,16 +11,16 @@ package enum PrivateFile {
     return try file.readAll(path, limit: limit, expecting: status.size)
   }
 
-  /// Checks that the path is a regular file and no link, is owned by us, and gives nothing to group and others.
+  /// Checks that the path is a regular file, not a link, that we own it, and that group and others have no rights.
   ///
-  /// The file is not opened: closing it would drop every lock that this process holds on it (fcntl(2)).
+  /// This does not open the file, because closing it would drop this process's locks on it (fcntl(2)).
   package static func check(_ path: String) throws(POSIXError) {
     guard let status = try FileStatus(path: path, following: false) else { throw .notFound(path: path) }
     if status.isSymbolicLink { throw .symbolicLink(path: path) }
     try check(status, path)
   }
 
-  /// `nil` if other users cannot read the file, also because a folder on the way is closed to them.
+  /// The permissions of a file that others can read, or `nil` if the file or a parent directory keeps them out.
   package static func modeForOthers(_ path: String) -> UInt32? {
     guard let status = File.status(path), status.isRegularFile, status.permissions & 0o044 != 0 else { return nil }
     let isClosed = Path.ancestors(of: Path.resolved(path) ?? path)
@@ -28,14 +28,14 @@ package enum PrivateFile {
     return isClosed ? nil : status.permissions
   }
 
-  /// Checks a folder as ``createDirectory(_:)`` does, and makes nothing.
+  /// Checks a directory like ``createDirectory(_:)``, but creates nothing.
   package static func checkDirectory(_ path: String) throws(POSIXError) {
     guard let status = try FileStatus(path: path, following: false) else { throw .notFound(path: path) }
     try checkParents(of: path)
     try checkDirectory(status, path)
   }
 
-  /// Checks the existing folders and links on the way to a path, and on the way to where the links lead.
+  /// Checks all existing directories and links on the way to a path and to the links' targets.
   package static func checkParents(of path: String) throws(POSIXError) {
     var rest = Array(path.split(separator: "/").reversed())
     var place = path.hasPrefix("/") ? "/" : "."
@@ -44,7 +44,7 @@ package enum PrivateFile {
     while let name = rest.popLast() {
       if let folder { try checkUnchangeable(folder, place) }
       if name == "..", let parent = Path.directory(of: place) {
-        // Looked at on the way down: no name in the place is a link.
+        // This was checked on the way down: no name in this path is a link.
         (place, folder) = (parent, nil)
         continue
       }
@@ -53,7 +53,7 @@ package enum PrivateFile {
       if status.isSymbolicLink {
         if !isTrusted(status.owner) { throw .otherOwner(path: next) }
         links += 1
-        // As many as the kernel follows (path_resolution(7)).
+        // The kernel follows the same number of links (path_resolution(7)).
         if links > 40 { throw .system(call: "stat", path: path, code: ELOOP) }
         let target = try Path.target(ofLink: next)
         if target.hasPrefix("/") { (place, folder) = ("/", nil) }
@@ -72,7 +72,7 @@ package enum PrivateFile {
     try checkOwner(status, path)
   }
 
-  /// Checks that nobody else can change a file or put another one in its place, here or where a link leads to.
+  /// Checks that no other user can change or replace a file, here or at a link's target.
   package static func checkOurs(_ path: String) throws(POSIXError) {
     try checkUnchangeable(path)
     try checkParents(of: path)
@@ -88,29 +88,29 @@ package enum PrivateFile {
     if status.permissions & 0o077 != 0 { throw .readableByOthers(path: path, mode: status.permissions) }
   }
 
-  /// Makes a new file of mode 0600. After a power cut there is the whole file or none.
+  /// Creates a new file with mode 0600. A power cut leaves the whole file or none.
   package static func create(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
     try DurableFile.create(path, bytes, mode: 0o600)
   }
 
-  /// Like `create`, in the place of any file or link. After a power cut there is the whole old file or the new one.
+  /// Replaces any file or link, otherwise like `create`. A power cut leaves the whole old or new file.
   package static func replace(_ path: String, _ bytes: [UInt8]) throws(POSIXError) {
     try DurableFile.replace(path, bytes, mode: 0o600)
   }
 
-  /// Makes a folder of mode 0700 with its parents, or checks the existing one.
+  /// Creates a directory with mode 0700 and its parents, or checks the existing one.
   ///
-  /// - Throws: `otherOwner` or `readableByOthers` for an existing folder that is not ours alone, `writableByOthers` and
-  /// `otherOwner` for a parent in which another user could put a folder of their own in its place.
+  /// - Throws: `otherOwner` or `readableByOthers` if others may use an existing directory; `writableByOthers` or
+  ///   `otherOwner` if another user could replace it through a parent directory.
   package static func createDirectory(_ path: String) throws(POSIXError) {
     try checkParents(of: path)
     try makeParents(of: path)
     if unsafe mkdir(path, 0o700) == 0 {
-      // The umask may have taken even our own rights away.
+      // The umask may have removed even the owner's rights.
       if unsafe chmod(path, 0o700) != 0 { throw Descriptor.failure("chmod", path) }
       return
     }
-    // Where a file system cannot be written, EROFS may come before EEXIST.
+    // A read-only file system may report EROFS instead of EEXIST.
     let code = errno
     guard let status = try FileStatus(path: path, following: false) else {
       throw .system(call: "mkdir", path: path, code: code)
@@ -118,7 +118,7 @@ package enum PrivateFile {
     try checkDirectory(status, path)
   }
 
-  /// Why the path is not a folder; `nil` if it is one, or nothing is there.
+  /// The reason why the path is not a directory, or `nil` if it is one or does not exist.
   package static func inPlaceOfDirectory(_ path: String) -> POSIXError? {
     guard let status = try? FileStatus(path: path, following: false), !status.isDirectory else { return nil }
     return status.isSymbolicLink ? .symbolicLink(path: path) : .notDirectory(path: path)
@@ -137,13 +137,13 @@ package enum PrivateFile {
 
   private static func isTrusted(_ owner: UInt32) -> Bool {
     if [geteuid(), 0].contains(owner) { return true }
-    // 65534 stands for all users that the user namespace of a container does not know, the outer root among them. In
-    // the namespace that knows all (user_namespaces(7)) it is an ordinary user.
+    // 65534 stands for all users unknown to a container's user namespace, including the outer root. In the namespace
+    // that knows all users it is an ordinary user (user_namespaces(7)).
     guard owner == 65534, let map = try? File.read("/proc/self/uid_map", limit: 1 << 16) else { return false }
     return String(decoding: map, as: UTF8.self).split(whereSeparator: \.isWhitespace) != ["0", "0", "4294967295"]
   }
 
-  /// Checks that only we and the administrator can change a file or a folder, or put another in its place.
+  /// Checks that only we and the administrator can change or replace a file or a directory.
   package static func checkUnchangeable(_ path: String) throws(POSIXError) {
     guard let status = try FileStatus(path: path, following: true) else { throw .notFound(path: path) }
     try checkUnchangeable(status, path)
@@ -151,8 +151,8 @@ package enum PrivateFile {
 
   private static func checkUnchangeable(_ status: FileStatus, _ path: String) throws(POSIXError) {
     if !isTrusted(status.owner) { throw .otherOwner(path: path) }
-    // In a sticky folder such as /tmp nobody can replace what is another's. A group that is ours alone is usual where
-    // the umask is 002.
+    // In a sticky directory such as /tmp users cannot replace each other's files. A group with only this user is usual
+    // where the umask is 002.
     let forbidden: UInt32 = status.group == getegid() ? 0o002 : 0o022
     if status.permissions & forbidden != 0, status.permissions & S_ISVTX == 0 {
       throw .writableByOthers(path: path, mode: status.permissions)
@@ -170,7 +170,7 @@ enum DurableFile {
     let temporary = try write(besides: path, bytes, mode: mode)
     var code = unsafe credmgr_rename_new(temporary.path, path) == 0 ? 0 : errno
     if [EINVAL, ENOSYS, ENOTSUP].contains(code) {
-      // Not every file system and kernel can. Who is killed between the two leaves the file with two names.
+      // Some file systems and kernels lack this. A process killed between the two calls leaves the file with two names.
       code = unsafe link(temporary.path, path) == 0 ? 0 : errno
     }
     unsafe unlink(temporary.path)
@@ -189,9 +189,9 @@ enum DurableFile {
     try synchronizeDirectory(of: path)
   }
 
-  /// Writes a file of a random name into the same folder, and waits until it is on the disk.
+  /// Writes a file with a random name into the same directory and waits until it is on disk.
   ///
-  /// It stays locked while the result lives, so that nobody takes it for one that a killed process left behind.
+  /// The file stays locked while the result exists, so that other processes do not take it for an abandoned one.
   private static func write(besides path: String, _ bytes: [UInt8], mode: UInt32) throws(POSIXError) -> TemporaryFile {
     let folder = Path.directory(of: path) ?? "."
     removeAbandoned(in: folder)
@@ -202,7 +202,7 @@ enum DurableFile {
     } catch {
       throw error.making(in: folder)
     }
-    // Who looks at it between the two calls removes it: then there is another one to be made.
+    // A process that checks the file between the two calls removes it; then this makes another attempt.
     flock(file.number, LOCK_EX)
     if try file.status(temporary).links == 0 { return try write(besides: path, bytes, mode: mode) }
     do throws(POSIXError) {
@@ -217,7 +217,7 @@ enum DurableFile {
     return TemporaryFile(path: temporary, file: file)
   }
 
-  /// A name that nobody else gives to a file: 64 bits in the base 36.
+  /// A unique file name: 64 random bits in base 36.
   private static func temporaryName() -> String {
     let digits = String(UInt64.random(in: 0 ... .max), radix: 36)
     return ".credmgr-" + String(repeating: "0", count: 13 - digits.count) + digits + ".tmp"
@@ -228,15 +228,15 @@ enum DurableFile {
       && name.utf8.dropFirst(9).prefix(13).allSatisfy { (48...57).contains($0) || (97...122).contains($0) }
   }
 
-  /// Removes unlocked temporary files: their writers were killed.
+  /// Removes unlocked temporary files, whose writers were killed.
   private static func removeAbandoned(in folder: String) {
     guard let names = try? File.names(in: folder) else { return }
     for name in names where isTemporaryName(name) {
       let left = Path.joining(folder, name)
       guard let found = try? FileStatus(path: left, following: false), found.isRegularFile, found.owner == geteuid()
       else { continue }
-      // Another name of a file that is done, which may be the vault: to close it would drop the locks of this process
-      // on it (fcntl(2)).
+      // This is another name of a finished file, possibly the vault: closing it would drop this process's locks on it
+      // (fcntl(2)).
       if found.links > 1 {
         unsafe unlink(left)
         continue
@@ -248,7 +248,7 @@ enum DurableFile {
     }
   }
 
-  /// The new name, too, is on the disk only after this.
+  /// Waits until the new name is on disk as well.
   private static func synchronizeDirectory(of path: String) throws(POSIXError) {
     try File.synchronizeDirectory(Path.directory(of: path) ?? ".")
   }

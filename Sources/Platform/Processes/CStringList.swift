@@ -1,12 +1,12 @@
 import Glibc
 
-/// Arguments or an environment as C wants them: pointers to texts that end in a zero, and nil at the end.
+/// Arguments or an environment for C: pointers to zero-terminated texts, with a null pointer at the end.
 @safe struct CStringList: ~Copyable {
-  /// Valid while the list is.
+  /// The pointers, valid as long as the list.
   let base: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
   private let count: Int
 
-  /// - Throws: `system` with EINVAL if a text holds a zero, which would cut it off.
+  /// - Throws: `system` with EINVAL if a text contains a zero, which would truncate it.
   init(_ texts: [String]) throws(POSIXError) { try self.init(bytes: texts.map { Array($0.utf8) }) }
 
   init(bytes texts: [[UInt8]]) throws(POSIXError) {

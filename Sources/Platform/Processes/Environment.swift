@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 
 package enum Environment {
-  /// The value of a variable that is not empty.
+  /// The value of a variable, or `nil` if it is unset or empty.
   package static func text(_ name: String, _ environment: (String) -> String? = value) -> String? {
     guard let text = environment(name), !text.isEmpty else { return nil }
     return text
@@ -14,28 +14,28 @@ package enum Environment {
     return unsafe String(cString: text)
   }
 
-  /// For this process and those that it starts. No other thread may run.
+  /// Sets a variable for this process and its children. No other thread may run.
   package static func set(_ name: String, _ value: String) { _ = unsafe setenv(name, value, 1) }
 
-  /// No other thread may run.
+  /// Removes a variable. No other thread may run.
   package static func remove(_ name: String) { _ = unsafe unsetenv(name) }
 
   private static let withheld = Mutex<[[UInt8]]>([])
 
-  /// Takes a variable from this process, whose libraries would act on it, and leaves it to those that it starts. No
-  /// other thread may run.
+  /// Hides a variable from this process, whose libraries would act on it, but passes it to child processes. No other
+  /// thread may run.
   package static func withhold(_ name: String) {
     guard let value = value(name) else { return }
     remove(name)
     withheld.withLock { $0.append(Array("\(name)=\(value)".utf8)) }
   }
 
-  /// All variables as `NAME=value`, byte by byte, in their order.
+  /// All variables as bytes in the form `NAME=value`, in their order.
   package static func entries() -> [[UInt8]] {
     (unsafe credmgr_environment().map { unsafe texts($0) } ?? []) + withheld.withLock { $0 }
   }
 
-  /// The texts of a list that ends with `nil`.
+  /// The texts of a null-terminated list.
   @unsafe private static func texts(_ list: UnsafePointer<UnsafeMutablePointer<CChar>?>) -> [[UInt8]] {
     var (texts, next) = unsafe ([[UInt8]](), list)
     while let text = unsafe next.pointee {
@@ -52,9 +52,8 @@ package enum Environment {
     kept.withLock { $0 = texts }
   }
 
-  /// The arguments of the process, byte by byte, with its name first. Without ``keep(_:)`` the kernel says what they
-  /// are: Swift looks for them in front of the environment, and a library that was loaded before may have put that
-  /// elsewhere.
+  /// The arguments of the process as bytes, beginning with its name. Without ``keep(_:)`` they come from the kernel:
+  /// Swift looks for them in front of the environment, which a library may have moved.
   package static func arguments() throws(POSIXError) -> [[UInt8]] {
     let kept = kept.withLock { $0 }
     if !kept.isEmpty { return kept }

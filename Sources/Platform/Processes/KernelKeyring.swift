@@ -2,12 +2,12 @@ import CPOSIX
 import Glibc
 import Text
 
-/// Keys in the memory of the kernel, in the keyring of the user (keyrings(7)): they outlive the process and the
-/// session, never reach the disk, and go after their time or with the machine.
+/// Keys in the kernel's memory, in the keyring of the user (keyrings(7)). They outlive the process and the session,
+/// never reach the disk, and disappear after their time or at shutdown.
 ///
-/// Containers often forbid it: then every call throws `system` with EPERM or ENOSYS.
+/// In containers that forbid it every call throws `system` with EPERM or ENOSYS.
 package enum KernelKeyring {
-  /// After `time` (at least a second) the kernel forgets them.
+  /// Stores bytes until `time` (at least a second) has passed.
   package static func store(_ name: String, _ bytes: [UInt8], for time: Duration) throws(POSIXError) {
     let key = unsafe bytes.withUnsafeBytes { unsafe credmgr_key_add(name, $0.baseAddress, $0.count) }
     if key < 0 { throw failure("add_key") }
@@ -31,14 +31,14 @@ package enum KernelKeyring {
     return try found(count) == nil ? nil : bytes
   }
 
-  /// `false` if there was nothing.
+  /// Removes a key; returns `false` if there was none.
   @discardableResult package static func remove(_ name: String) throws(POSIXError) -> Bool {
     guard let key = try find(name) else { return false }
     if credmgr_key_invalidate(key) != 0 { throw failure("keyctl") }
     return true
   }
 
-  /// Whether the kernel lets us look for keys.
+  /// Whether the kernel allows us to search for keys.
   package static var isThere: Bool {
     do throws(POSIXError) { _ = try find("credmgr:none") } catch { return false }
     return true
@@ -46,7 +46,7 @@ package enum KernelKeyring {
 
   private static func find(_ name: String) throws(POSIXError) -> Int32? { try found(unsafe credmgr_key_find(name)) }
 
-  /// `nil` if the key is gone.
+  /// The answer of a call, or `nil` if the key no longer exists.
   private static func found<Answer: SignedInteger>(_ answer: Answer) throws(POSIXError) -> Answer? {
     if answer >= 0 { return answer }
     if [ENOKEY, EKEYEXPIRED, EKEYREVOKED].contains(errno) { return nil }

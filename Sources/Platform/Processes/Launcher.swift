@@ -2,9 +2,9 @@ import CPOSIX
 import Glibc
 import Text
 
-/// Starts other programs. No shell is involved: arguments arrive as they are.
+/// Starts other programs without a shell, so that arguments arrive unchanged.
 package enum Launcher {
-  /// The file of a command along `PATH`; a name with a slash is a file already.
+  /// The file of a command in `PATH`; a name with a slash is already a file.
   package static func find(_ command: String, path: String? = Environment.value("PATH")) throws(POSIXError) -> String {
     if command.utf8.contains(UInt8(ascii: "/")) {
       if File.isExecutable(command) { return command }
@@ -20,7 +20,7 @@ package enum Launcher {
   }
 
   package struct Completion: Sendable, Equatable {
-    /// 128 and the signal's number if a signal ended it.
+    /// The exit status, or 128 plus the number of the signal that ended the program.
     package let status: Int32
     package let output: [UInt8]
   }
@@ -31,14 +31,14 @@ package enum Launcher {
     case withOutput
   }
 
-  /// Runs a program to its end. After `timeout` it is ended, with all that it has started: readers of our standard
-  /// error would wait for them.
+  /// Runs a program to its end. After `timeout` this also kills its child processes, for which readers of our standard
+  /// error would otherwise wait.
   package static func run(
     _ command: String, _ arguments: [String], input: [UInt8] = [], environment: [String: String] = Environment.all(),
     timeout: Duration = .seconds(60), limit: Int = 1 << 20, errors: StandardErrors = .shown
   ) throws(POSIXError) -> Completion {
     let file = try find(command)
-    // A file in memory instead of a pipe: nothing to write while we read, and a reader that goes away does not hurt.
+    // Uses a file in memory instead of a pipe, so that reading the output cannot block on the input or fail with it.
     let memory = try Descriptor.inMemory(input)
     var ends: [Int32] = [-1, -1]
     if unsafe pipe(&ends) != 0 { throw Descriptor.failure("pipe", nil) }
@@ -63,21 +63,21 @@ package enum Launcher {
     do throws(POSIXError) {
       let end = SystemClock().monotonic() + timeout
       let output = try read(reading, until: end, limit: limit)
-      // It may have closed its output and go on.
+      // The program may have closed its output and still run.
       return Completion(status: try status(of: child, until: end), output: output)
     } catch {
       let family = [child] + descendants(of: child)
       for process in family { kill(process, SIGTERM) }
-      // Who does not end on SIGTERM has half a second.
+      // Programs that ignore SIGTERM get half a second.
       let hasEnded = try status(of: child, within: .milliseconds(500)) != nil
-      // Those that are there still are the same ones: the number of a process is not given to another so soon.
+      // The remaining processes are the same ones, because the kernel does not reuse process numbers that quickly.
       for process in hasEnded ? family.dropFirst() : family[...] where kill(process, 0) == 0 { kill(process, SIGKILL) }
       if !hasEnded { _ = try status(of: child, within: nil) }
       throw error
     }
   }
 
-  /// Starts a program that outlives us: in a session of its own, without our streams.
+  /// Starts a program that outlives us, in its own session and without our streams.
   package static func launch(
     _ command: String, _ arguments: [String], environment: [String: String] = Environment.all()
   ) throws(POSIXError) -> Launched {
@@ -91,14 +91,14 @@ package enum Launcher {
   package struct Launched: Sendable {
     fileprivate let process: pid_t
 
-    /// Its exit status if it ends within that time; `nil` if it runs. It is told once.
+    /// The exit status, or `nil` if the program still runs after that time. Do not call this after it returned one.
     package func status(within time: Duration) throws(POSIXError) -> Int32? {
       try Launcher.status(of: process, within: time)
     }
   }
 
-  /// Puts another program in the place of this one (execve(2)). `arguments` begins with the name of the program. A file
-  /// without `#!` is a script of the shell, as for execvp(3).
+  /// Replaces this process with a program (execve(2)). `arguments` begins with the program's name. A file without `#!`
+  /// is a shell script, as for execvp(3).
   package static func replaceProcess(
     _ path: String, _ arguments: [[UInt8]], environment: [[UInt8]] = Environment.entries()
   ) throws(POSIXError) -> Never {
@@ -142,7 +142,7 @@ package enum Launcher {
     }
   }
 
-  /// All processes below a process; none where the system does not tell.
+  /// All descendants of a process; empty if the system does not tell.
   private static func descendants(of ancestor: pid_t) -> [pid_t] {
     var children: [pid_t: [pid_t]] = [:]
     for process in ((try? File.names(in: "/proc")) ?? []).compactMap({ pid_t($0) }) {
@@ -169,7 +169,7 @@ package enum Launcher {
   private static func status(of child: pid_t, within time: Duration?) throws(POSIXError) -> Int32? {
     let clock = SystemClock()
     let end = time.map { clock.monotonic() + $0 }
-    // Most end at once.
+    // Most programs end immediately.
     var pause = timespec(tv_sec: 0, tv_nsec: 100_000)
     while true {
       var status: Int32 = 0

@@ -1,7 +1,7 @@
 import Glibc
 
 package enum ParentProcess {
-  /// The arguments of the processes above this one, the nearest first; none where the system does not tell.
+  /// The arguments of the processes above this one, the nearest first; empty if the system does not tell.
   package static func argumentsOfAncestors(limit: Int = 8) -> [[String]] {
     var found: [[String]] = []
     var process = getppid()
@@ -16,23 +16,23 @@ package enum ParentProcess {
 
   static func parent(of process: pid_t) -> pid_t? { fields(of: process)?.dropFirst().first.flatMap { pid_t($0) } }
 
-  /// The first 15 bytes of its program's name (proc(5), `comm`); `nil` where the system does not tell.
+  /// The first 15 bytes of the parent program's name (proc(5), `comm`), or `nil` if the system does not tell.
   package static var name: String? {
     guard let bytes = try? File.read("/proc/\(getppid())/comm", limit: 64) else { return nil }
     let name = String(decoding: bytes.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
     return name.isEmpty ? nil : name
   }
 
-  /// `nil` where the system does not tell.
+  /// The identity of the parent process, or `nil` if the system does not tell.
   package static var identity: ProcessIdentity? {
     let process = getppid()
     guard process > 1, let start = fields(of: process)?.dropFirst(19).first else { return nil }
     return ProcessIdentity(number: process, start: start, program: Path.resolved("/proc/\(process)/exe") ?? "")
   }
 
-  /// What proc(5), `stat`, says of a process, from the third field on.
+  /// The fields of proc(5), `stat`, for a process, beginning with the third.
   private static func fields(of process: pid_t) -> [String]? {
-    // The name in brackets may hold anything.
+    // The name in parentheses may contain any character.
     guard let status = try? File.read("/proc/\(process)/stat", limit: 4096),
       let end = status.lastIndex(of: UInt8(ascii: ")"))
     else { return nil }
@@ -40,13 +40,13 @@ package enum ParentProcess {
   }
 }
 
-/// A program in a process, told from others that ran there before and from all processes that have had the number since
-/// the machine was started.
+/// A program in a process, distinct from earlier programs in that process and from all processes with the same number
+/// since boot.
 package struct ProcessIdentity: Sendable, Equatable {
   package let number: Int32
-  /// In ticks since the machine was started (proc(5), `starttime`).
+  /// The start time in ticks since boot (proc(5), `starttime`).
   package let start: String
-  /// A wrapper puts another program in its place, which then asks for the first time.
+  /// The program, because a wrapper replaces itself with another program, whose first request is then a new one.
   package let program: String
 
   package init(number: Int32, start: String, program: String) {

@@ -5,23 +5,23 @@ import Text
 extension Launcher {
   private static let variable = "CREDMGR_PREDECESSOR"
 
-  /// Leaves bytes to the program that is about to take this one's place: in a file in memory that it inherits. Of the
-  /// environment only the number of the descriptor is in it.
+  /// Passes bytes to the program that replaces this one, in an inherited file in memory. Only the number of the
+  /// descriptor is in the environment.
   package static func leave(_ bytes: [UInt8]) throws(POSIXError) {
     let memory = try Descriptor.inMemory(bytes)
-    // The copy is not closed on execve(2).
+    // execve(2) does not close the copy.
     let copy = dup(memory.number)
     if copy < 0 { throw Descriptor.failure("dup", nil) }
     Environment.set(variable, String(copy))
   }
 
-  /// Makes standard input begin anew with these bytes, for a program that takes this one's place after it read them.
+  /// Makes standard input begin with these bytes again, for a program that replaces this one after it has read them.
   package static func replaceStandardInput(with bytes: [UInt8]) throws(POSIXError) {
     let memory = try Descriptor.inMemory(bytes)
     if dup2(memory.number, 0) < 0 { throw Descriptor.failure("dup2", nil) }
   }
 
-  /// Takes the bytes that were left, so that programs which are started from now on do not find them.
+  /// Takes the bytes from the previous program, so that child processes do not find them.
   package static func receiveFromPredecessor() -> [UInt8]? {
     guard let text = Environment.value(variable) else { return nil }
     Environment.remove(variable)

@@ -1,8 +1,8 @@
 import CPOSIX
 
 package enum ProcessProtection {
-  /// Forbids core dumps and, to processes of the same user, attaching (RLIMIT_CORE, PR_SET_DUMPABLE). The earlier limit
-  /// of core dumps is for ``lift(coreLimit:)``; `nil` if it could not be set.
+  /// Forbids core dumps, and attaching by processes of the same user (RLIMIT_CORE, PR_SET_DUMPABLE). Returns the
+  /// earlier limit of core dumps for ``lift(coreLimit:)``, or `nil` if the limit could not be set.
   @discardableResult package static func apply() -> UInt64? {
     _ = credmgr_set_undumpable()
     var before: UInt64 = 0
@@ -10,6 +10,6 @@ package enum ProcessProtection {
     return before
   }
 
-  /// Gives core dumps back to the program that is about to take our place: limits outlive execve(2).
+  /// Allows core dumps again for the program that replaces us, because limits survive execve(2).
   package static func lift(coreLimit: UInt64) { _ = credmgr_set_core_limit(coreLimit) }
 }

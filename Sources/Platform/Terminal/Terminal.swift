@@ -5,16 +5,16 @@ import Text
 package enum Terminal {
   package static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
 
-  /// The columns of standard error's terminal, else of standard output's; 80 where neither is a terminal.
+  /// The columns of standard error, otherwise of standard output, or 80 if neither is a terminal.
   package static var width: Int { errorColumns ?? outputColumns ?? 80 }
 
-  /// Puts null(4) in the place of closed standard streams. To be called before any file is opened.
+  /// Replaces closed standard streams with null(4). Call this before opening any file.
   package static func openStandardStreams() { credmgr_open_standard_streams() }
 
-  /// `nil` if it is not a terminal, or does not say.
+  /// The columns of standard output, or `nil` if it is not a terminal or does not tell.
   package static var outputColumns: Int? { columns(of: STDOUT_FILENO) }
 
-  /// `nil` if it is not a terminal, or does not say.
+  /// The columns of standard error, or `nil` if it is not a terminal or does not tell.
   package static var errorColumns: Int? { columns(of: STDERR_FILENO) }
 
   private static func columns(of descriptor: Int32) -> Int? {
@@ -30,10 +30,10 @@ package enum Terminal {
 
   package static func writeError(_ text: String) { try? writeAll(STDERR_FILENO, Array(text.utf8)) }
 
-  /// Reads one line of a descriptor, byte by byte, so that the rest is left for the next reader.
+  /// Reads one line byte by byte, so that the rest remains for the next reader.
   ///
-  /// - Parameter end: the moment of a monotonic clock until which a line is waited for; `nil` for ever.
-  /// - Returns: the line without its end (LF or CR LF); `nil` at the end of the input.
+  /// - Parameter end: the moment of a monotonic clock at which to stop waiting; `nil` to wait without limit.
+  /// - Returns: the line without its end (LF or CR LF), or `nil` at the end of the input.
   package static func readLine(
     _ descriptor: Int32, limit: Int = 64 * 1024, until end: (moment: Duration, clock: any WallClock)? = nil
   ) throws(POSIXError) -> String? {
@@ -58,7 +58,7 @@ package enum Terminal {
 
   private static func wait(_ descriptor: Int32, until end: Duration, _ clock: any WallClock) throws(POSIXError) {
     while true {
-      // A signal that came before the call interrupts nothing, so it is looked for several times a second.
+      // A signal before the call interrupts nothing, so this checks for signals several times a second.
       if Signals.isInterrupted { throw .interrupted }
       let rest = end - clock.monotonic()
       var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
@@ -69,17 +69,17 @@ package enum Terminal {
     }
   }
 
-  /// Asks for a password at `/dev/tty`, without echo.
+  /// Prompts for a password at `/dev/tty` without echo.
   ///
-  /// - Throws: `interrupted` for Control-C or a signal, after the terminal is as it was; `endOfInput` for Control-D on
-  /// an empty line.
+  /// - Throws: `interrupted` after Control-C or a signal, once the terminal is restored; `endOfInput` after Control-D
+  ///   on an empty line.
   package static func readPassword(prompt: String, limit: Int = 1024) throws(POSIXError) -> [UInt8] {
     guard let terminal = ControllingTerminal() else { throw .noTerminal }
     return try readPassword(terminal.number, prompt: prompt, limit: limit)
   }
 
-  /// Hides what is typed on the terminal of the process while it lives; unread input is thrown away at its end. A
-  /// signal does not end the program meanwhile: look at ``Signals/isInterrupted``.
+  /// Hides typed text while it exists, and discards unread input at its end. A signal does not end the program
+  /// meanwhile; check ``Signals/isInterrupted``.
   package final class Silence {
     private let terminal: ControllingTerminal
     private var before = termios()
@@ -97,8 +97,8 @@ package enum Terminal {
     deinit { unsafe tcsetattr(terminal.number, TCSAFLUSH, &before) }
   }
 
-  /// The keys are read one by one and Control-C is one of them, so that no key can end the program while the echo is
-  /// off; signals from elsewhere wait, and are looked for.
+  /// Reads a password key by key, with Control-C as an ordinary key, so that no key can end the program while echo is
+  /// off. Signals from elsewhere are checked for.
   static func readPassword(_ terminal: Int32, prompt: String, limit: Int) throws(POSIXError) -> [UInt8] {
     var before = termios()
     if unsafe tcgetattr(terminal, &before) != 0 { throw .noTerminal }
@@ -106,10 +106,10 @@ package enum Terminal {
       var raw = before
       raw.c_lflag &= ~tcflag_t(ECHO | ECHONL | ICANON | ISIG | IEXTEN)
       raw.c_iflag &= ~tcflag_t(IXON)
-      // tcsetattr(3): it succeeds if any of the changes could be made; echo is the one that counts.
+      // tcsetattr(3) succeeds if it made any of the changes; the echo is the important one.
       var now = termios()
       if unsafe tcsetattr(terminal, TCSAFLUSH, &raw) != 0 { throw Descriptor.failure("tcsetattr", nil) }
-      // The line ends when keys are again what they were: who has seen its end can press Control-C.
+      // The line end appears after the terminal is restored, so a user who sees it can press Control-C.
       var isAsked = false
       defer { if isAsked { try? writeAll(terminal, [UInt8(ascii: "\n")]) } }
       defer { unsafe tcsetattr(terminal, TCSAFLUSH, &before) }
@@ -129,7 +129,7 @@ package enum Terminal {
       case 0x04 where typed.isEmpty: throw .endOfInput
       case 0x04, 0x0A, 0x0D: return typed
       case 0x08, 0x7F:
-        // One character goes, that is the continuation bytes of UTF-8 and the byte before them.
+        // Deletes one character: the continuation bytes of UTF-8 and the byte before them.
         while let last = typed.popLast(), last & 0xC0 == 0x80 {}
       case 0x15: typed.removeAll(keepingCapacity: true)
       case let byte:
@@ -150,23 +150,23 @@ package enum Terminal {
       let read = unsafe Glibc.read(terminal, &byte, 1)
       if read == 1 { return byte }
       if read == 0 { throw .endOfInput }
-      // A terminal whose other end is gone answers EIO.
+      // A terminal whose other end is closed returns EIO.
       if errno == EIO { throw .endOfInput }
       if errno != EINTR { throw Descriptor.failure("read", nil) }
     }
   }
 }
 
-/// The terminal of the process, whatever its streams are (`/dev/tty`, tty(4)).
+/// The controlling terminal of the process, independent of its streams (`/dev/tty`, tty(4)).
 package final class ControllingTerminal {
   private let descriptor: Descriptor
 
-  /// `nil` where there is none, as in a service.
+  /// Opens the terminal, or returns `nil` without one, as in a service.
   package init?() {
     guard let descriptor = try? Descriptor(opening: "/dev/tty", O_RDWR) else { return nil }
     self.descriptor = descriptor
   }
 
-  /// Valid while this object lives.
+  /// The file descriptor, valid while this object exists.
   package var number: Int32 { descriptor.number }
 }
