@@ -51,7 +51,7 @@ package struct Context {
     let named = environment("CREDMGR_ACCOUNT") ?? ""
     if !named.isEmpty { return AccountChoice(try accountName(named), .environment) }
     let folders = RepositoryContext(environment: environment).folders
-    let rule = try manager(source.accountRules().first(for: provider, remotes: remotes, folders: folders))
+    let rule = try manager(source.accountRules().first(for: [provider], remotes: remotes, folders: folders))
     return rule.map { AccountChoice($0.account, .rule($0)) }
   }
 

@@ -49,7 +49,7 @@ struct AccountRulesTests {
   func theFirstThatMatchesCounts(_ provider: String, _ remote: String, _ folder: String, _ account: String?) throws {
     let rules = try self.rules(Self.text)
     let address = try #require(RemoteAddress(remote))
-    #expect(rules.first(for: provider, remotes: { [address] }, folders: { [folder] })?.account == account)
+    #expect(rules.first(for: [provider], remotes: { [address] }, folders: { [folder] })?.account == account)
   }
 
   /// Who has no rule for a provider pays for no look at the repository.
@@ -63,7 +63,7 @@ struct AccountRulesTests {
       return []
     }
     for (rules, provider) in [(none, "github"), (folders, "gitlab"), (folders, "github")] {
-      _ = rules.first(for: provider, remotes: { asking("remotes") }, folders: { asking("folders") })
+      _ = rules.first(for: [provider], remotes: { asking("remotes") }, folders: { asking("folders") })
     }
     #expect(asked == ["folders"])
   }
@@ -132,6 +132,29 @@ struct AccountRulesTests {
       provider: "github", account: "home", remote: "git@github.com:acme", folder: nil, home: nil)
     #expect(same == before.replacing("account: work", with: "account: home"))
     for text in [narrower, other, same] { #expect(try self.rules(text).rules.isEmpty == false) }
+  }
+
+  /// A rule of another provider for the same place, or an earlier wider one, would keep the new one from counting.
+  @Test func aRuleStandsBeforeThoseThatCoverIt() throws {
+    let text = "rules:\n  - { provider: a, account: x, in: /w }\n  # two\n  - { provider: b, account: y, in: /w }\n"
+    let edited = try self.rules(text).adding(provider: "b", account: "z", remote: nil, folder: "/w", home: nil)
+    #expect(
+      edited
+        == "rules:\n  - provider: b\n    account: z\n    in: \"/w\"\n  - { provider: a, account: x, in: /w }\n  # two\n"
+    )
+    #expect(try self.rules(edited).rules.map(\.account) == ["z", "x"])
+  }
+
+  @Test func removing() throws {
+    let rules = try self.rules(Self.text)
+    let without = { (indices: [Int]) in try rules.removing(indices.map { rules.rules[$0] }, home: Self.home) }
+    #expect(
+      try without([0, 2, 3])
+        == "# mine\nrules:\n  - { provider: github, for: \"git@github.com:acme\", account: work }\n")
+    #expect(try without([0, 1, 2, 3]) == "# mine\n")
+    #expect(try self.rules(without([1])).rules.map(\.account) == ["vault", "work", "both"])
+    let flow = try self.rules("rules: [{provider: p, in: /a, account: b}]\n")
+    #expect(throws: CredentialError.uneditableRules(flow.path)) { try flow.removing(flow.rules, home: nil) }
   }
 
   @Test func whatIsNotWrittenLineByLineIsLeftAlone() throws {

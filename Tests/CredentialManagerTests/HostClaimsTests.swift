@@ -14,7 +14,7 @@ struct HostClaimsTests {
 
   /// The provider and the user name, as another process finds them.
   private func found(_ host: String, _ helper: HostClaim.Helper = .git) throws -> [String] {
-    try fixture.another().claim(of: host, for: helper).map { [$0.provider, $0.username] } ?? []
+    try fixture.another().claims(of: host, for: helper).flatMap { [$0.provider, $0.username] }
   }
 
   private func write(_ text: String, _ name: String = "example") throws {
@@ -38,7 +38,7 @@ struct HostClaimsTests {
   }
 
   @Test func git() throws {
-    #expect(try fixture.source.claim(of: "git.example", for: .git) == nil)
+    #expect(try fixture.source.claims(of: "git.example", for: .git).isEmpty)
     let rules = Fixture.endpoints + "\nvariables: { host: { default: Git.example } }\n"
     try fixture.add(rules + "git: { hosts: [\"{host}\", \"gist.{host}\"], username: x-access-token }")
     try fixture.add(Fixture.endpoints + "\ngit: { hosts: [\"code.example:443\"] }", "other")
@@ -68,12 +68,14 @@ struct HostClaimsTests {
     #expect(try found("code.example") == [])
   }
 
-  @Test func theFirstOfSeveralProvidersHasTheHost() throws {
-    for name in ["b", "a", "c"] { try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }", name) }
-    #expect(try found("git.example") == ["a", "oauth2"])
+  @Test func severalProvidersHaveTheHost() throws {
+    for name in ["b", "a", "c"] {
+      try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example], username: of-\(name) }", name)
+    }
+    #expect(try found("git.example") == ["a", "of-a", "b", "of-b", "c", "of-c"])
     #expect(try fixture.another().hostClaims().map(\.provider) == ["a", "b", "c"])
     _ = try fixture.source.remove("a", keepsRemote: true)
-    #expect(try found("git.example") == ["b", "oauth2"])
+    #expect(try found("git.example") == ["b", "of-b", "c", "of-c"])
     for name in ["b", "c"] { _ = try fixture.source.remove(name, keepsRemote: true) }
     #expect(try found("git.example") == [])
   }
@@ -110,6 +112,17 @@ struct HostClaimsTests {
   }
 
   // MARK: Vaults of earlier versions
+
+  /// They have the first provider of each host alone.
+  @Test func aRecordOfOneClaimIsCompletedAtTheFirstQuestion() throws {
+    for name in ["a", "b"] { try fixture.add(Fixture.endpoints + "\ngit: { hosts: [git.example] }", name) }
+    let first = try #require(try fixture.another().claims(of: "git.example", for: .git).first)
+    let identifier = RecordIdentifier(kind: .host, provider: "git.example", account: "git")
+    try fixture.another().vault(.readWrite).apply([.store(Secret(first.value.encoded), as: identifier)])
+    #expect(try found("git.example") == ["a", "oauth2", "b", "oauth2"])
+    try fixture.ship("nothing: right")
+    #expect(try found("git.example") == ["a", "oauth2", "b", "oauth2"])
+  }
 
   @Test(arguments: [nil, ["git.example", "provider.example"]])
   func anOldVaultIsCompletedAtTheFirstQuestion(_ destinations: [String]?) throws {

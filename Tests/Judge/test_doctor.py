@@ -212,6 +212,8 @@ BROKEN = [
     ("rules_have_mistakes", "rules", "is missing", put(r"rulez: []\n", "$H/config/accounts.yaml"), "", {}),
     ("rule_for_a_mistyped_provider", "rules", 'line 3 of', put(RULE % "githb", "$H/config/accounts.yaml"), "", {}),
     ("rule_for_no_provider", "rules", "something-else", put(RULE % "something-else", "$H/config/accounts.yaml"), "", {}),
+    ("rule_for_another_host", "rules", "never counts for git",
+     put(RULE.replace("ada", ADA) % "git-host", "$H/config/accounts.yaml"), "", READY),
     ("certificates_are_nowhere", "certificates", "cannot be read", "", "export SSL_CERT_FILE=/nowhere", {}),
     ("certificates_are_none", "certificates", "no certificate", "touch $W/none", "export SSL_CERT_FILE=$W/none", {}),
     ("certificates_are_no_folder", "certificates", "no folder", "", "unset SSL_CERT_FILE; export SSL_CERT_DIR=/nowhere", {}),

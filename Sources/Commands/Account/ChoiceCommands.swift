@@ -1,60 +1,12 @@
 import CredentialManager
 import JSON
-import Platform
 
 extension Command {
-  static let use = Command(
-    name: "use", operands: "ID ACCOUNT", operandCount: 2...2,
-    summary: "Set the default account of a provider, or the one for a remote or a folder",
-    options: [
-      Option("--for", value: "URL", "use it for remotes with this URL, or below it: https://HOST/OWNER"),
-      Option("--in", value: "FOLDER", "use it in this folder and below it"),
-    ],
-    notes: [
-      "With both options, both have to fit. The rules stand in the file accounts.yaml in the configuration's folder.",
-      "\"credmgr status --why\" says which account is used here.",
-    ],
-    examples: [
-      ("credmgr use github work", "wherever no rule says otherwise"),
-      ("credmgr use github work --for https://github.com/octo", "for the repositories of an owner"),
-      ("credmgr use github work --in ~/work", "below a folder"),
-    ]
-  ) { invocation, context throws(CommandError) in
-    let provider = try context.provider(invocation.operands[0])
-    let name = invocation.operands[1]
-    let remote = invocation.value("--for").map(RemoteAddress.written)
-    if let remote { _ = try address(remote, form: "OWNER") }
-    let folder: String? = if let text = invocation.value("--in") { try writtenFolder(text, context) } else { nil }
-    try requireAccount(name, of: provider, context)
-    if remote == nil, folder == nil {
-      try manager(context.source.accounts(.readWrite).select(name, provider: provider))
-      context.tell("\"\(name)\" is the default account of \"\(provider)\"")
-    } else {
-      try manager(context.source.addRule(provider: provider, account: name, remote: remote, folder: folder))
-      let conditions = (remote.map { " for \($0)" } ?? "") + (folder.map { " in \($0)" } ?? "")
-      context.tell("\"\(name)\" is the account of \"\(provider)\"\(conditions)")
-    }
-  }
-
-  private static func requireAccount(_ name: String, of provider: String, _ context: Context) throws(CommandError) {
+  static func requireAccount(_ name: String, of provider: String, _ context: Context) throws(CommandError) {
     guard let accounts = try manager(context.source.accountsIfAny()) else {
       throw CommandError(.loginNeeded(provider: provider, account: name, .noCredential))
     }
     _ = try manager(accounts.resolve(name, provider: provider))
-  }
-
-  /// A folder as the file has it: absolute, or from the home folder on.
-  private static func writtenFolder(_ text: String, _ context: Context) throws(CommandError) -> String {
-    guard !text.isEmpty else {
-      throw .usage("\"\" is no folder", hint: "\"--in .\" is the folder here, \"--in ~/work\" one of yours")
-    }
-    let here = try system(Path.currentDirectory())
-    var text = text
-    // A shell leaves the tilde of `--in=~/work` and of '~/work' alone.
-    if text == "~" || text.hasPrefix("~/"), let home = context.home.person { text = home + text.dropFirst() }
-    let path = Path.resolved(text) ?? Path.joining(here, text)
-    guard let home = context.home.person, path.hasPrefix(home + "/") else { return path }
-    return "~" + path.dropFirst(home.count)
   }
 
   private struct Choice {
@@ -83,7 +35,7 @@ extension Command {
       orJSON: .array(choices.map(json)))
   }
 
-  private static func address(_ text: String, form: String) throws(CommandError) -> RemoteAddress {
+  static func address(_ text: String, form: String) throws(CommandError) -> RemoteAddress {
     if let address = RemoteAddress(text) { return address }
     // It may have a password in it.
     throw .usage(
@@ -93,7 +45,10 @@ extension Command {
 
   private static func choice(for text: String, _ provider: String?, _ context: Context) throws(CommandError) -> Choice {
     let address = try address(text, form: "OWNER/NAME")
-    let claim = try manager(context.source.claim(of: address.host, for: .git))
+    let claims = try manager(context.source.claims(of: address.host, for: .git))
+    let claim = try context.claim(
+      among: claims.filter { $0.provider == provider ?? $0.provider }, username: username(in: text)
+    ) { [address] }
     guard let provider = provider ?? claim?.provider else {
       let pattern = HostLoginPattern(
         origin: "https://" + address.host, username: username(in: text), takesSchemes: true)

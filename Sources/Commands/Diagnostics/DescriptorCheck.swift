@@ -93,7 +93,10 @@ extension Doctor {
       for (index, host) in hosts.enumerated() {
         guard let first = hosts[..<index].first(where: { $0.host == host.host }) else { continue }
         let providers = "\(quoted(first.provider)) and of \(quoted(host.provider))"
-        note(.hosts, "\(quoted(host.host)) is of \(providers); the first one is taken")
+        note(
+          .hosts,
+          "\(quoted(host.host)) is of \(providers); a user name or a rule chooses, else the first one with an account"
+        )
       }
     }
     guard diagnostics.count == before else { return }
@@ -131,6 +134,19 @@ extension Doctor {
         problem(
           .rules, "line \(rule.place.line) of \(path) names \(quoted(rule.account)), who is not logged in",
           hints: "\(credmgr: "login", rule.provider, "--account", rule.account)", status: .loginNeeded)
+      } else if let hosts = try? context.source.hostsElsewhere(rule.remote, of: rule.provider) {
+        problem(
+          .rules,
+          "line \(rule.place.line) of \(path) never counts for git: the git hosts of \(quoted(rule.provider)) are "
+            + hosts.joined(separator: ", "),
+          hints: "\(credmgr: ["use", rule.provider, rule.account, "--remove"] + rule.options)")
+      } else if let first = rules.cover(of: rule) {
+        let removal = ["credmgr", "use", rule.provider, rule.account, "--remove"] + rule.options
+        // The same rule twice: both are removed.
+        let isTwice = first.account == rule.account && first.options == rule.options
+        problem(
+          .rules, "line \(rule.place.line) of \(path) never counts: line \(first.place.line) covers it",
+          hints: "\(all: [removal] + (isTwice ? [removal.filter { $0 != "--remove" }] : []))")
       }
     }
     if diagnostics.count == before, !rules.rules.isEmpty {

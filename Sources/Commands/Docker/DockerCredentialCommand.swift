@@ -67,8 +67,9 @@ extension Command {
   /// are left out: one that cannot be had would end the build.
   private static func list(_ context: Context) throws(CommandError) {
     var names: [String: String] = [:]
-    for claim in try context.dockerClaims() {
-      if let username = try context.username(of: claim) { names[claim.host] = username }
+    for claims in try Dictionary(grouping: context.dockerClaims(), by: \.host).values {
+      guard let claim = try context.claim(among: claims) else { continue }
+      names[claim.host] = try context.username(of: claim)
     }
     let stored = try manager(context.source.hostLogins())
     for (origin, login) in stored where origin.hasPrefix(RegistryAddress.prefix) {

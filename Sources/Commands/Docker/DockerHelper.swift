@@ -7,14 +7,18 @@ import OAuth
 /// A question of docker about a registry (docker/docker-credential-helpers).
 struct DockerHelper: HelperProtocol {
   let address: RegistryAddress
+  let claims: [HostClaim]
   let claim: HostClaim?
 
   init(_ address: RegistryAddress, _ context: Context) throws(CommandError) {
     self.address = address
-    claim = address.isSafe ? try manager(context.source.claim(of: address.host, for: .docker)) : nil
+    claims = address.isSafe ? try manager(context.source.claims(of: address.host, for: .docker)) : []
+    claim = try context.claim(among: claims)
   }
 
   var provider: String? { claim?.provider }
+
+  var providers: [String] { claims.map(\.provider) }
 
   var logins: HostLoginPattern? { HostLoginPattern(origin: address.origin) }
 

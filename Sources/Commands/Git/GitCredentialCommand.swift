@@ -19,8 +19,13 @@ extension Command {
       if let seconds { .seconds(seconds) } else { try context.duration("--timeout", invocation) }
     try context.withInput { input throws(CommandError) in
       // Operations that we do not know are passed over (gitcredentials(7)).
-      guard ["get", "store", "erase"].contains(operation), let git = try GitHelper(GitCredential(input), context)
-      else { return }
+      guard ["get", "store", "erase"].contains(operation) else { return }
+      let request = try GitCredential(input)
+      let git: GitHelper?
+      do throws(CommandError) { git = try GitHelper(request, context) } catch {
+        throw operation == "get" ? try GitHelper.ending(error, context) : error
+      }
+      guard let git else { return }
       let session = HelperSession(helper: git, context: context)
       switch operation {
       case "get": try session.get()

@@ -9,6 +9,7 @@ import Text
 struct GitHelper: HelperProtocol {
   let request: GitCredential
   let uri: URI
+  let claims: [HostClaim]
   let claim: HostClaim?
 
   /// `nil` for a question about no host, or about one that is not to be told anything.
@@ -17,7 +18,11 @@ struct GitHelper: HelperProtocol {
     self.request = request
     self.uri = uri
     let host = uri.isSecure || uri.scheme == "http" ? HostPattern.authority(uri) : nil
-    claim = if let host { try manager(context.source.claim(of: host, for: .git)) } else { nil }
+    claims = if let host { try manager(context.source.claims(of: host, for: .git)) } else { [] }
+    let repository = RepositoryContext(environment: context.environment)
+    claim = try context.claim(among: claims, username: request["username"]) {
+      repository.remotes(uri, path: request["path"])
+    }
     if let claim, !uri.isSecure, !uri.isLoopback {
       // Whoever listens on the way would read it.
       context.tell("\"\(uri.host ?? "")\" is of \"\(claim.provider)\", whose credentials go over https alone")
@@ -26,6 +31,8 @@ struct GitHelper: HelperProtocol {
   }
 
   var provider: String? { claim?.provider }
+
+  var providers: [String] { claims.map(\.provider) }
 
   var refused: GivenToken? { GivenToken(gitStates: request.list("state")) }
 
@@ -57,7 +64,9 @@ struct GitHelper: HelperProtocol {
   }
 
   func isOurs(_ login: HostLogin, _ accounts: [Account]) -> Bool {
-    if login.scheme != nil || login.username == claim?.username || claim?.ignoresUsername == true { return true }
+    if login.scheme != nil || claims.contains(where: { $0.ignoresUsername || $0.username == login.username }) {
+      return true
+    }
     return accounts.contains { account in
       account.credential.accessToken == login.password || account.matches(username: login.username ?? "")
     }
@@ -117,6 +126,15 @@ struct GitHelper: HelperProtocol {
     if let expiresAt = login.expiresAt { answer += "password_expiry_utc=\(expiresAt.secondsSince1970)\n" }
     if let token = login.refreshToken { answer += try GitCredential.line("oauth_refresh_token", token.reveal()) }
     return answer
+  }
+
+  /// git would ask for a user name and a password next, which cannot help: what is stored here may be the answer.
+  static func ending(_ error: CommandError, _ context: Context) throws(CommandError) -> CommandError {
+    switch error {
+    case .handOver, .ended: break
+    case .failed, .credential: try context.output("quit=1\n")
+    }
+    return error
   }
 
   func refuse(_ error: CredentialError?, _ session: HelperSession<Self>) throws(CommandError) {

@@ -5,6 +5,8 @@ import CredentialManager
 protocol HelperProtocol {
   /// `nil` where the token is nobody's.
   var provider: String? { get }
+  /// Those that a refused token, or one that is to be stored, may be from.
+  var providers: [String] { get }
   /// What the program was given before and was refused, where it says so.
   var refused: GivenToken? { get }
   /// Which stored logins are meant; `nil` for a program that stores none.
@@ -21,6 +23,8 @@ protocol HelperProtocol {
   func isOurs(_ login: HostLogin, _ accounts: [Account]) -> Bool
   func answer(_ account: Account, _ context: Context) throws(CommandError) -> String
   func answer(_ login: HostLogin) throws(CommandError) -> String
+  /// Tells the program that there is no answer because of an error, as its protocol has it; returns the error.
+  static func ending(_ error: CommandError, _ context: Context) throws(CommandError) -> CommandError
   /// What is done where there is nothing to hand out; `error` is `nil` without a provider.
   func refuse(_ error: CredentialError?, _ session: HelperSession<Self>) throws(CommandError)
 }
@@ -33,6 +37,7 @@ struct GivenToken: Equatable {
 }
 
 extension HelperProtocol {
+  var providers: [String] { provider.map { [$0] } ?? [] }
   var refused: GivenToken? { nil }
   var logins: HostLoginPattern? { nil }
   var prefersLogins: Bool { false }
@@ -44,6 +49,8 @@ extension HelperProtocol {
   func isOurs(_ login: HostLogin, _ accounts: [Account]) -> Bool {
     accounts.contains { $0.credential.accessToken == login.password }
   }
+
+  static func ending(_ error: CommandError, _ context: Context) throws(CommandError) -> CommandError { error }
 
   func refuse(_ error: CredentialError?, _ session: HelperSession<Self>) throws(CommandError) {
     if let error { throw CommandError(error) }

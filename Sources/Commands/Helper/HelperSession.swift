@@ -9,8 +9,15 @@ struct HelperSession<Helper: HelperProtocol> {
   let context: Context
 
   func get() throws(CommandError) {
-    if helper.prefersLogins, let login = try login() { return try answer(login) }
     var missing: CredentialError?
+    do throws(CommandError) {
+      if let answer = try answer(orWhy: &missing) { return try context.output(answer) }
+    } catch { throw try Helper.ending(error, context) }
+    try helper.refuse(missing, self)
+  }
+
+  private func answer(orWhy missing: inout CredentialError?) throws(CommandError) -> String? {
+    if helper.prefersLogins, let login = try login() { return try text(login) }
     if let provider = helper.provider {
       let name = try helper.accountName(provider, context)
       var account: Account?
@@ -23,21 +30,22 @@ struct HelperSession<Helper: HelperProtocol> {
         default: throw CommandError(error)
         }
       }
-      if let account { return try answer(account) }
+      if let account { return try text(account) }
     }
-    if !helper.prefersLogins, let login = try login() { return try answer(login) }
-    try helper.refuse(missing, self)
+    return helper.prefersLogins ? nil : try login().map(text)
   }
 
-  func answer(_ account: Account) throws(CommandError) {
+  func answer(_ account: Account) throws(CommandError) { try context.output(text(account)) }
+
+  private func text(_ account: Account) throws(CommandError) -> String {
     let answer = try helper.answer(account, context)
     context.source.noteHandOut(account, to: helper.recipient)
-    try context.output(answer)
+    return answer
   }
 
-  private func answer(_ login: HostLogin) throws(CommandError) {
+  private func text(_ login: HostLogin) throws(CommandError) -> String {
     context.source.noteHandOut(helper.logins?.origin ?? "", login.username ?? "", to: helper.recipient)
-    try context.output(helper.answer(login))
+    return try helper.answer(login)
   }
 
   private func login() throws(CommandError) -> HostLogin? {
@@ -47,7 +55,7 @@ struct HelperSession<Helper: HelperProtocol> {
 
   /// Whoever asks again within one request was refused what it got before.
   private func rejectRefused() throws(CredentialError) {
-    guard let refused = helper.refused, refused.provider == helper.provider,
+    guard let refused = helper.refused, helper.providers.contains(refused.provider),
       let account = try context.source.accountsIfAny()?.account(AccountID(refused.provider, refused.account)),
       account.revision == refused.revision, !account.credential.isRejected
     else { return }
@@ -57,17 +65,20 @@ struct HelperSession<Helper: HelperProtocol> {
   /// - Parameter isOnly: whether all other logins of the host go.
   func store(_ login: HostLogin, isOnly: Bool) throws(CommandError) {
     guard let origin = helper.logins?.origin else { return }
-    if let provider = helper.provider {
-      let accounts = try manager(context.source.accountsIfAny()?.accounts(of: provider) ?? [])
-      if !accounts.isEmpty, helper.isOurs(login, accounts) { return }
+    var accounts: [Account] = []
+    for provider in helper.providers {
+      accounts += try manager(context.source.accountsIfAny()?.accounts(of: provider) ?? [])
     }
+    if !accounts.isEmpty, helper.isOurs(login, accounts) { return }
     try manager(context.source.store(login, for: origin, isOnly: isOnly))
   }
 
   /// Forgets logins, and marks a token as refused; `nil` where the program does not say which.
   func erase(_ password: Secret?) throws(CommandError) {
-    if let provider = helper.provider, let password, try manager(context.source.accountsIfAny()) != nil {
-      try manager(context.source.reject(password, account: helper.refused?.account, of: provider))
+    if let password, try manager(context.source.accountsIfAny()) != nil {
+      for provider in helper.providers where helper.refused.map({ $0.provider == provider }) ?? true {
+        try manager(context.source.reject(password, account: helper.refused?.account, of: provider))
+      }
     }
     guard var pattern = helper.logins else { return }
     pattern.password = password

@@ -14,7 +14,7 @@ extension Account {
 
   /// Whether a user name is this account's name or identity; providers do not tell letters by case there.
   package func matches(username: String) -> Bool {
-    name == username || credential.identity?.lowercased() == username.lowercased()
+    [name, credential.identity].contains { $0?.lowercased() == username.lowercased() }
   }
 }
 

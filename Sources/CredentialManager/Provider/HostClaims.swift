@@ -1,6 +1,8 @@
 import Cryptography
 import Descriptors
+import HTTP
 import JSON
+import OAuth
 import Platform
 import Text
 import Store
@@ -40,29 +42,50 @@ extension HostClaim {
       ignoresUsername: value["ignores_username"] == .boolean(true))
   }
 
-  fileprivate init?(_ record: Record) {
-    guard let value = try? JSONValue.parse(record.payload.revealBytes()) else { return nil }
-    self.init(value)
+  /// The claims in a host's record; `nil` for a record of an earlier version, which has only the first one.
+  fileprivate static func all(_ record: Record) -> [HostClaim]? {
+    (try? JSONValue.parse(record.payload.revealBytes()))?.elements?.compactMap { HostClaim($0) }
+  }
+
+  fileprivate static func provider(_ record: Record) -> String? {
+    let value = try? JSONValue.parse(record.payload.revealBytes())
+    return (value?.elements?.first ?? value)?["provider"]?.text
   }
 }
 
-/// The hosts are part of each registration's agreement. A record for each host says which provider has it, so that a
+/// The hosts are part of each registration's agreement. A record for each host says which providers have it, so that a
 /// question reads one record; a last one, without a host, says that all registrations have theirs.
 extension CredentialSource {
   private static let allClaimed = RecordIdentifier(kind: .host, provider: "", account: "")
 
-  /// The first provider, by identifier, that claims a host; `nil` when none does.
-  package func claim(of host: String, for helper: HostClaim.Helper) throws(CredentialError) -> HostClaim? {
+  /// The claims of a host, one for each provider that has it, in the order of the providers' identifiers.
+  package func claims(of host: String, for helper: HostClaim.Helper) throws(CredentialError) -> [HostClaim] {
     let host = host.lowercased()
-    guard !host.isEmpty, let accounts = try accountsIfAny() else { return nil }
+    guard !host.isEmpty, let accounts = try accountsIfAny() else { return [] }
     let identifier = HostClaim.identifier(of: host, helper)
-    if let record = try accounts.record(identifier) { return HostClaim(record) }
-    try accounts.throwIfDamaged(identifier)
-    if try accounts.record(Self.allClaimed) != nil { return nil }
+    if let record = try accounts.record(identifier) {
+      if let claims = HostClaim.all(record) { return claims }
+    } else {
+      try accounts.throwIfDamaged(identifier)
+      if try accounts.record(Self.allClaimed) != nil { return [] }
+    }
     let (claims, changes) = try claims(accounts)
     // Of an earlier version's vault. Where that cannot be written, it is found out anew at the next question.
     if let accounts = try? self.accounts(.readWrite) { _ = try? accounts.store.apply(changes) }
-    return claims.first { $0.host == host && $0.helper == helper }
+    return claims.filter { $0.host == host && $0.helper == helper }
+  }
+
+  /// The git hosts of a provider, if a remote is at none of them: git would never ask for the provider's token there.
+  package func hostsElsewhere(
+    _ remote: RemoteAddress?, of provider: String
+  ) throws(CredentialError) -> [String]? {
+    let hosts = try Set(hostClaims().filter { $0.helper == .git && $0.provider == provider }.map(\.host)).sorted()
+    // Another port may be that of SSH, and another name, such as `ssh.github.com`, too.
+    func name(_ host: String) -> URI? { (try? URI(parsing: "https://" + host))?.replacing(port: nil) }
+    guard let remote = remote.flatMap({ name($0.host) }), !hosts.isEmpty,
+      !hosts.contains(where: { name($0)?.isRelated(to: remote) ?? true })
+    else { return nil }
+    return hosts
   }
 
   package func hostClaims() throws(CredentialError) -> [HostClaim] {
@@ -116,9 +139,8 @@ extension CredentialSource {
         isComplete = false
       }
     }
-    var wanted: [RecordIdentifier: Secret] = [:]
-    for claim in claims where wanted[claim.identifier] == nil {
-      wanted[claim.identifier] = Secret(claim.value.encoded)
+    var wanted = Dictionary(grouping: claims, by: \.identifier).mapValues { claims in
+      Secret(JSONValue.array(claims.map(\.value)).encoded)
     }
     return try inStore { () throws(StoreError) in
       var hasMark = false
@@ -127,7 +149,7 @@ extension CredentialSource {
           hasMark = true
         } else if let payload = wanted[record.identifier] {
           if payload == record.payload { wanted[record.identifier] = nil }
-        } else if HostClaim(record).map({ registrations.keys.contains($0.provider) }) ?? true {
+        } else if HostClaim.provider(record).map({ registrations.keys.contains($0) }) ?? true {
           // Those of a registration that is damaged stay.
           changes.append(.remove(record.identifier))
         }
