@@ -39,6 +39,8 @@ package enum CredentialError: Error, Sendable, Equatable {
   case pasteNeeded(provider: String, isCode: Bool)
   /// The token would stand in an address of loopback, on a machine where another program may listen at that port.
   case pasteExposesToken(provider: String)
+  /// Nothing ties an answer to its login, and other applications' answers arrive at the scheme.
+  case schemeWithoutState(provider: String, redirect: String)
   /// The login page was opened twice, and it is not known that both times it was the person's browser.
   case loginPageTaken(provider: String)
   case timedOut(after: Duration)

@@ -21,6 +21,13 @@ package struct Client: Sendable {
     variables = values
   }
 
+  /// A client that nobody registered: the variables have their defaults, or no value.
+  package init(unregistered descriptor: Descriptor) {
+    let defaults = descriptor.variables.compactMap { variable in variable.defaultValue.map { (variable.name, $0) } }
+    let values = Dictionary(defaults) { first, _ in first }
+    self.init(descriptor: descriptor, identifier: "", secret: nil, values: values)
+  }
+
   /// A variable that is not given has its default. Throws for one that is unknown, invalid, or has neither.
   package init(
     descriptor: Descriptor, identifier: String, secret: Secret?, variables given: [String: String]

@@ -43,6 +43,7 @@ import Store
     .identityMismatch(account: "ada", expected: "ada", found: "bob"),
     .nameNeeded(provider: "notes", account: "it's me"), .grantNotOffered(.implicit, offered: [.deviceCode]),
     .pasteNeeded(provider: "notes", isCode: false), .pasteExposesToken(provider: "notes"),
+    .schemeWithoutState(provider: "notes", redirect: "app:/cb"),
     .loginPageTaken(provider: "notes"), .timedOut(after: .seconds(300)), .lockTimedOut(provider: "notes", account: nil),
     .uncommitted(provider: "notes", account: "it's me", isKept: false, .full(path: file)), .noLoginWaits,
     .networkNeeded, .destinationChange(provider: "notes", accounts: ["ada"], places: []),

@@ -238,8 +238,9 @@ struct AddProviderTests {
   }
 
   @Test func withoutAccountsNobodyIsAsked() throws {
-    let fixture = try Fixture.added()
-    try Self.add(fixture, fixture.file(Self.elsewhere), secret: "new", replaces: true)
+    let fixture = try Fixture()
+    try fixture.addOwn(Fixture.endpoints)
+    try fixture.addOwn(Self.elsewhere, replaces: true)
   }
 
   /// The client's secret would go there, too.
@@ -268,7 +269,8 @@ struct AddProviderTests {
 
   /// A host of git gets no secret, and an endpoint does, whatever else it is.
   @Test func aSecretGoesToEndpointsAlone() throws {
-    let fixture = try Fixture.added()
+    let fixture = try Fixture()
+    try fixture.addOwn(Fixture.endpoints)
     let git = "\ngit: { hosts: [evil.example] }"
     try Self.add(fixture, fixture.file(Fixture.endpoints + git), replaces: true) { _, _ in false }
     let both =

@@ -337,7 +337,8 @@ final class Fixture {
   ) throws -> Registration? {
     try source.add(
       addition, clientIdentifier: id, clientSecret: secret.map { Secret($0) }, variables: variables,
-      initialAccessToken: token.map { Secret($0) }, replaces: replaces, confirms: confirms)
+      initialAccessToken: token.map { Secret($0) }, replaces: replaces, confirms: confirms,
+      agrees: { confirms([], $0) })
   }
 
   /// A file of the person's own, which is not installed yet.

@@ -35,6 +35,13 @@ struct MixUpTests {
     ("https://honest.example./authorize", "https://evil.example/token", ""),
     ("https://evil.example/authorize", "https://evil.example/token", "redirect: http://127.0.0.1/callback/honest"),
     ("https://evil.example/authorize", "https://evil.example/token", "redirect: http://127.0.0.1//callback/h%6Fnest/"),
+    ("https://evil.example/authorize", "https://evil.example/token", "redirect: http://127.0.0.1/callback/./honest"),
+    ("https://evil.example/authorize", "https://evil.example/token", "redirect: http://127.0.0.1/callback/x/../honest"),
+    ("https://evil.example/authorize", "https://evil.example/token", "redirect: http://127.0.0.1/callback/%2Fhonest"),
+    ("https://evil.example/authorize", "https://evil.example/token", "redirect: http://127.0.0.1/callback%2Fhonest"),
+    ("https://evil.example/authorize", "https://evil.example/token", "redirect: http://localhost/callback/%2568onest"),
+    ("https://evil.example/authorize", "https://evil.example/token", "redirect: http://127.0.0.1:81/CallBack/Honest;x"),
+    ("https://evil.example/authorize", "https://evil.example/token", "redirect: http://127.0.0.1/callback/honest/more"),
   ]) func aDescriptorThatBorrowsFromAnotherIsNotUsed(_ page: String, _ token: String, _ more: String) throws {
     let fixture = try Self.fixture(Self.endpoints(page, token, more), honest: "issuer: https://honest.example")
     guard case .loginsRefused(.mixUp(provider: "example", other: "honest", _))? = fixture.notices.last else {
@@ -49,12 +56,12 @@ struct MixUpTests {
   @Test(arguments: [
     ("https://honest.example/authorize", "https://honest.example/token", "issuer: https://honest.example"),
     ("https://honest.example/other", "https://api.honest.example/token", ""),
-    ("https://honest.example/other", "https://tokens.example/token", ""),
+    ("https://other.example/authorize", "https://other.example/token", "redirect: http://127.0.0.1/callback/honesty"),
     ("https://other.example/authorize", "https://other.example/token", "issuer: https://other.example"),
     ("https://other.example/authorize", "https://other.example/token", "redirect: http://127.0.0.1/callback"),
   ]) func providersBesideEachOther(_ page: String, _ token: String, _ more: String) throws {
     let fixture = try Self.fixture(
-      Self.endpoints(page, token, more), honest: "issuer: https://honest.example\nhosts: [tokens.example]")
+      Self.endpoints(page, token, more), honest: "issuer: https://honest.example")
     #expect(fixture.notices.isEmpty)
     fixture.http.then(.token("token-1"))
     #expect(try Self.login(fixture).credential.accessToken == Secret("token-1"))
@@ -106,6 +113,7 @@ struct MixUpTests {
   @Test(arguments: [
     Self.endpoints("https://own.example/authorize", "https://own.example/token", "issuer: https://own.example/x"),
     Self.endpoints("https://login.own.example/authorize", "https://own.example/token", "issuer: https://own.example"),
+    Self.endpoints("https://login.example/authorize", "https://own.example/token", "issuer: https://own.example/x"),
     "grant: client_credentials\nendpoints: { token: https://own.example/t }\nissuer: https://own.example",
   ]) func anIssuerOfItsOwn(_ text: String) throws { try Fixture().addOwn(text) }
 
@@ -133,7 +141,7 @@ struct MixUpTests {
 
   /// An own descriptor of the same provider, and one that extends it.
   @Test(arguments: [
-    ("example", Self.endpoints("https://github.example/other", "https://x.githubapi.example/token", Self.shipped)),
+    ("example", Self.endpoints("https://github.example/other", "https://api.github.example/token", Self.shipped)),
     ("github", "extends: github\nscope: [read]"), ("example", "extends: github\nscope: [read]"),
   ]) func anOwnDescriptorOfAShippedProvider(_ identifier: String, _ text: String) throws {
     let fixture = try Fixture()
@@ -144,6 +152,91 @@ struct MixUpTests {
     fixture.http.then(.token("token-1"))
     fixture.user.consent([("code", "code-1"), ("state", "state"), ("iss", "https://id.github.example")])
     _ = try fixture.source.login(identifier, LoginOptions(), user: fixture.user)
+  }
+
+  private static func honest(_ identity: String = "https://api.example/me") -> String {
+    """
+    grant: [authorization_code, device_code]
+    endpoints:
+      authorization: https://login.example/authorize
+      token: https://login.example/token
+      device_authorization: https://login.example/device
+      identity: \(identity)
+    account: name
+    hosts: [api.example, "*.hosts.example"]
+    """
+  }
+
+  /// What another provider's page gives goes to that one's endpoints. Anything else needs consent, once.
+  @Test(arguments: [
+    (#"identity: https://evil.example/me"#, "evil.example"),
+    (#"refresh: https://a.hosts.example/r"#, "a.hosts.example"),
+    (#"token: https://a.hosts.example/t"#, "a.hosts.example"), (#"token: https://api.example/t"#, nil),
+    (#"device_token: https://a.hosts.example/t"#, "a.hosts.example"),
+    (#"identity: https://a.hosts.example/me"#, "a.hosts.example"),
+    (#"revocation: https://evil.example/r"#, "evil.example"),
+    (#"introspection: https://evil.example/i"#, "evil.example"),
+    (#"token_exchange: https://evil.example/x"#, "evil.example"), (#"hosts: [evil.example]"#, "evil.example"),
+    (#"hosts: ["*.evil.example"]"#, "*.evil.example"), (#"hosts: ["*.example"]"#, "*.example"),
+    (#"hosts: ["*.hosts.example", b.hosts.example, x.login.example]"#, nil), (#"hosts: ["{v}"]"#, nil),
+    (#"hosts: ["{w}"]"#, "w.example"), (#"hosts: ["{v}.evil.example"]"#, "v.example.evil.example"),
+    (#"git: { hosts: [evil.example], username: x }"#, "evil.example"),
+    (#"docker: { hosts: [evil.example] }"#, "evil.example"),
+    (#"kubectl: { hosts: [evil.example] }"#, "evil.example"), (#"kubectl: { hosts: [api.example] }"#, nil),
+  ]) func whatAnotherProvidersPageGives(_ line: String, _ asked: String?) throws {
+    let variables = "\nvariables: { v: { help: any }, w: { default: w.example } }"
+    var text = Self.honest()
+    if ["hosts", "git", "docker", "kubectl"].contains(where: line.hasPrefix) {
+      text = text.replacing("\nhosts: [api.example, \"*.hosts.example\"]", with: "") + "\n" + line
+    } else {
+      let name = line.prefix { $0 != ":" }
+      let lines = text.split(separator: "\n").filter { !$0.hasPrefix("  \(name):") }
+      text = lines.map { $0 == "account: name" ? "  \(line)\naccount: name" : String($0) }.joined(separator: "\n")
+    }
+    for isShipped in [true, false] {
+      let fixture = try Fixture()
+      if isShipped { try fixture.ship(Self.honest(), "honest") } else { try fixture.addOwn(Self.honest(), "honest") }
+      var seen: [NewPlace] = []
+      func add(replaces: Bool = false) throws {
+        try fixture.addOwn(text + variables, variables: ["v": "v.example"], replaces: replaces) {
+          seen += $0
+          return !seen.isEmpty
+        }
+      }
+      try add()
+      #expect(seen.map(\.name) == (asked.map { [$0] } ?? []))
+      #expect(seen.allSatisfy { $0.kind == .borrower(owner: "honest", page: "login.example") && $0.place != nil })
+      seen = []
+      try add(replaces: true)
+      #expect(seen.isEmpty && fixture.notices.isEmpty)
+      if line.hasPrefix("token_exchange") { fixture.http.then(.token("token-0")) }
+      fixture.http.then(.token("token-1"), .json("{\"name\": \"ana\"}"))
+      _ = try Self.login(fixture)
+    }
+  }
+
+  /// What was agreed to beside a page of its own is not agreed to beside another provider's.
+  @Test func anotherProvidersPageInItsPlace() throws {
+    let fixture = try Fixture()
+    try fixture.ship(Self.honest(), "honest")
+    func text(_ page: String) -> String {
+      Self.endpoints(page, "https://login.example/token\", identity: \"https://evil.example/me", "account: name")
+    }
+    try fixture.addOwn(text("https://evil.example/a"))
+    try fixture.editOwn(text("https://login.example/a"))
+    let error = #expect(throws: CredentialError.self) { try fixture.login() }
+    guard case .peculiar(_, let places, false)? = error else { throw CredentialError.interrupted }
+    #expect(places.map(\.name) == ["evil.example"] && fixture.user.opened.isEmpty)
+  }
+
+  /// A provider whose descriptor cannot be read any more is still not borrowed from.
+  @Test func whatWasSealedTellsWhereTheDescriptorDoesNot() throws {
+    let fixture = try Fixture()
+    try fixture.addOwn(Self.honest(), "honest")
+    try fixture.editOwn("grant: telepathy", "honest")
+    try fixture.addOwn(Self.endpoints("https://login.example/a", "https://evil.example/token")) { _ in true }
+    #expect(throws: CredentialError.self) { try fixture.login() }
+    #expect(fixture.notices.count == 1 && fixture.user.opened.isEmpty)
   }
 
   // MARK: The page for a device's code
@@ -169,7 +262,7 @@ struct MixUpTests {
     "https://honest.example/device", "https://www.honest.example/d", "https://www.google.example/device",
     "https://github.example/login/device",
   ]) func aPageOfAnotherProviderIsNotShown(_ page: String) throws {
-    for more in ["", "device: { hosts: [honest.example, www.honest.example, www.google.example, github.example] }"] {
+    for more in ["", "device: { hosts: [\"*.example\", \"*.google.example\", \"*.honest.example\"] }"] {
       let fixture = try Fixture()
       try fixture.add(Self.device("honest.example"), "honest")
       try fixture.add(Self.device("oauth.googleapis.example", "device: { hosts: [www.google.example] }"), "google")
@@ -187,6 +280,21 @@ struct MixUpTests {
         try Self.login(fixture, page: "https://evil.example/d", complete: page + "?code=U")
       }
     }
+  }
+
+  /// The very host of another provider's page is one to which somebody can agree.
+  @Test func aPageOfAnotherProviderThatWasAgreedTo() throws {
+    let fixture = try Fixture()
+    try fixture.ship(Self.device("github.example"), "github")
+    let text = Self.device("own.example", "device: { hosts: [github.example] }")
+    #expect(throws: CredentialError.self) { try fixture.addOwn(text) }
+    try fixture.addOwn(text) { $0.map(\.kind) == [.othersDevicePage(owner: "github")] }
+    fixture.http.then(
+      .json(
+        "{\"device_code\": \"D\", \"user_code\": \"U\", \"verification_uri\": \"https://github.example/login/device\"}"),
+      .token("token-1"))
+    _ = try fixture.login()
+    #expect(fixture.user.opened == ["https://github.example/login/device"])
   }
 
   @Test(arguments: [

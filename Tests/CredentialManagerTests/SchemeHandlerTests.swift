@@ -83,9 +83,13 @@ import Text
     let fixture = try Fixture(environment: ["XDG_CONFIG_HOME": "~/config", "XDG_DATA_HOME": "~/share"])
     let text = "\nstate: optional\nvariables: { r: { default: \"http://127.0.0.1/cb\" } }\nredirect: \"{r}\""
     try fixture.addOwn(Fixture.endpoints + text)
+    #expect(throws: CredentialError.schemeWithoutState(provider: "example", redirect: "my.app:/cb")) {
+      try fixture.login { $0.variables = ["r": "my.app:/cb"] }
+    }
+    #expect(fixture.user.opened.isEmpty)
     fixture.user.paste { _, _ in ["my.app:/cb?code=code-1"] }
     fixture.http.then(.token("token-1"), .identity("ana"))
-    _ = try fixture.login { $0.variables = ["r": "my.app:/cb"] }
+    _ = try fixture.login { ($0.variables, $0.pastes) = (["r": "my.app:/cb"], true) }
     #expect(fixture.user.steps.last == .paste(redirect: "my.app:/cb"))
     #expect(!File.exists(fixture.root + "/share") && !File.exists(fixture.root + "/config"))
   }

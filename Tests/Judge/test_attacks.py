@@ -322,26 +322,59 @@ def borrows_from_another():
     yield Attack("provider", "an answer of another issuer", Scene(code(), answers={"/authorize": consents(iss="http://$H")}), {
         "answers": {"/authorize": consents(iss="http://$E")}}, WRONG_ANSWER)
 
-    def another(token):
-        text = code("$H", token).replace("provider: notes", "provider: other")
+    def other(token="$H", more="", legs="", page="http://$H/authorize"):
+        text = code(page, token, legs + more).replace("provider: notes", "provider: other")
         return lambda test: test.file("other.yaml", test.fill(text))
 
-    yield Attack("descriptor", "the page of another provider that was added", Scene(
-        code(), after=another("$H"), commands=(("add-provider", "$W/other.yaml", *SECRET_FILE),
-                                               ("login", "other", "--account", ADA))), {"after": another("$E")})
+    add, login = ("add-provider", "$W/other.yaml", *SECRET_FILE), ("login", "other", "--account", ADA)
+    beside = Scene(code(), after=other(legs='  identity: "http://$H/me"\naccount: name\n', more='hosts: ["$H"]\n'),
+                   answers={"/me": {"name": ADA}}, commands=(add, login))
+    for name, legs, more in (
+        *((kind, f'  {kind}: "http://$E/x"\n', "") for kind in (
+            "identity", "revocation", "introspection", "refresh", "token_exchange", "registration")),
+        ("hosts", "", 'hosts: ["$E"]\n'), ("hosts below a name", "", 'hosts: ["*.evil.example"]\n'),
+        ("git", "", 'git: { hosts: ["$E"], username: x }\n'), ("docker", "", 'docker: { hosts: ["$E"] }\n'),
+        ("kubectl", "", 'kubectl: { hosts: ["$E"] }\n'),
+    ):
+        yield Attack("descriptor", f"the page of another provider with its own {name}", beside, {
+            "after": other(legs=legs, more=more)}, says="" if name == "refresh" else "needs consent: .*belongs to")
+    # One agreement is enough, and what the page's provider names needs none.
+    extra = replace(beside, after=other(more='hosts: ["$H", "*.corp.example"]\n'), commands=((*add, "--yes"), login))
+    yield Attack("descriptor", "a host of another provider as a server that gets its codes", replace(
+        extra, descriptor=code(more='hosts: ["$H", "$E"]\n')), {"after": other("$E"), "commands": (add, login)},
+        says="needs consent")
+    google = code("https://accounts.google.com/o/oauth2/v2/auth", "storage.googleapis.com/bucket")
+    google = google.replace("http://storage", "https://storage")
+    yield Attack("descriptor", "a bucket at the hosts of a shipped provider", Scene(code(), edit=code()), {
+        "descriptor": google}, hides=(*SECRETS, "accounts.google.com/o"), says="needs consent")
+    yield Attack("descriptor", "the page of another provider that was added", beside, {
+        "after": other("$E"), "commands": ((*add, "--yes"), login)}, says="its codes would go to")
+    own = replace(beside, after=other(more="redirect: http://127.0.0.1/callback/other\n", page="http://$E/authorize", token="$E"),
+                  commands=(add,))
+    for path in ("./notes", "%2Fnotes", "%6eotes", "Notes", "notes;x", "x/../notes", "notes/x"):
+        yield Attack("descriptor", f"the redirect of another provider as {path}", own, {
+            "after": other(more=f"redirect: http://127.0.0.1/callback/{path}\n", page="http://$E/authorize", token="$E"),
+            "commands": (add, login)}, says="the redirect of")
+    yield Attack("descriptor", "an issuer that is on neither of its servers", Scene(
+        code("https://login.notes.example/authorize", "$H", issuer % "$H"), login=("providers", "notes")), {
+        "descriptor": code("https://login.notes.example/authorize", "$H", issuer % "$E")}, says="needs consent: its issuer")
 
     page = {"device_code": "d", "user_code": "AAAA-BBBB", "expires_in": 60, "interval": 1}
     shown = (*SECRETS, "enter-it-here", "login/device")
     control = Scene(device())
     for name, descriptor, uri in (
         ("another server's", device(), "http://$E/enter-it-here"),
-        ("a shipped provider's", device("device: { hosts: [github.com] }"), "https://github.com/login/device"),
+        ("a shipped provider's", device('device: { hosts: ["*.github.com"] }'), "https://www.github.com/login/device"),
     ):
         for field in ("verification_uri", "verification_uri_complete"):
             device_page = {**page, "verification_uri": "http://$H/activate", field: uri}
             yield Attack("provider", f"{name} page for a device's code as {field}", control, {
                 "descriptor": descriptor, "options": (*SECRET_FILE, "--yes"), "answers": {"/device": device_page}},
                 WRONG_ANSWER, hides=shown)
+    agreed = Scene(device("device: { hosts: [github.com] }"), options=(*SECRET_FILE, "--yes"), answers={
+        "/device": {**page, "verification_uri": "https://github.com/login/device"}})
+    yield Attack("descriptor", "a shipped provider's device page to which nobody agreed", agreed, {
+        "options": SECRET_FILE}, hides=shown, says="belongs to \"github")
     yield Attack("descriptor", "another host of the device page, edited in place", control, {
         "edit": device('device: { hosts: ["$E"] }'),
         "answers": {"/device": {**page, "verification_uri": "http://$E/enter-it-here"}}}, hides=shown)
@@ -370,7 +403,10 @@ def takes_a_scheme():
         return {}
 
     yield Attack("web page", "an answer without a state at a scheme", open_state, {
-        "answers": {"/authorize": hands_over}, "login": (*LOGIN, "--set", "r=vscode://x/y", "--timeout", "3s")}, (USAGE, LOGIN_NEEDED))
+        "answers": {"/authorize": hands_over}, "login": (*LOGIN, "--set", "r=vscode://x/y", "--timeout", "3s")},
+        says="without a state")
+    yield Attack("web page", "an answer without a state at a scheme of the registration", open_state, {
+        "options": (*SECRET_FILE, "--set", "r=vscode://x/y"), "answers": {"/authorize": hands_over}}, says="without a state")
 
     def posted(origin):
         """What a page does that sends the browser to the redirect with a form."""

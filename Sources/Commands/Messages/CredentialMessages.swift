@@ -60,6 +60,9 @@ extension CredentialError {
         "\(quoted(provider)) puts the token into the address of a port of this machine, where another program may wait "
           + "for it with \"--paste\""
       ).hint("leave \"--paste\" out; \"--no-browser\" prints the address, and waits at the port")
+    case .schemeWithoutState(let provider, let redirect):
+      .usage("cannot log in to \(quoted(provider)): without a state, any program can answer at \(quoted(redirect))")
+        .hint("\(add: "--paste")")
     case .loginPageTaken(let provider):
       .loginNeeded("another program opened the login page first; the login was stopped")
         .hint("\(credmgr: "login", provider, "--no-browser"), and open the address that it prints")
@@ -102,7 +105,7 @@ extension CredentialError {
           ? "name it below \"kubectl\" in the descriptor, then \(credmgr: "add-provider", provider, "--replace")"
           : "\(credmgr: "providers", provider) to see where they go")
     case .peculiar(let provider, let places, let isBeingAdded):
-      .usage("\(quoted(provider)) needs consent: " + places.map(\.peculiarity).joined(separator: ", and "))
+      .usage("\(quoted(provider)) needs consent: " + places.peculiarities.joined(separator: ", and "))
         .hint(
           isBeingAdded
             ? "at a terminal it asks; \(add: "--yes") if you trust the descriptor's author"
@@ -254,6 +257,13 @@ extension [NewPlace] {
     }
     return words.joined(separator: ", and ")
   }
+
+  /// Why somebody has to agree to them; those for one reason in one sentence.
+  var peculiarities: [String] {
+    var reasons: [(key: [String], values: [String])] = []
+    for place in self { reasons.note(place.named, of: place.reason) }
+    return reasons.map { $0.key[0] + $0.values.joined(separator: ", ") + $0.key[1] }
+  }
 }
 
 extension NewPlace {
@@ -263,9 +273,9 @@ extension NewPlace {
 
   fileprivate var noun: String {
     switch kind {
-    case .secrets, .tokens: "origin"
+    case .secrets, .tokens, .borrower: "origin"
     case .redirect, .scheme: "redirect"
-    case .devicePage: "device page"
+    case .devicePage, .othersDevicePage: "device page"
     case .issuer, .anyIssuer: "issuer"
     case .audience: "audience of assertions"
     case .shownSecret: "variable"
@@ -278,7 +288,8 @@ extension NewPlace {
     case .tokens: "gets tokens"
     case .redirect: "gets the answer to a login"
     case .scheme(let owner): "is opened by \(quoted(owner))"
-    case .devicePage: "is opened for the code of a device"
+    case .devicePage, .othersDevicePage: "is opened for the code of a device"
+    case .borrower: "gets tokens of another provider"
     case .issuer: "is whose answers count"
     case .anyIssuer: "lets the answers of any issuer count"
     case .audience: "takes assertions that the client signs"
@@ -286,12 +297,15 @@ extension NewPlace {
     }
   }
 
-  /// Why somebody has to agree to it.
-  var peculiarity: String {
+  /// What stands before and behind the name.
+  fileprivate var reason: [String] {
     switch kind {
-    case .issuer: "its issuer \(named) is on another server than its login page"
-    case .devicePage: "its page for a device's code \(named) is on another server than its endpoints"
-    default: "its \(noun) \(named) \(gets)"
+    case .issuer: ["its issuer ", " is on another server than its endpoints"]
+    case .devicePage: ["its page for a device's code ", " is on another server than its endpoints"]
+    case .othersDevicePage(let owner): ["its page for a device's code ", " belongs to \(quoted(owner))"]
+    case .borrower(let owner, let page):
+      ["logins are on \(quoted(page)), which belongs to \(quoted(owner)), and what they give goes to ", ""]
+    default: ["its \(noun) ", " \(gets)"]
     }
   }
 

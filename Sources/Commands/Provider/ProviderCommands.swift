@@ -81,7 +81,7 @@ extension Command {
           // What an issuer says of itself was shown as a whole.
           agrees: { places in
             isURL(source) || invocation.has("--yes")
-              || agrees("\(quoted(addition.identifier)) needs consent:", to: places.map(\.peculiarity))
+              || agrees("\(quoted(addition.identifier)) needs consent:", to: places.peculiarities)
           })
       } catch .networkNeeded {
         throw .handOver(input: input)

@@ -47,13 +47,15 @@ struct CallbackReceiver: ~Copyable {
       let random = session.source.random.bytes(2).reduce(UInt16(0)) { $0 << 8 | UInt16($1) }
       (redirectURI, isCode) = (uri.port == nil ? uri.replacing(port: random | 0xC000).text : uri.text, false)
     case .elsewhere(let text):
+      let scheme = SchemeHandler.scheme(of: text)
+      // A scheme gets answers of other applications as well (RFC 8252, 7.1): without a state, only a person who pastes
+      // can tell them apart.
+      if scheme != nil, !options.pastes, client.descriptor.state == .optional {
+        throw .schemeWithoutState(provider: session.provider, redirect: text)
+      }
       (redirectURI, isCode) = (text, false)
-      // Where nothing can be registered, the person pastes as on a machine without a desktop. A scheme gets answers of
-      // other applications as well (RFC 8252, 7.1): without a state, only the person can tell them apart.
-      let isTied = client.descriptor.state == .required
-      if isTied, !options.pastes, options.opensBrowser, let scheme = SchemeHandler.scheme(of: text),
-        let desktop = home.desktop
-      {
+      // Where nothing can be registered, the person pastes as on a machine without a desktop.
+      if !options.pastes, options.opensBrowser, let scheme, let desktop = home.desktop {
         handler = try? SchemeHandler(scheme, executable: home.executable, runtime: home.runtime, desktop: desktop)
       }
     case .outOfBand(let text): (redirectURI, isCode) = (text, true)

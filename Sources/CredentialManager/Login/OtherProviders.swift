@@ -18,25 +18,28 @@ package enum MixUp: Sendable, Equatable {
 struct OtherProviders {
   private struct Provider {
     let identifier: String
-    var isAdded = true
-    var page: URI?
-    var issuer: String?
-    var servers: [URI] = []  // Where a person consents, and codes are exchanged.
-    var hosts: [HostPattern] = []  // Hosts besides these that get its tokens.
-    var deviceHosts: [String] = []  // The same of the page for a device's code.
+    let isAdded: Bool
+    let client: Client?  // `nil` where the descriptor cannot be read any more.
+    let sealed: Agreement?
+    let issuer: String?
+    let servers: [URI]  // Where a person consents, and codes are exchanged.
 
-    init(_ identifier: String, issuer: String?) { (self.identifier, self.issuer) = (identifier, issuer) }
-
-    mutating func read(_ descriptor: Descriptor, _ values: (String) -> String?) {
-      func server(_ kind: EndpointKind) -> URI? { try? descriptor.endpoints[kind]?.url.filled(values) }
-      page = server(.authorization)
-      issuer = descriptor.issuer.flatMap { try? $0.filled(values) } ?? issuer
-      servers = OtherProviders.serverKinds.compactMap(server)
-      hosts = descriptor.hosts.compactMap { try? HostPattern($0.filled(values)) }
-      deviceHosts = descriptor.device.hosts.compactMap { try? $0.filled(values) }
+    init(_ identifier: String, _ client: Client?, added registration: Registration? = nil) {
+      (self.identifier, self.client, isAdded) = (identifier, client, registration != nil)
+      sealed = registration?.agreement
+      issuer = client?.issuer ?? sealed?.issuer
+      let endpoints = client.map { OtherProviders.serverKinds.compactMap($0.server) }
+      let all = endpoints ?? sealed?.texts(.endpoints).compactMap { try? URI(parsing: $0) } ?? []
+      servers = all + [issuer.flatMap { try? URI(parsing: $0) }].compactMap { $0 }
     }
 
+    var agreement: Agreement? { client.map(Agreement.init) ?? sealed }
+    var deviceHosts: [String] { client?.deviceHosts ?? [] }
+
     func has(_ uri: URI) -> Bool { servers.contains(where: uri.isSameServer) }
+
+    /// Whether a page is this one's. A name above or below may lead to its page as well.
+    func owns(_ page: URI) -> Bool { servers.contains(where: page.isRelated) }
   }
 
   private static let serverKinds: [EndpointKind] = [
@@ -54,23 +57,14 @@ struct OtherProviders {
     for identifier in try accounts?.addedProviders() ?? [] where identifier != own {
       // One whose registration is damaged cannot be logged in to, and must not stop the others.
       guard let registration = try? accounts?.registration(of: identifier) else { continue }
-      var provider = Provider(identifier, issuer: registration.agreement?.issuer)
       let loaded = try? source.home.library.load(identifier)
-      if let loaded, let client = try? source.client(loaded.descriptor, registration) {
-        provider.read(client.descriptor, client.values())
-      }
-      providers.append(provider)
+      // What extends this one changes with it.
+      if loaded?.bases.contains("\(source.home.userProviders)/\(own).yaml") == true { continue }
+      let client = loaded.flatMap { try? source.client($0.descriptor, registration) }
+      providers.append(Provider(identifier, client, added: registration))
     }
     for descriptor in isOwn ? source.home.shippedDescriptors() : [] {
-      var provider = Provider(descriptor.identifier, issuer: nil)
-      provider.isAdded = false
-      provider.read(descriptor) { descriptor.variable($0)?.defaultValue }
-      providers.append(provider)
-    }
-    for index in providers.indices {
-      if let issuer = providers[index].issuer.flatMap({ try? URI(parsing: $0) }) {
-        providers[index].servers.append(issuer)
-      }
+      providers.append(Provider(descriptor.identifier, Client(unregistered: descriptor)))
     }
   }
 
@@ -95,8 +89,8 @@ struct OtherProviders {
     guard isOwn else { return places }
     let shipped = providers.filter { !$0.isAdded }
     if let issuer = client.issuer, agreed?.texts(.issuer).contains(issuer) != true,
-      let page = client.server(.authorization) ?? client.server(.token),
-      (try? URI(parsing: issuer))?.isRelated(to: page) != true,
+      case let servers = [EndpointKind.authorization, .token].compactMap(client.server), let page = servers.first,
+      (try? URI(parsing: issuer)).map({ servers.contains(where: $0.isRelated) }) != true,
       !shipped.contains(where: { $0.issuer == issuer && $0.has(page) })
     {
       add(.issuer, issuer, "issuer")
@@ -104,20 +98,60 @@ struct OtherProviders {
     let start = client.server(.deviceAuthorization)
     let known =
       shipped.filter { start.map($0.has) ?? false }.flatMap(\.deviceHosts) + (agreed?.texts(.deviceHosts) ?? [])
-    for host in client.deviceHosts where !known.contains(host) { add(.devicePage, host, "device", "hosts") }
+    for host in client.deviceHosts where !known.contains(host) {
+      let uri = try? URI(parsing: "https://" + host)
+      let other = uri.flatMap { owner(ofDevicePage: $0, start: start) }
+      add(other.map(NewPlace.Kind.othersDevicePage) ?? .devicePage, host, "device", "hosts")
+    }
+    return places + borrowing(client, loaded, beyond: agreed)
+  }
+
+  /// The origins that would get what a person gives on another provider's page, and that are none of that one's
+  /// endpoints or, for tokens alone, of its hosts. Two shipped descriptors of one page know each other.
+  private func borrowing(
+    _ client: Client, _ loaded: DescriptorLibrary.Loaded, beyond agreed: Agreement?
+  ) -> [NewPlace] {
+    var places: [NewPlace] = []
+    let own = Agreement(client)
+    for page in Self.ways.compactMap({ client.server($0.page) }) {
+      let owners = providers.filter { $0.owns(page) }.compactMap { owner in owner.agreement.map { (owner, $0) } }
+      for kind in Agreement.Kind.ofOrigins {
+        let kinds = kind == .endpoints ? [kind] : Agreement.Kind.ofOrigins
+        func knows(_ other: Agreement, _ origin: String) -> Bool { other.includes(origin, of: own, as: kinds) }
+        let pairs = (own.places[kind] ?? [:]).sorted { $0.key < $1.key }.flatMap { key, all in all.map { (key, $0) } }
+        for (written, origin) in pairs where !client.isGiven(written) && !page.isRelated(toPattern: origin) {
+          let name = Agreement.withoutScheme(origin)
+          guard !places.contains(where: { $0.name == name }),
+            agreed.map({ $0.knowsPage(page) && knows($0, origin) }) != true,
+            !owners.contains(where: { !$0.0.isAdded && knows($0.1, origin) }),
+            let owner = owners.first(where: { !knows($0.1, origin) })?.0
+          else { continue }
+          let place = loaded.place(ofHost: name) { $0.origin.text == written ? [name] : [] }
+          places.append(
+            NewPlace(
+              kind: .borrower(owner: owner.identifier, page: page.host ?? ""), name: name, before: [], place: place))
+        }
+      }
+    }
     return places
   }
 
+  /// Who is asked for consent, and where what it brings is exchanged.
+  private static let ways: [(page: EndpointKind, receivers: [EndpointKind])] = [
+    (.authorization, [.token, .refresh]), (.deviceAuthorization, [.deviceToken, .refresh]),
+  ]
+
   func conflict(of client: Client) -> CredentialError? {
+    let own = Agreement(client)
     for other in providers {
-      if let mixUp = mixUp(client, other) {
+      if let mixUp = mixUp(client, own, with: other) {
         return .mixUp(provider: client.descriptor.identifier, other: other.identifier, mixUp)
       }
     }
     return nil
   }
 
-  private func mixUp(_ client: Client, _ other: Provider) -> MixUp? {
+  private func mixUp(_ client: Client, _ own: Agreement, with other: Provider) -> MixUp? {
     let (page, isSamePage) = (client.server(.authorization), isSamePage(client, other))
     if let issuer = client.issuer, let uri = try? URI(parsing: issuer), !isSamePage,
       issuer == other.issuer || other.has(uri)
@@ -126,20 +160,17 @@ struct OtherProviders {
       let isOurs = page.map { issuer == other.issuer ? uri.isSameServer(as: $0) : uri.isRelated(to: $0) } ?? false
       if !isOurs, page.map(other.has) != true { return .issuer(issuer) }
     }
-    // Who is asked for consent, and where what it brings goes. A name above or below may lead to the page as well.
-    let ways: [(EndpointKind, [EndpointKind])] = [
-      (.authorization, [.token, .refresh]), (.deviceAuthorization, [.deviceToken, .refresh]),
-    ]
-    for (asked, receivers) in ways {
-      guard let server = client.server(asked), other.servers.contains(where: server.isRelated) else { continue }
-      for receiver in receivers.compactMap(client.server) {
-        let isKnown =
-          other.has(receiver) || other.hosts.contains { $0.matches(receiver) } || server.isRelated(to: receiver)
-        if !isKnown { return .page(host: server.host ?? "", token: HostPattern.authority(receiver) ?? "") }
-      }
+    for (page, receivers) in Self.ways {
+      guard let server = client.server(page), other.owns(server), let known = other.agreement else { continue }
+      // A host that gets its tokens and is none of its endpoints needs consent, see `borrowing`.
+      for receiver in receivers.compactMap(client.server)
+      where !server.isRelated(to: receiver)
+        && !known.includes(receiver.origin, of: own, as: Agreement.Kind.ofOrigins)
+      { return .page(host: server.host ?? "", token: HostPattern.authority(receiver) ?? "") }
     }
     if other.isAdded, !isSamePage, case .loopback(let redirect)? = try? client.redirect(),
-      redirect.pieces == (try? URI(parsing: Descriptor.standardRedirect(of: other.identifier)))?.pieces
+      let theirs = try? URI(parsing: Descriptor.standardRedirect(of: other.identifier)),
+      redirect.pieces.starts(with: theirs.pieces)
     {
       return .redirect(redirect.text)
     }
@@ -174,18 +205,26 @@ struct OtherProviders {
         (client.deviceHosts + hosts).contains(where: { HostPattern($0).matches(page) })
           || Self.serverKinds.compactMap(client.server).contains(where: page.isRelated)
       else { throw .foreignDevicePage(provider: provider, origin: page.origin) }
-      // A second descriptor of a provider has its device begin there as well.
-      for other in providers where start.map(other.has) != true {
-        let isTheirs =
-          other.servers.contains(where: page.isRelated)
-          || other.deviceHosts.contains { HostPattern($0).matches(page) }
-        if isTheirs { throw .mixUp(provider: provider, other: other.identifier, .devicePage(host: page.host ?? "")) }
+      // A person agreed to the very host.
+      if client.deviceHosts.contains(where: { HostPattern($0).names(page) }) { continue }
+      if let other = owner(ofDevicePage: page, start: start) {
+        throw .mixUp(provider: provider, other: other, .devicePage(host: page.host ?? ""))
       }
     }
   }
 
+  /// The other provider whose page this is. A second descriptor of a provider has its device begin there as well.
+  private func owner(ofDevicePage page: URI, start: URI?) -> String? {
+    providers.first { other in
+      start.map(other.has) != true
+        && (other.owns(page) || other.deviceHosts.contains { HostPattern($0).matches(page) })
+    }?.identifier
+  }
+
   private func isSamePage(_ client: Client, _ other: Provider) -> Bool {
-    guard let page = client.server(.authorization), let theirs = other.page else { return false }
+    guard let page = client.server(.authorization), let theirs = other.client?.server(.authorization) else {
+      return false
+    }
     return page.isSameServer(as: theirs) && page.path == theirs.path
   }
 }
@@ -196,6 +235,20 @@ extension Client {
   fileprivate var deviceHosts: [String] { descriptor.device.hosts.compactMap { try? $0.filled(values()) } }
 
   fileprivate func server(_ kind: EndpointKind) -> URI? { try? descriptor.endpoints[kind]?.url.filled(values()) }
+
+  /// Whether an origin as it is written is one that the person said: a variable whose value is not the descriptor's.
+  fileprivate func isGiven(_ written: String) -> Bool {
+    guard case .place(let terms)? = (try? Template(parsing: Agreement.withoutScheme(written)))?.parts.first,
+      case .name(let name)? = terms.first, Agreement.withoutScheme(written) == "{\(name)}",
+      let value = variables[name]
+    else { return false }
+    return value != descriptor.variable(name)?.defaultValue
+  }
+}
+
+extension Agreement {
+  /// Whether it was agreed to with logins on this page. Earlier versions did not note pages.
+  fileprivate func knowsPage(_ page: URI) -> Bool { places[.pages] == nil || texts(.pages).contains(page.origin) }
 }
 
 extension URI {
@@ -204,9 +257,22 @@ extension URI {
       && serverName == other.serverName
   }
 
-  /// Of the path, as a lenient server reads it.
+  /// Whether an origin, as an agreement writes it, belongs to this server; all hosts below one do if that one does.
+  fileprivate func isRelated(toPattern origin: String) -> Bool {
+    let name = Agreement.withoutScheme(origin)
+    guard name.hasPrefix("*.") else { return (try? URI(parsing: origin)).map(isRelated) == true }
+    let upper = try? URI(parsing: String(origin.prefix(origin.count - name.count) + name.dropFirst(2)))
+    return upper.map { isRelated(to: $0) && $0.serverName.hasSuffix(serverName) } == true
+  }
+
+  /// Of the path, as the most lenient server reads it.
   fileprivate var pieces: [String] {
-    path.split(separator: "/").map { PercentEncoding.decode($0, plusAsSpace: false) ?? String($0) }
+    var text = path
+    while let decoded = PercentEncoding.decode(text, plusAsSpace: false), decoded != text { text = decoded }
+    return text.lowercased().split { "/\\".contains($0) }.reduce(into: []) { pieces, piece in
+      let name = String(piece.prefix { $0 != ";" })
+      if name == ".." { _ = pieces.popLast() } else if !["", "."].contains(name) { pieces.append(name) }
+    }
   }
 
   fileprivate func isBelow(_ issuer: URI) -> Bool {

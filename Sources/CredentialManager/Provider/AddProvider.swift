@@ -126,14 +126,22 @@ extension CredentialSource {
       accounts: try existing?.accounts(of: identifier) ?? [],
       clientSecret: clientSecret == nil && previous?.clientSecret != nil,
       variable: keepsSecretVariable(addition, previous, given: variables))
+    var confirmed: [NewPlace] = []
+    func confirmsAndNotes(_ accounts: [String], _ places: [NewPlace]) -> Bool {
+      confirmed += places
+      return confirms(accounts, places)
+    }
     let permit = try consent(
-      to: addition.loaded, client, replacing: agreed, kept: kept, confirms: confirms)
+      to: addition.loaded, client, replacing: agreed, kept: kept, confirms: confirmsAndNotes)
+    var dependents: [String: Registration?] = [:]
+    if let existing { dependents = try dependentProviders(of: addition, existing, confirmsAndNotes) }
     let isOwn = addition.file != nil || ownFile(of: addition.loaded) != nil
     let others = try OtherProviders(self, than: identifier, isOwn: isOwn)
-    let places = others.peculiarities(of: client, addition.loaded, beyond: agreed)
+    let places = others.peculiarities(of: client, addition.loaded, beyond: agreed).filter { place in
+      // Nobody is asked twice whether tokens go to a place.
+      if case .borrower = place.kind { !confirmed.contains { $0.name == place.name } } else { true }
+    }
     if !places.isEmpty, !agrees(places) { throw .peculiar(provider: identifier, places, isBeingAdded: true) }
-    var dependents: [String: Registration?] = [:]
-    if let existing { dependents = try dependentProviders(of: addition, existing, confirms) }
     // Before the descriptor is there: one with another's registration would send a secret to the wrong place.
     _ = try accounts(.readWrite)
     if registers {

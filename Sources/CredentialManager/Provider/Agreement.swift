@@ -13,6 +13,7 @@ package struct Agreement: Sendable, Equatable {
     case presented  // Origins below `hosts`, to which a credential is presented.
     case helpers  // Hosts of git and docker, which get tokens.
     case clusters  // Origins below `kubectl`.
+    case pages  // Origins where a person consents.
     case redirect
     case devicePage = "device_page"  // Where a device's code is entered (RFC 8628, 3.3), if the descriptor says it.
     case deviceHosts = "device_hosts"  // Hosts of that page besides those of the endpoints.
@@ -57,6 +58,8 @@ package struct Agreement: Sendable, Equatable {
       .endpoints: origins(descriptor.endpoints.values.map(\.url.template)),
       .redirect: texts(descriptor.redirect.template) ?? [:],
     ]
+    places[.pages] = origins(
+      [.authorization, .deviceAuthorization].compactMap { descriptor.endpoints[$0]?.url.template })
     places[.presented] = descriptor.hosts.isEmpty ? nil : origins(descriptor.hosts)
     places[.helpers] = origins((descriptor.git?.hosts ?? []) + (descriptor.docker?.hosts ?? []))
     places[.clusters] = descriptor.kubectl.map { origins($0.hosts) }

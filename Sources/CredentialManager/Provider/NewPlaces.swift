@@ -11,7 +11,9 @@ package struct NewPlace: Sendable, Equatable {
     case tokens
     case redirect  // Gets the code, or the token, of a login.
     case scheme(owner: String)  // The same in the place of another application.
+    case borrower(owner: String, page: String)  // Gets what a person gives on another provider's page.
     case devicePage  // Where a person enters a device's code.
+    case othersDevicePage(owner: String)  // The same, at another provider.
     case issuer  // Whose answers are taken.
     case anyIssuer  // Answers of any issuer are taken.
     case audience  // Can use assertions of the client.
@@ -148,7 +150,7 @@ extension Agreement {
     isOfEarlierVersion && OriginPattern.texts(of: text).allSatisfy { includes($0, of: self, as: [.endpoints]) }
   }
 
-  private static func withoutScheme(_ origin: String) -> String {
+  static func withoutScheme(_ origin: String) -> String {
     origin.firstPlace(of: "://").map { String(origin[$0.upperBound...]) } ?? origin
   }
 

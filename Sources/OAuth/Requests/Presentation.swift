@@ -104,6 +104,9 @@ package struct HostPattern: Sendable, Equatable {
     return matchesSubdomains ? name.hasSuffix("." + host) && name.count > host.count + 1 : name == host
   }
 
+  /// Whether a URL's host is this very one.
+  package func names(_ uri: URI) -> Bool { !matchesSubdomains && matches(uri) }
+
   /// Host and, where it is not the ordinary one, port of a URL.
   package static func authority(_ uri: URI) -> String? {
     guard let host = uri.host else { return nil }
