@@ -1,7 +1,7 @@
 import Platform
 import Testing
 
-/// What stands in the tutorial is what the transcript `tutorial.txt` plays: its commands, what they say, and its files.
+/// Compares `docs/write-a-descriptor.md` with the transcript `tutorial.txt`: its commands, their output, and its files.
 struct TutorialTests {
   private static let folder = Path.directory(of: #filePath) ?? ""
 
@@ -12,14 +12,11 @@ struct TutorialTests {
 
   /// The code of the tutorial, block by block.
   private static func blocks() throws -> [Block] {
-    let path = Path.joining(folder, "../../docs/descriptors.md")
+    let path = Path.joining(folder, "../../docs/write-a-descriptor.md")
     let text = String(decoding: try File.read(path, limit: 1 << 20), as: UTF8.self)
     var blocks: [Block] = []
-    var isTutorial = false
     var isCode = false
     for line in text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) {
-      if line.hasPrefix("## ") { isTutorial = line == "## A descriptor in ten minutes" }
-      guard isTutorial else { continue }
       if line.hasPrefix("```") {
         isCode.toggle()
         if isCode { blocks.append(Block(language: String(line.dropFirst(3)))) }

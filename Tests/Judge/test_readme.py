@@ -1,4 +1,4 @@
-"""What the README and docs/login.md print is run as it is printed; the picture of the README is what the program shows today."""
+"""Runs the commands of the README and of the pages in docs as they are printed, and follows their links."""
 
 import os
 import re
@@ -18,28 +18,42 @@ def commands(text):
 class Documents(ProgramTest):
     def setUp(self):
         super().setUp()
+        # Programs of the examples, which receive a token.
+        for name in ("gh", "publish"):
+            self.file(name, '#!/bin/sh\n[ -n "$GH_TOKEN$REPORTS_TOKEN" ]\n', 0o700)
+        os.symlink(self.binary, os.path.join(self.folder, "docker-credential-credmgr"))
+        self.environment["PATH"] = self.folder + ":" + self.environment["PATH"]
+        self.passphrase = self.file("passphrase", "correct horse battery staple\n", 0o600)
+        self.browser_command = self.environment["BROWSER"]
+        self.said = self.simulate("github")
+
+    def simulate(self, source):
+        """Starts a simulated provider; returns what it prints, by name."""
         simulator = subprocess.Popen(
-            [BINARY, "simulate", "github", "--port", "0"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-            env=self.environment)
+            [BINARY, "simulate", source, "--port", "0"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+            env=self.environment, cwd=self.folder)
         self.addCleanup(lambda: (simulator.terminate(), simulator.wait(TIMEOUT), simulator.stdout.close()))
-        self.said = {}
+        said = {}
         for line in simulator.stdout:
             word, _, value = line.rstrip("\n").rpartition(" ")
-            self.said[word] = value
+            said[word] = value
             if value == "ready":
                 break
-        # The program that the README gives a token to, which is not GitHub's here.
-        path = self.file("gh", '#!/bin/sh\n[ -n "$GH_TOKEN" ]\n', 0o700)
-        self.environment["PATH"] = self.folder + ":" + self.environment["PATH"]
+        return said
 
     def add_github(self):
         self.credmgr("add-provider", self.said["descriptor"], "--replace", "--client-id", self.said["client-id"],
                      "--client-secret-file", self.said["client-secret-file"])
 
+    def log_in(self, *arguments):
+        self.add_github()
+        self.credmgr("login", "github", *arguments)
+        self.token = self.file("token", self.credmgr("token", "github").line + "\n")
+
     def run_line(self, line):
-        """Runs a line; where it waits for a person, that person does what it says."""
+        """Runs a line; if it waits for a person, does what it asks for."""
         line = line.replace("https://api.github.com/user", self.said["listening on"] + "/simulator/resource")
-        running = self.start("-c", "exec " + line, binary="/bin/bash")
+        running = self.start("-c", "exec " + line, binary="/bin/bash", cwd=self.folder)
         text = ""
         if "device_code" in line:
             found = running.wait_for(r"open (\S+) in any browser, and enter the code (\S+)")
@@ -53,42 +67,82 @@ class Documents(ProgramTest):
         self.assertEqual(outcome.status, 0, f"{line}\n{outcome.out}{outcome.err}")
         return outcome
 
+    def filled(self, line):
+        """The line with the names of this test's files, and with a simulated provider."""
+        if "--with-token" in line:
+            return line.replace("FILE", self.token)
+        if line.startswith("credmgr add-provider "):
+            source = line.split()[2]
+            said = self.said if source == "github" else self.simulate(source)
+            line = line.replace(f" {source} ", f" {said['descriptor']} ").replace(" ID", " " + said["client-id"])
+            return line.replace("FILE", said["client-secret-file"])
+        if re.match("credmgr vault (protect passphrase|export|import)", line) and "FILE" not in line:
+            line += " --passphrase-file FILE"
+        return line.replace("FILE", self.passphrase)
+
     def run_commands(self, text):
-        """Runs each command of a document; returns how many there were."""
-        # Whoever pastes has no browser that opens by itself.
-        browser = self.environment.pop("BROWSER")
+        """Runs each command of a page; returns how many there are."""
         ran = commands(text)
         for line in ran:
             with self.subTest(line):
+                # A person who pastes has no browser that opens by itself.
                 self.environment.pop("BROWSER", None)
                 if line == "credmgr login github":
-                    self.environment["BROWSER"] = browser
-                if "--with-token" in line:
-                    line = line.replace("FILE", self.file("token", self.credmgr("token", "github").line + "\n"))
-                if line.startswith("credmgr add-provider github"):
-                    line = line.replace(" github ", f" {self.said['descriptor']} ").replace("ID", self.said["client-id"])
-                    line = line.replace("FILE", self.said["client-secret-file"])
-                self.run_line(line)
+                    self.environment["BROWSER"] = self.browser_command
+                if line.startswith("credmgr vault import"):
+                    self.new_home()
+                self.run_line(self.filled(line))
+                if line == "credmgr login github":
+                    self.token = self.file("token", self.credmgr("token", "github").line + "\n")
         return len(ran)
 
-    def section(self, name):
-        return re.search(rf"(?ms)^## {name}\n(.*?)^## ", text_of("README.md")).group(1)
+    def test_the_session_of_the_readme(self):
+        text = text_of("README.md")
+        self.assertLessEqual(text.count("\n"), 150)
+        session = re.search(r"(?ms)^```console\n(.*?)^```", text).group(1)
+        lines = [line.partition(" && ")[0] for line in re.findall(r"(?m)^\$ (credmgr .*)$", session)]
+        lines = [re.sub("Ov23li\\w+", "ID", line).replace("secret.txt", "FILE") for line in lines]
+        self.assertEqual(self.run_commands("```sh\n" + "\n".join(lines) + "\n```\n"), 3)
 
-    def test_everyday_use(self):
-        self.add_github()
-        self.assertGreater(self.run_commands(self.section("Everyday use")), 15)
-
-    def test_the_first_login(self):
-        self.assertEqual(self.run_commands(self.section("The first login")), 5)
+    def test_get_started(self):
+        self.assertGreater(self.run_commands(text_of("docs/get-started.md")), 20)
 
     def test_logging_in(self):
-        self.add_github()
+        self.log_in()
         self.assertEqual(self.run_commands(text_of("docs/login.md")), 5)
+
+    def test_git(self):
+        self.log_in("--account", "work")
+        self.assertEqual(self.run_commands(text_of("docs/git.md")), 4)
+
+    def test_containers_and_ci(self):
+        self.log_in()
+        self.new_home()
+        text = text_of("docs/ci.md")
+        self.file("reports.yaml", re.search(r"(?ms)^```yaml\n(provider: reports\n.*?)^```", text).group(1))
+        self.assertEqual(self.run_commands(text), 9)
+
+    def test_the_vault(self):
+        self.log_in()
+        self.environment["CREDMGR_PASSPHRASE_FILE"] = self.passphrase
+        self.assertEqual(self.run_commands(text_of("docs/vault.md")), 11)
+
+    def test_helpers(self):
+        self.log_in()
+        self.assertEqual(self.run_commands(text_of("docs/helpers.md")), 4)
+
+    def test_the_simulator(self):
+        script = re.search(r"(?ms)^```sh\n(.*?)^```", text_of("docs/simulator.md")).group(1)
+        outcome = self.start("-e", "-c", script, binary="/bin/bash", cwd=self.folder).end()
+        self.assertEqual(outcome.status, 0, outcome.err)
+        self.assertIn('"account":"ada"', outcome.out)
 
     def test_links(self):
         """Every link to a file of ours leads to one, and to a heading that is there."""
-        folder = os.path.join(ROOT, "docs")
-        documents = ["README.md", *(f"docs/{name}" for name in os.listdir(folder) if name.endswith(".md"))]
+        documents = [name for name in os.listdir(ROOT) if name.endswith(".md")]
+        for folder in ("docs",):
+            names = os.listdir(os.path.join(ROOT, folder))
+            documents += [f"{folder}/{name}" for name in names if name.endswith(".md")]
         for document in documents:
             for target in re.findall(r"\]\(([^)\s]+)\)", text_of(document)):
                 if re.match(r"[a-z]+:", target):
