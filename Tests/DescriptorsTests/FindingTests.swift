@@ -341,11 +341,9 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       .yaml(.duplicateKey("expiry", firstLine: 9))),
   ]
 
-  @Test(arguments: keys + values + templates + owned + whole)
-  func errorsAreToldWhereTheyStand(_ faulty: FaultyDescriptor) throws {
+  static func findings(of faulty: FaultyDescriptor) -> [Finding] {
     let marked = MarkedText(faulty.marked)
-    let library = DescriptorLibrary(directories: []) { _ in nil }
-    let findings = library.check(marked.bytes, name: "sample.yaml").findings
+    let findings = DescriptorLibrary(directories: []) { _ in nil }.check(marked.bytes, name: "sample.yaml").findings
     #expect(findings.map(\.problem) == faulty.problems)
     var places: [MarkedText.Mark] = []
     for finding in findings {
@@ -353,8 +351,17 @@ struct FaultyDescriptor: CustomTestStringConvertible {
       if !places.contains(place) { places.append(place) }
     }
     #expect(places == marked.marks)
+    return findings
+  }
+
+  @Test(arguments: keys + values + templates + owned + whole)
+  func errorsAreToldWhereTheyStand(_ faulty: FaultyDescriptor) throws {
+    let findings = Self.findings(of: faulty)
     #expect(findings.allSatisfy { $0.severity == .error })
-    #expect(throws: ProviderError.invalid(findings)) { try library.load(marked.bytes, name: "sample.yaml") }
+    let library = DescriptorLibrary(directories: []) { _ in nil }
+    #expect(throws: ProviderError.invalid(findings)) {
+      try library.load(MarkedText(faulty.marked).bytes, name: "sample.yaml")
+    }
   }
 
   @Test func whatIsNotUTF8IsToldAtTheBeginning() {

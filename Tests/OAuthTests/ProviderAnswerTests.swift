@@ -250,6 +250,20 @@ struct ProviderAnswerTests {
     #expect(try client.identity(.json("{\"id\":1234,\"username\":null}")).name == "1234")
   }
 
+  @Test("Strava: what the person left of the scopes, the redirect says") func stravaScope() throws {
+    let client = try Self.client("strava")
+    let request = try client.authorizationRequest(
+      .authorizationCode, redirectURI: "http://127.0.0.1:8417/callback", scope: ["read", "activity:read"],
+      random: KnownRandom(), nonce: Fixture.nonce)
+    let redirect = try client.authorizationResponse(
+      [("state", request.state), ("code", "c"), ("scope", "read,profile:read_all")], to: request)
+    func scope(_ answer: String) throws -> [String]? {
+      try client.outcome(.json(answer), after: redirect, now: Fixture.now).issued().credential.grantedScope
+    }
+    #expect(try scope("{\"access_token\":\"a\"}") == ["read", "profile:read_all"])
+    #expect(try scope("{\"access_token\":\"a\",\"scope\":\"read\"}") == ["read"])
+  }
+
   @Test("Strava: errors are a list of faults") func stravaRefusal() throws {
     let refused = """
       {"message":"Bad Request","errors":[{"resource":"RefreshToken","field":"refresh_token","code":"invalid"}]}

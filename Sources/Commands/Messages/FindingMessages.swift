@@ -86,6 +86,14 @@ extension Finding {
     case .unboundedHost(let name):
       "\(quoted(name)) is any host that the provider says; give it a \"pattern\" below \"keep\""
     case .unusedVariable(let name): "nothing uses the variable \(quoted(name))"
+    case .withoutGrant(let key, let grants):
+      "\(quoted(key)) has no effect without the grant " + grants.map(\.rawValue).joined(separator: " or ")
+    case .readElsewhere(let key, let kinds):
+      "\(quoted(key)) has no effect here; it is read at the endpoint " + kinds.map(\.rawValue).joined(separator: " or ")
+    case .unsentParameter(let name, let suggestion):
+      "no request has a parameter \(quoted(name))" + didYouMean(suggestion)
+    case .bracketInPath(let path): "\(quoted(path)) names one field; dots lead into others, as in \"user.email\""
+    case .blankInScope(let scope): "\(quoted(scope)) is one scope with a blank in it; write a list for several"
     case .newHost(let host, let provider):
       "tokens of \(quoted(provider)) would go to \(quoted(host)), and it was added without that; "
         + "\"credmgr add-provider \(provider) --replace\" asks first"

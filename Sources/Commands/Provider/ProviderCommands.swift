@@ -219,22 +219,30 @@ extension Command {
     return ["y", "yes"].contains(answer.lowercased())
   }
 
+  private static let descriptorFolders = Option(
+    "--descriptors", value: "DIR", repeats: true, "a folder of descriptors, which go before those of the machine")
+
   static let check = Command(
     name: "check", operands: "FILE…", operandCount: 1...10_000,
-    summary: "Report every mistake in descriptors", options: [],
+    summary: "Report every mistake in descriptors", options: [descriptorFolders],
     notes: [
       "Findings go to standard output, as FILE:LINE:COLUMN: error: SENTENCE, with the line and a caret.",
       "It says nothing when there are none.",
       "Hosts to which the tokens of a provider that was added would newly go are warned of.",
-    ], examples: [("credmgr check notes.yaml", "before you send it to somebody")], asksNobody: true, needsHome: false
+    ],
+    examples: [
+      ("credmgr check notes.yaml", "before you send it to somebody"),
+      ("credmgr check --descriptors . *.yaml", "files that extend each other"),
+    ], asksNobody: true, needsHome: false
   ) { invocation, context throws(CommandError) in
     var status = ExitStatus.done
+    let library = context.home.library.behind(invocation.all("--descriptors"))
     for path in invocation.operands {
       let findings: [Finding]
       do throws(CommandError) {
         let name = Context.descriptorName(path)
         let bytes = try context.descriptor(path)
-        let (descriptor, ownFindings) = context.home.library.check(bytes, name: name)
+        let (descriptor, ownFindings) = library.check(bytes, name: name)
         findings = ownFindings + newHosts(of: descriptor, in: bytes, named: name, context)
       } catch .credential(.provider(.invalid(let found))) {
         findings = found
@@ -273,7 +281,7 @@ extension Command {
       Option("--git-host", value: "HOST:PORT", repeats: true, "a git host of the descriptor that is written"),
       Option("--keep-redirect", "keep a redirect that does not come back to this machine"),
       Option("--client-secret-file", value: "FILE", "the client's secret, or its RSA key; otherwise a random secret"),
-      Option("--descriptors", value: "DIR", repeats: true, "a folder of descriptors, instead of those of the machine"),
+      descriptorFolders,
     ],
     notes: [
       "It prints where it listens, a descriptor to add, and the client's identifier and secret, and goes on until it "

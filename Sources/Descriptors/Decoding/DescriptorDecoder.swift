@@ -49,6 +49,8 @@ struct DescriptorDecoder {
       add(.unusedVariable(entry.key), at: entry.keyPlace, severity: .warning)
     }
     if let descriptor { checkBounds(descriptor) }
+    // A mistake may be why something has no effect.
+    if let descriptor, !findings.contains(where: { $0.severity == .error }) { checkEffects(descriptor) }
     return descriptor
   }
 

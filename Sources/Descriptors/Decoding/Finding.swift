@@ -40,6 +40,11 @@ package struct Finding: Sendable, Equatable {
     case identifierIsNotFileName(identifier: String, fileName: String)
     case invalidDefault(variable: String)
     case unusedVariable(String)
+    case withoutGrant(String, [Grant])  // A key of grants that the descriptor does not have.
+    case readElsewhere(String, [EndpointKind])  // What only the answers of these endpoints are asked for.
+    case unsentParameter(String, suggestion: String?)
+    case bracketInPath(String)
+    case blankInScope(String)  // Where scopes are separated otherwise.
     case secretInAddress(String)  // Others than the provider's endpoints would see it.
     case foreignPage(String)  // Where a device's code is entered: an origin that is none of the descriptor's endpoints.
     case keptVariable(String)  // A provider's answer would choose a host that a variable names, or all hosts below one.

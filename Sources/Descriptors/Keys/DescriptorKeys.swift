@@ -178,6 +178,10 @@ extension ScopeRules {
       means: "between scopes in an answer", for: "`github`: `\",\"`")
   } finish: { _, node, rules in
     if node["granted_separator"]?.text == nil { rules.grantedSeparator = rules.separator }
+    // "openid profile" is two scopes, as it is in a request.
+    rules.requested = rules.requested.flatMap {
+      $0.pieces(separatedBy: rules.separator).filter { !$0.isEmpty }.map { String($0) }
+    }
   }
 }
 
@@ -191,7 +195,7 @@ extension ClientRules {
       "id", at: \.identifier, as: .shownText, means: "a client identifier that the provider gives to everybody",
       for: "Gitea")
     Key(
-      "register", at: \.register, as: .text,
+      "register", at: \.register, as: .page,
       means: "the page where a person registers a client; it is named when one is missing", for: "all")
   }
 }

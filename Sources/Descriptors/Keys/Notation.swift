@@ -38,6 +38,19 @@ extension Notation<String> {
     text(as: .text) { $0.unicodeScalars.contains(where: \.actsOnTerminals) ? .controlCharacter : nil }
   }
 
+  /// A web page for people.
+  static var page: Self {
+    Notation(
+      .text,
+      read: { decoder, node in
+        let text = decoder.text(node)
+        if let text, (try? URI(parsing: text))?.isSecure != true {
+          decoder.add(.invalidURL(text), at: node.place, severity: .warning)
+        }
+        return text
+      }, write: Node.text)
+  }
+
   static var identifier: Self {
     text(as: .identifier) { DescriptorLibrary.isIdentifier($0) ? nil : .malformedName($0) }
   }

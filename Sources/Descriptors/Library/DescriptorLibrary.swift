@@ -8,6 +8,11 @@ package struct DescriptorLibrary: Sendable {
   /// elsewhere.
   package typealias Reader = @Sendable (_ path: String) throws(UnreadableDescriptor) -> [UInt8]?
 
+  /// The same behind further folders.
+  package func behind(_ directories: [String]) -> DescriptorLibrary {
+    DescriptorLibrary(directories: directories + self.directories, read: read)
+  }
+
   package struct Loaded: Sendable {
     package let descriptor: Descriptor
     package let warnings: [Finding]

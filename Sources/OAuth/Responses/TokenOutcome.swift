@@ -57,6 +57,8 @@ extension Client {
     ) { credential, answer throws(OAuthError) in
       try checkNonce(of: request, in: credential, from: answer)
       credential.redirectURI = request.redirectURI
+      // Strava tells there what a person left of the scopes.
+      if credential.grantedScope == nil { credential.grantedScope = grantedScope(authorization.answer) }
     }
   }
 

@@ -46,6 +46,12 @@ extension Client {
     return rules
   }
 
+  /// An empty list says nothing: tokens of GitHub Apps have one, whatever they may do.
+  func grantedScope(_ answer: Answer) -> [String]? {
+    let granted = answer.texts(.scope, separator: descriptor.scope.grantedSeparator)
+    return granted?.isEmpty == false ? granted : nil
+  }
+
   func credential(
     _ answer: Answer, grant: Grant, scope: [String], previous: Credential? = nil, kept: [String: String] = [:],
     now: Moment
@@ -84,9 +90,7 @@ extension Client {
       credential.refreshTokenExpiresAt = end ?? previous?.refreshTokenExpiresAt
     }
     credential.requestedScope = scope
-    // An empty list says nothing: tokens of GitHub Apps have one, whatever they may do.
-    let granted = answer.texts(.scope, separator: descriptor.scope.grantedSeparator)
-    credential.grantedScope = granted?.isEmpty == false ? granted : previous?.grantedScope
+    credential.grantedScope = grantedScope(answer) ?? previous?.grantedScope
     // What is kept is shown, and may be an account's name.
     let all = kept.merging(try self.kept(answer)) { _, fromToken in fromToken }
     credential.kept.merge(all.filter { !credential.holds($0.value) }) { _, new in new }

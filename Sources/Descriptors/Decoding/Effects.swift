@@ -1,0 +1,118 @@
+import Text
+import YAML
+
+/// Looks for what a descriptor says in vain. What it extends may have been written for more than it has itself.
+extension DescriptorDecoder {
+  mutating func checkEffects(_ descriptor: Descriptor) {
+    checkGrants(descriptor.grants)
+    if let rules = root["response"] {
+      checkRules(rules, [.authorization] + EndpointKind.allCases.filter(\.issuesToken))
+    }
+    for kind in EndpointKind.allCases {
+      guard let node = root["endpoints"]?[kind.rawValue], let endpoint = descriptor.endpoints[kind] else { continue }
+      if let rules = node["response"] { checkRules(rules, [kind]) }
+      checkReader(of: "tokens", in: node, [.revocation, .introspection], [kind])
+      checkReader(of: "follows", in: node, [.tokenExchange], [kind])
+      checkParameters(of: endpoint, node)
+    }
+    for node in Self.elements(of: root["account"]) where root["response_format"]?.text ?? "json" == "json" {
+      if let text = node.text, text.utf8.contains(UInt8(ascii: "[")) { warn(.bracketInPath(text), at: node.place) }
+    }
+    for node in Self.elements(of: root["scope"]?["default"] ?? root["scope"]) {
+      if let text = node.text, text.utf8.contains(UInt8(ascii: " ")), descriptor.scope.separator != " " {
+        warn(.blankInScope(text), at: node.place)
+      }
+    }
+  }
+
+  private mutating func warn(_ problem: Finding.Problem, at place: Place) {
+    if place.source.name == root.place.source.name { add(problem, at: place, severity: .warning) }
+  }
+
+  // MARK: Grants
+
+  private mutating func checkGrants(_ grants: [Grant]) {
+    func having(_ condition: (Grant.Traits) -> Bool) -> [Grant] { Grant.allCases.filter { condition($0.traits) } }
+    let asking = having { $0.responseType != nil }
+    let keys: [(name: String, grants: [Grant])] = [
+      ("oauth1", having { $0.binding == .signature }), ("device", [.deviceCode]),
+      ("redirect", having(\.redirects)), ("state", asking), ("nonce", asking), ("iss", asking),
+    ]
+    for (name, owners) in keys { check(name, in: root, of: owners, grants) }
+    let kinds: [EndpointKind] = [
+      .authorization, .deviceAuthorization, .deviceToken, .temporaryCredentials, .clientCredentials,
+    ]
+    for kind in kinds {
+      check(kind.rawValue, in: root["endpoints"], of: having { $0.requiredEndpoints.contains(kind) }, grants)
+    }
+  }
+
+  private mutating func check(_ name: String, in node: Node?, of owners: [Grant], _ grants: [Grant]) {
+    guard !grants.isEmpty, !owners.contains(where: grants.contains),
+      let entry = node?.entries?.first(where: { $0.key == name }), !entry.value.isNull
+    else { return }
+    warn(.withoutGrant(name, owners), at: entry.keyPlace)
+  }
+
+  // MARK: Answers
+
+  private mutating func checkRules(_ rules: Node, _ kinds: [EndpointKind]) {
+    checkReader(of: "active", in: rules, [.introspection], kinds)
+    for field in ResponseField.allCases {
+      checkReader(of: field.rawValue, in: rules["fields"], field.readers, kinds)
+    }
+  }
+
+  private mutating func checkReader(
+    of name: String, in node: Node?, _ readers: [EndpointKind], _ kinds: [EndpointKind]
+  ) {
+    guard !readers.contains(where: kinds.contains), let entry = node?.entries?.first(where: { $0.key == name }) else {
+      return
+    }
+    warn(.readElsewhere(name, readers), at: entry.keyPlace)
+  }
+
+  // MARK: Parameters
+
+  private mutating func checkParameters(of endpoint: Endpoint, _ node: Node) {
+    let known = Self.sentParameters.union(endpoint.parameters.map(\.name))
+    for entry in node["rename"]?.entries ?? [] { checkSent(entry.key, known, at: entry.keyPlace) }
+    for key in ["in_query", "verbatim"] {
+      for element in Self.elements(of: node[key]) {
+        if let name = element.text { checkSent(name, known.union(endpoint.rename.values), at: element.place) }
+      }
+    }
+  }
+
+  private mutating func checkSent(_ name: String, _ known: Set<String>, at place: Place) {
+    if !known.contains(name) {
+      warn(.unsentParameter(name, suggestion: nearMiss(name, among: known.sorted())), at: place)
+    }
+  }
+
+  /// What the engine sends at one endpoint or another, apart from what is signed.
+  private static let sentParameters: Set<String> = [
+    "response_type", "client_id", "client_secret", "redirect_uri", "scope", "state", "nonce", "code_challenge",
+    "code_challenge_method", "grant_type", "code", "code_verifier", "refresh_token", "device_code", "client_assertion",
+    "client_assertion_type", "token", "token_type_hint", "subject_token", "subject_token_type", "oauth_token",
+    "oauth_callback", "client_name", "application_type", "redirect_uris", "grant_types", "response_types",
+    "token_endpoint_auth_method",
+  ]
+}
+
+extension ResponseField {
+  /// The endpoints whose answers it is looked for in.
+  fileprivate var readers: [EndpointKind] {
+    switch self {
+    case .code, .state, .issuer, .oauthVerifier: [.authorization]
+    case .deviceCode, .userCode, .verificationURI, .verificationURIComplete, .interval: [.deviceAuthorization]
+    case .oauthCallbackConfirmed: [.temporaryCredentials]
+    case .oauthToken, .oauthTokenSecret: [.temporaryCredentials, .authorization, .token, .refresh]
+    case .oauthSessionHandle: [.token, .refresh]
+    case .clientID, .clientSecret, .clientSecretExpiresAt, .tokenEndpointAuthMethod, .registrationAccessToken,
+      .registrationClientURI:
+      [.registration]
+    default: [.authorization] + EndpointKind.allCases.filter(\.issuesToken)
+    }
+  }
+}
