@@ -34,7 +34,8 @@ let small =
 let quick = ["-Xlinker", "-T", "-Xlinker", Context.packageDirectory + "/Packaging/no-constructors.ld"]
 
 /// `credmgr` answers what the vault can answer without a dynamic loader: that is 0.5 ms instead of 6 ms
-/// (docs/decisions.md). A static glibc program cannot resolve names, so all that needs the network is in `credmgr-online`.
+/// (docs/decisions/0001-two-programs-one-without-a-network.md). A static glibc program cannot resolve names, so
+/// `credmgr-online` does everything that needs the network.
 let fullyStatic: [LinkerSetting] = [
   .unsafeFlags(["-static-executable", "-lm"] + small + quick, .when(configuration: .release))
 ]
