@@ -122,6 +122,10 @@ class Documents(ProgramTest):
         self.file("reports.yaml", re.search(r"(?ms)^```yaml\n(provider: reports\n.*?)^```", text).group(1))
         self.assertEqual(self.run_commands(text), 9)
 
+    def test_commands(self):
+        self.log_in()
+        self.assertEqual(self.run_commands(text_of("docs/commands.md")), 2)
+
     def test_the_vault(self):
         self.log_in()
         self.environment["CREDMGR_PASSPHRASE_FILE"] = self.passphrase
