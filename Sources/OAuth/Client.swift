@@ -1,6 +1,7 @@
 import Cryptography
 import HTTP
 import Descriptors
+import Text
 
 /// A client that is registered at a provider (RFC 6749, 2): the descriptor, its variables, and who we are there.
 package struct Client: Sendable {
@@ -77,10 +78,25 @@ package struct Client: Sendable {
   package func values(
     for credential: Credential? = nil, _ exchange: [String: String] = [:], of request: HTTPRequest? = nil
   ) -> (String) -> String? {
+    let values = signingValues(for: credential, exchange, of: request)
+    return { name in values(name).flatMap { $0.hasPrivateKey ? nil : $0 } }
+  }
+
+  /// The same with private keys, which sign and are never sent, whatever the descriptor says.
+  func signingValues(
+    for credential: Credential?, _ exchange: [String: String], of request: HTTPRequest? = nil
+  ) -> (String) -> String? {
     { name in
       request?.value(named: name) ?? exchange[name] ?? (name == "redirect_uri" ? credential?.redirectURI : nil)
         ?? kept(name, in: credential) ?? credential?.variables[name] ?? variables[name] ?? ownValue(name, credential)
     }
+  }
+
+  /// The client secret where it is sent.
+  func sentSecret() throws(OAuthError) -> String {
+    guard let text = secret?.reveal() else { throw .clientSecretMissing }
+    guard !text.hasPrivateKey else { throw .privateKeyIsNotSent }
+    return text
   }
 
   /// What an earlier version kept, or an exported file brings, may be beyond what the descriptor allows.
@@ -136,4 +152,9 @@ package struct Client: Sendable {
       throw .url(.authorization, error)
     }
   }
+}
+
+extension String {
+  /// Whether a private key stands in it as PEM (RFC 7468).
+  var hasPrivateKey: Bool { utf8.count > 64 && firstPlace(of: "PRIVATE KEY-----") != nil }
 }

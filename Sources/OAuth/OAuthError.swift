@@ -43,6 +43,7 @@ package enum OAuthError: Error, Sendable, Equatable {
   case callbackNotConfirmed
   case deviceCodeExpired
   case clientSecretMissing
+  case privateKeyIsNotSent  // The descriptor would have a private key sent as the client secret.
   case unknownAuthentication(String)
   case clientKeyMalformed
   case noSignatures  // This program is static and cannot sign; one that is linked dynamically can.

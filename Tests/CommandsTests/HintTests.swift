@@ -63,6 +63,7 @@ import Store
     .unavailable(.token, status: 503, words: nil, retryAfter: nil), .redirected(.token, status: 302), .stateMismatch,
     .stateMissing, .unknownAuthentication("x"), .notARedirect, .foreignRedirect(expected: "http://127.0.0.1/"),
     .tokenMismatch, .callbackNotConfirmed, .deviceCodeExpired, .clientSecretMissing, .clientKeyMalformed,
+    .privateKeyIsNotSent,
     .notRefreshable, .foreignHost("other.example"), .presentedInQuery, .credentialHeader("Authorization"),
     .signatureNeedsURL, .malformedCredential,
   ]

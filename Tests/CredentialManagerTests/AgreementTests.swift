@@ -172,7 +172,7 @@ struct AgreementTests {
       ("issuer: https://provider.example", "issuer: https://other.example", ["issuer https://other.example"]),
       ("", "issuer: https://provider.example", []),
       ("issuer: https://provider.example", "", ["anyIssuer (none)"]),
-      ("iss: required", "iss: optional", ["anyIssuer optional"]), ("iss: optional", "iss: required", []),
+      ("iss: required", "iss: optional", ["setting(\"iss\") optional"]), ("iss: optional", "iss: required", []),
       ("", "redirect: http://127.0.0.2:7999/", ["redirect http://127.0.0.2:7999/"]),
       (
         "device: { verification_uri_complete: \"{verification_uri}?c={user_code}\" }",

@@ -149,13 +149,26 @@ struct KeptBoundTests {
   @Test(arguments: [
     text("[‸dc]", "hosts: [\"{dc}\"]"), text("{ ‸dc: x }", "hosts: [\"{dc}.com\"]"),
     text("[‸dc]", "").replacing("  token:", with: "  refresh: \"https://{dc}:8443/t\"\n  token:"),
-    text("[‸dc]", "kubectl: { hosts: [\"x-{dc}\"] }"),
+    text("[‸dc]", "kubectl: { hosts: [\"x-{dc}\"] }"), text("[‸dc]", "git: { hosts: [\"{dc}\"] }"),
+    text("[‸dc]", "docker: { hosts: [\"{dc}\"] }"), bounded(".*", "{dc}"), bounded("[a-z]+", "{dc}.com"),
+    bounded("https?://[^/]+/?", "{dc}"), bounded(".+[.](com|org)", "{dc}"), bounded("[0-9.]+", "{dc}"),
   ]) func anUnboundedHostIsToldOf(_ text: String) throws {
     let faulty = FaultyDescriptor("", text)
     let mark = try #require(MarkedText(text).marks.first)
     #expect(faulty.descriptor != nil && faulty.findings.map(\.problem) == [.unboundedHost("dc")])
     #expect(faulty.findings.map { [$0.place.line, $0.place.column] } == [[mark.line, mark.column]])
     #expect(faulty.findings.map(\.severity) == [.warning])
+  }
+
+  private static func bounded(_ pattern: String, _ host: String) -> String {
+    text("{ ‸dc: { path: dc, pattern: \"\(pattern)\" } }", "hosts: [\"\(host)\"]")
+  }
+
+  @Test(arguments: [
+    (".*", "{dc}.a.example"), ("[a-z]+[.]a[.]example", "{dc}"), ("https://[a-z.]+[.]a[.]example(/.*)?", "{dc}"),
+    ("us|eu", "{dc}.com"),
+  ]) func aBoundedHostIsNot(_ pattern: String, _ host: String) {
+    #expect(FaultyDescriptor("", Self.bounded(pattern, host)).findings == [])
   }
 
   @Test func shippedDescriptorsBoundEveryHost() throws {

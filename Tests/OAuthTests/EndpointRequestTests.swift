@@ -53,6 +53,40 @@ struct EndpointRequestTests {
     }
   }
 
+  private static let key =
+    "-----BEGIN PRIVATE KEY-----\n\(String(repeating: "x", count: 64))\n-----END PRIVATE KEY-----\n"
+
+  /// A private key signs, and goes nowhere as it is, whatever the descriptor says.
+  @Test(arguments: [
+    ("client: { authentication: client_secret_post }", ""), ("", ""),
+    ("client: { authentication: none }", "  parameters: { x: \"a{client_secret}\", y: \"{k}\", z: \"{base64(k)}\" }"),
+    ("client: { authentication: none }", "  headers: { X: \"{base64(client_secret)}\" }"),
+    (
+      "client: { authentication: client_secret_jwt }\nassertion: { claims: { x: \"{client_secret}\", y: \"{k}\" } }",
+      ""
+    ),
+  ]) func aPrivateKeyIsNotSent(_ more: String, _ token: String) throws {
+    let more = more + "\nvariables: { k: { secret: true, default: \"\(Self.key.replacing("\n", with: "\\n"))\" } }"
+    let wire: String
+    do {
+      let request = try Self.refresh(more, token: token, secret: Self.key)
+      wire = request.form + request.fields.map(\.value).joined(separator: " ")
+    } catch OAuthError.privateKeyIsNotSent {
+      return
+    }
+    let pieces = wire.split { "&= ".contains($0) }.map { PercentEncoding.decode(String($0), plusAsSpace: true) ?? "" }
+    let claims = pieces.flatMap { $0.split(separator: ".") }.compactMap { Base64.decodeURL(String($0)) }
+    let decoded =
+      pieces + (claims + pieces.compactMap { Base64.decode($0) }).map { String(decoding: $0, as: UTF8.self) }
+    #expect(decoded.allSatisfy { !$0.contains("PRIVATE KEY") })
+  }
+
+  @Test func aPrivateKeyIsNoPlainSignature() {
+    #expect(throws: OAuthError.privateKeyIsNotSent) {
+      try OAuth1Signature.sign("text", .plaintext, clientSecret: Secret(Self.key), tokenSecret: Secret(""))
+    }
+  }
+
   @Test func withTheTokenItself() throws {
     let client = try Fixture.client(
       endpoints: """

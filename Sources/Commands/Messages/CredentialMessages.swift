@@ -251,6 +251,7 @@ extension [NewPlace] {
     for place in self where place.kind != .secrets && place.kind != .tokens {
       switch place.kind {
       case .anyIssuer: words.append("\(use) answers of any issuer" + place.source)
+      case .setting(let key): words.append("\(send.exchanging("send", for: "set")) \(quoted(key)) to \(place.named)")
       case .shownSecret: words.append("\(send.exchanging("send", for: "show")) the secret \(place.named)")
       default: words.append("\(use) the \(place.noun) \(place.named)")
       }
@@ -279,6 +280,7 @@ extension NewPlace {
     case .issuer, .anyIssuer: "issuer"
     case .audience: "audience of assertions"
     case .shownSecret: "variable"
+    case .setting(let key): key
     }
   }
 
@@ -294,6 +296,8 @@ extension NewPlace {
     case .anyIssuer: "lets the answers of any issuer count"
     case .audience: "takes assertions that the client signs"
     case .shownSecret: "is shown and no secret any more"
+    case .setting(let key):
+      key.hasPrefix("response.") ? "is where that secret is taken from" : "protects less"
     }
   }
 

@@ -84,7 +84,8 @@ extension Finding {
     case .keptSubdomains(let name):
       "the provider's answer says what \(quoted(name)) is, so it cannot stand behind \"*.\""
     case .unboundedHost(let name):
-      "\(quoted(name)) is any host that the provider says; give it a \"pattern\" below \"keep\""
+      "\(quoted(name)) is any host that the provider says; give it a \"pattern\" below \"keep\" that has the "
+        + "provider's own domain"
     case .unusedVariable(let name): "nothing uses the variable \(quoted(name))"
     case .withoutGrant(let key, let grants):
       "\(quoted(key)) has no effect without the grant " + grants.map(\.rawValue).joined(separator: " or ")

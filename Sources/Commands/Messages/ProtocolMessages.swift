@@ -104,6 +104,9 @@ extension OAuthError {
         .hint("a provider that never does needs \"callback_confirmed: optional\" below \"oauth1\" in its descriptor")
     case .deviceCodeExpired: .refused("the code was not confirmed in time").hint(login + " again")
     case .clientSecretMissing: .usage("\(name) asks for a client secret, and none was given").hint(newSecret)
+    case .privateKeyIsNotSent:
+      .usage("the descriptor of \(name) sends the client secret, and a private key is kept as that; it was not sent")
+        .hint("look at \"authentication\" in the descriptor")
     case .clientKeyMalformed:
       .usage("the client secret of \(name) is no RSA private key in PEM, which the signature method needs")
         .hint(newSecret)

@@ -126,13 +126,14 @@ extension CredentialSource {
       accounts: try existing?.accounts(of: identifier) ?? [],
       clientSecret: clientSecret == nil && previous?.clientSecret != nil,
       variable: keepsSecretVariable(addition, previous, given: variables))
+    let ownFiles = ownFiles(of: addition.loaded, installing: addition.file)
     var confirmed: [NewPlace] = []
     func confirmsAndNotes(_ accounts: [String], _ places: [NewPlace]) -> Bool {
       confirmed += places
       return confirms(accounts, places)
     }
     let permit = try consent(
-      to: addition.loaded, client, replacing: agreed, kept: kept, confirms: confirmsAndNotes)
+      to: addition.loaded, client, ownFiles: ownFiles, replacing: agreed, kept: kept, confirms: confirmsAndNotes)
     var dependents: [String: Registration?] = [:]
     if let existing { dependents = try dependentProviders(of: addition, existing, confirmsAndNotes) }
     let isOwn = addition.file != nil || ownFile(of: addition.loaded) != nil
@@ -149,7 +150,8 @@ extension CredentialSource {
       registration = try register(permit, variables: values, initialAccessToken: initialAccessToken)
       (registration.redirect, registration.agreement) = (redirect, agreement)
     }
-    registration.seal(addition.descriptor, try self.client(addition.descriptor, registration))
+    registration.seal(
+      addition.descriptor, try self.client(addition.descriptor, registration), ownFiles: ownFiles)
     try install(addition)
     dependents[identifier] = registration
     try store(dependents, with: [noting(.addProvider, of: identifier)])
@@ -190,12 +192,13 @@ extension CredentialSource {
       else { continue }
       let before = registration.agreement
       let keepsVariable = client.descriptor.variables.contains { $0.isSecret && registration.variables[$0.name] != nil }
+      let now = Agreement(client, ownFiles: ownFiles(of: loaded))
       try requireConsent(
-        loaded, client, replacing: before,
+        loaded, client, now, replacing: before,
         kept: KeptSecrets(
           accounts: accounts.accounts(of: provider), clientSecret: registration.clientSecret != nil,
           variable: keepsVariable), confirms: confirms)
-      registration.seal(loaded.descriptor, client)
+      registration.seal(loaded.descriptor, client, ownFiles: now.ownFiles ?? "")
       if registration.agreement != before { dependents[provider] = registration }
     }
     return dependents

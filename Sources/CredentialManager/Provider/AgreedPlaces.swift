@@ -35,7 +35,8 @@ extension Agreement {
     }
     return .object([
       .init("client_id", .optional(clientIdentifier)), .init("places", .object(kinds)),
-      .init("requires_issuer", .boolean(requiresIssuer)), .init("secrets", list(secrets.sorted())),
+      .init("settings", object(settings, list)), .init("own_files", .optional(ownFiles)),
+      .init("secrets", list(secrets.sorted())),
       .init("shown_secrets", list(shownSecrets.sorted())),
       .init("claims", claims.map { .array($0.map(\.value)) } ?? .null),
       .init("bounds", object(bounds, JSONValue.string)),
@@ -51,7 +52,9 @@ extension Agreement {
         guard let members = kinds[kind.rawValue]?.members else { continue }
         places[kind] = members.reduce(into: [:]) { $0[$1.name] = list($1.value) }
       }
-      requiresIssuer = value["requires_issuer"] == .boolean(true)
+      settings = (value["settings"]?.members ?? []).reduce(into: [:]) { $0[$1.name] = list($1.value) }
+      ownFiles = value["own_files"]?.text
+      if value["requires_issuer"] == .boolean(true) { settings["iss"] = ["required"] }
       secrets = Set(list(value["secrets"]) ?? [])
       shownSecrets = Set(list(value["shown_secrets"]) ?? [])
       isOfEarlierVersion = value["is_of_earlier_version"] == .boolean(true)

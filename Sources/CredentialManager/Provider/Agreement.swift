@@ -31,13 +31,21 @@ package struct Agreement: Sendable, Equatable {
   var places: [Kind: Places] = [:]  // A kind of which the descriptor says nothing is not there.
   /// The client that was agreed to (RFC 6749, 2.2); `nil` in a registration of an earlier version.
   package var clientIdentifier: String?
-  var requiresIssuer = false  // Whether the answer to a login has to name the issuer (RFC 9207).
+  /// What protects a login and each secret, by the key of the descriptor (`Client.settings`).
+  var settings: [String: [String]] = [:]
+  /// A digest of the person's own files of the descriptor; `nil` in a registration of an earlier version.
+  var ownFiles: String?
   var secrets: Set<String> = []  // The names of the secret variables.
   var shownSecrets: Set<String> = []  // Those that the descriptor does not call secret any more, as was agreed to.
   /// The hosts at which helpers hand out tokens; `nil` in a registration of an earlier version.
   package var claims: [HostClaim]?
   var bounds: OriginPattern.Bounds = [:]
   var isOfEarlierVersion = false  // Whether an earlier version sealed this, which did not know all of the above.
+
+  init(_ client: Client, ownFiles: String?) {
+    self.init(client)
+    self.ownFiles = ownFiles
+  }
 
   package init(_ client: Client) {
     let descriptor = client.descriptor
@@ -51,7 +59,7 @@ package struct Agreement: Sendable, Equatable {
     }
     func texts(_ template: Template?) -> Places? { template.map { [$0.text: filled.texts(of: $0)] } }
     clientIdentifier = client.identifier
-    requiresIssuer = descriptor.issuerResponse == .required
+    settings = client.settings
     secrets = Set(descriptor.variables.filter(\.isSecret).map(\.name))
     claims = Self.claims(descriptor, with: filled.values)
     places = [
@@ -204,7 +212,7 @@ extension CredentialSource {
     guard !variables.isEmpty else { return Permit(route, client: client, agreement.widened(by: client)) }
     let own = try self.client(loaded.descriptor, registration, variables: variables)
     let wider = agreement.widened(by: own)
-    try requireNothingNew(beyond: wider, own, loaded, of: registration)
+    try requireNothingNew(beyond: wider, Agreement(own, ownFiles: wider.ownFiles), loaded, of: registration)
     return Permit(route, client: own, wider)
   }
 
@@ -235,13 +243,23 @@ extension CredentialSource {
   private func agreed(
     _ loaded: DescriptorLibrary.Loaded, client: Client, _ registration: Registration
   ) throws(CredentialError) -> Agreement {
-    if let sealed = registration.agreement { try requireNothingNew(beyond: sealed, client, loaded, of: registration) }
-    if let sealed = registration.agreement, !sealed.isOfEarlierVersion { return sealed }
-    // Of an earlier version: from now on what the descriptor names is sealed, which is within the old hosts.
+    let now = Agreement(client, ownFiles: ownFiles(of: loaded))
+    var agreed = now
+    if let sealed = registration.agreement {
+      try requireNothingNew(beyond: sealed, now, loaded, of: registration)
+      // Of an earlier version: from now on what the descriptor names is sealed, which is within the old hosts.
+      agreed = sealed.completed(by: now)
+      // Some of these took an issuer on another server unasked.
+      if sealed.ownFiles == nil, now.ownFiles != "",
+        try OtherProviders(self, than: loaded.descriptor.identifier, isOwn: true)
+          .peculiarities(of: client, loaded, beyond: nil).contains(where: { $0.kind == .issuer })
+      {
+        agreed.places[.issuer] = nil
+      }
+      if agreed == sealed { return sealed }
+    }
     var complete = registration
-    let now = Agreement(client)
-    complete.agreement = now
-    if let claims = registration.agreement?.claims { complete.agreement?.claims = claims }
+    complete.agreement = agreed
     if let accounts = try? accounts(.readWrite) {
       let identifier = Accounts.registration(loaded.descriptor.identifier)
       let revision = try? accounts.record(identifier)?.revision
@@ -249,13 +267,14 @@ extension CredentialSource {
         _ = try? accounts.store.apply([.store(complete.encoded, as: identifier, if: .revision(revision))])
       }
     }
-    return now
+    return agreed
   }
 
+  /// What is dropped here stays agreed to: the sealed agreement goes on.
   private func requireNothingNew(
-    beyond agreement: Agreement, _ client: Client, _ loaded: DescriptorLibrary.Loaded, of registration: Registration
+    beyond agreement: Agreement, _ now: Agreement, _ loaded: DescriptorLibrary.Loaded, of registration: Registration
   ) throws(CredentialError) {
-    let new = agreement.newPlaces(in: Agreement(client), loaded, variables: registration.variables)
+    let new = agreement.newPlaces(in: now, loaded, variables: registration.variables, isSealedAnew: false)
     if new.isEmpty { return }
     let own = ownFile(of: loaded)
     throw .descriptorChanged(
@@ -264,11 +283,12 @@ extension CredentialSource {
 
   /// The client of a provider that is being added: `confirms` was asked about each new place for what is kept.
   func consent(
-    to loaded: DescriptorLibrary.Loaded, _ client: Client, replacing agreed: Agreement?, kept: KeptSecrets,
-    confirms: Consent
+    to loaded: DescriptorLibrary.Loaded, _ client: Client, ownFiles: String, replacing agreed: Agreement?,
+    kept: KeptSecrets, confirms: Consent
   ) throws(CredentialError) -> Permit {
-    try requireConsent(loaded, client, replacing: agreed, kept: kept, confirms: confirms)
-    return Permit(.registration, client: client, Agreement(client).widened(by: client))
+    let now = Agreement(client, ownFiles: ownFiles)
+    try requireConsent(loaded, client, now, replacing: agreed, kept: kept, confirms: confirms)
+    return Permit(.registration, client: client, now.widened(by: client))
   }
 
   /// A client that was registered is deleted where it was registered (RFC 7592), and nowhere else.

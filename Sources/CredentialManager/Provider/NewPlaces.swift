@@ -18,6 +18,7 @@ package struct NewPlace: Sendable, Equatable {
     case anyIssuer  // Answers of any issuer are taken.
     case audience  // Can use assertions of the client.
     case shownSecret  // A variable that was secret, and is shown.
+    case setting(String)  // A key whose value protects less, or takes a secret from another place.
   }
 
   package let kind: Kind
@@ -41,10 +42,11 @@ extension Agreement {
   /// What a later agreement has beyond this one. Fewer places are fine, and so is an issuer that was not known before.
   ///
   /// The descriptor of the later one tells where a place stands, and what it calls secret; of two sealed agreements,
-  /// there is none. `variables` are the registered ones.
+  /// there is none. `variables` are the registered ones. Where the later one is not sealed, this one goes on to bound
+  /// the clusters.
   func newPlaces(
     in later: Agreement, _ loaded: DescriptorLibrary.Loaded? = nil, variables: [String: String] = [:],
-    for subject: NewPlace.Kind = .tokens
+    for subject: NewPlace.Kind = .tokens, isSealedAnew: Bool = true
   ) -> [NewPlace] {
     var new: [NewPlace] = []
     func add(_ kind: NewPlace.Kind, _ name: String, before: [String], at place: Place?) {
@@ -66,7 +68,9 @@ extension Agreement {
       add(.tokens, origin: origin)
     }
     if subject == .tokens {
-      for origin in newClusters(in: later) { add(.tokens, origin: origin) }
+      for origin in isSealedAnew || later.places[.clusters] != nil ? newClusters(in: later) : [] {
+        add(.tokens, origin: origin)
+      }
       // What is claimed is what the templates became, unless somebody wrote the agreement.
       let claimed = (later.claims ?? []).flatMap { OriginPattern.texts(of: $0.host) }
       for origin in later.texts(.helpers) + claimed
@@ -84,9 +88,6 @@ extension Agreement {
       add(.issuer, text, before: issuers, at: key("issuer"))
     }
     if !issuers.isEmpty, laterIssuers.isEmpty { add(.anyIssuer, "(none)", before: issuers, at: key("issuer")) }
-    if requiresIssuer, !later.requiresIssuer {
-      add(.anyIssuer, "optional", before: ["required"], at: key("iss"))
-    }
     for text in later.texts(.audience) where !(texts(.audience) + issuers).contains(text) && !isWithinOldHosts(text) {
       add(.audience, text, before: texts(.audience), at: key("assertion", "claims", "aud") ?? key("issuer"))
     }
@@ -95,6 +96,9 @@ extension Agreement {
       add(.shownSecret, name, before: [], at: key("extra_headers") ?? key("header_style"))
     }
     for name in shownSecrets(in: later, loaded) { add(.shownSecret, name, before: [], at: key("variables", name)) }
+    for (key, value, before) in newSettings(in: later) {
+      add(.setting(key), value, before: [before].compactMap(\.self), at: loaded?.place(ofSetting: key))
+    }
     return new
   }
 
@@ -174,17 +178,15 @@ extension CredentialSource {
   /// A descriptor is a file that strangers send each other: one that takes the place of another must not carry existing
   /// secrets to new places unasked. Where nobody noted what was `agreed`, the descriptor in force tells.
   func requireConsent(
-    _ loaded: DescriptorLibrary.Loaded, _ client: Client, replacing agreed: Agreement?, kept: KeptSecrets,
-    confirms: Consent
+    _ loaded: DescriptorLibrary.Loaded, _ client: Client, _ now: Agreement, replacing agreed: Agreement?,
+    kept: KeptSecrets, confirms: Consent
   ) throws(CredentialError) {
     guard !kept.isEmpty else { return }
     let provider = client.descriptor.identifier
     let previous = try accountsIfAny()?.registration(of: provider) ?? Registration(clientIdentifier: "")
     // A descriptor that cannot be read any more tells nothing: then every place is new.
-    let agreed =
-      agreed ?? sealed(previous, of: provider)
-    let places = agreed.newPlaces(
-      in: Agreement(client), loaded, variables: previous.variables, for: kept.subject)
+    let agreed = agreed ?? sealed(previous, of: provider)
+    let places = agreed.newPlaces(in: now, loaded, variables: previous.variables, for: kept.subject)
     guard !places.isEmpty else { return }
     let names = kept.accounts.map(\.name)
     if !confirms(names, places) { throw .destinationChange(provider: provider, accounts: names, places: places) }
@@ -200,8 +202,10 @@ extension CredentialSource {
     var registration = previous
     registration.variables = previous.variables.filter { addition.descriptor.variable($0.key) != nil }
     var found: [NewPlace] = []
+    let client = try client(addition.descriptor, registration)
+    let now = Agreement(client, ownFiles: ownFiles(of: addition.loaded, installing: addition.file))
     try requireConsent(
-      addition.loaded, try client(addition.descriptor, registration), replacing: previous.agreement,
+      addition.loaded, client, now, replacing: previous.agreement,
       kept: KeptSecrets(
         accounts: existing.accounts(of: addition.identifier), clientSecret: previous.clientSecret != nil,
         variable: keepsSecretVariable(addition, previous, given: [:]))

@@ -41,8 +41,8 @@ extension Registration {
   }
 
   /// Notes what is agreed to. A value that was secret stays so, although the descriptor does not call it that any more.
-  mutating func seal(_ descriptor: Descriptor, _ client: Client) {
-    var agreement = Agreement(client)
+  mutating func seal(_ descriptor: Descriptor, _ client: Client, ownFiles: String) {
+    var agreement = Agreement(client, ownFiles: ownFiles)
     agreement.shownSecrets = agreement.secrets.subtracting(descriptor.variables.filter(\.isSecret).map(\.name))
     self.agreement = agreement
   }

@@ -42,25 +42,31 @@ extension DescriptorDecoder {
     }
   }
 
-  /// Looks for fields without a pattern that may be a host as a whole, or all of it but one label.
+  /// Looks for fields that may be any host, or all of it but one label: nothing bounds them, or a pattern that takes
+  /// hosts which have nothing in common.
   mutating func checkBounds(_ descriptor: Descriptor) {
-    for template in descriptor.endpoints.values.map(\.url.template) + descriptor.hosts
-      + (descriptor.kubectl?.hosts ?? [])
-    {
+    let hosts = [descriptor.hosts, descriptor.git?.hosts, descriptor.docker?.hosts, descriptor.kubectl?.hosts]
+    let endpoints = descriptor.endpoints.values.map(\.url.template)
+    for template in endpoints + hosts.flatMap({ $0 ?? [] }) {
       let parts = template.origin.parts
       for (index, part) in parts.enumerated() {
         guard case .place(let terms) = part else { continue }
         let rest = parts[(index + 1)...].map { if case .literal(let text) = $0 { text } else { "" } }.joined()
         let isFixed = rest.prefix { $0 != ":" }.split(separator: ".").count > 1
         for field in kept where !isFixed && terms.contains(where: { $0.names.contains(field.name) }) {
-          guard descriptor.patterns(ofKept: field.name).isEmpty, descriptor.variable(field.name) == nil else {
-            continue
-          }
+          let patterns = descriptor.patterns(ofKept: field.name).compactMap(Pattern.init)
+          let isAny = Self.strangers.contains { host in patterns.allSatisfy { $0.matches(host) } }
+          guard isAny, descriptor.variable(field.name) == nil else { continue }
           add(.unboundedHost(field.name), at: field.place, severity: .warning)
         }
       }
     }
   }
+
+  private static let strangers: [String] = {
+    let names = ["", ".example", "-7.example", ".com", ".net", ".org", ".io"].map { "unrelated\($0)" }
+    return (names + ["203.0.113.7"]).flatMap { [$0, "https://\($0)", "https://\($0)/", "https://\($0)/x"] }
+  }()
 
   /// The page of a device is the provider's: at one of its endpoints, or where its answer says.
   mutating func checkDevicePage(_ descriptor: Descriptor) {

@@ -39,7 +39,10 @@ package enum OAuth1Signature {
   ) throws(OAuthError) -> String {
     let text = Array(baseString.utf8)
     let key = key(clientSecret: clientSecret.reveal(), tokenSecret: tokenSecret.reveal())
-    guard let hash = method.hash else { return key }
+    guard let hash = method.hash else {
+      guard !clientSecret.reveal().hasPrivateKey else { throw .privateKeyIsNotSent }
+      return key
+    }
     guard method.isRSA else { return Base64.encode(hash.authenticationCode(for: text, key: Array(key.utf8))) }
     do {
       return Base64.encode(try RSAPrivateKey(pem: clientSecret).signature(for: text, hash))

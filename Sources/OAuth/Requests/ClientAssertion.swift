@@ -33,7 +33,8 @@ extension Client {
     }
     return try computing.signature("assertion") { () throws(OAuthError) in
       try assertion(
-        algorithm: method == .clientSecretJWT ? .hs256 : .rs256, audience: audience.text, values: values, nonce: nonce)
+        algorithm: method == .clientSecretJWT ? .hs256 : .rs256, audience: audience.text, values: values,
+        key: signingValues(for: credential, exchange), nonce: nonce)
     }
   }
 
@@ -58,12 +59,13 @@ extension Client {
   }
 
   private func assertion(
-    algorithm standard: AssertionAlgorithm, audience: String, values: (String) -> String?, nonce: RequestNonce
+    algorithm standard: AssertionAlgorithm, audience: String, values: (String) -> String?,
+    key keyValues: (String) -> String?, nonce: RequestNonce
   ) throws(OAuthError) -> String {
     let calculate = calculator(nonce)
     let rules = descriptor.assertion ?? AssertionRules()
     let algorithm = rules.algorithm ?? standard
-    guard let key = try? rules.key.filled(values, calculate: calculate) else { throw .clientSecretMissing }
+    guard let key = try? rules.key.filled(keyValues, calculate: calculate) else { throw .clientSecretMissing }
     func members(_ standard: [JSONValue.Member], _ changes: [ParameterRule]) -> JSONValue {
       var members = standard
       for change in changes {

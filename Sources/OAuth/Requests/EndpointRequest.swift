@@ -117,13 +117,12 @@ extension Client {
   ) throws(OAuthError) -> (parameters: FormParameters, header: String?) {
     switch authentication(for: endpoint) {
     case .clientSecretBasic:
-      guard let secret else { throw .clientSecretMissing }
+      let secret = try sentSecret()
       // Both are form-encoded before they are joined, so that a colon in the identifier does not end it.
-      let pair = PercentEncoding.encode(identifier) + ":" + PercentEncoding.encode(secret.reveal())
+      let pair = PercentEncoding.encode(identifier) + ":" + PercentEncoding.encode(secret)
       return ([], "Basic " + Base64.encode(Array(pair.utf8)))
     case .clientSecretPost:
-      guard let secret else { throw .clientSecretMissing }
-      return ([("client_id", identifier), ("client_secret", secret.reveal())], nil)
+      return ([("client_id", identifier), ("client_secret", try sentSecret())], nil)
     case .privateKeyJWT, .clientSecretJWT:
       guard let assertion else { throw .clientSecretMissing }
       let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"

@@ -1,0 +1,108 @@
+import Cryptography
+import Descriptors
+import OAuth
+import YAML
+
+extension Client {
+  /// What protects a login and each secret, by the key of the descriptor. A value comes with those that are stronger,
+  /// so that each value of a stronger descriptor is among those of a weaker one.
+  var settings: [String: [String]] {
+    func rule(_ isRequired: Bool) -> [String] { isRequired ? ["required"] : ["required", "optional"] }
+    let page = descriptor.endpoints[.authorization]
+    let hidesState = page?.response.fields[.state]?.paths.isEmpty == true
+    var settings = [
+      "grant": descriptor.grants.contains(.implicit) ? ["implicit"] : [],
+      "state": rule(descriptor.state == .required && !hidesState),
+      "iss": rule(descriptor.issuerResponse == .required),
+      "nonce": descriptor.sendsNonce ? ["true"] : ["true", "false"],
+    ]
+    let proofs: [PKCEMethod] = [.s256Hexadecimal, .s256, .plain, .none]
+    settings["pkce"] = proofs.prefix(max(proofs.firstIndex(of: descriptor.pkce) ?? 0, 1) + 1).map(\.rawValue)
+    settings["client.authentication"] = authentications
+    if descriptor.grants.contains(.oauth1) {
+      settings["oauth1.callback_confirmed"] = rule(descriptor.oauth1.requiresCallbackConfirmed)
+      settings["oauth1.verifier"] = rule(descriptor.oauth1.requiresVerifier)
+      let methods = AgreedPlaces(self, hiding: []).texts(of: descriptor.oauth1.signatureMethod)
+      let isPlain = methods.contains(SignatureMethod.plaintext.rawValue)
+      settings["oauth1.signature_method"] = isPlain ? ["signed", SignatureMethod.plaintext.rawValue] : ["signed"]
+    }
+    for (field, kinds) in secretFields {
+      let paths = kinds.compactMap { descriptor.endpoints[$0]?.response }.flatMap { response in
+        response.source(of: field).paths.map { (response.within.map { $0.text + "." } ?? "") + $0.text }
+      }
+      if !paths.isEmpty { settings["response.fields." + field.rawValue] = Set(paths).sorted() }
+    }
+    return settings
+  }
+
+  /// How the client shows who it is at any endpoint, the strongest way first.
+  private var authentications: [String] {
+    let ways: [ClientAuthentication] = [
+      .privateKeyJWT, .clientSecretJWT, .clientSecretBasic, .clientSecretPost, .none, .accessToken,
+    ]
+    let used = Set(descriptor.endpoints.filter { $0.key.authenticates }.map { authentication(for: $0.value) })
+    let signs: Set<ClientAuthentication> = used.isSubset(of: [.privateKeyJWT]) ? [] : [.clientSecretJWT]
+    return ways.filter { used.union(signs).union([.privateKeyJWT]).contains($0) }.map(\.rawValue)
+  }
+
+  /// The endpoints whose answers have each secret.
+  private var secretFields: [(ResponseField, [EndpointKind])] {
+    var tokens = EndpointKind.allCases.filter(\.issuesToken)
+    if descriptor.grants.contains(.implicit) { tokens.append(.authorization) }
+    var fields: [(ResponseField, [EndpointKind])] = [.accessToken, .refreshToken, .idToken].map { ($0, tokens) }
+    fields += [(.code, [.authorization]), (.deviceCode, [.deviceAuthorization])]
+    guard descriptor.grants.contains(.oauth1) else { return fields }
+    return fields
+      + [.oauthToken, .oauthTokenSecret, .oauthSessionHandle].map { ($0, [.temporaryCredentials, .token, .refresh]) }
+  }
+}
+
+extension EndpointKind {
+  fileprivate var authenticates: Bool {
+    switch self {
+    case .authorization, .identity, .registration, .temporaryCredentials: false
+    default: true
+    }
+  }
+}
+
+extension Agreement {
+  /// The settings of a later agreement that were not agreed to, each by the weakest value. What the same files of the
+  /// person say changed with the program, which a stranger does not write.
+  func newSettings(in later: Agreement) -> [(key: String, value: String, before: String?)] {
+    if let ownFiles, ownFiles == later.ownFiles { return [] }
+    return later.settings.sorted { $0.key < $1.key }.compactMap { key, values in
+      guard let agreed = settings[key], let value = values.last(where: { !agreed.contains($0) }) else { return nil }
+      return (key, value, agreed.last)
+    }
+  }
+
+  /// The same with what an earlier version did not note, and what a new version of the program brought.
+  func completed(by now: Agreement) -> Agreement {
+    var complete = isOfEarlierVersion ? now : self
+    if isOfEarlierVersion, let claims { complete.claims = claims }
+    complete.settings = ownFiles == now.ownFiles ? now.settings : settings.merging(now.settings) { agreed, _ in agreed }
+    complete.ownFiles = now.ownFiles
+    return complete
+  }
+}
+
+extension DescriptorLibrary.Loaded {
+  /// Where a setting stands: for all endpoints, or at the first that has one of its own.
+  func place(ofSetting key: String) -> Place? {
+    let keys = key.split(separator: ".", maxSplits: 2).map(String.init)
+    let own = keys.first == "client" ? ["authentication"] : keys
+    return place(of: keys)
+      ?? EndpointKind.allCases.lazy.compactMap { place(of: ["endpoints", $0.rawValue] + own) }.first
+  }
+}
+
+extension CredentialSource {
+  /// A digest of the person's own files that a descriptor is made of, with the `file` that is about to be installed;
+  /// empty where all came with the program or the system.
+  func ownFiles(of loaded: DescriptorLibrary.Loaded, installing file: [UInt8]? = nil) -> String {
+    let paths = ([loaded.path] + loaded.bases).filter { $0.hasPrefix(home.userProviders + "/") }
+    let texts = [file].compactMap(\.self) + paths.map { (try? home.readDescriptor($0)) ?? nil ?? [] }
+    return texts.isEmpty ? "" : Hexadecimal.encode(HashAlgorithm.sha256.digest(Array(texts.joined(separator: [0]))))
+  }
+}
