@@ -1,13 +1,13 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// Another package that uses the library of this one.
+/// A package that uses the library of the package above.
 let package = Package(
   name: "Examples",
   dependencies: [.package(name: "credmgr", path: "..")],
-  targets: [
+  targets: ["gateway", "repositories"].map { name in
     .executableTarget(
-      name: "repositories", dependencies: [.product(name: "Credmgr", package: "credmgr")],
+      name: name, dependencies: [.product(name: "Credmgr", package: "credmgr")],
       swiftSettings: [.swiftLanguageMode(.v6), .treatAllWarnings(as: .error)])
-  ]
+  }
 )

@@ -10,35 +10,68 @@ import Platform
 /// import Credmgr
 ///
 /// let credentials = try Credentials(userAgent: "notes/1.0")
-/// let token = try credentials.token(of: "github")
-/// let headers = try credentials.headers(of: "github", for: "https://api.github.com/user")
+/// let token = try await credentials.token(for: "github")
+/// let response = try await credentials.send(Request(url: "https://api.github.com/user"), for: "github")
 /// ```
 ///
 /// Users add providers and log in with `credmgr`. This type never prompts: if only a user can help, it throws
 /// ``CredentialsError/loginRequired(provider:account:)``.
 ///
-/// A value can be shared between threads and tasks. Each call opens the vault, which takes about a millisecond. If a
-/// token has expired, one caller refreshes it while the others wait. Calls block the thread, for up to 90 seconds
-/// during a refresh, so a server calls from a thread that may block.
+/// Use one value from every task. Its methods suspend and never block a thread of Swift's concurrency. Tasks that ask
+/// for the same token at the same time share the answer, so an expired token is refreshed once. A cancelled task
+/// throws `CancellationError`; the refresh that it waited for goes on, so no token is lost.
 public struct Credentials: Sendable {
   package typealias Network = @Sendable () throws(HTTPError) -> any HTTPExchange
+  package typealias Sleep = @Sendable (Duration) async throws -> Void
+
+  private struct Question: Hashable {
+    let provider: String
+    let account: String?
+    let validity: Duration?
+  }
 
   private let home: Home
   private let network: Network?
   private let environment: @Sendable (String) -> String?
   private let clock: any WallClock
+  private let sleep: Sleep
+  private let log: @Sendable (String) -> Void
+  private let threads: BlockingThreads
+  private let requests: BlockingThreads  // Apart from `threads`: a slow API delays no token.
+  private let tokens: SharedAnswers<Question, Token>
 
-  /// Finds the credentials with the environment of the process (`CREDMGR_HOME`, or the XDG base directories).
+  /// Finds the user's vault and descriptors, as `credmgr` does.
   ///
-  /// - Parameter userAgent: the value of `User-Agent` in requests that name no other (RFC 9110, 10.1.5).
+  /// - Parameters:
+  ///   - userAgent: the value of `User-Agent` in requests that name no other (RFC 9110, 10.1.5).
+  ///   - home: the directory that replaces `CREDMGR_HOME`; `nil` for the environment's.
+  ///   - runsPassphraseCommand: whether `CREDMGR_PASSPHRASE_COMMAND` is run to open the vault.
+  ///   - transport: sends the requests; `nil` for libcurl.
+  ///   - log: gets a line for each event that an operator may want to know. The line shows no secret.
   /// - Throws: ``CredentialsError/failed(_:)`` if the environment names no home directory.
-  public init(userAgent: String) throws(CredentialsError) {
-    // The shipped descriptors are beside the installed program.
-    let installed = try? Launcher.find("credmgr", path: Environment.value("PATH"))
+  public init(
+    userAgent: String, home: String? = nil, runsPassphraseCommand: Bool = false, transport: (any Transport)? = nil,
+    log: @escaping @Sendable (String) -> Void = { _ in }
+  ) throws(CredentialsError) {
+    let environment: @Sendable (String) -> String? = { name in
+      switch name {
+      case "CREDMGR_HOME": home ?? Environment.value(name)
+      // What a server has there is not for the programs that the library starts.
+      case "PATH": "/usr/local/bin:/usr/bin:/bin"
+      case "CREDMGR_PASSPHRASE_COMMAND": runsPassphraseCommand ? Environment.value(name) : nil
+      default: Environment.value(name)
+      }
+    }
+    // The shipped descriptors are stored beside an installed credmgr.
+    let installed = ["/usr/bin/credmgr", "/usr/local/bin/credmgr"].first(where: File.isExecutable)
     do throws(CredentialError) {
-      let program = installed ?? (try? Path.executable()) ?? ""
-      let home = try Home(environment: { Environment.value($0) }, executable: program)
-      self.init(home: home, network: { () throws(HTTPError) in CurlClient(userAgent: userAgent) })
+      let home = try Home(
+        environment: environment, executable: installed ?? (try? Path.executable()) ?? "/usr/bin/credmgr")
+      self.init(
+        home: home,
+        network: { () throws(HTTPError) in
+          if let transport { TransportExchange(transport: transport) } else { CurlClient(userAgent: userAgent) }
+        }, environment: environment, log: log)
     } catch {
       throw CredentialsError(error)
     }
@@ -47,19 +80,27 @@ public struct Credentials: Sendable {
   package init(
     home: Home, network: Network? = nil,
     environment: @escaping @Sendable (String) -> String? = { Environment.value($0) },
-    clock: any WallClock = SystemClock()
+    clock: any WallClock = SystemClock(), sleep: @escaping Sleep = { try await Task.sleep(for: $0) },
+    log: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.home = home
     self.network = network
     self.environment = environment
     self.clock = clock
+    self.sleep = sleep
+    self.log = log
+    // As many accounts can be refreshed at the same time.
+    threads = BlockingThreads(limit: 128)
+    requests = BlockingThreads(limit: 128)
+    tokens = SharedAnswers(on: threads)
   }
 
   /// Returns the names of a provider's accounts in order.
   ///
   /// - Throws: ``CredentialsError/failed(_:)`` if the vault cannot be opened.
-  public func accounts(of provider: String) throws(CredentialsError) -> [String] {
-    try asking { source throws(CredentialError) in try source.accountsIfAny()?.accounts(of: provider).map(\.name) ?? []
+  public func accounts(for provider: String) async throws -> [String] {
+    try await asking(on: threads) { source throws(CredentialError) in
+      try source.accountsIfAny()?.accounts(of: provider).map(\.name) ?? []
     }
   }
 
@@ -68,18 +109,61 @@ public struct Credentials: Sendable {
   /// - Parameters:
   ///   - provider: the provider's identifier, for example `github`.
   ///   - account: the account's name; `nil` for the default account, or the only one.
-  ///   - lifetime: how long the token has to be valid from now on; `nil` for the margin of the provider's descriptor.
+  ///   - minimumValidity: how long the token has to be valid from now on; `nil` for the margin of the provider's
+  ///     descriptor.
+  /// - Throws: ``CredentialsError``, or `CancellationError` if the task is cancelled.
   public func token(
-    of provider: String, account: String? = nil, validFor lifetime: Duration? = nil
-  ) throws(CredentialsError) -> Token {
-    try asking { source throws(CredentialError) in
-      let policy = RefreshPolicy(validity: lifetime)
-      let found = try source.handOut(account, of: provider, by: .library, to: .caller, policy)
-      note(found, source)
-      let credential = found.credential
-      return Token(
-        account: found.name, expiresAt: credential.expiresAt.map { Timestamp(secondsSince1970: $0.secondsSince1970) },
-        scope: credential.grantedScope ?? credential.requestedScope, secret: credential.accessToken)
+    for provider: String, account: String? = nil, minimumValidity: Duration? = nil
+  ) async throws -> Token {
+    let question = Question(provider: provider, account: account, validity: minimumValidity)
+    return try await tokens.answer(to: question) { [self] () throws(CredentialsError) in
+      try answer { source throws(CredentialError) in
+        let policy = RefreshPolicy(validity: minimumValidity)
+        let found = try source.handOut(account, of: provider, by: .library, to: .caller, policy)
+        note(found, source)
+        let credential = found.credential
+        return Token(
+          account: found.name, expiresAt: credential.expiresAt.map { Timestamp(secondsSince1970: $0.secondsSince1970) },
+          scope: credential.grantedScope ?? credential.requestedScope, secret: credential.accessToken)
+      }
+    }
+  }
+
+  /// Returns a sequence of tokens for a long-lived connection: the present token, and each new one before the old one
+  /// expires.
+  ///
+  /// While the provider is unavailable, the sequence tries again. It ends after a token that does not expire, and
+  /// throws any other error.
+  ///
+  /// - Parameter margin: how long before its expiry a token is replaced.
+  public func tokens(
+    for provider: String, account: String? = nil, margin: Duration = .seconds(60)
+  ) -> AsyncThrowingStream<Token, any Error> {
+    AsyncThrowingStream { continuation in
+      let task = Task {
+        var last: Token?
+        do {
+          while true {
+            let pause: Duration
+            do {
+              let token = try await token(for: provider, account: account, minimumValidity: margin)
+              if token != last { continuation.yield(token) }
+              last = token
+              guard let expiresAt = token.expiresAt else { break }
+              let left = Duration.seconds(expiresAt.secondsSince1970 - clock.now().secondsSince1970)
+              // Of a token that lives for less than twice the margin, half is used.
+              pause = max(.seconds(1), max(left - margin, left / 2))
+            } catch CredentialsError.unavailable(let retryAfter) {
+              pause = max(.seconds(1), retryAfter ?? .seconds(10))
+            }
+            try await sleep(pause)
+          }
+          continuation.finish()
+        } catch {
+          continuation.finish(throwing: error)
+        }
+      }
+      continuation.onTermination = { _ in task.cancel() }
     }
   }
 
@@ -87,16 +171,16 @@ public struct Credentials: Sendable {
   /// headers, or the signature of OAuth 1.0a (RFC 5849, 3.5.1).
   ///
   /// - Parameters:
-  ///   - url: the address of the request. Its host has to be one that the provider's descriptor names.
+  ///   - url: the address of the request. The provider's descriptor has to name its host.
   ///   - method: the method of the request, which a signature covers.
-  /// - Throws: ``CredentialsError``; `failed` for another host, and for a provider that wants the token in the URL.
+  /// - Throws: ``CredentialsError``, or `CancellationError` if the task is cancelled.
   public func headers(
-    of provider: String, account: String? = nil, for url: String, method: String = "GET"
-  ) throws(CredentialsError) -> [HeaderField] {
-    try asking { source throws(CredentialError) in
-      let request = try Self.request(method, url, of: provider)
-      let found = try source.handOut(account, of: provider, by: .library, to: .caller)
-      note(found, source)
+    for provider: String, account: String? = nil, url: String, method: String = "GET"
+  ) async throws -> [HeaderField] {
+    let name = try await token(for: provider, account: account).account
+    return try await asking(on: threads) { source throws(CredentialError) in
+      let request = try Self.request(Request(method, url: url), for: provider)
+      let found = try source.handOut(name, of: provider, by: .library, to: .caller)
       return try source.headerFields(found.name, of: provider, for: request, by: .library).map {
         HeaderField($0.name, $0.value)
       }
@@ -107,19 +191,15 @@ public struct Credentials: Sendable {
   ///
   /// A `GET` or `HEAD` request follows redirects within its origin; no other request follows any.
   ///
-  /// - Parameters:
-  ///   - url: the request's address, on a host that the provider's descriptor names, over TLS or on loopback.
-  /// - Returns: the response, whatever its status; its body has at most 1 MiB and arrived within 30 seconds.
-  public func send(
-    _ method: String = "GET", to url: String, headers: [HeaderField] = [], body: [UInt8] = [],
-    of provider: String, account: String? = nil
-  ) throws(CredentialsError) -> Response {
-    try asking { source throws(CredentialError) in
-      var request = try Self.request(method, url, of: provider)
-      request.fields = HTTPFields(headers.map { HTTPField(name: $0.name, value: $0.value) })
-      request.body = body
+  /// - Parameter request: a request to a host that the provider's descriptor names, over TLS or on loopback.
+  /// - Returns: the response, whatever its status. Its body has at most 1 MiB and arrived within 30 seconds.
+  /// - Throws: ``CredentialsError``, or `CancellationError` if the task is cancelled.
+  public func send(_ request: Request, for provider: String, account: String? = nil) async throws -> Response {
+    let name = try await token(for: provider, account: account).account
+    return try await asking(on: requests) { source throws(CredentialError) in
+      let asked = try Self.request(request, for: provider)
       var received: [UInt8] = []
-      let head = try source.send(request, account: account, of: provider, by: .library, limits: HTTPLimits()) { part in
+      let head = try source.send(asked, account: name, of: provider, by: .library, limits: HTTPLimits()) { part in
         if case .body(let bytes) = part { received += bytes }
         return true
       }
@@ -127,16 +207,27 @@ public struct Credentials: Sendable {
     }
   }
 
-  private static func request(
-    _ method: String, _ url: String, of provider: String
-  ) throws(CredentialError) -> HTTPRequest {
-    do { return HTTPRequest(method: method, uri: try URI(parsing: url)) } catch {
+  private static func request(_ request: Request, for provider: String) throws(CredentialError) -> HTTPRequest {
+    do {
+      return HTTPRequest(
+        method: request.method, uri: try URI(parsing: request.url),
+        fields: HTTPFields(request.headers.map { HTTPField(name: $0.name, value: $0.value) }), body: request.body)
+    } catch {
       throw .http(error, provider: provider)
     }
   }
 
-  /// Runs a body with a source of its own: a source is not thread-safe.
-  private func asking<Value>(
+  /// Answers a question that no other task shares.
+  private func asking<Value: Sendable>(
+    on threads: BlockingThreads, _ body: @escaping @Sendable (CredentialSource) throws(CredentialError) -> Value
+  ) async throws -> Value {
+    try await SharedAnswers<Int, Value>(on: threads).answer(to: 0) { [self] () throws(CredentialsError) in
+      try answer(body)
+    }
+  }
+
+  /// Runs a body with a source of its own, because a source is not thread-safe. Blocks the thread.
+  private func answer<Value>(
     _ body: (CredentialSource) throws(CredentialError) -> Value
   ) throws(CredentialsError) -> Value {
     do throws(CredentialError) {
@@ -146,10 +237,13 @@ public struct Credentials: Sendable {
       }
       // Every source of the vault key except a prompt.
       let keys = KeySources(environment: environment, lock: home.passphraseLock)
-      return try body(
-        CredentialSource(home: home, http: exchange, clock: clock, random: SystemRandomSource(), keys: keys))
+      let source = CredentialSource(home: home, http: exchange, clock: clock, random: SystemRandomSource(), keys: keys)
+      source.notice = { [log] notice in log("\(notice)") }
+      return try body(source)
     } catch {
-      throw CredentialsError(error)
+      let told = CredentialsError(error)
+      if case .unavailable = told { log("\(error)") }
+      throw told
     }
   }
 
@@ -159,68 +253,7 @@ public struct Credentials: Sendable {
   }
 }
 
-/// An access token and the facts that credmgr knows about it. Descriptions do not show the token.
-public struct Token: Sendable {
-  /// The name of the token's account.
-  public let account: String
-  /// The expiry; `nil` if the provider does not say.
-  public let expiresAt: Timestamp?
-  /// The granted scopes, or the requested ones if the provider does not say.
-  public let scope: [String]
-  fileprivate let secret: Secret
-
-  /// Returns the token itself.
-  public func reveal() -> String { secret.reveal() }
-}
-
-/// A moment in UTC.
-public struct Timestamp: Sendable, Hashable, Comparable {
-  /// The seconds since 1970, without leap seconds.
-  public let secondsSince1970: Int64
-
-  /// The earlier one is less.
-  public static func < (one: Timestamp, other: Timestamp) -> Bool { one.secondsSince1970 < other.secondsSince1970 }
-}
-
-/// A header field of a request or response.
-public struct HeaderField: Sendable, Equatable {
-  /// The field's name.
-  public let name: String
-  /// The field's value.
-  public let value: String
-
-  /// Makes a field.
-  public init(_ name: String, _ value: String) {
-    self.name = name
-    self.value = value
-  }
-}
-
-/// A provider's response.
-public struct Response: Sendable {
-  /// The status code.
-  public let status: Int
-  /// The header fields in order.
-  public let headers: [HeaderField]
-  /// The body.
-  public let body: [UInt8]
-}
-
-/// Why a program gets no credential.
-public enum CredentialsError: Error, Sendable, Equatable {
-  /// A user has to log in: `credmgr login PROVIDER`.
-  case loginRequired(provider: String, account: String?)
-  /// The provider or another process did not answer in time; a later call may succeed.
-  case unavailable(String)
-  /// Another error; its description is for a log and shows no secret.
-  case failed(String)
-
-  init(_ error: CredentialError) {
-    self =
-      switch error {
-      case .loginNeeded(let provider, let account, _): .loginRequired(provider: provider, account: account)
-      case .http, .lockTimedOut, .timedOut: .unavailable("\(error)")
-      default: .failed("\(error)")
-      }
-  }
+extension Duration {
+  /// Returns a duration of whole minutes.
+  public static func minutes(_ count: Int) -> Duration { .seconds(60 * count) }
 }

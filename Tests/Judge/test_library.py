@@ -1,11 +1,14 @@
 """The Swift library, from another package: the example is compiled against what was built, and run."""
 
+import concurrent.futures
 import glob
 import json
 import os
 import shutil
 import subprocess
 import unittest
+import urllib.error
+import urllib.request
 
 import oauth2_server
 from oauth2_server import OAuth2Server
@@ -31,6 +34,15 @@ def modules(product):
     return sorted(needed)
 
 
+def objects_of(module):
+    """The object files of today's sources; older ones may still be beside them. A C library has none."""
+    table = f"{BUILT}/{module}.build/output-file-map.json"
+    if not os.path.exists(table):
+        return []
+    with open(table, encoding="utf-8") as file:
+        return [outputs["object"] for outputs in json.load(file).values() if "object" in outputs]
+
+
 @unittest.skipUnless(SWIFT, "there is no Swift here")
 class Library(ProgramTest):
     """`swift build --package-path Examples` would compile the whole library a second time, which takes a minute; so the
@@ -43,17 +55,21 @@ class Library(ProgramTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('"Credmgr"', done.stdout)
 
-    def test_the_example(self):
-        program = os.path.join(self.folder, "repositories")
-        objects = [path for name in modules("Credmgr") for path in glob.glob(f"{BUILT}/{name}.build/**/*.o", recursive=True)]
+    def compiled(self, name):
+        program = os.path.join(self.folder, name)
+        objects = [path for module in modules("Credmgr") for path in objects_of(module)]
         maps = [flag for path in glob.glob(os.path.join(ROOT, "Sources/C*/module.modulemap"))
                 for flag in ("-Xcc", "-fmodule-map-file=" + path)]
         done = subprocess.run(
             ["swiftc", "-parse-as-library", "-swift-version", "6", "-warnings-as-errors", "-I", f"{BUILT}/Modules", *maps,
-             "-module-cache-path", os.path.join(BUILT, "ModuleCache"),
-             os.path.join(ROOT, "Examples/Sources/repositories/Repositories.swift"), *objects,
-             *(f"-l{name}" for name in LIBRARIES), "-o", program], capture_output=True, text=True, timeout=300)
+             "-module-cache-path", os.path.join(self.folder, "modules"),
+             *glob.glob(os.path.join(ROOT, "Examples/Sources", name, "*.swift")), *objects,
+             *(f"-l{library}" for library in LIBRARIES), "-o", program], capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
+        return program
+
+    def test_a_command_line_tool(self):
+        program = self.compiled("repositories")
         self.service = self.serve(OAuth2Server())
 
         def example(path="/resource"):
@@ -72,3 +88,30 @@ class Library(ProgramTest):
         # A host that the descriptor does not name gets nothing.
         self.assertIn("foreignHost", self.run_program("oauth2-public", "https://evil.example/", binary=program).out)
         self.assertIn("library for repositories", self.credmgr("log").out)
+
+    def test_a_server_whose_tokens_rotate(self):
+        """A request waits for the refresh of its own account alone."""
+        program = self.compiled("gateway")
+        service = self.serve(OAuth2Server(refresh_delay=600))
+        self.add("oauth2-public", service, oauth2_server.PUBLIC_CLIENT)
+        for account in ("ada", "ben"):
+            self.credmgr("login", "oauth2-public", "--account", account)
+        service.kill_access()  # ben's
+        server = self.start("oauth2-public", service.base + "/resource", binary=program)
+        address = server.wait_for(r"(http://\S+)\n").group(1)
+
+        def ask(account):
+            try:
+                with urllib.request.urlopen(f"{address}/{account}", timeout=60) as response:
+                    return response.status
+            except urllib.error.HTTPError as error:
+                return error.read().decode()
+
+        with concurrent.futures.ThreadPoolExecutor(64) as pool:
+            waiting = [pool.submit(ask, "ben") for _ in range(16)]
+            self.wait_until(lambda: service.counts["token:refresh_token"] == 1)
+            self.assertEqual(set(pool.map(ask, ["ada"] * 200)), {200})
+            self.assertFalse(any(answer.done() for answer in waiting))
+            service.hurry.set()
+            self.assertEqual({answer.result() for answer in waiting}, {200})
+        self.assertEqual(service.counts["granted:refresh_token"], 1)
