@@ -97,6 +97,7 @@ public struct Credentials: Sendable {
 
   /// Returns the names of a provider's accounts in order.
   ///
+  /// - Parameter provider: the provider's identifier, for example `github`.
   /// - Throws: ``CredentialsError/failed(_:)`` if the vault cannot be opened.
   public func accounts(for provider: String) async throws -> [String] {
     try await asking(on: threads) { source throws(CredentialError) in
@@ -135,7 +136,10 @@ public struct Credentials: Sendable {
   /// While the provider is unavailable, the sequence tries again. It ends after a token that does not expire, and
   /// throws any other error.
   ///
-  /// - Parameter margin: how long before its expiry a token is replaced.
+  /// - Parameters:
+  ///   - provider: the provider's identifier, for example `github`.
+  ///   - account: the account's name; `nil` for the default account, or the only one.
+  ///   - margin: how long before its expiry a token is replaced.
   public func tokens(
     for provider: String, account: String? = nil, margin: Duration = .seconds(60)
   ) -> AsyncThrowingStream<Token, any Error> {
@@ -171,6 +175,8 @@ public struct Credentials: Sendable {
   /// headers, or the signature of OAuth 1.0a (RFC 5849, 3.5.1).
   ///
   /// - Parameters:
+  ///   - provider: the provider's identifier, for example `github`.
+  ///   - account: the account's name; `nil` for the default account, or the only one.
   ///   - url: the address of the request. The provider's descriptor has to name its host.
   ///   - method: the method of the request, which a signature covers.
   /// - Throws: ``CredentialsError``, or `CancellationError` if the task is cancelled.
@@ -191,7 +197,10 @@ public struct Credentials: Sendable {
   ///
   /// A `GET` or `HEAD` request follows redirects within its origin; no other request follows any.
   ///
-  /// - Parameter request: a request to a host that the provider's descriptor names, over TLS or on loopback.
+  /// - Parameters:
+  ///   - request: a request to a host that the provider's descriptor names, over TLS or on loopback.
+  ///   - provider: the provider's identifier, for example `github`.
+  ///   - account: the account's name; `nil` for the default account, or the only one.
   /// - Returns: the response, whatever its status. Its body has at most 1 MiB and arrived within 30 seconds.
   /// - Throws: ``CredentialsError``, or `CancellationError` if the task is cancelled.
   public func send(_ request: Request, for provider: String, account: String? = nil) async throws -> Response {
@@ -254,6 +263,6 @@ public struct Credentials: Sendable {
 }
 
 extension Duration {
-  /// Returns a duration of whole minutes.
+  /// Returns a duration of `count` minutes.
   public static func minutes(_ count: Int) -> Duration { .seconds(60 * count) }
 }

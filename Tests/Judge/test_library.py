@@ -4,6 +4,7 @@ import concurrent.futures
 import glob
 import json
 import os
+import platform
 import shutil
 import subprocess
 import unittest
@@ -17,6 +18,8 @@ from program import BINARY, ROOT, ProgramTest
 BUILT = os.path.dirname(BINARY)
 LIBRARIES = ("yaml", "sqlite3", "sodium", "crypto", "curl")
 SWIFT = shutil.which("swiftc")
+MODULE_MAPS = [flag for path in glob.glob(os.path.join(ROOT, "Sources/C*/module.modulemap"))
+               for flag in ("-Xcc", "-fmodule-map-file=" + path)]
 
 
 def modules(product):
@@ -55,13 +58,29 @@ class Library(ProgramTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('"Credmgr"', done.stdout)
 
+    def test_the_documentation(self):
+        """DocC builds the catalogue without a warning, and each public declaration has its documentation."""
+        graphs = os.path.join(self.folder, "graphs")
+        os.mkdir(graphs)
+        for command in (
+            ["swift", "symbolgraph-extract", "-module-name", "Credmgr", "-I", f"{BUILT}/Modules", *MODULE_MAPS, "-target",
+             f"{platform.machine()}-unknown-linux-gnu", "-minimum-access-level", "public", "-output-dir", graphs,
+             "-module-cache-path", os.path.join(self.folder, "modules")],
+            ["docc", "convert", os.path.join(ROOT, "Sources/Credmgr/Credmgr.docc"), "--additional-symbol-graph-dir", graphs,
+             "--output-path", os.path.join(self.folder, "documentation"), "--warnings-as-errors"],
+        ):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        with open(os.path.join(graphs, "Credmgr.symbols.json"), encoding="utf-8") as file:
+            symbols = [symbol for symbol in json.load(file)["symbols"] if "::SYNTHESIZED::" not in symbol["identifier"]["precise"]]
+        self.assertLessEqual(len(symbols), 40)
+        self.assertEqual([symbol["names"]["title"] for symbol in symbols if "docComment" not in symbol], [])
+
     def compiled(self, name):
         program = os.path.join(self.folder, name)
         objects = [path for module in modules("Credmgr") for path in objects_of(module)]
-        maps = [flag for path in glob.glob(os.path.join(ROOT, "Sources/C*/module.modulemap"))
-                for flag in ("-Xcc", "-fmodule-map-file=" + path)]
         done = subprocess.run(
-            ["swiftc", "-parse-as-library", "-swift-version", "6", "-warnings-as-errors", "-I", f"{BUILT}/Modules", *maps,
+            ["swiftc", "-parse-as-library", "-swift-version", "6", "-warnings-as-errors", "-I", f"{BUILT}/Modules", *MODULE_MAPS,
              "-module-cache-path", os.path.join(self.folder, "modules"),
              *glob.glob(os.path.join(ROOT, "Examples/Sources", name, "*.swift")), *objects,
              *(f"-l{library}" for library in LIBRARIES), "-o", program], capture_output=True, text=True, timeout=300)
