@@ -103,12 +103,11 @@ struct RouteTests {
       case .request:
         let request = HTTPRequest(method: "GET", uri: url)
         _ = try source.send(request, account: nil, of: "example", limits: .tokenEndpoint) { _ in true }
-      case .git:
+      case .helper:
         #expect(try source.claims(of: "git.evil.example", for: .git).isEmpty)
-        _ = try source.handOut(nil, of: "example", by: .git, to: .claimed(claim("git.example", .git)), always)
-      case .docker:
         #expect(try source.claims(of: "docker.evil.example", for: .docker).isEmpty)
-        _ = try source.handOut(nil, of: "example", by: .docker, to: .claimed(claim("docker.example", .docker)), always)
+        let docker = try claim("docker.example", .docker)
+        _ = try source.handOut(nil, of: "example", by: .helper, to: .claimed(docker), always)
       case .kubectl: _ = try source.handOut(nil, of: "example", by: .kubectl, to: .server(url), always)
       case .registration:
         try source.add(
@@ -262,13 +261,13 @@ struct RouteTests {
     for account in [
       try source.handOut(nil, of: "example", by: .token, to: .caller),
       try source.handOut(nil, of: "example", by: .exec, to: .caller),
-      try source.handOut(nil, of: "example", by: .git, to: .claimed(claim)),
+      try source.handOut(nil, of: "example", by: .helper, to: .claimed(claim)),
       try source.handOut(
         nil, of: "example", by: .kubectl, to: .server(URI(parsing: "https://api.provider.example:443/x"))),
     ] { #expect(account.credential.accessToken == Secret("token-1")) }
     // A claim of one provider is no reason to hand out another one's token.
-    #expect(throws: CredentialError.notAgreed(provider: "other", origin: "git.example", .git)) {
-      try source.handOut(nil, of: "other", by: .git, to: .claimed(claim))
+    #expect(throws: CredentialError.notAgreed(provider: "other", origin: "git.example", .helper)) {
+      try source.handOut(nil, of: "other", by: .helper, to: .claimed(claim))
     }
   }
 

@@ -41,7 +41,7 @@ struct DockerHelper: HelperProtocol {
 
   func freshAccount(_ name: String?, of provider: String, _ context: Context) throws(CredentialError) -> Account {
     guard let claim else { throw .loginNeeded(provider: provider, account: name, .noCredential) }
-    return try context.source.handOut(name, of: provider, by: .docker, to: .claimed(claim))
+    return try context.source.handOut(name, of: provider, by: .helper, to: .claimed(claim))
   }
 
   func answer(_ account: Account, _ context: Context) -> String {

@@ -60,7 +60,7 @@ struct GitHelper: HelperProtocol {
     guard let claim else { throw .loginNeeded(provider: provider, account: name, .noCredential) }
     // A clone goes on for some minutes, and git asks but once.
     return try context.source.handOut(
-      name, of: provider, by: .git, to: .claimed(claim), RefreshPolicy(preferredLifetime: .seconds(300)))
+      name, of: provider, by: .helper, to: .claimed(claim), RefreshPolicy(preferredLifetime: .seconds(300)))
   }
 
   func isOurs(_ login: HostLogin, _ accounts: [Account]) -> Bool {

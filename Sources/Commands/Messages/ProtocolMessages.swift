@@ -108,7 +108,7 @@ extension OAuthError {
       .usage("the descriptor of \(name) sends the client secret, and a private key is kept as that; it was not sent")
         .hint("look at \"authentication\" in the descriptor")
     case .clientKeyMalformed:
-      .usage("the client secret of \(name) is no RSA private key in PEM, which the signature method needs")
+      .usage("the client secret of \(name) is not a private key in PEM that fits the signature method")
         .hint(newSecret)
     case .noSignatures: .unexpected("this program is static and cannot sign with a private key")
     case .unknownSignature(let text):

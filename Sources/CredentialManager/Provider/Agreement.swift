@@ -150,7 +150,9 @@ extension Descriptor {
 
 /// A way on which a provider's credentials leave the vault.
 package enum Route: String, Sendable, CaseIterable {
-  case login, refresh, validate, logout, token, header, request, exec, git, docker, kubectl, library, browser
+  case login, refresh, validate, logout, token, header, request, exec, library, browser
+  case helper  // Another program asks in its own protocol, as git and docker do.
+  case kubectl
   case registration  // A client is registered at the provider, or deleted there (RFC 7591, RFC 7592).
 }
 

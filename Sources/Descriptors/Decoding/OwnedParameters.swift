@@ -24,7 +24,7 @@ package enum OwnedParameters {
   /// signs the consumer key in the address of that page.
   static func names(at kind: EndpointKind) -> Set<String> {
     switch kind {
-    case .authorization: all.subtracting(["oauth_consumer_key", "redirect_uris"])
+    case _ where kind.asksForConsent: all.subtracting(["oauth_consumer_key", "redirect_uris"])
     case .registration: all.subtracting(ofThePage)
     default: all.subtracting(ofThePage).subtracting(["redirect_uris"])
     }
@@ -86,7 +86,7 @@ extension DescriptorDecoder {
     }
     for entry in node["rename"]?.entries ?? [] {
       guard let text = entry.value.text, text != entry.key else { continue }
-      if kind == .authorization, OwnedParameters.fixed.contains(entry.key) {
+      if kind.asksForConsent, OwnedParameters.fixed.contains(entry.key) {
         add(.fixedParameter(entry.key), at: entry.value.place)
       } else if let owned = OwnedParameters.owned(text, at: kind, rename: rename), owned != entry.key {
         add(.ownedParameter(text), at: entry.value.place)

@@ -23,6 +23,9 @@ package enum EndpointKind: String, Sendable, CaseIterable {
     }
   }
 
+  /// Whether its parameters say where the answer of a consent goes: no descriptor may set those.
+  package var asksForConsent: Bool { self == .authorization }
+
   /// Whether the answer may have a token in it, which is lost when nobody keeps it.
   package var issuesToken: Bool {
     switch self {

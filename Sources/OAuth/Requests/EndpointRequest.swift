@@ -105,7 +105,7 @@ extension Client {
       throw .url(kind, error)
     }
     // Checked in the descriptor, too; a value may bring a query of its own.
-    if kind == .authorization, let name = OwnedParameters.owned(in: uri, at: kind, rename: endpoint.rename) {
+    if kind.asksForConsent, let name = OwnedParameters.owned(in: uri, at: kind, rename: endpoint.rename) {
       throw .ownedParameter(kind, name: name)
     }
     return uri
